@@ -20,11 +20,13 @@ struct Mode {
     std::string_view why_not;
 };
 constexpr std::array<Mode, 7> kModes{{
-    {"balance-rr", "0", "it sends a flow's packets by all members in turn, so that they overtake one another"},
+    {"balance-rr", "0",
+     "it sends a flow's packets by all members in turn, so that they overtake one another"},
     {"active-backup", "1", ""},
     {"balance-xor", "2", ""},
     {"broadcast", "3", "every packet would be there once for each member"},
-    {"802.3ad", "4", "its LACP must be served every 100 ms whether packets come or not, which workers do not do"},
+    {"802.3ad", "4",
+     "its LACP must be served every 100 ms whether packets come or not, which workers do not do"},
     {"balance-tlb", "5", "it moves MAC addresses between members, and the twin answers for one"},
     {"balance-alb", "6", "it answers ARP itself, which is the twin's"},
 }};
@@ -34,7 +36,8 @@ Status refuse(std::string_view key, const std::string& why) {
 }
 
 Status settle_mode(std::string& mode) {
-    const auto known = std::ranges::find_if(kModes, [&](const Mode& one) { return mode == one.name || mode == one.number; });
+    const auto known =
+        std::ranges::find_if(kModes, [&](const Mode& one) { return mode == one.name || mode == one.number; });
     if (known == kModes.end()) {
         return refuse("mode", mode + " is neither active-backup (1) nor balance-xor (2)");
     }
@@ -77,11 +80,13 @@ Status settle_bond(DeviceString& device) {
 Status join_members(uint16_t dpdk_port, size_t wanted) {
     const rte_eth_conf config{};
     if (const int result = rte_eth_dev_configure(dpdk_port, 1, 1, &config); result != 0) {
-        return fail(Errc::Unavailable, std::string("the bond does not take its members: ") + rte_strerror(-result));
+        return fail(Errc::Unavailable,
+                    std::string("the bond does not take its members: ") + rte_strerror(-result));
     }
     const size_t joined = members_of(dpdk_port).size();
     if (joined != wanted) {
-        return fail(Errc::Unavailable, std::to_string(joined) + " of " + std::to_string(wanted) + " members joined the bond");
+        return fail(Errc::Unavailable,
+                    std::to_string(joined) + " of " + std::to_string(wanted) + " members joined the bond");
     }
     // Without being told, it takes its primary's when it starts, after the twin got the one that it has now.
     rte_ether_addr mac{};
@@ -106,9 +111,11 @@ std::vector<std::string> members_of(uint16_t dpdk_port) {
         return std::find(active.begin(), active.begin() + at_work, port) != active.begin() + at_work;
     };
     std::stable_partition(all.begin(), all.begin() + members, is_active);
-    if (rte_eth_bond_mode_get(dpdk_port) == BONDING_MODE_ACTIVE_BACKUP) {  // all whose link is up count as active, and one is at work
+    if (rte_eth_bond_mode_get(dpdk_port) ==
+        BONDING_MODE_ACTIVE_BACKUP) {  // all whose link is up count as active, and one is at work
         const int at_work_now = rte_eth_bond_primary_get(dpdk_port);
-        std::stable_partition(all.begin(), all.begin() + members, [&](uint16_t port) { return int{port} == at_work_now; });
+        std::stable_partition(all.begin(), all.begin() + members,
+                              [&](uint16_t port) { return int{port} == at_work_now; });
     }
     std::vector<std::string> names;
     for (int i = 0; i < members; ++i) {

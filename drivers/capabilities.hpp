@@ -48,16 +48,17 @@ struct FlowExpectation {
     static constexpr uint8_t kQueue = 1, kDrop = 2, kMark = 4, kCount = 8, kRss = 16, kPassthru = 32;
     uint8_t items = 0;
     uint8_t actions = 0;
-    bool masks_ports = false;  // some bits of an L4 port may be matched: one rule can stand for a worker's SNAT ports
+    bool masks_ports =
+        false;  // some bits of an L4 port may be matched: one rule can stand for a worker's SNAT ports
     constexpr bool operator==(const FlowExpectation&) const = default;
 };
 
 // How a device comes to DPDK.
 enum class Binding : uint8_t {
-    Vfio,        // taken from the kernel and bound to vfio-pci; gone from `ip link` until it is bound back
+    Vfio,  // taken from the kernel and bound to vfio-pci; gone from `ip link` until it is bound back
     Bifurcated,  // its kernel driver stays and shares it: nothing to bind; rte_flow_isolate leaves to it what no rule takes
-    Interface,   // through a Linux interface that stays
-    Software,    // nothing outside of this process, or another process
+    Interface,  // through a Linux interface that stays
+    Software,   // nothing outside of this process, or another process
 };
 
 // Something to know that nobody would guess.
@@ -77,17 +78,20 @@ struct PmdProfile {
     std::string_view other_hash_reason;
     std::string_view other_hash_if;
     FlowExpectation flow;
-    bool silent_link = false;         // declares a link interrupt that does not come when the link goes down
-    bool loops_back = false;          // rte_eth_conf::lpbk_mode 1 leads its transmit side back, and nothing reaches the wire
+    bool silent_link = false;  // declares a link interrupt that does not come when the link goes down
+    bool loops_back =
+        false;  // rte_eth_conf::lpbk_mode 1 leads its transmit side back, and nothing reaches the wire
     bool rss_told_with_hash = false;  // tells key and types only where RTE_ETH_RX_OFFLOAD_RSS_HASH is on
-    bool filters_vlans = false;       // keeps back frames of VLANs that nobody has named to it, unless it is promiscuous
-    bool kernel_hears = false;        // the kernel's own stack gets each frame too: needs IngressGuard
-    bool counts_no_missed = false;    // frames that its packet sockets had no room for are counted by the kernel alone: needs PacketSockets
-    bool uses_interface = false;      // its iface argument names a Linux interface that it works on
-    bool needs_interface = false;     // and it must be given
-    bool mtu_by_interface = false;    // the MTU is the Linux interface's; rte_eth_dev_set_mtu is not the way
-    uint32_t mbufs_per_queue = 0;     // buffers that a queue pair holds besides its descriptors
-    uint32_t mbuf_object_max = 0;     // largest mempool object that it takes, in bytes; 0: any
+    bool filters_vlans =
+        false;  // keeps back frames of VLANs that nobody has named to it, unless it is promiscuous
+    bool kernel_hears = false;  // the kernel's own stack gets each frame too: needs IngressGuard
+    bool counts_no_missed =
+        false;  // frames that its packet sockets had no room for are counted by the kernel alone: needs PacketSockets
+    bool uses_interface = false;    // its iface argument names a Linux interface that it works on
+    bool needs_interface = false;   // and it must be given
+    bool mtu_by_interface = false;  // the MTU is the Linux interface's; rte_eth_dev_set_mtu is not the way
+    uint32_t mbufs_per_queue = 0;   // buffers that a queue pair holds besides its descriptors
+    uint32_t mbuf_object_max = 0;   // largest mempool object that it takes, in bytes; 0: any
     std::span<const Quirk> quirks = {};
 };
 

@@ -10,7 +10,8 @@ namespace penstock::drivers {
 namespace {
 
 bool is_hex(std::string_view text, size_t length) {
-    return text.size() == length && std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
+    return text.size() == length &&
+           std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
 // "net_af_packet0" and "net_af_packet_lan" are both net_af_packet's. DPDK finds a vdev's driver by the start of its name as well.
@@ -34,8 +35,8 @@ bool is_pci_address(std::string_view name) {
         }
         name.remove_prefix(5);
     }
-    return name.size() == 7 && is_hex(name.substr(0, 2), 2) && name[2] == ':' && is_hex(name.substr(3, 2), 2) && name[5] == '.' &&
-           name[6] >= '0' && name[6] <= '7';
+    return name.size() == 7 && is_hex(name.substr(0, 2), 2) && name[2] == ':' &&
+           is_hex(name.substr(3, 2), 2) && name[5] == '.' && name[6] >= '0' && name[6] <= '7';
 }
 
 Result<DeviceString> DeviceString::parse(std::string_view text) {
@@ -46,8 +47,9 @@ Result<DeviceString> DeviceString::parse(std::string_view text) {
     device.is_pci = is_pci_address(device.name);
     if (!device.is_pci) {
         if (!device.name.starts_with("net_")) {
-            return fail(Errc::InvalidArgument,
-                        shown + "neither a PCI address like 0000:03:00.0 nor a virtual device like net_af_packet0,iface=eth1");
+            return fail(Errc::InvalidArgument, shown +
+                                                   "neither a PCI address like 0000:03:00.0 nor a virtual "
+                                                   "device like net_af_packet0,iface=eth1");
         }
         device.driver = driver_of_vdev(device.name);
     } else if (device.name.size() == 7) {
@@ -55,13 +57,15 @@ Result<DeviceString> DeviceString::parse(std::string_view text) {
     }
     while (start != std::string_view::npos) {
         const size_t end = text.find(',', start + 1);
-        const std::string_view pair = text.substr(start + 1, end == std::string_view::npos ? end : end - start - 1);
+        const std::string_view pair =
+            text.substr(start + 1, end == std::string_view::npos ? end : end - start - 1);
         const size_t equals = pair.find('=');
         if (equals == 0 || equals == std::string_view::npos || equals + 1 == pair.size()) {
             return fail(Errc::InvalidArgument, shown + "\"" + std::string(pair) + "\" is not NAME=VALUE");
         }
         const std::string key(pair.substr(0, equals));
-        if (device.argument(key) != nullptr && (device.driver != "net_bonding" || (key != kBondMember && key != "member"))) {
+        if (device.argument(key) != nullptr &&
+            (device.driver != "net_bonding" || (key != kBondMember && key != "member"))) {
             return fail(Errc::InvalidArgument, shown + key + " is given twice");
         }
         device.arguments.emplace_back(key, pair.substr(equals + 1));
@@ -114,7 +118,8 @@ std::string DeviceString::to_string() const {
 }
 
 std::string DeviceString::kernel_interface() const {
-    const std::string* interface = is_pci || !pmd_profile(driver).uses_interface ? nullptr : argument("iface");
+    const std::string* interface =
+        is_pci || !pmd_profile(driver).uses_interface ? nullptr : argument("iface");
     return interface == nullptr ? "" : *interface;
 }
 

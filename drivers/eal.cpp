@@ -61,7 +61,9 @@ struct Eal::LogStream {
             }
             if (sink) {
                 // Which page sizes have no free page is no news: memory_description() says what was found.
-                sink(line.find("hugepages reported") != std::string::npos ? NoticeLevel::Debug : level_of_current_line(), line);
+                sink(line.find("hugepages reported") != std::string::npos ? NoticeLevel::Debug
+                                                                          : level_of_current_line(),
+                     line);
             }
         }
     }
@@ -99,9 +101,15 @@ std::vector<std::string> eal_arguments(const EalOptions& options, bool huge) {
     for (size_t i = 0; i < options.worker_cpus.size(); ++i) {
         lcores += "," + std::to_string(kMainLcore + 1 + i) + "@" + std::to_string(options.worker_cpus[i]);
     }
-    std::vector<std::string> args = {
-        "penstockd",      "--lcores",           lcores, "--main-lcore", std::to_string(kMainLcore), "-m", std::to_string(options.memory_mb),
-        "--no-telemetry", "--log-level=warning"};
+    std::vector<std::string> args = {"penstockd",
+                                     "--lcores",
+                                     lcores,
+                                     "--main-lcore",
+                                     std::to_string(kMainLcore),
+                                     "-m",
+                                     std::to_string(options.memory_mb),
+                                     "--no-telemetry",
+                                     "--log-level=warning"};
     // EAL refuses the two together. --in-memory leaves no files behind and needs no hugetlbfs mount.
     if (huge) {
         args.emplace_back("--in-memory");
@@ -123,7 +131,8 @@ namespace {
 
 Status check_cpus(const EalOptions& options) {
     if (options.worker_cpus.empty() || options.worker_cpus.size() > limits::kWorkersMax) {
-        return fail(Errc::InvalidArgument, "the number of workers must be from 1 to " + std::to_string(limits::kWorkersMax));
+        return fail(Errc::InvalidArgument,
+                    "the number of workers must be from 1 to " + std::to_string(limits::kWorkersMax));
     }
     const std::vector<unsigned> allowed = allowed_cpus();
     const auto check = [&](unsigned cpu, const char* role) -> Status {
@@ -134,8 +143,8 @@ Status check_cpus(const EalOptions& options) {
         for (const unsigned other : allowed) {
             list += (list.empty() ? "" : ",") + std::to_string(other);
         }
-        return fail(Errc::InvalidArgument,
-                    std::string(role) + " CPU " + std::to_string(cpu) + " is not this process's to use (it may use " + list + ")");
+        return fail(Errc::InvalidArgument, std::string(role) + " CPU " + std::to_string(cpu) +
+                                               " is not this process's to use (it may use " + list + ")");
     };
     if (auto main = check(options.main_cpu, "main"); !main) {
         return main;
@@ -159,7 +168,8 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
         return std::unexpected(checked.error());
     }
     if (started_before.exchange(true)) {
-        return fail(Errc::AlreadyExists, "DPDK's environment was started before in this process, and cannot be started twice");
+        return fail(Errc::AlreadyExists,
+                    "DPDK's environment was started before in this process, and cannot be started twice");
     }
     std::unique_ptr<Eal> eal(new Eal(std::move(options)));
     // Until DPDK has mapped the pages. Declared behind `eal`, whose destructor takes a turn of its own.
@@ -186,9 +196,11 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
         argv.push_back(arg.data());
     }
     if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
-        const Errc code = rte_errno == ENOMEM ? Errc::Exhausted : rte_errno == EACCES ? Errc::PermissionDenied : Errc::Internal;
-        return fail(code,
-                    std::string("DPDK's environment did not start: ") + rte_strerror(rte_errno) + " (" + eal->log_->last_words() + ")");
+        const Errc code = rte_errno == ENOMEM   ? Errc::Exhausted
+                          : rte_errno == EACCES ? Errc::PermissionDenied
+                                                : Errc::Internal;
+        return fail(code, std::string("DPDK's environment did not start: ") + rte_strerror(rte_errno) + " (" +
+                              eal->log_->last_words() + ")");
     }
     eal->started_ = true;
     for (unsigned i = 0; i < eal->options_.worker_cpus.size(); ++i) {

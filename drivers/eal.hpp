@@ -13,14 +13,15 @@
 namespace penstock::drivers {
 
 struct EalOptions {
-    std::vector<unsigned> worker_cpus;     // one worker for each entry; a CPU may appear several times
-    unsigned main_cpu = 0;                 // may be a worker's too
-    unsigned memory_mb = 512;              // of hugepages, or of ordinary memory without them
-    bool no_huge = false;                  // do not even try hugepages
-    std::vector<std::string> pci_allow;    // PCI addresses; empty: no PCI device is looked at
-    std::string file_prefix = "penstock";  // of DPDK's runtime folder, which stays empty: several gateways may share it
-    std::vector<std::string> extra_args;   // handed to EAL as they are, last
-    NoticeSink sink;                       // DPDK's log lines, warnings and worse, and our own notices
+    std::vector<unsigned> worker_cpus;   // one worker for each entry; a CPU may appear several times
+    unsigned main_cpu = 0;               // may be a worker's too
+    unsigned memory_mb = 512;            // of hugepages, or of ordinary memory without them
+    bool no_huge = false;                // do not even try hugepages
+    std::vector<std::string> pci_allow;  // PCI addresses; empty: no PCI device is looked at
+    std::string file_prefix =
+        "penstock";  // of DPDK's runtime folder, which stays empty: several gateways may share it
+    std::vector<std::string> extra_args;  // handed to EAL as they are, last
+    NoticeSink sink;                      // DPDK's log lines, warnings and worse, and our own notices
 };
 
 class Eal {

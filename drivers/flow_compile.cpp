@@ -34,7 +34,8 @@ Status check(const FlowMatch& match) {
     if (match.ether_type == 0 && !match.family) {
         return fail(Errc::InvalidArgument, "neither an EtherType nor an IP version");
     }
-    if ((match.source && match.source->family() != *match.family) || (match.destination && match.destination->family() != *match.family)) {
+    if ((match.source && match.source->family() != *match.family) ||
+        (match.destination && match.destination->family() != *match.family)) {
         return fail(Errc::InvalidArgument, "an address of another IP version");
     }
     const bool has_ports = match.ip_protocol == kIpTcp || match.ip_protocol == kIpUdp;
@@ -54,7 +55,8 @@ Status check(const FlowMatch& match) {
 
 Result<std::unique_ptr<CompiledFlow>> CompiledFlow::compile(const FlowRule& rule, const FlowPortFacts& port) {
     if (rule.is_isolation()) {
-        return fail(Errc::Unsupported, "what no rule takes is left to the kernel by isolation, not by a rule");
+        return fail(Errc::Unsupported,
+                    "what no rule takes is left to the kernel by isolation, not by a rule");
     }
     if (auto checked = check(rule.match); !checked) {
         return in_context(rule.match.to_string(), checked.error());
@@ -102,7 +104,8 @@ void CompiledFlow::add_ip(const FlowMatch& match) noexcept {
             spec.next_proto_id = protocol;
             mask.next_proto_id = 0xff;
         }
-        return is_any ? add(RTE_FLOW_ITEM_TYPE_IPV4, nullptr, nullptr) : add(RTE_FLOW_ITEM_TYPE_IPV4, &ipv4_.spec, &ipv4_.mask);
+        return is_any ? add(RTE_FLOW_ITEM_TYPE_IPV4, nullptr, nullptr)
+                      : add(RTE_FLOW_ITEM_TYPE_IPV4, &ipv4_.spec, &ipv4_.mask);
     }
     rte_ipv6_hdr& spec = ipv6_.spec.hdr;
     rte_ipv6_hdr& mask = ipv6_.mask.hdr;
@@ -118,7 +121,8 @@ void CompiledFlow::add_ip(const FlowMatch& match) noexcept {
         spec.proto = protocol;
         mask.proto = 0xff;
     }
-    return is_any ? add(RTE_FLOW_ITEM_TYPE_IPV6, nullptr, nullptr) : add(RTE_FLOW_ITEM_TYPE_IPV6, &ipv6_.spec, &ipv6_.mask);
+    return is_any ? add(RTE_FLOW_ITEM_TYPE_IPV6, nullptr, nullptr)
+                  : add(RTE_FLOW_ITEM_TYPE_IPV6, &ipv6_.spec, &ipv6_.mask);
 }
 
 void CompiledFlow::add_l4(const FlowMatch& match) noexcept {
@@ -132,11 +136,13 @@ void CompiledFlow::add_l4(const FlowMatch& match) noexcept {
             tcp_.mask.hdr.tcp_flags = RTE_TCP_SYN_FLAG | RTE_TCP_ACK_FLAG;
         }
         const bool is_any = port_mask == 0 && !match.opens_tcp;
-        is_any ? add(RTE_FLOW_ITEM_TYPE_TCP, nullptr, nullptr) : add(RTE_FLOW_ITEM_TYPE_TCP, &tcp_.spec, &tcp_.mask);
+        is_any ? add(RTE_FLOW_ITEM_TYPE_TCP, nullptr, nullptr)
+               : add(RTE_FLOW_ITEM_TYPE_TCP, &tcp_.spec, &tcp_.mask);
     } else if (match.ip_protocol == kIpUdp) {
         udp_.spec.hdr.dst_port = port;
         udp_.mask.hdr.dst_port = port_mask;
-        port_mask == 0 ? add(RTE_FLOW_ITEM_TYPE_UDP, nullptr, nullptr) : add(RTE_FLOW_ITEM_TYPE_UDP, &udp_.spec, &udp_.mask);
+        port_mask == 0 ? add(RTE_FLOW_ITEM_TYPE_UDP, nullptr, nullptr)
+                       : add(RTE_FLOW_ITEM_TYPE_UDP, &udp_.spec, &udp_.mask);
     }
 }
 
@@ -165,7 +171,8 @@ Status CompiledFlow::add_actions(const FlowRule& rule, const FlowPortFacts& port
     switch (rule.action.verb) {
         case FlowVerb::ToQueue:
             if (rule.action.value >= port.rx_queues) {
-                return fail(Errc::InvalidArgument, "the port has " + std::to_string(port.rx_queues) + " receive queues");
+                return fail(Errc::InvalidArgument,
+                            "the port has " + std::to_string(port.rx_queues) + " receive queues");
             }
             queue_.index = static_cast<uint16_t>(rule.action.value);
             add(RTE_FLOW_ACTION_TYPE_QUEUE, &queue_);

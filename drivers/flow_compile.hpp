@@ -22,8 +22,9 @@ namespace penstock::drivers {
 // What a rule must know of its port.
 struct FlowPortFacts {
     uint16_t rx_queues = 1;
-    uint64_t rss_types = 0;        // RTE_ETH_RSS_*, as the port was configured; 0: no RSS
-    std::vector<uint8_t> rss_key;  // the port's own, so that a rule spreads as the port does; empty: the driver's default
+    uint64_t rss_types = 0;  // RTE_ETH_RSS_*, as the port was configured; 0: no RSS
+    std::vector<uint8_t>
+        rss_key;  // the port's own, so that a rule spreads as the port does; empty: the driver's default
     // MARK says nothing of the queue. Some drivers want RSS beside it (mlx5), others that the search goes on (ice, i40e).
     bool mark_spreads = false;
 };
@@ -41,8 +42,12 @@ class CompiledFlow {
 
  private:
     CompiledFlow() = default;
-    void add(rte_flow_item_type type, const void* spec, const void* mask) noexcept { items_[item_count_++] = {type, spec, nullptr, mask}; }
-    void add(rte_flow_action_type type, const void* configuration) noexcept { actions_[action_count_++] = {type, configuration}; }
+    void add(rte_flow_item_type type, const void* spec, const void* mask) noexcept {
+        items_[item_count_++] = {type, spec, nullptr, mask};
+    }
+    void add(rte_flow_action_type type, const void* configuration) noexcept {
+        actions_[action_count_++] = {type, configuration};
+    }
     void add_ethernet(const FlowMatch& match) noexcept;
     void add_ip(const FlowMatch& match) noexcept;
     void add_l4(const FlowMatch& match) noexcept;

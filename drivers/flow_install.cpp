@@ -63,12 +63,14 @@ class RteFlowDriver final : public FlowDriver {
 
     Status validate(const CompiledFlow& flow) override {
         rte_flow_error error{};
-        const int result = rte_flow_validate(port_, flow.attributes(), flow.pattern(), flow.actions(), &error);
+        const int result =
+            rte_flow_validate(port_, flow.attributes(), flow.pattern(), flow.actions(), &error);
         return status_of(result, error);
     }
     Result<rte_flow*> create(const CompiledFlow& flow) override {
         rte_flow_error error{};
-        rte_flow* const created = rte_flow_create(port_, flow.attributes(), flow.pattern(), flow.actions(), &error);
+        rte_flow* const created =
+            rte_flow_create(port_, flow.attributes(), flow.pattern(), flow.actions(), &error);
         if (created == nullptr) {
             return std::unexpected(flow_error(-rte_errno, error));
         }
@@ -81,7 +83,8 @@ class RteFlowDriver final : public FlowDriver {
     Result<FlowHits> query(rte_flow* flow) override {
         rte_flow_error error{};
         rte_flow_query_count count{};
-        const rte_flow_action actions[] = {{RTE_FLOW_ACTION_TYPE_COUNT, nullptr}, {RTE_FLOW_ACTION_TYPE_END, nullptr}};
+        const rte_flow_action actions[] = {{RTE_FLOW_ACTION_TYPE_COUNT, nullptr},
+                                           {RTE_FLOW_ACTION_TYPE_END, nullptr}};
         if (auto asked = status_of(rte_flow_query(port_, flow, actions, &count, &error), error); !asked) {
             return std::unexpected(asked.error());
         }
@@ -121,7 +124,8 @@ FlowKindSupport try_rule(FlowDriver& driver, const FlowRule& rule, const FlowPor
     return {true, ""};
 }
 
-FlowKindSupport try_rules(FlowDriver& driver, std::initializer_list<FlowRule> rules, const FlowPortFacts& port) {
+FlowKindSupport try_rules(FlowDriver& driver, std::initializer_list<FlowRule> rules,
+                          const FlowPortFacts& port) {
     for (const FlowRule& rule : rules) {
         if (auto tried = try_rule(driver, rule, port); !tried.validates) {
             if (tried.reason != kNoFlowRules) {
@@ -144,8 +148,9 @@ FlowPortFacts flow_port_facts(uint16_t dpdk_port, uint16_t rx_queues) {
     rte_eth_dev_info info{};
     if (rx_queues > 1 && rte_eth_dev_info_get(dpdk_port, &info) == 0) {
         facts.rss_key.resize(info.hash_key_size);
-        rte_eth_rss_conf rss{
-            .rss_key = facts.rss_key.empty() ? nullptr : facts.rss_key.data(), .rss_key_len = info.hash_key_size, .rss_hf = 0};
+        rte_eth_rss_conf rss{.rss_key = facts.rss_key.empty() ? nullptr : facts.rss_key.data(),
+                             .rss_key_len = info.hash_key_size,
+                             .rss_hf = 0};
         if (rte_eth_dev_rss_hash_conf_get(dpdk_port, &rss) == 0) {
             facts.rss_types = rss.rss_hf;
         } else {
@@ -173,8 +178,8 @@ std::optional<L4Port> snat_port_mask(unsigned workers) noexcept {
     return static_cast<L4Port>((workers - 1) * nat::kPortsPerBlock);
 }
 
-FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, FlowPortFacts& port, unsigned workers,
-                               const Status& isolated) {
+FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, FlowPortFacts& port,
+                               unsigned workers, const Status& isolated) {
     const IpAddr nobody = IpAddr::v4(192, 0, 2, 1);  // TEST-NET-1
     const auto to_nobody = [&](uint8_t protocol, L4Port l4_port, L4Port mask) {
         return FlowMatch{.family = IpFamily::V4,
@@ -185,21 +190,26 @@ FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, Fl
     };
     FlowSupport support;
     const FlowMatch from_nobody{.family = IpFamily::V4, .source = *Prefix::make(nobody, 24)};
-    support.source_drop = try_rules(driver, {{FlowKind::SourceDrop, from_nobody, {FlowVerb::Drop, 0}, false}}, port);
-    support.counts = try_rule(driver, {FlowKind::SourceDrop, from_nobody, {FlowVerb::Drop, 0}, true}, port).validates;
+    support.source_drop =
+        try_rules(driver, {{FlowKind::SourceDrop, from_nobody, {FlowVerb::Drop, 0}, false}}, port);
+    support.counts =
+        try_rule(driver, {FlowKind::SourceDrop, from_nobody, {FlowVerb::Drop, 0}, true}, port).validates;
 
     if (const auto mask = snat_port_mask(workers); workers == 1) {
         support.snat_to_queue.reason = "one worker owns everything";
     } else if (!mask) {
-        support.snat_to_queue.reason = std::to_string(workers) + " workers are no power of two, so that no mask tells their SNAT ports";
+        support.snat_to_queue.reason =
+            std::to_string(workers) + " workers are no power of two, so that no mask tells their SNAT ports";
     } else if (port.rx_queues < workers) {
-        support.snat_to_queue.reason = std::to_string(port.rx_queues) + " receive queues for " + std::to_string(workers) + " workers";
+        support.snat_to_queue.reason =
+            std::to_string(port.rx_queues) + " receive queues for " + std::to_string(workers) + " workers";
     } else {
         const FlowAction last{FlowVerb::ToQueue, workers - 1};
-        support.snat_to_queue = try_rules(driver,
-                                          {{FlowKind::SnatToQueue, to_nobody(kIpTcp, *mask, *mask), last, false},
-                                           {FlowKind::SnatToQueue, to_nobody(kIpUdp, *mask, *mask), last, false}},
-                                          port);
+        support.snat_to_queue =
+            try_rules(driver,
+                      {{FlowKind::SnatToQueue, to_nobody(kIpTcp, *mask, *mask), last, false},
+                       {FlowKind::SnatToQueue, to_nobody(kIpUdp, *mask, *mask), last, false}},
+                      port);
     }
 
     if (profile.binding != Binding::Bifurcated) {
@@ -208,15 +218,17 @@ FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, Fl
         support.vip_isolate.reason = "the port cannot be isolated: " + isolated.error().what;
     } else {
         const FlowMatch arp{.ether_type = kEtherTypeArp};
-        support.vip_isolate = try_rules(driver,
-                                        {{FlowKind::VipIsolate, to_nobody(0, 0, 0), {FlowVerb::Spread, 0}, false},
-                                         {FlowKind::VipIsolate, arp, {FlowVerb::ToQueue, 0}, false}},
-                                        port);
+        support.vip_isolate =
+            try_rules(driver,
+                      {{FlowKind::VipIsolate, to_nobody(0, 0, 0), {FlowVerb::Spread, 0}, false},
+                       {FlowKind::VipIsolate, arp, {FlowVerb::ToQueue, 0}, false}},
+                      port);
     }
 
     for (const bool spreads : {false, true}) {
         port.mark_spreads = spreads;
-        support.vip_mark = try_rules(driver, {{FlowKind::VipMark, to_nobody(kIpTcp, 80, 0xffff), {FlowVerb::Mark, 1}, false}}, port);
+        support.vip_mark = try_rules(
+            driver, {{FlowKind::VipMark, to_nobody(kIpTcp, 80, 0xffff), {FlowVerb::Mark, 1}, false}}, port);
         if (support.vip_mark.validates) {
             break;
         }

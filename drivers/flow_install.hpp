@@ -45,7 +45,8 @@ class FlowDriver {
 // once: validating alone does not tell (net_tap validates port masks, and refuses to create them). `workers` decides about the mask of
 // SNAT ports; `isolated` is what came of isolating the port, where that was asked for. Where MARK is refused with the search going on, RSS
 // beside it is tried, and `port.mark_spreads` says which it was.
-[[nodiscard]] FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, FlowPortFacts& port, unsigned workers,
+[[nodiscard]] FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile,
+                                             FlowPortFacts& port, unsigned workers,
                                              const Status& isolated = {});
 
 // The mask of the L4 port by which a worker's blocks of 64 SNAT ports are told (nat/reply_owner.hpp); empty where workers are no power of
@@ -55,7 +56,8 @@ class FlowDriver {
 // One thread at a time.
 class PortFlows {
  public:
-    PortFlows(std::unique_ptr<FlowDriver> driver, FlowPortFacts facts) : driver_(std::move(driver)), facts_(std::move(facts)) {}
+    PortFlows(std::unique_ptr<FlowDriver> driver, FlowPortFacts facts)
+        : driver_(std::move(driver)), facts_(std::move(facts)) {}
     ~PortFlows();  // clear()
     PortFlows(const PortFlows&) = delete;
     PortFlows& operator=(const PortFlows&) = delete;

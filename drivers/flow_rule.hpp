@@ -23,8 +23,10 @@ enum class FlowKind : uint8_t {
     SourceDrop,   // what software would drop for its source
     VipMark,      // a frontend's number comes along with its packets
 };
-inline constexpr FlowKind kFlowKinds[] = {FlowKind::VipIsolate, FlowKind::SnatToQueue, FlowKind::SourceDrop, FlowKind::VipMark};
-[[nodiscard]] const char* to_string(FlowKind kind) noexcept;  // "vip-isolate", "snat-to-queue", "source-drop", "vip-mark"
+inline constexpr FlowKind kFlowKinds[] = {FlowKind::VipIsolate, FlowKind::SnatToQueue, FlowKind::SourceDrop,
+                                          FlowKind::VipMark};
+[[nodiscard]] const char* to_string(
+    FlowKind kind) noexcept;  // "vip-isolate", "snat-to-queue", "source-drop", "vip-mark"
 
 // The IP protocols that rules name besides TCP and UDP.
 inline constexpr uint8_t kIpTcp = 6;

@@ -74,10 +74,11 @@ std::vector<IpAddr> host_addresses() {
             continue;
         }
         if (entry->ifa_addr->sa_family == AF_INET) {
-            addresses.push_back(IpAddr::v4(load<Be32>(&reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr)));
-        } else if (entry->ifa_addr->sa_family == AF_INET6) {
             addresses.push_back(
-                IpAddr::v6(load<std::array<uint8_t, 16>>(&reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr)));
+                IpAddr::v4(load<Be32>(&reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr)));
+        } else if (entry->ifa_addr->sa_family == AF_INET6) {
+            addresses.push_back(IpAddr::v6(load<std::array<uint8_t, 16>>(
+                &reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr)));
         }
     }
     freeifaddrs(list);

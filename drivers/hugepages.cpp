@@ -92,7 +92,8 @@ Result<uint64_t> reserve_hugepages(unsigned memory_mb, const std::string& pools)
     const uint64_t added = got > *total ? got - *total : 0;
     if (available_pages(folder) < needed) {
         release_hugepages(added, pools);
-        return fail(Errc::Exhausted, count + ", and the kernel could gather only " + std::to_string(added) + " more");
+        return fail(Errc::Exhausted,
+                    count + ", and the kernel could gather only " + std::to_string(added) + " more");
     }
     return added;
 }

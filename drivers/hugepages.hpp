@@ -28,7 +28,8 @@ class HugepageTurn {
 // Makes `memory_mb` of free hugepages available and says how many 2 MB pages it had to add to the kernel's pool for that: none where the
 // pages that are there already, of any size, are enough. Exhausted: the kernel could not gather them (what it did add is given back).
 // PermissionDenied: too few are free and this process may not add any. Unsupported: no hugepages in this kernel.
-[[nodiscard]] Result<uint64_t> reserve_hugepages(unsigned memory_mb, const std::string& pools = kHugepagePools);
+[[nodiscard]] Result<uint64_t> reserve_hugepages(unsigned memory_mb,
+                                                 const std::string& pools = kHugepagePools);
 
 // Takes so many 2 MB pages out of the kernel's pool again. Pages still mapped leave it when they are unmapped.
 void release_hugepages(uint64_t pages, const std::string& pools = kHugepagePools);

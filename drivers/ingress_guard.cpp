@@ -47,7 +47,8 @@ Result<std::unique_ptr<IngressGuard>> IngressGuard::install(const std::string& i
     for (const std::string& command : commands) {
         if (nft_run_cmd_from_buffer(nft, command.c_str()) != 0) {
             const Errc code = geteuid() == 0 ? Errc::Unsupported : Errc::PermissionDenied;
-            return fail(code, "ingress guard on " + interface + ": " + first_line(nft_ctx_get_error_buffer(nft)) + " (" + command + ")");
+            return fail(code, "ingress guard on " + interface + ": " +
+                                  first_line(nft_ctx_get_error_buffer(nft)) + " (" + command + ")");
         }
     }
     return guard;

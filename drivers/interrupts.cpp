@@ -30,7 +30,8 @@ InterruptWish wish_interrupts(std::string_view driver, bool sleeps, DeclaredInte
         wish.why_no_link = declared.link ? "it is known not to come" : "the device has none";
     }
     if (sleeps && !wish.rx_queues) {
-        wish.why_no_rx_queues = std::string(driver) + " has none: sleeping workers look again after 0.25 ms at most";
+        wish.why_no_rx_queues =
+            std::string(driver) + " has none: sleeping workers look again after 0.25 ms at most";
     }
     return wish;
 }

@@ -27,6 +27,7 @@ struct DeclaredInterrupts {
 };
 
 // `sleeps`: workers sleep when idle.
-[[nodiscard]] InterruptWish wish_interrupts(std::string_view driver, bool sleeps, DeclaredInterrupts declared);
+[[nodiscard]] InterruptWish wish_interrupts(std::string_view driver, bool sleeps,
+                                            DeclaredInterrupts declared);
 
 }  // namespace penstock::drivers

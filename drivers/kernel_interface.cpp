@@ -47,7 +47,8 @@ std::optional<ifreq> interface_ioctl(const std::string& name, unsigned long requ
 // ethtool's requests that carry one value.
 std::optional<uint32_t> ethtool_get(const std::string& name, uint32_t command) {
     ethtool_value value{command, 0};
-    if (!interface_ioctl(name, SIOCETHTOOL, [&](ifreq& ifr) { ifr.ifr_data = reinterpret_cast<char*>(&value); })) {
+    if (!interface_ioctl(name, SIOCETHTOOL,
+                         [&](ifreq& ifr) { ifr.ifr_data = reinterpret_cast<char*>(&value); })) {
         return std::nullopt;
     }
     return value.data;
@@ -55,7 +56,9 @@ std::optional<uint32_t> ethtool_get(const std::string& name, uint32_t command) {
 
 bool ethtool_set(const std::string& name, uint32_t command, uint32_t data) {
     ethtool_value value{command, data};
-    return interface_ioctl(name, SIOCETHTOOL, [&](ifreq& ifr) { ifr.ifr_data = reinterpret_cast<char*>(&value); }).has_value();
+    return interface_ioctl(name, SIOCETHTOOL,
+                           [&](ifreq& ifr) { ifr.ifr_data = reinterpret_cast<char*>(&value); })
+        .has_value();
 }
 
 std::string disable_ipv6_sysctl(const std::string& name) {
@@ -77,7 +80,8 @@ void tell(const NoticeSink& sink, NoticeLevel level, const std::string& text) {
 
 }  // namespace
 
-Result<std::unique_ptr<KernelInterface>> KernelInterface::prepare(const std::string& name, uint16_t mtu, const NoticeSink& sink) {
+Result<std::unique_ptr<KernelInterface>> KernelInterface::prepare(const std::string& name, uint16_t mtu,
+                                                                  const NoticeSink& sink) {
     if (!interface_ioctl(name, SIOCGIFINDEX)) {
         return fail(Errc::NotFound, "interface " + name + ": " + std::strerror(errno));
     }
@@ -99,7 +103,8 @@ Result<std::unique_ptr<KernelInterface>> KernelInterface::prepare(const std::str
 Status KernelInterface::refuse_addresses() const {
     ifaddrs* all = nullptr;
     if (getifaddrs(&all) != 0) {
-        return fail(Errc::Unavailable, "interface " + name_ + ": addresses cannot be read: " + std::strerror(errno));
+        return fail(Errc::Unavailable,
+                    "interface " + name_ + ": addresses cannot be read: " + std::strerror(errno));
     }
     std::string found;
     for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
@@ -120,8 +125,10 @@ Status KernelInterface::refuse_addresses() const {
     }
     freeifaddrs(all);
     if (!found.empty()) {
-        return fail(Errc::InvalidArgument, "interface " + name_ + " carries " + found +
-                                               ": addresses belong on the port's twin, or Linux answers for them beside the gateway");
+        return fail(
+            Errc::InvalidArgument,
+            "interface " + name_ + " carries " + found +
+                ": addresses belong on the port's twin, or Linux answers for them beside the gateway");
     }
     return {};
 }
@@ -135,8 +142,9 @@ Status KernelInterface::raise_mtu(uint16_t mtu) {
         return {};
     }
     if (!interface_ioctl(name_, SIOCSIFMTU, [&](ifreq& ifr) { ifr.ifr_mtu = mtu; })) {
-        return fail(errno == EPERM ? Errc::PermissionDenied : Errc::Unsupported,
-                    "interface " + name_ + " does not take MTU " + std::to_string(mtu) + ": " + std::strerror(errno));
+        return fail(
+            errno == EPERM ? Errc::PermissionDenied : Errc::Unsupported,
+            "interface " + name_ + " does not take MTU " + std::to_string(mtu) + ": " + std::strerror(errno));
     }
     former_mtu_ = now->ifr_mtu;
     return {};
@@ -154,7 +162,8 @@ void KernelInterface::silence_ipv6(const NoticeSink& sink) {
         ipv6_was_on_ = true;
     } else {
         tell(sink, NoticeLevel::Warning,
-             "interface " + name_ + ": IPv6 could not be switched off (" + path + "); the kernel will send its own ND and MLD there");
+             "interface " + name_ + ": IPv6 could not be switched off (" + path +
+                 "); the kernel will send its own ND and MLD there");
     }
 }
 
@@ -163,14 +172,18 @@ void KernelInterface::unglue_frames(const NoticeSink& sink) {
     if (ethtool_get(name_, ETHTOOL_GGRO).value_or(0) != 0) {
         gro_was_on_ = ethtool_set(name_, ETHTOOL_SGRO, 0);
         if (!gro_was_on_) {
-            tell(sink, NoticeLevel::Warning, "interface " + name_ + ": GRO could not be switched off; glued frames will be dropped as cut");
+            tell(sink, NoticeLevel::Warning,
+                 "interface " + name_ +
+                     ": GRO could not be switched off; glued frames will be dropped as cut");
         }
     }
     const uint32_t flags = ethtool_get(name_, ETHTOOL_GFLAGS).value_or(0);
     if ((flags & ETH_FLAG_LRO) != 0) {
         lro_was_on_ = ethtool_set(name_, ETHTOOL_SFLAGS, flags & ~uint32_t{ETH_FLAG_LRO});
         if (!lro_was_on_) {
-            tell(sink, NoticeLevel::Warning, "interface " + name_ + ": LRO could not be switched off; glued frames will be dropped as cut");
+            tell(sink, NoticeLevel::Warning,
+                 "interface " + name_ +
+                     ": LRO could not be switched off; glued frames will be dropped as cut");
         }
     }
 }
@@ -200,7 +213,8 @@ bool KernelInterface::has_carrier(const std::string& name) {
 unsigned KernelInterface::combined_channels(const std::string& name) {
     ethtool_channels channels{};
     channels.cmd = ETHTOOL_GCHANNELS;
-    if (!interface_ioctl(name, SIOCETHTOOL, [&](ifreq& ifr) { ifr.ifr_data = reinterpret_cast<char*>(&channels); })) {
+    if (!interface_ioctl(name, SIOCETHTOOL,
+                         [&](ifreq& ifr) { ifr.ifr_data = reinterpret_cast<char*>(&channels); })) {
         return 0;
     }
     return channels.combined_count;
@@ -209,7 +223,9 @@ unsigned KernelInterface::combined_channels(const std::string& name) {
 KernelInterface::~KernelInterface() {
     if (flags_added_ != 0) {
         if (const auto now = interface_ioctl(name_, SIOCGIFFLAGS)) {
-            interface_ioctl(name_, SIOCSIFFLAGS, [&](ifreq& ifr) { ifr.ifr_flags = static_cast<short>(now->ifr_flags & ~flags_added_); });
+            interface_ioctl(name_, SIOCSIFFLAGS, [&](ifreq& ifr) {
+                ifr.ifr_flags = static_cast<short>(now->ifr_flags & ~flags_added_);
+            });
         }
     }
     if (gro_was_on_) {

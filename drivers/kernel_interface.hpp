@@ -17,7 +17,8 @@ class KernelInterface {
     // Prepares `name`: up, all multicast received (ND for the twin's addresses comes by multicast), MTU at least `mtu`, IPv6 off, GRO and
     // LRO off. NotFound: no such interface. InvalidArgument: it carries global addresses, which belong on the twin; the kernel would
     // answer for them beside us. Unsupported: its driver refuses the MTU. What the port can do without is a notice.
-    static Result<std::unique_ptr<KernelInterface>> prepare(const std::string& name, uint16_t mtu, const NoticeSink& sink);
+    static Result<std::unique_ptr<KernelInterface>> prepare(const std::string& name, uint16_t mtu,
+                                                            const NoticeSink& sink);
     ~KernelInterface();
     KernelInterface(const KernelInterface&) = delete;
     KernelInterface& operator=(const KernelInterface&) = delete;

@@ -58,7 +58,8 @@ void KernelRoutes::remove(Routes::iterator route) {
 
 KernelRoutes::Routes::iterator KernelRoutes::find(const RouteFact& fact) {
     const auto [first, end] = routes_.equal_range(fact.key);
-    return std::find_if(first, end, [&](const auto& known) { return known.second.identity == fact.identity; });
+    return std::find_if(first, end,
+                        [&](const auto& known) { return known.second.identity == fact.identity; });
 }
 
 void KernelRoutes::dumped(RouteFact fact) {
@@ -114,7 +115,9 @@ KernelRoutes::Applied KernelRoutes::apply(RouteFact fact, Sent sent) {
 std::vector<route::Route> KernelRoutes::list() const {
     std::vector<route::Route> list;
     list.reserve(routes_.size());
-    const auto order = [](const route::Route& r) { return std::tie(r.destination, r.metric, r.egress, r.gateway, r.other_egress); };
+    const auto order = [](const route::Route& r) {
+        return std::tie(r.destination, r.metric, r.egress, r.gateway, r.other_egress);
+    };
     bool is_sorted = true;
     for (const auto& [key, fact] : routes_) {
         if (fact.route) {

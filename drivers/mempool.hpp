@@ -21,7 +21,8 @@ struct MempoolDemand {
     uint32_t driver_held = 0;  // PmdProfile::mbufs_per_queue
     uint32_t workers = 0;
     uint32_t ports = 0;
-    uint32_t tx_through = 0;        // transmit queues that serve workers without one: each has a ring in front of it
+    uint32_t tx_through =
+        0;  // transmit queues that serve workers without one: each has a ring in front of it
     uint32_t frame_bytes_max = 0;   // largest frame, Ethernet header included, or what the PMD wants room for
     uint32_t object_bytes_max = 0;  // PmdProfile::mbuf_object_max of the strictest port; 0: any
 };

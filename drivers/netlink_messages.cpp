@@ -53,7 +53,9 @@ std::optional<IpAddr> read_address(int family, const void* bytes, size_t length)
 }
 
 std::optional<IpAddr> read_address(int family, const nlattr* attribute) {
-    return attribute == nullptr ? std::nullopt : read_address(family, nla_data(attribute), static_cast<size_t>(nla_len(attribute)));
+    return attribute == nullptr
+               ? std::nullopt
+               : read_address(family, nla_data(attribute), static_cast<size_t>(nla_len(attribute)));
 }
 
 std::optional<MacAddr> read_mac(const nlattr* attribute) {
@@ -83,7 +85,8 @@ std::optional<route::NeighbourState> read_state(uint16_t nud) {
 // IPv6 link-local addresses mean another host on each link, so nothing is forwarded to them (RFC 4291, 2.5.6); without this a packet would
 // follow a default route to them.
 bool is_of_one_link(const Prefix& destination) {
-    return destination.family() == IpFamily::V6 && destination.length() >= 10 && destination.address().is_link_local();
+    return destination.family() == IpFamily::V6 && destination.length() >= 10 &&
+           destination.address().is_link_local();
 }
 
 // The gateway of a hop: of the route's own family, or an IPv6 address for an IPv4 route (RFC 8950; RTA_VIA).
@@ -93,7 +96,8 @@ std::optional<IpAddr> read_gateway(int family, const nlattr* gateway, const nlat
     }
     if (via != nullptr && nla_len(via) > static_cast<int>(sizeof(rtvia))) {
         const auto* facts = static_cast<const rtvia*>(nla_data(via));
-        return read_address(facts->rtvia_family, facts->rtvia_addr, static_cast<size_t>(nla_len(via)) - sizeof(rtvia));
+        return read_address(facts->rtvia_family, facts->rtvia_addr,
+                            static_cast<size_t>(nla_len(via)) - sizeof(rtvia));
     }
     return std::nullopt;
 }
@@ -109,7 +113,8 @@ template <typename Take>
 void for_each_hop(const nlattr* multipath, Take&& take) {
     const auto* hop = static_cast<const rtnexthop*>(nla_data(multipath));
     int left = nla_len(multipath);
-    while (left >= static_cast<int>(sizeof(rtnexthop)) && hop->rtnh_len >= sizeof(rtnexthop) && hop->rtnh_len <= left) {
+    while (left >= static_cast<int>(sizeof(rtnexthop)) && hop->rtnh_len >= sizeof(rtnexthop) &&
+           hop->rtnh_len <= left) {
         if (take(*hop)) {
             return;
         }
@@ -128,7 +133,8 @@ std::optional<Hop> hops_on_twins(int family, const nlattr* multipath, const Twin
         }
         std::array<nlattr*, RTA_MAX + 1> attributes{};
         auto* const first = reinterpret_cast<nlattr*>(RTNH_DATA(const_cast<rtnexthop*>(&hop)));
-        if (nla_parse(attributes.data(), RTA_MAX, first, hop.rtnh_len - static_cast<int>(RTNH_LENGTH(0)), nullptr) == 0) {
+        if (nla_parse(attributes.data(), RTA_MAX, first, hop.rtnh_len - static_cast<int>(RTNH_LENGTH(0)),
+                      nullptr) == 0) {
             if (!found) {
                 found = Hop{twin->second, read_gateway(family, attributes[RTA_GATEWAY], attributes[RTA_VIA])};
             } else {
@@ -181,7 +187,8 @@ class Hasher {
 // left out: flags, which tell of hops that are down, and how long an entry lives.
 uint64_t identity_of(const nlmsghdr* message, const rtmsg& facts) {
     Hasher hasher;
-    hasher.add(std::array{facts.rtm_family, facts.rtm_src_len, facts.rtm_protocol, facts.rtm_scope, facts.rtm_type});
+    hasher.add(
+        std::array{facts.rtm_family, facts.rtm_src_len, facts.rtm_protocol, facts.rtm_scope, facts.rtm_type});
     auto* const writable = const_cast<nlmsghdr*>(message);
     int left = nlmsg_attrlen(writable, sizeof(rtmsg));
     for (nlattr* attribute = nlmsg_attrdata(writable, sizeof(rtmsg)); nla_ok(attribute, left) != 0;
@@ -215,8 +222,10 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
     const rtmsg& facts = *read.facts;
     const bool is_ip = facts.rtm_family == AF_INET || facts.rtm_family == AF_INET6;
     // Cloned entries are a destination's cached path MTU, not routes.
-    const bool refuses = facts.rtm_type == RTN_BLACKHOLE || facts.rtm_type == RTN_UNREACHABLE || facts.rtm_type == RTN_PROHIBIT;
-    if (!is_ip || (facts.rtm_type != RTN_UNICAST && !refuses) || facts.rtm_tos != 0 || (facts.rtm_flags & RTM_F_CLONED) != 0 ||
+    const bool refuses = facts.rtm_type == RTN_BLACKHOLE || facts.rtm_type == RTN_UNREACHABLE ||
+                         facts.rtm_type == RTN_PROHIBIT;
+    if (!is_ip || (facts.rtm_type != RTN_UNICAST && !refuses) || facts.rtm_tos != 0 ||
+        (facts.rtm_flags & RTM_F_CLONED) != 0 ||
         read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN) {
         return std::nullopt;
     }
@@ -240,7 +249,8 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
         return route::Route{*destination, hop->egress, hop->gateway, metric, hop->other_egress};
     }
     // A dead route leads nowhere and hides nothing.
-    return (facts.rtm_flags & RTNH_F_DEAD) != 0 ? std::nullopt : std::optional(route::Route{*destination, {}, {}, metric});
+    return (facts.rtm_flags & RTNH_F_DEAD) != 0 ? std::nullopt
+                                                : std::optional(route::Route{*destination, {}, {}, metric});
 }
 
 std::optional<RouteFact> route_fact_in(const nlmsghdr* message, const TwinsByIndex& twins) {
@@ -249,7 +259,8 @@ std::optional<RouteFact> route_fact_in(const nlmsghdr* message, const TwinsByInd
         return std::nullopt;
     }
     const rtmsg& facts = *read.facts;
-    if ((facts.rtm_family != AF_INET && facts.rtm_family != AF_INET6) || (facts.rtm_flags & RTM_F_CLONED) != 0 ||
+    if ((facts.rtm_family != AF_INET && facts.rtm_family != AF_INET6) ||
+        (facts.rtm_flags & RTM_F_CLONED) != 0 ||
         read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN) {
         return std::nullopt;
     }
@@ -257,18 +268,20 @@ std::optional<RouteFact> route_fact_in(const nlmsghdr* message, const TwinsByInd
     if (!destination) {
         return std::nullopt;
     }
-    RouteFact fact{.key = {*destination, read_u32(read[RTA_PRIORITY]).value_or(0), facts.rtm_tos},
-                   .identity = identity_of(message, facts),
-                   .route = route_in(message, twins),
-                   .interfaces = interfaces_of(read[RTA_OIF], read[RTA_MULTIPATH]),
-                   .source = facts.rtm_family == AF_INET ? read_address(AF_INET, read[RTA_PREFSRC]) : std::nullopt,
-                   .next_hop_object = read_u32(read[RTA_NH_ID]).value_or(0)};
+    RouteFact fact{
+        .key = {*destination, read_u32(read[RTA_PRIORITY]).value_or(0), facts.rtm_tos},
+        .identity = identity_of(message, facts),
+        .route = route_in(message, twins),
+        .interfaces = interfaces_of(read[RTA_OIF], read[RTA_MULTIPATH]),
+        .source = facts.rtm_family == AF_INET ? read_address(AF_INET, read[RTA_PREFSRC]) : std::nullopt,
+        .next_hop_object = read_u32(read[RTA_NH_ID]).value_or(0)};
     if (message->nlmsg_type == RTM_DELROUTE) {
         fact.change = RouteFact::Change::Removed;
     } else if ((message->nlmsg_flags & NLM_F_REPLACE) != 0) {
         fact.change = RouteFact::Change::Replaced;
     }
-    fact.joins_others = facts.rtm_family == AF_INET6 && (read[RTA_MULTIPATH] != nullptr || read[RTA_GATEWAY] != nullptr);
+    fact.joins_others =
+        facts.rtm_family == AF_INET6 && (read[RTA_MULTIPATH] != nullptr || read[RTA_GATEWAY] != nullptr);
     return fact;
 }
 
@@ -279,7 +292,8 @@ std::optional<AddressFact> address_in(const nlmsghdr* message, const TwinsByInde
     }
     const auto twin = twins.find(static_cast<int>(read.facts->ifa_index));
     // On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL is ours wherever it is given.
-    const auto address = read_address(read.facts->ifa_family, read[IFA_LOCAL] != nullptr ? read[IFA_LOCAL] : read[IFA_ADDRESS]);
+    const auto address = read_address(read.facts->ifa_family,
+                                      read[IFA_LOCAL] != nullptr ? read[IFA_LOCAL] : read[IFA_ADDRESS]);
     if (twin == twins.end() || !address) {
         return std::nullopt;
     }
@@ -291,7 +305,8 @@ std::optional<AddressFact> address_in(const nlmsghdr* message, const TwinsByInde
     }
     // Kernels before 5.18 do not know the attribute.
     const nlattr* const protocol = read[IFA_PROTO];
-    const bool is_vip = protocol != nullptr && nla_len(protocol) >= 1 && load<uint8_t>(nla_data(protocol)) == kVipAddressProtocol;
+    const bool is_vip = protocol != nullptr && nla_len(protocol) >= 1 &&
+                        load<uint8_t>(nla_data(protocol)) == kVipAddressProtocol;
     return AddressFact{{twin->second, *address, read.facts->ifa_prefixlen}, is_vip};
 }
 
@@ -303,7 +318,8 @@ std::optional<NeighbourFact> neighbour_in(const nlmsghdr* message, const TwinsBy
     const auto twin = twins.find(read.facts->ndm_ifindex);
     const auto address = read_address(read.facts->ndm_family, read[NDA_DST]);
     // The kernel keeps entries for the multicast groups that it sends to; no unicast packet goes there.
-    if (twin == twins.end() || !address || address->is_multicast() || (read.facts->ndm_flags & NTF_PROXY) != 0) {
+    if (twin == twins.end() || !address || address->is_multicast() ||
+        (read.facts->ndm_flags & NTF_PROXY) != 0) {
         return std::nullopt;
     }
     NeighbourFact fact{twin->second, *address, std::nullopt, read_mac(read[NDA_LLADDR])};
@@ -324,7 +340,8 @@ std::optional<LinkFact> link_in(const nlmsghdr* message, const TwinsByIndex& twi
         return std::nullopt;
     }
     LinkFact fact{twin->second, false, std::nullopt, read_mac(read[IFLA_ADDRESS])};
-    fact.up = message->nlmsg_type == RTM_NEWLINK && (read.facts->ifi_flags & IFF_UP) != 0 && (read.facts->ifi_flags & IFF_RUNNING) != 0;
+    fact.up = message->nlmsg_type == RTM_NEWLINK && (read.facts->ifi_flags & IFF_UP) != 0 &&
+              (read.facts->ifi_flags & IFF_RUNNING) != 0;
     if (const auto mtu = read_u32(read[IFLA_MTU])) {
         fact.mtu = static_cast<uint16_t>(std::min<uint32_t>(*mtu, UINT16_MAX));
     }
@@ -357,11 +374,13 @@ std::optional<IpAddr> removed_address_in(const nlmsghdr* message) {
 
 std::optional<NextHopObjectFact> next_hop_object_in(const nlmsghdr* message) {
     Message<nhmsg, NHA_MAX> read;
-    if ((message->nlmsg_type != RTM_NEWNEXTHOP && message->nlmsg_type != RTM_DELNEXTHOP) || !read.read(message)) {
+    if ((message->nlmsg_type != RTM_NEWNEXTHOP && message->nlmsg_type != RTM_DELNEXTHOP) ||
+        !read.read(message)) {
         return std::nullopt;
     }
-    return NextHopObjectFact{.id = read_u32(read[NHA_ID]).value_or(0),
-                             .is_replaced = message->nlmsg_type == RTM_NEWNEXTHOP && (message->nlmsg_flags & NLM_F_REPLACE) != 0};
+    return NextHopObjectFact{
+        .id = read_u32(read[NHA_ID]).value_or(0),
+        .is_replaced = message->nlmsg_type == RTM_NEWNEXTHOP && (message->nlmsg_flags & NLM_F_REPLACE) != 0};
 }
 
 }  // namespace penstock::drivers

@@ -59,7 +59,9 @@ struct NeighbourKey {
     bool operator==(const NeighbourKey&) const = default;
 };
 struct NeighbourKeyHash {
-    size_t operator()(const NeighbourKey& key) const noexcept { return std::hash<IpAddr>{}(key.address) ^ key.port.value; }
+    size_t operator()(const NeighbourKey& key) const noexcept {
+        return std::hash<IpAddr>{}(key.address) ^ key.port.value;
+    }
 };
 
 }  // namespace
@@ -73,7 +75,8 @@ struct NetlinkMirror::Impl {
     std::unordered_map<uint8_t, int> ifindex_of;
 
     std::unordered_map<NeighbourKey, route::Neighbour, NeighbourKeyHash> neighbours;
-    std::deque<uint32_t> free_ids;  // taken from the front, returned to the back: an id rests for as long as possible
+    std::deque<uint32_t>
+        free_ids;  // taken from the front, returned to the back: an id rests for as long as possible
     bool told_full = false;
 
     MirroredState state;
@@ -132,7 +135,8 @@ Status NetlinkMirror::Impl::connect() {
             return fail(Errc::Unavailable, std::string("netlink: ") + nl_geterror(result));
         }
         // Root may exceed net.core.rmem_max; others get what that allows, and more resyncs.
-        if (setsockopt(nl_socket_get_fd(*socket), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer, sizeof(kReceiveBuffer)) != 0) {
+        if (setsockopt(nl_socket_get_fd(*socket), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer,
+                       sizeof(kReceiveBuffer)) != 0) {
             nl_socket_set_buffer_size(*socket, kReceiveBuffer, 0);
         }
     }
@@ -141,12 +145,14 @@ Status NetlinkMirror::Impl::connect() {
     setsockopt(nl_socket_get_fd(asking), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
     nl_socket_disable_seq_check(hearing);
     nl_socket_set_nonblocking(hearing);
-    if (const int result = nl_socket_add_memberships(hearing, RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
-                                                     RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);
+    if (const int result =
+            nl_socket_add_memberships(hearing, RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR,
+                                      RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);
         result < 0) {
         return fail(Errc::Unavailable, std::string("netlink groups: ") + nl_geterror(result));
     }
-    nl_socket_add_memberships(hearing, RTNLGRP_NEXTHOP, 0);  // a kernel that refuses it has no next hop objects
+    nl_socket_add_memberships(hearing, RTNLGRP_NEXTHOP,
+                              0);  // a kernel that refuses it has no next hop objects
     return {};
 }
 
@@ -228,7 +234,9 @@ Status NetlinkMirror::Impl::read_addresses() {
         }
     }
     // An interrupted dump may name one twice.
-    const auto by_address = [](const route::LocalAddress& a) { return std::tuple(a.port, a.address, a.prefix_length); };
+    const auto by_address = [](const route::LocalAddress& a) {
+        return std::tuple(a.port, a.address, a.prefix_length);
+    };
     for (auto* list : {&addresses, &vips}) {
         std::ranges::sort(*list, {}, by_address);
         list->erase(std::ranges::unique(*list).begin(), list->end());
@@ -296,7 +304,8 @@ void NetlinkMirror::Impl::take_link(const LinkFact& fact) {
     if (now != *entry) {
         *entry = now;
         pending.forwarding = true;
-        routes_dirty = true;  // a link that comes back revives next hops of IPv4 multipath routes without a message
+        routes_dirty =
+            true;  // a link that comes back revives next hops of IPv4 multipath routes without a message
     }
 }
 
@@ -328,7 +337,8 @@ void NetlinkMirror::Impl::take_neighbour(const NeighbourFact& fact) {
         if (free_ids.empty()) {
             if (!told_full) {
                 tell(NoticeLevel::Warning, "more than " + std::to_string(limits::kNeighboursMax) +
-                                               " neighbours on the twins: " + fact.address.to_string() + " and others cannot be reached");
+                                               " neighbours on the twins: " + fact.address.to_string() +
+                                               " and others cannot be reached");
                 told_full = true;
             }
             return;
@@ -343,13 +353,15 @@ void NetlinkMirror::Impl::take_neighbour(const NeighbourFact& fact) {
     if (now == known->second) {
         return;
     }
-    const bool forwards_alike = now.is_usable() == known->second.is_usable() && (!now.is_usable() || now.mac == known->second.mac);
+    const bool forwards_alike =
+        now.is_usable() == known->second.is_usable() && (!now.is_usable() || now.mac == known->second.mac);
     (forwards_alike ? pending.states : pending.forwarding) = true;
     known->second = now;
 }
 
 void NetlinkMirror::Impl::take_route(RouteFact fact) {
-    switch (routes.apply(std::move(fact), overlaps ? KernelRoutes::Sent::PerhapsBeforeIt : KernelRoutes::Sent::SinceDump)) {
+    switch (routes.apply(std::move(fact),
+                         overlaps ? KernelRoutes::Sent::PerhapsBeforeIt : KernelRoutes::Sent::SinceDump)) {
         case KernelRoutes::Applied::Changed:
             routes_changed = true;
             break;
@@ -370,7 +382,8 @@ bool NetlinkMirror::Impl::takes_routes_along(const nlmsghdr* message) const {
     }
     if (const auto object = next_hop_object_in(message)) {
         // A replaced one may be part of a group that routes use.
-        return routes.uses_next_hop_object(object->id) || (object->is_replaced && routes.uses_next_hop_objects());
+        return routes.uses_next_hop_object(object->id) ||
+               (object->is_replaced && routes.uses_next_hop_objects());
     }
     return false;
 }
@@ -437,7 +450,8 @@ void NetlinkMirror::Impl::ask_kernel(NicPortId port, const IpAddr& address) {
     }
 }
 
-Result<std::unique_ptr<NetlinkMirror>> NetlinkMirror::open(const std::vector<Twin>& twins, const NoticeSink& sink) {
+Result<std::unique_ptr<NetlinkMirror>> NetlinkMirror::open(const std::vector<Twin>& twins,
+                                                           const NoticeSink& sink) {
     auto impl = std::make_unique<Impl>();
     impl->sink = sink;
     for (uint32_t id = 0; id < limits::kNeighboursMax; ++id) {
@@ -527,7 +541,9 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
     Status done;
     if (std::exchange(self.lost, false)) {
         self.knows_routes = false;
-        self.tell(NoticeLevel::Warning, "netlink messages were lost (more changes at once than fit the socket): reading everything anew");
+        self.tell(
+            NoticeLevel::Warning,
+            "netlink messages were lost (more changes at once than fit the socket): reading everything anew");
         done = self.read_everything();
         self.hear_out();
     }
@@ -549,7 +565,8 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
     }
     if (now != Clock::time_point::max()) {
         const auto table = kRoundGapPerRoute * static_cast<int64_t>(self.state.routes.size());
-        self.round_allowed = now + std::max<Clock::duration>({kRoundGap, kRoundGapFactor * (Clock::now() - started), table});
+        self.round_allowed =
+            now + std::max<Clock::duration>({kRoundGap, kRoundGapFactor * (Clock::now() - started), table});
     }
     return change;
 }
@@ -561,7 +578,8 @@ void NetlinkMirror::resolve(NicPortId port, const IpAddr& address, Clock::time_p
     if (known != self.neighbours.end() && known->second.is_usable()) {
         return;
     }
-    const bool failed_before = known != self.neighbours.end() && known->second.state == route::NeighbourState::Failed;
+    const bool failed_before =
+        known != self.neighbours.end() && known->second.state == route::NeighbourState::Failed;
     const auto pause = failed_before ? kAskAgainFailed : kAskAgain;
     const auto asked = self.asked.find(key);
     if (asked != self.asked.end() && now < asked->second + pause) {

@@ -28,13 +28,16 @@ struct MirroredState {
     std::vector<route::Route> routes;          // of a multipath route: its first hop that is a twin
     std::vector<route::Neighbour> neighbours;  // sorted by id
     std::vector<route::LocalAddress> addresses;
-    std::vector<route::LocalAddress> vips;  // on twins by VIP presence (vip_addresses.hpp); none of `addresses`
-    std::vector<route::EgressPort> ports;   // in NicPort order
+    std::vector<route::LocalAddress>
+        vips;  // on twins by VIP presence (vip_addresses.hpp); none of `addresses`
+    std::vector<route::EgressPort> ports;  // in NicPort order
 };
 
 struct MirrorChange {
-    bool forwarding = false;  // a route, an address, a link, a MAC, or whether a neighbour is usable: workers must hear of it now
-    bool states = false;      // only a neighbour's state among equals (reachable, stale): for status, and for re-confirming
+    bool forwarding =
+        false;  // a route, an address, a link, a MAC, or whether a neighbour is usable: workers must hear of it now
+    bool states =
+        false;  // only a neighbour's state among equals (reachable, stale): for status, and for re-confirming
     [[nodiscard]] bool any() const noexcept { return forwarding || states; }
 };
 
@@ -47,7 +50,8 @@ class NetlinkMirror {
     };
 
     // Subscribes, then reads everything once; state() is complete afterwards. NotFound: a twin does not exist.
-    static Result<std::unique_ptr<NetlinkMirror>> open(const std::vector<Twin>& twins, const NoticeSink& sink);
+    static Result<std::unique_ptr<NetlinkMirror>> open(const std::vector<Twin>& twins,
+                                                       const NoticeSink& sink);
     ~NetlinkMirror();
     NetlinkMirror(const NetlinkMirror&) = delete;
     NetlinkMirror& operator=(const NetlinkMirror&) = delete;

@@ -29,12 +29,14 @@ constexpr unsigned kLoopbackPatienceMs = 1000;
 constexpr uint64_t kRssWanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
 
 std::unexpected<Error> refused(const std::string& device, const char* step, int result) {
-    return fail(result == -ENOMEM ? Errc::Exhausted : Errc::Unsupported, "port " + device + ": " + step + ": " + rte_strerror(-result));
+    return fail(result == -ENOMEM ? Errc::Exhausted : Errc::Unsupported,
+                "port " + device + ": " + step + ": " + rte_strerror(-result));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<NicPort>> NicPort::probe(NicPortId id, const NicPortOptions& options, const NoticeSink& sink) {
+Result<std::unique_ptr<NicPort>> NicPort::probe(NicPortId id, const NicPortOptions& options,
+                                                const NoticeSink& sink) {
     auto device = DeviceString::parse(options.device);
     if (!device) {
         return std::unexpected(device.error());
@@ -122,7 +124,8 @@ Status NicPort::bring_to_life() {
     }
     const std::string arguments = device_.arguments_text();
     if (rte_eal_hotplug_add(device_.is_pci ? "pci" : "vdev", device_.name.c_str(), arguments.c_str()) != 0) {
-        return fail(Errc::Unavailable, "DPDK found no device in " + device_.to_string() + ": " + rte_strerror(rte_errno));
+        return fail(Errc::Unavailable,
+                    "DPDK found no device in " + device_.to_string() + ": " + rte_strerror(rte_errno));
     }
     if (rte_eth_dev_get_port_by_name(device_.name.c_str(), &facts_.dpdk_port) != 0) {
         return fail(Errc::Unsupported, "the device is no Ethernet port");
@@ -170,15 +173,18 @@ Status NicPort::ask_capabilities() {
         .socket = facts_.socket,
     };
     if (options_.mtu > info.max_mtu || options_.mtu < info.min_mtu) {
-        return fail(Errc::InvalidArgument, "MTU " + std::to_string(options_.mtu) + " is outside of what " + facts_.driver + " takes, " +
-                                               std::to_string(info.min_mtu) + " to " + std::to_string(info.max_mtu));
+        return fail(Errc::InvalidArgument, "MTU " + std::to_string(options_.mtu) + " is outside of what " +
+                                               facts_.driver + " takes, " + std::to_string(info.min_mtu) +
+                                               " to " + std::to_string(info.max_mtu));
     }
     facts_.rx_queues = static_cast<uint16_t>(std::clamp<unsigned>(options_.rx_queues, 1, info.max_rx_queues));
     facts_.tx_queues = static_cast<uint16_t>(std::clamp<unsigned>(options_.tx_queues, 1, info.max_tx_queues));
     facts_.rx_descriptors = kDescriptors;
     facts_.tx_descriptors = kDescriptors;
-    buffer_bytes_ = std::max<uint32_t>(buffer_bytes_, info.min_rx_bufsize == UINT32_MAX ? 0 : info.min_rx_bufsize);
-    if (const int result = rte_eth_dev_adjust_nb_rx_tx_desc(facts_.dpdk_port, &facts_.rx_descriptors, &facts_.tx_descriptors);
+    buffer_bytes_ =
+        std::max<uint32_t>(buffer_bytes_, info.min_rx_bufsize == UINT32_MAX ? 0 : info.min_rx_bufsize);
+    if (const int result = rte_eth_dev_adjust_nb_rx_tx_desc(facts_.dpdk_port, &facts_.rx_descriptors,
+                                                            &facts_.tx_descriptors);
         result != 0 && result != -ENOTSUP) {
         return fail(Errc::Unsupported, std::string("descriptors: ") + rte_strerror(-result));
     }
@@ -204,8 +210,9 @@ void NicPort::add_demand(MempoolDemand& demand) const {
     demand.tx_through += facts_.tx_queues < options_.tx_queues ? facts_.tx_queues : 0U;
     demand.frame_bytes_max = std::max(demand.frame_bytes_max, buffer_bytes_);
     if (profile_->mbuf_object_max != 0) {
-        demand.object_bytes_max =
-            demand.object_bytes_max == 0 ? profile_->mbuf_object_max : std::min(demand.object_bytes_max, profile_->mbuf_object_max);
+        demand.object_bytes_max = demand.object_bytes_max == 0
+                                      ? profile_->mbuf_object_max
+                                      : std::min(demand.object_bytes_max, profile_->mbuf_object_max);
     }
 }
 
@@ -222,11 +229,14 @@ Status NicPort::configure(rte_mempool* pool, unsigned workers) {
     note_queues("rx-queues", options_.rx_queues, facts_.rx_queues);
     note_queues("tx-queues", options_.tx_queues, facts_.tx_queues);
     rss_ = {};
-    if (const uint64_t types = kRssWanted & capabilities_.rss_types; facts_.rx_queues > 1 && rss_kinds(types).any()) {
+    if (const uint64_t types = kRssWanted & capabilities_.rss_types;
+        facts_.rx_queues > 1 && rss_kinds(types).any()) {
         rss_.types = types;
         rss_.queues = facts_.rx_queues;
-        const size_t bytes = capabilities_.hash_key_bytes == 0 ? kRssKeyBytesUsual : capabilities_.hash_key_bytes;
-        rss_.key.assign(options_.rss_key.begin(), options_.rss_key.begin() + std::min(bytes, options_.rss_key.size()));
+        const size_t bytes =
+            capabilities_.hash_key_bytes == 0 ? kRssKeyBytesUsual : capabilities_.hash_key_bytes;
+        rss_.key.assign(options_.rss_key.begin(),
+                        options_.rss_key.begin() + std::min(bytes, options_.rss_key.size()));
     }
     auto done = configure_device(false);
     if (!done && !rss_.key.empty()) {
@@ -235,8 +245,10 @@ Status NicPort::configure(rte_mempool* pool, unsigned workers) {
         done = configure_device(false);
     }
     if (!done && rss_.types != 0) {
-        note_setting(facts_.settings,
-                     {.name = "rss-types", .asked = to_string(rss_kinds(rss_.types)), .granted = {}, .reason = done.error().what});
+        note_setting(facts_.settings, {.name = "rss-types",
+                                       .asked = to_string(rss_kinds(rss_.types)),
+                                       .granted = {},
+                                       .reason = done.error().what});
         rss_.types = 0;
         done = configure_device(false);
     }
@@ -276,10 +288,12 @@ Status NicPort::configure_device(bool loopback) {
     if (rss_granted_) {
         facts_.offloads.emplace_back("rss");
     }
-    note_setting(facts_.settings, {.name = "rx-ipv4-cksum",
-                                   .asked = "on",
-                                   .granted = facts_.rx_checksum_checked ? "on" : "",
-                                   .reason = facts_.rx_checksum_checked ? "" : "the device does not offer it; workers verify"});
+    note_setting(
+        facts_.settings,
+        {.name = "rx-ipv4-cksum",
+         .asked = "on",
+         .granted = facts_.rx_checksum_checked ? "on" : "",
+         .reason = facts_.rx_checksum_checked ? "" : "the device does not offer it; workers verify"});
     return {};
 }
 
@@ -287,13 +301,16 @@ Status NicPort::set_up_queues() {
     const XdpSockets before = count_xdp_sockets();
     const auto socket = static_cast<unsigned>(facts_.socket);
     for (uint16_t queue = 0; queue < facts_.rx_queues; ++queue) {
-        if (const int result = rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors, socket, nullptr, pool_);
+        if (const int result = rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors, socket,
+                                                      nullptr, pool_);
             result != 0) {
             return refused(facts_.name, "receive queue", result);
         }
     }
     for (uint16_t queue = 0; queue < facts_.tx_queues; ++queue) {
-        if (const int result = rte_eth_tx_queue_setup(facts_.dpdk_port, queue, facts_.tx_descriptors, socket, nullptr); result != 0) {
+        if (const int result =
+                rte_eth_tx_queue_setup(facts_.dpdk_port, queue, facts_.tx_descriptors, socket, nullptr);
+            result != 0) {
             return refused(facts_.name, "transmit queue", result);
         }
     }
@@ -326,7 +343,8 @@ Status NicPort::start() {
 // Last, because nothing comes back to an isolated port, and while the port is stopped, because mlx5 takes it only then. A device that
 // refuses is used as it is, and says why.
 Status NicPort::isolate_device() {
-    if (!options_.isolate || !options_.flow_rules || profile_->binding != Binding::Bifurcated || facts_.is_isolated) {
+    if (!options_.isolate || !options_.flow_rules || profile_->binding != Binding::Bifurcated ||
+        facts_.is_isolated) {
         return {};
     }
     stop();
@@ -382,13 +400,17 @@ SteeringFacts NicPort::read_steering_facts() {
     SteeringFacts found;
     found.workers = workers_;
     found.rx_queues = facts_.rx_queues;
-    const std::string* const spoils = profile_->other_hash_if.empty() ? nullptr : device_.argument(profile_->other_hash_if);
-    found.other_hash = !profile_->other_hash_reason.empty() && (profile_->other_hash_if.empty() || (spoils != nullptr && *spoils != "0"));
+    const std::string* const spoils =
+        profile_->other_hash_if.empty() ? nullptr : device_.argument(profile_->other_hash_if);
+    found.other_hash = !profile_->other_hash_reason.empty() &&
+                       (profile_->other_hash_if.empty() || (spoils != nullptr && *spoils != "0"));
     if (rss_granted_) {
         found.rss = settle_rss(facts_.dpdk_port, rss_, facts_.settings);
         if (const std::string unlike = difference(*profile_, found.rss); !unlike.empty()) {
-            note_setting(facts_.settings,
-                         {.name = "rss", .asked = {}, .granted = unlike, .reason = "unlike what is known of " + facts_.driver});
+            note_setting(facts_.settings, {.name = "rss",
+                                           .asked = {},
+                                           .granted = unlike,
+                                           .reason = "unlike what is known of " + facts_.driver});
         }
     }
     return found;
@@ -398,7 +420,10 @@ SteeringFacts NicPort::read_steering_facts() {
 Status NicPort::check_steering(SteeringFacts& found) {
     const std::vector<KnownPacket> packets = known_packets(found.rss);
     const std::string all = std::to_string(packets.size());
-    PortSetting setting{.name = "self-check", .asked = "by computing", .granted = all + " known packets foretold alike", .reason = {}};
+    PortSetting setting{.name = "self-check",
+                        .asked = "by computing",
+                        .granted = all + " known packets foretold alike",
+                        .reason = {}};
     found.check_failed = disagreement_by_computing(found.rss, packets);
     // A wire must not see the known packets, so hardware is asked only where its driver is known to loop. Of a virtual device that nobody
     // wrote down it is found out.
@@ -409,7 +434,8 @@ Status NicPort::check_steering(SteeringFacts& found) {
         const Status looped = loop_back(found, packets, answer);
         if (looped) {
             found.check_failed = answer.disagreement();
-            setting.granted = std::to_string(answer.returned - answer.misplaced) + " of " + all + " known packets came to their queue";
+            setting.granted = std::to_string(answer.returned - answer.misplaced) + " of " + all +
+                              " known packets came to their queue";
         }
         if (!looped || answer.returned == 0) {
             setting.granted = "by computing: " + all + " known packets foretold alike";
@@ -430,7 +456,8 @@ Status NicPort::check_steering(SteeringFacts& found) {
 }
 
 // Starts the port with its transmit side led back and sends the known packets. Leaves it as it then is.
-Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets, LoopbackAnswer& answer) {
+Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets,
+                          LoopbackAnswer& answer) {
     if (auto restarted = restart_device(true); !restarted) {
         return restarted;
     }
@@ -438,7 +465,8 @@ Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacke
     if (looped.key != found.rss.key || looped.table != found.rss.table) {
         return fail(Errc::Unavailable, "the port has another RSS key or table when it loops back");
     }
-    answer = check_by_loopback(facts_.dpdk_port, facts_.rx_queues, facts_.mac, pool_, packets, kLoopbackPatienceMs);
+    answer = check_by_loopback(facts_.dpdk_port, facts_.rx_queues, facts_.mac, pool_, packets,
+                               kLoopbackPatienceMs);
     return {};
 }
 

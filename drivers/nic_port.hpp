@@ -44,10 +44,10 @@ struct NicPortOptions {
     uint16_t mtu = 1500;                      // IP bytes
     unsigned rx_queues = 1;                   // wanted: one per worker
     unsigned tx_queues = 1;                   // wanted: one per worker
-    std::vector<uint8_t> rss_key;             // random_rss_key(), the same for all ports; empty: each device's own
-    bool rx_interrupts = false;               // wanted: workers sleep when idle
-    bool flow_rules = true;                   // the device may be asked what rules it takes
-    bool isolate = false;                     // leave to the kernel what no rule takes, where the kernel shares the device
+    std::vector<uint8_t> rss_key;  // random_rss_key(), the same for all ports; empty: each device's own
+    bool rx_interrupts = false;    // wanted: workers sleep when idle
+    bool flow_rules = true;        // the device may be asked what rules it takes
+    bool isolate = false;  // leave to the kernel what no rule takes, where the kernel shares the device
     std::string lock_directory = "/run/penstock";
 };
 
@@ -72,12 +72,13 @@ struct NicPortFacts {
     SteeringPlan steering;              // of a started port
     std::vector<PortSetting> settings;  // each thing asked of the device, granted, and why not
     bool rx_interrupts = false;         // of a started port: every receive queue can wake a sleeping worker
-    std::string check_failed;           // what the self-check saw that speaks against predictable RSS; "" nothing
+    std::string check_failed;  // what the self-check saw that speaks against predictable RSS; "" nothing
 };
 
 struct NicPortCounters {
     uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0;
-    uint64_t rx_missed = 0;  // dropped because no buffer or descriptor was free, before a worker could see them
+    uint64_t rx_missed =
+        0;  // dropped because no buffer or descriptor was free, before a worker could see them
     uint64_t rx_errors = 0;
     uint64_t tx_errors = 0;
 };
@@ -87,7 +88,8 @@ class NicPort {
     // Takes the port's lock, prepares the Linux interface underneath and puts the guard on it where the driver needs one, brings the
     // device to life and asks what it can do. Errors name the device and the rule. Main thread, after Eal::start(); `sink` is used only
     // during the call.
-    static Result<std::unique_ptr<NicPort>> probe(NicPortId id, const NicPortOptions& options, const NoticeSink& sink);
+    static Result<std::unique_ptr<NicPort>> probe(NicPortId id, const NicPortOptions& options,
+                                                  const NoticeSink& sink);
     ~NicPort();  // stops, closes and removes the device, then lifts the guard
     NicPort(const NicPort&) = delete;
     NicPort& operator=(const NicPort&) = delete;
@@ -113,9 +115,10 @@ class NicPort {
     [[nodiscard]] const NicPortFacts& facts() const noexcept { return facts_; }
     [[nodiscard]] const NicPortOptions& options() const noexcept { return options_; }
     [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
-    [[nodiscard]] NicPortCounters counters() const;          // any control thread
-    [[nodiscard]] bool link_up() const;                      // any control thread; does not wait
-    [[nodiscard]] std::vector<std::string> members() const;  // of a bond: device names, those at work first; any control thread
+    [[nodiscard]] NicPortCounters counters() const;  // any control thread
+    [[nodiscard]] bool link_up() const;              // any control thread; does not wait
+    [[nodiscard]] std::vector<std::string> members()
+        const;  // of a bond: device names, those at work first; any control thread
 
  private:
     NicPort() = default;
@@ -137,7 +140,8 @@ class NicPort {
     void ask_flow_support();
     [[nodiscard]] SteeringFacts read_steering_facts();
     Status check_steering(SteeringFacts& found);
-    Status loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets, LoopbackAnswer& answer);
+    Status loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets,
+                     LoopbackAnswer& answer);
 
     NicPortOptions options_;
     NicPortFacts facts_;

@@ -17,13 +17,15 @@ int NicPort::configure_with_interrupts(rte_eth_conf& config) {
     };
     int result = try_with(interrupts_.rx_queues, interrupts_.link);
     if (result != 0 && interrupts_.rx_queues) {
-        interrupts_.why_no_rx_queues = std::string("the device is not configured with them: ") + rte_strerror(-result);
+        interrupts_.why_no_rx_queues =
+            std::string("the device is not configured with them: ") + rte_strerror(-result);
         interrupts_.rx_queues = false;
         result = try_with(false, interrupts_.link);
     }
     if (result != 0 && interrupts_.link) {
         interrupts_.link = false;
-        interrupts_.why_no_link = std::string("the device is not configured with it: ") + rte_strerror(-result);
+        interrupts_.why_no_link =
+            std::string("the device is not configured with it: ") + rte_strerror(-result);
         result = try_with(false, false);
     }
     return result;
@@ -44,15 +46,19 @@ void NicPort::note_xdp_mode(const XdpSockets& before) {
                   .asked = asks_copy ? "copy" : "zero-copy",
                   .granted = zero_copy == sockets ? "zero-copy"
                              : zero_copy == 0     ? "copy"
-                                              : "zero-copy by " + std::to_string(zero_copy) + " of " + std::to_string(sockets) + " queues",
-                  .reason = as_asked ? "" : "the kernel driver of " + facts_.interface + " shares no buffers with AF_XDP sockets there"});
+                                                  : "zero-copy by " + std::to_string(zero_copy) + " of " +
+                                                    std::to_string(sockets) + " queues",
+                  .reason = as_asked ? ""
+                                     : "the kernel driver of " + facts_.interface +
+                                           " shares no buffers with AF_XDP sockets there"});
 }
 
 int NicPort::start_with_interrupts() {
     int result = rte_eth_dev_start(facts_.dpdk_port);
     if (result != 0 && interrupts_.rx_queues) {
         interrupts_.rx_queues = false;
-        interrupts_.why_no_rx_queues = std::string("the device does not start with them: ") + rte_strerror(-result);
+        interrupts_.why_no_rx_queues =
+            std::string("the device does not start with them: ") + rte_strerror(-result);
         if (const Status again = configure(pool_, workers_); again) {
             result = rte_eth_dev_start(facts_.dpdk_port);
         }
@@ -68,7 +74,8 @@ void NicPort::settle_interrupts() {
     for (uint16_t queue = 0; queue < facts_.rx_queues && facts_.rx_interrupts; ++queue) {
         if (rte_eth_dev_rx_intr_ctl_q_get_fd(facts_.dpdk_port, queue) < 0) {
             facts_.rx_interrupts = false;
-            interrupts_.why_no_rx_queues = "receive queue " + std::to_string(queue) + " has no descriptor to wait on";
+            interrupts_.why_no_rx_queues =
+                "receive queue " + std::to_string(queue) + " has no descriptor to wait on";
         }
     }
     if (options_.rx_interrupts) {
@@ -77,11 +84,13 @@ void NicPort::settle_interrupts() {
                                        .granted = facts_.rx_interrupts ? "on" : "",
                                        .reason = facts_.rx_interrupts ? "" : interrupts_.why_no_rx_queues});
     }
-    note_setting(facts_.settings,
-                 {.name = "link-interrupt",
-                  .asked = "on",
-                  .granted = interrupts_.link ? "on" : "",
-                  .reason = interrupts_.link ? "" : interrupts_.why_no_link + ": the link is looked at ten times a second"});
+    note_setting(
+        facts_.settings,
+        {.name = "link-interrupt",
+         .asked = "on",
+         .granted = interrupts_.link ? "on" : "",
+         .reason =
+             interrupts_.link ? "" : interrupts_.why_no_link + ": the link is looked at ten times a second"});
 }
 
 void NicPort::stop() {
@@ -150,7 +159,8 @@ bool NicPort::take_link_change() {
 bool NicPort::link_up() const {
     const std::lock_guard held(in_use_);
     rte_eth_link link{};
-    if (is_removed() || rte_eth_link_get_nowait(facts_.dpdk_port, &link) != 0 || link.link_status != RTE_ETH_LINK_UP) {
+    if (is_removed() || rte_eth_link_get_nowait(facts_.dpdk_port, &link) != 0 ||
+        link.link_status != RTE_ETH_LINK_UP) {
         return false;
     }
     // Drivers on a Linux interface say that their link is up as long as they are started.

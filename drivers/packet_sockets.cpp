@@ -20,7 +20,8 @@ bool is_bound_to(int descriptor, int ifindex) {
     }
     sockaddr_ll bound{};
     size = sizeof(bound);
-    return ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound), &size) == 0 && bound.sll_ifindex == ifindex;
+    return ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound), &size) == 0 &&
+           bound.sll_ifindex == ifindex;
 }
 
 }  // namespace

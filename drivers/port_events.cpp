@@ -54,7 +54,8 @@ PortEvents::~PortEvents() {
 
 bool PortEvents::is_gone() const noexcept {
     std::array<char, IF_NAMESIZE> name{};
-    return is_told_gone() || (ifindex_ != 0 && if_indextoname(ifindex_, name.data()) == nullptr && errno == ENXIO);
+    return is_told_gone() ||
+           (ifindex_ != 0 && if_indextoname(ifindex_, name.data()) == nullptr && errno == ENXIO);
 }
 
 }  // namespace penstock::drivers

@@ -20,7 +20,9 @@ class PortEvents {
     PortEvents& operator=(const PortEvents&) = delete;
 
     // Whether the PMD told of a change of the link since the last call. One control thread.
-    [[nodiscard]] bool take_link_change() noexcept { return link_changed_.exchange(false, std::memory_order_relaxed); }
+    [[nodiscard]] bool take_link_change() noexcept {
+        return link_changed_.exchange(false, std::memory_order_relaxed);
+    }
     // The PMD told that the device was removed. Any thread.
     [[nodiscard]] bool is_told_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
     // Or its Linux interface is no more: asks Linux. Any control thread.

@@ -30,7 +30,8 @@ Result<PortLock> PortLock::acquire(const std::string& path, const std::string& w
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) {
         const Errc code = errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Unavailable;
-        const char* const hint = code == Errc::PermissionDenied ? " (run as root, or make the folder writable for this user)" : "";
+        const char* const hint =
+            code == Errc::PermissionDenied ? " (run as root, or make the folder writable for this user)" : "";
         return fail(code, "lock file " + path + ": " + std::strerror(errno) + hint);
     }
     PortLock lock(fd, path);
@@ -58,7 +59,8 @@ PortLock::~PortLock() {
     }
 }
 
-std::string port_lock_path(const std::string& directory, uint64_t network_namespace, const std::string& device) {
+std::string port_lock_path(const std::string& directory, uint64_t network_namespace,
+                           const std::string& device) {
     std::string name = device;
     for (char& c : name) {
         if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') {

@@ -31,6 +31,7 @@ class PortLock {
 
 // DIRECTORY/port-<namespace>-<device>.lock. A PCI device is the machine's and gets no namespace. What cannot stand in a file name becomes
 // _.
-[[nodiscard]] std::string port_lock_path(const std::string& directory, uint64_t network_namespace, const std::string& device);
+[[nodiscard]] std::string port_lock_path(const std::string& directory, uint64_t network_namespace,
+                                         const std::string& device);
 
 }  // namespace penstock::drivers

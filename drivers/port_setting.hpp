@@ -8,8 +8,9 @@
 namespace penstock::drivers {
 
 struct PortSetting {
-    std::string name;     // "rss-key", "rx-ipv4-cksum"
-    std::string asked;    // "random, 40 bytes"; "" where the setting says what was found without being asked for
+    std::string name;  // "rss-key", "rx-ipv4-cksum"
+    std::string
+        asked;  // "random, 40 bytes"; "" where the setting says what was found without being asked for
     std::string granted;  // "" nothing
     std::string reason;   // why not what was asked; "" where it was
     bool operator==(const PortSetting&) const = default;

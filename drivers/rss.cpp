@@ -61,7 +61,8 @@ bool read_key(uint16_t dpdk_port, uint8_t bytes, RssReading& reading) {
     return true;
 }
 
-void settle_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReading& reading, std::vector<PortSetting>& settings) {
+void settle_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReading& reading,
+                std::vector<PortSetting>& settings) {
     PortSetting setting{.name = "rss-key", .asked = "as it is", .granted = {}, .reason = request.key_refused};
     if (!request.key.empty()) {
         setting.asked = key_text("random", request.key.size());
@@ -93,7 +94,8 @@ void settle_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReadi
     note_setting(settings, std::move(setting));
 }
 
-void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssReading& reading, std::vector<PortSetting>& settings) {
+void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssReading& reading,
+                  std::vector<PortSetting>& settings) {
     PortSetting setting{.name = "rss-table", .asked = {}, .granted = {}, .reason = {}};
     if (entries == 0) {
         reading.table_reason = "the driver shows no RSS indirection table";
@@ -109,7 +111,8 @@ void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssRead
     const int taken = rte_eth_dev_rss_reta_update(dpdk_port, wanted.data(), entries);
     TableGroups found = groups_for(entries);
     if (const int result = rte_eth_dev_rss_reta_query(dpdk_port, found.data(), entries); result != 0) {
-        reading.table_reason = std::string("the driver does not tell its RSS indirection table: ") + rte_strerror(-result);
+        reading.table_reason =
+            std::string("the driver does not tell its RSS indirection table: ") + rte_strerror(-result);
         setting.reason = reading.table_reason;
         note_setting(settings, std::move(setting));
         return;
@@ -119,7 +122,8 @@ void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssRead
         const uint16_t queue = entry_of(found, entry);
         if (queue >= queues) {  // a driver that reads what is not there
             reading.table.clear();
-            reading.table_reason = "the RSS indirection table names queue " + std::to_string(queue) + " of " + std::to_string(queues);
+            reading.table_reason = "the RSS indirection table names queue " + std::to_string(queue) + " of " +
+                                   std::to_string(queues);
             setting.reason = reading.table_reason;
             note_setting(settings, std::move(setting));
             return;
@@ -166,7 +170,8 @@ std::vector<uint8_t> random_rss_key() {
     while (!is_good) {  // one draw in nine is not
         PENSTOCK_CHECK(getrandom(key.data(), key.size(), 0) == static_cast<ssize_t>(key.size()));
         const nat::Toeplitz toeplitz(key);
-        is_good = ports_reach_every_entry(toeplitz, IpFamily::V4) && ports_reach_every_entry(toeplitz, IpFamily::V6);
+        is_good = ports_reach_every_entry(toeplitz, IpFamily::V4) &&
+                  ports_reach_every_entry(toeplitz, IpFamily::V6);
     }
     return key;
 }
@@ -273,10 +278,12 @@ RssReading settle_rss(uint16_t dpdk_port, RssRequest& request, std::vector<PortS
     settle_key(dpdk_port, key_bytes, request, reading, settings);
     settle_table(dpdk_port, info.reta_size, request.queues, reading, settings);
     const RssKinds missing = without(kAllRssKinds, reading.kinds);
-    note_setting(settings, {.name = "rss-types",
-                            .asked = to_string(kAllRssKinds),
-                            .granted = to_string(reading.kinds),
-                            .reason = missing.any() ? "the device does not hash the ports of " + to_string(missing) : ""});
+    note_setting(
+        settings,
+        {.name = "rss-types",
+         .asked = to_string(kAllRssKinds),
+         .granted = to_string(reading.kinds),
+         .reason = missing.any() ? "the device does not hash the ports of " + to_string(missing) : ""});
     return reading;
 }
 

@@ -27,9 +27,10 @@ inline constexpr uint8_t kRssKeyBytesUsual = 40;
 // (nat::obstacle_of), whatever the table and the number of workers. Stops the program where the kernel has no random source. Start-up only.
 [[nodiscard]] std::vector<uint8_t> random_rss_key();
 
-[[nodiscard]] std::string to_string(const RssKinds& kinds);              // "tcp4,udp4"; "none"
-[[nodiscard]] RssKinds rss_kinds(uint64_t types) noexcept;               // of RTE_ETH_RSS_* bits
-[[nodiscard]] RssKinds without(RssKinds kinds, const RssKinds& others);  // those of `kinds` that are not in `others`
+[[nodiscard]] std::string to_string(const RssKinds& kinds);  // "tcp4,udp4"; "none"
+[[nodiscard]] RssKinds rss_kinds(uint64_t types) noexcept;   // of RTE_ETH_RSS_* bits
+[[nodiscard]] RssKinds without(RssKinds kinds,
+                               const RssKinds& others);  // those of `kinds` that are not in `others`
 
 // What a started device was found to do.
 struct RssReading {
@@ -54,14 +55,16 @@ struct RssReading {
 
 // What rte_eth_dev_configure is to be given, and what it took.
 struct RssRequest {
-    std::vector<uint8_t> key;  // as long as the device takes; empty: the device's own. DPDK keeps a pointer to it while the port lives
-    std::string key_refused;   // why it is the device's own although another was to be had
-    uint64_t types = 0;        // RTE_ETH_RSS_*
+    std::vector<uint8_t>
+        key;  // as long as the device takes; empty: the device's own. DPDK keeps a pointer to it while the port lives
+    std::string key_refused;  // why it is the device's own although another was to be had
+    uint64_t types = 0;       // RTE_ETH_RSS_*
     uint16_t queues = 1;
 };
 
 // Of a started port: asks for the table, and for the key where the device did not keep it from its configuration; reads both back, and
 // notes each as a setting. Main thread.
-[[nodiscard]] RssReading settle_rss(uint16_t dpdk_port, RssRequest& request, std::vector<PortSetting>& settings);
+[[nodiscard]] RssReading settle_rss(uint16_t dpdk_port, RssRequest& request,
+                                    std::vector<PortSetting>& settings);
 
 }  // namespace penstock::drivers

@@ -78,10 +78,11 @@ uint16_t build_datagram(std::span<uint8_t> frame, const packet::FlowKey& key) {
     udp.length = Be16::from_host(sizeof udp);
     uint8_t* const udp_at = ip_at + packet::answer_header_bytes(family);
     store(udp_at, udp);
-    udp.checksum = packet::udp_checksum_field(packet::ChecksumSum()
-                                                  .add_pseudo_header(key.source, key.destination, kUdp, sizeof udp)
-                                                  .add(ByteView(udp_at, sizeof udp))
-                                                  .checksum());
+    udp.checksum =
+        packet::udp_checksum_field(packet::ChecksumSum()
+                                       .add_pseudo_header(key.source, key.destination, kUdp, sizeof udp)
+                                       .add(ByteView(udp_at, sizeof udp))
+                                       .checksum());
     store(udp_at, udp);
     return static_cast<uint16_t>(udp_at + sizeof udp - frame.data());
 }
@@ -95,7 +96,8 @@ MacAddr made_up_neighbour() {
     return neighbour;
 }
 
-rte_mbuf* known_frame(const packet::FlowKey& key, const MacAddr& source, const MacAddr& own, rte_mempool* pool) {
+rte_mbuf* known_frame(const packet::FlowKey& key, const MacAddr& source, const MacAddr& own,
+                      rte_mempool* pool) {
     rte_mbuf* const mbuf = rte_pktmbuf_alloc(pool);
     if (mbuf == nullptr) {
         return nullptr;
@@ -103,7 +105,8 @@ rte_mbuf* known_frame(const packet::FlowKey& key, const MacAddr& source, const M
     std::array<uint8_t, 128> frame{};
     const uint16_t built = key.protocol == Protocol::Udp
                                ? build_datagram(frame, key)
-                               : packet::build_segment(frame, key, {.seq = 1, .ack = 1}, packet::TcpFlags{packet::TcpFlags::kAck});
+                               : packet::build_segment(frame, key, {.seq = 1, .ack = 1},
+                                                       packet::TcpFlags{packet::TcpFlags::kAck});
     auto ethernet = load<packet::EthernetHeader>(frame.data());
     ethernet.destination = own;
     ethernet.source = source;
@@ -140,8 +143,8 @@ std::string disagreement_by_computing(const RssReading& reading, std::span<const
     for (const KnownPacket& known : packets) {
         const uint16_t queue = reading.table[toeplitz.of(known.key) % reading.table.size()];
         if (queue != known.queue) {
-            return "the self-check foretells queue " + std::to_string(queue) + " of " + known.key.to_string() + " and DPDK's own hash " +
-                   std::to_string(known.queue);
+            return "the self-check foretells queue " + std::to_string(queue) + " of " +
+                   known.key.to_string() + " and DPDK's own hash " + std::to_string(known.queue);
         }
     }
     return {};
@@ -151,12 +154,13 @@ std::string LoopbackAnswer::disagreement() const {
     if (misplaced == 0) {
         return {};
     }
-    return "the port does not do what it tells: of " + std::to_string(returned) + " known packets " + std::to_string(misplaced) +
-           " came to another queue; " + first_misplaced;
+    return "the port does not do what it tells: of " + std::to_string(returned) + " known packets " +
+           std::to_string(misplaced) + " came to another queue; " + first_misplaced;
 }
 
-LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const MacAddr& own, rte_mempool* pool,
-                                 std::span<const KnownPacket> packets, unsigned patience_ms) {
+LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const MacAddr& own,
+                                 rte_mempool* pool, std::span<const KnownPacket> packets,
+                                 unsigned patience_ms) {
     LoopbackAnswer answer;
     const MacAddr source = made_up_neighbour();
     std::vector<bool> is_back(packets.size());
@@ -175,8 +179,8 @@ LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const M
         ++answer.returned;
         if (queue != known->queue) {
             if (answer.misplaced++ == 0) {
-                answer.first_misplaced =
-                    known->key.to_string() + " came to queue " + std::to_string(queue) + " instead of " + std::to_string(known->queue);
+                answer.first_misplaced = known->key.to_string() + " came to queue " + std::to_string(queue) +
+                                         " instead of " + std::to_string(known->queue);
             }
         }
     };

@@ -32,7 +32,8 @@ struct KnownPacket {
 [[nodiscard]] std::vector<KnownPacket> known_packets(const RssReading& reading);
 
 // How our own hash and rte_softrss disagree; "" where they do not.
-[[nodiscard]] std::string disagreement_by_computing(const RssReading& reading, std::span<const KnownPacket> packets);
+[[nodiscard]] std::string disagreement_by_computing(const RssReading& reading,
+                                                    std::span<const KnownPacket> packets);
 
 // What came back of the known packets.
 struct LoopbackAnswer {
@@ -47,7 +48,8 @@ struct LoopbackAnswer {
 
 // Sends them to the port's own address by its first transmit queue and polls all receive queues until all are back, or `patience_ms` have
 // passed. Of a started port that loops back; nobody else may use its queues.
-[[nodiscard]] LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const MacAddr& own, rte_mempool* pool,
-                                               std::span<const KnownPacket> packets, unsigned patience_ms);
+[[nodiscard]] LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const MacAddr& own,
+                                               rte_mempool* pool, std::span<const KnownPacket> packets,
+                                               unsigned patience_ms);
 
 }  // namespace penstock::drivers

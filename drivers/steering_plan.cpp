@@ -41,14 +41,15 @@ SteeringPlan plan_steering(const PmdProfile& profile, const SteeringFacts& facts
     if (facts.rx_queues < facts.workers) {
         // A flow would stay on its queue, but workers without a queue would never own one: spread by a hash instead. Nor could a rule or a
         // SNAT port bring them anything.
-        plan.reason = std::to_string(facts.rx_queues) + " receive queues for " + std::to_string(facts.workers) + " workers";
+        plan.reason = std::to_string(facts.rx_queues) + " receive queues for " +
+                      std::to_string(facts.workers) + " workers";
         return plan;
     }
     // A hash that cannot be foretold is a function of the packet all the same. But packets whose ports it leaves out meet on few queues,
     // where their workers would own them all; those are better spread by handoff. And of a device that was caught at something else than
     // it tells, nobody knows whether it is a function: with one that chooses at random, a flow would open anew on each queue that it meets.
-    plan.flow_stays_on_queue = profile.spread == RxSpread::Reported && facts.rss.granted && facts.rss.kinds.tcp4 && facts.rss.kinds.udp4 &&
-                               facts.check_failed.empty();
+    plan.flow_stays_on_queue = profile.spread == RxSpread::Reported && facts.rss.granted &&
+                               facts.rss.kinds.tcp4 && facts.rss.kinds.udp4 && facts.check_failed.empty();
     const std::string obstacle = obstacle_to_foretelling(profile, facts);
     if (obstacle.empty()) {
         plan.steering = Steering::PredictableRss;

@@ -20,7 +20,8 @@ enum class Steering : uint8_t {
     FlowRules,       // a rule for each worker's SNAT ports sends their replies to its queue
     Handoff,
 };
-[[nodiscard]] const char* to_string(Steering steering) noexcept;  // "predictable-rss", "flow-rules", "handoff"
+[[nodiscard]] const char* to_string(
+    Steering steering) noexcept;  // "predictable-rss", "flow-rules", "handoff"
 
 struct SteeringPlan {
     Steering steering = Steering::Handoff;
@@ -34,8 +35,8 @@ struct SteeringFacts {
     unsigned workers = 1;
     uint16_t rx_queues = 1;
     RssReading rss;
-    bool other_hash = false;        // PmdProfile::other_hash_reason applies to the device as it was opened
-    std::string check_failed;       // what the self-check saw that contradicts `rss` (self_check.hpp); "" nothing
+    bool other_hash = false;   // PmdProfile::other_hash_reason applies to the device as it was opened
+    std::string check_failed;  // what the self-check saw that contradicts `rss` (self_check.hpp); "" nothing
     FlowKindSupport snat_to_queue;  // whether the port validates a rule that sends SNAT ports to a queue
 };
 

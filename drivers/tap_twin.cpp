@@ -53,14 +53,16 @@ void switch_ipv6_on(const std::string& name) {
 Status add_address(nl_sock* netlink, int ifindex, const std::string& name, const InterfaceAddress& entry) {
     const bool is_v4 = entry.address.is_v4();
     const auto& bytes = entry.address.bytes();
-    nl_addr* const local = is_v4 ? nl_addr_build(AF_INET, bytes.data() + 12, 4) : nl_addr_build(AF_INET6, bytes.data(), 16);
+    nl_addr* const local =
+        is_v4 ? nl_addr_build(AF_INET, bytes.data() + 12, 4) : nl_addr_build(AF_INET6, bytes.data(), 16);
     rtnl_addr* const address = rtnl_addr_alloc();
     nl_addr_set_prefixlen(local, entry.prefix_length);
     rtnl_addr_set_ifindex(address, ifindex);
     rtnl_addr_set_local(address, local);
     rtnl_addr_set_prefixlen(address, entry.prefix_length);
     if (is_v4 && entry.prefix_length < 31) {
-        const uint32_t host_bits = entry.prefix_length == 0 ? UINT32_MAX : (1u << (32 - entry.prefix_length)) - 1;
+        const uint32_t host_bits =
+            entry.prefix_length == 0 ? UINT32_MAX : (1u << (32 - entry.prefix_length)) - 1;
         const Be32 broadcast = Be32::from_host(entry.address.v4_wire().host() | host_bits);
         nl_addr* const to_all = nl_addr_build(AF_INET, &broadcast, sizeof(broadcast));
         rtnl_addr_set_broadcast(address, to_all);
@@ -74,7 +76,8 @@ Status add_address(nl_sock* netlink, int ifindex, const std::string& name, const
     if (result < 0) {
         // The kernel's word for it would be "Permission denied", or "Invalid input data" below IPv6's least MTU.
         int disabled = 1;
-        const bool no_ipv6 = !is_v4 && (!(std::ifstream(ipv6_sysctl(name, "disable_ipv6")) >> disabled) || disabled != 0);
+        const bool no_ipv6 =
+            !is_v4 && (!(std::ifstream(ipv6_sysctl(name, "disable_ipv6")) >> disabled) || disabled != 0);
         return fail(Errc::Unavailable, "twin " + name + ": address " + entry.to_string() + ": " +
                                            (no_ipv6 ? "this kernel has IPv6 off" : nl_geterror(result)));
     }
@@ -84,13 +87,15 @@ Status add_address(nl_sock* netlink, int ifindex, const std::string& name, const
 }  // namespace
 
 Result<std::unique_ptr<TapTwin>> TapTwin::open(const TapTwinOptions& options) {
-    if (options.name.empty() || options.name.size() >= IFNAMSIZ || options.name.find('/') != std::string::npos ||
-        options.name.find('%') != std::string::npos) {
-        return fail(Errc::InvalidArgument, "twin \"" + options.name + "\": an interface name has 1 to 15 characters and no / or %");
+    if (options.name.empty() || options.name.size() >= IFNAMSIZ ||
+        options.name.find('/') != std::string::npos || options.name.find('%') != std::string::npos) {
+        return fail(Errc::InvalidArgument,
+                    "twin \"" + options.name + "\": an interface name has 1 to 15 characters and no / or %");
     }
     if (if_nametoindex(options.name.c_str()) != 0) {
         return fail(Errc::AlreadyExists,
-                    "twin " + options.name + ": an interface of that name exists already and is not ours to take over");
+                    "twin " + options.name +
+                        ": an interface of that name exists already and is not ours to take over");
     }
     std::unique_ptr<TapTwin> twin(new TapTwin);
     twin->name_ = options.name;
@@ -117,7 +122,8 @@ Result<std::unique_ptr<TapTwin>> TapTwin::open(const TapTwinOptions& options) {
 Status TapTwin::give_face(const TapTwinOptions& options) {
     // Our own ND must not wait either: the link-local address is added by the kernel, not by us.
     std::ofstream(ipv6_sysctl(name_, "accept_dad")) << "0\n";
-    if (std::ranges::any_of(options.addresses, [](const InterfaceAddress& entry) { return !entry.address.is_v4(); })) {
+    if (std::ranges::any_of(options.addresses,
+                            [](const InterfaceAddress& entry) { return !entry.address.is_v4(); })) {
         switch_ipv6_on(name_);
     }
 

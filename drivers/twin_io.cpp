@@ -43,7 +43,8 @@ constexpr uint64_t kForeignEvent = ~uint64_t{0};
 struct TwinIo::Impl {
     struct Line {
         Twin twin;
-        std::atomic<uint64_t> punted{0}, punt_failed{0}, from_host{0}, from_host_dropped{0}, host_frame_invalid{0}, no_buffer{0};
+        std::atomic<uint64_t> punted{0}, punt_failed{0}, from_host{0}, from_host_dropped{0},
+            host_frame_invalid{0}, no_buffer{0};
     };
     std::vector<std::unique_ptr<Line>> lines;
     TwinIoPorts* ports = nullptr;
@@ -113,7 +114,8 @@ rte_mbuf* TwinIo::Impl::read_frame(Line& line) {
         add(line.no_buffer, 1);
         return nullptr;
     }
-    const ssize_t length = line.twin.twin->read({rte_pktmbuf_mtod(frame, uint8_t*), rte_pktmbuf_tailroom(frame)});
+    const ssize_t length =
+        line.twin.twin->read({rte_pktmbuf_mtod(frame, uint8_t*), rte_pktmbuf_tailroom(frame)});
     if (length <= 0) {
         rte_pktmbuf_free(frame);
         return nullptr;
@@ -202,9 +204,9 @@ bool TwinIo::poll_once(int timeout_ms) {
             moved = impl_->punt(*line, punt_class) || moved;
         }
     }
-    const auto wait =
-        moved ? std::chrono::nanoseconds::zero()
-              : std::chrono::nanoseconds(std::min<std::chrono::microseconds>(impl_->sleep, std::chrono::milliseconds(timeout_ms)));
+    const auto wait = moved ? std::chrono::nanoseconds::zero()
+                            : std::chrono::nanoseconds(std::min<std::chrono::microseconds>(
+                                  impl_->sleep, std::chrono::milliseconds(timeout_ms)));
     const timespec limit{0, static_cast<long>(wait.count())};
     std::array<epoll_event, kEventsMax> events;
     const int ready = epoll_pwait2(impl_->epoll, events.data(), kEventsMax, &limit, nullptr);

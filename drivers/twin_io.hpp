@@ -50,7 +50,8 @@ class TwinIo {
         uint16_t mtu = 1500;
     };
     // `ports` and `pool` outlive it too.
-    static Result<std::unique_ptr<TwinIo>> open(std::vector<Twin> twins, TwinIoPorts& ports, rte_mempool* pool);
+    static Result<std::unique_ptr<TwinIo>> open(std::vector<Twin> twins, TwinIoPorts& ports,
+                                                rte_mempool* pool);
     ~TwinIo();
     TwinIo(const TwinIo&) = delete;
     TwinIo& operator=(const TwinIo&) = delete;

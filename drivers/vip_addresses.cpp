@@ -30,12 +30,14 @@ Result<std::unique_ptr<VipAddresses>> VipAddresses::open(TwinsByIndex twins) {
     if (link < 0) {
         const int reason = errno;
         nl_socket_free(netlink);
-        return fail(Errc::PermissionDenied, std::string("VIP presence: a packet socket: ") + std::strerror(reason));
+        return fail(Errc::PermissionDenied,
+                    std::string("VIP presence: a packet socket: ") + std::strerror(reason));
     }
     return std::unique_ptr<VipAddresses>(new VipAddresses(std::move(twins), netlink, link));
 }
 
-VipAddresses::VipAddresses(TwinsByIndex twins, nl_sock* netlink, int link) : twins_(std::move(twins)), netlink_(netlink), link_(link) {}
+VipAddresses::VipAddresses(TwinsByIndex twins, nl_sock* netlink, int link)
+    : twins_(std::move(twins)), netlink_(netlink), link_(link) {}
 
 VipAddresses::~VipAddresses() {
     nl_socket_free(netlink_);
@@ -49,7 +51,8 @@ Result<bool> VipAddresses::add(const route::LocalAddress& vip) {
     // One look for all: without marks the VIP would count as the host's own, with open ports and NodePorts.
     if (!keeps_marks_ && !is_marked(vip)) {
         static_cast<void>(remove(vip));
-        return fail(Errc::Unsupported, "this kernel keeps no protocol with addresses (IFA_PROTO, Linux 5.18)");
+        return fail(Errc::Unsupported,
+                    "this kernel keeps no protocol with addresses (IFA_PROTO, Linux 5.18)");
     }
     keeps_marks_ = true;
     return true;
@@ -88,7 +91,8 @@ Result<bool> VipAddresses::change(int type, int flags, const route::LocalAddress
     const bool is_as_wanted = result == (type == RTM_NEWADDR ? -NLE_EXIST : -NLE_NOADDR);
     if (result < 0 && !is_as_wanted) {
         return fail(Errc::Unavailable,
-                    std::string(type == RTM_NEWADDR ? "cannot be added: " : "cannot be removed: ") + nl_geterror(result));
+                    std::string(type == RTM_NEWADDR ? "cannot be added: " : "cannot be removed: ") +
+                        nl_geterror(result));
     }
     return !is_as_wanted;
 }
@@ -124,7 +128,8 @@ void VipAddresses::announce(const route::LocalAddress& vip, const MacAddr& mac) 
     sockaddr_ll to{};
     to.sll_family = AF_PACKET;
     to.sll_ifindex = ifindex_of(vip.port);
-    static_cast<void>(sendto(link_, frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
+    static_cast<void>(
+        sendto(link_, frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
 }
 
 int VipAddresses::ifindex_of(NicPortId port) const noexcept {

@@ -54,7 +54,8 @@ static_assert(sizeof(Advertisement) == 32);
 std::vector<uint8_t> announcement_of(const IpAddr& address, const MacAddr& mac) {
     std::vector<uint8_t> frame;
     if (address.is_v4()) {
-        append(frame, packet::EthernetHeader{MacAddr{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}, mac, Be16::from_host(ETHERTYPE_ARP)});
+        append(frame, packet::EthernetHeader{MacAddr{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}, mac,
+                                             Be16::from_host(ETHERTYPE_ARP)});
         ArpPacket arp;
         arp.sender_mac = mac;
         std::copy_n(address.bytes().begin() + 12, arp.sender.size(), arp.sender.begin());
@@ -64,7 +65,8 @@ std::vector<uint8_t> announcement_of(const IpAddr& address, const MacAddr& mac) 
         return frame;
     }
     static constexpr std::array<uint8_t, 16> kAllNodes{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-    append(frame, packet::EthernetHeader{MacAddr{{0x33, 0x33, 0, 0, 0, 1}}, mac, Be16::from_host(packet::kEtherTypeIpv6)});
+    append(frame, packet::EthernetHeader{MacAddr{{0x33, 0x33, 0, 0, 0, 1}}, mac,
+                                         Be16::from_host(packet::kEtherTypeIpv6)});
     packet::Ipv6Header ip;
     ip.payload_length = Be16::from_host(sizeof(Advertisement));
     ip.next_header = IPPROTO_ICMPV6;

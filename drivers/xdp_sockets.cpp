@@ -30,7 +30,8 @@ XdpSockets count_xdp_sockets() {
         std::from_chars(name.data(), name.data() + name.size(), fd);
         int domain = 0;
         xdp_options options{};
-        if (ask(fd, SOL_SOCKET, SO_DOMAIN, domain) && domain == kAfXdp && ask(fd, kSolXdp, XDP_OPTIONS, options)) {
+        if (ask(fd, SOL_SOCKET, SO_DOMAIN, domain) && domain == kAfXdp &&
+            ask(fd, kSolXdp, XDP_OPTIONS, options)) {
             ++found.all;
             found.zero_copy += (options.flags & XDP_OPTIONS_ZEROCOPY) != 0 ? 1 : 0;
         }

@@ -8,15 +8,22 @@ namespace {
 constexpr std::string_view kIntroduction =
     "# Annotations of a Service\n"
     "\n"
-    "Written by `annotations-page` from the table in control/annotations/table.cpp; `penstockctl explain annotations` prints the same. Do\n"
+    "Written by `annotations-page` from the table in control/annotations/table.cpp; `penstockctl explain "
+    "annotations` prints the same. Do\n"
     "not edit it: a test compares the two.\n"
     "\n"
-    "Of the keys of one row the first that is present and not blank counts; the others are ignored. White space around a value does not\n"
-    "count, and a blank value is none. A value that is not accepted is told as an Event `InvalidAnnotation` about the Service, and the\n"
-    "last column says what is done instead. What a row calls not supported is recognised, checked, and told as an Event\n"
-    "`UnsupportedAnnotation` where a value asks for it: the Service is served without it, or not on its LoadBalancer IPs where\n"
-    "penstock-sync runs with `--unsupported-annotations=refuse`. An unknown key below `penstock.io/` is told as an Event\n"
-    "`UnknownAnnotation`; other unknown keys are nobody's business. A change leaves established flows alone where the row does not name "
+    "Of the keys of one row the first that is present and not blank counts; the others are ignored. White "
+    "space around a value does not\n"
+    "count, and a blank value is none. A value that is not accepted is told as an Event `InvalidAnnotation` "
+    "about the Service, and the\n"
+    "last column says what is done instead. What a row calls not supported is recognised, checked, and told "
+    "as an Event\n"
+    "`UnsupportedAnnotation` where a value asks for it: the Service is served without it, or not on its "
+    "LoadBalancer IPs where\n"
+    "penstock-sync runs with `--unsupported-annotations=refuse`. An unknown key below `penstock.io/` is told "
+    "as an Event\n"
+    "`UnknownAnnotation`; other unknown keys are nobody's business. A change leaves established flows alone "
+    "where the row does not name "
     "them.\n";
 
 // A bar would end the cell.
@@ -53,7 +60,8 @@ std::string page_text() {
             accepts += (accepts.empty() ? "" : "<br>") + cell(accepted(spelling.rule));
         }
         text += "| " + keys + " | " + accepts + " | " + cell(row.fallback) + " | " + cell(row.effect) + " (" +
-                std::string(row.requirement) + ") | " + support_text(row) + " | " + cell(row.instead) + " |\n";
+                std::string(row.requirement) + ") | " + support_text(row) + " | " + cell(row.instead) +
+                " |\n";
     }
     return text;
 }

@@ -19,9 +19,11 @@ constexpr bool is_word_char(char c) {
 }
 
 bool is_qualified_part(std::string_view text) {
-    const auto may_stand_inside = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
-    return !text.empty() && text.size() <= 63 && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
-           std::ranges::all_of(text, may_stand_inside);
+    const auto may_stand_inside = [](char c) {
+        return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
+    };
+    return !text.empty() && text.size() <= 63 && is_alphanumeric(text.front()) &&
+           is_alphanumeric(text.back()) && std::ranges::all_of(text, may_stand_inside);
 }
 
 bool is_dns_prefix(std::string_view text) {
@@ -99,7 +101,9 @@ class Selector::Reader {
         return word;
     }
 
-    void skip_blanks() { rest_.remove_prefix(static_cast<size_t>(std::ranges::find_if_not(rest_, is_blank) - rest_.begin())); }
+    void skip_blanks() {
+        rest_.remove_prefix(static_cast<size_t>(std::ranges::find_if_not(rest_, is_blank) - rest_.begin()));
+    }
 
     Result<Part> read_part() {
         Part part;
@@ -161,7 +165,8 @@ class Selector::Reader {
         constexpr size_t kShown = 32;
         return fail(
             Errc::InvalidArgument,
-            std::string(what) + (rest_.empty() ? std::string(" at the end") : " before \"" + std::string(rest_.substr(0, kShown)) + "\""));
+            std::string(what) + (rest_.empty() ? std::string(" at the end")
+                                               : " before \"" + std::string(rest_.substr(0, kShown)) + "\""));
     }
 
     std::string_view rest_;

@@ -32,9 +32,10 @@ constexpr int64_t kTextMax = 253;  // a DNS name's
 constexpr Rule kObjectName = of_kind(Kind::Name, 1, kTextMax);
 constexpr Rule kAnyText = of_kind(Kind::Text, 1, 256 * 1024);
 
-constexpr std::array kSchedulerNames = {Word{"rr", "rr"},   Word{"wrr", "wrr"},       Word{"lc", "lc"},   Word{"wlc", "wlc"},
-                                        Word{"sh", "sh"},   Word{"dh", "dh"},         Word{"sed", "sed"}, Word{"nq", "nq"},
-                                        Word{"p2c", "p2c"}, Word{"random", "random"}, Word{"mh", "mh"}};
+constexpr std::array kSchedulerNames = {Word{"rr", "rr"},         Word{"wrr", "wrr"}, Word{"lc", "lc"},
+                                        Word{"wlc", "wlc"},       Word{"sh", "sh"},   Word{"dh", "dh"},
+                                        Word{"sed", "sed"},       Word{"nq", "nq"},   Word{"p2c", "p2c"},
+                                        Word{"random", "random"}, Word{"mh", "mh"}};
 constexpr std::array kCiliumAlgorithms = {Word{"random", "random"}, Word{"maglev", "mh"}};
 constexpr std::array kAllowDeny = {Word{"allow", "allow"}, Word{"deny", "deny"}};
 constexpr std::array kHealthChecks = {Word{"off", "off"}, Word{"tcp", "tcp"}, Word{"http", "http"}};
@@ -44,11 +45,12 @@ constexpr std::array kVersion1 = {Word{"v1", "v1"}};
 constexpr std::array kAllPorts = {Word{"*", "v1"}};
 constexpr std::array kScopes = {Word{"internal", "internal"}, Word{"external", "external"}};
 constexpr std::array kInternalUnlessFalse = {Word{"false", "external"}};
-constexpr std::array kInternalBool = {Word{"true", "internal"},  Word{"1", "internal"}, Word{"t", "internal"},
-                                      Word{"false", "external"}, Word{"0", "external"}, Word{"f", "external"}};
+constexpr std::array kInternalBool = {Word{"true", "internal"}, Word{"1", "internal"},
+                                      Word{"t", "internal"},    Word{"false", "external"},
+                                      Word{"0", "external"},    Word{"f", "external"}};
 constexpr std::array kPassthrough = {Word{"passthrough", "passthrough"}};
-constexpr std::array kBackendProtocols = {Word{"tcp", "passthrough"}, Word{"ssl", "passthrough"}, Word{"http", "terminate"},
-                                          Word{"https", "terminate"}};
+constexpr std::array kBackendProtocols = {Word{"tcp", "passthrough"}, Word{"ssl", "passthrough"},
+                                          Word{"http", "terminate"}, Word{"https", "terminate"}};
 constexpr std::array kRejectDrop = {Word{"reject", "reject"}, Word{"drop", "drop"}};
 constexpr std::array kSnatModes = {Word{"auto", "auto"}, Word{"always", "always"}, Word{"never", "never"}};
 constexpr std::array kNlb = {Word{"nlb", "fine"}};
@@ -56,16 +58,20 @@ constexpr std::array kClassic = {Word{"classic", "fine"}, Word{"application", "a
 constexpr std::array kNodeWeights = {Word{"equal", "equal"}, Word{"ready-pods", "ready-pods"}};
 constexpr std::array kAffinityScopes = {Word{"port", "port"}, Word{"service", "service"}};
 
-constexpr std::array kConnectionDraining = {Spelling{"penstock.io/connection-draining", kBool},
-                                            Spelling{"service.beta.kubernetes.io/aws-load-balancer-connection-draining-enabled", kBool}};
+constexpr std::array kConnectionDraining = {
+    Spelling{"penstock.io/connection-draining", kBool},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-connection-draining-enabled", kBool}};
 constexpr std::array kConnectionDrainingTimeout = {
     Spelling{"penstock.io/connection-draining-timeout", seconds(1, 3600)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-connection-draining-timeout", number(1, 3600, "s")}};
-constexpr std::array kIdleTimeout = {Spelling{"penstock.io/idle-timeout", seconds(1, 604'800)},
-                                     Spelling{"service.beta.kubernetes.io/aws-load-balancer-connection-idle-timeout", number(1, 4000, "s")},
-                                     Spelling{"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout", number(4, 30, "min", 60)}};
-constexpr std::array kSourceRangesPolicy = {Spelling{"penstock.io/source-ranges-policy", words(kAllowDeny)},
-                                            Spelling{"service.cilium.io/src-ranges-policy", words(kAllowDeny)}};
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-connection-draining-timeout",
+             number(1, 3600, "s")}};
+constexpr std::array kIdleTimeout = {
+    Spelling{"penstock.io/idle-timeout", seconds(1, 604'800)},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-connection-idle-timeout", number(1, 4000, "s")},
+    Spelling{"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout", number(4, 30, "min", 60)}};
+constexpr std::array kSourceRangesPolicy = {
+    Spelling{"penstock.io/source-ranges-policy", words(kAllowDeny)},
+    Spelling{"service.cilium.io/src-ranges-policy", words(kAllowDeny)}};
 constexpr std::array kHealthCheck = {Spelling{"penstock.io/health-check", words(kHealthChecks)}};
 constexpr std::array kHealthCheckInterval = {
     Spelling{"penstock.io/health-check-interval", seconds(5, 300)},
@@ -80,67 +86,85 @@ constexpr std::array kUnhealthyThreshold = {
     Spelling{"penstock.io/health-check-unhealthy-threshold", number(2, 10)},
     Spelling{"service.beta.kubernetes.io/aws-load-balancer-healthcheck-unhealthy-threshold", number(2, 10)}};
 constexpr Rule kProbePort{.kind = Kind::Number, .min = 1, .max = 65'535, .words = kTrafficPort};
-constexpr std::array kHealthCheckPort = {Spelling{"penstock.io/health-check-port", number(1, 65'535)},
-                                         Spelling{"service.beta.kubernetes.io/aws-load-balancer-healthcheck-port", kProbePort}};
+constexpr std::array kHealthCheckPort = {
+    Spelling{"penstock.io/health-check-port", number(1, 65'535)},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-healthcheck-port", kProbePort}};
 constexpr std::array kHealthCheckPath = {
     Spelling{"penstock.io/health-check-path", of_kind(Kind::UrlPath, 1, 1024)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-healthcheck-path", of_kind(Kind::UrlPath, 1, 1024)}};
-constexpr std::array kAccessLog = {Spelling{"penstock.io/access-log", kBool},
-                                   Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-enabled", kBool}};
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-healthcheck-path",
+             of_kind(Kind::UrlPath, 1, 1024)}};
+constexpr std::array kAccessLog = {
+    Spelling{"penstock.io/access-log", kBool},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-enabled", kBool}};
 constexpr std::array kAccessLogInterval = {
     Spelling{"penstock.io/access-log-interval", words(kLogIntervals)},
     Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-emit-interval", words(kLogIntervals)}};
 constexpr std::array kAccessLogSink = {
     Spelling{"penstock.io/access-log-sink", of_kind(Kind::Name, 3, 63)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-name", of_kind(Kind::Name, 3, 63)}};
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-name",
+             of_kind(Kind::Name, 3, 63)}};
 constexpr std::array kAccessLogPrefix = {
     Spelling{"penstock.io/access-log-prefix", of_kind(Kind::FolderPath, 1, kTextMax)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-prefix", of_kind(Kind::FolderPath, 1, kTextMax)}};
-constexpr std::array kProxyProtocol = {Spelling{"penstock.io/proxy-protocol", words(kVersion1)},
-                                       Spelling{"service.beta.kubernetes.io/aws-load-balancer-proxy-protocol", words(kAllPorts)}};
-constexpr std::array kProxyProtocolPorts = {Spelling{"penstock.io/proxy-protocol-ports", of_kind(Kind::Ports)}};
-constexpr std::array kBackendNodeSelector = {Spelling{"penstock.io/backend-node-selector", of_kind(Kind::Selector)},
-                                             Spelling{"service.kubernetes.io/qcloud-loadbalancer-backends-label", of_kind(Kind::Selector)}};
-constexpr std::array kCrossZone = {Spelling{"penstock.io/cross-zone", kBool},
-                                   Spelling{"service.beta.kubernetes.io/aws-load-balancer-cross-zone-load-balancing-enabled", kBool}};
-constexpr std::array kOnlyNodesWithEndpoints = {Spelling{"penstock.io/only-nodes-with-endpoints", kBool},
-                                                Spelling{"service.kubernetes.io/local-svc-only-bind-node-with-pod", kBool}};
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-prefix",
+             of_kind(Kind::FolderPath, 1, kTextMax)}};
+constexpr std::array kProxyProtocol = {
+    Spelling{"penstock.io/proxy-protocol", words(kVersion1)},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-proxy-protocol", words(kAllPorts)}};
+constexpr std::array kProxyProtocolPorts = {
+    Spelling{"penstock.io/proxy-protocol-ports", of_kind(Kind::Ports)}};
+constexpr std::array kBackendNodeSelector = {
+    Spelling{"penstock.io/backend-node-selector", of_kind(Kind::Selector)},
+    Spelling{"service.kubernetes.io/qcloud-loadbalancer-backends-label", of_kind(Kind::Selector)}};
+constexpr std::array kCrossZone = {
+    Spelling{"penstock.io/cross-zone", kBool},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-cross-zone-load-balancing-enabled", kBool}};
+constexpr std::array kOnlyNodesWithEndpoints = {
+    Spelling{"penstock.io/only-nodes-with-endpoints", kBool},
+    Spelling{"service.kubernetes.io/local-svc-only-bind-node-with-pod", kBool}};
 constexpr std::array kScope = {
     Spelling{"penstock.io/scope", any_case(kScopes)},
     Spelling{"cloud.google.com/load-balancer-type", any_case(kScopes)},
     Spelling{"networking.gke.io/load-balancer-type", any_case(kScopes)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-internal", any_case(kInternalUnlessFalse, "internal")},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-internal",
+             any_case(kInternalUnlessFalse, "internal")},
     Spelling{"service.beta.kubernetes.io/azure-load-balancer-internal", any_case(kInternalBool)},
     Spelling{"service.beta.kubernetes.io/openstack-internal-load-balancer", any_case(kInternalBool)},
     Spelling{"service.beta.kubernetes.io/cce-load-balancer-internal-vpc", any_case(kInternalBool)},
     Spelling{"service.kubernetes.io/qcloud-loadbalancer-internal-subnetid", any_case({}, "internal")}};
 constexpr std::array kMaxBandwidthOut = {
     Spelling{"penstock.io/max-bandwidth-out-mbps", number(1, 400'000, "Mbit/s")},
-    Spelling{"service.kubernetes.io/qcloud-loadbalancer-internet-max-bandwidth-out", number(1, 2000, "Mbit/s")}};
+    Spelling{"service.kubernetes.io/qcloud-loadbalancer-internet-max-bandwidth-out",
+             number(1, 2000, "Mbit/s")}};
 constexpr std::array kVipId = {Spelling{"penstock.io/vip-id", kObjectName},
                                Spelling{"service.kubernetes.io/tke-existed-lbid", kObjectName}};
-constexpr std::array kTlsMode = {Spelling{"penstock.io/tls-mode", words(kPassthrough)},
-                                 Spelling{"service.beta.kubernetes.io/aws-load-balancer-ssl-cert", any_case({}, "terminate")},
-                                 Spelling{"service.beta.kubernetes.io/aws-load-balancer-ssl-ports", any_case({}, "terminate")},
-                                 Spelling{"service.beta.kubernetes.io/aws-load-balancer-ssl-negotiation-policy", any_case({}, "terminate")},
-                                 Spelling{"service.beta.kubernetes.io/aws-load-balancer-backend-protocol", any_case(kBackendProtocols)}};
+constexpr std::array kTlsMode = {
+    Spelling{"penstock.io/tls-mode", words(kPassthrough)},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-ssl-cert", any_case({}, "terminate")},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-ssl-ports", any_case({}, "terminate")},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-ssl-negotiation-policy",
+             any_case({}, "terminate")},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-backend-protocol", any_case(kBackendProtocols)}};
 constexpr std::array kTags = {
     Spelling{"penstock.io/tags", of_kind(Kind::Pairs, 1, 50)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-additional-resource-tags", of_kind(Kind::Pairs, 1, 50)}};
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-additional-resource-tags",
+             of_kind(Kind::Pairs, 1, 50)}};
 constexpr Rule kAddresses = of_kind(Kind::OneAddressPerFamily);
-constexpr std::array kLoadBalancerIps = {Spelling{"penstock.io/load-balancer-ips", kAddresses},
-                                         Spelling{"metallb.io/loadBalancerIPs", kAddresses},
-                                         Spelling{"metallb.universe.tf/loadBalancerIPs", kAddresses},
-                                         Spelling{"lbipam.cilium.io/ips", kAddresses}, Spelling{"io.cilium/lb-ipam-ips", kAddresses}};
-constexpr std::array kAddressPool = {Spelling{"penstock.io/address-pool", kObjectName}, Spelling{"metallb.io/address-pool", kObjectName},
+constexpr std::array kLoadBalancerIps = {
+    Spelling{"penstock.io/load-balancer-ips", kAddresses}, Spelling{"metallb.io/loadBalancerIPs", kAddresses},
+    Spelling{"metallb.universe.tf/loadBalancerIPs", kAddresses}, Spelling{"lbipam.cilium.io/ips", kAddresses},
+    Spelling{"io.cilium/lb-ipam-ips", kAddresses}};
+constexpr std::array kAddressPool = {Spelling{"penstock.io/address-pool", kObjectName},
+                                     Spelling{"metallb.io/address-pool", kObjectName},
                                      Spelling{"metallb.universe.tf/address-pool", kObjectName}};
 constexpr Rule kSharingKey = of_kind(Kind::Text, 1, kTextMax);
-constexpr std::array kAllowSharedIp = {
-    Spelling{"penstock.io/allow-shared-ip", kSharingKey}, Spelling{"metallb.io/allow-shared-ip", kSharingKey},
-    Spelling{"metallb.universe.tf/allow-shared-ip", kSharingKey}, Spelling{"lbipam.cilium.io/sharing-key", kSharingKey}};
+constexpr std::array kAllowSharedIp = {Spelling{"penstock.io/allow-shared-ip", kSharingKey},
+                                       Spelling{"metallb.io/allow-shared-ip", kSharingKey},
+                                       Spelling{"metallb.universe.tf/allow-shared-ip", kSharingKey},
+                                       Spelling{"lbipam.cilium.io/sharing-key", kSharingKey}};
 constexpr std::array kFilterGroups = {
     Spelling{"penstock.io/filter-groups", of_kind(Kind::Names, 1, kTextMax)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-extra-security-groups", of_kind(Kind::Names, 1, kTextMax)}};
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-extra-security-groups",
+             of_kind(Kind::Names, 1, kTextMax)}};
 constexpr std::array kScheduler = {Spelling{"penstock.io/scheduler", any_case(kSchedulerNames)},
                                    Spelling{"kube-router.io/service.scheduler", any_case(kSchedulerNames)},
                                    Spelling{"service.cilium.io/lb-algorithm", any_case(kCiliumAlgorithms)}};
@@ -148,98 +172,126 @@ constexpr std::array kNodeWeightLabel = {Spelling{"penstock.io/node-weight-label
 constexpr std::array kTopologyKeys = {Spelling{"penstock.io/topology-keys", of_kind(Kind::List)}};
 constexpr std::array kNoEndpointsAction = {Spelling{"penstock.io/no-endpoints-action", words(kRejectDrop)}};
 constexpr std::array kSnat = {Spelling{"penstock.io/snat", words(kSnatModes)}};
-constexpr std::array kLoadBalancerKind = {Spelling{"service.beta.kubernetes.io/aws-load-balancer-type", any_case(kNlb, "other")},
-                                          Spelling{"service.kubernetes.io/loadbalance-type", words(kClassic)}};
-constexpr std::array kInternetChargeType = {Spelling{"service.kubernetes.io/qcloud-loadbalancer-internet-charge-type", kAnyText}};
-constexpr std::array kListenerParameters = {Spelling{"service.kubernetes.io/service.extensiveParameters", kAnyText},
-                                            Spelling{"service.kubernetes.io/service.listenerParameters", kAnyText}};
-constexpr std::array kAlphaExternalTraffic = {Spelling{"service.beta.kubernetes.io/external-traffic", kAnyText},
-                                              Spelling{"service.beta.kubernetes.io/healthcheck-nodeport", kAnyText}};
+constexpr std::array kLoadBalancerKind = {
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-type", any_case(kNlb, "other")},
+    Spelling{"service.kubernetes.io/loadbalance-type", words(kClassic)}};
+constexpr std::array kInternetChargeType = {
+    Spelling{"service.kubernetes.io/qcloud-loadbalancer-internet-charge-type", kAnyText}};
+constexpr std::array kListenerParameters = {
+    Spelling{"service.kubernetes.io/service.extensiveParameters", kAnyText},
+    Spelling{"service.kubernetes.io/service.listenerParameters", kAnyText}};
+constexpr std::array kAlphaExternalTraffic = {
+    Spelling{"service.beta.kubernetes.io/external-traffic", kAnyText},
+    Spelling{"service.beta.kubernetes.io/healthcheck-nodeport", kAnyText}};
 constexpr std::array kTranslateFamily = {Spelling{"penstock.io/translate-family", kBool}};
-constexpr std::array kSourceRanges = {Spelling{"service.beta.kubernetes.io/load-balancer-source-ranges", of_kind(Kind::List)}};
+constexpr std::array kSourceRanges = {
+    Spelling{"service.beta.kubernetes.io/load-balancer-source-ranges", of_kind(Kind::List)}};
 constexpr std::array kExternalIps = {Spelling{"penstock.io/external-ips", of_kind(Kind::List)}};
 constexpr std::array kAffinityScope = {Spelling{"penstock.io/affinity-scope", words(kAffinityScopes)}};
 constexpr std::array kNodeWeight = {Spelling{"penstock.io/node-weight", words(kNodeWeights)}};
 
 constexpr std::array<Row, kSettings> kRows = {{
     {Setting::ConnectionDraining, "ANN-01", kConnectionDraining, "unset",
-     "what becomes of established flows whose endpoint is gone: unset: they go on; false: reset at once; true: reset after the timeout",
+     "what becomes of established flows whose endpoint is gone: unset: they go on; false: reset at once; "
+     "true: reset after the timeout",
      "it counts as unset"},
     {Setting::ConnectionDrainingTimeout, "ANN-02", kConnectionDrainingTimeout, "300 s",
      "how long flows drain where connection-draining is true", "300 s are used"},
     {Setting::IdleTimeout, "ANN-03", kIdleTimeout, "by protocol",
-     "how long a flow of the Service, an established one too, may be silent before it is forgotten", "the default of the protocol is used"},
+     "how long a flow of the Service, an established one too, may be silent before it is forgotten",
+     "the default of the protocol is used"},
     {Setting::SourceRangesPolicy, "ANN-04", kSourceRangesPolicy, "allow",
-     "whether the source ranges are the clients that may open flows to LoadBalancer IPs, or those that may not", "allow is used"},
-    {Setting::HealthCheck, "ANN-05", kHealthCheck, "off for Pods, http for Nodes", "how the gateway itself probes endpoints",
-     "the default is used"},
-    {Setting::HealthCheckInterval, "ANN-06", kHealthCheckInterval, "10 s", "time from probe to probe", "10 s are used"},
-    {Setting::HealthCheckTimeout, "ANN-07", kHealthCheckTimeout, "5 s", "how long a probe may take; must be less than the interval",
-     "5 s are used"},
-    {Setting::HealthCheckHealthyThreshold, "ANN-08", kHealthyThreshold, "2", "successes in a row after which an endpoint is up",
-     "2 is used"},
-    {Setting::HealthCheckUnhealthyThreshold, "ANN-09", kUnhealthyThreshold, "6", "failures in a row after which an endpoint is down",
-     "6 is used"},
-    {Setting::HealthCheckPort, "ANN-10", kHealthCheckPort, "the endpoint's", "port that is probed", "the endpoint's port is used"},
+     "whether the source ranges are the clients that may open flows to LoadBalancer IPs, or those that may "
+     "not",
+     "allow is used"},
+    {Setting::HealthCheck, "ANN-05", kHealthCheck, "off for Pods, http for Nodes",
+     "how the gateway itself probes endpoints", "the default is used"},
+    {Setting::HealthCheckInterval, "ANN-06", kHealthCheckInterval, "10 s", "time from probe to probe",
+     "10 s are used"},
+    {Setting::HealthCheckTimeout, "ANN-07", kHealthCheckTimeout, "5 s",
+     "how long a probe may take; must be less than the interval", "5 s are used"},
+    {Setting::HealthCheckHealthyThreshold, "ANN-08", kHealthyThreshold, "2",
+     "successes in a row after which an endpoint is up", "2 is used"},
+    {Setting::HealthCheckUnhealthyThreshold, "ANN-09", kUnhealthyThreshold, "6",
+     "failures in a row after which an endpoint is down", "6 is used"},
+    {Setting::HealthCheckPort, "ANN-10", kHealthCheckPort, "the endpoint's", "port that is probed",
+     "the endpoint's port is used"},
     {Setting::HealthCheckPath, "ANN-10", kHealthCheckPath, "/", "path of an http probe", "/ is used"},
-    {Setting::AccessLog, "ANN-11", kAccessLog, "false", "a record of each flow", "false is used", Support::Neutral, "false"},
-    {Setting::AccessLogInterval, "ANN-11", kAccessLogInterval, "60 min", "how often the flow records' file changes", "60 minutes are used",
-     Support::Neutral, "60"},
-    {Setting::AccessLogSink, "ANN-12", kAccessLogSink, "default", "folder of the flow records", "the default is used", Support::None},
-    {Setting::AccessLogPrefix, "ANN-12", kAccessLogPrefix, "none", "folder below that one", "none is used", Support::None},
-    {Setting::ProxyProtocol, "ANN-13", kProxyProtocol, "off", "tells the endpoint the client's address in the first bytes of a TCP flow",
-     "it stays off", Support::None},
-    {Setting::ProxyProtocolPorts, "ANN-13", kProxyProtocolPorts, "all TCP ports", "ports of the Service that do so",
-     "all TCP ports are used", Support::None},
+    {Setting::AccessLog, "ANN-11", kAccessLog, "false", "a record of each flow", "false is used",
+     Support::Neutral, "false"},
+    {Setting::AccessLogInterval, "ANN-11", kAccessLogInterval, "60 min",
+     "how often the flow records' file changes", "60 minutes are used", Support::Neutral, "60"},
+    {Setting::AccessLogSink, "ANN-12", kAccessLogSink, "default", "folder of the flow records",
+     "the default is used", Support::None},
+    {Setting::AccessLogPrefix, "ANN-12", kAccessLogPrefix, "none", "folder below that one", "none is used",
+     Support::None},
+    {Setting::ProxyProtocol, "ANN-13", kProxyProtocol, "off",
+     "tells the endpoint the client's address in the first bytes of a TCP flow", "it stays off",
+     Support::None},
+    {Setting::ProxyProtocolPorts, "ANN-13", kProxyProtocolPorts, "all TCP ports",
+     "ports of the Service that do so", "all TCP ports are used", Support::None},
     {Setting::BackendNodeSelector, "ANN-14", kBackendNodeSelector, "none",
-     "only endpoints on Nodes whose labels match get new flows; none matches: the Service has no endpoint", "it is ignored"},
-    {Setting::CrossZone, "ANN-15", kCrossZone, "true", "false: endpoints in the gateway's zone go first", "true is used", Support::Neutral,
-     "true"},
+     "only endpoints on Nodes whose labels match get new flows; none matches: the Service has no endpoint",
+     "it is ignored"},
+    {Setting::CrossZone, "ANN-15", kCrossZone, "true", "false: endpoints in the gateway's zone go first",
+     "true is used", Support::Neutral, "true"},
     {Setting::OnlyNodesWithEndpoints, "ANN-16", kOnlyNodesWithEndpoints, "false; true with policy Local",
      "where Nodes are backends: only those with ready endpoints", "the default is used"},
-    {Setting::Scope, "ANN-17", kScope, "external", "which pools a LoadBalancer IP may come from", "external is used", Support::Neutral,
-     "external"},
-    {Setting::MaxBandwidthOut, "ANN-18", kMaxBandwidthOut, "none", "most that endpoints may send to clients", "there is no limit",
+    {Setting::Scope, "ANN-17", kScope, "external", "which pools a LoadBalancer IP may come from",
+     "external is used", Support::Neutral, "external"},
+    {Setting::MaxBandwidthOut, "ANN-18", kMaxBandwidthOut, "none", "most that endpoints may send to clients",
+     "there is no limit", Support::None},
+    {Setting::VipId, "ANN-19", kVipId, "none", "the named address and no other", "it is ignored",
      Support::None},
-    {Setting::VipId, "ANN-19", kVipId, "none", "the named address and no other", "it is ignored", Support::None},
-    {Setting::TlsMode, "ANN-20", kTlsMode, "passthrough", "TLS and HTTP pass unchanged; nothing is terminated here", "passthrough is used",
-     Support::Neutral, "passthrough"},
-    {Setting::Tags, "ANN-21", kTags, "none", "labels of the Service in the access log", "they are ignored", Support::None},
-    {Setting::LoadBalancerIps, "ANN-22", kLoadBalancerIps, "any of the pool", "addresses that shall be allocated, at most one a family",
+    {Setting::TlsMode, "ANN-20", kTlsMode, "passthrough",
+     "TLS and HTTP pass unchanged; nothing is terminated here", "passthrough is used", Support::Neutral,
+     "passthrough"},
+    {Setting::Tags, "ANN-21", kTags, "none", "labels of the Service in the access log", "they are ignored",
+     Support::None},
+    {Setting::LoadBalancerIps, "ANN-22", kLoadBalancerIps, "any of the pool",
+     "addresses that shall be allocated, at most one a family", "no address is allocated", Support::None},
+    {Setting::AddressPool, "ANN-23", kAddressPool, "any pool", "pool that the LoadBalancer IP comes from",
      "no address is allocated", Support::None},
-    {Setting::AddressPool, "ANN-23", kAddressPool, "any pool", "pool that the LoadBalancer IP comes from", "no address is allocated",
-     Support::None},
-    {Setting::AllowSharedIp, "ANN-24", kAllowSharedIp, "none", "Services with the same key may share a LoadBalancer IP",
-     "the address is not shared", Support::None},
-    {Setting::FilterGroups, "ANN-25", kFilterGroups, "none", "named sets of source ranges, added to the Service's own", "they are ignored",
-     Support::None},
+    {Setting::AllowSharedIp, "ANN-24", kAllowSharedIp, "none",
+     "Services with the same key may share a LoadBalancer IP", "the address is not shared", Support::None},
+    {Setting::FilterGroups, "ANN-25", kFilterGroups, "none",
+     "named sets of source ranges, added to the Service's own", "they are ignored", Support::None},
     {Setting::Scheduler, "ANN-26", kScheduler, "the gateway's", "how a new flow's endpoint is chosen",
      "the gateway's own scheduler is used"},
-    {Setting::NodeWeightLabel, "ANN-27", kNodeWeightLabel, "none", "label of a Node that is the weight, 0-65535, of the endpoints on it",
-     "every weight is 1"},
+    {Setting::NodeWeightLabel, "ANN-27", kNodeWeightLabel, "none",
+     "label of a Node that is the weight, 0-65535, of the endpoints on it", "every weight is 1"},
     {Setting::TopologyKeys, "ANN-28", kTopologyKeys, "none",
-     "labels of Nodes, tried in order: endpoints whose value is the gateway's own get the new flows", "the list is ignored"},
-    {Setting::NoEndpointsAction, "ANN-29", kNoEndpointsAction, "reject", "what a new flow meets where there is no endpoint",
-     "new flows are rejected"},
-    {Setting::Snat, "ANN-30", kSnat, "auto", "whether the client's address is replaced", "auto is used", Support::Neutral, "auto"},
-    {Setting::LoadBalancerKind, "ANN-31", kLoadBalancerKind, "none", "kind of a cloud's load balancer; ours forwards packets",
-     "it is ignored", Support::Neutral, "fine"},
-    {Setting::InternetChargeType, "ANN-31", kInternetChargeType, "none", "no effect: nobody is charged here", "it is ignored"},
-    {Setting::ListenerParameters, "ANN-31", kListenerParameters, "none", "parameters of a cloud's listeners", "they are ignored",
-     Support::None},
+     "labels of Nodes, tried in order: endpoints whose value is the gateway's own get the new flows",
+     "the list is ignored"},
+    {Setting::NoEndpointsAction, "ANN-29", kNoEndpointsAction, "reject",
+     "what a new flow meets where there is no endpoint", "new flows are rejected"},
+    {Setting::Snat, "ANN-30", kSnat, "auto", "whether the client's address is replaced", "auto is used",
+     Support::Neutral, "auto"},
+    {Setting::LoadBalancerKind, "ANN-31", kLoadBalancerKind, "none",
+     "kind of a cloud's load balancer; ours forwards packets", "it is ignored", Support::Neutral, "fine"},
+    {Setting::InternetChargeType, "ANN-31", kInternetChargeType, "none", "no effect: nobody is charged here",
+     "it is ignored"},
+    {Setting::ListenerParameters, "ANN-31", kListenerParameters, "none", "parameters of a cloud's listeners",
+     "they are ignored", Support::None},
     {Setting::AlphaExternalTraffic, "ANN-31", kAlphaExternalTraffic, "none",
-     "what spec.externalTrafficPolicy and healthCheckNodePort were before Kubernetes 1.7; set those", "it is ignored", Support::None},
+     "what spec.externalTrafficPolicy and healthCheckNodePort were before Kubernetes 1.7; set those",
+     "it is ignored", Support::None},
     {Setting::TranslateFamily, "ANN-32", kTranslateFamily, "false",
      "endpoints of the other IP family may serve a frontend when there is none of its own", "false is used"},
     {Setting::SourceRanges, "SRC-004", kSourceRanges, "everyone",
-     "CIDRs of the clients that may open flows to LoadBalancer IPs; spec.loadBalancerSourceRanges goes before", "the entry is skipped"},
+     "CIDRs of the clients that may open flows to LoadBalancer IPs; spec.loadBalancerSourceRanges goes "
+     "before",
+     "the entry is skipped"},
     {Setting::ExternalIps, "XIP-008", kExternalIps, "none",
-     "external IPs besides spec.externalIPs, under the same rights; read only with --external-ips-annotation", "the entry is skipped"},
+     "external IPs besides spec.externalIPs, under the same rights; read only with --external-ips-annotation",
+     "the entry is skipped"},
     {Setting::AffinityScope, "AFF-002", kAffinityScope, "port",
-     "what sessionAffinity ClientIP pins a client for: each port of the Service alone, or the Service: one Pod for all its ports",
+     "what sessionAffinity ClientIP pins a client for: each port of the Service alone, or the Service: one "
+     "Pod for all its ports",
      "port is used"},
     {Setting::NodeWeight, "LB-019", kNodeWeight, "as --node-weight says",
-     "where Nodes are backends: all get as much, or each as many shares as it has ready Pods of the Service", "--node-weight is used"},
+     "where Nodes are backends: all get as much, or each as many shares as it has ready Pods of the Service",
+     "--node-weight is used"},
 }};
 
 constexpr bool rows_are_in_order() {

@@ -109,11 +109,12 @@ enum class Support : uint8_t {
 
 struct Row {
     Setting setting;
-    std::string_view requirement;         // "ANN-03"
-    std::span<const Spelling> spellings;  // in the order of precedence (ANN-G1), the native key first, where there is one
-    std::string_view fallback;            // what holds without a value; for people
-    std::string_view effect;              // one line
-    std::string_view instead;             // what is done where a value is invalid; for Events
+    std::string_view requirement;  // "ANN-03"
+    std::span<const Spelling>
+        spellings;  // in the order of precedence (ANN-G1), the native key first, where there is one
+    std::string_view fallback;  // what holds without a value; for people
+    std::string_view effect;    // one line
+    std::string_view instead;   // what is done where a value is invalid; for Events
     Support support = Support::Full;
     std::string_view neutral;
 };

@@ -26,7 +26,8 @@ bool is_digits(std::string_view text) {
 // Digits alone: no sign, no point, and what does not fit 64 bits is in no range of ours.
 std::optional<int64_t> digits_of(std::string_view text) {
     int64_t number = 0;
-    if (!is_digits(text) || std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc{}) {
+    if (!is_digits(text) ||
+        std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc{}) {
         return std::nullopt;
     }
     return number;
@@ -82,8 +83,9 @@ bool is_of_length(const Rule& rule, std::string_view text) {
 }
 
 bool is_name(const Rule& rule, std::string_view text) {
-    return is_of_length(rule, text) &&
-           std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-'; });
+    return is_of_length(rule, text) && std::ranges::all_of(text, [](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+           });
 }
 
 bool is_printable(std::string_view text) {
@@ -92,12 +94,14 @@ bool is_printable(std::string_view text) {
 
 // A path that an HTTP request line can carry as it is.
 bool is_url_path(const Rule& rule, std::string_view text) {
-    return is_of_length(rule, text) && text.starts_with('/') && is_printable(text) && text.find(' ') == std::string_view::npos;
+    return is_of_length(rule, text) && text.starts_with('/') && is_printable(text) &&
+           text.find(' ') == std::string_view::npos;
 }
 
 bool is_folder_path(const Rule& rule, std::string_view text) {
     const auto may_stand_inside = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' || c == '/';
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+               c == '-' || c == '_' || c == '/';
     };
     return is_of_length(rule, text) && text.front() != '/' && text.find("..") == std::string_view::npos &&
            std::ranges::all_of(text, may_stand_inside);
@@ -109,7 +113,8 @@ bool are_all(std::string_view list, const auto& fits) {
 
 bool are_pairs(const Rule& rule, std::string_view list) {
     const auto pairs = split_at_commas(list);
-    return pairs.size() <= static_cast<size_t>(rule.max) && is_printable(list) && std::ranges::all_of(pairs, [](std::string_view pair) {
+    return pairs.size() <= static_cast<size_t>(rule.max) && is_printable(list) &&
+           std::ranges::all_of(pairs, [](std::string_view pair) {
                const size_t equal_sign = pair.find('=');
                return equal_sign != std::string_view::npos && equal_sign > 0;
            });
@@ -219,11 +224,13 @@ std::string accepted(const Rule& rule) {
         case Kind::Bool:
             return "true, false, 1, 0, t, f";
         case Kind::Number:
-            return (words.empty() ? "" : words + ", ") + range_text(rule) + (rule.unit.empty() ? "" : " " + std::string(rule.unit));
+            return (words.empty() ? "" : words + ", ") + range_text(rule) +
+                   (rule.unit.empty() ? "" : " " + std::string(rule.unit));
         case Kind::Duration:
             return range_text(rule) + " s, with s, m or h behind or without";
         case Kind::Word:
-            return rule.any_other_means.empty() ? words : (words.empty() ? "" : words + ", ") + "anything else";
+            return rule.any_other_means.empty() ? words
+                                                : (words.empty() ? "" : words + ", ") + "anything else";
         case Kind::Name:
             return range_text(rule) + " characters of a-z, 0-9, '.' and '-'";
         case Kind::Text:
@@ -252,7 +259,8 @@ std::string accepted(const Rule& rule) {
 
 std::string_view trimmed(std::string_view text) noexcept {
     const size_t first = text.find_first_not_of(kBlanks);
-    return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+    return first == std::string_view::npos ? std::string_view()
+                                           : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 std::vector<std::string_view> split_at_commas(std::string_view list) {

@@ -8,7 +8,8 @@ namespace {
 
 std::string_view trimmed(std::string_view text) {
     const size_t first = text.find_first_not_of(" \t\r");
-    return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+    return first == std::string_view::npos ? std::string_view()
+                                           : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
 // What stands between the first `quote` and the next one; "" if there is no such pair.
@@ -30,14 +31,16 @@ std::string option_in(std::string_view error) {
         return std::string(error.substr(2, error.find_first_of(": ", 2) - 2));
     }
     const size_t option = error.find("option '");
-    std::string_view name = option == std::string_view::npos ? std::string_view() : quoted(error.substr(option), '\'');
+    std::string_view name =
+        option == std::string_view::npos ? std::string_view() : quoted(error.substr(option), '\'');
     name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
     return std::string(name);
 }
 
 std::string at_ini_line(const std::string& file, std::string_view text, const std::string& error) {
     const std::string option = option_in(error);
-    const std::string_view line_quoted = error.find("invalid line '") == std::string::npos ? "" : quoted(error, '\'');
+    const std::string_view line_quoted =
+        error.find("invalid line '") == std::string::npos ? "" : quoted(error, '\'');
     const std::string_view value_quoted = quoted(error, '"');
     std::vector<Line> of_option, that_fit;
     for (size_t number = 1; !text.empty(); ++number) {
@@ -48,7 +51,8 @@ std::string at_ini_line(const std::string& file, std::string_view text, const st
             return file + ":" + std::to_string(number) + ": " + error;
         }
         const size_t equals = content.find('=');
-        if (option.empty() || equals == std::string_view::npos || trimmed(content.substr(0, equals)) != option) {
+        if (option.empty() || equals == std::string_view::npos ||
+            trimmed(content.substr(0, equals)) != option) {
             continue;
         }
         const Line line{number, option, trimmed(content.substr(equals + 1))};

@@ -69,7 +69,9 @@ class Interned<Value>::Pool {
         bool operator()(const Wanted& wanted, const Entry* entry) const noexcept {
             return wanted.hash == entry->hash && std::ranges::equal(wanted.value, View(entry->value));
         }
-        bool operator()(const Entry* entry, const Wanted& wanted) const noexcept { return (*this)(wanted, entry); }
+        bool operator()(const Entry* entry, const Wanted& wanted) const noexcept {
+            return (*this)(wanted, entry);
+        }
     };
     // Gateways' threads drop the last uses of what the source thread has replaced; they seldom meet in one of sixteen.
     static constexpr size_t kShards = 16;
@@ -96,7 +98,8 @@ class Interned<Value>::Pool {
 template <typename Value>
 Interned<Value>::Interned(const Interned& other) noexcept : entry_(other.entry_) {
     if (entry_ != nullptr) {
-        entry_->uses.fetch_add(1, std::memory_order_relaxed);  // at least 1 already, and `other` holds it there
+        entry_->uses.fetch_add(1,
+                               std::memory_order_relaxed);  // at least 1 already, and `other` holds it there
     }
 }
 
@@ -115,7 +118,8 @@ template <typename Value>
 void Interned<Value>::release() noexcept {
     uint32_t uses = entry_->uses.load(std::memory_order_relaxed);
     while (uses > 1) {
-        if (entry_->uses.compare_exchange_weak(uses, uses - 1, std::memory_order_release, std::memory_order_relaxed)) {
+        if (entry_->uses.compare_exchange_weak(uses, uses - 1, std::memory_order_release,
+                                               std::memory_order_relaxed)) {
             return;
         }
     }

@@ -20,7 +20,8 @@ namespace penstock {
 template <typename Value>
 class Interned {
  public:
-    using View = std::conditional_t<std::same_as<Value, std::string>, std::string_view, std::span<const std::string>>;
+    using View =
+        std::conditional_t<std::same_as<Value, std::string>, std::string_view, std::span<const std::string>>;
 
     // The empty value, which costs nothing.
     Interned() noexcept = default;
@@ -47,10 +48,13 @@ class Interned {
     operator View() const noexcept { return value(); }  // NOLINT(google-explicit-constructor)
     [[nodiscard]] bool empty() const noexcept { return entry_ == nullptr; }
 
-    friend bool operator==(const Interned& left, const Interned& right) noexcept { return left.entry_ == right.entry_; }
+    friend bool operator==(const Interned& left, const Interned& right) noexcept {
+        return left.entry_ == right.entry_;
+    }
     // Without making the other side one of these, which would look it up.
     template <typename Text>
-        requires std::convertible_to<const Text&, std::string_view> && std::same_as<Value, std::string> && (!std::same_as<Text, Interned>)
+        requires std::convertible_to<const Text&, std::string_view> && std::same_as<Value, std::string> &&
+                 (!std::same_as<Text, Interned>)
     friend bool operator==(const Interned& left, const Text& right) noexcept {
         return View(left) == std::string_view(right);
     }

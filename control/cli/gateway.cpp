@@ -17,8 +17,8 @@ namespace {
 
 class RpcGateway final : public Gateway {
  public:
-    RpcGateway(Program program, client::Target target, uint32_t timeout_s, const std::shared_ptr<grpc::Channel>& channel,
-               std::optional<tls::Material> material)
+    RpcGateway(Program program, client::Target target, uint32_t timeout_s,
+               const std::shared_ptr<grpc::Channel>& channel, std::optional<tls::Material> material)
         : program_(program == Program::Penstockd ? "penstockd" : "penstock-sync"),
           target_(std::move(target)),
           timeout_(timeout_s),
@@ -27,8 +27,12 @@ class RpcGateway final : public Gateway {
           debug_(v1::GatewayDebug::NewStub(channel)),
           sync_(v1::SyncStatus::NewStub(channel)) {}
 
-    Result<v1::Status> status() override { return call(*status_, &v1::GatewayStatus::Stub::GetStatus, v1::GetStatusRequest()); }
-    Result<v1::ListPortsResponse> ports() override { return call(*status_, &v1::GatewayStatus::Stub::ListPorts, v1::ListPortsRequest()); }
+    Result<v1::Status> status() override {
+        return call(*status_, &v1::GatewayStatus::Stub::GetStatus, v1::GetStatusRequest());
+    }
+    Result<v1::ListPortsResponse> ports() override {
+        return call(*status_, &v1::GatewayStatus::Stub::ListPorts, v1::ListPortsRequest());
+    }
     Result<v1::ListWorkersResponse> workers() override {
         return call(*status_, &v1::GatewayStatus::Stub::ListWorkers, v1::ListWorkersRequest());
     }
@@ -38,25 +42,33 @@ class RpcGateway final : public Gateway {
     Result<v1::ListBackendsResponse> backends(const v1::ListBackendsRequest& request) override {
         return call(*status_, &v1::GatewayStatus::Stub::ListBackends, request);
     }
-    Status connections(const v1::ListConnectionsRequest& request, const std::function<void(const v1::Connection&)>& each) override {
+    Status connections(const v1::ListConnectionsRequest& request,
+                       const std::function<void(const v1::Connection&)>& each) override {
         grpc::ClientContext context;
-        return read_all<v1::Connection>(context, [&] { return status_->ListConnections(&context, request); }, each);
+        return read_all<v1::Connection>(
+            context, [&] { return status_->ListConnections(&context, request); }, each);
     }
-    Status affinity(const v1::ListAffinityRequest& request, const std::function<void(const v1::AffinityEntry&)>& each) override {
+    Status affinity(const v1::ListAffinityRequest& request,
+                    const std::function<void(const v1::AffinityEntry&)>& each) override {
         grpc::ClientContext context;
-        return read_all<v1::AffinityEntry>(context, [&] { return status_->ListAffinity(&context, request); }, each);
+        return read_all<v1::AffinityEntry>(
+            context, [&] { return status_->ListAffinity(&context, request); }, each);
     }
     Result<v1::ClearAffinityResponse> clear_affinity(const v1::ClearAffinityRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::ClearAffinity, request);
     }
-    Result<v1::Counters> counters() override { return call(*status_, &v1::GatewayStatus::Stub::GetCounters, v1::GetCountersRequest()); }
+    Result<v1::Counters> counters() override {
+        return call(*status_, &v1::GatewayStatus::Stub::GetCounters, v1::GetCountersRequest());
+    }
     Result<v1::ListRoutesResponse> routes() override {
         return call(*status_, &v1::GatewayStatus::Stub::ListRoutes, v1::ListRoutesRequest());
     }
     Result<v1::ListNeighboursResponse> neighbours() override {
         return call(*status_, &v1::GatewayStatus::Stub::ListNeighbours, v1::ListNeighboursRequest());
     }
-    Result<v1::ListFlowsResponse> flows() override { return call(*status_, &v1::GatewayStatus::Stub::ListFlows, v1::ListFlowsRequest()); }
+    Result<v1::ListFlowsResponse> flows() override {
+        return call(*status_, &v1::GatewayStatus::Stub::ListFlows, v1::ListFlowsRequest());
+    }
     Result<v1::Explanation> explain(const v1::ExplainRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::Explain, request);
     }
@@ -66,11 +78,14 @@ class RpcGateway final : public Gateway {
     Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::SetDrained, request);
     }
-    Result<v1::Sync> sync() override { return call(*sync_, &v1::SyncStatus::Stub::GetSync, v1::GetSyncRequest()); }
+    Result<v1::Sync> sync() override {
+        return call(*sync_, &v1::SyncStatus::Stub::GetSync, v1::GetSyncRequest());
+    }
 
  private:
     template <typename Stub, typename Request, typename Response>
-    Result<Response> call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+    Result<Response> call(Stub& stub,
+                          grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                           const Request& request) {
         grpc::ClientContext context;
         set_deadline(context);
@@ -83,7 +98,8 @@ class RpcGateway final : public Gateway {
 
     // The stream that `start` opens, message by message.
     template <typename Message, typename Start>
-    Status read_all(grpc::ClientContext& context, const Start& start, const std::function<void(const Message&)>& each) {
+    Status read_all(grpc::ClientContext& context, const Start& start,
+                    const std::function<void(const Message&)>& each) {
         set_deadline(context);
         const auto reader = start();
         Message message;
@@ -96,33 +112,39 @@ class RpcGateway final : public Gateway {
         return {};
     }
 
-    void set_deadline(grpc::ClientContext& context) const { context.set_deadline(std::chrono::system_clock::now() + timeout_); }
+    void set_deadline(grpc::ClientContext& context) const {
+        context.set_deadline(std::chrono::system_clock::now() + timeout_);
+    }
 
     [[nodiscard]] Error error_from(const grpc::Status& status) const {
         switch (status.error_code()) {
             case grpc::StatusCode::UNAVAILABLE:
                 if (material_) {
                     if (auto trouble = tls::handshake_trouble(target_.text, *material_, timeout_)) {
-                        return {Errc::PermissionDenied, program_ + " at " + target_.text + ": " + std::move(*trouble)};
+                        return {Errc::PermissionDenied,
+                                program_ + " at " + target_.text + ": " + std::move(*trouble)};
                     }
                 }
-                return {Errc::Unavailable, program_ + " is not reachable at " + target_.text + ": " +
-                                               (status.error_message().contains("Permission denied")
-                                                    ? "may this user open it? " + program_ + " --socket-group says who"
-                                                    : "is it running?") +
-                                               " (" + status.error_message() + ")"};
-            case grpc::StatusCode::DEADLINE_EXCEEDED:
                 return {Errc::Unavailable,
-                        program_ + " at " + target_.text + " did not answer within " + std::to_string(timeout_.count()) + " s"};
+                        program_ + " is not reachable at " + target_.text + ": " +
+                            (status.error_message().contains("Permission denied")
+                                 ? "may this user open it? " + program_ + " --socket-group says who"
+                                 : "is it running?") +
+                            " (" + status.error_message() + ")"};
+            case grpc::StatusCode::DEADLINE_EXCEEDED:
+                return {Errc::Unavailable, program_ + " at " + target_.text + " did not answer within " +
+                                               std::to_string(timeout_.count()) + " s"};
             case grpc::StatusCode::NOT_FOUND:
                 return {Errc::NotFound, status.error_message()};
             case grpc::StatusCode::INVALID_ARGUMENT:
                 return {Errc::InvalidArgument, status.error_message()};
             case grpc::StatusCode::PERMISSION_DENIED:
             case grpc::StatusCode::UNAUTHENTICATED:
-                return {Errc::PermissionDenied, program_ + " at " + target_.text + " refuses: " + status.error_message()};
+                return {Errc::PermissionDenied,
+                        program_ + " at " + target_.text + " refuses: " + status.error_message()};
             case grpc::StatusCode::UNIMPLEMENTED:
-                return {Errc::Unsupported, program_ + " at " + target_.text + " does not know this call: another version?"};
+                return {Errc::Unsupported,
+                        program_ + " at " + target_.text + " does not know this call: another version?"};
             default:
                 return {Errc::Internal, program_ + " at " + target_.text + ": " + status.error_message()};
         }
@@ -139,7 +161,8 @@ class RpcGateway final : public Gateway {
 
 }  // namespace
 
-Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& target, const client::TlsFiles& tls, uint32_t timeout_s) {
+Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& target,
+                                         const client::TlsFiles& tls, uint32_t timeout_s) {
     std::optional<tls::Material> material;
     if (!target.is_unix()) {
         if (const Status complete = client::check_tls(target, tls); !complete) {

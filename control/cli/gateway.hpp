@@ -23,9 +23,11 @@ class Gateway {
     virtual Result<v1::ListServicesResponse> services(const v1::ListServicesRequest& request) = 0;
     virtual Result<v1::ListBackendsResponse> backends(const v1::ListBackendsRequest& request) = 0;
     // Calls `each` for one connection after the other, as they arrive.
-    virtual Status connections(const v1::ListConnectionsRequest& request, const std::function<void(const v1::Connection&)>& each) = 0;
+    virtual Status connections(const v1::ListConnectionsRequest& request,
+                               const std::function<void(const v1::Connection&)>& each) = 0;
     // Likewise for affinity entries.
-    virtual Status affinity(const v1::ListAffinityRequest& request, const std::function<void(const v1::AffinityEntry&)>& each) = 0;
+    virtual Status affinity(const v1::ListAffinityRequest& request,
+                            const std::function<void(const v1::AffinityEntry&)>& each) = 0;
     virtual Result<v1::ClearAffinityResponse> clear_affinity(const v1::ClearAffinityRequest& request) = 0;
     virtual Result<v1::Counters> counters() = 0;
     virtual Result<v1::ListRoutesResponse> routes() = 0;
@@ -43,7 +45,7 @@ enum class Program : uint8_t { Penstockd, PenstockSync };
 
 // Does not talk to the program yet, which is there to be named in errors. Fails where a certificate file cannot be read. No call waits
 // longer than `timeout_s`.
-[[nodiscard]] Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& target, const client::TlsFiles& tls,
-                                                       uint32_t timeout_s);
+[[nodiscard]] Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& target,
+                                                       const client::TlsFiles& tls, uint32_t timeout_s);
 
 }  // namespace penstock::cli

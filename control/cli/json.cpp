@@ -40,7 +40,8 @@ std::string base64(std::string_view bytes) {
 
 template <std::integral Number>
 std::string number_text(Number number) {
-    const uint64_t magnitude = number < 0 ? uint64_t{0} - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
+    const uint64_t magnitude =
+        number < 0 ? uint64_t{0} - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
     const std::string digits = std::to_string(number);
     return magnitude <= kExactMax ? digits : json_quoted(digits);
 }
@@ -76,10 +77,12 @@ std::string enum_text(const EnumDescriptor& type, int number) {
 void write_message(const Message& message, size_t indent, std::string& out);
 
 // The field's value; of a repeated one, its element `index`.
-void write_value(const Message& message, const FieldDescriptor& field, int index, size_t indent, std::string& out) {
+void write_value(const Message& message, const FieldDescriptor& field, int index, size_t indent,
+                 std::string& out) {
     const Reflection& reflection = *message.GetReflection();
     const auto get = [&](auto singular, auto repeated) {
-        return index < 0 ? (reflection.*singular)(message, &field) : (reflection.*repeated)(message, &field, index);
+        return index < 0 ? (reflection.*singular)(message, &field)
+                         : (reflection.*repeated)(message, &field, index);
     };
     switch (field.cpp_type()) {
         case FieldDescriptor::CPPTYPE_INT32:
@@ -98,13 +101,15 @@ void write_value(const Message& message, const FieldDescriptor& field, int index
             out += number_text(get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble));
             break;
         case FieldDescriptor::CPPTYPE_FLOAT:
-            out += number_text(static_cast<double>(get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat)));
+            out +=
+                number_text(static_cast<double>(get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat)));
             break;
         case FieldDescriptor::CPPTYPE_BOOL:
             out += get(&Reflection::GetBool, &Reflection::GetRepeatedBool) ? "true" : "false";
             break;
         case FieldDescriptor::CPPTYPE_ENUM:
-            out += enum_text(*field.enum_type(), get(&Reflection::GetEnumValue, &Reflection::GetRepeatedEnumValue));
+            out += enum_text(*field.enum_type(),
+                             get(&Reflection::GetEnumValue, &Reflection::GetRepeatedEnumValue));
             break;
         case FieldDescriptor::CPPTYPE_STRING: {
             const std::string text = get(&Reflection::GetString, &Reflection::GetRepeatedString);
@@ -112,7 +117,8 @@ void write_value(const Message& message, const FieldDescriptor& field, int index
             break;
         }
         case FieldDescriptor::CPPTYPE_MESSAGE:
-            write_message(index < 0 ? reflection.GetMessage(message, &field) : reflection.GetRepeatedMessage(message, &field, index),
+            write_message(index < 0 ? reflection.GetMessage(message, &field)
+                                    : reflection.GetRepeatedMessage(message, &field, index),
                           indent, out);
             break;
     }

@@ -40,7 +40,8 @@ int run(const Invocation& invocation) {
         const Request& request = invocation.request;
         const Program program = invocation.command->program;
         auto connected =
-            connect(program, program == Program::Penstockd ? request.target : request.sync_target, request.tls, request.timeout_s);
+            connect(program, program == Program::Penstockd ? request.target : request.sync_target,
+                    request.tls, request.timeout_s);
         if (!connected) {
             return complain(connected.error());
         }
@@ -71,11 +72,12 @@ int main(int argc, char** argv) {
         const char* value = std::getenv(name);
         return std::string(value == nullptr ? "" : value);
     };
-    const auto read = read_command_line({argv + 1, argv + argc}, {.gateway = variable("PENSTOCK_GATEWAY"),
-                                                                  .sync_server = variable("PENSTOCK_SYNC_SERVER"),
-                                                                  .tls = {.certificate = variable("PENSTOCK_TLS_CERT"),
-                                                                          .key = variable("PENSTOCK_TLS_KEY"),
-                                                                          .authority = variable("PENSTOCK_TLS_CA")}});
+    const auto read =
+        read_command_line({argv + 1, argv + argc}, {.gateway = variable("PENSTOCK_GATEWAY"),
+                                                    .sync_server = variable("PENSTOCK_SYNC_SERVER"),
+                                                    .tls = {.certificate = variable("PENSTOCK_TLS_CERT"),
+                                                            .key = variable("PENSTOCK_TLS_KEY"),
+                                                            .authority = variable("PENSTOCK_TLS_CA")}});
     if (!read) {
         return complain(read.error());
     }

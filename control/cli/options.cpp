@@ -24,16 +24,19 @@ constexpr const char* kIntroduction =
     "  penstockctl explain --proto tcp --src 192.0.2.1:40000 --dst 80.11.12.10:80\n";
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done; 1 refused, or what was asked for does not exist, or status: not ready; 2 the command line is wrong; 3 penstockd, "
+    "Exit codes: 0 done; 1 refused, or what was asked for does not exist, or status: not ready; 2 the "
+    "command line is wrong; 3 penstockd, "
     "or penstock-sync, cannot be reached.\n";
 
 constexpr const char* kVariables =
-    "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY and PENSTOCK_TLS_CA are defaults of the "
+    "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY and "
+    "PENSTOCK_TLS_CA are defaults of the "
     "options of "
     "these names.\n";
 
 // Options that every command takes; the rest must be named in Command::options.
-constexpr std::string_view kGeneral[] = {"help", "version", "gateway", "sync-server", "tls-cert", "tls-key", "tls-ca", "timeout"};
+constexpr std::string_view kGeneral[] = {"help",     "version", "gateway", "sync-server",
+                                         "tls-cert", "tls-key", "tls-ca",  "timeout"};
 
 constexpr unsigned kHelpWidth = 120;
 
@@ -43,11 +46,13 @@ po::options_description general_options() {
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
     add("gateway", text("TARGET")->default_value(client::kDefaultTarget),
         "address of penstockd: unix:PATH, or HOST:PORT with the certificates below");
-    add("sync-server", text("TARGET")->default_value(client::kDefaultSyncTarget), "address of penstock-sync (get sync): unix:PATH");
+    add("sync-server", text("TARGET")->default_value(client::kDefaultSyncTarget),
+        "address of penstock-sync (get sync): unix:PATH");
     add("tls-cert", text("FILE"), "our certificate, PEM");
     add("tls-key", text("FILE"), "its private key, PEM");
     add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
-    add("timeout", text("SECONDS")->default_value("10"), "how long a call may take; drain: how long to wait for the last open connection");
+    add("timeout", text("SECONDS")->default_value("10"),
+        "how long a call may take; drain: how long to wait for the last open connection");
     add("help,h", "this text");
     add("version", "the version of penstockctl");
     return described;
@@ -70,7 +75,8 @@ po::options_description command_options() {
     add("limit", text("N"), "stop after N connections");
     add("src", text("IP:PORT"), "explain: the packet's source; IPv6 in brackets: [IPV6]:PORT");
     add("dst", text("IP:PORT"), "explain: its destination, likewise");
-    add("port", text("N"), "explain: NIC port it arrives on (get ports); default: the port of the route to its source");
+    add("port", text("N"),
+        "explain: NIC port it arrives on (get ports); default: the port of the route to its source");
     add("queue", text("N"), "explain: receive queue, and so worker, it arrives on; default 0");
     add("all", po::bool_switch(), "clear: of every service");
     add("until-restart", po::bool_switch(), "drain: the next start of penstockd ends the drain");
@@ -124,7 +130,8 @@ Result<v1::SocketAddress> socket_from(const std::string& text, const std::string
 }
 
 Result<v1::Protocol> protocol_from(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (text == "tcp") {
         return v1::PROTOCOL_TCP;
     }
@@ -134,7 +141,8 @@ Result<v1::Protocol> protocol_from(std::string text) {
     if (text == "sctp") {
         return v1::PROTOCOL_SCTP;
     }
-    return usage("--proto " + text + ": must be tcp, udp or sctp" + (text.starts_with("icmp") ? "; ICMP is not covered" : ""));
+    return usage("--proto " + text + ": must be tcp, udp or sctp" +
+                 (text.starts_with("icmp") ? "; ICMP is not covered" : ""));
 }
 
 Result<Format> format_from(const std::string& text) {
@@ -174,7 +182,8 @@ Result<uint32_t> timeout_from(const std::string& text) {
 Result<client::Target> sync_target_from(const std::string& text) {
     auto target = client::parse_target(text);
     if (!target || !target->is_unix()) {
-        return usage("--sync-server " + text + ": must be unix:PATH; penstock-sync answers on a Unix socket only");
+        return usage("--sync-server " + text +
+                     ": must be unix:PATH; penstock-sync answers on a Unix socket only");
     }
     return target;
 }
@@ -182,14 +191,17 @@ Result<client::Target> sync_target_from(const std::string& text) {
 // Copies what the line says into a Request; the first value that cannot be read ends it.
 class RequestReader {
  public:
-    RequestReader(const po::variables_map& values, const Environment& environment) : values_(values), environment_(environment) {}
+    RequestReader(const po::variables_map& values, const Environment& environment)
+        : values_(values), environment_(environment) {}
 
     Result<Request> read() {
         take_or("gateway", "PENSTOCK_GATEWAY", environment_.gateway, request_.target,
                 [](const std::string& text) { return client::parse_target(text); });
-        take_or("sync-server", "PENSTOCK_SYNC_SERVER", environment_.sync_server, request_.sync_target, sync_target_from);
+        take_or("sync-server", "PENSTOCK_SYNC_SERVER", environment_.sync_server, request_.sync_target,
+                sync_target_from);
         const client::TlsFiles& tls = environment_.tls;
-        request_.tls = {text_or("tls-cert", tls.certificate), text_or("tls-key", tls.key), text_or("tls-ca", tls.authority)};
+        request_.tls = {text_or("tls-cert", tls.certificate), text_or("tls-key", tls.key),
+                        text_or("tls-ca", tls.authority)};
         take("timeout", request_.timeout_s, timeout_from);
         request_.timeout_given = !values_["timeout"].defaulted();
         take("output", request_.format, format_from);
@@ -198,7 +210,9 @@ class RequestReader {
         request_.no_headers = values_["no-headers"].as<bool>();
         request_.namespace_name = text_of("namespace");
         if (!error_ && values_["all-namespaces"].as<bool>() && !request_.namespace_name.empty()) {
-            error_ = usage("--all-namespaces and --namespace " + request_.namespace_name + " exclude each other").error();
+            error_ =
+                usage("--all-namespaces and --namespace " + request_.namespace_name + " exclude each other")
+                    .error();
         }
         take("proto", request_.protocol, protocol_from);
         take_socket("client", request_.client);
@@ -206,9 +220,12 @@ class RequestReader {
         take_socket("backend", request_.backend);
         take_socket("src", request_.source);
         take_socket("dst", request_.destination);
-        take("limit", request_.limit, [](const std::string& text) { return number_from(text, "limit", UINT32_MAX); });
-        take("port", request_.nic_port, [](const std::string& text) { return number_from(text, "port", 255); });
-        take("queue", request_.queue, [](const std::string& text) { return number_from(text, "queue", 65'535); });
+        take("limit", request_.limit,
+             [](const std::string& text) { return number_from(text, "limit", UINT32_MAX); });
+        take("port", request_.nic_port,
+             [](const std::string& text) { return number_from(text, "port", 255); });
+        take("queue", request_.queue,
+             [](const std::string& text) { return number_from(text, "queue", 65'535); });
         request_.not_syn = values_["not-syn"].as<bool>();
         request_.all = values_["all"].as<bool>();
         request_.until_restart = values_["until-restart"].as<bool>();
@@ -221,7 +238,9 @@ class RequestReader {
     }
 
  private:
-    [[nodiscard]] std::string text_of(const char* name) const { return values_.contains(name) ? values_[name].as<std::string>() : ""; }
+    [[nodiscard]] std::string text_of(const char* name) const {
+        return values_.contains(name) ? values_[name].as<std::string>() : "";
+    }
 
     [[nodiscard]] std::string text_or(const char* name, const std::string& variable) const {
         return values_.contains(name) ? text_of(name) : variable;
@@ -229,7 +248,8 @@ class RequestReader {
 
     // The option where it was given, else the environment's value, else the option's default.
     template <typename T, typename Parse>
-    void take_or(const char* name, const char* variable, const std::string& value, T& into, const Parse& parse) {
+    void take_or(const char* name, const char* variable, const std::string& value, T& into,
+                 const Parse& parse) {
         if (!values_[name].defaulted() || value.empty()) {
             return take(name, into, parse);
         }
@@ -279,7 +299,8 @@ std::string what_may_follow(const std::string& first) {
 bool is_named(const Command& command, const std::vector<std::string>& words) {
     const size_t last = command.words.size() - 1;
     return words.size() > last && std::equal(command.words.begin(), command.words.end() - 1, words.begin()) &&
-           (words[last] == command.words[last] || std::ranges::find(command.aliases, words[last]) != command.aliases.end());
+           (words[last] == command.words[last] ||
+            std::ranges::find(command.aliases, words[last]) != command.aliases.end());
 }
 
 // The command whose words the line begins with; the longest one.
@@ -295,16 +316,18 @@ Result<const Command*> find_command(const std::vector<std::string>& words) {
         for (const std::string& word : words) {
             line += " " + word;
         }
-        return usage(words.empty() ? "a command is missing; see --help"
-                                   : "there is no command" + line + what_may_follow(words.front()) + "; see --help");
+        return usage(words.empty()
+                         ? "a command is missing; see --help"
+                         : "there is no command" + line + what_may_follow(words.front()) + "; see --help");
     }
     return found;
 }
 
 Status check_arguments(const Command& command, size_t given) {
     if (given < command.arguments_min || given > command.arguments_max) {
-        return usage(name_of(command) + " takes " +
-                     (command.arguments.empty() ? std::string("no arguments") : std::string(command.arguments)));
+        return usage(
+            name_of(command) + " takes " +
+            (command.arguments.empty() ? std::string("no arguments") : std::string(command.arguments)));
     }
     return {};
 }
@@ -337,7 +360,8 @@ po::variables_map parse(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-Result<std::variant<Invocation, Information>> read_command_line(const std::vector<std::string>& arguments, const Environment& environment) {
+Result<std::variant<Invocation, Information>> read_command_line(const std::vector<std::string>& arguments,
+                                                                const Environment& environment) {
     po::variables_map values;
     try {
         values = parse(arguments);
@@ -347,7 +371,8 @@ Result<std::variant<Invocation, Information>> read_command_line(const std::vecto
     if (values.contains("version")) {
         return Information{"penstockctl " PENSTOCK_VERSION "\n"};
     }
-    auto words = values.contains("words") ? values["words"].as<std::vector<std::string>>() : std::vector<std::string>{};
+    auto words = values.contains("words") ? values["words"].as<std::vector<std::string>>()
+                                          : std::vector<std::string>{};
     // "help get services" is "get services --help".
     const bool is_help_command = !words.empty() && words.front() == "help";
     if (is_help_command || values.contains("help")) {
@@ -388,13 +413,18 @@ std::string help_text() {
         const std::string left = synopsis(command);
         text << "  " << left << std::string(width - left.size() + 2, ' ') << command.summary << "\n";
     }
-    text << "\n" << command_options() << "\n" << general_options() << "\n" << kVariables << "\n" << kExitCodes;
+    text << "\n"
+         << command_options() << "\n"
+         << general_options() << "\n"
+         << kVariables << "\n"
+         << kExitCodes;
     return text.str();
 }
 
 std::string help_text(const Command& command) {
     std::ostringstream text;
-    text << "penstockctl " << name_of(command) << (command.arguments.empty() ? "" : " " + std::string(command.arguments))
+    text << "penstockctl " << name_of(command)
+         << (command.arguments.empty() ? "" : " " + std::string(command.arguments))
          << (command.options.empty() ? "" : " [options]") << "\n\n  " << command.summary << "\n";
     po::options_description own("Options", kHelpWidth);
     const po::options_description all = command_options();
@@ -416,7 +446,8 @@ std::vector<std::string> options_with_value() {
         for (const auto& option : described.options()) {
             if (option->semantic()->max_tokens() > 0) {
                 names.push_back("--" + option->long_name());
-                const std::string shortest = option->canonical_display_name(po::command_line_style::allow_dash_for_short);
+                const std::string shortest =
+                    option->canonical_display_name(po::command_line_style::allow_dash_for_short);
                 if (shortest.size() == 2) {
                     names.push_back(shortest);
                 }

@@ -27,12 +27,13 @@ struct Information {
 struct Environment {
     std::string gateway;      // $PENSTOCK_GATEWAY, for --gateway
     std::string sync_server;  // $PENSTOCK_SYNC_SERVER, for --sync-server
-    client::TlsFiles tls;     // $PENSTOCK_TLS_CERT, $PENSTOCK_TLS_KEY, $PENSTOCK_TLS_CA, for --tls-cert, --tls-key, --tls-ca
+    client::TlsFiles
+        tls;  // $PENSTOCK_TLS_CERT, $PENSTOCK_TLS_KEY, $PENSTOCK_TLS_CA, for --tls-cert, --tls-key, --tls-ca
 };
 
 // `arguments` without the program's name. Every error is one of usage.
-[[nodiscard]] Result<std::variant<Invocation, Information>> read_command_line(const std::vector<std::string>& arguments,
-                                                                              const Environment& environment = {});
+[[nodiscard]] Result<std::variant<Invocation, Information>> read_command_line(
+    const std::vector<std::string>& arguments, const Environment& environment = {});
 
 [[nodiscard]] std::string help_text();
 // Synopsis, summary and options of one command.

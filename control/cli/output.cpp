@@ -12,18 +12,21 @@ namespace {
 // True where plain YAML gives back the very string: nothing that reads as a number, a boolean, null or syntax.
 bool is_plain(const std::string& text) {
     static const YAML::Node no_words = YAML::Load("[true, false, yes, no, on, off, y, n, null]");
-    if (text.empty() || std::isalpha(static_cast<unsigned char>(text[0])) == 0 || text.back() == ':' || text.back() == ' ') {
+    if (text.empty() || std::isalpha(static_cast<unsigned char>(text[0])) == 0 || text.back() == ':' ||
+        text.back() == ' ') {
         return false;
     }
     std::string lower = text;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     for (const auto& word : no_words) {
         if (word.Scalar() == lower) {
             return false;
         }
     }
-    return std::all_of(text.begin(), text.end(),
-                       [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("._/- ", c) != nullptr; });
+    return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || std::strchr("._/- ", c) != nullptr;
+    });
 }
 
 // JSON's escapes are among those of YAML's double-quoted scalars.
@@ -57,7 +60,10 @@ void write(const YAML::Node& node, size_t indent, std::string& out) {
     const std::string margin(indent, ' ');
     if (node.IsMap()) {
         for (const auto& field : node) {
-            out += margin + (is_plain(field.first.Scalar()) ? field.first.Scalar() : json_quoted(field.first.Scalar())) + ":";
+            out +=
+                margin +
+                (is_plain(field.first.Scalar()) ? field.first.Scalar() : json_quoted(field.first.Scalar())) +
+                ":";
             write_after(field.second, indent, true, out);
         }
     } else {

@@ -39,7 +39,9 @@ struct Request {
     bool not_syn = false;
     bool all = false;  // clear: of every Service
 
-    [[nodiscard]] bool is_structured() const noexcept { return format == Format::Json || format == Format::Yaml; }
+    [[nodiscard]] bool is_structured() const noexcept {
+        return format == Format::Json || format == Format::Yaml;
+    }
     [[nodiscard]] bool is_wide() const noexcept { return format == Format::Wide; }
 };
 

@@ -58,7 +58,8 @@ std::string text_of(const v1::SocketAddress& address) {
 }
 
 std::string text_of(const v1::ServiceKey& key) {
-    return key.namespace_() + "/" + key.name() + (key.port_name().empty() ? "" : ":" + key.port_name()) + "/" + text_of(key.protocol());
+    return key.namespace_() + "/" + key.name() + (key.port_name().empty() ? "" : ":" + key.port_name()) +
+           "/" + text_of(key.protocol());
 }
 
 std::string health_text(v1::BackendStatus::Health health) {

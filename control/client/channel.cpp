@@ -12,12 +12,14 @@ namespace penstock::client {
 Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target, const tls::Material* material) {
     process::keep_grpc_initialized();
     if (!target.is_unix() && material == nullptr) {
-        return fail(Errc::InvalidArgument, "gateway " + target.text + ": there are no certificates for a TCP target");
+        return fail(Errc::InvalidArgument,
+                    "gateway " + target.text + ": there are no certificates for a TCP target");
     }
-    const auto credentials = target.is_unix() ? grpc::InsecureChannelCredentials()
-                                              : grpc::SslCredentials({.pem_root_certs = material->authority_pem,
-                                                                      .pem_private_key = material->key_pem,
-                                                                      .pem_cert_chain = material->certificate_pem});
+    const auto credentials = target.is_unix()
+                                 ? grpc::InsecureChannelCredentials()
+                                 : grpc::SslCredentials({.pem_root_certs = material->authority_pem,
+                                                         .pem_private_key = material->key_pem,
+                                                         .pem_cert_chain = material->certificate_pem});
     grpc::ChannelArguments arguments;
     // Without this every channel to one target shares a connection, and with it gRPC's own back-off of up to two minutes.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

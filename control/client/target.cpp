@@ -15,7 +15,9 @@ bool is_l4_port(std::string_view text) {
 
 Result<Target> parse_target(std::string_view text) {
     constexpr std::string_view kUnix = "unix:";
-    const auto refuse = [text](const char* rule) { return fail(Errc::InvalidArgument, "gateway \"" + std::string(text) + "\": " + rule); };
+    const auto refuse = [text](const char* rule) {
+        return fail(Errc::InvalidArgument, "gateway \"" + std::string(text) + "\": " + rule);
+    };
     if (text.starts_with(kUnix)) {
         // sockaddr_un has 108 bytes, one of them for the terminator.
         constexpr size_t kSocketPathMax = 107;
@@ -39,7 +41,8 @@ Result<Target> parse_target(std::string_view text) {
 Status check_tls(const Target& target, const TlsFiles& tls) {
     if (!target.is_unix() && (tls.certificate.empty() || tls.key.empty() || tls.authority.empty())) {
         return fail(Errc::InvalidArgument,
-                    "gateway " + target.text + ": a TCP target needs --tls-cert, --tls-key and --tls-ca (mutual TLS)");
+                    "gateway " + target.text +
+                        ": a TCP target needs --tls-cert, --tls-key and --tls-ca (mutual TLS)");
     }
     return {};
 }

@@ -6,12 +6,14 @@ namespace penstock::gateway {
 namespace {
 
 bool offers(const lb::Service& service, BackendId id) {
-    return std::ranges::any_of(service.sets,
-                               [&](const lb::BackendSet& set) { return set.pinned_position(id) != lb::EndpointPositions::kNone; });
+    return std::ranges::any_of(service.sets, [&](const lb::BackendSet& set) {
+        return set.pinned_position(id) != lb::EndpointPositions::kNone;
+    });
 }
 
 bool is_member(const model::Service* service) {
-    return service != nullptr && service->affinity_timeout_s != 0 && service->affinity_scope == lb::AffinityScope::Service;
+    return service != nullptr && service->affinity_timeout_s != 0 &&
+           service->affinity_scope == lb::AffinityScope::Service;
 }
 
 // Each once, in however many sets and with however many ports it is there.
@@ -36,7 +38,8 @@ uint16_t next_stay(uint16_t stay) {
 
 bool keeps_affinity(const model::Service& before, const model::Service& after) noexcept {
     const bool may_be_same = before.uid == after.uid || before.uid.empty() || after.uid.empty();
-    return before.affinity_timeout_s != 0 && after.affinity_timeout_s != 0 && before.affinity_scope == after.affinity_scope && may_be_same;
+    return before.affinity_timeout_s != 0 && after.affinity_timeout_s != 0 &&
+           before.affinity_scope == after.affinity_scope && may_be_same;
 }
 
 void AffinityEpochs::forget(std::span<const model::ServiceKey> keys) {
@@ -64,7 +67,8 @@ void AffinityEpochs::expect(const model::Service* before, const model::Service* 
     }
     if (!becomes_member) {
         entrants.erase(key);
-    } else if (const auto group = groups_.find(name); group == groups_.end() || !group->second.members.contains(key)) {
+    } else if (const auto group = groups_.find(name);
+               group == groups_.end() || !group->second.members.contains(key)) {
         entrants.insert(key);
     }
 }

@@ -47,7 +47,8 @@ class AffinityEpochs {
     // False: a service port in force has to be built again because its entries have ended.
     [[nodiscard]] bool is_current(const lb::Service& former, const model::Service& desired) const;
     // Completes `service`, just built from `desired` with its backends' ids. The former ones are what was in force before, or null.
-    void apply(lb::Service& service, const model::Service& desired, const lb::Service* former, const model::Service* former_desired);
+    void apply(lb::Service& service, const model::Service& desired, const lb::Service* former,
+               const model::Service* former_desired);
     // Null: nothing was in force.
     void service_is_gone(const model::ServiceKey& key, const lb::Service* former);
     // Last: the numbers of addresses that no member offers any more are free.
@@ -77,8 +78,9 @@ class AffinityEpochs {
     std::vector<uint16_t> stays_;  // by BackendId
     std::unordered_set<model::ServiceKey, ServiceKeyHash> forgotten_;
     std::map<GroupName, Group> groups_;
-    std::map<GroupName, std::set<model::ServiceKey>> entrants_;  // of this run, also where the set is empty: these groups have changed
-    std::set<GroupName> changed_;                                // since the last release_unused()
+    std::map<GroupName, std::set<model::ServiceKey>>
+        entrants_;                 // of this run, also where the set is empty: these groups have changed
+    std::set<GroupName> changed_;  // since the last release_unused()
 };
 
 }  // namespace penstock::gateway

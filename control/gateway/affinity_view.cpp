@@ -6,13 +6,14 @@ namespace penstock::gateway {
 
 bool matches(const rpc::AffinityFilter& filter, const worker::AffinityView& view) noexcept {
     return (filter.namespace_name.empty() || filter.namespace_name == view.service.namespace_name) &&
-           (filter.name.empty() || filter.name == view.service.name) && (!filter.client || *filter.client == view.client);
+           (filter.name.empty() || filter.name == view.service.name) &&
+           (!filter.client || *filter.client == view.client);
 }
 
 v1::AffinityEntry to_proto(const worker::AffinityView& view) {
     v1::AffinityEntry message;
-    *message.mutable_service() =
-        rpc::to_proto(model::ServiceKey{view.service.namespace_name, view.service.name, view.service.port_name, view.service.protocol});
+    *message.mutable_service() = rpc::to_proto(model::ServiceKey{
+        view.service.namespace_name, view.service.name, view.service.port_name, view.service.protocol});
     message.set_client(view.client.to_string());
     *message.mutable_backend() = rpc::to_proto(view.backend.address, view.backend.port);
     message.set_age_ms(view.age_ms);

@@ -34,8 +34,9 @@ Result<Prefix> entry(std::string_view text) {
         return fail(Errc::InvalidArgument, quoted_start(text) + " is neither a prefix nor an address");
     }
     if (prefix->address() != *address) {
-        return fail(Errc::InvalidArgument, quoted_start(text) + " has bits behind its length: " + prefix->to_string() + " or " +
-                                               Prefix::host(*address).to_string());
+        return fail(Errc::InvalidArgument, quoted_start(text) +
+                                               " has bits behind its length: " + prefix->to_string() +
+                                               " or " + Prefix::host(*address).to_string());
     }
     return *prefix;
 }
@@ -50,7 +51,8 @@ class Mistakes {
     [[nodiscard]] bool any() const noexcept { return count_ > 0; }
     [[nodiscard]] std::unexpected<Error> error() const {
         const size_t more = count_ > kBlocklistMistakesTold ? count_ - kBlocklistMistakesTold : 0;
-        return fail(Errc::InvalidArgument, more == 0 ? told_ : told_ + "; and " + std::to_string(more) + " more");
+        return fail(Errc::InvalidArgument,
+                    more == 0 ? told_ : told_ + "; and " + std::to_string(more) + " more");
     }
 
  private:
@@ -81,8 +83,8 @@ Result<Blocklist> parse_blocklist(std::string_view text) {
         if (!read) {
             mistakes.add(line, read.error().what);
         } else if (list.size() == kBlocklistPrefixesMax) {
-            return fail(Errc::InvalidArgument,
-                        "line " + std::to_string(line) + ": more than " + std::to_string(kBlocklistPrefixesMax) + " entries");
+            return fail(Errc::InvalidArgument, "line " + std::to_string(line) + ": more than " +
+                                                   std::to_string(kBlocklistPrefixesMax) + " entries");
         } else {
             list.push_back({*read, line});
         }
@@ -101,7 +103,8 @@ Result<route::PrefixSet> admit_blocklist(const Blocklist& list, std::span<const 
         prefixes.push_back(entry.prefix);
         for (const IpAddr& address : own) {
             if (entry.prefix.contains(address)) {
-                mistakes.add(entry.line, entry.prefix.to_string() + " holds the gateway's own address " + address.to_string());
+                mistakes.add(entry.line, entry.prefix.to_string() + " holds the gateway's own address " +
+                                             address.to_string());
                 break;
             }
         }

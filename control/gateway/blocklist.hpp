@@ -41,6 +41,7 @@ using Blocklist = std::vector<BlockedPrefix>;
 [[nodiscard]] Result<route::PrefixSet> admit_blocklist(const Blocklist& list, std::span<const IpAddr> own);
 
 // Both, of a file; its name before each error. NotFound where it cannot be read.
-[[nodiscard]] Result<route::PrefixSet> read_blocklist(const std::filesystem::path& file, std::span<const IpAddr> own);
+[[nodiscard]] Result<route::PrefixSet> read_blocklist(const std::filesystem::path& file,
+                                                      std::span<const IpAddr> own);
 
 }  // namespace penstock::gateway

@@ -21,7 +21,8 @@ Result<std::unique_ptr<BlocklistWatch>> BlocklistWatch::start(BlocklistWatchOpti
     if (wake_descriptor < 0) {
         return fail(Errc::Exhausted, std::string("eventfd: ") + std::strerror(errno));
     }
-    return std::unique_ptr<BlocklistWatch>(new BlocklistWatch(std::move(options), std::move(*watch), wake_descriptor));
+    return std::unique_ptr<BlocklistWatch>(
+        new BlocklistWatch(std::move(options), std::move(*watch), wake_descriptor));
 }
 
 BlocklistWatch::BlocklistWatch(BlocklistWatchOptions options, manifest::Watch watch, int wake_descriptor)
@@ -83,12 +84,14 @@ void BlocklistWatch::look(Report report) {
     }
     if (*list == options_.known) {
         if (report == Report::Always) {
-            logger.info("{}: unchanged, {} prefixes are blocked", options_.file.string(), options_.known.prefixes().size());
+            logger.info("{}: unchanged, {} prefixes are blocked", options_.file.string(),
+                        options_.known.prefixes().size());
         }
         return;
     }
     options_.known = std::move(*list);
-    logger.info("{} prefixes are blocked, as {} has them now", options_.known.prefixes().size(), options_.file.string());
+    logger.info("{} prefixes are blocked, as {} has them now", options_.known.prefixes().size(),
+                options_.file.string());
     options_.tell(options_.known);
 }
 

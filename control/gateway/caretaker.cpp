@@ -39,7 +39,8 @@ Caretaker::~Caretaker() {
 }
 
 Result<std::unique_ptr<Caretaker>> Caretaker::create(CaretakerOptions options, Reconciler& reconciler) {
-    auto prober = Prober::start([&reconciler](ProbeSchedule::Results results) { reconciler.probed(std::move(results)); });
+    auto prober = Prober::start(
+        [&reconciler](ProbeSchedule::Results results) { reconciler.probed(std::move(results)); });
     if (!prober) {
         return std::unexpected(std::move(prober.error()));
     }
@@ -209,7 +210,8 @@ void Caretaker::work(Clock::time_point now) {
     exhaustion_.work(now);
     if (options_.mode == model::GatewayMode::Node) {
         if (node_ports_.take_changed()) {
-            look_at_ = std::min(look_at_, std::max(now, looked_at_ + kTick));  // a storm of changes is one look
+            look_at_ =
+                std::min(look_at_, std::max(now, looked_at_ + kTick));  // a storm of changes is one look
         }
         if (look_at_ <= now) {
             looked_at_ = now;
@@ -228,14 +230,16 @@ void Caretaker::look_after_healthz(Clock::time_point now) {
     const bool is_first = healthz_at_ == Clock::time_point{};
     healthz_at_ = now + HealthChecks::kRetry;
     const auto times = [] { return ProxyTimes{Clock::now(), std::chrono::system_clock::now()}; };
-    auto server =
-        http::Server::start(options_.healthz, {{"/healthz", [this, times] { return healthz(facts(), times(), options_.sync_limit); }},
-                                               {"/livez", [this, times] { return livez(facts(), times(), options_.sync_limit); }}});
+    auto server = http::Server::start(
+        options_.healthz,
+        {{"/healthz", [this, times] { return healthz(facts(), times(), options_.sync_limit); }},
+         {"/livez", [this, times] { return livez(facts(), times(), options_.sync_limit); }}});
     if (server) {
         healthz_ = std::move(*server);
         log::get("control").info("health is told at http://{}/healthz", options_.healthz);
     } else if (is_first) {
-        log::get("control").warn("--healthz: {}; tried again every {} s", server.error().what, HealthChecks::kRetry.count());
+        log::get("control").warn("--healthz: {}; tried again every {} s", server.error().what,
+                                 HealthChecks::kRetry.count());
     }
 }
 
@@ -249,8 +253,11 @@ void Caretaker::look_at_ports() {
     if (std::ranges::all_of(ports, [](const PortState& port) { return port.is_up && !port.is_removed; })) {
         routes_before_ = routes;
     } else if (compiled_ != nullptr) {
-        faults = port_faults(
-            {.ports = ports, .twins = options_.twins, .compiled = *compiled_, .routes = *routes, .routes_before = routes_before_.get()});
+        faults = port_faults({.ports = ports,
+                              .twins = options_.twins,
+                              .compiled = *compiled_,
+                              .routes = *routes,
+                              .routes_before = routes_before_.get()});
     }
     const std::lock_guard lock(mutex_);
     port_faults_ = std::move(faults);
@@ -300,7 +307,8 @@ void Caretaker::tell() {
     std::vector<model::ObservedNotice> appeared;
     std::ranges::set_difference(next, before, std::back_inserter(appeared));
     for (const auto& observed : appeared) {
-        log::get("control").warn("service {}: {}: {}", observed.key.to_string(), observed.notice.reason, observed.notice.message);
+        log::get("control").warn("service {}: {}: {}", observed.key.to_string(), observed.notice.reason,
+                                 observed.notice.message);
     }
     if (options_.on_observed) {
         options_.on_observed();

@@ -43,7 +43,8 @@ struct CaretakerOptions {
     std::function<std::vector<model::ServiceKey>()> exhausted;
     // The list of observed() is another one. The caretaker's thread.
     std::function<void()> on_observed;
-    std::optional<VipPresenceOptions> vip_presence;  // called on the caretaker's thread, and in stop(); none: off
+    std::optional<VipPresenceOptions>
+        vip_presence;  // called on the caretaker's thread, and in stop(); none: off
 };
 
 class Caretaker {

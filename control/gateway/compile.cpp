@@ -21,21 +21,25 @@ bool same_backends(const model::Service& a, const model::Service& b) {
         return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
     };
     // Backends of another Service object have other ids (BackendKey).
-    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s && a.affinity_scope == b.affinity_scope &&
-           a.uid == b.uid && a.probe == b.probe &&
+    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s &&
+           a.affinity_scope == b.affinity_scope && a.uid == b.uid && a.probe == b.probe &&
            std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
-               return x.source == y.source && x.when_empty == y.when_empty && std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
+               return x.source == y.source && x.when_empty == y.when_empty &&
+                      std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
            });
 }
 
-bool passes_any(const model::BackendSet& set, const std::optional<model::Probe>& probe, const SharedHealth& health) {
-    return !probe ||
-           std::ranges::any_of(set.endpoints, [&](const model::Endpoint& endpoint) { return passes(*probe, health_of(health, endpoint)); });
+bool passes_any(const model::BackendSet& set, const std::optional<model::Probe>& probe,
+                const SharedHealth& health) {
+    return !probe || std::ranges::any_of(set.endpoints, [&](const model::Endpoint& endpoint) {
+        return passes(*probe, health_of(health, endpoint));
+    });
 }
 
 // All of a set's endpoints are down, and are used nevertheless (HC-010).
 bool fails_open(const model::Service& service, const SharedHealth& health) {
-    return service.probe && !service.probe->fails_closed && std::ranges::any_of(service.sets, [&](const model::BackendSet& set) {
+    return service.probe && !service.probe->fails_closed &&
+           std::ranges::any_of(service.sets, [&](const model::BackendSet& set) {
                return !set.endpoints.empty() && !passes_any(set, service.probe, health);
            });
 }
@@ -66,7 +70,10 @@ void remove_from(std::vector<Pointer>& list, const Pointer& gone) {
 }  // namespace
 
 Claim::Claim(const model::Frontend& frontend, Protocol of)
-    : node_port(frontend.cls == FrontendClass::NodePort), family(frontend.family), port(frontend.port), protocol(of) {
+    : node_port(frontend.cls == FrontendClass::NodePort),
+      family(frontend.family),
+      port(frontend.port),
+      protocol(of) {
     if (!node_port) {
         address = frontend.address;
     }
@@ -91,8 +98,9 @@ Claim Claim::of_node_port(IpFamily family, L4Port port, Protocol protocol) {
 }
 
 std::string Claim::to_string() const {
-    const std::string where = node_port ? std::string(penstock::to_string(family)) + " NodePort " + std::to_string(port)
-                                        : address.to_string() + " port " + std::to_string(port);
+    const std::string where =
+        node_port ? std::string(penstock::to_string(family)) + " NodePort " + std::to_string(port)
+                  : address.to_string() + " port " + std::to_string(port);
     return std::string(penstock::to_string(protocol)) + " " + where;
 }
 
@@ -220,7 +228,8 @@ void Compiler::consider(ServicePort& port) {
         return;
     }
     const Programmed& former = port.former;
-    if (former.service != nullptr && former.health == port.health && affinity_.is_current(*former.service, *port.desired) &&
+    if (former.service != nullptr && former.health == port.health &&
+        affinity_.is_current(*former.service, *port.desired) &&
         (former.desired == port.desired || same_backends(*former.desired, *port.desired))) {
         accept(port, former.service);
     } else if (auto service = build_service(port)) {
@@ -242,7 +251,8 @@ std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) con
         }
         const ServicePort* owner = find(claim)->owner;
         if (owner != nullptr && owner != &port && ByRank{}(owner, &port)) {
-            return model::Refusal{model::kFrontendConflict, claim.to_string() + " belongs to service " + owner->key.to_string()};
+            return model::Refusal{model::kFrontendConflict,
+                                  claim.to_string() + " belongs to service " + owner->key.to_string()};
         }
     }
     return std::nullopt;
@@ -264,7 +274,8 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
     }));
     if (missing > ids_.backends.room()) {
         short_of_ids_.insert(&port);
-        refuse(port, {model::kCapacityExceeded, "there is no room for " + std::to_string(missing) + " more endpoints, only for " +
+        refuse(port, {model::kCapacityExceeded, "there is no room for " + std::to_string(missing) +
+                                                    " more endpoints, only for " +
                                                     std::to_string(ids_.backends.room())});
         return nullptr;
     }
@@ -286,11 +297,17 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
     return service;
 }
 
-lb::BackendSet Compiler::build_set(ServiceId id, const ServicePort& port, const model::BackendSet& desired) const {
+lb::BackendSet Compiler::build_set(ServiceId id, const ServicePort& port,
+                                   const model::BackendSet& desired) const {
     const model::Service& service = *port.desired;
     const auto& probe = service.probe;
-    lb::BackendSet set{
-        .usable = {}, .ring = {}, .order = {}, .positions = {}, .by_id = {}, .source = desired.source, .when_empty = desired.when_empty};
+    lb::BackendSet set{.usable = {},
+                       .ring = {},
+                       .order = {},
+                       .positions = {},
+                       .by_id = {},
+                       .source = desired.source,
+                       .when_empty = desired.when_empty};
     const bool any_passes = passes_any(desired, probe, port.health);
     if (!any_passes && probe && probe->fails_closed && !desired.endpoints.empty()) {
         set.when_empty = lb::EmptyAction::Reject;  // there are endpoints, and clients shall not wait for them
@@ -327,9 +344,10 @@ void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> serv
         port.former.desired->source_ranges_deny == port.desired->source_ranges_deny) {
         programmed.filter = port.former.filter;
     }
-    if (programmed.filter == nullptr && std::ranges::any_of(port.desired->frontends, &model::Frontend::filtered)) {
-        programmed.filter =
-            std::make_shared<const lb::SourceFilter>(lb::SourceFilter{true, port.desired->source_ranges, port.desired->source_ranges_deny});
+    if (programmed.filter == nullptr &&
+        std::ranges::any_of(port.desired->frontends, &model::Frontend::filtered)) {
+        programmed.filter = std::make_shared<const lb::SourceFilter>(
+            lb::SourceFilter{true, port.desired->source_ranges, port.desired->source_ranges_deny});
     }
     port.in_force = std::move(programmed);
     port.owned = port.desired;
@@ -400,7 +418,8 @@ void Compiler::let_go(ServicePort& port, bool only_unwanted, bool only_worse) {
     for (const auto& frontend : port.owned->frontends) {
         const Claim claim(frontend, port.key.protocol);
         Interest& interest = interests_of(claim).at(claim);
-        if (interest.owner != &port || (only_unwanted && std::ranges::find(interest.wanting, &port) != interest.wanting.end())) {
+        if (interest.owner != &port ||
+            (only_unwanted && std::ranges::find(interest.wanting, &port) != interest.wanting.end())) {
             continue;
         }
         touched_.insert(claim);
@@ -432,7 +451,8 @@ void Compiler::release_ids(const Programmed& before, const Programmed& now) {
         if (std::ranges::binary_search(kept, place)) {
             continue;
         }
-        if (const auto id = ids_.backends.find({before.service->id, place.first, place.second, before.desired->uid})) {
+        if (const auto id =
+                ids_.backends.find({before.service->id, place.first, place.second, before.desired->uid})) {
             ids_.backends.release(*id);
             was_released_ = true;
         }
@@ -522,8 +542,9 @@ Compiler::Row Compiler::row_of(const Claim& claim) const {
     if (of == nullptr) {
         return {};
     }
-    const auto frontend = std::ranges::find_if(of->in_force.desired->frontends,
-                                               [&](const model::Frontend& each) { return Claim(each, of->key.protocol) == claim; });
+    const auto frontend = std::ranges::find_if(
+        of->in_force.desired->frontends,
+        [&](const model::Frontend& each) { return Claim(each, of->key.protocol) == claim; });
     return {&*frontend, of};
 }
 
@@ -546,8 +567,8 @@ void Compiler::count_vip(const Claim& claim) {
 
 // A number is declared for both families at once: SNAT leaves it alone on all addresses.
 void Compiler::declare_node_port(const Claim& claim) {
-    const bool is_served =
-        std::ranges::any_of(node_port_addresses_, [&](const IpAddr& address) { return address.family() == claim.family; });
+    const bool is_served = std::ranges::any_of(
+        node_port_addresses_, [&](const IpAddr& address) { return address.family() == claim.family; });
     node_ports_.at(claim).is_declared = is_served && row_of(claim).of != nullptr;
     const auto declares = [&](IpFamily family) {
         const Interest* interest = find(Claim::of_node_port(family, claim.port, claim.protocol));
@@ -577,7 +598,8 @@ void Compiler::forget_unused() {
     for (const Claim& claim : touched_) {
         Interests& interests = interests_of(claim);
         const auto found = interests.find(claim);
-        if (found->second.wanting.empty() && found->second.holding.empty() && found->second.owner == nullptr) {
+        if (found->second.wanting.empty() && found->second.holding.empty() &&
+            found->second.owner == nullptr) {
             interests.erase(found);
         }
     }

@@ -122,10 +122,12 @@ class Compiler {
         model::ServiceKey key;
         std::shared_ptr<const model::Service> desired;  // null: no longer
         SharedHealth health;
-        std::shared_ptr<const model::Service> owned;  // the version whose claims it was granted; null: refused
-        std::shared_ptr<const model::Service> held;   // refused: the version whose claims it keeps as far as nobody owns them
-        Programmed in_force;                          // service null: nothing
-        Programmed former;                            // in force before this round
+        std::shared_ptr<const model::Service>
+            owned;  // the version whose claims it was granted; null: refused
+        std::shared_ptr<const model::Service>
+            held;             // refused: the version whose claims it keeps as far as nobody owns them
+        Programmed in_force;  // service null: nothing
+        Programmed former;    // in force before this round
         std::optional<model::Refusal> refusal;
     };
     struct ByRank {
@@ -156,7 +158,8 @@ class Compiler {
     void consider(ServicePort& port);
     [[nodiscard]] std::optional<model::Refusal> obstacle_of(const ServicePort& port) const;
     [[nodiscard]] std::shared_ptr<const lb::Service> build_service(ServicePort& port);
-    [[nodiscard]] lb::BackendSet build_set(ServiceId id, const ServicePort& port, const model::BackendSet& desired) const;
+    [[nodiscard]] lb::BackendSet build_set(ServiceId id, const ServicePort& port,
+                                           const model::BackendSet& desired) const;
     void accept(ServicePort& port, std::shared_ptr<const lb::Service> service);
     void refuse(ServicePort& port, model::Refusal refusal);
     void want(ServicePort& port);
@@ -186,7 +189,8 @@ class Compiler {
     CompileChanges changes_;
     lb::ServiceTableBuilder table_;
 
-    std::unordered_map<model::ServiceKey, ServicePort, ServiceKeyHash> ports_;  // by key; never moves while it is there
+    std::unordered_map<model::ServiceKey, ServicePort, ServiceKeyHash>
+        ports_;  // by key; never moves while it is there
     Interests exact_;
     Interests node_ports_;
     std::map<IpAddr, uint32_t> vips_;          // addresses of rows of class L and X, and how many rows
@@ -196,10 +200,12 @@ class Compiler {
 
     // Of the run under way.
     std::set<ServicePort*, ByRank> due_;
-    std::set<ServicePort*, ByKey> considered_;                                 // in this round, or gone
-    std::map<model::ServiceKey, std::shared_ptr<const lb::Service>> changed_;  // and what the last run had of it
+    std::set<ServicePort*, ByKey> considered_;  // in this round, or gone
+    std::map<model::ServiceKey, std::shared_ptr<const lb::Service>>
+        changed_;  // and what the last run had of it
     std::unordered_set<Claim, ClaimHash> touched_;
-    std::vector<model::ServiceKey> newly_in_force_;  // of the round before: their rank has become better since
+    std::vector<model::ServiceKey>
+        newly_in_force_;  // of the round before: their rank has become better since
 };
 
 }  // namespace penstock::gateway

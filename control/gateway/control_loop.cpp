@@ -48,7 +48,9 @@ std::optional<process::Signal> ControlLoop::hear_signals() {
                 reload();
                 break;
             case process::Signal::Meaning::Unknown:
-                log::get("control").warn("{} is ignored: penstockd stops on SIGTERM and SIGINT, and reloads on SIGHUP", signal.name());
+                log::get("control").warn(
+                    "{} is ignored: penstockd stops on SIGTERM and SIGINT, and reloads on SIGHUP",
+                    signal.name());
                 break;
         }
     }

@@ -31,8 +31,8 @@ struct ControlLoop {
     std::span<const std::unique_ptr<drivers::NicPort>> ports;
     std::span<const std::unique_ptr<drivers::TapTwin>> twins;  // by NicPortId, as `ports`
     process::Signals& signals;
-    std::atomic<uint64_t>& rounds;                                           // counted
-    std::function<void()> reload;                                            // called for SIGHUP; must not block
+    std::atomic<uint64_t>& rounds;  // counted
+    std::function<void()> reload;   // called for SIGHUP; must not block
     std::function<void(std::chrono::steady_clock::time_point)> each_second;  // likewise
 
     // Returns the signal that stops the gateway.

@@ -53,32 +53,37 @@ Result<CorePlan> plan_cores(const CoreWishes& wishes, const std::vector<unsigned
     CorePlan plan;
     plan.main_cpu = wishes.main_core.value_or(allowed.front());
     if (!is_allowed(plan.main_cpu)) {
-        return invalid("--main-core: CPU " + std::to_string(plan.main_cpu) + " is not among those this process may use, " + list(allowed));
+        return invalid("--main-core: CPU " + std::to_string(plan.main_cpu) +
+                       " is not among those this process may use, " + list(allowed));
     }
     if (!wishes.worker_cores.empty()) {
         if (wishes.workers && *wishes.workers != wishes.worker_cores.size()) {
-            return invalid("--workers " + std::to_string(*wishes.workers) + " contradicts --worker-cores, which names " +
+            return invalid("--workers " + std::to_string(*wishes.workers) +
+                           " contradicts --worker-cores, which names " +
                            std::to_string(wishes.worker_cores.size()));
         }
         for (const unsigned cpu : wishes.worker_cores) {
             if (!is_allowed(cpu)) {
-                return invalid("--worker-cores: CPU " + std::to_string(cpu) + " is not among those this process may use, " + list(allowed));
+                return invalid("--worker-cores: CPU " + std::to_string(cpu) +
+                               " is not among those this process may use, " + list(allowed));
             }
         }
         plan.worker_cpus = wishes.worker_cores;
     } else {
         std::vector<unsigned> order;
-        std::ranges::copy_if(allowed, std::back_inserter(order), [&](unsigned cpu) { return cpu != plan.main_cpu; });
+        std::ranges::copy_if(allowed, std::back_inserter(order),
+                             [&](unsigned cpu) { return cpu != plan.main_cpu; });
         order.push_back(plan.main_cpu);
         for (unsigned worker = 0; worker < wishes.workers.value_or(1); ++worker) {
             plan.worker_cpus.push_back(order[worker % order.size()]);
         }
     }
     if (std::set(plan.worker_cpus.begin(), plan.worker_cpus.end()).size() < plan.worker_cpus.size()) {
-        plan.remark = "several workers share a CPU (workers on CPUs " + list(plan.worker_cpus) + "): right for tests, slow for traffic";
+        plan.remark = "several workers share a CPU (workers on CPUs " + list(plan.worker_cpus) +
+                      "): right for tests, slow for traffic";
     } else if (std::ranges::find(plan.worker_cpus, plan.main_cpu) != plan.worker_cpus.end()) {
-        plan.remark =
-            "a worker polls on CPU " + std::to_string(plan.main_cpu) + ", where the control threads run: right for tests, slow for traffic";
+        plan.remark = "a worker polls on CPU " + std::to_string(plan.main_cpu) +
+                      ", where the control threads run: right for tests, slow for traffic";
     }
     return plan;
 }

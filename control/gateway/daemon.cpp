@@ -57,7 +57,8 @@ TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
 }
 
 // Service ports whose flows found no SNAT port since it was last called. A stamp that differs from the one before names one.
-std::function<std::vector<model::ServiceKey>()> exhausted_services(const worker::WorkerSet& workers, const Reconciler& reconciler) {
+std::function<std::vector<model::ServiceKey>()> exhausted_services(const worker::WorkerSet& workers,
+                                                                   const Reconciler& reconciler) {
     return [&workers, &reconciler, seen = std::vector<uint64_t>()]() mutable {
         constexpr size_t kSlots = stats::ExhaustionSlots::kSlots;
         const worker::Inspector inspector = workers.inspect();
@@ -92,8 +93,12 @@ class Daemon::TwinPorts final : public drivers::TwinIoPorts {
     size_t take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out) override {
         return workers_.take_punted(port, punt_class, out);
     }
-    size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) override { return workers_.send_from_host(port, frames); }
-    void count_host_drop(DropReason reason, uint64_t packets) override { workers_.count_host_drop(reason, packets); }
+    size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) override {
+        return workers_.send_from_host(port, frames);
+    }
+    void count_host_drop(DropReason reason, uint64_t packets) override {
+        workers_.count_host_drop(reason, packets);
+    }
 
  private:
     worker::WorkerSet& workers_;
@@ -137,7 +142,8 @@ Daemon::~Daemon() {
 
 bool Daemon::has_stopped_worker() const {
     const auto health = loops_->health();
-    return std::any_of(health->loops.begin(), health->loops.begin() + static_cast<std::ptrdiff_t>(cores_.worker_cpus.size()),
+    return std::any_of(health->loops.begin(),
+                       health->loops.begin() + static_cast<std::ptrdiff_t>(cores_.worker_cpus.size()),
                        [](const LoopHealth::Loop& loop) { return loop.is_stalled; });
 }
 
@@ -163,7 +169,8 @@ Status Daemon::lock_files() {
     }
     if (!options_.state_file.empty()) {
         // Two gateways that save into one file would each come back with the other's configuration.
-        auto lock = drivers::PortLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file);
+        auto lock =
+            drivers::PortLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file);
         if (!lock) {
             return std::unexpected(std::move(lock.error()));
         }
@@ -183,7 +190,8 @@ Status Daemon::plan_workers() {
         return std::unexpected(ephemeral.error());
     }
     host_ephemeral_ = *ephemeral;
-    auto shares = check_snat_shares(options_.snat_ports, host_ephemeral_, static_cast<unsigned>(cores_.worker_cpus.size()));
+    auto shares = check_snat_shares(options_.snat_ports, host_ephemeral_,
+                                    static_cast<unsigned>(cores_.worker_cpus.size()));
     if (!shares) {
         return std::unexpected(std::move(shares.error()));
     }
@@ -245,7 +253,9 @@ Status Daemon::open_ports() {
         some_socket = std::max(some_socket, (*port)->facts().socket);
         ports_.push_back(std::move(*port));
     }
-    const auto socket_of = [&](const drivers::NicPort& port) { return port.facts().socket < 0 ? some_socket : port.facts().socket; };
+    const auto socket_of = [&](const drivers::NicPort& port) {
+        return port.facts().socket < 0 ? some_socket : port.facts().socket;
+    };
     std::map<int, drivers::MempoolDemand> demands;
     for (const auto& port : ports_) {
         drivers::MempoolDemand& demand = demands[socket_of(*port)];
@@ -269,8 +279,10 @@ Status Daemon::open_twins() {
     std::vector<drivers::NetlinkMirror::Twin> names;
     for (const auto& port : ports_) {
         const auto& wanted = port->options();
-        auto twin = drivers::TapTwin::open(
-            {.name = wanted.twin_name, .mac = port->facts().mac, .mtu = port->facts().mtu, .addresses = wanted.addresses});
+        auto twin = drivers::TapTwin::open({.name = wanted.twin_name,
+                                            .mac = port->facts().mac,
+                                            .mtu = port->facts().mtu,
+                                            .addresses = wanted.addresses});
         if (!twin) {
             return std::unexpected(std::move(twin.error()));
         }
@@ -298,11 +310,13 @@ Status Daemon::load_last_good() {
     if (!options_.state_file.empty()) {
         auto read = read_last_good(options_.state_file);
         if (!read) {
-            logger.error("the last good configuration is not usable, starting without one: {}", read.error().what);
+            logger.error("the last good configuration is not usable, starting without one: {}",
+                         read.error().what);
         } else if (*read) {
             last_good = std::move(**read);
-            logger.info("last good configuration from {}: {} service ports, version {} of {}", options_.state_file,
-                        last_good->state.services.size(), last_good->state.version.number, last_good->state.version.source);
+            logger.info("last good configuration from {}: {} service ports, version {} of {}",
+                        options_.state_file, last_good->state.services.size(),
+                        last_good->state.version.number, last_good->state.version.source);
             for (const std::string& why : last_good->refused) {
                 logger.warn("last good configuration: {}", why);
             }
@@ -316,7 +330,8 @@ Status Daemon::load_last_good() {
         logger.info("{} prefixes are blocked by {}", list->prefixes().size(), options_.blocklist);
         reconciler_->block(std::move(*list));
     }
-    initial_ = reconciler_->begin(std::move(last_good), std::make_shared<const drivers::MirroredState>(mirror_->state()));
+    initial_ = reconciler_->begin(std::move(last_good),
+                                  std::make_shared<const drivers::MirroredState>(mirror_->state()));
     return {};
 }
 
@@ -332,22 +347,28 @@ Status Daemon::start_ports() {
             return started;
         }
         const auto& facts = port->facts();
-        log::get("drivers").info("port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering {}: {}", facts.id.value,
-                                 facts.name, facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu,
-                                 drivers::to_string(facts.steering.steering), facts.steering.reason);
+        log::get("drivers").info(
+            "port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering {}: {}", facts.id.value,
+            facts.name, facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu,
+            drivers::to_string(facts.steering.steering), facts.steering.reason);
         if (!facts.check_failed.empty()) {
-            log::get("drivers").error("port {}: predictable RSS is refused: {}", facts.id.value, facts.check_failed);
+            log::get("drivers").error("port {}: predictable RSS is refused: {}", facts.id.value,
+                                      facts.check_failed);
         }
         if (options_.vip_isolate && !facts.is_isolated) {
-            log::get("drivers").warn("port {} is not isolated: {}", facts.id.value, facts.flow_support.vip_isolate.reason);
+            log::get("drivers").warn("port {} is not isolated: {}", facts.id.value,
+                                     facts.flow_support.vip_isolate.reason);
         }
-        auto flows = std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port), facts.flow_facts);
+        auto flows = std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port),
+                                                          facts.flow_facts);
         if (facts.is_isolated) {
             flows->note_isolated();
         }
-        ports.push_back(
-            {{.id = facts.id, .reply_hash = facts.steering.reply_hash, .support = facts.flow_support, .is_isolated = facts.is_isolated},
-             std::move(flows)});
+        ports.push_back({{.id = facts.id,
+                          .reply_hash = facts.steering.reply_hash,
+                          .support = facts.flow_support,
+                          .is_isolated = facts.is_isolated},
+                         std::move(flows)});
     }
     flows_ = std::make_unique<FlowFollower>(limits, std::move(ports));
     return {};
@@ -365,22 +386,23 @@ Status Daemon::start_workers() {
     for (const auto& port : ports_) {
         const auto& facts = port->facts();
         if (const auto& hash = facts.steering.reply_hash) {
-            const std::string remark =
-                remark_on_hashed_shares(*hash, facts.id, options_.snat_ports, static_cast<unsigned>(cores_.worker_cpus.size()));
+            const std::string remark = remark_on_hashed_shares(
+                *hash, facts.id, options_.snat_ports, static_cast<unsigned>(cores_.worker_cpus.size()));
             if (!remark.empty()) {
                 log::get("control").warn("{}", remark);
             }
         }
-        options.ports.push_back({.id = facts.id,
-                                 .dpdk_port = facts.dpdk_port,
-                                 .rx_queues = facts.rx_queues,
-                                 .tx_queues = facts.tx_queues,
-                                 .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
-                                 .rx_checksum_checked = facts.rx_checksum_checked,
-                                 .mac = facts.mac,
-                                 .reply_hash = facts.steering.reply_hash,
-                                 .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules,
-                                 .rx_interrupts = facts.rx_interrupts});
+        options.ports.push_back(
+            {.id = facts.id,
+             .dpdk_port = facts.dpdk_port,
+             .rx_queues = facts.rx_queues,
+             .tx_queues = facts.tx_queues,
+             .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
+             .rx_checksum_checked = facts.rx_checksum_checked,
+             .mac = facts.mac,
+             .reply_hash = facts.steering.reply_hash,
+             .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules,
+             .rx_interrupts = facts.rx_interrupts});
     }
     flows_->before_publish(*initial_);
     while (flows_->work()) {  // what is known already is in the NICs before the first packet
@@ -396,8 +418,8 @@ Status Daemon::start_workers() {
 // Names the workers that have stopped; those that go round have taken the snapshot over.
 void Daemon::publish(std::unique_ptr<config::Snapshot> next) {
     for (const WorkerId late : workers_->publish(std::move(next))) {
-        log::get("control").warn("worker {} has not taken over the configuration: it has stopped, in: {}", late.value,
-                                 workers_->inspect().worker(late).phase);
+        log::get("control").warn("worker {} has not taken over the configuration: it has stopped, in: {}",
+                                 late.value, workers_->inspect().worker(late).phase);
     }
 }
 
@@ -425,7 +447,8 @@ Status Daemon::start_twin_io() {
         twins.push_back({ports_[i]->facts().id, twins_[i].get(), ports_[i]->facts().mtu});
     }
     twin_ports_ = std::make_unique<TwinPorts>(*workers_);
-    auto io = drivers::TwinIo::open(std::move(twins), *twin_ports_, pools_.on(ports_.front()->facts().socket));
+    auto io =
+        drivers::TwinIo::open(std::move(twins), *twin_ports_, pools_.on(ports_.front()->facts().socket));
     if (!io) {
         return std::unexpected(std::move(io.error()));
     }
@@ -449,11 +472,12 @@ std::vector<IpAddr> Daemon::own_addresses() const {
 }
 
 VipPresenceOptions Daemon::vip_presence() {
-    VipPresenceOptions presence{.twins = twin_subnets(options_.ports),
-                                .withdraw_empty = options_.withdraw_empty,
-                                .add = [this](const auto& vip) { return vips_->add(vip); },
-                                .remove = [this](const auto& vip) { return vips_->remove(vip); },
-                                .announce = [this](const auto& vip, const MacAddr& mac) { vips_->announce(vip, mac); }};
+    VipPresenceOptions presence{
+        .twins = twin_subnets(options_.ports),
+        .withdraw_empty = options_.withdraw_empty,
+        .add = [this](const auto& vip) { return vips_->add(vip); },
+        .remove = [this](const auto& vip) { return vips_->remove(vip); },
+        .announce = [this](const auto& vip, const MacAddr& mac) { vips_->announce(vip, mac); }};
     return presence;
 }
 
@@ -471,15 +495,17 @@ std::vector<PortState> Daemon::port_states() const {
 // The workers are the first of the loops, in their order.
 LoopWatch::Options Daemon::watched_loops() {
     using namespace std::chrono_literals;
-    LoopWatch::Options options{
-        .sources = {}, .on_change = [this] { caretaker_->look_again(); }, .at_each_look = [this] { workers_->reclaim(); }};
+    LoopWatch::Options options{.sources = {},
+                               .on_change = [this] { caretaker_->look_again(); },
+                               .at_each_look = [this] { workers_->reclaim(); }};
     const worker::Inspector inspector = workers_->inspect();
     for (uint8_t w = 0; w < inspector.workers(); ++w) {
-        options.sources.push_back({{.name = "worker " + std::to_string(w), .limit = 1s, .forwards = true}, [this, w] {
-                                       const worker::Inspector now = workers_->inspect();
-                                       return LoopReading{.rounds = now.counter({w}, stats::Counter::Polls),
-                                                          .stage = now.worker({w}).phase};
-                                   }});
+        options.sources.push_back(
+            {{.name = "worker " + std::to_string(w), .limit = 1s, .forwards = true}, [this, w] {
+                 const worker::Inspector now = workers_->inspect();
+                 return LoopReading{.rounds = now.counter({w}, stats::Counter::Polls),
+                                    .stage = now.worker({w}).phase};
+             }});
     }
     options.sources.push_back({{.name = "control loop", .limit = 5s, .forwards = true}, [this] {
                                    const uint64_t rounds = control_rounds_.load(std::memory_order_relaxed);
@@ -487,7 +513,8 @@ LoopWatch::Options Daemon::watched_loops() {
                                }});
     options.sources.push_back({{.name = "compiler", .limit = 30s}, [this] {
                                    const auto progress = reconciler_->progress();
-                                   return LoopReading{.rounds = progress.rounds, .is_resting = progress.is_waiting};
+                                   return LoopReading{.rounds = progress.rounds,
+                                                      .is_resting = progress.is_waiting};
                                }});
     options.sources.push_back({{.name = "linux follower", .limit = 30s}, [this] {
                                    const uint64_t rounds = linux_follower_->rounds();
@@ -503,8 +530,9 @@ LoopWatch::Options Daemon::watched_loops() {
 Status Daemon::serve() {
     const bool drained = drain_file_.is_drained();
     if (drained) {
-        log::get("control").warn("the gateway is drained since an earlier run, until `penstockctl undrain`: {} is there",
-                                 drain_file_.path());
+        log::get("control").warn(
+            "the gateway is drained since an earlier run, until `penstockctl undrain`: {} is there",
+            drain_file_.path());
     }
     if (options_.vip_presence) {
         drivers::TwinsByIndex twins;
@@ -537,8 +565,9 @@ Status Daemon::serve() {
     caretaker_ = std::move(*caretaker);
     loops_ = std::make_unique<LoopWatch>(watched_loops());
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
-    running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, pools_, *flows_,
-                                                 *loops_, drain_file_, eal_->memory_description(), started_at_});
+    running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_,
+                                                 *twin_io_, pools_, *flows_, *loops_, drain_file_,
+                                                 eal_->memory_description(), started_at_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,
@@ -548,7 +577,8 @@ Status Daemon::serve() {
                               .socket_group = options_.socket_group};
     std::string addresses;
     for (const ListenAddress& address : options_.listen) {
-        (address.is_unix() ? server.unix_paths : server.tcp_addresses).push_back(address.is_unix() ? address.path : address.text);
+        (address.is_unix() ? server.unix_paths : server.tcp_addresses)
+            .push_back(address.is_unix() ? address.path : address.text);
         addresses += (addresses.empty() ? "" : ", ") + address.text;
     }
     auto started = rpc::Server::start(server, {*stream_, *status_, *explain_});
@@ -563,17 +593,19 @@ Status Daemon::serve() {
     caretaker_->start();
     if (!options_.blocklist.empty()) {
         const config::Snapshot now = workers_->current();
-        auto watch = BlocklistWatch::start({.file = options_.blocklist,
-                                            .known = now.blocked_sources ? *now.blocked_sources : route::PrefixSet(),
-                                            .own_addresses = [this] { return own_addresses(); },
-                                            .tell = [this](const route::PrefixSet& list) { reconciler_->block(list); }});
+        auto watch = BlocklistWatch::start(
+            {.file = options_.blocklist,
+             .known = now.blocked_sources ? *now.blocked_sources : route::PrefixSet(),
+             .own_addresses = [this] { return own_addresses(); },
+             .tell = [this](const route::PrefixSet& list) { reconciler_->block(list); }});
         if (!watch) {
             return in_context("--blocklist", std::move(watch.error()));
         }
         blocklist_ = std::move(*watch);
     }
-    log::get("control").info("gateway {} is ready: {} ports, {} workers, gRPC on {}", options_.identity.gateway_name, ports_.size(),
-                             cores_.worker_cpus.size(), addresses);
+    log::get("control").info("gateway {} is ready: {} ports, {} workers, gRPC on {}",
+                             options_.identity.gateway_name, ports_.size(), cores_.worker_cpus.size(),
+                             addresses);
     return {};
 }
 
@@ -600,14 +632,16 @@ void Daemon::open_metrics(std::chrono::steady_clock::time_point now) {
         return;
     }
     const bool is_first = std::exchange(metrics_at_, now + kRetry) == std::chrono::steady_clock::time_point{};
-    auto exporter = metrics::Exporter::start(options_.metrics_listen, [running = running_.get()] { return read_metrics(*running); });
+    auto exporter = metrics::Exporter::start(options_.metrics_listen,
+                                             [running = running_.get()] { return read_metrics(*running); });
     if (exporter) {
         exporter_ = std::move(*exporter);
         if (!is_first) {
             log::get("metrics").info("metrics are served on {}", options_.metrics_listen);
         }
     } else if (is_first) {
-        log::get("metrics").warn("{}; no metrics until then, next attempts every {} s", exporter.error().what, kRetry.count());
+        log::get("metrics").warn("{}; no metrics until then, next attempts every {} s", exporter.error().what,
+                                 kRetry.count());
     }
 }
 
@@ -617,8 +651,9 @@ void Daemon::reload() {
     if (server_->tls() != nullptr) {
         files += std::string(files.empty() ? "" : " and ") + "the TLS files";
     }
-    log::get("control").info("SIGHUP: {}; options and ports take effect at a start only",
-                             files.empty() ? "there is no file to read again" : files + " will be read again");
+    log::get("control").info(
+        "SIGHUP: {}; options and ports take effect at a start only",
+        files.empty() ? "there is no file to read again" : files + " will be read again");
     if (blocklist_) {
         blocklist_->reload();
     }

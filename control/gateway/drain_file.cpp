@@ -19,7 +19,8 @@ Status sync_folder(const std::filesystem::path& folder) {
     if (fd >= 0) {
         ::close(fd);
     }
-    return synced ? Status() : fail(Errc::Unavailable, "cannot sync " + folder.string() + ": " + std::strerror(error));
+    return synced ? Status()
+                  : fail(Errc::Unavailable, "cannot sync " + folder.string() + ": " + std::strerror(error));
 }
 
 }  // namespace
@@ -43,8 +44,9 @@ Status DrainFile::set(bool drained) const {
         }
         ::close(fd);
     } else if (::unlink(path_.c_str()) != 0) {
-        return errno == ENOENT || errno == ENOTDIR ? Status()
-                                                   : fail(Errc::Unavailable, "cannot remove " + path_ + ": " + std::strerror(errno));
+        return errno == ENOENT || errno == ENOTDIR
+                   ? Status()
+                   : fail(Errc::Unavailable, "cannot remove " + path_ + ": " + std::strerror(errno));
     }
     return sync_folder(path.parent_path());
 }

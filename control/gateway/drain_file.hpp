@@ -10,7 +10,8 @@ namespace penstock::gateway {
 class DrainFile {
  public:
     // `state_file` as in Options; "": nothing is remembered.
-    explicit DrainFile(const std::string& state_file) : path_(state_file.empty() ? "" : state_file + ".drained") {}
+    explicit DrainFile(const std::string& state_file)
+        : path_(state_file.empty() ? "" : state_file + ".drained") {}
 
     // A file that cannot be read counts as there: a gateway in maintenance must not come back into service by itself.
     [[nodiscard]] bool is_drained() const;

@@ -26,7 +26,9 @@ using Lines = std::vector<std::string>;
 
 // "net_af_packet" -> "af_packet"; drivers whose library is called otherwise are named.
 std::string library_of(const std::string& driver) {
-    const std::string name = driver.starts_with("net_") ? driver.substr(4) : driver.starts_with("eth_") ? driver.substr(4) : driver;
+    const std::string name = driver.starts_with("net_")   ? driver.substr(4)
+                             : driver.starts_with("eth_") ? driver.substr(4)
+                                                          : driver;
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOthers = {
         {{"bonding", "bond"}, {"virtio_user", "virtio"}, {"tun", "tap"}}};
     const auto other = std::ranges::find(kOthers, name, [](const auto& pair) { return pair.first; });
@@ -38,7 +40,8 @@ std::string package_of(const std::string& library, const std::string& folder) {
     std::string name = library;
     std::ranges::replace(name, '_', '-');
     const size_t abi = folder.rfind("pmds-");
-    const std::string version = abi == std::string::npos ? "" : folder.substr(abi + 5, folder.find('.', abi) - abi - 5);
+    const std::string version =
+        abi == std::string::npos ? "" : folder.substr(abi + 5, folder.find('.', abi) - abi - 5);
     return "librte-net-" + name + version;
 }
 
@@ -61,7 +64,8 @@ void check_device(const std::string& text, const MachineFacts& machine, Lines& l
     }
     for (const std::string& address : pci) {
         if (!fs::exists(fs::path(machine.pci_devices) / address)) {
-            lines.push_back("--port: device=" + address + ": this machine has no such PCI device (lspci -D lists them)");
+            lines.push_back("--port: device=" + address +
+                            ": this machine has no such PCI device (lspci -D lists them)");
         }
     }
 }
@@ -75,7 +79,8 @@ void check_sockets(const Options& options, Lines& lines) {
         const fs::path folder = fs::path(address.path).parent_path();
         const auto socket = fs::symlink_status(address.path, error);
         if (fs::exists(socket) && !fs::is_socket(socket)) {
-            lines.push_back("--listen: " + address.path + " is a " + (fs::is_directory(socket) ? "folder" : "file") + ", not a socket");
+            lines.push_back("--listen: " + address.path + " is a " +
+                            (fs::is_directory(socket) ? "folder" : "file") + ", not a socket");
         } else if (!fs::is_directory(folder, error) && folder != kRuntimeFolder) {
             lines.push_back("--listen: " + address.path + ": there is no folder " + folder.string());
         }
@@ -102,8 +107,8 @@ MachineFacts this_machine() {
 std::vector<std::string> check_environment(const Options& options, const MachineFacts& machine) {
     Lines lines;
     if (options.memory_mb > machine.memory_mb) {
-        lines.push_back("--memory-mb: " + std::to_string(options.memory_mb) + " MB are more than the " + std::to_string(machine.memory_mb) +
-                        " MB of this machine");
+        lines.push_back("--memory-mb: " + std::to_string(options.memory_mb) + " MB are more than the " +
+                        std::to_string(machine.memory_mb) + " MB of this machine");
     }
     if (const auto cores = plan_cores(options.cores, machine.cpus); !cores) {
         lines.push_back(cores.error().what);
@@ -117,8 +122,8 @@ std::vector<std::string> check_environment(const Options& options, const Machine
         lines.push_back("--state-file: " + options.state_file + " is a folder; name a file");
     }
     if (!options.tls_cert.empty()) {
-        const auto material =
-            tls::read_material({options.tls_cert, options.tls_key, options.tls_client_ca}, {.authority = "--tls-client-ca"});
+        const auto material = tls::read_material({options.tls_cert, options.tls_key, options.tls_client_ca},
+                                                 {.authority = "--tls-client-ca"});
         if (!material) {
             lines.push_back(material.error().what);
         }
@@ -161,24 +166,30 @@ std::string missing_capabilities(const Options& options) {
 }
 
 bool uses_bpf(const Options& options) {
-    return std::ranges::any_of(options.ports, [](const PortOption& port) { return port.device.find("af_xdp") != std::string::npos; });
+    return std::ranges::any_of(options.ports, [](const PortOption& port) {
+        return port.device.find("af_xdp") != std::string::npos;
+    });
 }
 
 std::vector<int> used_capabilities(const Options& options) {
     // Twins, routes, nftables; af_packet; locked memory; TLS files and state files of another user; /healthz on a port below 1024.
-    std::vector<int> used = {CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK, CAP_DAC_READ_SEARCH, CAP_NET_BIND_SERVICE};
+    std::vector<int> used = {CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK, CAP_DAC_READ_SEARCH,
+                             CAP_NET_BIND_SERVICE};
     if (!options.socket_group.empty()) {
         used.push_back(CAP_CHOWN);
     }
     if (uses_bpf(options)) {
-        used.insert(used.end(), {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYS_RESOURCE});  // SYS_ADMIN: kernels before 5.8
+        used.insert(used.end(), {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN,
+                                 CAP_SYS_RESOURCE});  // SYS_ADMIN: kernels before 5.8
     }
     const auto is_pci = [](const PortOption& port) {
         const auto device = drivers::DeviceString::parse(port.device);
         return device && (device->is_pci || std::ranges::any_of(device->members(), drivers::is_pci_address));
     };
     if (std::ranges::any_of(options.ports, is_pci)) {
-        used.insert(used.end(), {CAP_SYS_ADMIN, CAP_SYS_RAWIO});  // physical addresses, and registers of NICs without an IOMMU
+        used.insert(
+            used.end(),
+            {CAP_SYS_ADMIN, CAP_SYS_RAWIO});  // physical addresses, and registers of NICs without an IOMMU
     }
     return used;
 }

@@ -55,7 +55,8 @@ void FlowFollower::stop() {
     const std::lock_guard lock(mutex_);
     for (PortState& state : ports_) {
         if (const auto cleared = state.port.flows->clear(); !cleared) {
-            log::get("drivers").error("{}: rules stay in the NIC: {}", port_text(state.port.facts), cleared.error().what);
+            log::get("drivers").error("{}: rules stay in the NIC: {}", port_text(state.port.facts),
+                                      cleared.error().what);
         }
         state.plan = {};
         state.wanted.clear();
@@ -122,7 +123,8 @@ std::vector<FlowView> FlowFollower::list() const {
     for (size_t i = 0; i < seen.size(); ++i) {
         const Seen& port = seen[i];
         const auto add = [&](const FlowRule& rule, FlowView::State is, std::string reason) {
-            views.push_back({port.port, rule.kind, rule.match.to_string(), rule.action.to_string(), is, std::move(reason),
+            views.push_back({port.port, rule.kind, rule.match.to_string(), rule.action.to_string(), is,
+                             std::move(reason),
                              is == FlowView::State::Installed ? hits_of(i, rule) : std::nullopt});
         };
         std::set<FlowRule> unwanted = port.installed;
@@ -138,10 +140,12 @@ std::vector<FlowView> FlowFollower::list() const {
         for (const FlowRule& rule : unwanted) {
             const auto refusal = port.refused.find(rule);
             add(rule, FlowView::State::Installed,
-                refusal == port.refused.end() ? "about to be removed" : "cannot be removed: " + refusal->second);
+                refusal == port.refused.end() ? "about to be removed"
+                                              : "cannot be removed: " + refusal->second);
         }
         for (const FlowNote& note : port.plan.notes) {
-            views.push_back({port.port, note.kind, "", "", FlowView::State::NotUsed, note.reason, std::nullopt});
+            views.push_back(
+                {port.port, note.kind, "", "", FlowView::State::NotUsed, note.reason, std::nullopt});
         }
     }
     return views;
@@ -183,7 +187,8 @@ bool FlowFollower::work() {
     for (unsigned calls = 0; calls < kRulesPerStep; ++calls) {
         // Let go of between two calls of a driver: some take a millisecond, and somebody may wait to publish.
         const auto lock = lock_behind_publications();
-        if (stopping_ || std::ranges::none_of(ports_, [this](PortState& state) { return change_one(state); })) {
+        if (stopping_ ||
+            std::ranges::none_of(ports_, [this](PortState& state) { return change_one(state); })) {
             return false;
         }
     }
@@ -204,9 +209,12 @@ void FlowFollower::replan() {
             present.push_back(rules_of(*state.port.flows));
         }
     }
-    const bool marks = limits_.mark && std::ranges::any_of(facts_, [](const FlowPort& port) { return port.support.vip_mark.validates; });
+    const bool marks = limits_.mark && std::ranges::any_of(facts_, [](const FlowPort& port) {
+                           return port.support.vip_mark.validates;
+                       });
     // Written by this thread alone.
-    std::vector<lb::FrontendTuple> marked = marks ? assign_marks(*config.services, marked_, limits_.budget) : marked_;
+    std::vector<lb::FrontendTuple> marked =
+        marks ? assign_marks(*config.services, marked_, limits_.budget) : marked_;
     std::vector<PortFlowPlan> plans;
     for (size_t i = 0; i < facts_.size(); ++i) {
         plans.push_back(plan_flows(limits_, config, facts_, facts_[i], present[i], marked));
@@ -270,7 +278,8 @@ bool FlowFollower::change_one(PortState& state) {
 
 void FlowFollower::remove(PortState& state, const FlowRule& rule) {
     if (const auto removed = state.port.flows->remove(rule); !removed) {
-        log::get("drivers").error("{}: the rule \"{}: {}\" cannot be removed: {}", port_text(state.port.facts), rule.match.to_string(),
+        log::get("drivers").error("{}: the rule \"{}: {}\" cannot be removed: {}",
+                                  port_text(state.port.facts), rule.match.to_string(),
                                   rule.action.to_string(), removed.error().what);
         state.refused.insert_or_assign(rule, removed.error().what);
         return;
@@ -290,8 +299,8 @@ void FlowFollower::add(PortState& state, const FlowRule& rule) {
         state.lost.erase(rule);
         return;
     }
-    log::get("drivers").debug("{}: the rule \"{}: {}\" was refused: {}", port_text(state.port.facts), rule.match.to_string(),
-                              rule.action.to_string(), added.error().what);
+    log::get("drivers").debug("{}: the rule \"{}: {}\" was refused: {}", port_text(state.port.facts),
+                              rule.match.to_string(), rule.action.to_string(), added.error().what);
     state.refused.insert_or_assign(rule, added.error().what);
     if (rule.kind == drivers::FlowKind::VipIsolate) {
         leave_isolation(state, rule);
@@ -307,18 +316,22 @@ void FlowFollower::leave_isolation(PortState& state, const FlowRule& rule) {
     auto& logger = log::get("drivers");
     if (const auto left = state.port.flows->remove(FlowRule::isolation()); !left) {
         if (state.lost.insert(rule).second) {  // rules are tried again whenever another one has gone
-            logger.error("{}: packets \"{}\" stay with the kernel: the rule was refused ({}), and so was the end of isolation ({})",
-                         port_text(state.port.facts), rule.match.to_string(), state.refused.at(rule), left.error().what);
+            logger.error(
+                "{}: packets \"{}\" stay with the kernel: the rule was refused ({}), and so was the end of "
+                "isolation ({})",
+                port_text(state.port.facts), rule.match.to_string(), state.refused.at(rule),
+                left.error().what);
         }
         return;
     }
     state.port.facts.is_isolated = false;
     state.lost.clear();
-    logger.warn("{}: isolation is over, because the rule \"{}\" was refused: {}", port_text(state.port.facts), rule.match.to_string(),
-                state.refused.at(rule));
+    logger.warn("{}: isolation is over, because the rule \"{}\" was refused: {}", port_text(state.port.facts),
+                rule.match.to_string(), state.refused.at(rule));
     const auto facts = std::ranges::find(facts_, state.port.facts.id, &FlowPort::id);
     facts->is_isolated = false;
-    facts->support.vip_isolate = {false, "left, because a rule was refused: " + rule.match.to_string() + ": " + state.refused.at(rule)};
+    facts->support.vip_isolate = {
+        false, "left, because a rule was refused: " + rule.match.to_string() + ": " + state.refused.at(rule)};
     is_stale_ = true;
 }
 

@@ -75,7 +75,8 @@ class FlowFollower {
         // What is left of the difference. It may have been overtaken: each is looked at again before it is done.
         std::deque<drivers::FlowRule> to_remove, to_add;
         std::map<drivers::FlowRule, std::string> refused;  // and what the driver said
-        std::set<drivers::FlowRule> lost;                  // of isolation: refused, told, and the port is isolated all the same
+        std::set<drivers::FlowRule>
+            lost;  // of isolation: refused, told, and the port is isolated all the same
         bool is_gone = false;
     };
 
@@ -92,7 +93,8 @@ class FlowFollower {
     const FlowLimits limits_;
     std::vector<FlowPort> facts_;  // of all ports, for the plan
 
-    mutable std::mutex publication_;  // taken before mutex_; held by who publishes, passed by those who call the driver again and again
+    mutable std::mutex
+        publication_;  // taken before mutex_; held by who publishes, passed by those who call the driver again and again
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<PortState> ports_;

@@ -55,7 +55,8 @@ struct FlowKeeper::Run {
 // One look at an object: finds who has gone astray or come home, orders what is due, forgets what has no flows.
 class FlowKeeper::Settling {
  public:
-    Settling(Object& object, uint64_t run_number, Run& run) : object_(object), run_number_(run_number), run_(run) {
+    Settling(Object& object, uint64_t run_number, Run& run)
+        : object_(object), run_number_(run_number), run_(run) {
         for (auto& [name, port] : object.ports) {
             if (port.in_force == nullptr) {
                 continue;
@@ -83,13 +84,16 @@ class FlowKeeper::Settling {
                 note_next(backend);
             }
         }
-        std::erase_if(object_.ports, [](const auto& entry) { return entry.second.in_force == nullptr && entry.second.backends.empty(); });
+        std::erase_if(object_.ports, [](const auto& entry) {
+            return entry.second.in_force == nullptr && entry.second.backends.empty();
+        });
         return next_;
     }
 
  private:
     static bool is_all_ended(const ServicePort& port, const Backend& backend) {
-        return backend.astray.size() == port.frontends.size() && std::ranges::all_of(backend.astray, &Astray::ended);
+        return backend.astray.size() == port.frontends.size() &&
+               std::ranges::all_of(backend.astray, &Astray::ended);
     }
     static Astray* astray_by(Backend& backend, const Socket& frontend) {
         const auto found = std::ranges::find(backend.astray, frontend, &Astray::frontend);
@@ -106,13 +110,16 @@ class FlowKeeper::Settling {
     [[nodiscard]] bool is_bound(const ServicePort& port, const Backend& backend) const {
         const BackendKey* bound_to = run_.ids.backends.key_of(backend.id);
         const model::ServiceKey* service = run_.ids.services.key_of(port.id);
-        return bound_to != nullptr && service != nullptr && *service == port.key && *bound_to == key_of(port, backend);
+        return bound_to != nullptr && service != nullptr && *service == port.key &&
+               *bound_to == key_of(port, backend);
     }
     [[nodiscard]] std::optional<Time> due(const Astray& astray) const {
         if (object_.key->protocol == Protocol::Udp) {
             return astray.since;
         }
-        return object_.drain_timeout_s ? std::optional(astray.since + std::chrono::seconds(*object_.drain_timeout_s)) : std::nullopt;
+        return object_.drain_timeout_s
+                   ? std::optional(astray.since + std::chrono::seconds(*object_.drain_timeout_s))
+                   : std::nullopt;
     }
     void order(const ServicePort& port, const Backend& backend, const Socket& frontend) {
         if (is_bound(port, backend)) {
@@ -218,7 +225,8 @@ class FlowKeeper::Settling {
     void forget_frontends(ServicePort& port) {
         const auto forget = [&](const Socket& frontend) {
             for (Backend& backend : port.backends) {
-                std::erase_if(backend.astray, [&](const Astray& astray) { return astray.frontend == frontend; });
+                std::erase_if(backend.astray,
+                              [&](const Astray& astray) { return astray.frontend == frontend; });
             }
             std::erase_if(port.frontends, [&](const Frontend& each) { return each.at == frontend; });
         };
@@ -252,12 +260,13 @@ class FlowKeeper::Settling {
     const uint64_t run_number_;
     Run& run_;
     std::list<std::vector<Socket>> places_;
-    std::map<Socket, const std::vector<Socket>*> homes_;  // by frontend: the places that keep flows which came in by it
+    std::map<Socket, const std::vector<Socket>*>
+        homes_;  // by frontend: the places that keep flows which came in by it
     std::optional<Time> next_;
 };
 
-std::vector<conn::FlowOrder> FlowKeeper::follow(const CompileChanges& changes, const Compiled& compiled, const IdMap& ids,
-                                                const FlowsOf& flows_of, Time now) {
+std::vector<conn::FlowOrder> FlowKeeper::follow(const CompileChanges& changes, const Compiled& compiled,
+                                                const IdMap& ids, const FlowsOf& flows_of, Time now) {
     ++runs_;
     Run run{.ids = ids, .flows_of = flows_of, .now = now};
     for (const auto& row : changes.rows) {
@@ -289,7 +298,8 @@ std::optional<FlowKeeper::Time> FlowKeeper::deadline() const {
 }
 
 FlowKeeper::Object& FlowKeeper::object_of(const model::ServiceKey& key, const InternedText& uid) {
-    const auto [object, is_new] = objects_.try_emplace(ObjectKey{key.namespace_name, key.name, key.protocol, uid.value()});
+    const auto [object, is_new] =
+        objects_.try_emplace(ObjectKey{key.namespace_name, key.name, key.protocol, uid.value()});
     object->second.key = &object->first;
     return object->second;
 }
@@ -365,7 +375,8 @@ void FlowKeeper::settle(Object& object, Run& run) {
     backends_ -= count();
     set_deadline(object, Settling(object, runs_, run).settle());
     backends_ += count();
-    const bool is_dead = std::ranges::none_of(object.ports, [](const auto& entry) { return entry.second.in_force != nullptr; });
+    const bool is_dead = std::ranges::none_of(
+        object.ports, [](const auto& entry) { return entry.second.in_force != nullptr; });
     if (is_dead && !std::exchange(object.in_dead, true)) {
         dead_.push_back(&object);
     }

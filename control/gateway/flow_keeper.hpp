@@ -50,8 +50,8 @@ class FlowKeeper {
 
     // After each run of the compiler, with what it said; before it the one of the run before is in force in every worker. The orders that
     // are due, to be given to the workers together with the run's table.
-    [[nodiscard]] std::vector<conn::FlowOrder> follow(const CompileChanges& changes, const Compiled& compiled, const IdMap& ids,
-                                                      const FlowsOf& flows_of, Time now);
+    [[nodiscard]] std::vector<conn::FlowOrder> follow(const CompileChanges& changes, const Compiled& compiled,
+                                                      const IdMap& ids, const FlowsOf& flows_of, Time now);
     // The orders that have become due by the clock alone.
     [[nodiscard]] std::vector<conn::FlowOrder> wake(const IdMap& ids, const FlowsOf& flows_of, Time now);
     // When to wake next.
@@ -95,8 +95,8 @@ class FlowKeeper {
         model::ServiceKey key;
         ServiceId id;
         std::shared_ptr<const model::Service> in_force;  // null: no longer
-        std::vector<Frontend> frontends;                 // that it has, or had while flows by them may be left
-        std::vector<Backend> backends;                   // sorted by place
+        std::vector<Frontend> frontends;  // that it has, or had while flows by them may be left
+        std::vector<Backend> backends;    // sorted by place
     };
     struct Object {
         const ObjectKey* key = nullptr;

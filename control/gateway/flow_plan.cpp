@@ -78,7 +78,9 @@ class Choice {
         }
         return true;
     }
-    [[nodiscard]] size_t left_out() const noexcept { return chosen_.size() < room_ ? 0 : candidates_ - chosen_.size(); }
+    [[nodiscard]] size_t left_out() const noexcept {
+        return chosen_.size() < room_ ? 0 : candidates_ - chosen_.size();
+    }
     void append_to(std::vector<FlowRule>& rules) const {
         for (const Candidate& candidate : chosen_) {
             rules.push_back(candidate.rule);
@@ -114,8 +116,9 @@ const nat::ReplyHash* hash_for(const nat::SnatAddress& address, std::span<const 
 
 class Planner {
  public:
-    Planner(const FlowLimits& limits, const FlowConfig& config, std::span<const FlowPort> ports, const FlowPort& port,
-            const std::set<FlowRule>& present, const std::vector<lb::FrontendTuple>& marked)
+    Planner(const FlowLimits& limits, const FlowConfig& config, std::span<const FlowPort> ports,
+            const FlowPort& port, const std::set<FlowRule>& present,
+            const std::vector<lb::FrontendTuple>& marked)
         : limits_(limits), config_(config), ports_(ports), port_(port), present_(present), marked_(marked) {}
 
     PortFlowPlan plan() {
@@ -134,13 +137,15 @@ class Planner {
 
  private:
     void note(FlowKind kind, std::string reason) { plan_.notes.push_back({kind, std::move(reason)}); }
-    [[nodiscard]] size_t room() const noexcept { return limits_.budget - std::min<size_t>(limits_.budget, plan_.rules.size()); }
+    [[nodiscard]] size_t room() const noexcept {
+        return limits_.budget - std::min<size_t>(limits_.budget, plan_.rules.size());
+    }
     [[nodiscard]] Choice choice() const { return {room(), present_}; }
     void take(FlowKind kind, const Choice& choice, const char* instead) {
         choice.append_to(plan_.rules);
         if (choice.left_out() > 0) {
-            note(kind, std::to_string(choice.left_out()) + " more do not fit the " + std::to_string(limits_.budget) +
-                           " rules of the port (--flow-rules): " + instead);
+            note(kind, std::to_string(choice.left_out()) + " more do not fit the " +
+                           std::to_string(limits_.budget) + " rules of the port (--flow-rules): " + instead);
         }
     }
 
@@ -152,11 +157,19 @@ class Planner {
             return note(FlowKind::VipIsolate, port_.support.vip_isolate.reason);
         }
         std::set<FlowRule> rules;
-        const auto spread = [&](const FlowMatch& match) { rules.insert({FlowKind::VipIsolate, match, {FlowVerb::Spread, 0}, false}); };
-        const auto to_address = [&](const IpAddr& address) { spread({.family = address.family(), .destination = address}); };
+        const auto spread = [&](const FlowMatch& match) {
+            rules.insert({FlowKind::VipIsolate, match, {FlowVerb::Spread, 0}, false});
+        };
+        const auto to_address = [&](const IpAddr& address) {
+            spread({.family = address.family(), .destination = address});
+        };
         // What the twin needs to have neighbours. ICMPv6 brings errors about flows as well; those of IPv4 come with their address.
-        rules.insert({FlowKind::VipIsolate, {.ether_type = drivers::kEtherTypeArp}, {FlowVerb::ToQueue, 0}, false});
-        rules.insert({FlowKind::VipIsolate, {.family = IpFamily::V6, .ip_protocol = drivers::kIpIcmpv6}, {FlowVerb::ToQueue, 0}, false});
+        rules.insert(
+            {FlowKind::VipIsolate, {.ether_type = drivers::kEtherTypeArp}, {FlowVerb::ToQueue, 0}, false});
+        rules.insert({FlowKind::VipIsolate,
+                      {.family = IpFamily::V6, .ip_protocol = drivers::kIpIcmpv6},
+                      {FlowVerb::ToQueue, 0},
+                      false});
         for (const route::LocalAddress& local : config_.routes->addresses()) {
             if (local.port == port_.id) {
                 to_address(local.address);
@@ -236,12 +249,17 @@ class Planner {
         }
         if (port_.is_isolated) {
             // Without a destination they would hold for the kernel's share as well, from which software drops nothing.
-            return note(FlowKind::SourceDrop, "blocked sources: rules would also drop what they send to the kernel (--vip-isolate)");
+            return note(
+                FlowKind::SourceDrop,
+                "blocked sources: rules would also drop what they send to the kernel (--vip-isolate)");
         }
         Choice choice = this->choice();
         choice.expect(config_.blocked->prefixes().size());
         for (const Prefix& prefix : config_.blocked->prefixes()) {
-            choice.offer({FlowKind::SourceDrop, {.family = prefix.family(), .source = prefix}, {FlowVerb::Drop, 0}, port_.support.counts});
+            choice.offer({FlowKind::SourceDrop,
+                          {.family = prefix.family(), .source = prefix},
+                          {FlowVerb::Drop, 0},
+                          port_.support.counts});
         }
         take(FlowKind::SourceDrop, choice, "software drops the packets of these blocked sources");
     }
@@ -255,7 +273,8 @@ class Planner {
                 choice.offer(rule);
             }
         }
-        std::map<std::pair<const lb::SourceFilter*, IpFamily>, std::vector<Prefix>> widest;  // frontends of a Service share a filter
+        std::map<std::pair<const lb::SourceFilter*, IpFamily>, std::vector<Prefix>>
+            widest;  // frontends of a Service share a filter
         bool has_others = false;
         config_.services->for_each_row([&](const lb::FrontendRow& row) {
             const IpFamily family = row.address.family();
@@ -278,7 +297,9 @@ class Planner {
             }
         });
         if (has_others) {
-            note(FlowKind::SourceDrop, "ranges denied to UDP frontends: no datagram tells that it opens a flow, and open flows go on");
+            note(FlowKind::SourceDrop,
+                 "ranges denied to UDP frontends: no datagram tells that it opens a flow, and open flows go "
+                 "on");
         }
         take(FlowKind::SourceDrop, choice, "software drops what these denied ranges send");
     }
@@ -289,10 +310,12 @@ class Planner {
         if (rule.kind != FlowKind::SourceDrop || !match.destination) {
             return false;
         }
-        const lb::FrontendRow* row = config_.services->find(*match.destination, match.destination_port, Protocol::Tcp);
+        const lb::FrontendRow* row =
+            config_.services->find(*match.destination, match.destination_port, Protocol::Tcp);
         return row != nullptr && row->filter != nullptr &&
                std::ranges::binary_search(row->filter->denied(match.destination->family()), *match.source) &&
-               rule == denial(*match.destination, match.destination_port, *match.source, port_.support.counts);
+               rule ==
+                   denial(*match.destination, match.destination_port, *match.source, port_.support.counts);
     }
 
     void mark_frontends() {
@@ -332,7 +355,8 @@ class Planner {
 
 }  // namespace
 
-std::vector<lb::FrontendTuple> assign_marks(const lb::ServiceTable& services, std::vector<lb::FrontendTuple> marked, size_t most) {
+std::vector<lb::FrontendTuple> assign_marks(const lb::ServiceTable& services,
+                                            std::vector<lb::FrontendTuple> marked, size_t most) {
     const std::set<lb::FrontendTuple> known(marked.begin(), marked.end());
     std::set<lb::FrontendTuple> others;  // the first ones, as many as there may be marks
     services.for_each_row([&](const lb::FrontendRow& row) {
@@ -356,14 +380,16 @@ std::vector<lb::FrontendTuple> assign_marks(const lb::ServiceTable& services, st
         marked.push_back(*next++);
     }
     // A gap that nobody fills stays one: its number must not be another frontend's.
-    while (!marked.empty() && services.find(marked.back().address, marked.back().port, marked.back().protocol) == nullptr) {
+    while (!marked.empty() &&
+           services.find(marked.back().address, marked.back().port, marked.back().protocol) == nullptr) {
         marked.pop_back();
     }
     return marked;
 }
 
-PortFlowPlan plan_flows(const FlowLimits& limits, const FlowConfig& config, std::span<const FlowPort> ports, const FlowPort& port,
-                        const std::set<FlowRule>& present, const std::vector<lb::FrontendTuple>& marked) {
+PortFlowPlan plan_flows(const FlowLimits& limits, const FlowConfig& config, std::span<const FlowPort> ports,
+                        const FlowPort& port, const std::set<FlowRule>& present,
+                        const std::vector<lb::FrontendTuple>& marked) {
     return Planner(limits, config, ports, port, present, marked).plan();
 }
 
@@ -375,8 +401,10 @@ bool may_stay(const FlowRule& rule, const FlowConfig& config) {
     if (!match.destination) {
         return config.blocked != nullptr && config.blocked->contains(*match.source);
     }
-    const lb::FrontendRow* row = config.services->find(*match.destination, match.destination_port, Protocol::Tcp);
-    return row != nullptr && row->filter != nullptr && is_within(row->filter->denied(match.source->family()), *match.source);
+    const lb::FrontendRow* row =
+        config.services->find(*match.destination, match.destination_port, Protocol::Tcp);
+    return row != nullptr && row->filter != nullptr &&
+           is_within(row->filter->denied(match.source->family()), *match.source);
 }
 
 }  // namespace penstock::gateway

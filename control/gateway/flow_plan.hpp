@@ -71,12 +71,13 @@ struct PortFlowPlan {
 
 // Which frontends may be marked, by mark from 1 on: what is `marked` and still there keeps its number, gaps and the end are filled with the
 // first others, `most` in all. One list for all ports, because packets of one frontend may arrive by any.
-[[nodiscard]] std::vector<lb::FrontendTuple> assign_marks(const lb::ServiceTable& services, std::vector<lb::FrontendTuple> marked,
-                                                          size_t most);
+[[nodiscard]] std::vector<lb::FrontendTuple> assign_marks(const lb::ServiceTable& services,
+                                                          std::vector<lb::FrontendTuple> marked, size_t most);
 
 // `present`: the rules that the port has now. `marked`: what assign_marks() says.
-[[nodiscard]] PortFlowPlan plan_flows(const FlowLimits& limits, const FlowConfig& config, std::span<const FlowPort> ports,
-                                      const FlowPort& port, const std::set<drivers::FlowRule>& present,
+[[nodiscard]] PortFlowPlan plan_flows(const FlowLimits& limits, const FlowConfig& config,
+                                      std::span<const FlowPort> ports, const FlowPort& port,
+                                      const std::set<drivers::FlowRule>& present,
                                       const std::vector<lb::FrontendTuple>& marked = {});
 
 // A rule that drops may stay as long as software would drop the same packets. False for one whose source is blocked no more, or whose

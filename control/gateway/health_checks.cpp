@@ -24,13 +24,13 @@ std::string listen_text(const IpAddr& address, L4Port port) {
 
 }  // namespace
 
-http::Response health_check_answer(const std::string& namespace_name, const std::string& name, uint32_t local_endpoints,
-                                   bool gateway_is_well) {
+http::Response health_check_answer(const std::string& namespace_name, const std::string& name,
+                                   uint32_t local_endpoints, bool gateway_is_well) {
     const std::string count = std::to_string(local_endpoints);
     return {.status = local_endpoints > 0 && gateway_is_well ? 200 : 503,
-            .body = "{\n\t\"service\": {\n\t\t\"namespace\": " + json_quoted(namespace_name) + ",\n\t\t\"name\": " + json_quoted(name) +
-                    "\n\t},\n\t\"localEndpoints\": " + count + ",\n\t\"serviceProxyHealthy\": " + (gateway_is_well ? "true" : "false") +
-                    "\n}",
+            .body = "{\n\t\"service\": {\n\t\t\"namespace\": " + json_quoted(namespace_name) +
+                    ",\n\t\t\"name\": " + json_quoted(name) + "\n\t},\n\t\"localEndpoints\": " + count +
+                    ",\n\t\"serviceProxyHealthy\": " + (gateway_is_well ? "true" : "false") + "\n}",
             .content_type = "application/json",
             .headers = {{"X-Load-Balancing-Endpoint-Weight", count}}};
 }
@@ -49,7 +49,8 @@ void HealthChecks::set(const model::ServiceKey& key, const std::optional<model::
     }
     const L4Port wanted = service.ports.empty() ? L4Port{0} : service.ports.begin()->second.port;
     if (wanted != 0) {
-        service.local_endpoints->store(service.ports.begin()->second.local_endpoints, std::memory_order_relaxed);
+        service.local_endpoints->store(service.ports.begin()->second.local_endpoints,
+                                       std::memory_order_relaxed);
     }
     claim(name, service, wanted);
 }
@@ -117,8 +118,10 @@ void HealthChecks::serve(L4Port number, Port& port, Time now) {
     for (const IpAddr& address : addresses_) {
         options.addresses.push_back(listen_text(address, number));
     }
-    auto answer = [name = port.served, count = services_.at(port.served).local_endpoints, is_well = is_well_] {
-        return health_check_answer(name.first, name.second, count->load(std::memory_order_relaxed), is_well());
+    auto answer = [name = port.served, count = services_.at(port.served).local_endpoints,
+                   is_well = is_well_] {
+        return health_check_answer(name.first, name.second, count->load(std::memory_order_relaxed),
+                                   is_well());
     };
     options.routes.emplace(http::kAnyPath, std::move(answer));
     auto server = http::Server::start(std::move(options), loop_);
@@ -143,8 +146,9 @@ std::optional<HealthChecks::Time> HealthChecks::due() const {
 std::vector<model::ObservedNotice> HealthChecks::notices() const {
     std::vector<model::ObservedNotice> notices;
     const auto tell = [&](const ServiceName& name, std::string message) {
-        notices.push_back({services_.at(name).ports.begin()->first,
-                           {model::Notice::Level::Warning, model::kFailedToStartHealthCheck, std::move(message)}});
+        notices.push_back(
+            {services_.at(name).ports.begin()->first,
+             {model::Notice::Level::Warning, model::kFailedToStartHealthCheck, std::move(message)}});
     };
     for (const auto& [number, port] : ports_) {
         const std::string what = "healthCheckNodePort " + std::to_string(number);
@@ -152,7 +156,8 @@ std::vector<model::ObservedNotice> HealthChecks::notices() const {
             tell(port.claims.front(), what + ": " + port.failure);
         }
         for (size_t i = 1; i < port.claims.size(); ++i) {
-            tell(port.claims[i], what + " belongs to service " + port.claims.front().first + "/" + port.claims.front().second);
+            tell(port.claims[i], what + " belongs to service " + port.claims.front().first + "/" +
+                                     port.claims.front().second);
         }
     }
     std::ranges::sort(notices);

@@ -25,8 +25,8 @@
 namespace penstock::gateway {
 
 // What a load balancer gets to read, whatever path it asks for (HC-003).
-[[nodiscard]] http::Response health_check_answer(const std::string& namespace_name, const std::string& name, uint32_t local_endpoints,
-                                                 bool gateway_is_well);
+[[nodiscard]] http::Response health_check_answer(const std::string& namespace_name, const std::string& name,
+                                                 uint32_t local_endpoints, bool gateway_is_well);
 
 class HealthChecks {
  public:
@@ -72,7 +72,8 @@ class HealthChecks {
     void serve(L4Port number, Port& port, Time now);
 
     const std::function<bool()> is_well_;
-    const std::shared_ptr<http::Loop> loop_ = std::make_shared<http::Loop>();  // of all ports: a node may have a thousand
+    const std::shared_ptr<http::Loop> loop_ =
+        std::make_shared<http::Loop>();  // of all ports: a node may have a thousand
     std::vector<IpAddr> addresses_;
     std::map<ServiceName, Service> services_;
     std::map<L4Port, Port> ports_;

@@ -27,7 +27,8 @@ class IdPool {
 
     [[nodiscard]] std::optional<IdType> find(const Key& key) const {
         const auto found = ids_.find(key);
-        return found != ids_.end() && slots_[found->second].live ? std::optional(IdType{found->second}) : std::nullopt;
+        return found != ids_.end() && slots_[found->second].live ? std::optional(IdType{found->second})
+                                                                 : std::nullopt;
     }
     // Ids in use now.
     [[nodiscard]] uint32_t live() const noexcept { return live_; }
@@ -70,8 +71,12 @@ class IdPool {
     }
 
     // Whom the id belongs or last belonged to; null for one never given out.
-    [[nodiscard]] const Key* key_of(IdType id) const noexcept { return id.value < slots_.size() ? slots_[id.value].key : nullptr; }
-    [[nodiscard]] bool is_live(IdType id) const noexcept { return id.value < slots_.size() && slots_[id.value].live; }
+    [[nodiscard]] const Key* key_of(IdType id) const noexcept {
+        return id.value < slots_.size() ? slots_[id.value].key : nullptr;
+    }
+    [[nodiscard]] bool is_live(IdType id) const noexcept {
+        return id.value < slots_.size() && slots_[id.value].live;
+    }
     // Ids given out so far, live or not, are 0 to size() - 1.
     [[nodiscard]] uint32_t size() const noexcept { return static_cast<uint32_t>(slots_.size()); }
 
@@ -102,7 +107,8 @@ class IdPool {
     uint64_t frees_ = 0;
     std::unordered_map<Key, uint32_t, Hash> ids_;
     std::deque<Slot> slots_;
-    std::deque<std::pair<uint32_t, uint64_t>> freed_;  // oldest first; entries of revived ids are skipped when met
+    std::deque<std::pair<uint32_t, uint64_t>>
+        freed_;  // oldest first; entries of revived ids are skipped when met
 };
 
 struct BackendKey {

@@ -63,8 +63,8 @@ Result<std::string_view> unframed(std::string_view file) {
         return fail(Errc::Corrupt, "its checksum does not match its contents");
     }
     if (version != kVersion || length != payload.size()) {
-        return fail(Errc::Corrupt,
-                    "it has format version " + std::to_string(version) + ", and this program reads " + std::to_string(kVersion));
+        return fail(Errc::Corrupt, "it has format version " + std::to_string(version) +
+                                       ", and this program reads " + std::to_string(kVersion));
     }
     return payload;
 }
@@ -118,7 +118,8 @@ Status write_atomically(const std::string& path, std::string_view bytes) {
     if (file.fd() < 0) {
         return unavailable(beside, "cannot be made");
     }
-    const bool written = ::fchmod(file.fd(), 0600) == 0 && write_all(file.fd(), bytes) && ::fsync(file.fd()) == 0 && file.close() == 0 &&
+    const bool written = ::fchmod(file.fd(), 0600) == 0 && write_all(file.fd(), bytes) &&
+                         ::fsync(file.fd()) == 0 && file.close() == 0 &&
                          ::rename(beside.c_str(), path.c_str()) == 0;
     if (!written) {
         auto failure = unavailable(beside, "cannot be written");
@@ -184,7 +185,8 @@ Status write_last_good(const std::string& path, const DesiredState& state) {
         message.AppendToString(&file);
     }
     if (file.size() > static_cast<size_t>(kFileBytesMax)) {
-        return fail(Errc::Exhausted, path + ": the configuration exceeds " + std::to_string(kFileBytesMax) + " bytes");
+        return fail(Errc::Exhausted,
+                    path + ": the configuration exceeds " + std::to_string(kFileBytesMax) + " bytes");
     }
     frame(file);
     return write_atomically(path, file);

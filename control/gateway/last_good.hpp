@@ -27,7 +27,8 @@ struct DesiredState {
 
 struct LastGood {
     DesiredState state;
-    std::vector<std::string> refused;  // service ports in the file that this version does not accept (after a downgrade)
+    std::vector<std::string>
+        refused;  // service ports in the file that this version does not accept (after a downgrade)
 };
 // Empty where there is no file. Corrupt: which file and what is wrong with it. Unavailable: it cannot be read.
 [[nodiscard]] Result<std::optional<LastGood>> read_last_good(const std::string& path);

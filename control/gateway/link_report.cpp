@@ -7,8 +7,8 @@ std::string LinkReport::look(bool up, Time now) {
     std::string text;
     if (now - period_begin_ >= kPeriod) {
         if (changes_ > kToldPerPeriod) {
-            text = state + ", after " + std::to_string(changes_ - kToldPerPeriod) + " changes in " + std::to_string(kPeriod.count()) +
-                   " s that were not told";
+            text = state + ", after " + std::to_string(changes_ - kToldPerPeriod) + " changes in " +
+                   std::to_string(kPeriod.count()) + " s that were not told";
         }
         changes_ = 0;
     }
@@ -18,7 +18,9 @@ std::string LinkReport::look(bool up, Time now) {
             period_begin_ = now;
         }
         if (text.empty() && changes_ <= kToldPerPeriod) {
-            text = state + (changes_ == kToldPerPeriod ? "; it flaps, further changes are counted and not told for a while" : "");
+            text = state + (changes_ == kToldPerPeriod
+                                ? "; it flaps, further changes are counted and not told for a while"
+                                : "");
         }
     }
     return text;

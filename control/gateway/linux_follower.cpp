@@ -25,18 +25,21 @@ constexpr size_t kRequestsMax = 4'096;
 
 }  // namespace
 
-Result<std::unique_ptr<LinuxFollower>> LinuxFollower::start(drivers::NetlinkMirror& mirror, const worker::WorkerSet& workers,
+Result<std::unique_ptr<LinuxFollower>> LinuxFollower::start(drivers::NetlinkMirror& mirror,
+                                                            const worker::WorkerSet& workers,
                                                             Reconciler& reconciler) {
     const int wake = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake < 0) {
         return fail(Errc::Unavailable, std::string("eventfd: ") + std::strerror(errno));
     }
     std::unique_ptr<LinuxFollower> follower(new LinuxFollower(mirror, workers, reconciler, wake));
-    follower->thread_ = std::jthread([self = follower.get()](const std::stop_token& stop) { self->run(stop); });
+    follower->thread_ =
+        std::jthread([self = follower.get()](const std::stop_token& stop) { self->run(stop); });
     return follower;
 }
 
-LinuxFollower::LinuxFollower(drivers::NetlinkMirror& mirror, const worker::WorkerSet& workers, Reconciler& reconciler, int wake)
+LinuxFollower::LinuxFollower(drivers::NetlinkMirror& mirror, const worker::WorkerSet& workers,
+                             Reconciler& reconciler, int wake)
     : mirror_(mirror), workers_(workers), reconciler_(reconciler), wake_(wake) {}
 
 LinuxFollower::~LinuxFollower() {
@@ -76,9 +79,11 @@ void LinuxFollower::run(const std::stop_token& stop) {
 }
 
 void LinuxFollower::wait(Clock::time_point until) const {
-    std::array<pollfd, 2> woken{{{.fd = mirror_.fd(), .events = POLLIN, .revents = 0}, {.fd = wake_, .events = POLLIN, .revents = 0}}};
+    std::array<pollfd, 2> woken{{{.fd = mirror_.fd(), .events = POLLIN, .revents = 0},
+                                 {.fd = wake_, .events = POLLIN, .revents = 0}}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-    ::poll(woken.data(), woken.size(), static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0)));
+    ::poll(woken.data(), woken.size(),
+           static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0)));
     eventfd_t ignored = 0;
     ::eventfd_read(wake_, &ignored);
 }
@@ -86,7 +91,8 @@ void LinuxFollower::wait(Clock::time_point until) const {
 void LinuxFollower::hear_linux(Clock::time_point now) {
     const drivers::MirrorChange change = mirror_.poll(now);
     if (change.any()) {
-        reconciler_.mirrored(std::make_shared<const drivers::MirroredState>(mirror_.state()), change.forwarding);
+        reconciler_.mirrored(std::make_shared<const drivers::MirroredState>(mirror_.state()),
+                             change.forwarding);
     }
 }
 

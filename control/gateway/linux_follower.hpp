@@ -21,7 +21,8 @@ namespace penstock::gateway {
 class LinuxFollower {
  public:
     // All outlive it. From here on the mirror belongs to this object's thread.
-    static Result<std::unique_ptr<LinuxFollower>> start(drivers::NetlinkMirror& mirror, const worker::WorkerSet& workers,
+    static Result<std::unique_ptr<LinuxFollower>> start(drivers::NetlinkMirror& mirror,
+                                                        const worker::WorkerSet& workers,
                                                         Reconciler& reconciler);
     ~LinuxFollower();
     LinuxFollower(const LinuxFollower&) = delete;
@@ -35,7 +36,8 @@ class LinuxFollower {
 
  private:
     using Clock = std::chrono::steady_clock;
-    LinuxFollower(drivers::NetlinkMirror& mirror, const worker::WorkerSet& workers, Reconciler& reconciler, int wake);
+    LinuxFollower(drivers::NetlinkMirror& mirror, const worker::WorkerSet& workers, Reconciler& reconciler,
+                  int wake);
     void run(const std::stop_token& stop);
     void wait(Clock::time_point until) const;
     void hear_linux(Clock::time_point now);

@@ -50,7 +50,8 @@ std::optional<IpAddr> address_of(std::string_view digits, IpFamily family) {
     if (family == IpFamily::V4) {
         return IpAddr::v4(bytes[0], bytes[1], bytes[2], bytes[3]);
     }
-    constexpr std::array<uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};  // an IPv6 socket bound to an IPv4 address
+    constexpr std::array<uint8_t, 12> kMapped{
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};  // an IPv6 socket bound to an IPv4 address
     if (std::memcmp(bytes.data(), kMapped.data(), kMapped.size()) == 0) {
         return IpAddr::v4(bytes[12], bytes[13], bytes[14], bytes[15]);
     }
@@ -67,7 +68,8 @@ std::optional<LocalListener> parse_socket_line(std::string_view line, Protocol p
     next_word(line);
     const auto state = hex(next_word(line));
     const size_t colon = local.find(':');
-    if (!state || colon == std::string_view::npos || *state != (protocol == Protocol::Tcp ? kTcpListen : kUdpUnconnected)) {
+    if (!state || colon == std::string_view::npos ||
+        *state != (protocol == Protocol::Tcp ? kTcpListen : kUdpUnconnected)) {
         return std::nullopt;
     }
     const auto address = address_of(local.substr(0, colon), family);

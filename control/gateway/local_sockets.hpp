@@ -20,7 +20,8 @@ struct LocalListener {
 
 // One line of such a file. Nullopt: no socket that waits for strangers (a TCP connection, a connected UDP socket, the heading), or none
 // that we understand.
-[[nodiscard]] std::optional<LocalListener> parse_socket_line(std::string_view line, Protocol protocol, IpFamily family);
+[[nodiscard]] std::optional<LocalListener> parse_socket_line(std::string_view line, Protocol protocol,
+                                                             IpFamily family);
 
 // Of this process's network namespace; those on loopback addresses are left out, since nobody reaches them from outside. `folder` has the
 // four files; one that cannot be read has nobody in it. At most kListenersMax, so that a host with millions of sockets costs no more.

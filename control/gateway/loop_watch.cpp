@@ -85,9 +85,12 @@ void LoopWatch::look() {
             LoopHealth::Loop& loop = next->loops[change.loop];
             loop.is_stalled = change.has_stalled;
             const auto began = std::chrono::system_clock::now() - change.silence;
-            loop.why = change.has_stalled ? loop.name + " has made no round since " + rfc3339(began) + where(change.stage) : std::string();
+            loop.why = change.has_stalled
+                           ? loop.name + " has made no round since " + rfc3339(began) + where(change.stage)
+                           : std::string();
             if (change.has_stalled) {
-                logger.error("{} has made no round for {}{}", loop.name, seconds_text(change.silence), where(change.stage));
+                logger.error("{} has made no round for {}{}", loop.name, seconds_text(change.silence),
+                             where(change.stage));
             } else {
                 logger.warn("{} goes round again, after {}", loop.name, seconds_text(change.silence));
             }

@@ -34,8 +34,8 @@ int main(int argc, char** argv) {
             std::cerr << "penstockd: " << mistake << "\n";
         }
         if (mistakes.empty()) {
-            std::cout << "penstockd: the configuration is valid: " << options->ports.size() << " ports, gateway "
-                      << options->identity.gateway_name << "\n";
+            std::cout << "penstockd: the configuration is valid: " << options->ports.size()
+                      << " ports, gateway " << options->identity.gateway_name << "\n";
         }
         return mistakes.empty() ? 0 : 2;
     }
@@ -59,15 +59,19 @@ int main(int argc, char** argv) {
     if (options->sandbox) {
         const auto capabilities = gateway::used_capabilities(*options);
         // Before any thread starts.
-        if (auto entered = process::enter_sandbox({.capabilities = capabilities, .keeps_bpf = gateway::uses_bpf(*options)}); !entered) {
-            log::get("control").error("cannot start: {}; --sandbox off starts without one", entered.error().what);
+        if (auto entered = process::enter_sandbox(
+                {.capabilities = capabilities, .keeps_bpf = gateway::uses_bpf(*options)});
+            !entered) {
+            log::get("control").error("cannot start: {}; --sandbox off starts without one",
+                                      entered.error().what);
             return 1;
         }
     }
     Daemon daemon(std::move(*options));
-    for (const auto step : {&Daemon::catch_signals, &Daemon::lock_files, &Daemon::plan_workers, &Daemon::start_eal, &Daemon::open_ports,
-                            &Daemon::open_twins, &Daemon::load_last_good, &Daemon::start_ports, &Daemon::start_workers,
-                            &Daemon::start_reconciler, &Daemon::start_twin_io, &Daemon::serve}) {
+    for (const auto step :
+         {&Daemon::catch_signals, &Daemon::lock_files, &Daemon::plan_workers, &Daemon::start_eal,
+          &Daemon::open_ports, &Daemon::open_twins, &Daemon::load_last_good, &Daemon::start_ports,
+          &Daemon::start_workers, &Daemon::start_reconciler, &Daemon::start_twin_io, &Daemon::serve}) {
         if (auto done = (daemon.*step)(); !done) {
             log::get("control").error("cannot start: {}", done.error().what);
             return 1;

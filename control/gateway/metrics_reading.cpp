@@ -49,7 +49,8 @@ metrics::Reading read_metrics(const Running& running) {
     out.buffer_pools.push_back({own.name, own.buffers, own.in_use});
     const auto probes = running.caretaker.probe_counters();
     const auto up_for = std::chrono::steady_clock::now() - running.started_at;
-    out.started_s = std::chrono::duration<double>((std::chrono::system_clock::now() - up_for).time_since_epoch()).count();
+    out.started_s =
+        std::chrono::duration<double>((std::chrono::system_clock::now() - up_for).time_since_epoch()).count();
     out.drained = running.caretaker.drained();
     out.vips_withheld = !running.caretaker.vips_withheld().empty();
     out.is_well = running.caretaker.why_not_well().empty();
@@ -69,7 +70,9 @@ metrics::Reading read_metrics(const Running& running) {
                   .down = probes.down,
                   .failing_open = 0};
     if (running.tls != nullptr) {
-        const auto seconds = [](tls::Material::Time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); };
+        const auto seconds = [](tls::Material::Time time) {
+            return std::chrono::duration<double>(time.time_since_epoch()).count();
+        };
         const auto material = running.tls->current();
         out.tls = {.certificate_expires_s = seconds(material->expires),
                    .authority_expires_s = seconds(material->authority_expires),

@@ -80,7 +80,8 @@ void NodePortWatch::look(std::span<const LocalListener> listeners) {
                 {key,
                  {model::Notice::Level::Warning, model::kNodePortInUse,
                   "nodePort " + std::to_string(listener.port) + "/" + to_string(listener.protocol) +
-                      ": a program on the gateway's host listens there; traffic from outside goes to the Service, not to it"}});
+                      ": a program on the gateway's host listens there; traffic from outside goes to the "
+                      "Service, not to it"}});
         }
     }
     std::ranges::sort(notices_);

@@ -15,7 +15,8 @@
 namespace penstock::gateway {
 
 // Several lists as one: sorted, each notice once, and no more than are of use.
-[[nodiscard]] std::vector<model::ObservedNotice> merged(std::span<const std::vector<model::ObservedNotice>> lists);
+[[nodiscard]] std::vector<model::ObservedNotice> merged(
+    std::span<const std::vector<model::ObservedNotice>> lists);
 
 // SNATPortExhausted (NAT-002): flows of a service port found no free source port. Rare enough to be said once, and forgotten when it has
 // not happened for a while.

@@ -145,7 +145,8 @@ std::vector<po::options_description> settings() {
 // clang-format on
 
 void print_option_list(std::ostream& out) {
-    out << "penstockd: the Penstock gateway. Takes traffic for Kubernetes Services off the wire and brings it to their endpoints.\n"
+    out << "penstockd: the Penstock gateway. Takes traffic for Kubernetes Services off the wire and brings "
+           "it to their endpoints.\n"
            "usage: penstockd --port FIELDS [options]\n\n";
     out << general_options() << "\n";
     for (const auto& group : settings()) {

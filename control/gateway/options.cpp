@@ -28,7 +28,8 @@ constexpr unsigned kBurstMin = 4;
 // Linux goes no lower (net.ipv4.route.min_pmtu); and what a larger value would raise, most links carry.
 constexpr unsigned kMinPathMtuMin = 552, kMinPathMtuMax = 1500;
 constexpr unsigned kConnectionsMax = 67'108'864;  // 2^26: 9 GB of table for one worker
-constexpr unsigned kFlowRulesMax = 65'536;        // of mark values, and far beyond what can be installed while somebody waits
+constexpr unsigned kFlowRulesMax =
+    65'536;  // of mark values, and far beyond what can be installed while somebody waits
 constexpr unsigned kAffinityEntriesMin = 1'024;
 constexpr unsigned kAffinityEntriesMax = 67'108'864;  // 2^26: 2.5 GB
 
@@ -63,8 +64,9 @@ class Reader {
 
     Result<Options> read() {
         for (const auto step :
-             {&Reader::read_ports, &Reader::read_workers, &Reader::read_identity, &Reader::read_management, &Reader::read_tls,
-              &Reader::read_presence, &Reader::read_rules, &Reader::read_snat, &Reader::read_packets, &Reader::read_logging}) {
+             {&Reader::read_ports, &Reader::read_workers, &Reader::read_identity, &Reader::read_management,
+              &Reader::read_tls, &Reader::read_presence, &Reader::read_rules, &Reader::read_snat,
+              &Reader::read_packets, &Reader::read_logging}) {
             if (auto status = (this->*step)(); !status) {
                 return std::unexpected(std::move(status.error()));
             }
@@ -76,13 +78,16 @@ class Reader {
     [[nodiscard]] std::string text(const char* name) const {
         return values_.contains(name) ? values_[name].as<std::string>() : std::string();
     }
-    [[nodiscard]] Strings texts(const char* name) const { return values_.contains(name) ? values_[name].as<Strings>() : Strings(); }
+    [[nodiscard]] Strings texts(const char* name) const {
+        return values_.contains(name) ? values_[name].as<Strings>() : Strings();
+    }
 
     Result<unsigned> whole(const char* name, unsigned min, unsigned max) const {
         const std::string value = text(name);
         const auto parsed = number(trim(value), max);
         if (!parsed || *parsed < min) {
-            return refuse(name, "\"" + value + "\" is not in " + std::to_string(min) + "-" + std::to_string(max));
+            return refuse(name,
+                          "\"" + value + "\" is not in " + std::to_string(min) + "-" + std::to_string(max));
         }
         return *parsed;
     }
@@ -211,7 +216,9 @@ class Reader {
             options_.metrics_listen = metrics;
         }
         const bool is_node = options_.identity.mode == model::GatewayMode::Node;
-        const std::string healthz = values_.contains("healthz") ? text("healthz") : is_node ? "0.0.0.0:10256" : "off";
+        const std::string healthz = values_.contains("healthz") ? text("healthz")
+                                    : is_node                   ? "0.0.0.0:10256"
+                                                                : "off";
         if (healthz != "off") {
             if (const auto checked = http::check_address(healthz); !checked) {
                 return refuse("healthz", checked.error().what + ", or off");
@@ -226,7 +233,8 @@ class Reader {
         options_.allow_empty = values_["allow-empty"].as<bool>();
         if (const std::string file = text("state-file"); file != "none") {
             if (file.empty() || file.front() != '/' || file.back() == '/') {
-                return refuse("state-file", "\"" + file + "\" is neither an absolute path of a file nor none");
+                return refuse("state-file",
+                              "\"" + file + "\" is neither an absolute path of a file nor none");
             }
             options_.state_file = file;
         }
@@ -246,12 +254,19 @@ class Reader {
                 options_.tls_admin_names.emplace_back(trim(piece));
             }
         }
-        const bool any = !options_.tls_cert.empty() || !options_.tls_key.empty() || !options_.tls_client_ca.empty();
-        const bool all = !options_.tls_cert.empty() && !options_.tls_key.empty() && !options_.tls_client_ca.empty();
-        const auto tcp = std::ranges::find_if(options_.listen, [](const ListenAddress& address) { return !address.is_unix(); });
+        const bool any =
+            !options_.tls_cert.empty() || !options_.tls_key.empty() || !options_.tls_client_ca.empty();
+        const bool all =
+            !options_.tls_cert.empty() && !options_.tls_key.empty() && !options_.tls_client_ca.empty();
+        const auto tcp = std::ranges::find_if(
+            options_.listen, [](const ListenAddress& address) { return !address.is_unix(); });
         if ((tcp != options_.listen.end() || any) && !all) {
-            const char* missing = options_.tls_cert.empty() ? "tls-cert" : options_.tls_key.empty() ? "tls-key" : "tls-client-ca";
-            return refuse(missing, "is missing; " + (tcp != options_.listen.end() ? "listening on " + tcp->text : std::string("TLS")) +
+            const char* missing = options_.tls_cert.empty()  ? "tls-cert"
+                                  : options_.tls_key.empty() ? "tls-key"
+                                                             : "tls-client-ca";
+            return refuse(missing, "is missing; " +
+                                       (tcp != options_.listen.end() ? "listening on " + tcp->text
+                                                                     : std::string("TLS")) +
                                        " needs --tls-cert, --tls-key and --tls-client-ca");
         }
         return {};
@@ -283,7 +298,8 @@ class Reader {
             return std::unexpected(rules.error());
         }
         options_.flow_rules = *rules;
-        for (auto [name, flag] : {std::pair{"vip-isolate", &options_.vip_isolate}, std::pair{"vip-mark", &options_.vip_mark}}) {
+        for (auto [name, flag] :
+             {std::pair{"vip-isolate", &options_.vip_isolate}, std::pair{"vip-mark", &options_.vip_mark}}) {
             const std::string whether = text(name);
             if (whether != "on" && whether != "off") {
                 return refuse(name, "\"" + whether + "\" is neither on nor off");
@@ -302,8 +318,8 @@ class Reader {
             if (!address) {
                 return refuse("snat-address", address.error().what);
             }
-            if (address->is_unspecified() || address->is_loopback() || address->is_link_local() || address->is_multicast() ||
-                address->is_reserved_v4()) {
+            if (address->is_unspecified() || address->is_loopback() || address->is_link_local() ||
+                address->is_multicast() || address->is_reserved_v4()) {
                 return refuse("snat-address", value + " is not a global unicast address");
             }
             if (std::ranges::find(options_.snat_addresses, *address) != options_.snat_addresses.end()) {
@@ -407,11 +423,12 @@ Result<ListenAddress> ListenAddress::parse(const std::string& text) {
             path.erase(0, 2);  // unix:///run/x is the same place, written as a URI
         }
         if (path.empty() || path.front() != '/' || path.back() == '/') {
-            return fail(Errc::InvalidArgument, "\"" + text + "\" is not unix: and the absolute path of a socket");
+            return fail(Errc::InvalidArgument,
+                        "\"" + text + "\" is not unix: and the absolute path of a socket");
         }
         if (path.size() > kPathMax) {
-            return fail(Errc::InvalidArgument,
-                        "\"" + path + "\" is longer than a socket's path may be, " + std::to_string(kPathMax) + " bytes");
+            return fail(Errc::InvalidArgument, "\"" + path + "\" is longer than a socket's path may be, " +
+                                                   std::to_string(kPathMax) + " bytes");
         }
         return ListenAddress{"unix:" + path, path};
     }

@@ -15,7 +15,8 @@ bool contains(const std::vector<IpAddr>& list, const IpAddr& address) {
 }
 
 bool is_global(const IpAddr& address) {
-    return !address.is_loopback() && !address.is_link_local() && !address.is_unspecified() && !address.is_multicast();
+    return !address.is_loopback() && !address.is_link_local() && !address.is_unspecified() &&
+           !address.is_multicast();
 }
 
 // An empty list for the family restricts nothing (NODEPORT-003).
@@ -39,7 +40,8 @@ std::vector<IpAddr> by_preference(const std::vector<route::LocalAddress>& presen
     return addresses;
 }
 
-std::optional<IpAddr> first_global(const TwinAddresses& twin, const std::vector<IpAddr>& present, IpFamily family) {
+std::optional<IpAddr> first_global(const TwinAddresses& twin, const std::vector<IpAddr>& present,
+                                   IpFamily family) {
     for (const auto* list : {&twin.configured, &present}) {
         for (const IpAddr& address : *list) {
             if (address.family() == family && is_global(address) && contains(present, address)) {
@@ -52,19 +54,22 @@ std::optional<IpAddr> first_global(const TwinAddresses& twin, const std::vector<
 
 }  // namespace
 
-std::vector<model::PortAddress> port_addresses(const std::vector<TwinAddresses>& twins, const std::vector<route::LocalAddress>& present) {
+std::vector<model::PortAddress> port_addresses(const std::vector<TwinAddresses>& twins,
+                                               const std::vector<route::LocalAddress>& present) {
     std::vector<model::PortAddress> out;
     for (const auto& local : present) {
         if (local.port.value < twins.size()) {
             const TwinAddresses& twin = twins[local.port.value];
-            out.push_back({twin.name, local.address, local.prefix_length, contains(twin.configured, local.address)});
+            out.push_back(
+                {twin.name, local.address, local.prefix_length, contains(twin.configured, local.address)});
         }
     }
     std::ranges::sort(out);
     return out;
 }
 
-std::vector<IpAddr> node_port_addresses(const model::NodePortAddresses& rule, const std::vector<model::PortAddress>& addresses,
+std::vector<IpAddr> node_port_addresses(const model::NodePortAddresses& rule,
+                                        const std::vector<model::PortAddress>& addresses,
                                         const std::set<IpAddr>& vips) {
     std::vector<IpAddr> out;
     for (const auto& candidate : addresses) {
@@ -81,13 +86,16 @@ std::vector<IpAddr> node_port_addresses(const model::NodePortAddresses& rule, co
     return out;
 }
 
-std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given, const std::vector<TwinAddresses>& twins,
-                                             const std::vector<route::LocalAddress>& present, const std::vector<IpAddr>& elsewhere) {
+std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given,
+                                             const std::vector<TwinAddresses>& twins,
+                                             const std::vector<route::LocalAddress>& present,
+                                             const std::vector<IpAddr>& elsewhere) {
     std::vector<nat::SnatAddress> out;
     for (const IpAddr& address : given) {
         // On a twin, or anywhere else on the host: on loopback, say. There Linux opens connections from it too.
-        const bool of_host = std::ranges::find(present, address, &route::LocalAddress::address) != present.end() ||
-                             std::ranges::find(elsewhere, address) != elsewhere.end();
+        const bool of_host =
+            std::ranges::find(present, address, &route::LocalAddress::address) != present.end() ||
+            std::ranges::find(elsewhere, address) != elsewhere.end();
         out.push_back({.address = address, .egress = {}, .shared_with_host = of_host});
     }
     for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {

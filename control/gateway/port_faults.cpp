@@ -61,8 +61,8 @@ class Finder {
         std::vector<std::string> out;
         for (const PortState& port : needs_.ports) {
             if (const auto lost = lost_.find(port.id.value); lost != lost_.end()) {
-                out.push_back("port " + port.twin + (port.is_removed ? " is removed" : " is down") + ", and with it the way to " +
-                              text_of(lost->second));
+                out.push_back("port " + port.twin + (port.is_removed ? " is removed" : " is down") +
+                              ", and with it the way to " + text_of(lost->second));
             }
         }
         return out;
@@ -74,13 +74,17 @@ class Finder {
         size_t frontends = 0;
     };
 
-    static std::string counted(size_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
+    static std::string counted(size_t n, const char* what) {
+        return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+    }
     static std::string text_of(const Lost& lost) {
         const std::string frontends = lost.frontends == 0 ? "" : counted(lost.frontends, "frontend");
         const std::string endpoints = lost.endpoints == 0 ? "" : counted(lost.endpoints, "endpoint");
         return frontends + (frontends.empty() || endpoints.empty() ? "" : " and ") + endpoints;
     }
-    static bool is_default(const route::Route& route) { return route.destination.length() == 0 && route.egress.is_set(); }
+    static bool is_default(const route::Route& route) {
+        return route.destination.length() == 0 && route.egress.is_set();
+    }
 
     [[nodiscard]] bool is_up(NicPortId id) const {
         const auto port = std::ranges::find(needs_.ports, id, &PortState::id);
@@ -99,7 +103,9 @@ class Finder {
         return twin_around(address, needs_.twins);
     }
     [[nodiscard]] bool has_default_route_up(const route::RouteTable& table) const {
-        return std::ranges::any_of(table.routes(), [this](const route::Route& route) { return is_default(route) && is_up(route.egress); });
+        return std::ranges::any_of(table.routes(), [this](const route::Route& route) {
+            return is_default(route) && is_up(route.egress);
+        });
     }
 
     const PortNeeds& needs_;
@@ -110,7 +116,8 @@ class Finder {
 }  // namespace
 
 std::vector<std::string> port_faults(const PortNeeds& needs) {
-    if (std::ranges::all_of(needs.ports, [](const PortState& port) { return port.is_up && !port.is_removed; })) {
+    if (std::ranges::all_of(needs.ports,
+                            [](const PortState& port) { return port.is_up && !port.is_removed; })) {
         return {};
     }
     Finder finder(needs);

@@ -43,7 +43,8 @@ void PortFollower::follow(LinkReport::Time now) {
         twins_[i]->set_carrier(up);
         if (const std::string text = links_[i].look(up, now); !text.empty()) {
             auto& logger = log::get("drivers");
-            logger.log(up ? spdlog::level::info : spdlog::level::warn, "port {} ({}): {}", i, port.facts().name, text);
+            logger.log(up ? spdlog::level::info : spdlog::level::warn, "port {} ({}): {}", i,
+                       port.facts().name, text);
         }
     }
 }
@@ -53,7 +54,8 @@ void PortFollower::follow(LinkReport::Time now) {
 void PortFollower::give_up(size_t port) {
     const auto& facts = ports_[port]->facts();
     log::get("drivers").error(
-        "port {} ({}): the device is gone; what would leave by it is dropped as port_removed, other ports go on. A restart brings it back",
+        "port {} ({}): the device is gone; what would leave by it is dropped as port_removed, other ports go "
+        "on. A restart brings it back",
         port, facts.name);
     leaving_.emplace(port, workers_.detach(facts.id));
     twins_[port]->set_down();

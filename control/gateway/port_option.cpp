@@ -23,7 +23,8 @@ std::unexpected<Error> refuse_field(std::string_view field, const std::string& w
 // What the kernel takes as a name (dev_valid_name); ':' would make it an alias, '%' a pattern.
 bool is_interface_name(std::string_view name) {
     return !name.empty() && name.size() < IFNAMSIZ && name != "." && name != ".." &&
-           std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~' && c != '/' && c != ':' && c != '%'; });
+           std::ranges::all_of(
+               name, [](char c) { return c > ' ' && c <= '~' && c != '/' && c != ':' && c != '%'; });
 }
 
 Status read_field(PortOption& port, std::string_view name, std::string_view value) {
@@ -34,7 +35,9 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
         port.device = value;
     } else if (name == "twin") {
         if (!is_interface_name(value)) {
-            return refuse_field(name, quoted(value) + " is no interface name (1 to 15 characters, none of them '/', ':', '%' or blank)");
+            return refuse_field(
+                name, quoted(value) +
+                          " is no interface name (1 to 15 characters, none of them '/', ':', '%' or blank)");
         }
         port.twin = value;
     } else if (name == "address") {
@@ -43,7 +46,8 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
             if (!address) {
                 return refuse_field(name, address.error().what);
             }
-            if (std::ranges::find(port.addresses, address->address, &drivers::InterfaceAddress::address) != port.addresses.end()) {
+            if (std::ranges::find(port.addresses, address->address, &drivers::InterfaceAddress::address) !=
+                port.addresses.end()) {
                 return refuse_field(name, address->address.to_string() + " is there twice");
             }
             port.addresses.push_back(*address);
@@ -51,13 +55,15 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
     } else if (name == "mtu") {
         const auto mtu = number(value, kMtuMax);
         if (!mtu || *mtu < kMtuMin) {
-            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMtuMin) + "-" + std::to_string(kMtuMax));
+            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMtuMin) + "-" +
+                                          std::to_string(kMtuMax));
         }
         port.mtu = static_cast<uint16_t>(*mtu);
     } else if (name == "mss") {
         const auto mss = number(value, kMssMax);
         if (!mss || *mss < kMssMin) {
-            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMssMin) + "-" + std::to_string(kMssMax));
+            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMssMin) + "-" +
+                                          std::to_string(kMssMax));
         }
         port.mss = static_cast<uint16_t>(*mss);
     } else if (name == "reverse-path") {
@@ -68,7 +74,8 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
         port.reverse_path = *check;
     } else {
         return fail(Errc::InvalidArgument,
-                    "there is no field " + quoted(name) + "; the fields are device, twin, address, mtu, mss, reverse-path");
+                    "there is no field " + quoted(name) +
+                        "; the fields are device, twin, address, mtu, mss, reverse-path");
     }
     return {};
 }
@@ -111,10 +118,11 @@ Result<PortOption> PortOption::parse(std::string_view text) {
     if (port.twin.empty()) {
         return refuse_field("twin", "is missing");
     }
-    const auto ipv6 = std::ranges::find(port.addresses, IpFamily::V6, [](const auto& entry) { return entry.address.family(); });
+    const auto ipv6 = std::ranges::find(port.addresses, IpFamily::V6,
+                                        [](const auto& entry) { return entry.address.family(); });
     if (ipv6 != port.addresses.end() && port.mtu < kMtuMinIpv6) {
-        return refuse_field(
-            "mtu", std::to_string(port.mtu) + " is below the " + std::to_string(kMtuMinIpv6) + " that IPv6 needs for " + ipv6->to_string());
+        return refuse_field("mtu", std::to_string(port.mtu) + " is below the " + std::to_string(kMtuMinIpv6) +
+                                       " that IPv6 needs for " + ipv6->to_string());
     }
     return port;
 }
@@ -124,7 +132,8 @@ Status check_ports(const std::vector<PortOption>& ports) {
         return fail(Errc::InvalidArgument, "a gateway needs at least one --port");
     }
     if (ports.size() > limits::kNicPortsMax) {
-        return fail(Errc::InvalidArgument, "there are " + std::to_string(ports.size()) + " --port options; at most " +
+        return fail(Errc::InvalidArgument, "there are " + std::to_string(ports.size()) +
+                                               " --port options; at most " +
                                                std::to_string(limits::kNicPortsMax) + " are possible");
     }
     std::set<std::string> devices;
@@ -146,7 +155,8 @@ Status check_ports(const std::vector<PortOption>& ports) {
         for (const auto& address : port.addresses) {
             // A link-local address is one of its link: routers often have fe80::1 on each.
             if (!address.address.is_link_local() && !addresses.insert(address.address).second) {
-                return fail(Errc::InvalidArgument, "--port: address " + address.address.to_string() + " is given to two ports");
+                return fail(Errc::InvalidArgument,
+                            "--port: address " + address.address.to_string() + " is given to two ports");
             }
         }
     }

@@ -30,8 +30,8 @@ struct PortOption {
     std::string device;  // a PCI address or a vdev string, checked as far as that goes without hardware
     std::string twin;    // name of the TAP twin: a Linux interface name that is not in use yet
     std::vector<drivers::InterfaceAddress> addresses;
-    uint16_t mtu = 1500;                                   // IP bytes
-    uint16_t mss = 0;                                      // what a SYN may offer at most that comes or leaves by the port; 0: anything
+    uint16_t mtu = 1500;  // IP bytes
+    uint16_t mss = 0;     // what a SYN may offer at most that comes or leaves by the port; 0: anything
     std::optional<config::ReversePath> reverse_path = {};  // absent: what --reverse-path has
     bool operator==(const PortOption&) const = default;
 

@@ -48,8 +48,8 @@ std::string error_text(int code) {
 
 // What this host lacks, not the endpoint: descriptors, memory, source ports.
 bool is_our_own(int code) {
-    return code == EMFILE || code == ENFILE || code == ENOMEM || code == ENOBUFS || code == ENOSPC || code == EADDRNOTAVAIL ||
-           code == EAGAIN;
+    return code == EMFILE || code == ENFILE || code == ENOMEM || code == ENOBUFS || code == ENOSPC ||
+           code == EADDRNOTAVAIL || code == EAGAIN;
 }
 constexpr std::chrono::seconds kComplainEvery{60};
 
@@ -87,7 +87,9 @@ std::optional<ProbeAnswer> http_answer(std::string_view received) {
 size_t probes_open_max() {
     constexpr size_t kMax = 4'096;
     rlimit limit{};
-    return ::getrlimit(RLIMIT_NOFILE, &limit) != 0 ? kMax : std::min<size_t>(kMax, std::max<size_t>(1, limit.rlim_cur / 2));
+    return ::getrlimit(RLIMIT_NOFILE, &limit) != 0
+               ? kMax
+               : std::min<size_t>(kMax, std::max<size_t>(1, limit.rlim_cur / 2));
 }
 
 class Prober::Loop {
@@ -101,7 +103,8 @@ class Prober::Loop {
     void set(std::vector<std::pair<model::ServiceKey, std::shared_ptr<const model::Service>>> services) {
         {
             const std::lock_guard lock(mutex_);
-            news_.insert(news_.end(), std::make_move_iterator(services.begin()), std::make_move_iterator(services.end()));
+            news_.insert(news_.end(), std::make_move_iterator(services.begin()),
+                         std::make_move_iterator(services.end()));
         }
         wake();
     }
@@ -128,7 +131,8 @@ class Prober::Loop {
         std::array<epoll_event, 64> events{};
         int ready = 0;
         do {
-            ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), std::exchange(timeout_ms, 0));
+            ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                 std::exchange(timeout_ms, 0));
             for (int i = 0; i < ready; ++i) {
                 if (const uint64_t id = events[static_cast<size_t>(i)].data.u64; id != 0) {
                     go_on(ProbeId{id});
@@ -166,7 +170,8 @@ class Prober::Loop {
             if (turn.verdict == Health::Up) {
                 log::get("control").info("endpoint {} of service {} is up", who, turn.user.to_string());
             } else {
-                log::get("control").warn("endpoint {} of service {} is down: {}", who, turn.user.to_string(), turn.why);
+                log::get("control").warn("endpoint {} of service {} is down: {}", who, turn.user.to_string(),
+                                         turn.why);
             }
         }
         if (turns.left_out > 0) {
@@ -188,7 +193,8 @@ class Prober::Loop {
         Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         const auto [address, length] = to_sockaddr(target.address, target.port);
         if (!socket.is_open() ||
-            (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 && errno != EINPROGRESS)) {
+            (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 &&
+             errno != EINPROGRESS)) {
             return not_begun(question.id, errno);
         }
         epoll_event event{.events = EPOLLOUT, .data = {.u64 = static_cast<uint64_t>(question.id)}};
@@ -199,8 +205,9 @@ class Prober::Loop {
         conversation.socket = std::move(socket);
         conversation.deadline = question.deadline;
         if (target.kind == model::Probe::Kind::Http) {
-            conversation.request = "GET " + target.path + " HTTP/1.1\r\nHost: " + rpc::socket_text(target.address, target.port) +
-                                   "\r\nUser-Agent: penstock-probe\r\nAccept: */*\r\nConnection: close\r\n\r\n";
+            conversation.request =
+                "GET " + target.path + " HTTP/1.1\r\nHost: " + rpc::socket_text(target.address, target.port) +
+                "\r\nUser-Agent: penstock-probe\r\nAccept: */*\r\nConnection: close\r\n\r\n";
         }
         conversation.target = std::move(question.target);
         deadlines_.emplace(question.deadline, question.id);
@@ -239,7 +246,8 @@ class Prober::Loop {
             }
         }
         if (!conversation.request.empty()) {
-            const ssize_t sent = ::send(fd, conversation.request.data(), conversation.request.size(), MSG_NOSIGNAL);
+            const ssize_t sent =
+                ::send(fd, conversation.request.data(), conversation.request.size(), MSG_NOSIGNAL);
             if (sent < 0 && errno != EAGAIN) {
                 return conclude(id, {false, error_text(errno)});
             }
@@ -289,7 +297,8 @@ class Prober::Loop {
         if (!until) {
             return -1;
         }
-        return static_cast<int>(std::max<int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(*until - now).count()));
+        return static_cast<int>(
+            std::max<int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(*until - now).count()));
     }
 
     const Report report_;
@@ -308,7 +317,8 @@ class Prober::Loop {
 };
 
 Prober::Prober(std::unique_ptr<Loop> loop)
-    : loop_(std::move(loop)), thread_([loop = loop_.get()](const std::stop_token& stopped) { loop->run(stopped); }) {}
+    : loop_(std::move(loop)),
+      thread_([loop = loop_.get()](const std::stop_token& stopped) { loop->run(stopped); }) {}
 
 Prober::~Prober() {
     thread_.request_stop();
@@ -319,10 +329,12 @@ Result<std::unique_ptr<Prober>> Prober::start(Report report) {
     Descriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
     Descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
-    if (!epoll.is_open() || !wake.is_open() || ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
+    if (!epoll.is_open() || !wake.is_open() ||
+        ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
         return fail(Errc::Unavailable, "probes: " + error_text(errno));
     }
-    return std::unique_ptr<Prober>(new Prober(std::make_unique<Loop>(std::move(report), std::move(epoll), std::move(wake))));
+    return std::unique_ptr<Prober>(
+        new Prober(std::make_unique<Loop>(std::move(report), std::move(epoll), std::move(wake))));
 }
 
 void Prober::set(std::vector<std::pair<model::ServiceKey, std::shared_ptr<const model::Service>>> services) {

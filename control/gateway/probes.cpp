@@ -14,7 +14,8 @@ ProbeTarget ProbeSchedule::target_of(const model::Probe& probe, const IpAddr& ad
             .path = probe.kind == model::Probe::Kind::Http ? probe.path : std::string()};
 }
 
-void ProbeSchedule::set(const model::ServiceKey& key, std::shared_ptr<const model::Service> service, Time now) {
+void ProbeSchedule::set(const model::ServiceKey& key, std::shared_ptr<const model::Service> service,
+                        Time now) {
     const bool is_probed = service != nullptr && service->probe;
     const auto found = users_.find(key);
     if (found == users_.end() && !is_probed) {
@@ -98,7 +99,8 @@ std::vector<ProbeSchedule::Question> ProbeSchedule::due(Time now) {
 }
 
 std::optional<ProbeSchedule::Time> ProbeSchedule::next() const {
-    return waiting_.empty() || open_.size() >= open_max_ ? std::nullopt : std::optional(waiting_.begin()->first.first);
+    return waiting_.empty() || open_.size() >= open_max_ ? std::nullopt
+                                                         : std::optional(waiting_.begin()->first.first);
 }
 
 // Whom the question is about, which is open no longer; null where it was cancelled.
@@ -146,7 +148,8 @@ void ProbeSchedule::finished(ProbeId id, bool succeeded, const std::string& why,
     milliseconds wait = subject.interval;
     if (!std::exchange(subject.asked_before, true)) {
         const auto spread = static_cast<uint64_t>(wait.count() / 5);
-        wait += milliseconds(static_cast<int64_t>(random() % (spread + 1))) - milliseconds(static_cast<int64_t>(spread / 2));
+        wait += milliseconds(static_cast<int64_t>(random() % (spread + 1))) -
+                milliseconds(static_cast<int64_t>(spread / 2));
     }
     plan(subject, std::max(now, subject.asked_at + wait));
 }
@@ -155,9 +158,11 @@ SharedHealth ProbeSchedule::health_of(const User& user) const {
     auto health = std::make_shared<EndpointHealth>();
     for (const auto& set : user.service->sets) {
         for (const auto& endpoint : set.endpoints) {
-            const Subject& subject = subjects_.at(target_of(*user.service->probe, endpoint.address, endpoint.port));
+            const Subject& subject =
+                subjects_.at(target_of(*user.service->probe, endpoint.address, endpoint.port));
             if (subject.verdict != Health::Unprobed) {
-                health->verdicts.emplace(EndpointHealth::Place{endpoint.address, endpoint.port}, subject.verdict);
+                health->verdicts.emplace(EndpointHealth::Place{endpoint.address, endpoint.port},
+                                         subject.verdict);
             }
         }
     }
@@ -187,7 +192,8 @@ ProbeSchedule::Results ProbeSchedule::take_results() {
         const auto found = users_.find(key);
         User& user = found->second;
         SharedHealth health = user.service == nullptr ? nullptr : health_of(user);
-        const bool is_same = health == nullptr || user.told == nullptr ? health == user.told : *health == *user.told;
+        const bool is_same =
+            health == nullptr || user.told == nullptr ? health == user.told : *health == *user.told;
         if (!is_same) {
             user.told = health;
             results.emplace_back(key, std::move(health));

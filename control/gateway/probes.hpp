@@ -87,10 +87,13 @@ class ProbeSchedule {
 
  private:
     struct Subject;
-    struct ByTarget {  // and not by address, so that what is done to several of them is done in one order everywhere
+    struct
+        ByTarget {  // and not by address, so that what is done to several of them is done in one order everywhere
         bool operator()(const Subject* a, const Subject* b) const noexcept { return a->target < b->target; }
     };
-    using Place = std::pair<Time, uint64_t>;  // in waiting_: of those who are due at one time, whoever was planned first comes first
+    using Place = std::pair<
+        Time,
+        uint64_t>;  // in waiting_: of those who are due at one time, whoever was planned first comes first
     struct User {
         std::shared_ptr<const model::Service> service;  // null: gone, and only to be told
         std::set<Subject*, ByTarget> subjects;

@@ -17,11 +17,12 @@ std::string json_list(const std::vector<std::string>& texts) {
 }
 
 // kube-proxy's body, and the reasons where there are any.
-http::Response answer(const ProxyFacts& facts, const ProxyTimes& times, bool is_current, const std::vector<std::string>& reasons,
-                      bool with_node) {
+http::Response answer(const ProxyFacts& facts, const ProxyTimes& times, bool is_current,
+                      const std::vector<std::string>& reasons, bool with_node) {
     // A gateway that is not behind is up to date, whenever the last change was: that is what readers of lastUpdated take it for.
     const std::string updated = rfc3339(is_current ? times.wall : facts.programmed_at);
-    std::string body = "{\"lastUpdated\": \"" + updated + "\",\"currentTime\": \"" + rfc3339(times.wall) + "\"";
+    std::string body =
+        "{\"lastUpdated\": \"" + updated + "\",\"currentTime\": \"" + rfc3339(times.wall) + "\"";
     if (with_node) {
         body += std::string(", \"nodeEligible\": ") + (facts.node_eligible ? "true" : "false");
     }
@@ -33,7 +34,8 @@ http::Response answer(const ProxyFacts& facts, const ProxyTimes& times, bool is_
             .content_type = "application/json"};
 }
 
-bool is_behind(const ProxyFacts& facts, std::chrono::steady_clock::time_point now, std::chrono::seconds sync_limit) {
+bool is_behind(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
+               std::chrono::seconds sync_limit) {
     return facts.waiting_since && now - *facts.waiting_since > 2 * sync_limit;
 }
 
@@ -48,7 +50,8 @@ std::string rfc3339(std::chrono::system_clock::time_point time) {
     return {text.data(), length};
 }
 
-std::vector<std::string> why_not_live(const ProxyFacts& facts, std::chrono::steady_clock::time_point now, std::chrono::seconds sync_limit) {
+std::vector<std::string> why_not_live(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
+                                      std::chrono::seconds sync_limit) {
     std::vector<std::string> reasons = facts.stalls;
     if (is_behind(facts, now, sync_limit)) {
         const auto waits = std::chrono::duration_cast<std::chrono::seconds>(now - *facts.waiting_since);
@@ -57,7 +60,8 @@ std::vector<std::string> why_not_live(const ProxyFacts& facts, std::chrono::stea
     return reasons;
 }
 
-std::vector<std::string> why_not_well(const ProxyFacts& facts, std::chrono::steady_clock::time_point now, std::chrono::seconds sync_limit) {
+std::vector<std::string> why_not_well(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
+                                      std::chrono::seconds sync_limit) {
     std::vector<std::string> reasons = why_not_live(facts, now, sync_limit);
     if (!facts.has_configuration) {
         reasons.emplace_back("no configuration is in force");
@@ -69,16 +73,19 @@ std::vector<std::string> why_not_well(const ProxyFacts& facts, std::chrono::stea
     return reasons;
 }
 
-bool is_well(const ProxyFacts& facts, std::chrono::steady_clock::time_point now, std::chrono::seconds sync_limit) {
+bool is_well(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
+             std::chrono::seconds sync_limit) {
     return why_not_well(facts, now, sync_limit).empty();
 }
 
 http::Response healthz(const ProxyFacts& facts, const ProxyTimes& times, std::chrono::seconds sync_limit) {
-    return answer(facts, times, !is_behind(facts, times.now, sync_limit), why_not_well(facts, times.now, sync_limit), true);
+    return answer(facts, times, !is_behind(facts, times.now, sync_limit),
+                  why_not_well(facts, times.now, sync_limit), true);
 }
 
 http::Response livez(const ProxyFacts& facts, const ProxyTimes& times, std::chrono::seconds sync_limit) {
-    return answer(facts, times, !is_behind(facts, times.now, sync_limit), why_not_live(facts, times.now, sync_limit), false);
+    return answer(facts, times, !is_behind(facts, times.now, sync_limit),
+                  why_not_live(facts, times.now, sync_limit), false);
 }
 
 }  // namespace penstock::gateway

@@ -35,15 +35,20 @@ struct ProxyTimes {
 [[nodiscard]] std::string rfc3339(std::chrono::system_clock::time_point time);
 
 // Empty: it is. One sentence each otherwise. A gateway is behind when a change waits for more than twice `sync_limit`.
-[[nodiscard]] std::vector<std::string> why_not_live(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
+[[nodiscard]] std::vector<std::string> why_not_live(const ProxyFacts& facts,
+                                                    std::chrono::steady_clock::time_point now,
                                                     std::chrono::seconds sync_limit);
-[[nodiscard]] std::vector<std::string> why_not_well(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
+[[nodiscard]] std::vector<std::string> why_not_well(const ProxyFacts& facts,
+                                                    std::chrono::steady_clock::time_point now,
                                                     std::chrono::seconds sync_limit);
-[[nodiscard]] bool is_well(const ProxyFacts& facts, std::chrono::steady_clock::time_point now, std::chrono::seconds sync_limit);
+[[nodiscard]] bool is_well(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
+                           std::chrono::seconds sync_limit);
 
 // 200 where the gateway is well and its Node is to stay; 503 otherwise, with the same body and the reasons.
-[[nodiscard]] http::Response healthz(const ProxyFacts& facts, const ProxyTimes& times, std::chrono::seconds sync_limit);
+[[nodiscard]] http::Response healthz(const ProxyFacts& facts, const ProxyTimes& times,
+                                     std::chrono::seconds sync_limit);
 // 200 where it is live, whatever becomes of the Node.
-[[nodiscard]] http::Response livez(const ProxyFacts& facts, const ProxyTimes& times, std::chrono::seconds sync_limit);
+[[nodiscard]] http::Response livez(const ProxyFacts& facts, const ProxyTimes& times,
+                                   std::chrono::seconds sync_limit);
 
 }  // namespace penstock::gateway

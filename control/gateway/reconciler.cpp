@@ -12,7 +12,8 @@ namespace penstock::gateway {
 namespace {
 
 std::string version_text(const rpc::StateVersion& version) {
-    return version.number == 0 ? "nothing" : "version " + std::to_string(version.number) + " of " + version.source;
+    return version.number == 0 ? "nothing"
+                               : "version " + std::to_string(version.number) + " of " + version.source;
 }
 
 }  // namespace
@@ -23,7 +24,8 @@ struct Reconciler::Answer {
     std::vector<model::ServiceKey> touched;
 };
 
-Reconciler::Reconciler(ReconcilerOptions options, IdMap ids) : options_(std::move(options)), state_(std::move(ids)) {
+Reconciler::Reconciler(ReconcilerOptions options, IdMap ids)
+    : options_(std::move(options)), state_(std::move(ids)) {
     state_.identity = options_.identity;
     state_.identity.addresses.clear();
 }
@@ -120,7 +122,8 @@ void Reconciler::mirrored(std::shared_ptr<const drivers::MirroredState> state, b
 
 void Reconciler::probed(std::vector<std::pair<model::ServiceKey, SharedHealth>> results) {
     const std::lock_guard lock(input_mutex_);
-    inputs_.health.insert(inputs_.health.end(), std::make_move_iterator(results.begin()), std::make_move_iterator(results.end()));
+    inputs_.health.insert(inputs_.health.end(), std::make_move_iterator(results.begin()),
+                          std::make_move_iterator(results.end()));
     inputs_.note_arrival();
     input_ready_.notify_one();
 }
@@ -226,8 +229,10 @@ void Reconciler::process(Inputs inputs) {
         }
         if (!answers.empty() || change.addresses || !inputs.health.empty()) {
             recompile(all_touched);
-            publication = Publication{state_.compiler.compiled(), state_.compiler.changes().services, state_.environment.node_eligible,
-                                      !answers.empty() || state_.origin != StateOrigin::None, state_.environment.vips_withheld};
+            publication = Publication{state_.compiler.compiled(), state_.compiler.changes().services,
+                                      state_.environment.node_eligible,
+                                      !answers.empty() || state_.origin != StateOrigin::None,
+                                      state_.environment.vips_withheld};
         }
         const auto now = options_.now();
         const bool drained = keeper_.deadline() && *keeper_.deadline() <= now;
@@ -272,8 +277,8 @@ void Reconciler::process(Inputs inputs) {
 // The keys that the message changed. Changes nothing where it answers with an error.
 Result<std::vector<model::ServiceKey>> Reconciler::accept(rpc::StateUpdate& update) {
     if (update.base && (state_.accepted.number == 0 || *update.base != state_.accepted)) {
-        return fail(Errc::Outdated,
-                    "the delta builds on " + version_text(*update.base) + ", but " + version_text(state_.accepted) + " is in force");
+        return fail(Errc::Outdated, "the delta builds on " + version_text(*update.base) + ", but " +
+                                        version_text(state_.accepted) + " is in force");
     }
     auto touched = update.base ? accept_delta(update) : accept_full(update);
     for (auto& [key, why] : update.invalid) {
@@ -350,18 +355,22 @@ bool Reconciler::put(model::Service service) {
 // them, and a Service whose affinity was off for a moment starts empty (AFF-007).
 void Reconciler::note_affinity_end(const model::ServiceKey& key, const model::Service* next) {
     const auto* present = state_.asked.get(key);
-    if (present != nullptr && (*present)->affinity_timeout_s != 0 && (next == nullptr || !keeps_affinity(**present, *next))) {
+    if (present != nullptr && (*present)->affinity_timeout_s != 0 &&
+        (next == nullptr || !keeps_affinity(**present, *next))) {
         affinity_ended_.push_back(key);
     }
 }
 
 // Routes, source addresses and the identity from Linux's side.
 Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& mirror) {
-    routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports, mirror.vips);
-    nat::SnatConfig snat{.addresses = snat_addresses(options_.snat_addresses, options_.twins, mirror.addresses,
-                                                     options_.snat_addresses.empty() ? std::vector<IpAddr>{} : drivers::host_addresses()),
-                         .ports = options_.snat_ports,
-                         .host_ephemeral = options_.host_ephemeral};
+    routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports,
+                                       mirror.vips);
+    nat::SnatConfig snat{
+        .addresses = snat_addresses(
+            options_.snat_addresses, options_.twins, mirror.addresses,
+            options_.snat_addresses.empty() ? std::vector<IpAddr>{} : drivers::host_addresses()),
+        .ports = options_.snat_ports,
+        .host_ephemeral = options_.host_ephemeral};
     if (snat != *snat_) {
         snat_ = std::make_shared<const nat::SnatConfig>(std::move(snat));
     }
@@ -371,7 +380,8 @@ Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& m
         return differs;
     };
     model::GatewayIdentity& identity = state_.identity;
-    IdentityChange change{.addresses = replace(identity.addresses, port_addresses(options_.twins, mirror.addresses))};
+    IdentityChange change{.addresses =
+                              replace(identity.addresses, port_addresses(options_.twins, mirror.addresses))};
     // On a node nobody asks which Pods can be reached: all can.
     if (identity.mode == model::GatewayMode::External) {
         change.routed_prefixes = replace(identity.routed_prefixes, routed_prefixes(mirror.routes));
@@ -381,9 +391,12 @@ Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& m
 
 void Reconciler::recompile(std::span<const model::ServiceKey> touched) {
     follow_pod_cidrs();
-    state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses, affinity_ended_, state_.health}, touched);
+    state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses,
+                         affinity_ended_, state_.health},
+                        touched);
     affinity_ended_.clear();
-    issue(keeper_.follow(state_.compiler.changes(), *state_.compiler.compiled(), state_.compiler.ids(), flows_.flows_of, options_.now()));
+    issue(keeper_.follow(state_.compiler.changes(), *state_.compiler.compiled(), state_.compiler.ids(),
+                         flows_.flows_of, options_.now()));
     follow_idle_limits();
 }
 
@@ -394,8 +407,8 @@ void Reconciler::follow_pod_cidrs() {
     // Before anything is served no flow knows of other Pod CIDRs.
     const bool is_first = state_.compiler.ids().services.size() == 0;
     pod_cidrs_ = state_.environment.pod_cidrs;
-    cluster_clients_ =
-        std::make_shared<const lb::ClusterClients>(is_first ? lb::ClusterClients(pod_cidrs_) : cluster_clients_->changed_to(pod_cidrs_));
+    cluster_clients_ = std::make_shared<const lb::ClusterClients>(
+        is_first ? lb::ClusterClients(pod_cidrs_) : cluster_clients_->changed_to(pod_cidrs_));
 }
 
 // A Service that goes leaves its limit to the flows that it leaves; whoever gets its id brings another.
@@ -434,7 +447,8 @@ void Reconciler::issue(std::vector<conn::FlowOrder> orders) {
     }
     auto next = std::make_shared<conn::FlowOrders>();
     next->first = first;
-    next->orders.assign(former.orders.begin() + static_cast<std::ptrdiff_t>(first - former.first), former.orders.end());
+    next->orders.assign(former.orders.begin() + static_cast<std::ptrdiff_t>(first - former.first),
+                        former.orders.end());
     next->orders.insert(next->orders.end(), orders.begin(), orders.end());
     orders_ = std::move(next);
 }
@@ -468,19 +482,21 @@ void Reconciler::answer(std::vector<Answer>& answers) {
                 if (const auto* refusal = state_.compiler.compiled()->refusals.get(key)) {
                     result.services.push_back({key, Kind::Refused, *refusal});
                 } else {
-                    result.services.push_back({key, state_.asked.contains(key) ? Kind::Applied : Kind::Removed, {}});
+                    result.services.push_back(
+                        {key, state_.asked.contains(key) ? Kind::Applied : Kind::Removed, {}});
                 }
             }
-            result.apply_us =
-                static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now - waiting.update.received).count());
+            result.apply_us = static_cast<uint64_t>(
+                std::chrono::duration_cast<std::chrono::microseconds>(now - waiting.update.received).count());
         }
     }
     auto& logger = log::get("control");
     for (size_t i = 0; i < answers.size(); ++i) {
         const auto& version = answers[i].update.version;
         const bool is_delta = answers[i].update.base.has_value();  // a thousand may come in a second
-        logger.log(is_delta ? spdlog::level::debug : spdlog::level::info, "applied {} ({}): {} service ports changed, {} us",
-                   version_text(version), is_delta ? "delta" : "full", results[i].services.size(), results[i].apply_us);
+        logger.log(is_delta ? spdlog::level::debug : spdlog::level::info,
+                   "applied {} ({}): {} service ports changed, {} us", version_text(version),
+                   is_delta ? "delta" : "full", results[i].services.size(), results[i].apply_us);
         for (const auto& outcome : results[i].services) {
             if (outcome.kind == Kind::Refused) {
                 logger.warn("refused: {}", outcome.refusal.why);
@@ -501,7 +517,9 @@ void Reconciler::save() {
     StateInForce state;
     {
         const std::lock_guard lock(state_mutex_);
-        state = {.version = state_.applied, .compiled = state_.compiler.compiled(), .environment = state_.environment};
+        state = {.version = state_.applied,
+                 .compiled = state_.compiler.compiled(),
+                 .environment = state_.environment};
     }
     saver_->save(std::move(state));
 }

@@ -40,8 +40,9 @@ struct ReconcilerOptions {
     nat::PortRange snat_ports;
     nat::PortRange host_ephemeral;
     config::PacketPolicy packets;
-    std::string state_file;                                                                       // "": none
-    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // by which flows drain
+    std::string state_file;  // "": none
+    std::function<std::chrono::steady_clock::time_point()> now =
+        std::chrono::steady_clock::now;  // by which flows drain
 };
 
 // What the workers say about flows. Called on the reconciler's thread.
@@ -72,7 +73,8 @@ struct ReconcilerState {
 // What every worker has now.
 struct Publication {
     std::shared_ptr<const Compiled> compiled;
-    std::vector<model::ServiceKey> changed;  // a superset of the service ports that are others than in the publication before
+    std::vector<model::ServiceKey>
+        changed;  // a superset of the service ports that are others than in the publication before
     bool node_eligible = true;
     bool has_state = false;     // a state is in force; it may be an empty one
     std::string vips_withheld;  // model::Environment
@@ -90,7 +92,8 @@ class Reconciler {
     Reconciler& operator=(const Reconciler&) = delete;
 
     // The snapshot that workers start with: the last good state, or none, over Linux's routes. Once, before start().
-    std::unique_ptr<config::Snapshot> begin(std::optional<LastGood> last_good, std::shared_ptr<const drivers::MirroredState> mirror);
+    std::unique_ptr<config::Snapshot> begin(std::optional<LastGood> last_good,
+                                            std::shared_ptr<const drivers::MirroredState> mirror);
     void start(Publish publish, FlowReadings flows = {});
     // Applies nothing more, answers what waits with Unavailable, finishes the last-good file. Idempotent.
     void stop();
@@ -169,7 +172,8 @@ class Reconciler {
     void save();
 
     const ReconcilerOptions options_;
-    std::vector<model::ServiceKey> affinity_ended_;  // by a message since the last compilation, whatever a later one says
+    std::vector<model::ServiceKey>
+        affinity_ended_;  // by a message since the last compilation, whatever a later one says
 
     mutable std::mutex state_mutex_;
     ReconcilerState state_;
@@ -180,7 +184,8 @@ class Reconciler {
     std::vector<Prefix> pod_cidrs_;                    // as in cluster_clients_
     std::shared_ptr<const route::PrefixSet> blocked_;  // null: nobody's
     std::shared_ptr<const conn::IdleLimits> idle_limits_ = std::make_shared<conn::IdleLimits>();
-    std::shared_ptr<const conn::FlowOrders> orders_ = std::make_shared<conn::FlowOrders>();  // not all done when last looked at
+    std::shared_ptr<const conn::FlowOrders> orders_ =
+        std::make_shared<conn::FlowOrders>();  // not all done when last looked at
     FlowKeeper keeper_;
 
     mutable std::mutex input_mutex_;

@@ -16,7 +16,8 @@ bool covers(const Prefix& outer, const Prefix& inner) {
 Prefix half_of(const Prefix& prefix, bool bit) {
     std::array<uint8_t, 16> bytes = prefix.address().bytes();
     const bool v4 = prefix.family() == IpFamily::V4;
-    const unsigned position = (v4 ? 96U : 0U) + prefix.length();  // an IPv4 address is the tail of its mapped form
+    const unsigned position =
+        (v4 ? 96U : 0U) + prefix.length();  // an IPv4 address is the tail of its mapped form
     if (bit) {
         bytes[position / 8] = static_cast<uint8_t>(bytes[position / 8] | (0x80U >> (position % 8)));
     }
@@ -44,7 +45,9 @@ void cut(const Prefix& prefix, std::span<const Prefix> holes, std::vector<Prefix
 
 std::vector<Prefix> routed_prefixes(std::vector<route::Route> routes) {
     // Of equal destinations the one that the route table takes.
-    std::ranges::sort(routes, {}, [](const route::Route& route) { return std::tuple(route.destination, route.metric, route.egress); });
+    std::ranges::sort(routes, {}, [](const route::Route& route) {
+        return std::tuple(route.destination, route.metric, route.egress);
+    });
     const auto [same, end] = std::ranges::unique(routes, {}, &route::Route::destination);
     routes.erase(same, end);
     std::vector<Prefix> holes;
@@ -60,7 +63,8 @@ std::vector<Prefix> routed_prefixes(std::vector<route::Route> routes) {
         }
         // In the order of prefixes, all that are inside one follow it.
         const auto first = std::ranges::lower_bound(holes, route.destination);
-        const auto last = std::find_if_not(first, holes.end(), [&](const Prefix& hole) { return covers(route.destination, hole); });
+        const auto last = std::find_if_not(
+            first, holes.end(), [&](const Prefix& hole) { return covers(route.destination, hole); });
         cut(route.destination, std::span(first, last), pieces);
     }
     std::ranges::sort(pieces);

@@ -38,7 +38,8 @@ struct Running {
 
     // Backend ids that are or were in use.
     [[nodiscard]] uint32_t backend_ids() const {
-        return reconciler.read([](const ReconcilerState& state) { return state.compiler.ids().backends.size(); });
+        return reconciler.read(
+            [](const ReconcilerState& state) { return state.compiler.ids().backends.size(); });
     }
     // Connections of all workers that are not over.
     [[nodiscard]] uint64_t open_connections() const {

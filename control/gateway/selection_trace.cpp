@@ -45,8 +45,10 @@ std::string names_of(const Endpoints& endpoints) {
 
 // "readiness: 3 of 5 left; not ready: 10.0.0.1:80, 10.0.0.2:80".
 template <typename Endpoints>
-std::string sentence(std::string_view step, size_t left, size_t before, std::string_view fate, const Endpoints& taken_out) {
-    std::string text = std::string(step) + ": " + std::to_string(left) + " of " + std::to_string(before) + " left";
+std::string sentence(std::string_view step, size_t left, size_t before, std::string_view fate,
+                     const Endpoints& taken_out) {
+    std::string text =
+        std::string(step) + ": " + std::to_string(left) + " of " + std::to_string(before) + " left";
     if (!taken_out.empty()) {
         text += "; " + std::string(fate) + ": " + names_of(taken_out);
     }
@@ -55,15 +57,16 @@ std::string sentence(std::string_view step, size_t left, size_t before, std::str
 
 }  // namespace
 
-std::optional<MetFrontend> frontend_at(const DesiredServices& services, lb::FrontendClass cls, const IpAddr& address, L4Port port,
-                                       Protocol protocol) {
+std::optional<MetFrontend> frontend_at(const DesiredServices& services, lb::FrontendClass cls,
+                                       const IpAddr& address, L4Port port, Protocol protocol) {
     const bool node_port = cls == lb::FrontendClass::NodePort;
     for (const auto& [key, service] : services) {
         if (key.protocol != protocol) {
             continue;
         }
         const auto is_met = [&](const model::Frontend& one) {
-            return one.cls == cls && one.port == port && (node_port ? one.family == address.family() : one.address == address);
+            return one.cls == cls && one.port == port &&
+                   (node_port ? one.family == address.family() : one.address == address);
         };
         const auto found = std::ranges::find_if(service->frontends, is_met);
         if (found != service->frontends.end()) {
@@ -73,9 +76,12 @@ std::optional<MetFrontend> frontend_at(const DesiredServices& services, lb::Fron
     return std::nullopt;
 }
 
-const model::BackendSet& set_for(const MetFrontend& met, const std::vector<Prefix>& pod_cidrs, const IpAddr& client) {
+const model::BackendSet& set_for(const MetFrontend& met, const std::vector<Prefix>& pod_cidrs,
+                                 const IpAddr& client) {
     const model::Frontend& frontend = *met.frontend;
-    const bool inside = frontend.inside_set && std::ranges::any_of(pod_cidrs, [&](const Prefix& cidr) { return cidr.contains(client); });
+    const bool inside = frontend.inside_set && std::ranges::any_of(pod_cidrs, [&](const Prefix& cidr) {
+                            return cidr.contains(client);
+                        });
     return met.service->sets.at(inside ? *frontend.inside_set : frontend.set);
 }
 
@@ -92,14 +98,16 @@ std::vector<std::string> selection_trace(const model::BackendSet& set) {
         std::ranges::copy_if(set.excluded, std::back_inserter(taken_out),
                              [&](const model::ExcludedEndpoint& one) { return one.why == step.why; });
         // The address filter and readiness are asked of every Service; the others are only worth a line where they did something.
-        const bool is_always_asked = step.why == model::Exclusion::ForbiddenAddress || step.why == model::Exclusion::NotReady;
+        const bool is_always_asked =
+            step.why == model::Exclusion::ForbiddenAddress || step.why == model::Exclusion::NotReady;
         if (is_always_asked || !taken_out.empty()) {
             trace.push_back(sentence(step.name, left - taken_out.size(), left, step.fate, taken_out));
             left -= taken_out.size();
         }
     }
     std::vector<model::Endpoint> weightless;
-    std::ranges::copy_if(set.endpoints, std::back_inserter(weightless), [](const model::Endpoint& one) { return one.weight == 0; });
+    std::ranges::copy_if(set.endpoints, std::back_inserter(weightless),
+                         [](const model::Endpoint& one) { return one.weight == 0; });
     trace.push_back(sentence("weight", left - weightless.size(), left, "of weight 0", weightless));
     return trace;
 }

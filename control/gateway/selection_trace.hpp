@@ -19,11 +19,12 @@ struct MetFrontend {
 
 // By exact address; for class NodePort by family and port alone, whatever the address. Nothing where the state has no such frontend (any
 // more).
-[[nodiscard]] std::optional<MetFrontend> frontend_at(const DesiredServices& services, lb::FrontendClass cls, const IpAddr& address,
-                                                     L4Port port, Protocol protocol);
+[[nodiscard]] std::optional<MetFrontend> frontend_at(const DesiredServices& services, lb::FrontendClass cls,
+                                                     const IpAddr& address, L4Port port, Protocol protocol);
 
 // The set that a client at `address` chooses from.
-[[nodiscard]] const model::BackendSet& set_for(const MetFrontend& met, const std::vector<Prefix>& pod_cidrs, const IpAddr& client);
+[[nodiscard]] const model::BackendSet& set_for(const MetFrontend& met, const std::vector<Prefix>& pod_cidrs,
+                                               const IpAddr& client);
 
 // "families: no IPv6 endpoint for new flows; IPv4 ones serve (penstock.io/translate-family)" where that is so (ANN-32),
 // "endpoints: 12 known, each (address, port) once", then a sentence for each step that this Service has, with how many are left and whom it

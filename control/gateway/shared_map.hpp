@@ -70,7 +70,8 @@ class SharedMap {
 
     [[nodiscard]] Iterator find(const Key& key) const {
         const Place place = place_of(key);
-        return place.is_there ? Iterator{blocks_.begin() + static_cast<std::ptrdiff_t>(place.block), place.at} : end();
+        return place.is_there ? Iterator{blocks_.begin() + static_cast<std::ptrdiff_t>(place.block), place.at}
+                              : end();
     }
     [[nodiscard]] bool contains(const Key& key) const { return place_of(key).is_there; }
     // Null where it is not there.
@@ -104,9 +105,11 @@ class SharedMap {
         }
         if (next.size() > kEntriesMax) {
             // At the end, where sorted input arrives, the new block starts with one entry, so that the blocks behind it stay full.
-            const size_t kept = place.block + 1 == blocks_.size() && place.at == kEntriesMax ? kEntriesMax : kEntriesMax / 2;
+            const size_t kept =
+                place.block + 1 == blocks_.size() && place.at == kEntriesMax ? kEntriesMax : kEntriesMax / 2;
             const auto cut = next.begin() + static_cast<std::ptrdiff_t>(kept);
-            blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(place.block) + 1, std::make_shared<const Block>(cut, next.end()));
+            blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(place.block) + 1,
+                           std::make_shared<const Block>(cut, next.end()));
             next.erase(cut, next.end());
         }
         blocks_[place.block] = std::make_shared<const Block>(std::move(next));
@@ -143,12 +146,15 @@ class SharedMap {
             return {};
         }
         // The last block that does not begin behind the key.
-        const auto behind =
-            std::ranges::upper_bound(blocks_, key, {}, [](const auto& block) -> const Key& { return block->front()->first; });
-        const size_t block = behind == blocks_.begin() ? 0 : static_cast<size_t>(behind - blocks_.begin()) - 1;
+        const auto behind = std::ranges::upper_bound(
+            blocks_, key, {}, [](const auto& block) -> const Key& { return block->front()->first; });
+        const size_t block =
+            behind == blocks_.begin() ? 0 : static_cast<size_t>(behind - blocks_.begin()) - 1;
         const Block& entries = *blocks_[block];
-        const auto found = std::ranges::lower_bound(entries, key, {}, [](const auto& entry) -> const Key& { return entry->first; });
-        return {block, static_cast<size_t>(found - entries.begin()), found != entries.end() && (*found)->first == key};
+        const auto found = std::ranges::lower_bound(
+            entries, key, {}, [](const auto& entry) -> const Key& { return entry->first; });
+        return {block, static_cast<size_t>(found - entries.begin()),
+                found != entries.end() && (*found)->first == key};
     }
 
     std::vector<std::shared_ptr<const Block>> blocks_;

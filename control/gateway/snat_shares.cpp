@@ -24,22 +24,27 @@ Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_
         ++alone[worker];
         shared[worker] += port < host_ephemeral.first || port > host_ephemeral.last ? 1 : 0;
     }
-    const auto first_without = [](const std::vector<unsigned>& counts) { return std::ranges::find(counts, 0U) - counts.begin(); };
+    const auto first_without = [](const std::vector<unsigned>& counts) {
+        return std::ranges::find(counts, 0U) - counts.begin();
+    };
     if (const auto worker = first_without(alone); worker < static_cast<std::ptrdiff_t>(workers)) {
-        return fail(Errc::InvalidArgument, "--snat-ports: " + range_text(ports) + " leaves worker " + std::to_string(worker) +
-                                               " without a port; workers take them in blocks of " + std::to_string(nat::kPortsPerBlock) +
-                                               ", so " + std::to_string(workers) + " workers need " +
-                                               std::to_string(workers * nat::kPortsPerBlock) + " in a row");
+        return fail(Errc::InvalidArgument,
+                    "--snat-ports: " + range_text(ports) + " leaves worker " + std::to_string(worker) +
+                        " without a port; workers take them in blocks of " +
+                        std::to_string(nat::kPortsPerBlock) + ", so " + std::to_string(workers) +
+                        " workers need " + std::to_string(workers * nat::kPortsPerBlock) + " in a row");
     }
     if (const auto worker = first_without(shared); worker < static_cast<std::ptrdiff_t>(workers)) {
         return "--snat-ports: " + range_text(ports) + " leaves worker " + std::to_string(worker) +
-               " without a port on addresses that the host uses too, because Linux takes " + range_text(host_ephemeral) +
+               " without a port on addresses that the host uses too, because Linux takes " +
+               range_text(host_ephemeral) +
                " there (net.ipv4.ip_local_port_range); new flows that need one are dropped";
     }
     return "";
 }
 
-std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, nat::PortRange ports, unsigned workers) {
+std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, nat::PortRange ports,
+                                    unsigned workers) {
     const auto entries = static_cast<uint32_t>(hash.worker_of.size());
     const nat::Toeplitz toeplitz(hash.key);
     for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
@@ -64,8 +69,9 @@ std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, 
             if (without > 0) {
                 return "--snat-ports: " + range_text(ports) + " leaves worker " +
                        std::to_string(std::ranges::find(has_port, false) - has_port.begin()) +
-                       " without a port towards some endpoints over " + to_string(family) + ", because RSS of port " +
-                       std::to_string(port.value) + " brings no reply to any of these ports there; new flows that need one are dropped";
+                       " without a port towards some endpoints over " + to_string(family) +
+                       ", because RSS of port " + std::to_string(port.value) +
+                       " brings no reply to any of these ports there; new flows that need one are dropped";
             }
         }
     }

@@ -13,10 +13,12 @@ namespace penstock::gateway {
 
 // InvalidArgument: a worker has no port of `ports` at all. Else a remark for the log where a worker has none on an address that the host
 // uses too, because all of its share lies in `host_ephemeral`; "" where there is nothing to say.
-[[nodiscard]] Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_ephemeral, unsigned workers);
+[[nodiscard]] Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_ephemeral,
+                                                    unsigned workers);
 
 // The same where replies come home by RSS (nat/reply_hash.hpp): then a worker's ports are others towards each endpoint, scattered over the
 // range. A remark where a narrow one can leave a worker without any; "" where it cannot.
-[[nodiscard]] std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, nat::PortRange ports, unsigned workers);
+[[nodiscard]] std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port,
+                                                  nat::PortRange ports, unsigned workers);
 
 }  // namespace penstock::gateway

@@ -17,7 +17,8 @@ std::vector<StallWatch::Change> StallWatch::look(Time now, std::span<const LoopR
             if (state.is_stalled) {
                 changes.push_back({i, false, state.stage, silence_of(state)});
             }
-            state = {.rounds = reading.rounds, .progress_at = now, .looks = 0, .is_stalled = false, .stage = {}};
+            state = {
+                .rounds = reading.rounds, .progress_at = now, .looks = 0, .is_stalled = false, .stage = {}};
             continue;
         }
         ++state.looks;

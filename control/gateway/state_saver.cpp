@@ -32,7 +32,8 @@ void StateSaver::save(StateInForce state) {
 
 std::chrono::milliseconds StateSaver::pause_after(uint64_t failures) noexcept {
     constexpr uint64_t kDoublingsMax = 10;  // far beyond kRetryMax
-    return std::min<std::chrono::milliseconds>(kRetryFirst * (1 << std::min(failures - 1, kDoublingsMax)), kRetryMax);
+    return std::min<std::chrono::milliseconds>(kRetryFirst * (1 << std::min(failures - 1, kDoublingsMax)),
+                                               kRetryMax);
 }
 
 SaveStatus StateSaver::status() const {
@@ -73,7 +74,8 @@ void StateSaver::note(const Status& written, std::chrono::steady_clock::time_poi
     auto& logger = log::get("control");
     if (written) {
         if (status_.failing_since) {
-            logger.info("the last good configuration is saved again, after {} failed attempts", failures_in_a_row_);
+            logger.info("the last good configuration is saved again, after {} failed attempts",
+                        failures_in_a_row_);
         }
         failures_in_a_row_ = 0;
         status_.error.clear();
@@ -87,8 +89,9 @@ void StateSaver::note(const Status& written, std::chrono::steady_clock::time_poi
     status_.error = why;
     status_.failing_since = status_.failing_since.value_or(now);
     logger.log(is_news ? spdlog::level::err : spdlog::level::debug,
-               "the last good configuration is not saved: {}; a restart would use an older one; next attempt in {} ms", why,
-               pause_after(failures_in_a_row_).count());
+               "the last good configuration is not saved: {}; a restart would use an older one; next attempt "
+               "in {} ms",
+               why, pause_after(failures_in_a_row_).count());
 }
 
 // Not what was asked: a refused version must not come back from the file as a good one.
@@ -99,8 +102,8 @@ Status StateSaver::write(const StateInForce& in_force) const {
     }
     auto written = write_last_good(path_, state);
     if (written) {
-        log::get("control").debug("saved {} service ports, version {} of {}", state.services.size(), state.version.number,
-                                  state.version.source);
+        log::get("control").debug("saved {} service ports, version {} of {}", state.services.size(),
+                                  state.version.number, state.version.source);
     }
     return written;
 }

@@ -32,8 +32,8 @@ struct StateInForce {
 
 // Where saving stands, for status and metrics.
 struct SaveStatus {
-    uint64_t failures = 0;                                               // since the start
-    std::string error;                                                   // of the last attempt; "" if it succeeded
+    uint64_t failures = 0;  // since the start
+    std::string error;      // of the last attempt; "" if it succeeded
     std::optional<std::chrono::steady_clock::time_point> failing_since;  // set while `error` is
 };
 

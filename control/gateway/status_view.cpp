@@ -16,17 +16,21 @@ namespace {
 using stats::Counter;
 
 uint64_t ms_since(std::chrono::steady_clock::time_point then) {
-    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - then).count());
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - then)
+            .count());
 }
 
 bool matches(const model::ServiceKey& key, std::string_view namespace_name, std::string_view name) {
-    return (namespace_name.empty() || key.namespace_name == namespace_name) && (name.empty() || key.name == name);
+    return (namespace_name.empty() || key.namespace_name == namespace_name) &&
+           (name.empty() || key.name == name);
 }
 
 // "info", or "control=info rpc=debug" where they differ.
 std::string log_level_text() {
     const auto levels = log::levels();
-    const auto same = std::ranges::all_of(levels, [&](const auto& entry) { return entry.second == levels.begin()->second; });
+    const auto same = std::ranges::all_of(
+        levels, [&](const auto& entry) { return entry.second == levels.begin()->second; });
     if (same) {
         return levels.begin()->second;
     }
@@ -80,13 +84,17 @@ struct ServicesNow {
     std::shared_ptr<const Compiled> compiled;
 };
 ServicesNow services_now(const Reconciler& reconciler) {
-    return reconciler.read([](const ReconcilerState& state) { return ServicesNow{state.asked, state.invalid, state.compiler.compiled()}; });
+    return reconciler.read([](const ReconcilerState& state) {
+        return ServicesNow{state.asked, state.invalid, state.compiler.compiled()};
+    });
 }
 
 // Where each service listens, in a lasting order.
-std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets_by_service(const lb::ServiceTable& table) {
+std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets_by_service(
+    const lb::ServiceTable& table) {
     std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets;
-    table.for_each_row([&](const lb::FrontendRow& row) { sockets[row.service].emplace_back(row.address, row.port); });
+    table.for_each_row(
+        [&](const lb::FrontendRow& row) { sockets[row.service].emplace_back(row.address, row.port); });
     for (auto& [service, list] : sockets) {
         std::ranges::sort(list);
     }
@@ -99,7 +107,8 @@ v1::ServiceResult result_of(const model::ServiceKey& key, const ServicesNow& now
         return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Refused, refusal->second});
     }
     if (const auto invalid = now.invalid.find(key); invalid != now.invalid.end()) {
-        return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Refused, {model::kInvalidService, invalid->second}});
+        return rpc::to_proto(
+            rpc::ServiceOutcome{key, Kind::Refused, {model::kInvalidService, invalid->second}});
     }
     return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Applied, {}});
 }
@@ -112,7 +121,8 @@ struct KnownBackend {
 };
 // Every backend id of the matching service ports, live or not. Read in slices of some 100 us, so that a listing of a million ids keeps no
 // change waiting; what changes between two of them may be in the list as it was or as it is.
-std::vector<KnownBackend> known_backends(const Reconciler& reconciler, std::string_view namespace_name, std::string_view service) {
+std::vector<KnownBackend> known_backends(const Reconciler& reconciler, std::string_view namespace_name,
+                                         std::string_view service) {
     constexpr uint32_t kSlice = 1'024;
     std::vector<KnownBackend> known;
     const auto read_slice = [&](uint32_t from) {
@@ -149,7 +159,8 @@ v1::Traffic to_proto(const worker::ServiceTotals& totals) {
 }  // namespace
 
 std::string StatusView::twin_of(NicPortId port) const {
-    return port.value < running_.ports.size() ? running_.ports[port.value]->options().twin_name : std::string();
+    return port.value < running_.ports.size() ? running_.ports[port.value]->options().twin_name
+                                              : std::string();
 }
 
 v1::Status StatusView::status() const {
@@ -325,7 +336,8 @@ v1::ListServicesResponse StatusView::services(std::string_view namespace_name, s
     return out;
 }
 
-v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, std::string_view service) const {
+v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name,
+                                              std::string_view service) const {
     struct Row {
         model::Endpoint endpoint;
         std::vector<uint32_t> sets = {};
@@ -340,14 +352,16 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
         const worker::BackendTotals totals = inspector.backend(known.id);
         if (known.is_live || totals.connections > 0) {
             // Two ids where flows of a deleted Service drain while one of the same name has the same endpoint.
-            const auto added = rows[known.owner].try_emplace({known.key.address, known.key.port},
-                                                             Row{{.address = known.key.address, .port = known.key.port}});
+            const auto added =
+                rows[known.owner].try_emplace({known.key.address, known.key.port},
+                                              Row{{.address = known.key.address, .port = known.key.port}});
             added.first->second.totals.connections += totals.connections;
             added.first->second.totals.open += totals.open;
             added.first->second.totals.new_flows += totals.new_flows;
         }
     }
-    const auto compiled = running_.reconciler.read([](const ReconcilerState& state) { return state.compiler.compiled(); });
+    const auto compiled =
+        running_.reconciler.read([](const ReconcilerState& state) { return state.compiler.compiled(); });
     for (auto& [key, places] : rows) {
         const auto* programmed = compiled->services.get(key);
         if (programmed == nullptr) {
@@ -384,12 +398,14 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
     return out;
 }
 
-void StatusView::affinity(const rpc::AffinityFilter& filter, const std::function<bool(const v1::AffinityEntry&)>& visit) const {
+void StatusView::affinity(const rpc::AffinityFilter& filter,
+                          const std::function<bool(const v1::AffinityEntry&)>& visit) const {
     running_.workers.inspect().for_each_affinity(
         [&](const worker::AffinityView& view) { return !matches(filter, view) || visit(to_proto(view)); });
 }
 
-void StatusView::connections(const rpc::ConnectionFilter& filter, const std::function<bool(const v1::Connection&)>& visit) const {
+void StatusView::connections(const rpc::ConnectionFilter& filter,
+                             const std::function<bool(const v1::Connection&)>& visit) const {
     // Ids outlive their service ports, so that a flow that drains still has a name.
     const auto names = running_.reconciler.read([](const ReconcilerState& state) {
         std::vector<model::ServiceKey> keys;
@@ -404,7 +420,8 @@ void StatusView::connections(const rpc::ConnectionFilter& filter, const std::fun
         const auto& reverse = view.reverse;
         if (!filter.client.matches(forward.source, forward.source_port) ||
             !filter.frontend.matches(forward.destination, forward.destination_port) ||
-            !filter.backend.matches(reverse.source, reverse.source_port) || (filter.protocol && *filter.protocol != forward.protocol)) {
+            !filter.backend.matches(reverse.source, reverse.source_port) ||
+            (filter.protocol && *filter.protocol != forward.protocol)) {
             return true;
         }
         v1::Connection message;

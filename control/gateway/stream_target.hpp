@@ -13,7 +13,8 @@ namespace penstock::gateway {
 class StreamTarget final : public rpc::StateTarget {
  public:
     // Both outlive it.
-    StreamTarget(Reconciler& reconciler, const Caretaker& caretaker) : reconciler_(reconciler), caretaker_(caretaker) {}
+    StreamTarget(Reconciler& reconciler, const Caretaker& caretaker)
+        : reconciler_(reconciler), caretaker_(caretaker) {}
 
     [[nodiscard]] v1::Identity identity() const override;
     [[nodiscard]] v1::Observed observed() const override;

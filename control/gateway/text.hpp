@@ -23,7 +23,8 @@ namespace penstock::gateway {
 
 [[nodiscard]] inline std::string_view trim(std::string_view text) {
     const size_t first = text.find_first_not_of(" \t");
-    return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+    return first == std::string_view::npos ? std::string_view()
+                                           : text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 // All of the text as a decimal number without sign, at most `max`; empty where it is anything else.

@@ -44,7 +44,8 @@ std::vector<IpAddr> vips_to_show(const lb::ServiceTable& table, bool withdraw_em
         Usability& vip = vips[row.address];
         const lb::BackendSet& set = row.backends();
         vip.has_endpoint = vip.has_endpoint || !set.usable.empty();
-        vip.is_elsewhere = vip.is_elsewhere || (set.usable.empty() && set.when_empty == lb::EmptyAction::DropNoLocal);
+        vip.is_elsewhere =
+            vip.is_elsewhere || (set.usable.empty() && set.when_empty == lb::EmptyAction::DropNoLocal);
     });
     std::vector<IpAddr> shown;
     for (const auto& [address, vip] : vips) {
@@ -64,7 +65,8 @@ std::vector<route::LocalAddress> place_vips(std::span<const IpAddr> vips, const 
             placed.push_back({*port, vip, static_cast<uint8_t>(vip.bits())});
         }
     }
-    std::ranges::sort(placed, {}, [](const route::LocalAddress& vip) { return std::tuple(vip.port, vip.address); });
+    std::ranges::sort(placed, {},
+                      [](const route::LocalAddress& vip) { return std::tuple(vip.port, vip.address); });
     return placed;
 }
 
@@ -72,7 +74,8 @@ void VipPresence::work(const drivers::MirroredState& mirror, bool withheld, Cloc
     if (!is_supported_) {
         return;
     }
-    const auto wanted = withheld ? std::vector<route::LocalAddress>() : place_vips(shown_, options_.twins, mirror.addresses);
+    const auto wanted =
+        withheld ? std::vector<route::LocalAddress>() : place_vips(shown_, options_.twins, mirror.addresses);
     std::vector<route::LocalAddress> missing, left_over;
     std::ranges::set_difference(wanted, mirror.vips, std::back_inserter(missing), {}, order_of, order_of);
     std::ranges::set_difference(mirror.vips, wanted, std::back_inserter(left_over), {}, order_of, order_of);
@@ -103,7 +106,8 @@ void VipPresence::withdraw(const drivers::MirroredState& mirror) {
 }
 
 // The mirror may not have heard of the last round yet: what is there by then is no failure, and no news.
-void VipPresence::add(const route::LocalAddress& vip, const drivers::MirroredState& mirror, Clock::time_point now) {
+void VipPresence::add(const route::LocalAddress& vip, const drivers::MirroredState& mirror,
+                      Clock::time_point now) {
     const auto added = options_.add(vip);
     if (!added && added.error().code == Errc::Unsupported) {
         is_supported_ = false;
@@ -118,7 +122,8 @@ void VipPresence::add(const route::LocalAddress& vip, const drivers::MirroredSta
         return;
     }
     log::get("control").info("VIP {} is present", vip_text(vip));
-    if (const auto port = std::ranges::find(mirror.ports, vip.port, &route::EgressPort::id); port != mirror.ports.end()) {
+    if (const auto port = std::ranges::find(mirror.ports, vip.port, &route::EgressPort::id);
+        port != mirror.ports.end()) {
         options_.announce(vip, port->mac);
     }
 }
@@ -133,7 +138,8 @@ void VipPresence::remove(const route::LocalAddress& vip, Clock::time_point now) 
 
 void VipPresence::say_failed(const route::LocalAddress& vip, const Error& error, Clock::time_point now) {
     retry_at_[order_of(vip)] = now + kRetry;
-    log::get("control").warn("VIP presence: {}: {}; tried again in {} s", vip_text(vip), error.what, kRetry.count());
+    log::get("control").warn("VIP presence: {}: {}; tried again in {} s", vip_text(vip), error.what,
+                             kRetry.count());
 }
 
 }  // namespace penstock::gateway

@@ -35,7 +35,8 @@ using TwinSubnets = std::vector<std::vector<drivers::InterfaceAddress>>;
 
 // Each VIP on the twin with the longest subnet around it, the first of equal ones; sorted. None that the host has itself (`own`), and none
 // outside all subnets: neighbours do not ask for it, but send it to the gateway by a route.
-[[nodiscard]] std::vector<route::LocalAddress> place_vips(std::span<const IpAddr> vips, const TwinSubnets& twins,
+[[nodiscard]] std::vector<route::LocalAddress> place_vips(std::span<const IpAddr> vips,
+                                                          const TwinSubnets& twins,
                                                           std::span<const route::LocalAddress> own);
 
 struct VipPresenceOptions {
@@ -65,7 +66,9 @@ class VipPresence {
 
  private:
     using Order = std::tuple<NicPortId, IpAddr, uint8_t>;
-    static Order order_of(const route::LocalAddress& vip) { return {vip.port, vip.address, vip.prefix_length}; }
+    static Order order_of(const route::LocalAddress& vip) {
+        return {vip.port, vip.address, vip.prefix_length};
+    }
     void add(const route::LocalAddress& vip, const drivers::MirroredState& mirror, Clock::time_point now);
     void remove(const route::LocalAddress& vip, Clock::time_point now);
     void say_failed(const route::LocalAddress& vip, const Error& error, Clock::time_point now);

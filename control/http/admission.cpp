@@ -28,7 +28,8 @@ std::optional<ConnectionId> Admission::admit(ConnectionId id, const IpAddr& addr
     if (const auto source = by_source_.find(connection.source);
         source != by_source_.end() && source->second.size() >= limits_.per_source_max) {
         victim = source->second.victim();
-    } else if (const Group& all = pool(connection); all.size() >= (connection.is_local ? limits_.local_max : limits_.remote_max)) {
+    } else if (const Group& all = pool(connection);
+               all.size() >= (connection.is_local ? limits_.local_max : limits_.remote_max)) {
         victim = all.victim();
     }
     if (victim) {

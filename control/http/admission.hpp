@@ -43,7 +43,9 @@ class Admission {
         std::set<ConnectionId> silent;
         std::set<ConnectionId> answering;
         [[nodiscard]] size_t size() const noexcept { return silent.size() + answering.size(); }
-        [[nodiscard]] ConnectionId victim() const { return silent.empty() ? *answering.begin() : *silent.begin(); }
+        [[nodiscard]] ConnectionId victim() const {
+            return silent.empty() ? *answering.begin() : *silent.begin();
+        }
     };
     struct Connection {
         Prefix source;

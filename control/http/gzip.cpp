@@ -16,19 +16,22 @@ constexpr int kWindowBitsGzip = MAX_WBITS + 16;  // zlib writes gzip's frame
 std::string_view trimmed(std::string_view text) noexcept {
     constexpr std::string_view kBlanks = " \t";
     const size_t first = text.find_first_not_of(kBlanks);
-    return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+    return first == std::string_view::npos ? std::string_view()
+                                           : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 bool is_zero_weight(std::string_view parameters) noexcept {
     const std::string_view weight = trimmed(parameters);
-    return (weight.starts_with("q=0") || weight.starts_with("Q=0")) && weight.substr(3).find_first_not_of(".0") == std::string_view::npos;
+    return (weight.starts_with("q=0") || weight.starts_with("Q=0")) &&
+           weight.substr(3).find_first_not_of(".0") == std::string_view::npos;
 }
 
 }  // namespace
 
 std::string gzip(std::string_view text) {
     z_stream stream{};
-    if (deflateInit2(&stream, kLevel, Z_DEFLATED, kWindowBitsGzip, MAX_MEM_LEVEL - 1, Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (deflateInit2(&stream, kLevel, Z_DEFLATED, kWindowBitsGzip, MAX_MEM_LEVEL - 1, Z_DEFAULT_STRATEGY) !=
+        Z_OK) {
         return {};
     }
     std::string out(deflateBound(&stream, text.size()), '\0');
@@ -50,13 +53,15 @@ bool accepts_gzip(std::string_view accept_encoding) noexcept {
         const std::string_view item = accept_encoding.substr(0, comma);
         const size_t semicolon = item.find(';');
         const std::string_view coding = trimmed(item.substr(0, semicolon));
-        const bool accepted = semicolon == std::string_view::npos || !is_zero_weight(item.substr(semicolon + 1));
+        const bool accepted =
+            semicolon == std::string_view::npos || !is_zero_weight(item.substr(semicolon + 1));
         if (boost::beast::iequals({coding.data(), coding.size()}, "gzip")) {
             by_name = accepted;
         } else if (coding == "*") {
             by_star = accepted;
         }
-        accept_encoding = comma == std::string_view::npos ? std::string_view() : accept_encoding.substr(comma + 1);
+        accept_encoding =
+            comma == std::string_view::npos ? std::string_view() : accept_encoding.substr(comma + 1);
     }
     return by_name.value_or(by_star);
 }

@@ -50,7 +50,8 @@ struct Address {
 
 Result<Address> parse_address(const std::string& text) {
     const auto refuse = [&text] {
-        return fail(Errc::InvalidArgument, "\"" + text + "\" must be ADDRESS:PORT, with an IPv6 address in brackets");
+        return fail(Errc::InvalidArgument,
+                    "\"" + text + "\" must be ADDRESS:PORT, with an IPv6 address in brackets");
     };
     const size_t colon = text.rfind(':');
     if (colon == std::string::npos || colon == 0) {
@@ -121,7 +122,8 @@ Answer answer_of(Response response, bool with_gzip) {
         }
     }
     answer.head = "HTTP/1.1 " + std::to_string(response.status) + " " + phrase(response.status) +
-                  "\r\nContent-Type: " + response.content_type + "\r\nContent-Length: " + std::to_string(answer.body.size()) +
+                  "\r\nContent-Type: " + response.content_type +
+                  "\r\nContent-Length: " + std::to_string(answer.body.size()) +
                   "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
     for (const auto& [name, value] : response.headers) {
         answer.head += name + ": " + value + "\r\n";
@@ -159,7 +161,8 @@ void close_on_exec(int fd) {
 class Session;
 
 struct Loop::Impl {
-    explicit Impl(AdmissionLimits limits) : work(io.get_executor()), admission(limits), thread([this] { io.run(); }) {}
+    explicit Impl(AdmissionLimits limits)
+        : work(io.get_executor()), admission(limits), thread([this] { io.run(); }) {}
 
     asio::io_context io{1};
     asio::executor_work_guard<asio::io_context::executor_type> work;
@@ -190,7 +193,8 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
     Status listen(const std::string& address, bool may_be_absent);
     void accept(Listener& listener);
     void take(tcp::socket socket);
-    void serve(const std::shared_ptr<Session>& session, bool is_get_or_head, std::string_view target, bool with_gzip);
+    void serve(const std::shared_ptr<Session>& session, bool is_get_or_head, std::string_view target,
+               bool with_gzip);
     void make_heavy(const std::string& path, const Route& route);
     void close();
 
@@ -210,7 +214,8 @@ class Session : public std::enable_shared_from_this<Session> {
     Session(tcp::socket socket, ConnectionId id, Loop::Impl& loop, std::shared_ptr<Server::Impl> server)
         : id_(id), loop_(loop), server_(std::move(server)), socket_(std::move(socket)), deadline_(loop.io) {
         parser_.header_limit(kRequestBytesMax);
-        parser_.body_limit(std::numeric_limits<uint64_t>::max());  // bodies are not read; none would refuse all (Boost 1.74)
+        parser_.body_limit(
+            std::numeric_limits<uint64_t>::max());  // bodies are not read; none would refuse all (Boost 1.74)
     }
 
     void read();
@@ -263,7 +268,9 @@ void Session::close() {
 
 void Session::read() {
     close_at(kRequestTimeout);
-    beast::http::async_read_header(socket_, buffer_, parser_, [self = shared_from_this()](error_code error, size_t) { self->heed(error); });
+    beast::http::async_read_header(
+        socket_, buffer_, parser_,
+        [self = shared_from_this()](error_code error, size_t) { self->heed(error); });
 }
 
 void Session::heed(error_code error) {
@@ -290,8 +297,8 @@ void Session::heed(error_code error) {
         is_head_ = verb == beast::http::verb::head;
         const auto coding = request[beast::http::field::accept_encoding];
         const auto target = request.target();
-        server_->serve(shared_from_this(), is_head_ || verb == beast::http::verb::get, {target.data(), target.size()},
-                       accepts_gzip({coding.data(), coding.size()}));
+        server_->serve(shared_from_this(), is_head_ || verb == beast::http::verb::get,
+                       {target.data(), target.size()}, accepts_gzip({coding.data(), coding.size()}));
     }
 }
 
@@ -307,8 +314,8 @@ void Session::answer(std::shared_ptr<const Answer> answer, bool is_heavy) {
         loop_.heavy.insert(id_);
     }
     close_at(kAnswerTimeout);
-    const std::array<asio::const_buffer, 2> buffers{asio::buffer(answer_->head),
-                                                    is_head_ ? asio::const_buffer() : asio::buffer(answer_->body)};
+    const std::array<asio::const_buffer, 2> buffers{
+        asio::buffer(answer_->head), is_head_ ? asio::const_buffer() : asio::buffer(answer_->body)};
     asio::async_write(socket_, buffers, [self = shared_from_this()](error_code error, size_t) {
         if (error) {
             self->close();
@@ -332,14 +339,15 @@ void Session::finish() {
 }
 
 void Session::discard() {
-    socket_.async_read_some(asio::buffer(discarded_), [self = shared_from_this()](error_code error, size_t bytes) {
-        self->discarded_bytes_ += bytes;
-        if (error || self->discarded_bytes_ > kDiscardedBytesMax) {
-            self->close();
-        } else {
-            self->discard();
-        }
-    });
+    socket_.async_read_some(asio::buffer(discarded_),
+                            [self = shared_from_this()](error_code error, size_t bytes) {
+                                self->discarded_bytes_ += bytes;
+                                if (error || self->discarded_bytes_ > kDiscardedBytesMax) {
+                                    self->close();
+                                } else {
+                                    self->discard();
+                                }
+                            });
 }
 
 // Before the loop accepts anything for it: any thread.
@@ -349,7 +357,8 @@ Status Server::Impl::listen(const std::string& text, bool may_be_absent) {
         return std::unexpected(parsed.error());
     }
     const tcp::endpoint endpoint = endpoint_of(*parsed);
-    Listener& listener = listeners.emplace_back(Listener{tcp::acceptor(loop.io), asio::steady_timer(loop.io)});
+    Listener& listener =
+        listeners.emplace_back(Listener{tcp::acceptor(loop.io), asio::steady_timer(loop.io)});
     error_code error;
     const auto steps = [&] {
         if (listener.acceptor.open(endpoint.protocol(), error)) {
@@ -360,7 +369,8 @@ Status Server::Impl::listen(const std::string& text, bool may_be_absent) {
             return;
         }
         // 0.0.0.0 and [::] at the same port are two servers.
-        if (endpoint.protocol() == tcp::v6() && listener.acceptor.set_option(asio::ip::v6_only(true), error)) {
+        if (endpoint.protocol() == tcp::v6() &&
+            listener.acceptor.set_option(asio::ip::v6_only(true), error)) {
             return;
         }
         if (may_be_absent) {
@@ -382,23 +392,24 @@ Status Server::Impl::listen(const std::string& text, bool may_be_absent) {
 }
 
 void Server::Impl::accept(Listener& listener) {
-    listener.acceptor.async_accept([self = shared_from_this(), &listener](error_code error, tcp::socket socket) {
-        if (self->is_closed) {
-            return;
-        }
-        if (!error) {
-            self->take(std::move(socket));
-        } else if (error != asio::error::connection_aborted) {
-            listener.pause.expires_after(kAcceptPause);
-            listener.pause.async_wait([self, &listener](error_code) {
-                if (!self->is_closed) {
-                    self->accept(listener);
-                }
-            });
-            return;
-        }
-        self->accept(listener);
-    });
+    listener.acceptor.async_accept(
+        [self = shared_from_this(), &listener](error_code error, tcp::socket socket) {
+            if (self->is_closed) {
+                return;
+            }
+            if (!error) {
+                self->take(std::move(socket));
+            } else if (error != asio::error::connection_aborted) {
+                listener.pause.expires_after(kAcceptPause);
+                listener.pause.async_wait([self, &listener](error_code) {
+                    if (!self->is_closed) {
+                        self->accept(listener);
+                    }
+                });
+                return;
+            }
+            self->accept(listener);
+        });
 }
 
 void Server::Impl::take(tcp::socket socket) {
@@ -419,7 +430,8 @@ void Server::Impl::take(tcp::socket socket) {
     session->read();
 }
 
-void Server::Impl::serve(const std::shared_ptr<Session>& session, bool is_get_or_head, std::string_view target, bool with_gzip) {
+void Server::Impl::serve(const std::shared_ptr<Session>& session, bool is_get_or_head,
+                         std::string_view target, bool with_gzip) {
     const auto answer_now = [&](Response response) {
         session->answer(std::make_shared<const Answer>(answer_of(std::move(response), false)), false);
     };
@@ -447,29 +459,30 @@ void Server::Impl::serve(const std::shared_ptr<Session>& session, bool is_get_or
 void Server::Impl::make_heavy(const std::string& path, const Route& route) {
     HeavyPage& page = heavy_pages.at(path);
     page.is_being_made = true;
-    asio::post(*heavy_thread, [self = shared_from_this(), &path, &route, waiting = std::exchange(page.next, {})]() mutable {
-        Response response = route.make();
-        std::array<std::shared_ptr<const Answer>, 2> answers;  // plain, and by gzip
-        for (const Waiting& request : waiting) {
-            auto& answer = answers[request.with_gzip ? 1 : 0];
-            if (answer == nullptr) {
-                answer = std::make_shared<const Answer>(answer_of(response, request.with_gzip));
-            }
-        }
-        asio::post(self->loop.io, [self, &path, &route, waiting = std::move(waiting), answers] {
-            if (self->is_closed) {
-                return;
-            }
-            for (const Waiting& request : waiting) {
-                request.session->answer(answers[request.with_gzip ? 1 : 0], true);
-            }
-            HeavyPage& made = self->heavy_pages.at(path);
-            made.is_being_made = false;
-            if (!made.next.empty()) {
-                self->make_heavy(path, route);
-            }
-        });
-    });
+    asio::post(*heavy_thread,
+               [self = shared_from_this(), &path, &route, waiting = std::exchange(page.next, {})]() mutable {
+                   Response response = route.make();
+                   std::array<std::shared_ptr<const Answer>, 2> answers;  // plain, and by gzip
+                   for (const Waiting& request : waiting) {
+                       auto& answer = answers[request.with_gzip ? 1 : 0];
+                       if (answer == nullptr) {
+                           answer = std::make_shared<const Answer>(answer_of(response, request.with_gzip));
+                       }
+                   }
+                   asio::post(self->loop.io, [self, &path, &route, waiting = std::move(waiting), answers] {
+                       if (self->is_closed) {
+                           return;
+                       }
+                       for (const Waiting& request : waiting) {
+                           request.session->answer(answers[request.with_gzip ? 1 : 0], true);
+                       }
+                       HeavyPage& made = self->heavy_pages.at(path);
+                       made.is_being_made = false;
+                       if (!made.next.empty()) {
+                           self->make_heavy(path, route);
+                       }
+                   });
+               });
 }
 
 void Server::Impl::close() {
@@ -492,7 +505,8 @@ Loop::~Loop() {
     impl_->thread.join();
 }
 
-Server::Server(std::shared_ptr<Loop> loop, std::shared_ptr<Impl> impl) : loop_(std::move(loop)), impl_(std::move(impl)) {}
+Server::Server(std::shared_ptr<Loop> loop, std::shared_ptr<Impl> impl)
+    : loop_(std::move(loop)), impl_(std::move(impl)) {}
 
 Server::~Server() {
     std::promise<void> closed;

@@ -85,7 +85,9 @@ class Server {
     // All of the addresses are listened on, or none. Unavailable names the address and the reason.
     static Result<std::unique_ptr<Server>> start(ServerOptions options, std::shared_ptr<Loop> loop);
     // With a loop of its own.
-    static Result<std::unique_ptr<Server>> start(ServerOptions options) { return start(std::move(options), std::make_shared<Loop>()); }
+    static Result<std::unique_ptr<Server>> start(ServerOptions options) {
+        return start(std::move(options), std::make_shared<Loop>());
+    }
     static Result<std::unique_ptr<Server>> start(const std::string& address, Routes routes) {
         return start(ServerOptions{.addresses = {address}, .routes = std::move(routes)});
     }

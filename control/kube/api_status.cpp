@@ -6,7 +6,8 @@ namespace penstock::kube {
 
 bool ApiStatus::is_version_too_large() const noexcept {
     return std::ranges::any_of(causes, [](const Cause& cause) {
-        return cause.reason == "ResourceVersionTooLarge" || cause.message.find("Too large resource version") != std::string::npos;
+        return cause.reason == "ResourceVersionTooLarge" ||
+               cause.message.find("Too large resource version") != std::string::npos;
     });
 }
 

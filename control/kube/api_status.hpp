@@ -24,7 +24,9 @@ struct ApiStatus {
     bool operator==(const ApiStatus&) const = default;
 
     // The version that was asked for is no longer kept: only a list helps (APISYNC-006).
-    [[nodiscard]] bool is_expired() const noexcept { return code == 410 || reason == "Expired" || reason == "Gone"; }
+    [[nodiscard]] bool is_expired() const noexcept {
+        return code == 410 || reason == "Expired" || reason == "Gone";
+    }
     // This server has not seen the version that was asked for yet (APISYNC-010). Servers before 1.19 say it only in the cause's message.
     [[nodiscard]] bool is_version_too_large() const noexcept;
     // "410 Expired: too old resource version: 1 (2)"

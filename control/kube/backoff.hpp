@@ -25,12 +25,14 @@ class Backoff {
     explicit Backoff(RandomSource random) : random_(std::move(random)) {}
 
     // Something failed at `now`: when to try again. What the server asked for (Retry-After) is a lower bound, and spread as well.
-    [[nodiscard]] Time after_failure(Time now, std::optional<std::chrono::seconds> retry_after = std::nullopt) {
+    [[nodiscard]] Time after_failure(Time now,
+                                     std::optional<std::chrono::seconds> retry_after = std::nullopt) {
         if (is_rested(now)) {
             next_ = kFirst;
         }
         const Duration asked = std::min(retry_after.value_or(std::chrono::seconds{0}), kRetryAfterMax);
-        const std::chrono::duration<double, Duration::period> wait = std::max<Duration>(next_, asked) * (1.0 + random_());
+        const std::chrono::duration<double, Duration::period> wait =
+            std::max<Duration>(next_, asked) * (1.0 + random_());
         next_ = std::min<Duration>(next_ * 2, kMax);
         retry_at_ = now + std::chrono::duration_cast<Duration>(wait);
         return *retry_at_;

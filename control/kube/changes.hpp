@@ -25,7 +25,9 @@ struct Changes {
     std::map<ObjectName, EndpointSlicePtr> slices;
     std::map<std::string, NodePtr> nodes;
 
-    [[nodiscard]] bool is_empty() const noexcept { return services.empty() && slices.empty() && nodes.empty(); }
+    [[nodiscard]] bool is_empty() const noexcept {
+        return services.empty() && slices.empty() && nodes.empty();
+    }
 
     // `later` happened after this.
     void merge(Changes later) {

@@ -42,7 +42,8 @@ struct Impersonation {
 };
 
 struct ClientConfig {
-    std::string origin;  // for messages: "context prod of /etc/penstock/kubeconfig", "in-cluster configuration"
+    std::string
+        origin;  // for messages: "context prod of /etc/penstock/kubeconfig", "in-cluster configuration"
     std::string server;  // "https://10.0.0.1:6443", without a slash at its end; may hold a path
     PemSource ca;        // unset: the system's
     PemSource client_certificate;

@@ -19,7 +19,8 @@ ClusterSource::ClusterSource(ClusterSettings settings, Transport& transport, Ran
 
 ClusterSource::Time ClusterSource::next_deadline() const {
     const Time nodes = nodes_ ? nodes_->next_deadline() : Time::max();
-    return std::min({services_.next_deadline(), endpoints_.next_deadline(), discovery_.next_deadline(), nodes});
+    return std::min(
+        {services_.next_deadline(), endpoints_.next_deadline(), discovery_.next_deadline(), nodes});
 }
 
 void ClusterSource::on_time(Time now) {
@@ -34,7 +35,9 @@ void ClusterSource::on_time(Time now) {
 
 std::optional<ObjectIdentity> ClusterSource::identity_of(ObjectKind kind, const ObjectName& name) {
     const bool is_slice = kind == ObjectKind::EndpointSlice || kind == ObjectKind::Endpoints;
-    const ObjectTable& table = is_slice ? store_.slices() : kind == ObjectKind::Node ? store_.nodes() : store_.services();
+    const ObjectTable& table = is_slice                   ? store_.slices()
+                               : kind == ObjectKind::Node ? store_.nodes()
+                                                          : store_.services();
     auto life = table.life_of(name);
     if (!life) {
         return std::nullopt;

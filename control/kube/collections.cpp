@@ -14,8 +14,8 @@ std::string percent_encoded(std::string_view text) {
     constexpr std::string_view kHex = "0123456789ABCDEF";
     std::string encoded;
     for (const char c : text) {
-        const bool unreserved =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
+        const bool unreserved = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                                c == '-' || c == '.' || c == '_' || c == '~';
         if (unreserved) {
             encoded += c;
         } else {
@@ -32,7 +32,11 @@ Collection collection_of(ObjectKind kind, std::string api_version, const Scope& 
         path += "/namespaces/" + percent_encoded(scope.namespace_name);
     }
     path.append("/").append(resource_name(kind));
-    return {.kind = kind, .api_version = std::move(api_version), .path = std::move(path), .label_selector = "", .field_selector = ""};
+    return {.kind = kind,
+            .api_version = std::move(api_version),
+            .path = std::move(path),
+            .label_selector = "",
+            .field_selector = ""};
 }
 
 class Target {

@@ -12,10 +12,11 @@ namespace penstock::kube {
 
 // How much of a cluster is followed.
 struct Scope {
-    std::string namespace_name;        // "": all of them
-    bool nodes = true;                 // namespace-scoped rights give none
-    bool endpoints_only = false;       // core Endpoints, whatever else is served (EP-001)
-    bool with_proxy_services = false;  // Services that name a proxy may be ours (SVC-004); else servers may leave them out
+    std::string namespace_name;   // "": all of them
+    bool nodes = true;            // namespace-scoped rights give none
+    bool endpoints_only = false;  // core Endpoints, whatever else is served (EP-001)
+    bool with_proxy_services =
+        false;  // Services that name a proxy may be ours (SVC-004); else servers may leave them out
 };
 
 // One collection, as one server serves it.

@@ -89,7 +89,8 @@ Result<TlsMaterial> Credentials::read_tls() const {
             return in_context("CA", ca.error());
         }
         if (const Status checked = check_ca(*ca); !checked) {
-            return config_.ca.file.empty() ? std::unexpected(checked.error()) : in_context(config_.ca.file.string(), checked.error());
+            return config_.ca.file.empty() ? std::unexpected(checked.error())
+                                           : in_context(config_.ca.file.string(), checked.error());
         }
         material.ca = std::move(*ca);
     }
@@ -147,7 +148,8 @@ void Credentials::refresh_tls() {
     }
     stamps_ = stamps;
     auto material = read_tls();
-    keep_old(tls_problem_, material ? Status{} : std::unexpected(material.error()), "CA or client certificate");
+    keep_old(tls_problem_, material ? Status{} : std::unexpected(material.error()),
+             "CA or client certificate");
     if (material && *material != own_tls_) {
         log::get("kube").info("CA or client certificate has changed; new connections use it");
         own_tls_ = std::move(*material);

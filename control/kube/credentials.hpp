@@ -37,7 +37,8 @@ struct CredentialTimes {
 class Credentials {
  public:
     // Reads every file once: what is missing, malformed or does not fit together is an error here.
-    [[nodiscard]] static Result<Credentials> open(const ClientConfig& config, const CredentialTimes& times, Instant now);
+    [[nodiscard]] static Result<Credentials> open(const ClientConfig& config, const CredentialTimes& times,
+                                                  Instant now);
 
     enum class State : uint8_t {
         Ready,
@@ -59,7 +60,8 @@ class Credentials {
     std::string without_secrets(std::string text) const;
 
  private:
-    Credentials(ClientConfig config, const CredentialTimes& times) : config_(std::move(config)), times_(times) {}
+    Credentials(ClientConfig config, const CredentialTimes& times)
+        : config_(std::move(config)), times_(times) {}
     Result<TlsMaterial> read_tls() const;
     Status read_token(Instant now);
     std::array<FileStamp, 3> stamps_now() const;

@@ -84,8 +84,8 @@ Result<ServerUrl> ServerUrl::parse(const std::string& text) {
     return server;
 }
 
-CURL* CurlTransfer::prepare(const TransferSettings& settings, const std::shared_ptr<const TlsMaterial>& tls, const Secret& token,
-                            Time now) {
+CURL* CurlTransfer::prepare(const TransferSettings& settings, const std::shared_ptr<const TlsMaterial>& tls,
+                            const Secret& token, Time now) {
     handle_.reset(curl_easy_init());
     if (!handle_) {
         return nullptr;
@@ -104,7 +104,8 @@ CURL* CurlTransfer::prepare(const TransferSettings& settings, const std::shared_
     curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, kReceiveBytes);
     const bool may_be_http2 = settings.server.scheme == "https";
-    curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(may_be_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    curl_easy_setopt(handle, CURLOPT_HTTP_VERSION,
+                     static_cast<long>(may_be_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     // A second request waits to hear whether the first one's connection takes several, instead of opening its own. Not where no ALPN will
     // say so: it would wait until the first request, perhaps a watch, has ended.
     curl_easy_setopt(handle, CURLOPT_PIPEWAIT, may_be_http2 ? 1L : 0L);
@@ -117,7 +118,8 @@ CURL* CurlTransfer::prepare(const TransferSettings& settings, const std::shared_
     curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, settings.owner);
     curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, settings.close_socket);
     curl_easy_setopt(handle, CURLOPT_CLOSESOCKETDATA, settings.owner);
-    const long keepalive_seconds = std::max<long>(1, static_cast<long>(settings.tcp_keepalive.count() / 1000));
+    const long keepalive_seconds =
+        std::max<long>(1, static_cast<long>(settings.tcp_keepalive.count() / 1000));
     curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(handle, CURLOPT_TCP_KEEPIDLE, keepalive_seconds);
     curl_easy_setopt(handle, CURLOPT_TCP_KEEPINTVL, std::max<long>(1, keepalive_seconds / 3));
@@ -214,7 +216,8 @@ void CurlTransfer::set_url(const TransferSettings& settings) {
         return;
     }
     if (!connect_to_) {
-        connect_to_.reset(curl_slist_append(nullptr, (name + ":" + server.port + ":" + server.host + ":" + server.port).c_str()));
+        connect_to_.reset(curl_slist_append(
+            nullptr, (name + ":" + server.port + ":" + server.host + ":" + server.port).c_str()));
         curl_easy_setopt(handle_.get(), CURLOPT_CONNECT_TO, connect_to_.get());
     }
     set(handle_.get(), CURLOPT_URL, server.scheme + "://" + name + ":" + server.port + path_);
@@ -234,8 +237,11 @@ Result<bool> CurlTransfer::follow_redirect(const TransferSettings& settings) {
     }
     const std::string refused = subject(settings) + "redirect " + std::to_string(head_.head().status);
     const std::unique_ptr<CURLU, CurlFree> url(curl_url());
-    if (!url || curl_url_set(url.get(), CURLUPART_URL, (settings.server.origin() + path_).c_str(), CURLU_PATH_AS_IS) != CURLUE_OK ||
-        curl_url_set(url.get(), CURLUPART_URL, head_.head().location.c_str(), CURLU_PATH_AS_IS) != CURLUE_OK) {
+    if (!url ||
+        curl_url_set(url.get(), CURLUPART_URL, (settings.server.origin() + path_).c_str(),
+                     CURLU_PATH_AS_IS) != CURLUE_OK ||
+        curl_url_set(url.get(), CURLUPART_URL, head_.head().location.c_str(), CURLU_PATH_AS_IS) !=
+            CURLUE_OK) {
         return fail(Errc::InvalidArgument, refused + " to something that is no URL");
     }
     const ServerUrl target{.scheme = url_part(url.get(), CURLUPART_SCHEME),
@@ -249,7 +255,8 @@ Result<bool> CurlTransfer::follow_redirect(const TransferSettings& settings) {
         return fail(Errc::InvalidArgument, refused + " of a request that changes something");
     }
     if (++redirects_ > settings.redirects_max) {
-        return fail(Errc::Exhausted, refused + ": followed " + std::to_string(settings.redirects_max) + " already");
+        return fail(Errc::Exhausted,
+                    refused + ": followed " + std::to_string(settings.redirects_max) + " already");
     }
     path_ = url_part(url.get(), CURLUPART_PATH);
     if (const std::string query = url_part(url.get(), CURLUPART_QUERY); !query.empty()) {
@@ -266,21 +273,26 @@ std::optional<TransportError> CurlTransfer::outcome(CURLcode code, const Transfe
     }
     if (is_too_large_) {
         return TransportError{TransportError::Kind::TooLarge,
-                              subject(settings) + "the answer has more than " + std::to_string(settings.body_bytes_max) + " bytes"};
+                              subject(settings) + "the answer has more than " +
+                                  std::to_string(settings.body_bytes_max) + " bytes"};
     }
     const std::string_view said = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
     if (code == CURLE_OPERATION_TIMEDOUT) {
         // The one limit or the other: which, curl does not say. Once connected, only the request's own is left.
         curl_off_t connected_after_us = 0;
         curl_easy_getinfo(handle_.get(), CURLINFO_PRETRANSFER_TIME_T, &connected_after_us);
-        const bool whole = request_.timeout.count() > 0 && (connected_after_us > 0 || request_.timeout <= settings.connect_timeout);
-        return TransportError{whole ? TransportError::Kind::Timeout : TransportError::Kind::Connect, subject(settings) + std::string(said)};
+        const bool whole = request_.timeout.count() > 0 &&
+                           (connected_after_us > 0 || request_.timeout <= settings.connect_timeout);
+        return TransportError{whole ? TransportError::Kind::Timeout : TransportError::Kind::Connect,
+                              subject(settings) + std::string(said)};
     }
-    return TransportError{error_kind(code, said), subject(settings) + std::string(code == CURLE_OK ? "no answer" : said)};
+    return TransportError{error_kind(code, said),
+                          subject(settings) + std::string(code == CURLE_OK ? "no answer" : said)};
 }
 
 std::string CurlTransfer::subject(const TransferSettings& settings) const {
-    return settings.server.origin() + ": " + request_.method + " " + request_.target.substr(0, request_.target.find('?')) + ": ";
+    return settings.server.origin() + ": " + request_.method + " " +
+           request_.target.substr(0, request_.target.find('?')) + ": ";
 }
 
 long CurlTransfer::local_port() const {
@@ -306,7 +318,8 @@ size_t CurlTransfer::on_header(char* data, size_t size, size_t count, void* self
     if (is_whole && !transfer.is_redirect() && transfer.handler_ != nullptr) {
         curl_off_t retry_after = 0;
         curl_easy_getinfo(transfer.handle_.get(), CURLINFO_RETRY_AFTER, &retry_after);
-        ResponseHead head{.status = transfer.head_.head().status, .content_type = transfer.head_.head().content_type};
+        ResponseHead head{.status = transfer.head_.head().status,
+                          .content_type = transfer.head_.head().content_type};
         if (retry_after > 0) {
             head.retry_after = std::chrono::seconds(retry_after);
         }

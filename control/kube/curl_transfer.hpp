@@ -63,7 +63,8 @@ class CurlTransfer {
     CurlTransfer& operator=(const CurlTransfer&) = delete;
 
     // A handle that is ready for curl_multi_add_handle, or null where memory is out.
-    CURL* prepare(const TransferSettings& settings, const std::shared_ptr<const TlsMaterial>& tls, const Secret& token, Time now);
+    CURL* prepare(const TransferSettings& settings, const std::shared_ptr<const TlsMaterial>& tls,
+                  const Secret& token, Time now);
     // No call-backs from now on; the transfer ends itself at the next byte.
     void forget() { handler_ = nullptr; }
     // The same handle is to be carried out again, at another address of the same host; an error says why that cannot be. False: no

@@ -32,18 +32,22 @@ long port_of(int socket) {
     if (address.ss_family == AF_INET) {
         return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
     }
-    return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port) : 0;
+    return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port)
+                                         : 0;
 }
 
 // Any byte counts, a PING's answer or a window update as well as data: who sends one is there.
 milliseconds since_last_byte(int socket) {
     tcp_info info{};
     socklen_t length = sizeof(info);
-    return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? milliseconds(info.tcpi_last_data_recv) : milliseconds(0);
+    return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) == 0
+               ? milliseconds(info.tcpi_last_data_recv)
+               : milliseconds(0);
 }
 
 Status check_header_value(const std::string& what, const std::string& value) {
-    const bool is_clean = std::ranges::none_of(value, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+    const bool is_clean = std::ranges::none_of(
+        value, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
     return is_clean ? Status{} : fail(Errc::InvalidArgument, what + " holds control characters");
 }
 
@@ -54,7 +58,8 @@ Status check_impersonation(const Impersonation& as) {
         values.insert(values.end(), extra.begin(), extra.end());
     }
     for (const std::string& value : values) {
-        if (const Status checked = check_header_value("as, as-uid, as-groups or as-user-extra", value); !checked) {
+        if (const Status checked = check_header_value("as, as-uid, as-groups or as-user-extra", value);
+            !checked) {
             return checked;
         }
     }
@@ -67,16 +72,18 @@ std::string seconds(milliseconds time) {
 
 }  // namespace
 
-Result<std::unique_ptr<CurlTransport>> CurlTransport::create(const ClientConfig& config, const TransportOptions& options) {
+Result<std::unique_ptr<CurlTransport>> CurlTransport::create(const ClientConfig& config,
+                                                             const TransportOptions& options) {
     // Once a process, whoever comes first; there is no matching clean-up, since other users of libcurl could still be there.
     static const CURLcode initialized = curl_global_init(CURL_GLOBAL_DEFAULT);
     if (initialized != CURLE_OK) {
         return fail(Errc::Internal, std::string("libcurl: ") + curl_easy_strerror(initialized));
     }
     if (config.insecure_skip_tls_verify && !options.allow_insecure) {
-        return fail(Errc::PermissionDenied, config.origin +
-                                                ": insecure-skip-tls-verify: anybody could be that server; it works only with "
-                                                "--insecure-skip-tls-verify-allowed");
+        return fail(Errc::PermissionDenied,
+                    config.origin +
+                        ": insecure-skip-tls-verify: anybody could be that server; it works only with "
+                        "--insecure-skip-tls-verify-allowed");
     }
     auto server = ServerUrl::parse(config.server);
     if (!server) {
@@ -96,18 +103,25 @@ Result<std::unique_ptr<CurlTransport>> CurlTransport::create(const ClientConfig&
                               .connect_timeout = options.connect_timeout,
                               .tcp_keepalive = options.tcp_keepalive,
                               .redirects_max = options.redirects_max};
-    std::unique_ptr<CurlTransport> transport(new CurlTransport(std::move(settings), options, std::move(*credentials)));
+    std::unique_ptr<CurlTransport> transport(
+        new CurlTransport(std::move(settings), options, std::move(*credentials)));
     if (!transport->multi_) {
         return fail(Errc::Exhausted, "libcurl: out of memory");
     }
     return transport;
 }
 
-CurlTransport::CurlTransport(TransferSettings settings, const TransportOptions& options, Credentials credentials)
-    : settings_(std::move(settings)), options_(options), credentials_(std::move(credentials)), multi_(curl_multi_init()) {
+CurlTransport::CurlTransport(TransferSettings settings, const TransportOptions& options,
+                             Credentials credentials)
+    : settings_(std::move(settings)),
+      options_(options),
+      credentials_(std::move(credentials)),
+      multi_(curl_multi_init()) {
     settings_.open_socket = &CurlTransport::open_socket;
     settings_.close_socket = &CurlTransport::close_socket;
-    settings_.head_seen = [](void* self, const CurlTransfer& transfer) { static_cast<CurlTransport*>(self)->log_warnings(transfer); };
+    settings_.head_seen = [](void* self, const CurlTransfer& transfer) {
+        static_cast<CurlTransport*>(self)->log_warnings(transfer);
+    };
     settings_.owner = this;
 }
 
@@ -182,7 +196,8 @@ void CurlTransport::poll(milliseconds wait) {
             continue;
         }
         const auto left = std::chrono::ceil<milliseconds>(deadline - after);
-        curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(std::min(left, longest_sleep()).count()), nullptr);
+        curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(std::min(left, longest_sleep()).count()),
+                        nullptr);
     }
 }
 
@@ -210,7 +225,8 @@ void CurlTransport::start_waiting(Time now) {
         std::unique_ptr<CurlTransfer> transfer = std::move(waiting_.front());
         waiting_.erase(waiting_.begin());
         if (state == Credentials::State::Failed) {
-            const TransportError error{TransportError::Kind::Credentials, transfer->subject(settings_) + credentials_.failure()};
+            const TransportError error{TransportError::Kind::Credentials,
+                                       transfer->subject(settings_) + credentials_.failure()};
             ++call_backs_;
             transfer->handler()->on_end(error);
         } else {
@@ -223,7 +239,8 @@ void CurlTransport::begin(std::unique_ptr<CurlTransfer> transfer, Time now) {
     CURL* handle = transfer->prepare(settings_, credentials_.tls(), credentials_.token(), now);
     if (handle == nullptr || curl_multi_add_handle(multi_.get(), handle) != CURLM_OK) {
         ++call_backs_;
-        transfer->handler()->on_end(TransportError{TransportError::Kind::Broken, transfer->subject(settings_) + "libcurl: out of memory"});
+        transfer->handler()->on_end(TransportError{TransportError::Kind::Broken,
+                                                   transfer->subject(settings_) + "libcurl: out of memory"});
         return;
     }
     log::get("kube").trace("{}started as {}", transfer->subject(settings_), transfer->id().value);
@@ -270,7 +287,8 @@ void CurlTransport::reap() {
         curl_multi_remove_handle(multi_.get(), transfer->handle());
         if (!error) {
             const Result<bool> followed = transfer->follow_redirect(settings_);
-            if (followed && *followed && curl_multi_add_handle(multi_.get(), transfer->handle()) == CURLM_OK) {
+            if (followed && *followed &&
+                curl_multi_add_handle(multi_.get(), transfer->handle()) == CURLM_OK) {
                 continue;
             }
             if (!followed) {
@@ -297,7 +315,8 @@ void CurlTransport::give_up_if_silent(long port, milliseconds waited) {
     }
     const milliseconds silence = since_last_byte(socket->second);
     if (silence + kKernelTick >= std::min(waited, options_.liveness.probe_answer_max)) {
-        give_up(socket->second, "half-open: nothing received for " + seconds(silence) + ", and a request not answered");
+        give_up(socket->second,
+                "half-open: nothing received for " + seconds(silence) + ", and a request not answered");
     }
 }
 
@@ -326,9 +345,11 @@ void CurlTransport::log_warnings(const CurlTransfer& transfer) {
         if (warnings_.size() >= kWarningsMax || !warnings_.insert(warning).second) {
             continue;
         }
-        log::get("kube").warn("{}the server warns: {}", transfer.subject(settings_), credentials_.without_secrets(warning));
+        log::get("kube").warn("{}the server warns: {}", transfer.subject(settings_),
+                              credentials_.without_secrets(warning));
         if (warnings_.size() == kWarningsMax) {
-            log::get("kube").warn("{} different warnings of the server; further ones are not shown", kWarningsMax);
+            log::get("kube").warn("{} different warnings of the server; further ones are not shown",
+                                  kWarningsMax);
         }
     }
 }
@@ -337,8 +358,10 @@ void CurlTransport::warn_insecure(Time now) {
     if (!settings_.config.insecure_skip_tls_verify || now < insecure_warning_at_) {
         return;
     }
-    log::get("kube").warn("{}: insecure-skip-tls-verify: the server's identity is not checked, anybody between could read the credentials",
-                          settings_.server.origin());
+    log::get("kube").warn(
+        "{}: insecure-skip-tls-verify: the server's identity is not checked, anybody between could read the "
+        "credentials",
+        settings_.server.origin());
     insecure_warning_at_ = now + options_.insecure_warning_period;
 }
 
@@ -364,7 +387,8 @@ void CurlTransport::check_liveness(Time now) {
         const auto socket = sockets.find(transfer->local_port());
         if (transfer->is_http2() && socket != sockets.end()) {
             http2.insert(socket->second);
-        } else if (transfer->request().watch && now - transfer->last_byte_at() >= options_.liveness.silence_max) {
+        } else if (transfer->request().watch &&
+                   now - transfer->last_byte_at() >= options_.liveness.silence_max) {
             silent.push_back(id);
         }
     }
@@ -377,9 +401,10 @@ void CurlTransport::check_liveness(Time now) {
                 probe(now);
                 break;
             case ProbedConnection::Step::GiveUp:
-                give_up(socket, fmt::format("half-open: nothing received for {}, and a probe not answered in {}",
-                                            seconds(std::chrono::floor<milliseconds>(now - last_received)),
-                                            seconds(options_.liveness.probe_answer_max)));
+                give_up(socket,
+                        fmt::format("half-open: nothing received for {}, and a probe not answered in {}",
+                                    seconds(std::chrono::floor<milliseconds>(now - last_received)),
+                                    seconds(options_.liveness.probe_answer_max)));
                 break;
         }
     }

@@ -43,14 +43,17 @@ struct TransportOptions {
 class CurlTransport final : public Transport {
  public:
     // Reads and checks all that the configuration names; connects to nothing.
-    [[nodiscard]] static Result<std::unique_ptr<CurlTransport>> create(const ClientConfig& config, const TransportOptions& options = {});
+    [[nodiscard]] static Result<std::unique_ptr<CurlTransport>> create(const ClientConfig& config,
+                                                                       const TransportOptions& options = {});
     // Ends all requests without call-backs.
     ~CurlTransport() override;
 
     RequestId start(Request request, ResponseHandler& handler) override;
     void cancel(RequestId id) override;
     void credentials_rejected() override { credentials_.rejected(); }
-    [[nodiscard]] std::string without_secrets(std::string text) const override { return credentials_.without_secrets(std::move(text)); }
+    [[nodiscard]] std::string without_secrets(std::string text) const override {
+        return credentials_.without_secrets(std::move(text));
+    }
 
     // Sends, receives and calls back until a call-back was made, wake() was called, or `wait` has passed. Not from inside a call-back.
     void poll(std::chrono::milliseconds wait);

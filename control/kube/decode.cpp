@@ -19,7 +19,8 @@ Object read_object(const JsonFields& fields, const ObjectId& id) {
     switch (id.kind) {
         case ObjectKind::EndpointSlice:
             // Items of a list do not say their version; only v1beta1 knows the field that this makes a difference for.
-            return std::make_shared<const EndpointSlice>(read_slice(fields, id.name, fields.text("apiVersion") != "discovery.k8s.io/v1"));
+            return std::make_shared<const EndpointSlice>(
+                read_slice(fields, id.name, fields.text("apiVersion") != "discovery.k8s.io/v1"));
         case ObjectKind::Endpoints: {
             std::vector<EndpointSlicePtr> slices;
             for (EndpointSlice& slice : read_endpoints(fields, id.name)) {
@@ -36,11 +37,17 @@ Object read_object(const JsonFields& fields, const ObjectId& id) {
 }
 
 // The object at `root` of the tree, or why it has no name.
-std::expected<DecodedObject, std::vector<std::string>> read_identified(const JsonTree& tree, uint32_t root, ObjectKind kind) {
+std::expected<DecodedObject, std::vector<std::string>> read_identified(const JsonTree& tree, uint32_t root,
+                                                                       ObjectKind kind) {
     FaultList faults;
     const JsonFields fields(tree, root, faults);
     if (const std::string_view said = fields.text("kind"); !said.empty() && said != to_string(kind)) {
-        faults.add([&] { return std::string("is a ").append(said.substr(0, 80)).append(", must be a ").append(to_string(kind)); });
+        faults.add([&] {
+            return std::string("is a ")
+                .append(said.substr(0, 80))
+                .append(", must be a ")
+                .append(to_string(kind));
+        });
     }
     const auto id = read_id(fields, kind);
     if (!id) {
@@ -49,9 +56,12 @@ std::expected<DecodedObject, std::vector<std::string>> read_identified(const Jso
         }
         return std::unexpected(faults.take());
     }
-    DecodedObject decoded{.id = *id, .resource_version = std::string(fields.mapping("metadata").text("resourceVersion"))};
+    DecodedObject decoded{
+        .id = *id, .resource_version = std::string(fields.mapping("metadata").text("resourceVersion"))};
     if (tree.is_too_deep()) {
-        faults.add([] { return "is nested deeper than " + std::to_string(kJsonDepthMax) + " levels (APISYNC-017)"; });
+        faults.add([] {
+            return "is nested deeper than " + std::to_string(kJsonDepthMax) + " levels (APISYNC-017)";
+        });
     }
     Object object = read_object(fields, *id);
     if (faults.empty()) {
@@ -63,11 +73,12 @@ std::expected<DecodedObject, std::vector<std::string>> read_identified(const Jso
 }
 
 WatchEvent::Type type_of(std::string_view text) noexcept {
-    constexpr std::array<std::pair<std::string_view, WatchEvent::Type>, 5> kTypes = {{{"ADDED", WatchEvent::Type::Added},
-                                                                                      {"MODIFIED", WatchEvent::Type::Modified},
-                                                                                      {"DELETED", WatchEvent::Type::Deleted},
-                                                                                      {"BOOKMARK", WatchEvent::Type::Bookmark},
-                                                                                      {"ERROR", WatchEvent::Type::Error}}};
+    constexpr std::array<std::pair<std::string_view, WatchEvent::Type>, 5> kTypes = {
+        {{"ADDED", WatchEvent::Type::Added},
+         {"MODIFIED", WatchEvent::Type::Modified},
+         {"DELETED", WatchEvent::Type::Deleted},
+         {"BOOKMARK", WatchEvent::Type::Bookmark},
+         {"ERROR", WatchEvent::Type::Error}}};
     for (const auto& [name, type] : kTypes) {
         if (name == text) {
             return type;
@@ -87,7 +98,8 @@ ApiStatus read_status(const JsonFields& status) {
         result.retry_after = std::chrono::seconds(std::min(*seconds, kYear));
     }
     details.each_mapping("causes", [&](const JsonFields& cause) {
-        result.causes.push_back({.reason = std::string(cause.text("reason")), .message = std::string(cause.text("message"))});
+        result.causes.push_back(
+            {.reason = std::string(cause.text("reason")), .message = std::string(cause.text("message"))});
     });
     return result;
 }

@@ -28,20 +28,23 @@ using Object = std::variant<ServicePtr, EndpointSlicePtr, std::vector<EndpointSl
 
 struct DecodedObject {
     ObjectId id;
-    std::string resource_version;     // "" where absent
-    std::optional<Object> object;     // nullopt: quarantined. Pointers in it are never null.
-    std::vector<std::string> faults;  // "spec.ports[0].port is a string ("80"), must be an integer (GEN-003)"; empty unless quarantined
+    std::string resource_version;  // "" where absent
+    std::optional<Object> object;  // nullopt: quarantined. Pointers in it are never null.
+    std::vector<std::string>
+        faults;  // "spec.ports[0].port is a string ("80"), must be an integer (GEN-003)"; empty unless quarantined
 };
 
 struct WatchEvent {
     enum class Type : uint8_t { Added, Modified, Deleted, Bookmark, Error, Unknown };
     Type type = Type::Unknown;
-    std::string type_text;                // as written
-    std::string resource_version;         // of the event's object, also where that is quarantined; "" where absent (and for Error)
-    bool initial_events_end = false;      // Bookmark: the streamed list is complete (APISYNC-011)
-    ApiStatus status;                     // Error
-    std::optional<DecodedObject> object;  // Added, Modified, Deleted; nullopt there: no name could be read, `faults` says why
-    std::vector<std::string> faults;      // of an object that could not be identified
+    std::string type_text;  // as written
+    std::string
+        resource_version;  // of the event's object, also where that is quarantined; "" where absent (and for Error)
+    bool initial_events_end = false;  // Bookmark: the streamed list is complete (APISYNC-011)
+    ApiStatus status;                 // Error
+    std::optional<DecodedObject>
+        object;  // Added, Modified, Deleted; nullopt there: no name could be read, `faults` says why
+    std::vector<std::string> faults;  // of an object that could not be identified
 };
 
 struct ListPage {

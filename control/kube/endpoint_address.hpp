@@ -22,8 +22,10 @@ class EndpointAddress {
             bad_text_ = text;
         }
     }
-    EndpointAddress(const char* text) : EndpointAddress(std::string_view(text)) {}         // NOLINT(google-explicit-constructor)
-    EndpointAddress(const std::string& text) : EndpointAddress(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+    EndpointAddress(const char* text)
+        : EndpointAddress(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+    EndpointAddress(const std::string& text)
+        : EndpointAddress(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
 
     [[nodiscard]] bool is_absent() const noexcept { return !address_ && bad_text_.empty(); }
     // nullopt: there is none, or what is there is no address.

@@ -5,7 +5,8 @@
 
 namespace penstock::kube {
 
-EndpointDiscovery::EndpointDiscovery(std::vector<Collection> candidates, Reflector& reflector, ServerAccess& server)
+EndpointDiscovery::EndpointDiscovery(std::vector<Collection> candidates, Reflector& reflector,
+                                     ServerAccess& server)
     : candidates_(std::move(candidates)), reflector_(reflector), server_(server) {}
 
 EndpointDiscovery::~EndpointDiscovery() {
@@ -76,7 +77,8 @@ void EndpointDiscovery::follow(size_t candidate, Time now) {
 void EndpointDiscovery::look_at(size_t candidate) {
     Look& look = look_.emplace(Look{});
     look.candidate = candidate;
-    look.id = server_.transport.start({.target = candidates_[candidate].path + "?limit=1", .timeout = kLookTimeout}, *this);
+    look.id = server_.transport.start(
+        {.target = candidates_[candidate].path + "?limit=1", .timeout = kLookTimeout}, *this);
 }
 
 void EndpointDiscovery::stop_looking() {

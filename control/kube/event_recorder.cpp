@@ -20,7 +20,8 @@ uint64_t count_in(const std::string& json) {
         return 1;
     }
     FaultList faults;
-    return static_cast<uint64_t>(std::max<int64_t>(JsonFields(tree, 0, faults).integer("count").value_or(1), 1));
+    return static_cast<uint64_t>(
+        std::max<int64_t>(JsonFields(tree, 0, faults).integer("count").value_or(1), 1));
 }
 
 bool may_work_later(int status) {
@@ -29,9 +30,13 @@ bool may_work_later(int status) {
 
 }  // namespace
 
-EventRecorder::EventRecorder(Transport& transport, WriteLimiter& limiter, Identify identify, RandomSource random,
-                             std::function<void()> wake)
-    : transport_(transport), limiter_(limiter), identify_(std::move(identify)), wake_(std::move(wake)), backoff_(std::move(random)) {
+EventRecorder::EventRecorder(Transport& transport, WriteLimiter& limiter, Identify identify,
+                             RandomSource random, std::function<void()> wake)
+    : transport_(transport),
+      limiter_(limiter),
+      identify_(std::move(identify)),
+      wake_(std::move(wake)),
+      backoff_(std::move(random)) {
     published_.enabled = true;
 }
 
@@ -110,7 +115,8 @@ void EventRecorder::accept(Event event, Clock::time_point now, WallTime wall) {
     event.message = cut_utf8(event.message, kEventMessageBytesMax);
     const Subject subject{event.kind, event.object};
     auto record = records_.find(event);
-    if (record != records_.end() && !record->second.queued && now - record->second.last_seen > kEventRepeats) {
+    if (record != records_.end() && !record->second.queued &&
+        now - record->second.last_seen > kEventRepeats) {
         records_.erase(record);
         record = records_.end();
     }
@@ -119,7 +125,8 @@ void EventRecorder::accept(Event event, Clock::time_point now, WallTime wall) {
     }
     // What only raises a count that is yet to be told costs no request.
     if (record == records_.end() || !record->second.queued) {
-        auto& talker = talkers_.try_emplace(subject, kEventsPerObjectInterval, kEventsPerObject).first->second;
+        auto& talker =
+            talkers_.try_emplace(subject, kEventsPerObjectInterval, kEventsPerObject).first->second;
         if (!talker.take(now)) {
             ++counts_.dropped_rate;
             return;
@@ -143,7 +150,8 @@ void EventRecorder::enqueue(Records::iterator record) {
     }
     record->second.queued = true;
     const bool is_repeat = record->second.told != 0;
-    queues_[is_repeat ? kRepeats : (record->first.type == Event::Type::Warning ? kWarnings : kNormals)].push_back(record);
+    queues_[is_repeat ? kRepeats : (record->first.type == Event::Type::Warning ? kWarnings : kNormals)]
+        .push_back(record);
 }
 
 // What is least missed goes first: a count that stays behind, then good news, then warnings; of each the oldest.
@@ -166,7 +174,9 @@ void EventRecorder::make_room() {
 
 void EventRecorder::sweep(Clock::time_point now) {
     swept_at_ = now;
-    std::erase_if(records_, [now](const auto& entry) { return !entry.second.queued && now - entry.second.last_seen > kEventRepeats; });
+    std::erase_if(records_, [now](const auto& entry) {
+        return !entry.second.queued && now - entry.second.last_seen > kEventRepeats;
+    });
     std::erase_if(talkers_, [now](const auto& entry) { return entry.second.is_full(now); });
 }
 
@@ -177,7 +187,9 @@ void EventRecorder::start_next(Clock::time_point now) {
             if (queue == queues_.end()) {
                 return;
             }
-            post_ = Post{.record = queue->front(), .step = queue->front()->second.name.empty() ? Post::Step::Create : Post::Step::Repeat};
+            post_ =
+                Post{.record = queue->front(),
+                     .step = queue->front()->second.name.empty() ? Post::Step::Create : Post::Step::Repeat};
             queue->pop_front();
         }
         if (now < limiter_.next_at(WriteLane::Ordinary)) {
@@ -250,7 +262,8 @@ void EventRecorder::settle(Clock::time_point now) {
         return;
     }
     if (status == 404 && post_->step == Post::Step::Find) {
-        post_->step = Post::Step::Create;  // its hour ended between the two requests; a server that goes on so is given up
+        post_->step = Post::Step::
+            Create;  // its hour ended between the two requests; a server that goes on so is given up
         return try_again(now);
     }
     if (status == 409 && post_->step == Post::Step::Create) {
@@ -261,11 +274,13 @@ void EventRecorder::settle(Clock::time_point now) {
         return;
     }
     // In a namespace that is being deleted nothing can be made, which is no matter of rights.
-    if (status == 403 && !answer_.body.contains("NamespaceTerminating") && !answer_.body.contains("being terminated")) {
+    if (status == 403 && !answer_.body.contains("NamespaceTerminating") &&
+        !answer_.body.contains("being terminated")) {
         return forbid(now);
     }
-    log::get("kube").debug("event {} about {} {}/{} was refused: {} {}", post_->record->first.reason, post_->record->first.kind,
-                           post_->record->first.object.namespace_name, post_->record->first.object.name, status,
+    log::get("kube").debug("event {} about {} {}/{} was refused: {} {}", post_->record->first.reason,
+                           post_->record->first.kind, post_->record->first.object.namespace_name,
+                           post_->record->first.object.name, status,
                            transport_.without_secrets(answer_.body));
     give_up(&EventsStatus::dropped_failed);
 }
@@ -295,9 +310,10 @@ void EventRecorder::succeed(bool is_news) {
 
 void EventRecorder::try_again(Clock::time_point now) {
     if (++post_->tries >= kEventTriesMax) {
-        log::get("kube").debug("event {} about {}/{} is given up after {} tries: {}", post_->record->first.reason,
-                               post_->record->first.object.namespace_name, post_->record->first.object.name, kEventTriesMax,
-                               answer_.error ? answer_.error->what : "status " + std::to_string(answer_.status));
+        log::get("kube").debug(
+            "event {} about {}/{} is given up after {} tries: {}", post_->record->first.reason,
+            post_->record->first.object.namespace_name, post_->record->first.object.name, kEventTriesMax,
+            answer_.error ? answer_.error->what : "status " + std::to_string(answer_.status));
         give_up(&EventsStatus::dropped_failed);
     }
     not_before_ = backoff_.after_failure(now, answer_.retry_after);
@@ -326,7 +342,8 @@ void EventRecorder::forbid(Clock::time_point now) {
     forbidden_until_ = now + kEventsForbiddenPause;
     if (!std::exchange(said_forbidden_, true)) {
         log::get("kube").warn(
-            "the API server forbids Events (403): everything else goes on without them, and they are tried again every {} minutes. They "
+            "the API server forbids Events (403): everything else goes on without them, and they are tried "
+            "again every {} minutes. They "
             "need create and patch of events",
             kEventsForbiddenPause.count());
     }

@@ -47,10 +47,12 @@ class EventRecorder final : private ResponseHandler {
     using Clock = std::chrono::steady_clock;
     using WallTime = std::chrono::system_clock::time_point;
     // Of an object as the store has it now, nullopt where it is gone. Called on the source thread, from inside advance().
-    using Identify = std::function<std::optional<ObjectIdentity>(const std::string& kind, const ObjectName& object)>;
+    using Identify =
+        std::function<std::optional<ObjectIdentity>(const std::string& kind, const ObjectName& object)>;
 
     // `wake` tells the source's loop to call advance(); any thread. `random` spreads tries.
-    EventRecorder(Transport& transport, WriteLimiter& limiter, Identify identify, RandomSource random, std::function<void()> wake);
+    EventRecorder(Transport& transport, WriteLimiter& limiter, Identify identify, RandomSource random,
+                  std::function<void()> wake);
     ~EventRecorder() override;
     EventRecorder(const EventRecorder&) = delete;
     EventRecorder& operator=(const EventRecorder&) = delete;
@@ -70,8 +72,9 @@ class EventRecorder final : private ResponseHandler {
     struct Record {
         std::string name;  // at the API server; "" before it is there
         EventTimes times{.count = 0, .first = {}, .last = {}};
-        uint64_t told = 0;    // of times.count
-        uint64_t before = 0;  // the Event's count when it was found at the API server, as an earlier process left it
+        uint64_t told = 0;  // of times.count
+        uint64_t before =
+            0;  // the Event's count when it was found at the API server, as an earlier process left it
         bool queued = false;
         Clock::time_point last_seen{};
     };

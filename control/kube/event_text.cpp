@@ -69,7 +69,8 @@ std::string_view cut_utf8(std::string_view text, size_t bytes_max) {
         return text;
     }
     size_t end = bytes_max;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {  // a continuation byte: its character began before
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) ==
+                          0x80) {  // a continuation byte: its character began before
         --end;
     }
     return text.substr(0, end);
@@ -90,9 +91,11 @@ std::string event_name(std::string_view object_name, uint64_t number) {
 }
 
 uint64_t number_of(const Event& event, const ObjectIdentity& identity) {
-    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, whose result does not depend on the build as std::hash's may
-    for (const std::string_view part : {std::string_view(identity.uid), std::string_view(event.kind), std::string_view(event.reason),
-                                        std::string_view(event.message), std::string_view(event.reporter)}) {
+    uint64_t hash =
+        0xcbf29ce484222325;  // FNV-1a, whose result does not depend on the build as std::hash's may
+    for (const std::string_view part :
+         {std::string_view(identity.uid), std::string_view(event.kind), std::string_view(event.reason),
+          std::string_view(event.message), std::string_view(event.reporter)}) {
         for (const char c : part) {
             hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
         }
@@ -106,10 +109,12 @@ std::string event_namespace(const Event& event) {
 }
 
 std::string event_target(const Event& event, std::string_view name) {
-    return "/api/v1/namespaces/" + path_segment(event_namespace(event)) + "/events" + (name.empty() ? "" : "/" + path_segment(name));
+    return "/api/v1/namespaces/" + path_segment(event_namespace(event)) + "/events" +
+           (name.empty() ? "" : "/" + path_segment(name));
 }
 
-std::string event_body(const Event& event, const ObjectIdentity& identity, const std::string& name, const EventTimes& times) {
+std::string event_body(const Event& event, const ObjectIdentity& identity, const std::string& name,
+                       const EventTimes& times) {
     std::string json = "{";
     add_text(json, "apiVersion", "v1");
     add_text(json, "kind", "Event");
@@ -146,7 +151,8 @@ std::string found_body(const EventTimes& times) {
 }
 
 std::string repeat_body(const EventTimes& times) {
-    return "{\"count\":" + std::to_string(times.count) + ",\"lastTimestamp\":\"" + time_text(times.last) + "\"}";
+    return "{\"count\":" + std::to_string(times.count) + ",\"lastTimestamp\":\"" + time_text(times.last) +
+           "\"}";
 }
 
 }  // namespace penstock::kube

@@ -50,7 +50,8 @@ inline constexpr size_t kEventMessageBytesMax = 1024;  // EVT-001
 
 // "/api/v1/namespaces/NAMESPACE/events", and "/NAME" behind it where there is one.
 [[nodiscard]] std::string event_target(const Event& event, std::string_view name = {});
-[[nodiscard]] std::string event_body(const Event& event, const ObjectIdentity& identity, const std::string& name, const EventTimes& times);
+[[nodiscard]] std::string event_body(const Event& event, const ObjectIdentity& identity,
+                                     const std::string& name, const EventTimes& times);
 // A merge patch of the time alone.
 [[nodiscard]] std::string found_body(const EventTimes& times);
 // A merge patch that says it happened again.

@@ -107,7 +107,8 @@ class SpawnRules {
         ::posix_spawnattr_setsigmask(&attributes_, &none);
         ::posix_spawnattr_setsigdefault(&attributes_, &all);
         ::posix_spawnattr_setpgroup(&attributes_, 0);
-        ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+        ::posix_spawnattr_setflags(&attributes_,
+                                   POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     }
     ~SpawnRules() {
         ::posix_spawn_file_actions_destroy(&actions_);
@@ -156,7 +157,8 @@ std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view
         int hours = 0;
         int minutes = 0;
         int used = 0;
-        if (std::sscanf(rest + 1, "%2d:%2d%n", &hours, &minutes, &used) != 2 || used != 5 || rest[6] != '\0') {
+        if (std::sscanf(rest + 1, "%2d:%2d%n", &hours, &minutes, &used) != 2 || used != 5 ||
+            rest[6] != '\0') {
             return std::nullopt;
         }
         offset_seconds = (hours * 60L + minutes) * (*rest == '-' ? -60 : 60);
@@ -174,7 +176,8 @@ Result<ExecCredential> parse_exec_credential(std::string_view json, std::string_
         return fail(Errc::InvalidArgument, "what it printed is not JSON");
     }
     if (text_at(root, "kind") != "ExecCredential" || text_at(root, "apiVersion") != api_version) {
-        return fail(Errc::InvalidArgument, "what it printed is not an ExecCredential of " + std::string(api_version));
+        return fail(Errc::InvalidArgument,
+                    "what it printed is not an ExecCredential of " + std::string(api_version));
     }
     simdjson::dom::element status;
     if (root["status"].get(status) != simdjson::SUCCESS || !status.is_object()) {
@@ -184,7 +187,8 @@ Result<ExecCredential> parse_exec_credential(std::string_view json, std::string_
                               .certificate = text_at(status, "clientCertificateData"),
                               .key = Secret(text_at(status, "clientKeyData"))};
     if (credential.certificate.empty() != credential.key.is_empty()) {
-        return fail(Errc::InvalidArgument, "its ExecCredential needs clientCertificateData and clientKeyData, or neither");
+        return fail(Errc::InvalidArgument,
+                    "its ExecCredential needs clientCertificateData and clientKeyData, or neither");
     }
     if (credential.token.is_empty() && credential.certificate.empty()) {
         return fail(Errc::InvalidArgument, "its ExecCredential has neither token nor certificate");
@@ -197,14 +201,16 @@ Result<ExecCredential> parse_exec_credential(std::string_view json, std::string_
     if (const std::string expiration = text_at(status, "expirationTimestamp"); !expiration.empty()) {
         credential.expires_at = parse_time(expiration);
         if (!credential.expires_at) {
-            return fail(Errc::InvalidArgument, "its ExecCredential's expirationTimestamp is no RFC 3339 time");
+            return fail(Errc::InvalidArgument,
+                        "its ExecCredential's expirationTimestamp is no RFC 3339 time");
         }
     }
     return credential;
 }
 
 std::string exec_info(const ClientConfig& config, const std::string& ca) {
-    std::string info = R"({"apiVersion":)" + quoted(config.exec->api_version) + R"(,"kind":"ExecCredential","spec":{"interactive":false)";
+    std::string info = R"({"apiVersion":)" + quoted(config.exec->api_version) +
+                       R"(,"kind":"ExecCredential","spec":{"interactive":false)";
     if (config.exec->provide_cluster_info) {
         info += R"(,"cluster":{"server":)" + quoted(config.server);
         if (!config.tls_server_name.empty()) {
@@ -259,8 +265,8 @@ Result<ExecRun> ExecRun::start(const std::string& program, const ExecConfig& exe
     std::vector<std::string> environment = environment_of(exec, info);
     const SpawnRules rules(output.write_end, errors.write_end);
     pid_t pid = 0;
-    const int failed = ::posix_spawn(&pid, program.c_str(), rules.actions(), rules.attributes(), pointers_to(arguments).data(),
-                                     pointers_to(environment).data());
+    const int failed = ::posix_spawn(&pid, program.c_str(), rules.actions(), rules.attributes(),
+                                     pointers_to(arguments).data(), pointers_to(environment).data());
     ::close(output.write_end);
     ::close(errors.write_end);
     ExecRun run(name, failed == 0 ? pid : 0, output.read_end, errors.read_end);
@@ -321,8 +327,9 @@ std::optional<Result<std::string>> ExecRun::step() {
     if (ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         return std::move(output_);
     }
-    const std::string how = ended > 0 && WIFSIGNALED(status) ? "was ended by signal " + std::to_string(WTERMSIG(status))
-                                                             : "exited with " + std::to_string(WEXITSTATUS(status));
+    const std::string how = ended > 0 && WIFSIGNALED(status)
+                                ? "was ended by signal " + std::to_string(WTERMSIG(status))
+                                : "exited with " + std::to_string(WEXITSTATUS(status));
     const std::string words = one_line(errors_);
     return fail(Errc::Unavailable, name_ + ": " + how + (words.empty() ? "" : ": " + words));
 }

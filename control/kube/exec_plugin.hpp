@@ -23,7 +23,8 @@ struct ExecCredential {
 };
 
 // What the plugin printed. Pure; errors never quote it.
-[[nodiscard]] Result<ExecCredential> parse_exec_credential(std::string_view json, std::string_view api_version);
+[[nodiscard]] Result<ExecCredential> parse_exec_credential(std::string_view json,
+                                                           std::string_view api_version);
 
 // KUBERNETES_EXEC_INFO: what the plugin is told. `ca` is the PEM text, for plugins that asked for the cluster's data.
 [[nodiscard]] std::string exec_info(const ClientConfig& config, const std::string& ca);
@@ -37,7 +38,8 @@ struct ExecCredential {
 class ExecRun {
  public:
     // Our environment and the stanza's, and KUBERNETES_EXEC_INFO.
-    [[nodiscard]] static Result<ExecRun> start(const std::string& program, const ExecConfig& exec, const std::string& info);
+    [[nodiscard]] static Result<ExecRun> start(const std::string& program, const ExecConfig& exec,
+                                               const std::string& info);
     ExecRun(ExecRun&& other) noexcept;
     ExecRun& operator=(ExecRun&&) = delete;
     // Kills what still runs.

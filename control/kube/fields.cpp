@@ -22,13 +22,19 @@ const char* to_string(ValueKind kind) noexcept {
     return "nothing";
 }
 
-std::string wrong_type(std::string_view path, ValueKind found, std::string_view text, std::string_view wanted) {
+std::string wrong_type(std::string_view path, ValueKind found, std::string_view text,
+                       std::string_view wanted) {
     constexpr size_t kShown = 40;
     std::string rule(path);
     rule.append(" is ").append(to_string(found));
     if (found == ValueKind::String || !text.empty()) {
         const std::string quote = found == ValueKind::String ? "\"" : "";
-        rule.append(" (").append(quote).append(text.substr(0, kShown)).append(text.size() > kShown ? "..." : "").append(quote).append(")");
+        rule.append(" (")
+            .append(quote)
+            .append(text.substr(0, kShown))
+            .append(text.size() > kShown ? "..." : "")
+            .append(quote)
+            .append(")");
     }
     return rule.append(", must be ").append(wanted).append(" (GEN-003)");
 }

@@ -18,7 +18,8 @@ enum class ValueKind : uint8_t { Null, Boolean, Integer, Float, String, List, Ma
 [[nodiscard]] const char* to_string(ValueKind kind) noexcept;
 
 // `spec.ports[0].port is a string ("80"), must be an integer (GEN-003)`. `text`: a scalar as written; "" for others.
-[[nodiscard]] std::string wrong_type(std::string_view path, ValueKind found, std::string_view text, std::string_view wanted);
+[[nodiscard]] std::string wrong_type(std::string_view path, ValueKind found, std::string_view text,
+                                     std::string_view wanted);
 
 // The pieces of a path.
 [[nodiscard]] std::string path_of_field(std::string_view mapping, std::string_view key);

@@ -15,7 +15,9 @@ namespace {
 
 std::unexpected<Error> fail_errno(const std::filesystem::path& file) {
     const int cause = errno;
-    const Errc code = cause == ENOENT ? Errc::NotFound : cause == EACCES || cause == EPERM ? Errc::PermissionDenied : Errc::Unavailable;
+    const Errc code = cause == ENOENT                     ? Errc::NotFound
+                      : cause == EACCES || cause == EPERM ? Errc::PermissionDenied
+                                                          : Errc::Unavailable;
     return fail(code, file.string() + ": " + std::strerror(cause));
 }
 
@@ -42,7 +44,8 @@ Result<std::string> read_file_text(const std::filesystem::path& file, size_t byt
         }
         text.append(part.data(), static_cast<size_t>(got));
         if (text.size() > bytes_max) {
-            return fail(Errc::InvalidArgument, file.string() + ": larger than " + std::to_string(bytes_max) + " bytes");
+            return fail(Errc::InvalidArgument,
+                        file.string() + ": larger than " + std::to_string(bytes_max) + " bytes");
         }
     }
 }

@@ -15,7 +15,8 @@ inline constexpr size_t kConfigBytesMax = 4 << 20;
 inline constexpr size_t kNamespaceBytesMax = 4096;
 
 // Errors name the file and what the kernel said, never its contents.
-[[nodiscard]] Result<std::string> read_file_text(const std::filesystem::path& file, size_t bytes_max = kConfigBytesMax);
+[[nodiscard]] Result<std::string> read_file_text(const std::filesystem::path& file,
+                                                 size_t bytes_max = kConfigBytesMax);
 
 // Without white space at both ends.
 [[nodiscard]] std::string trimmed(std::string_view text);

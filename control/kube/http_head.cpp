@@ -22,7 +22,8 @@ bool is_named(std::string_view name, std::string_view expected) {
 int status_of(std::string_view line) {
     const size_t space = line.find(' ');
     int status = 0;
-    for (size_t i = space; i != std::string_view::npos && ++i < line.size() && line[i] >= '0' && line[i] <= '9' && status < 1000;) {
+    for (size_t i = space; i != std::string_view::npos && ++i < line.size() && line[i] >= '0' &&
+                           line[i] <= '9' && status < 1000;) {
         status = status * 10 + (line[i] - '0');
     }
     return status;
@@ -75,7 +76,8 @@ std::string warning_text(std::string_view value) {
         }
     }
     text.resize(std::min(text.size(), kWarningBytesMax));
-    std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
+    std::ranges::replace_if(
+        text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
     return text;
 }
 

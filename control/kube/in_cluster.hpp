@@ -12,7 +12,8 @@ namespace penstock::kube {
 inline constexpr const char* kServiceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 // NotFound where this is no Pod, or one without a ServiceAccount token.
-[[nodiscard]] Result<ClientConfig> in_cluster_config(const Environment& environment = process_environment,
-                                                     const std::filesystem::path& folder = kServiceAccountFolder);
+[[nodiscard]] Result<ClientConfig> in_cluster_config(
+    const Environment& environment = process_environment,
+    const std::filesystem::path& folder = kServiceAccountFolder);
 
 }  // namespace penstock::kube

@@ -7,7 +7,8 @@ const JsonTree::Value* JsonFields::find(std::string_view key) const noexcept {
         return nullptr;
     }
     const JsonTree::Value* found = nullptr;
-    for (uint32_t child = mapping_ + 1, end = (*tree_)[mapping_].end; child < end; child = (*tree_)[child].end) {
+    for (uint32_t child = mapping_ + 1, end = (*tree_)[mapping_].end; child < end;
+         child = (*tree_)[child].end) {
         if ((*tree_)[child].key == key) {
             found = &(*tree_)[child];
         }
@@ -25,12 +26,14 @@ const JsonTree::Value* JsonFields::find_as(std::string_view key, ValueKind kind)
 }
 
 void JsonFields::fault(const JsonTree::Value& found, const char* wanted) const {
-    faults_->add([&] { return wrong_type(tree_->path(index_of(found), root_), found.kind, found.text, wanted); });
+    faults_->add(
+        [&] { return wrong_type(tree_->path(index_of(found), root_), found.kind, found.text, wanted); });
 }
 
 void JsonFields::fault_in_entry(const JsonTree::Value& found) const {
     faults_->add([&] {
-        return wrong_type(path_of_entry(tree_->path(found.parent, root_), found.key), found.kind, found.text, to_string(ValueKind::String));
+        return wrong_type(path_of_entry(tree_->path(found.parent, root_), found.key), found.kind, found.text,
+                          to_string(ValueKind::String));
     });
 }
 

@@ -42,7 +42,8 @@ class FaultList {
 class JsonFields {
  public:
     // The fields of value `root` of `tree`, from where paths count.
-    JsonFields(const JsonTree& tree, uint32_t root, FaultList& faults) : JsonFields(&tree, root, root, &faults) {}
+    JsonFields(const JsonTree& tree, uint32_t root, FaultList& faults)
+        : JsonFields(&tree, root, root, &faults) {}
 
     [[nodiscard]] bool has_faults() const noexcept { return !faults_->empty(); }
     [[nodiscard]] bool has(std::string_view key) const noexcept { return find(key) != nullptr; }
@@ -81,8 +82,12 @@ class JsonFields {
     JsonFields(const JsonTree* tree, uint32_t root, uint32_t mapping, FaultList* faults)
         : tree_(tree), faults_(faults), root_(root), mapping_(mapping) {}
 
-    [[nodiscard]] uint32_t index_of(const JsonTree::Value& value) const noexcept { return static_cast<uint32_t>(&value - &(*tree_)[0]); }
-    [[nodiscard]] JsonFields at(const JsonTree::Value& value) const noexcept { return {tree_, root_, index_of(value), faults_}; }
+    [[nodiscard]] uint32_t index_of(const JsonTree::Value& value) const noexcept {
+        return static_cast<uint32_t>(&value - &(*tree_)[0]);
+    }
+    [[nodiscard]] JsonFields at(const JsonTree::Value& value) const noexcept {
+        return {tree_, root_, index_of(value), faults_};
+    }
 
     template <typename Function>
     void for_each_child(const JsonTree::Value& parent, const Function& function) const {

@@ -30,7 +30,8 @@ Status JsonStream::push(std::string_view bytes, const OnValue& on_value) {
         bytes.remove_prefix(taken);
         if (value_.size() > value_bytes_max_) {
             value_ = std::string();
-            return broken({Errc::Exhausted, "an object is larger than " + std::to_string(value_bytes_max_) + " bytes (GEN-009)"});
+            return broken({Errc::Exhausted, "an object is larger than " + std::to_string(value_bytes_max_) +
+                                                " bytes (GEN-009)"});
         }
         if (scanner_.is_between()) {
             if (const Status told = on_value(value_); !told) {
@@ -43,7 +44,8 @@ Status JsonStream::push(std::string_view bytes, const OnValue& on_value) {
 
 Status JsonStream::finish() {
     if (!error_ && !scanner_.is_between()) {
-        return broken({Errc::Corrupt, "the stream ended inside of an object, after " + std::to_string(value_.size()) + " bytes of it"});
+        return broken({Errc::Corrupt, "the stream ended inside of an object, after " +
+                                          std::to_string(value_.size()) + " bytes of it"});
     }
     return error_ ? Status(std::unexpected(*error_)) : Status();
 }

@@ -164,7 +164,8 @@ class JsonTree::Builder {
         } else if (into.kind = number_kind(token); into.kind == ValueKind::Null) {
             return simdjson::NUMBER_ERROR;
         } else if (into.kind == ValueKind::Integer &&
-                   std::from_chars(token.data(), token.data() + token.size(), into.integer).ec != std::errc{}) {
+                   std::from_chars(token.data(), token.data() + token.size(), into.integer).ec !=
+                       std::errc{}) {
             into.kind = ValueKind::Float;
         }
         return simdjson::SUCCESS;
@@ -192,7 +193,8 @@ Status JsonTree::parse(std::string_view json, uint32_t depth_max) {
     std::memset(parser_->text.data() + json.size(), 0, simdjson::SIMDJSON_PADDING);
 
     ondemand::document document;
-    simdjson::error_code error = parser_->parser.iterate(parser_->text.data(), json.size(), parser_->text.size()).get(document);
+    simdjson::error_code error =
+        parser_->parser.iterate(parser_->text.data(), json.size(), parser_->text.size()).get(document);
     ondemand::value root;
     if (!error) {
         error = document.get_value().get(root);

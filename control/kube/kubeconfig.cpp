@@ -31,7 +31,8 @@ struct Merged {
 // Reads the fields of one entry; the first mistake is kept, and what follows it reads as unset.
 class Fields {
  public:
-    Fields(const Entry& entry, std::string where) : body_(entry.body), file_(entry.file), where_(std::move(where)) {
+    Fields(const Entry& entry, std::string where)
+        : body_(entry.body), file_(entry.file), where_(std::move(where)) {
         if (body_.IsDefined() && !body_.IsMap() && !body_.IsNull()) {
             note("must be a map");
         }
@@ -107,7 +108,9 @@ class Fields {
     }
 
     // Relative to the kubeconfig's folder, not to ours (AUTH-001).
-    fs::path resolved(const fs::path& path) const { return path.is_absolute() ? path : (file_.parent_path() / path).lexically_normal(); }
+    fs::path resolved(const fs::path& path) const {
+        return path.is_absolute() ? path : (file_.parent_path() / path).lexically_normal();
+    }
 
     YAML::Node node(const char* name) const { return get(body_, name); }
     const fs::path& file() const { return file_; }
@@ -133,7 +136,8 @@ class Fields {
 };
 
 // Adds the entries of list `list_name` whose names are not taken; each has its content under `body_name`.
-Status add_entries(const YAML::Node& root, const char* list_name, const char* body_name, const fs::path& file, Entries& entries) {
+Status add_entries(const YAML::Node& root, const char* list_name, const char* body_name, const fs::path& file,
+                   Entries& entries) {
     const YAML::Node list = Fields::get(root, list_name);
     if (!list.IsDefined() || list.IsNull()) {
         return {};
@@ -214,8 +218,10 @@ ExecConfig read_exec(Fields& user) {
     Fields fields({.body = user.node("exec"), .file = user.file()}, user.where() + ": exec");
     ExecConfig exec;
     exec.api_version = fields.text("apiVersion");
-    if (exec.api_version != "client.authentication.k8s.io/v1" && exec.api_version != "client.authentication.k8s.io/v1beta1") {
-        fields.note("apiVersion must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1");
+    if (exec.api_version != "client.authentication.k8s.io/v1" &&
+        exec.api_version != "client.authentication.k8s.io/v1beta1") {
+        fields.note(
+            "apiVersion must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1");
     }
     exec.command = fields.text("command");
     if (exec.command.empty()) {
@@ -248,7 +254,8 @@ ExecConfig read_exec(Fields& user) {
     const std::string mode = fields.text("interactiveMode");
     if (mode == "Always") {
         fields.note(
-            "interactiveMode Always cannot be had: nobody sits in front of this program; the plugin must work with IfAvailable or Never");
+            "interactiveMode Always cannot be had: nobody sits in front of this program; the plugin must "
+            "work with IfAvailable or Never");
     } else if (!mode.empty() && mode != "IfAvailable" && mode != "Never") {
         fields.note("interactiveMode must be Never, IfAvailable or Always");
     }
@@ -276,7 +283,8 @@ std::string replacement_of(const std::string& auth_provider) {
 }
 
 Impersonation read_impersonation(Fields& fields) {
-    Impersonation as{.user = fields.text("as"), .uid = fields.text("as-uid"), .groups = fields.texts("as-groups")};
+    Impersonation as{
+        .user = fields.text("as"), .uid = fields.text("as-uid"), .groups = fields.texts("as-groups")};
     const YAML::Node extra = fields.node("as-user-extra");
     if (extra.IsDefined() && extra.IsMap()) {
         for (const auto& pair : extra) {
@@ -295,7 +303,9 @@ Impersonation read_impersonation(Fields& fields) {
 
 void read_user(Fields& fields, ClientConfig& config) {
     if (fields.has("username") || fields.has("password")) {
-        fields.note("username and password are gone since Kubernetes 1.19: use token, tokenFile, a client certificate or an exec plugin");
+        fields.note(
+            "username and password are gone since Kubernetes 1.19: use token, tokenFile, a client "
+            "certificate or an exec plugin");
     }
     if (fields.has("auth-provider")) {
         Fields provider({.body = fields.node("auth-provider"), .file = fields.file()}, fields.where());
@@ -305,7 +315,8 @@ void read_user(Fields& fields, ClientConfig& config) {
     config.client_certificate = fields.pem("client-certificate");
     config.client_key = fields.pem("client-key");
     if (config.client_certificate.is_set() != config.client_key.is_set()) {
-        fields.note(config.client_key.is_set() ? "client-key without client-certificate" : "client-certificate without client-key");
+        fields.note(config.client_key.is_set() ? "client-key without client-certificate"
+                                               : "client-certificate without client-key");
     }
     config.token = Secret(trimmed(fields.text("token")));
     config.token_file = fields.path("tokenFile");
@@ -318,13 +329,14 @@ void read_user(Fields& fields, ClientConfig& config) {
 Result<ClientConfig> resolve(const Merged& merged, std::string_view wanted) {
     const std::string context_name(wanted.empty() ? std::string_view(merged.current_context) : wanted);
     if (context_name.empty()) {
-        return fail(Errc::InvalidArgument,
-                    merged.files + ": no current-context, and no --context; there are: " + names_of(merged.contexts));
+        return fail(
+            Errc::InvalidArgument,
+            merged.files + ": no current-context, and no --context; there are: " + names_of(merged.contexts));
     }
     const auto context = merged.contexts.find(context_name);
     if (context == merged.contexts.end()) {
-        return fail(Errc::NotFound,
-                    merged.files + ": context " + context_name + " does not exist; there are: " + names_of(merged.contexts));
+        return fail(Errc::NotFound, merged.files + ": context " + context_name +
+                                        " does not exist; there are: " + names_of(merged.contexts));
     }
     ClientConfig config;
     config.origin = "context " + context_name + " of " + context->second.file.string();
@@ -340,8 +352,8 @@ Result<ClientConfig> resolve(const Merged& merged, std::string_view wanted) {
     }
     const auto cluster = merged.clusters.find(cluster_name);
     if (cluster == merged.clusters.end()) {
-        return fail(Errc::NotFound,
-                    config.origin + ": its cluster " + cluster_name + " does not exist; there are: " + names_of(merged.clusters));
+        return fail(Errc::NotFound, config.origin + ": its cluster " + cluster_name +
+                                        " does not exist; there are: " + names_of(merged.clusters));
     }
     Fields cluster_fields(cluster->second, cluster->second.file.string() + ": cluster " + cluster_name);
     read_cluster(cluster_fields, config);
@@ -353,7 +365,8 @@ Result<ClientConfig> resolve(const Merged& merged, std::string_view wanted) {
     }
     const auto user = merged.users.find(user_name);
     if (user == merged.users.end()) {
-        return fail(Errc::NotFound, config.origin + ": its user " + user_name + " does not exist; there are: " + names_of(merged.users));
+        return fail(Errc::NotFound, config.origin + ": its user " + user_name +
+                                        " does not exist; there are: " + names_of(merged.users));
     }
     Fields user_fields(user->second, user->second.file.string() + ": user " + user_name);
     read_user(user_fields, config);
@@ -372,7 +385,8 @@ std::optional<std::string> process_environment(const std::string& name) {
 
 Result<ClientConfig> resolve_kubeconfig(std::span<const KubeconfigText> files, std::string_view context) {
     if (files.empty()) {
-        return fail(Errc::NotFound, "no kubeconfig: --kubeconfig names one, or $KUBECONFIG, or ~/.kube/config is there");
+        return fail(Errc::NotFound,
+                    "no kubeconfig: --kubeconfig names one, or $KUBECONFIG, or ~/.kube/config is there");
     }
     Merged merged;
     const KubeconfigText* current = nullptr;

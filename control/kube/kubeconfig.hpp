@@ -28,9 +28,11 @@ struct KubeconfigText {
 
 // Pure. As kubectl merges: the first definition of a cluster, user or context wins, and the first current-context. `context` "" means that
 // one.
-[[nodiscard]] Result<ClientConfig> resolve_kubeconfig(std::span<const KubeconfigText> files, std::string_view context);
+[[nodiscard]] Result<ClientConfig> resolve_kubeconfig(std::span<const KubeconfigText> files,
+                                                      std::string_view context);
 
 // The same from files, all of which must be there.
-[[nodiscard]] Result<ClientConfig> read_kubeconfig(const std::vector<std::filesystem::path>& files, std::string_view context);
+[[nodiscard]] Result<ClientConfig> read_kubeconfig(const std::vector<std::filesystem::path>& files,
+                                                   std::string_view context);
 
 }  // namespace penstock::kube

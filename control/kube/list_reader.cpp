@@ -74,7 +74,8 @@ void ListReader::end_item() {
     if (auto decoded = decode_object(*decoder_, kind_, item_)) {
         page_.items.push_back(std::move(*decoded));
     } else {
-        page_.faults.push_back("items[" + std::to_string(page_.items.size() + page_.faults.size()) + "]: " + decoded.error().what);
+        page_.faults.push_back("items[" + std::to_string(page_.items.size() + page_.faults.size()) +
+                               "]: " + decoded.error().what);
     }
     item_.clear();
     envelope_ += "{}";
@@ -88,7 +89,8 @@ Status ListReader::push(std::string_view bytes) {
         if (scanner_.is_between()) {
             bytes.remove_prefix(push_envelope(bytes));
             if (envelope_.size() > kEnvelopeBytesMax) {
-                return broken({Errc::Exhausted, "list: more than " + std::to_string(kEnvelopeBytesMax) + " bytes beside its items"});
+                return broken({Errc::Exhausted, "list: more than " + std::to_string(kEnvelopeBytesMax) +
+                                                    " bytes beside its items"});
             }
         }
         if (bytes.empty()) {
@@ -99,7 +101,8 @@ Status ListReader::push(std::string_view bytes) {
         item_.append(bytes, 0, taken);
         bytes.remove_prefix(taken);
         if (item_.size() > item_bytes_max_) {
-            return broken({Errc::Exhausted, "list: an item is larger than " + std::to_string(item_bytes_max_) + " bytes (GEN-009)"});
+            return broken({Errc::Exhausted, "list: an item is larger than " +
+                                                std::to_string(item_bytes_max_) + " bytes (GEN-009)"});
         }
         if (scanner_.is_between()) {
             end_item();
@@ -121,8 +124,10 @@ Result<ListPage> ListReader::finish() {
     }
     FaultList faults;
     const JsonFields fields(tree, 0, faults);
-    if (const std::string_view kind = fields.text("kind"); !kind.empty() && kind != std::string(to_string(kind_)) + "List") {
-        return fail(Errc::Corrupt, "list: is a " + std::string(kind.substr(0, 80)) + ", must be a " + to_string(kind_) + "List");
+    if (const std::string_view kind = fields.text("kind");
+        !kind.empty() && kind != std::string(to_string(kind_)) + "List") {
+        return fail(Errc::Corrupt, "list: is a " + std::string(kind.substr(0, 80)) + ", must be a " +
+                                       to_string(kind_) + "List");
     }
     // Whatever answers 200 without either is no list, and taking it for an empty one would withdraw everything (APISYNC-014).
     if (fields.text("kind").empty() && !has_items_) {

@@ -59,8 +59,10 @@ ObjectMeta read_meta(const Fields& object, ObjectKind kind, const ObjectName& na
         result.uid = meta.text("uid");
         result.creation_timestamp = meta.text("creationTimestamp");
     }
-    result.labels = entries(meta, "labels", [kind](std::string_view key) { return is_kept_label(kind, key); });
-    result.annotations = entries(meta, "annotations", [kind](std::string_view key) { return is_kept_annotation(kind, key); });
+    result.labels =
+        entries(meta, "labels", [kind](std::string_view key) { return is_kept_label(kind, key); });
+    result.annotations =
+        entries(meta, "annotations", [kind](std::string_view key) { return is_kept_annotation(kind, key); });
     return result;
 }
 
@@ -114,8 +116,9 @@ InternedTexts read_hints(const Fields& hints, std::string_view key) {
 template <FieldsLike Fields>
 InternedTexts read_topology(const Fields& endpoint, Endpoint& result) {
     std::map<std::string, std::string> labels;
-    endpoint.each_entry("topology",
-                        [&](std::string_view key, std::string_view value) { labels.insert_or_assign(std::string(key), value); });
+    endpoint.each_entry("topology", [&](std::string_view key, std::string_view value) {
+        labels.insert_or_assign(std::string(key), value);
+    });
     const auto take_over = [&](const char* key, InternedText& field) {
         if (const auto found = labels.find(key); field.empty() && found != labels.end()) {
             field = found->second;
@@ -135,7 +138,8 @@ template <FieldsLike Fields>
 Endpoint read_endpoint(const Fields& endpoint) {
     Endpoint result;
     std::optional<std::string_view> address;
-    endpoint.each_text("addresses", [&](std::string_view text) { address = address.value_or(text); });  // EP-005
+    endpoint.each_text("addresses",
+                       [&](std::string_view text) { address = address.value_or(text); });  // EP-005
     if (address) {
         result.address = EndpointAddress(*address);
     }
@@ -155,8 +159,9 @@ template <FieldsLike Fields>
 std::vector<EndpointPort> read_endpoint_ports(const Fields& fields) {
     std::vector<EndpointPort> ports;
     fields.each_mapping("ports", [&](const Fields& port) {
-        ports.push_back(
-            {.name = std::string(port.text("name")), .protocol = text_or(port, "protocol", "TCP"), .port = port.integer("port")});
+        ports.push_back({.name = std::string(port.text("name")),
+                         .protocol = text_or(port, "protocol", "TCP"),
+                         .port = port.integer("port")});
     });
     ports.shrink_to_fit();
     return ports;
@@ -169,7 +174,8 @@ template <FieldsLike Fields>
 std::optional<ObjectId> read_id(const Fields& object, ObjectKind kind) {
     const Fields meta = object.mapping("metadata");
     const std::string_view name = meta.text("name");
-    std::string namespace_name = kind == ObjectKind::Node ? std::string() : schema::text_or(meta, "namespace", "default");
+    std::string namespace_name =
+        kind == ObjectKind::Node ? std::string() : schema::text_or(meta, "namespace", "default");
     if (name.empty() || object.has_faults()) {
         return std::nullopt;
     }
@@ -184,14 +190,17 @@ Service read_service(const Fields& object, const ObjectName& name, Writer writer
     schema::read_cluster_ips(spec, writer, service);
     service.ip_families = schema::texts(spec, "ipFamilies");
     service.external_ips = schema::texts(spec, "externalIPs");
-    spec.each_mapping("ports", [&](const Fields& port) { service.ports.push_back(schema::read_service_port(port)); });
+    spec.each_mapping("ports",
+                      [&](const Fields& port) { service.ports.push_back(schema::read_service_port(port)); });
     service.selector = schema::entries(spec, "selector", [](std::string_view) { return true; });
     service.external_traffic_policy = schema::text_or(spec, "externalTrafficPolicy", "Cluster");
     service.internal_traffic_policy = schema::text_or(spec, "internalTrafficPolicy", "Cluster");
     service.session_affinity = schema::text_or(spec, "sessionAffinity", "None");
     service.traffic_distribution = spec.text("trafficDistribution");
-    service.affinity_timeout_s =
-        spec.mapping("sessionAffinityConfig").mapping("clientIP").integer("timeoutSeconds").value_or(service.affinity_timeout_s);
+    service.affinity_timeout_s = spec.mapping("sessionAffinityConfig")
+                                     .mapping("clientIP")
+                                     .integer("timeoutSeconds")
+                                     .value_or(service.affinity_timeout_s);
     service.load_balancer_ip = spec.text("loadBalancerIP");
     service.load_balancer_class = spec.text("loadBalancerClass");
     service.load_balancer_source_ranges = schema::texts(spec, "loadBalancerSourceRanges");
@@ -240,11 +249,12 @@ std::vector<EndpointSlice> read_endpoints(const Fields& object, const ObjectName
         const auto add = [&](std::string_view key, bool ready) {
             subset.each_mapping(key, [&](const Fields& address) {
                 const std::string_view ip = address.text("ip");
-                by_family[ip.find(':') == std::string_view::npos ? 0 : 1].endpoints.push_back({.address = EndpointAddress(ip),
-                                                                                               .ready = ready,
-                                                                                               .serving = ready,
-                                                                                               .terminating = false,
-                                                                                               .node_name = address.text("nodeName")});
+                by_family[ip.find(':') == std::string_view::npos ? 0 : 1].endpoints.push_back(
+                    {.address = EndpointAddress(ip),
+                     .ready = ready,
+                     .serving = ready,
+                     .terminating = false,
+                     .node_name = address.text("nodeName")});
             });
         };
         add("addresses", true);
@@ -283,7 +293,8 @@ Node read_node(const Fields& object, const ObjectName& name) {
     node.unschedulable = spec.boolean("unschedulable").value_or(false);
     const Fields status = object.mapping("status");
     status.each_mapping("addresses", [&](const Fields& address) {
-        node.addresses.push_back({.type = std::string(address.text("type")), .address = std::string(address.text("address"))});
+        node.addresses.push_back(
+            {.type = std::string(address.text("type")), .address = std::string(address.text("address"))});
     });
     status.each_mapping("conditions", [&](const Fields& condition) {
         const std::string_view value = condition.text("status");

@@ -18,8 +18,9 @@ namespace penstock::kube {
 struct ObjectMeta {
     std::string namespace_name;  // "default" where a manifest names none; "" for cluster-scoped objects
     std::string name;
-    std::string uid;                 // "" from manifests
-    std::string creation_timestamp;  // RFC 3339 as written; "" where absent, which sorts as oldest-unknown (see semantics/conflicts)
+    std::string uid;  // "" from manifests
+    std::string
+        creation_timestamp;  // RFC 3339 as written; "" where absent, which sorts as oldest-unknown (see semantics/conflicts)
     std::map<std::string, std::string> labels;
     std::map<std::string, std::string> annotations;
     bool operator==(const ObjectMeta&) const = default;
@@ -98,7 +99,8 @@ struct Endpoint {
     InternedTexts hints_for_nodes;
     bool operator==(const Endpoint&) const = default;
 };
-static_assert(sizeof(Endpoint) == 72, "250,000 of them are kept; perf/control/objects_memory prints what they come to");
+static_assert(sizeof(Endpoint) == 72,
+              "250,000 of them are kept; perf/control/objects_memory prints what they come to");
 
 struct EndpointSlice {
     ObjectMeta meta;

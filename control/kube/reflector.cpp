@@ -15,7 +15,8 @@ constexpr size_t kTypeShown = 80;  // of a word that we do not know
 // `field label not supported: spec.clusterIP`, or `"spec.clusterIP" is not a known field selector` (1.20). A streamed list is refused in
 // other words.
 bool is_about_field(const Trouble& trouble) {
-    return trouble.what.find("field label") != std::string::npos || trouble.what.find("field selector") != std::string::npos;
+    return trouble.what.find("field label") != std::string::npos ||
+           trouble.what.find("field selector") != std::string::npos;
 }
 
 // "0" is none that could be resumed from: servers read it as "whatever you have", and what was deleted meanwhile would never be told.
@@ -111,19 +112,23 @@ void Reflector::start_list(Time now) {
     if (list_.continue_token.empty()) {
         table_.begin_list();
     }
-    const ListQuery query{
-        .limited = list_.limited, .continue_token = list_.continue_token, .not_older_than = list_.any_version ? "" : version_};
+    const ListQuery query{.limited = list_.limited,
+                          .continue_token = list_.continue_token,
+                          .not_older_than = list_.any_version ? "" : version_};
     Exchange& exchange = exchange_.emplace(Exchange{});
     exchange.doing = Doing::Listing;
     exchange.started = now;
     exchange.page.emplace(server_.decoder, collection_.kind);
-    exchange.id = server_.transport.start({.target = list_target(asked(), query), .accept_gzip = true, .timeout = kListTimeout}, *this);
+    exchange.id = server_.transport.start(
+        {.target = list_target(asked(), query), .accept_gzip = true, .timeout = kListTimeout}, *this);
 }
 
 void Reflector::start_watch(Time now, bool streamed) {
     constexpr auto kSpread = static_cast<double>(kWatchSecondsMax - kWatchSecondsMin + 1);
     const int64_t timeout_s = kWatchSecondsMin + static_cast<int64_t>(server_.random() * kSpread);
-    const WatchQuery query{.version = streamed && list_.any_version ? "" : version_, .initial_events = streamed, .timeout_s = timeout_s};
+    const WatchQuery query{.version = streamed && list_.any_version ? "" : version_,
+                           .initial_events = streamed,
+                           .timeout_s = timeout_s};
     Exchange& exchange = exchange_.emplace(Exchange{});
     exchange.doing = streamed ? Doing::Streaming : Doing::Watching;
     exchange.started = now;
@@ -150,11 +155,13 @@ Collection Reflector::asked() const {
 
 void Reflector::on_head(const ResponseHead& head) {
     exchange_->head = head;
-    if (head.status == kOk && !head.content_type.empty() && head.content_type.find("json") == std::string::npos) {
+    if (head.status == kOk && !head.content_type.empty() &&
+        head.content_type.find("json") == std::string::npos) {
         abandon({.kind = Trouble::Kind::Broken,
                  .name = "decode",
                  .what = "the answer is " + head.content_type.substr(0, kTypeShown) +
-                         " and not JSON (is the server's address that of an API server, or does a proxy answer in its place?)"});
+                         " and not JSON (is the server's address that of an API server, or does a proxy "
+                         "answer in its place?)"});
         return;
     }
     if (head.status == kOk) {
@@ -167,11 +174,14 @@ void Reflector::on_head(const ResponseHead& head) {
 
 void Reflector::on_body(std::string_view bytes) {
     if (!exchange_->head || exchange_->head->status != kOk) {
-        exchange_->error_body.append(bytes.substr(0, kErrorBodyMax - std::min(kErrorBodyMax, exchange_->error_body.size())));
+        exchange_->error_body.append(
+            bytes.substr(0, kErrorBodyMax - std::min(kErrorBodyMax, exchange_->error_body.size())));
         return;
     }
-    const Status read = exchange_->page ? exchange_->page->push(bytes)
-                                        : exchange_->events.push(bytes, [this](std::string_view json) { return on_event_text(json); });
+    const Status read =
+        exchange_->page
+            ? exchange_->page->push(bytes)
+            : exchange_->events.push(bytes, [this](std::string_view json) { return on_event_text(json); });
     if (!read && !exchange_->has_ended) {
         abandon({.kind = Trouble::Kind::Broken, .name = "decode", .what = read.error().what});
     }
@@ -205,9 +215,12 @@ void Reflector::on_overdue() {
     server_.transport.cancel(exchange_->id);
     exchange_->has_ended = true;
     if (exchange_->doing == Doing::Streaming) {
-        exchange_->trouble = {.kind = Trouble::Kind::NoEnd, .name = "no_initial_events_end", .what = "its initial events have no end"};
+        exchange_->trouble = {.kind = Trouble::Kind::NoEnd,
+                              .name = "no_initial_events_end",
+                              .what = "its initial events have no end"};
     } else if (!exchange_->head) {
-        exchange_->trouble = {.kind = Trouble::Kind::Unreachable, .name = "timeout", .what = "a watch was not answered"};
+        exchange_->trouble = {
+            .kind = Trouble::Kind::Unreachable, .name = "timeout", .what = "a watch was not answered"};
     }  // else it ends as if the server had ended it
 }
 
@@ -234,7 +247,8 @@ void Reflector::apply(WatchEvent event) {
             } else if (event.type == WatchEvent::Type::Deleted) {
                 in_list ? table_.erase_in_list(event.object->id.name) : table_.erase(event.object->id.name);
             } else {
-                in_list ? table_.upsert_in_list(std::move(*event.object)) : table_.upsert(std::move(*event.object));
+                in_list ? table_.upsert_in_list(std::move(*event.object))
+                        : table_.upsert(std::move(*event.object));
             }
             if (!in_list) {
                 advance_to(event.resource_version);
@@ -253,7 +267,8 @@ void Reflector::apply(WatchEvent event) {
             abandon(trouble_of(event.status));
             break;
         case WatchEvent::Type::Unknown:
-            server_.log.warn(described("an event of type '" + event.type_text.substr(0, kTypeShown) + "' is not known, and was skipped"));
+            server_.log.warn(described("an event of type '" + event.type_text.substr(0, kTypeShown) +
+                                       "' is not known, and was skipped"));
             break;
     }
 }
@@ -267,7 +282,9 @@ void Reflector::advance_to(const std::string& version) {
 
 void Reflector::end_streamed_list(const std::string& version) {
     if (!is_version(version)) {
-        abandon({.kind = Trouble::Kind::Broken, .name = "decode", .what = "the end of the initial events has no resourceVersion"});
+        abandon({.kind = Trouble::Kind::Broken,
+                 .name = "decode",
+                 .what = "the end of the initial events has no resourceVersion"});
         return;
     }
     list_.version = version;
@@ -280,7 +297,8 @@ void Reflector::end_streamed_list(const std::string& version) {
 
 void Reflector::complete_list() {
     // What could not be named may be any object that was there, but only of this collection.
-    table_.commit_list(list_.has_unnamed && !version_.empty() ? ObjectTable::Missing::Keep : ObjectTable::Missing::Erase);
+    table_.commit_list(list_.has_unnamed && !version_.empty() ? ObjectTable::Missing::Keep
+                                                              : ObjectTable::Missing::Erase);
     version_ = list_.version;
     list_ = {};
     failures_ = 0;
@@ -319,12 +337,16 @@ void Reflector::finish_page(Exchange& answer, Time now) {
         list_.version = page->resource_version;
     }
     if (!is_version(list_.version)) {
-        answer.trouble = {.kind = Trouble::Kind::Broken, .name = "decode", .what = "a list has no resourceVersion"};
+        answer.trouble = {
+            .kind = Trouble::Kind::Broken, .name = "decode", .what = "a list has no resourceVersion"};
         return;
     }
     if (!page->continue_token.empty() &&
-        (list_.tokens_seen.size() == kPagesMax || !list_.tokens_seen.insert(std::hash<std::string>{}(page->continue_token)).second)) {
-        answer.trouble = {.kind = Trouble::Kind::Expired, .name = "decode", .what = "a list goes in a circle, or has no end"};
+        (list_.tokens_seen.size() == kPagesMax ||
+         !list_.tokens_seen.insert(std::hash<std::string>{}(page->continue_token)).second)) {
+        answer.trouble = {.kind = Trouble::Kind::Expired,
+                          .name = "decode",
+                          .what = "a list goes in a circle, or has no end"};
         return;
     }
     for (DecodedObject& item : page->items) {
@@ -348,7 +370,9 @@ void Reflector::finish_page(Exchange& answer, Time now) {
 
 void Reflector::finish_watch(Exchange& answer, Time now) {
     if (answer.doing == Doing::Streaming) {
-        answer.trouble = {.kind = Trouble::Kind::NoEnd, .name = "no_initial_events_end", .what = "its initial events have no end"};
+        answer.trouble = {.kind = Trouble::Kind::NoEnd,
+                          .name = "no_initial_events_end",
+                          .what = "its initial events have no end"};
         return;
     }
     failures_ = 0;
@@ -357,7 +381,8 @@ void Reflector::finish_watch(Exchange& answer, Time now) {
 
 void Reflector::note_lost(const Exchange& answer, Time now) {
     // A server that opens watches and breaks them says nothing about what it has.
-    const bool followed = answer.head && answer.head->status == kOk && (answer.objects > 0 || now >= answer.started + kRestartInterval);
+    const bool followed = answer.head && answer.head->status == kOk &&
+                          (answer.objects > 0 || now >= answer.started + kRestartInterval);
     if (followed || !lost_at_) {
         lost_at_ = now;
     }
@@ -370,14 +395,16 @@ void Reflector::on_trouble(Exchange& answer, Time now) {
     ++errors_[trouble.name];
     is_not_served_ = trouble.kind == Trouble::Kind::NotServed;
     if (answer.doing == Doing::Streaming && is_refusal_to_stream(trouble)) {
-        server_.log.info(described("lists are not streamed (" + trouble.what + "), so they are read in pages"));
+        server_.log.info(
+            described("lists are not streamed (" + trouble.what + "), so they are read in pages"));
         streamed_lists_again_ = now + kStreamedListRetry;
         plan_list();
         due_ = trouble.kind == Trouble::Kind::Broken ? backoff_.after_failure(now) : now;
         return;
     }
     if (is_refusal_of_field_selector(trouble)) {
-        server_.log.info(described("the field selector is not known to the server (" + trouble.what + "), and is left out"));
+        server_.log.info(described("the field selector is not known to the server (" + trouble.what +
+                                   "), and is left out"));
         is_field_selector_refused_ = true;
         plan_list();
         due_ = now;
@@ -393,10 +420,12 @@ void Reflector::on_trouble(Exchange& answer, Time now) {
             break;
         }
         case Trouble::Kind::Behind:
-            server_.log.warn(described("the server is behind version " + version_ + "; what it has now is taken"));
+            server_.log.warn(
+                described("the server is behind version " + version_ + "; what it has now is taken"));
             plan_list();
             list_.any_version = true;
-            due_ = expiry_backoff_.after_failure(now, std::max(trouble.retry_after, std::optional{kBehindWait}));
+            due_ =
+                expiry_backoff_.after_failure(now, std::max(trouble.retry_after, std::optional{kBehindWait}));
             break;
         case Trouble::Kind::Unauthorized:
             server_.transport.credentials_rejected();
@@ -464,7 +493,8 @@ std::string Reflector::consequence_of(const Trouble& trouble) const {
     }
     return "; gateways are sent nothing before " + std::string(resource_name(collection_.kind)) +
            " can be listed and watched: grant that (docs/deploy/rbac.yaml)" +
-           (collection_.kind == ObjectKind::Node ? ", or follow one namespace without Nodes (--namespace)" : "");
+           (collection_.kind == ObjectKind::Node ? ", or follow one namespace without Nodes (--namespace)"
+                                                 : "");
 }
 
 // Once, however long it lasts.
@@ -487,13 +517,20 @@ void Reflector::report_well() {
 
 CollectionStatus Reflector::status(Time now) const {
     using State = CollectionStatus::State;
-    const auto since = [now](Time then) { return std::chrono::duration_cast<std::chrono::milliseconds>(now - then); };
-    const bool watching = exchange_ && exchange_->doing == Doing::Watching && exchange_->head && exchange_->head->status == kOk;
-    const bool listing = exchange_ && (exchange_->doing == Doing::Listing || exchange_->doing == Doing::Streaming);
+    const auto since = [now](Time then) {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(now - then);
+    };
+    const bool watching =
+        exchange_ && exchange_->doing == Doing::Watching && exchange_->head && exchange_->head->status == kOk;
+    const bool listing =
+        exchange_ && (exchange_->doing == Doing::Listing || exchange_->doing == Doing::Streaming);
     CollectionStatus status;
     status.kind = resource_name(collection_.kind);
     status.path = collection_.path;
-    status.state = watching ? State::Watching : listing ? State::Listing : lasting_ ? State::BackingOff : State::Waiting;
+    status.state = watching   ? State::Watching
+                   : listing  ? State::Listing
+                   : lasting_ ? State::BackingOff
+                              : State::Waiting;
     status.listed = table_.is_listed();
     status.objects = table_.size();
     status.quarantined = table_.quarantined();

@@ -62,9 +62,11 @@ class Reflector final : private ResponseHandler {
     static constexpr std::chrono::seconds kStreamedListTime{30};
     static constexpr std::chrono::minutes kStreamedListRetry{10};
     static constexpr std::chrono::seconds kForbiddenWait{30};
-    static constexpr std::chrono::seconds kBehindWait{1};  // a server that is behind gets time to catch up (APISYNC-010)
-    static constexpr int kFailuresMax = 3;                 // in a row on one version, or one page
-    static constexpr size_t kPagesMax = 10'000;            // of one list: five million objects; more is a server that makes them up
+    static constexpr std::chrono::seconds kBehindWait{
+        1};                                 // a server that is behind gets time to catch up (APISYNC-010)
+    static constexpr int kFailuresMax = 3;  // in a row on one version, or one page
+    static constexpr size_t kPagesMax =
+        10'000;  // of one list: five million objects; more is a server that makes them up
     // Watches that end at once are opened again at once, but not for ever: one a second in the long run (APISYNC-004).
     static constexpr std::chrono::seconds kRestartInterval{1};
     static constexpr uint32_t kRestartBurst = 5;
@@ -90,7 +92,11 @@ class Reflector final : private ResponseHandler {
     [[nodiscard]] CollectionStatus status(Time now) const;
 
  private:
-    enum class Doing : uint8_t { Listing, Streaming, Watching };  // Streaming: a list by a watch's initial events
+    enum class Doing : uint8_t {
+        Listing,
+        Streaming,
+        Watching
+    };  // Streaming: a list by a watch's initial events
     enum class Next : uint8_t { List, Watch };
 
     // How the list that is under way, or comes next, is asked for.
@@ -98,7 +104,7 @@ class Reflector final : private ResponseHandler {
         bool limited = true;
         bool any_version = false;  // also one from before what we have seen
         std::string continue_token;
-        std::string version;                     // of the first page: what comes later is told again by the watch
+        std::string version;  // of the first page: what comes later is told again by the watch
         std::unordered_set<size_t> tokens_seen;  // hashes: a token may be long
         bool has_unnamed = false;
     };

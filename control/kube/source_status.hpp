@@ -29,7 +29,8 @@ struct CollectionStatus {
     std::optional<std::chrono::milliseconds> last_event_age;  // since a list, an event or a bookmark arrived
     // Since the store was last known to follow the server: 0 while it does, nullopt before the first list.
     std::optional<std::chrono::milliseconds> stale_age;
-    std::string last_error;  // of the trouble that lasts; "" where there is none. Never holds a secret (AUTH-009)
+    std::string
+        last_error;  // of the trouble that lasts; "" where there is none. Never holds a secret (AUTH-009)
     uint64_t watch_restarts = 0;
     uint64_t relists = 0;                    // full lists after the first one
     std::map<std::string, uint64_t> errors;  // by kind: "connect", "tls", "timeout", "http_429", "decode"
@@ -39,7 +40,7 @@ struct SourceStatus {
     std::string source;  // "https://192.0.2.1:6443", "manifests /etc/penstock/manifests"
     // Since the source's loop last went round. It does so at least every ten seconds.
     std::chrono::milliseconds heartbeat_age{0};
-    std::string trouble;                        // why the source as a whole is not followed: a folder that is empty; "" where it is
+    std::string trouble;  // why the source as a whole is not followed: a folder that is empty; "" where it is
     std::vector<CollectionStatus> collections;  // in the order in which they are asked for
 };
 

@@ -41,7 +41,8 @@ bool are_equal(const Ptr<T>& a, const Ptr<T>& b) {
 template <typename T>
 class Store::Table final : public ObjectTable {
  public:
-    using Pending = std::conditional_t<std::is_same_v<T, Node>, std::map<std::string, NodePtr>, std::map<ObjectName, Ptr<T>>>;
+    using Pending = std::conditional_t<std::is_same_v<T, Node>, std::map<std::string, NodePtr>,
+                                       std::map<ObjectName, Ptr<T>>>;
 
     Table(Pending& pending, LogLines& log) : pending_(pending), log_(log) {}
 
@@ -97,7 +98,8 @@ class Store::Table final : public ObjectTable {
         const std::vector<Piece> pieces = pieces_of(object);
         for (const Piece& piece : pieces) {
             const Ptr<T>& known = now_.find(piece.name);
-            list_->objects[piece.name] = {are_equal<T>(known, piece.object) ? known : piece.object, object.resource_version};
+            list_->objects[piece.name] = {are_equal<T>(known, piece.object) ? known : piece.object,
+                                          object.resource_version};
         }
         list_->note_parts(object, pieces);
     }
@@ -141,7 +143,9 @@ class Store::Table final : public ObjectTable {
         for (const auto& [key, object] : objects) {
             const ObjectName name = source_name(key);
             const Ptr<T>& known = now_.find(name);
-            next.objects.emplace(name, Known{known != nullptr && *known == object ? known : std::make_shared<const T>(object), ""});
+            next.objects.emplace(
+                name,
+                Known{known != nullptr && *known == object ? known : std::make_shared<const T>(object), ""});
         }
         list_ = std::move(next);
         commit_list(Missing::Erase);
@@ -189,7 +193,9 @@ class Store::Table final : public ObjectTable {
             const auto found = parts.find(name);
             return found != parts.end() ? found->second : std::vector{name};
         }
-        [[nodiscard]] bool knows(const ObjectName& name) const { return parts.contains(name) || objects.contains(name); }
+        [[nodiscard]] bool knows(const ObjectName& name) const {
+            return parts.contains(name) || objects.contains(name);
+        }
         void note_parts(const DecodedObject& object, const std::vector<Piece>& pieces) {
             if (!std::holds_alternative<std::vector<EndpointSlicePtr>>(*object.object)) {
                 return;
@@ -236,7 +242,9 @@ class Store::Table final : public ObjectTable {
     };
 
     static std::string first_of(const std::vector<std::string>& faults) {
-        return faults.empty() ? "" : faults.size() == 1 ? faults[0] : faults[0] + " (and " + std::to_string(faults.size() - 1) + " more)";
+        return faults.empty()       ? ""
+               : faults.size() == 1 ? faults[0]
+                                    : faults[0] + " (and " + std::to_string(faults.size() - 1) + " more)";
     }
 
     // `object` is not quarantined. What is of another kind than this table's yields nothing.
@@ -255,7 +263,9 @@ class Store::Table final : public ObjectTable {
         return pieces;
     }
 
-    void announce(const ObjectName& name, Ptr<T> object) { pending_.insert_or_assign(reader_name(name, pending_), std::move(object)); }
+    void announce(const ObjectName& name, Ptr<T> object) {
+        pending_.insert_or_assign(reader_name(name, pending_), std::move(object));
+    }
     void remove(const ObjectName& name) {
         if (now_.objects.erase(name) != 0) {
             announce(name, nullptr);
@@ -263,7 +273,9 @@ class Store::Table final : public ObjectTable {
     }
 
     void tell_quarantined(const ObjectName& name, const Quarantine& quarantine) {
-        log_.warn(quarantine.object + (now_.knows(name) ? " cannot be read, and stays as it was: " : " cannot be read: ") + quarantine.why);
+        log_.warn(quarantine.object +
+                  (now_.knows(name) ? " cannot be read, and stays as it was: " : " cannot be read: ") +
+                  quarantine.why);
     }
     void tell_good(const Quarantine& quarantine) { log_.info(quarantine.object + " can be read again"); }
 

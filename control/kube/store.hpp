@@ -62,7 +62,8 @@ class Store {
     ~Store();
 
     [[nodiscard]] ObjectTable& services();
-    [[nodiscard]] ObjectTable& slices();  // of Endpoints as well: they arrive as the slices that they stand for
+    [[nodiscard]] ObjectTable&
+    slices();  // of Endpoints as well: they arrive as the slices that they stand for
     [[nodiscard]] ObjectTable& nodes();
 
     // Everything at once: what a folder of manifests says. All tables are listed afterwards.

@@ -57,7 +57,8 @@ Status check_pair(const std::string& certificate_pem, const Secret& key_pem) {
     if (!key) {
         return fail(Errc::InvalidArgument, "client key: holds no private key");
     }
-    return matches ? Status{} : fail(Errc::InvalidArgument, "client key: does not belong to the client certificate");
+    return matches ? Status{}
+                   : fail(Errc::InvalidArgument, "client key: does not belong to the client certificate");
 }
 
 }  // namespace penstock::kube

@@ -31,7 +31,8 @@ struct Request {
 
 struct ResponseHead {
     int status = 0;
-    std::optional<std::chrono::seconds> retry_after;  // a date in Retry-After arrives as what is left until then
+    std::optional<std::chrono::seconds>
+        retry_after;  // a date in Retry-After arrives as what is left until then
     std::string content_type;
 };
 

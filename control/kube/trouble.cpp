@@ -41,7 +41,8 @@ std::string shown(const std::string& text) {
         }
         line += "...";
     }
-    std::ranges::replace_if(line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
+    std::ranges::replace_if(
+        line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
     return line;
 }
 
@@ -78,7 +79,8 @@ Trouble trouble_of(const ApiStatus& status) {
 
 Trouble trouble_of(const TransportError& error) {
     // Only these two tell something about what was being answered.
-    const bool answered = error.kind == TransportError::Kind::Broken || error.kind == TransportError::Kind::TooLarge;
+    const bool answered =
+        error.kind == TransportError::Kind::Broken || error.kind == TransportError::Kind::TooLarge;
     return {.kind = answered ? Trouble::Kind::Broken : Trouble::Kind::Unreachable,
             .name = name_of(error.kind),
             .what = error.what,

@@ -13,8 +13,8 @@ namespace penstock::kube {
 
 struct Trouble {
     enum class Kind : uint8_t {
-        Expired,       // 410: the version, or the continue token, is no longer kept
-        Behind,        // the server has not seen our version yet, or never will: it was restored from a backup
+        Expired,  // 410: the version, or the continue token, is no longer kept
+        Behind,   // the server has not seen our version yet, or never will: it was restored from a backup
         Unauthorized,  // 401
         Forbidden,     // 403
         NotServed,     // 404: there is no such collection

@@ -26,7 +26,9 @@ class WriteLimiter {
     static constexpr uint32_t kLeaseOverdraft = 20;
 
  private:
-    static constexpr uint32_t overdraft(WriteLane lane) { return lane == WriteLane::Lease ? kLeaseOverdraft : 0; }
+    static constexpr uint32_t overdraft(WriteLane lane) {
+        return lane == WriteLane::Lease ? kLeaseOverdraft : 0;
+    }
 
     RateLimit bucket_{kInterval, kBurst};
 };

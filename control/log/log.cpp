@@ -40,7 +40,8 @@ std::optional<spdlog::level::level_enum> level_named(std::string_view name) {
 
 Status check(std::string_view logger, std::string_view level) {
     if (!level_named(level)) {
-        return fail(Errc::InvalidArgument, "log level \"" + std::string(level) + "\" is not one of trace, debug, info, warn, error, off");
+        return fail(Errc::InvalidArgument, "log level \"" + std::string(level) +
+                                               "\" is not one of trace, debug, info, warn, error, off");
     }
     if (!logger.empty() && std::ranges::find(kLoggers, logger) == std::end(kLoggers)) {
         return fail(Errc::NotFound, "there is no logger \"" + std::string(logger) + "\"");
@@ -51,14 +52,17 @@ Status check(std::string_view logger, std::string_view level) {
 // "rpc=debug" -> rpc, debug; "debug" -> "", debug.
 std::pair<std::string_view, std::string_view> parts(std::string_view setting) {
     const size_t equals = setting.find('=');
-    return equals == std::string_view::npos ? std::pair(std::string_view(), setting)
-                                            : std::pair(setting.substr(0, equals), setting.substr(equals + 1));
+    return equals == std::string_view::npos
+               ? std::pair(std::string_view(), setting)
+               : std::pair(setting.substr(0, equals), setting.substr(equals + 1));
 }
 
 // Bytes of the UTF-8 sequence that starts here, 0 where it is none (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF).
 size_t utf8_length(std::string_view text) {
     const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-    const auto continues = [&](size_t i, unsigned from = 0x80, unsigned to = 0xbf) { return byte(i) >= from && byte(i) <= to; };
+    const auto continues = [&](size_t i, unsigned from = 0x80, unsigned to = 0xbf) {
+        return byte(i) >= from && byte(i) <= to;
+    };
     const unsigned lead = byte(0);
     if (lead < 0x80) {
         return 1;
@@ -70,7 +74,10 @@ size_t utf8_length(std::string_view text) {
         return continues(1, lead == 0xe0 ? 0xa0 : 0x80, lead == 0xed ? 0x9f : 0xbf) && continues(2) ? 3 : 0;
     }
     if (lead >= 0xf0 && lead <= 0xf4) {
-        return continues(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf) && continues(2) && continues(3) ? 4 : 0;
+        return continues(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf) && continues(2) &&
+                       continues(3)
+                   ? 4
+                   : 0;
     }
     return 0;
 }
@@ -86,8 +93,10 @@ void append_time(spdlog::memory_buf_t& out, spdlog::log_clock::time_point time) 
     gmtime_r(&seconds, &utc);
     std::array<char, 32> text{};
     append(out, {text.data(), std::strftime(text.data(), text.size(), "%FT%T", &utc)});
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
-    append(out, {text.data(), static_cast<size_t>(std::snprintf(text.data(), text.size(), ".%03dZ", static_cast<int>(ms)))});
+    const auto ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
+    append(out, {text.data(), static_cast<size_t>(
+                                  std::snprintf(text.data(), text.size(), ".%03dZ", static_cast<int>(ms)))});
 }
 
 class TextFormatter final : public spdlog::formatter {

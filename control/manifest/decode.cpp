@@ -10,7 +10,8 @@
 namespace penstock::manifest {
 
 std::string Problem::to_string() const {
-    return file + (line == 0 ? "" : ":" + std::to_string(line)) + ": " + (object.empty() ? "" : object + ": ") + rule;
+    return file + (line == 0 ? "" : ":" + std::to_string(line)) + ": " +
+           (object.empty() ? "" : object + ": ") + rule;
 }
 
 namespace {
@@ -21,14 +22,15 @@ struct Document {
 };
 
 bool is_separator(std::string_view line) noexcept {
-    return line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\t' || line[3] == '\r');
+    return line.starts_with("---") &&
+           (line.size() == 3 || line[3] == ' ' || line[3] == '\t' || line[3] == '\r');
 }
 
 // Blank lines, comments, directives and ends of documents make no document.
 bool says_nothing(std::string_view line) noexcept {
     const size_t first = line.find_first_not_of(" \t\r");
-    return first == std::string_view::npos || line[first] == '#' || line[0] == '%' || is_separator(line) || line == "..." ||
-           line == "...\r";
+    return first == std::string_view::npos || line[first] == '#' || line[0] == '%' || is_separator(line) ||
+           line == "..." || line == "...\r";
 }
 
 // Cuts at lines that begin with `---`: in YAML such a line ends a document wherever it stands, block and quoted scalars included, so no
@@ -50,11 +52,13 @@ std::vector<Document> cut(std::string_view text) {
     for (size_t at = 0; at < text.size();) {
         const size_t newline = text.find('\n', at);
         const size_t end = newline == std::string_view::npos ? text.size() : newline + 1;
-        const std::string_view line = text.substr(at, (newline == std::string_view::npos ? text.size() : newline) - at);
+        const std::string_view line =
+            text.substr(at, (newline == std::string_view::npos ? text.size() : newline) - at);
         ++line_number;
         if (is_separator(line)) {
             finish(at, line_number);
-            empty = line.find_first_not_of("- \t\r") == std::string_view::npos || says_nothing(line.substr(3));
+            empty =
+                line.find_first_not_of("- \t\r") == std::string_view::npos || says_nothing(line.substr(3));
         } else if (!says_nothing(line)) {
             empty = false;
         }
@@ -68,18 +72,20 @@ std::vector<Document> cut(std::string_view text) {
 // is no UTF-8 could not travel to a gateway in a protobuf string.
 bool is_utf8_text(std::string_view text) noexcept {
     for (size_t at = 0; at < text.size();) {
-        const auto byte = [&](size_t offset) { return at + offset < text.size() ? static_cast<unsigned char>(text[at + offset]) : 0u; };
+        const auto byte = [&](size_t offset) {
+            return at + offset < text.size() ? static_cast<unsigned char>(text[at + offset]) : 0u;
+        };
         const auto continues = [&](size_t offset) { return (byte(offset) & 0xc0u) == 0x80u; };
         const unsigned first = byte(0);
         if (first != 0 && first < 0x80) {
             at += 1;
         } else if (first >= 0xc2 && first < 0xe0 && continues(1)) {
             at += 2;
-        } else if ((first & 0xf0u) == 0xe0 && continues(1) && continues(2) && !(first == 0xe0 && byte(1) < 0xa0) &&
-                   !(first == 0xed && byte(1) >= 0xa0)) {
+        } else if ((first & 0xf0u) == 0xe0 && continues(1) && continues(2) &&
+                   !(first == 0xe0 && byte(1) < 0xa0) && !(first == 0xed && byte(1) >= 0xa0)) {
             at += 3;
-        } else if (first >= 0xf0 && first < 0xf5 && continues(1) && continues(2) && continues(3) && !(first == 0xf0 && byte(1) < 0x90) &&
-                   !(first == 0xf4 && byte(1) >= 0x90)) {
+        } else if (first >= 0xf0 && first < 0xf5 && continues(1) && continues(2) && continues(3) &&
+                   !(first == 0xf0 && byte(1) < 0x90) && !(first == 0xf4 && byte(1) >= 0x90)) {
             at += 4;
         } else {
             return false;
@@ -90,7 +96,8 @@ bool is_utf8_text(std::string_view text) noexcept {
 
 class FileDecoder {
  public:
-    FileDecoder(const std::string& file_name, const DecodeLimits& limits) : file_name_(file_name), limits_(limits) {}
+    FileDecoder(const std::string& file_name, const DecodeLimits& limits)
+        : file_name_(file_name), limits_(limits) {}
 
     void document(const Document& document) {
         if (!is_utf8_text(document.text)) {
@@ -113,19 +120,25 @@ class FileDecoder {
 
  private:
     // An object that breaks the same rule a thousand times has told enough with twenty.
-    void report(const std::vector<Fault>& faults, const std::string& object, std::optional<ObjectKind> kind = std::nullopt,
+    void report(const std::vector<Fault>& faults, const std::string& object,
+                std::optional<ObjectKind> kind = std::nullopt,
                 Problem::Severity severity = Problem::Severity::Error) {
         constexpr size_t kReportedMax = 20;
         const auto add = [&](uint32_t line, std::string rule) {
-            result_.problems.push_back(
-                {.file = file_name_, .line = line, .object = object, .rule = std::move(rule), .severity = severity, .kind = kind});
+            result_.problems.push_back({.file = file_name_,
+                                        .line = line,
+                                        .object = object,
+                                        .rule = std::move(rule),
+                                        .severity = severity,
+                                        .kind = kind});
         };
         for (size_t i = 0; i < std::min(faults.size(), kReportedMax); ++i) {
             add(faults[i].line, faults[i].rule);
         }
         if (faults.size() > kReportedMax) {
-            add(faults[kReportedMax].line, "and " + std::to_string(faults.size() - kReportedMax) +
-                                               (severity == Problem::Severity::Error ? " more faults" : " more warnings"));
+            add(faults[kReportedMax].line,
+                "and " + std::to_string(faults.size() - kReportedMax) +
+                    (severity == Problem::Severity::Error ? " more faults" : " more warnings"));
         }
     }
 
@@ -137,7 +150,8 @@ class FileDecoder {
     // `outer` stands in for what an item of a typed list leaves out.
     void object(const Value& value, const TypeOfObject& outer, uint32_t list_level) {
         if (value.kind != Value::Kind::Mapping) {
-            return unidentified(value.line, std::string("a Kubernetes object is a mapping, this is ") + to_string(value.kind));
+            return unidentified(value.line, std::string("a Kubernetes object is a mapping, this is ") +
+                                                to_string(value.kind));
         }
         std::vector<Fault> faults;
         const Fields fields(&value, "", &faults);
@@ -170,7 +184,8 @@ class FileDecoder {
         }
         report(faults, id->to_string(), kind);
         report(unknown_fields(value, *kind), id->to_string(), kind, Problem::Severity::Warning);
-        result_.objects.push_back({*id, value.line, faults.empty() ? std::optional(std::move(decoded)) : std::nullopt});
+        result_.objects.push_back(
+            {*id, value.line, faults.empty() ? std::optional(std::move(decoded)) : std::nullopt});
     }
 
     void list(const Value& value, const TypeOfObject& item_type, uint32_t list_level) {
@@ -205,12 +220,14 @@ DecodedFile decode(std::string_view text, const std::string& file_name, const De
         text.remove_prefix(kByteOrderMark.size());
     }
     if (text.size() > limits.file_bytes_max) {
-        decoder.whole_file("larger than " + std::to_string(limits.file_bytes_max) + " bytes; split it into several files");
+        decoder.whole_file("larger than " + std::to_string(limits.file_bytes_max) +
+                           " bytes; split it into several files");
         return decoder.take();
     }
     const std::vector<Document> documents = cut(text);
     if (documents.size() > limits.documents_max) {
-        decoder.whole_file("more than " + std::to_string(limits.documents_max) + " documents; split it into several files");
+        decoder.whole_file("more than " + std::to_string(limits.documents_max) +
+                           " documents; split it into several files");
         return decoder.take();
     }
     for (const Document& document : documents) {

@@ -46,7 +46,8 @@ struct Problem {
 };
 
 struct DecodedFile {
-    std::vector<DecodedObject> objects;  // in the order written; kinds that Penstock does not read are left out
+    std::vector<DecodedObject>
+        objects;  // in the order written; kinds that Penstock does not read are left out
     std::vector<Problem> problems;
     // A document could not be read far enough to know what it defines: whatever this file defined before may be in there.
     bool has_unidentified = false;
@@ -59,6 +60,7 @@ struct DecodeLimits {
     TreeLimits tree;
 };
 
-[[nodiscard]] DecodedFile decode(std::string_view text, const std::string& file_name, const DecodeLimits& limits = {});
+[[nodiscard]] DecodedFile decode(std::string_view text, const std::string& file_name,
+                                 const DecodeLimits& limits = {});
 
 }  // namespace penstock::manifest

@@ -35,7 +35,8 @@ std::optional<ObjectKind> kind_of(const TypeOfObject& type) noexcept {
     if (type.api_version == kCore && type.kind == "Node") {
         return ObjectKind::Node;
     }
-    if ((type.api_version == kDiscovery || type.api_version == kDiscoveryBeta) && type.kind == "EndpointSlice") {
+    if ((type.api_version == kDiscovery || type.api_version == kDiscoveryBeta) &&
+        type.kind == "EndpointSlice") {
         return ObjectKind::EndpointSlice;
     }
     return std::nullopt;
@@ -50,7 +51,8 @@ std::optional<std::string> wrong_name(const ObjectId& id) {
     const auto is_label = [](std::string_view text) {
         constexpr size_t kLabelBytesMax = 63;
         const auto is_alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-        return !text.empty() && text.size() <= kLabelBytesMax && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
+        return !text.empty() && text.size() <= kLabelBytesMax && is_alphanumeric(text.front()) &&
+               is_alphanumeric(text.back()) &&
                std::ranges::all_of(text, [&](char c) { return is_alphanumeric(c) || c == '-'; });
     };
     const auto is_subdomain = [&](std::string_view text) {
@@ -66,7 +68,8 @@ std::optional<std::string> wrong_name(const ObjectId& id) {
         }
         return false;
     };
-    constexpr const char* kLabelRule = "up to 63 characters of a-z, 0-9 and '-', an alphanumeric one first and last";
+    constexpr const char* kLabelRule =
+        "up to 63 characters of a-z, 0-9 and '-', an alphanumeric one first and last";
     if (!id.name.namespace_name.empty() && !is_label(id.name.namespace_name)) {
         return std::string("metadata.namespace is not a DNS label: ") + kLabelRule;
     }
@@ -74,7 +77,8 @@ std::optional<std::string> wrong_name(const ObjectId& id) {
         return std::string("metadata.name is not a DNS label: ") + kLabelRule;
     }
     if (!is_subdomain(id.name.name)) {
-        return std::string("metadata.name is not a DNS name: labels with dots between them, each of ") + kLabelRule;
+        return std::string("metadata.name is not a DNS name: labels with dots between them, each of ") +
+               kLabelRule;
     }
     return std::nullopt;
 }

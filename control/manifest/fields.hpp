@@ -29,12 +29,14 @@ class Fields {
 
     template <typename Function>
     void each_text(std::string_view key, const Function& function) const {
-        each_item(key, kube::ValueKind::String, [&](const Value& item, size_t) { function(std::string_view(item.text)); });
+        each_item(key, kube::ValueKind::String,
+                  [&](const Value& item, size_t) { function(std::string_view(item.text)); });
     }
     template <typename Function>
     void each_mapping(std::string_view key, const Function& function) const {
-        each_item(key, kube::ValueKind::Mapping,
-                  [&](const Value& item, size_t index) { function(Fields(&item, kube::path_of_item(path_to(key), index), faults_)); });
+        each_item(key, kube::ValueKind::Mapping, [&](const Value& item, size_t index) {
+            function(Fields(&item, kube::path_of_item(path_to(key), index), faults_));
+        });
     }
     template <typename Function>
     void each_entry(std::string_view key, const Function& function) const {
@@ -45,7 +47,8 @@ class Fields {
                 } else if (value->kind == kube::ValueKind::Null) {
                     function(std::string_view(name), std::string_view());
                 } else {
-                    wrong_type(kube::path_of_entry(path_to(key), name), *value, to_string(kube::ValueKind::String));
+                    wrong_type(kube::path_of_entry(path_to(key), name), *value,
+                               to_string(kube::ValueKind::String));
                 }
             }
         }

@@ -61,8 +61,9 @@ std::string time_text(Folder::Clock::time_point time) {
 }
 
 DecodedFile unreadable(const std::string& name, const std::string& why) {
-    return {
-        .objects = {}, .problems = {{name, 0, "", "cannot be read: " + why + "; its objects stay as they were"}}, .has_unidentified = true};
+    return {.objects = {},
+            .problems = {{name, 0, "", "cannot be read: " + why + "; its objects stay as they were"}},
+            .has_unidentified = true};
 }
 
 }  // namespace
@@ -77,7 +78,8 @@ Result<std::vector<fs::path>> Folder::list_files() const {
         return std::vector{path_};
     }
     std::vector<fs::path> files;
-    for (auto entry = fs::directory_iterator(path_, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    for (auto entry = fs::directory_iterator(path_, error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
         std::error_code ignored;  // gone meanwhile, or a dangling link: then it is no manifest
         if (is_manifest_name(entry->path()) && entry->is_regular_file(ignored)) {
             files.push_back(entry->path());
@@ -109,13 +111,16 @@ void Folder::read(const fs::path& path, File& into) const {
     if (!into.settled || into.stamp != stamp) {
         const bool settled = now_ns() - stamp.changed_ns > kStampStepNs;
         const auto text = read_text(descriptor, DecodeLimits{}.file_bytes_max);
-        into = {.stamp = stamp, .settled = settled && text, .decoded = text ? decode(*text, name) : unreadable(name, text.error().what)};
+        into = {.stamp = stamp,
+                .settled = settled && text,
+                .decoded = text ? decode(*text, name) : unreadable(name, text.error().what)};
     }
     ::close(descriptor);
 }
 
 const Folder::Contents& Folder::keep(const std::string& why) {
-    contents_.lost = why + (contents_.objects ? "; what was read from it before stays" : "; gateways keep what they have");
+    contents_.lost =
+        why + (contents_.objects ? "; what was read from it before stays" : "; gateways keep what they have");
     contents_.problems = {{.file = path_.string(), .rule = contents_.lost}};
     return contents_;
 }
@@ -163,15 +168,16 @@ void Folder::combine() {
         for (const DecodedObject& found : file.decoded.objects) {
             const auto [claim, first] = claims.try_emplace(found.id, Claim{name, found.line});
             if (!first) {
-                problems.push_back(
-                    {name, found.line, found.id.to_string(),
-                     "defined twice; the one at " + claim->second.file + ":" + std::to_string(claim->second.line) + " counts"});
+                problems.push_back({name, found.line, found.id.to_string(),
+                                    "defined twice; the one at " + claim->second.file + ":" +
+                                        std::to_string(claim->second.line) + " counts"});
             } else if (found.object) {
                 next.emplace(found.id, Held{*found.object, name, first_read_of(found.id)});
             } else {
                 ++contents_.quarantined[found.id.kind];
                 if (const auto last_good = held_.find(found.id); last_good != held_.end()) {
-                    next.emplace(found.id, Held{last_good->second.object, name, last_good->second.first_read});
+                    next.emplace(found.id,
+                                 Held{last_good->second.object, name, last_good->second.first_read});
                 }
             }
         }
@@ -184,8 +190,9 @@ void Folder::combine() {
         }
     }
     held_ = std::move(next);
-    std::stable_sort(problems.begin(), problems.end(),
-                     [](const Problem& a, const Problem& b) { return std::tie(a.file, a.line) < std::tie(b.file, b.line); });
+    std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
+        return std::tie(a.file, a.line) < std::tie(b.file, b.line);
+    });
     contents_.problems = std::move(problems);
 
     auto objects = std::make_shared<kube::ObjectSet>();

@@ -37,7 +37,8 @@ class Folder {
 
     // `path` is a folder, whose *.yaml, *.yml and *.json count (not those of subfolders, not hidden ones), or one file. It need not exist
     // yet.
-    explicit Folder(std::filesystem::path path, WhenEmpty when_empty = WhenEmpty::Keep) : path_(std::move(path)), when_empty_(when_empty) {}
+    explicit Folder(std::filesystem::path path, WhenEmpty when_empty = WhenEmpty::Keep)
+        : path_(std::move(path)), when_empty_(when_empty) {}
 
     struct Contents {
         // Null until the path could be read for the first time: nothing is known then, which is not the same as nothing (GEN-012). The same
@@ -46,7 +47,8 @@ class Folder {
         std::vector<Problem> problems;  // in the order of files and lines
         // Why the path as a whole could not be read, so that all objects are as they were; "" where it was.
         std::string lost;
-        std::map<ObjectKind, size_t> quarantined;  // objects whose present version is not understood (GEN-003)
+        std::map<ObjectKind, size_t>
+            quarantined;  // objects whose present version is not understood (GEN-003)
     };
 
     // Reads what changed since the last call. Files named in `unfinished` are being written at this moment and stay as they were. `now` is
@@ -64,7 +66,8 @@ class Folder {
     };
     struct File {
         Stamp stamp;
-        bool settled = false;  // the stamp was old when the file was read, so that a later change must show in it
+        bool settled =
+            false;  // the stamp was old when the file was read, so that a later change must show in it
         DecodedFile decoded;
     };
     struct Held {
@@ -85,7 +88,8 @@ class Folder {
 
     std::filesystem::path path_;
     WhenEmpty when_empty_;
-    Clock::time_point newest_{};         // of the times that were given out; later readings give later ones, whatever the clock does
+    Clock::time_point
+        newest_{};  // of the times that were given out; later readings give later ones, whatever the clock does
     std::string age_;                    // of what this reading finds first
     std::map<std::string, File> files_;  // by name: the order that decides between two definitions
     std::map<ObjectId, Held> held_;      // what `contents_` was made of

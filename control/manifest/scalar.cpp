@@ -10,8 +10,10 @@ namespace penstock::manifest {
 namespace {
 
 constexpr std::array<std::string_view, 5> kNulls{"", "~", "null", "Null", "NULL"};
-constexpr std::array<std::string_view, 11> kTrues{"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"};
-constexpr std::array<std::string_view, 11> kFalses{"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"};
+constexpr std::array<std::string_view, 11> kTrues{"true", "True", "TRUE", "yes", "Yes", "YES",
+                                                  "on",   "On",   "ON",   "y",   "Y"};
+constexpr std::array<std::string_view, 11> kFalses{"false", "False", "FALSE", "no", "No", "NO",
+                                                   "off",   "Off",   "OFF",   "n",  "N"};
 
 template <size_t kCount>
 bool is_one_of(const std::array<std::string_view, kCount>& words, std::string_view text) noexcept {
@@ -43,7 +45,8 @@ Digits without_base_prefix(std::string_view digits) noexcept {
 }
 
 bool is_decimal(std::string_view text) noexcept {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return !text.empty() &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // [digits][.digits][e[+-]digits] with at least one digit before the exponent, or .inf, or .nan. A lone run of digits counts: it did not
@@ -52,7 +55,8 @@ bool is_float(std::string_view text) noexcept {
     if (!text.empty() && (text[0] == '+' || text[0] == '-')) {
         text.remove_prefix(1);
     }
-    if (text == ".inf" || text == ".Inf" || text == ".INF" || text == ".nan" || text == ".NaN" || text == ".NAN") {
+    if (text == ".inf" || text == ".Inf" || text == ".INF" || text == ".nan" || text == ".NaN" ||
+        text == ".NAN") {
         return true;
     }
     const size_t exponent = text.find_first_of("eE");
@@ -72,7 +76,8 @@ bool is_float(std::string_view text) noexcept {
     }
     const std::string_view whole = text.substr(0, dot);
     const std::string_view fraction = text.substr(dot + 1);
-    return (whole.empty() || is_decimal(whole)) && (fraction.empty() || is_decimal(fraction)) && !(whole.empty() && fraction.empty());
+    return (whole.empty() || is_decimal(whole)) && (fraction.empty() || is_decimal(fraction)) &&
+           !(whole.empty() && fraction.empty());
 }
 
 std::optional<int64_t> integer_of(std::string_view text) {
@@ -86,9 +91,11 @@ std::optional<int64_t> integer_of(std::string_view text) {
     }
     std::string packed(negative ? "-" : "");
     const Digits digits = without_base_prefix(text);
-    std::copy_if(digits.text.begin(), digits.text.end(), std::back_inserter(packed), [](char c) { return c != '_'; });
+    std::copy_if(digits.text.begin(), digits.text.end(), std::back_inserter(packed),
+                 [](char c) { return c != '_'; });
     int64_t value = 0;
-    const auto [end, error] = std::from_chars(packed.data(), packed.data() + packed.size(), value, digits.base);
+    const auto [end, error] =
+        std::from_chars(packed.data(), packed.data() + packed.size(), value, digits.base);
     if (error != std::errc{} || end != packed.data() + packed.size()) {
         return std::nullopt;
     }

@@ -68,7 +68,8 @@ constexpr string_view kConditions[] = {"ready", "serving", "terminating"};
 constexpr string_view kHints[] = {"forNodes", "forZones"};
 constexpr string_view kHint[] = {"name"};
 constexpr string_view kSlicePort[] = {"appProtocol", "name", "port", "protocol"};
-constexpr string_view kNodeSpec[] = {"configSource", "externalID", "podCIDR", "podCIDRs", "providerID", "taints", "unschedulable"};
+constexpr string_view kNodeSpec[] = {"configSource", "externalID", "podCIDR",      "podCIDRs",
+                                     "providerID",   "taints",     "unschedulable"};
 constexpr string_view kTaint[] = {"effect", "key", "timeAdded", "value"};
 
 struct Mapping {
@@ -93,7 +94,8 @@ constexpr Mapping kSliceMappings[] = {{"", kSlice},
                                       {"endpoints[].hints.forNodes[]", kHint},
                                       {"endpoints[].hints.forZones[]", kHint},
                                       {"ports[]", kSlicePort}};
-constexpr Mapping kNodeMappings[] = {{"", kObject}, {"metadata", kMetadata}, {"spec", kNodeSpec}, {"spec.taints[]", kTaint}};
+constexpr Mapping kNodeMappings[] = {
+    {"", kObject}, {"metadata", kMetadata}, {"spec", kNodeSpec}, {"spec.taints[]", kTaint}};
 
 // Kinds of core/v1, and of the discovery group.
 constexpr string_view kCoreKinds[] = {"Service",
@@ -137,8 +139,8 @@ std::string did_you_mean(string_view word, Words words) {
 }
 
 // `shown` is where `value` is for people ("spec.ports[0]"), `path` for the tables ("spec.ports[]").
-void look_through(const Value& value, std::span<const Mapping> mappings, const std::string& path, const std::string& shown,
-                  std::vector<Fault>& found) {
+void look_through(const Value& value, std::span<const Mapping> mappings, const std::string& path,
+                  const std::string& shown, std::vector<Fault>& found) {
     if (value.kind == Value::Kind::List) {
         for (size_t i = 0; i < value.items.size(); ++i) {
             look_through(*value.items[i], mappings, path + "[]", kube::path_of_item(shown, i), found);
@@ -151,10 +153,11 @@ void look_through(const Value& value, std::span<const Mapping> mappings, const s
     }
     for (const auto& [name, field] : value.fields) {
         if (std::ranges::find(known->fields, name) == known->fields.end()) {
-            found.push_back(
-                {field->line, "unknown field " + kube::path_of_field(shown, name) + " is ignored" + did_you_mean(name, known->fields)});
+            found.push_back({field->line, "unknown field " + kube::path_of_field(shown, name) +
+                                              " is ignored" + did_you_mean(name, known->fields)});
         } else {
-            look_through(*field, mappings, path.empty() ? name : path + "." + name, kube::path_of_field(shown, name), found);
+            look_through(*field, mappings, path.empty() ? name : path + "." + name,
+                         kube::path_of_field(shown, name), found);
         }
     }
 }
@@ -162,7 +165,8 @@ void look_through(const Value& value, std::span<const Mapping> mappings, const s
 bool is_known(string_view kind, Words kinds) {
     constexpr string_view kList = "List";
     return std::ranges::find(kinds, kind) != kinds.end() ||
-           (kind.ends_with(kList) && std::ranges::find(kinds, kind.substr(0, kind.size() - kList.size())) != kinds.end());
+           (kind.ends_with(kList) &&
+            std::ranges::find(kinds, kind.substr(0, kind.size() - kList.size())) != kinds.end());
 }
 
 }  // namespace
@@ -176,7 +180,8 @@ std::vector<Fault> unknown_fields(const Value& object, ObjectKind kind) {
 std::optional<std::string> unknown_type(const TypeOfObject& type) {
     const std::string shown = type.api_version + " " + type.kind;
     const bool is_core = type.api_version == "v1";
-    const bool is_discovery = std::ranges::find(kDiscoveryVersions, type.api_version) != std::end(kDiscoveryVersions);
+    const bool is_discovery =
+        std::ranges::find(kDiscoveryVersions, type.api_version) != std::end(kDiscoveryVersions);
     if (is_core || is_discovery) {
         const Words kinds = is_core ? Words(kCoreKinds) : Words(kDiscoveryKinds);
         if (is_known(type.kind, kinds)) {

@@ -15,7 +15,8 @@ namespace penstock::manifest {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint32_t kNamesChange = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
+constexpr uint32_t kNamesChange =
+    IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
 // IN_ATTRIB: a file made readable.
 constexpr uint32_t kContentsChange = IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB;
 
@@ -24,7 +25,8 @@ constexpr uint32_t kContentsChange = IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB;
 Result<Watch> Watch::open(fs::path path) {
     const int inotify = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (inotify < 0) {
-        return fail(Errc::Exhausted, std::string("inotify: ") + std::strerror(errno) + " (see fs.inotify.max_user_instances)");
+        return fail(Errc::Exhausted,
+                    std::string("inotify: ") + std::strerror(errno) + " (see fs.inotify.max_user_instances)");
     }
     std::error_code error;
     fs::path absolute = fs::absolute(path, error).lexically_normal();
@@ -74,7 +76,8 @@ void Watch::rearm() {
     std::error_code error;
     if (fs::is_directory(path_, error)) {
         add(path_, "", watched);
-    } else if (const fs::path target = fs::weakly_canonical(path_, error); !error && target.parent_path() != path_.parent_path()) {
+    } else if (const fs::path target = fs::weakly_canonical(path_, error);
+               !error && target.parent_path() != path_.parent_path()) {
         add(target.parent_path(), target.filename().string(), watched);  // one file, behind a link
     }
     for (const auto& [descriptor, name] : watched_) {
@@ -100,7 +103,8 @@ bool Watch::read_events() {
             at += static_cast<ssize_t>(sizeof event + event.len);
             const auto watched = watched_.find(event.wd);
             const bool lost_some = (event.mask & IN_Q_OVERFLOW) != 0;
-            if (lost_some || (watched != watched_.end() && (watched->second.empty() || name.empty() || watched->second == name))) {
+            if (lost_some || (watched != watched_.end() &&
+                              (watched->second.empty() || name.empty() || watched->second == name))) {
                 concerns_us = true;
                 note(name, event.mask);
             }
@@ -131,7 +135,8 @@ std::set<std::string> Watch::unfinished() const {
 milliseconds Watch::until_next_look(Clock::time_point now) const {
     milliseconds wait = kAuditPeriod;
     for (const auto& [name, since] : being_written_) {
-        const auto rest = std::chrono::duration_cast<milliseconds>(since + kUnfinishedMax - now) + milliseconds(1);
+        const auto rest =
+            std::chrono::duration_cast<milliseconds>(since + kUnfinishedMax - now) + milliseconds(1);
         if (rest > milliseconds(0)) {
             wait = std::min(wait, rest);
         }
@@ -144,9 +149,11 @@ Watch::Wake Watch::wait(int stop_descriptor) {
     std::optional<Clock::time_point> first_change;
     for (;;) {
         const auto now = Clock::now();
-        const auto deadline = first_change ? std::min(now + kGatherQuiet, *first_change + kGatherMax) : give_up;
+        const auto deadline =
+            first_change ? std::min(now + kGatherQuiet, *first_change + kGatherMax) : give_up;
         const auto rest = std::chrono::duration_cast<milliseconds>(deadline - now);
-        pollfd poll_for[] = {{.fd = inotify_, .events = POLLIN, .revents = 0}, {.fd = stop_descriptor, .events = POLLIN, .revents = 0}};
+        pollfd poll_for[] = {{.fd = inotify_, .events = POLLIN, .revents = 0},
+                             {.fd = stop_descriptor, .events = POLLIN, .revents = 0}};
         const int ready = ::poll(poll_for, 2, static_cast<int>(std::max(rest, milliseconds(0)).count()));
         if (ready > 0 && poll_for[1].revents != 0) {
             return Wake::Stopped;

@@ -49,7 +49,8 @@ class Watch {
 
     Watch(int inotify, std::filesystem::path path) : inotify_(inotify), path_(std::move(path)) {}
     void rearm();
-    void add(const std::filesystem::path& folder, const std::string& only_name, std::map<int, std::string>& into);
+    void add(const std::filesystem::path& folder, const std::string& only_name,
+             std::map<int, std::string>& into);
     // True where one of the events read concerns us.
     [[nodiscard]] bool read_events();
     void note(const std::string& name, unsigned mask);
@@ -57,7 +58,7 @@ class Watch {
 
     int inotify_;
     std::filesystem::path path_;
-    std::map<int, std::string> watched_;                      // watch descriptor -> the only name that counts there; "": all
+    std::map<int, std::string> watched_;  // watch descriptor -> the only name that counts there; "": all
     std::map<std::string, Clock::time_point> being_written_;  // since
 };
 

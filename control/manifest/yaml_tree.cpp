@@ -16,7 +16,8 @@
 namespace penstock::manifest {
 
 const Value* Value::find(std::string_view key) const noexcept {
-    const auto field = std::find_if(fields.begin(), fields.end(), [key](const auto& each) { return each.first == key; });
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [key](const auto& each) { return each.first == key; });
     return field == fields.end() ? nullptr : field->second.get();
 }
 
@@ -39,9 +40,12 @@ class Builder final : public YAML::EventHandler {
     void OnDocumentStart(const YAML::Mark&) override {}
     void OnDocumentEnd() override {}
 
-    void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(make(mark, Value::Kind::Null), anchor); }
+    void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+        add(make(mark, Value::Kind::Null), anchor);
+    }
 
-    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  const std::string& text) override {
         auto value = make(mark, Value::Kind::String);
         value->text = text;
         if (tag == "?" || tag.starts_with(kCoreTag)) {
@@ -73,10 +77,12 @@ class Builder final : public YAML::EventHandler {
         place(target->second);
     }
 
-    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                         YAML::EmitterStyle::value) override {
         open(mark, Value::Kind::List, anchor);
     }
-    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                    YAML::EmitterStyle::value) override {
         open(mark, Value::Kind::Mapping, anchor);
     }
     void OnSequenceEnd() override { close(); }
@@ -98,12 +104,15 @@ class Builder final : public YAML::EventHandler {
     [[nodiscard]] uint32_t line_of(const YAML::Mark& mark) const noexcept {
         return first_line_ + static_cast<uint32_t>(std::max(mark.line, 0));
     }
-    [[nodiscard]] std::string too_deep() const { return "nested deeper than " + std::to_string(limits_.depth_max) + " levels"; }
+    [[nodiscard]] std::string too_deep() const {
+        return "nested deeper than " + std::to_string(limits_.depth_max) + " levels";
+    }
 
     void count(uint64_t values, uint32_t line) {
         values_ += values;
         if (values_ > limits_.values_max) {
-            throw Stop{{line, "more than " + std::to_string(limits_.values_max) + " values, counting what aliases expand to"}};
+            throw Stop{{line, "more than " + std::to_string(limits_.values_max) +
+                                  " values, counting what aliases expand to"}};
         }
     }
 
@@ -118,11 +127,13 @@ class Builder final : public YAML::EventHandler {
     static void check_tag(const std::string& tag, Value::Kind kind, uint32_t line) {
         const std::string_view name = std::string_view(tag).substr(kCoreTag.size());
         const bool fits = name == "str" || (name == "int" && kind == Value::Kind::Integer) ||
-                          (name == "null" && kind == Value::Kind::Null) || (name == "bool" && kind == Value::Kind::Boolean) ||
+                          (name == "null" && kind == Value::Kind::Null) ||
+                          (name == "bool" && kind == Value::Kind::Boolean) ||
                           (name == "float" && (kind == Value::Kind::Float || kind == Value::Kind::Integer)) ||
                           (name == "timestamp" && kind == Value::Kind::String);
         if (!fits) {
-            throw Stop{{line, "tag !!" + std::string(name) + " does not fit its value, or is not one that Kubernetes manifests have"}};
+            throw Stop{{line, "tag !!" + std::string(name) +
+                                  " does not fit its value, or is not one that Kubernetes manifests have"}};
         }
     }
 
@@ -157,7 +168,8 @@ class Builder final : public YAML::EventHandler {
             frame.value->items.push_back(std::move(value));
         } else if (!frame.key) {
             if (value->kind == Value::Kind::List || value->kind == Value::Kind::Mapping) {
-                throw Stop{{value->line, "a key must be a scalar, not " + std::string(to_string(value->kind))}};
+                throw Stop{
+                    {value->line, "a key must be a scalar, not " + std::string(to_string(value->kind))}};
             }
             frame.key = value->text;
             frame.key_line = value->line;
@@ -174,7 +186,8 @@ class Builder final : public YAML::EventHandler {
             return;
         }
         if (!frame.keys.insert(key).second) {
-            frame.value->faults.push_back({frame.key_line, "key \"" + key + "\" is given twice in one mapping"});
+            frame.value->faults.push_back(
+                {frame.key_line, "key \"" + key + "\" is given twice in one mapping"});
             frame.value->has_faults = true;
             return;
         }

@@ -48,7 +48,8 @@ struct Value {
     std::string text;  // scalars: as written, quotes and escapes resolved
     std::vector<ValuePtr> items;
     std::vector<std::pair<std::string, ValuePtr>> fields;  // in the order written; keys unique
-    std::vector<Fault> faults;  // rules that this mapping itself breaks, though it could be read: a key given twice
+    std::vector<Fault>
+        faults;  // rules that this mapping itself breaks, though it could be read: a key given twice
 
     // Null where there is no such field.
     [[nodiscard]] const Value* find(std::string_view key) const noexcept;

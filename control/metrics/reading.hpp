@@ -61,7 +61,7 @@ struct ProbeReading {
 
 struct TlsReading {
     double certificate_expires_s = 0, authority_expires_s = 0;  // since the epoch
-    bool broken = false;                                        // the files are not whole now, and former ones are in use
+    bool broken = false;  // the files are not whole now, and former ones are in use
 };
 
 // TCP connections of gRPC clients (rpc::TcpAcceptor).

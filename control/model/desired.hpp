@@ -36,7 +36,8 @@ struct Endpoint {
     InternedText zone;       // likewise
     bool operator==(const Endpoint&) const = default;
 };
-static_assert(sizeof(Endpoint) == 40, "a cluster has hundreds of thousands, and both ends of the stream keep them all");
+static_assert(sizeof(Endpoint) == 40,
+              "a cluster has hundreds of thousands, and both ends of the stream keep them all");
 
 // The step of EP-020 that took an endpoint out, in the order of the steps; those that the gateway decides by itself (health, weight) are
 // not here.
@@ -72,7 +73,9 @@ struct BackendSet {
     // Endpoints, excluded ones included, are of the other family (ANN-32); `source` is Translate then: a client's address is none of
     // theirs.
     bool translates_family = false;
-    [[nodiscard]] IpFamily endpoint_family() const noexcept { return translates_family ? other_family(family) : family; }
+    [[nodiscard]] IpFamily endpoint_family() const noexcept {
+        return translates_family ? other_family(family) : family;
+    }
     bool operator==(const BackendSet&) const = default;
 };
 
@@ -138,15 +141,16 @@ struct Service {
     ServiceKey key;
     L4Port service_port = 0;  // spec.ports[].port, for people
     lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;
-    InternedText uid;  // of the Kubernetes Service: with another one it is another Service under an old name (GEN-010); "" unknown
+    InternedText
+        uid;  // of the Kubernetes Service: with another one it is another Service under an old name (GEN-010); "" unknown
     // At least one. What frontends of different classes or clients of different origin may choose from; equal sets are there once. The
     // external policy's come first: IPv4's where the Service has that family, or endpoints of it for the other (ANN-32), then IPv6's
     // likewise, each with endpoints of its own family, whether or not a frontend points there: who is known to the Service keeps flows.
     std::vector<BackendSet> sets;
     std::vector<Frontend> frontends;    // sorted; may be empty (refused, lost a conflict)
     std::vector<Prefix> source_ranges;  // sorted; who may open flows to filtered frontends; empty: nobody
-    bool source_ranges_deny = false;    // the other way round: all but those may, and empty: everybody (ANN-04)
-    uint32_t affinity_timeout_s = 0;    // session affinity by client address (AFF-003); 0: none
+    bool source_ranges_deny = false;  // the other way round: all but those may, and empty: everybody (ANN-04)
+    uint32_t affinity_timeout_s = 0;  // session affinity by client address (AFF-003); 0: none
     // What a client is pinned for: the same at all ports of a Service (AFF-002). Without affinity: Port.
     lb::AffinityScope affinity_scope = lb::AffinityScope::Port;
     uint32_t idle_timeout_s = 0;  // of established and two-way flows (ANN-03); 0: NAT-008's
@@ -162,9 +166,10 @@ struct Service {
 // What a gateway must know of the cluster and of its operator's wishes besides Services.
 struct Environment {
     NodePortAddresses node_ports;
-    std::vector<Prefix> pod_cidrs;          // sorted, unique; clients inside are the cluster's own; empty: unknown
-    bool rejects_closed_vip_ports = false;  // what a packet to a VIP's undeclared port gets, silence otherwise (LB-021)
-    bool node_eligible = true;              // node mode: the Node is neither being deleted nor tainted for it (HC-006)
+    std::vector<Prefix> pod_cidrs;  // sorted, unique; clients inside are the cluster's own; empty: unknown
+    bool rejects_closed_vip_ports =
+        false;                  // what a packet to a VIP's undeclared port gets, silence otherwise (LB-021)
+    bool node_eligible = true;  // node mode: the Node is neither being deleted nor tainted for it (HC-006)
     // Why no VIP may be present on the link, for people: the reasons, separated by "; " (PRESENCE-005). "": VIPs may be present.
     std::string vips_withheld;
     bool operator==(const Environment&) const = default;

@@ -98,7 +98,8 @@ Status keep_capabilities(std::span<const int> kept) {
         mask[static_cast<size_t>(capability) / 32] |= 1U << (static_cast<unsigned>(capability) % 32);
     }
     const auto has = [](const std::array<uint32_t, 2>& set, int capability) {
-        return (set[static_cast<size_t>(capability) / 32] & (1U << (static_cast<unsigned>(capability) % 32))) != 0;
+        return (set[static_cast<size_t>(capability) / 32] &
+                (1U << (static_cast<unsigned>(capability) % 32))) != 0;
     };
     ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     // Needs CAP_SETPCAP. Where a container or a unit has taken it away, the bounding set is theirs to limit.
@@ -143,7 +144,8 @@ Status install_filter(bool keeps_bpf) {
     }
     add(BPF_STMT(BPF_RET | BPF_K, kAllow));
     sock_fprog filter{.len = static_cast<unsigned short>(program.size()), .filter = program.data()};
-    return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0 ? Status{} : failed("seccomp filter");
+    return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0 ? Status{}
+                                                                            : failed("seccomp filter");
 }
 
 }  // namespace

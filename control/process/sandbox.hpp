@@ -10,8 +10,9 @@
 namespace penstock::process {
 
 struct SandboxOptions {
-    std::span<const int> capabilities;  // CAP_*: of those that the process has, these stay; all others go, from the bounding set too
-    bool keeps_bpf = false;             // bpf() stays allowed, and what its libraries need beside it
+    std::span<const int>
+        capabilities;  // CAP_*: of those that the process has, these stay; all others go, from the bounding set too
+    bool keeps_bpf = false;  // bpf() stays allowed, and what its libraries need beside it
 };
 
 // no_new_privs, capabilities, and a seccomp filter that refuses (EPERM) system calls for other programs, processes, namespaces, mounts,

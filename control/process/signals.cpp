@@ -13,8 +13,9 @@ namespace penstock::process {
 namespace {
 
 // SIGKILL and SIGSTOP cannot be blocked. SIGCHLD, SIGURG, SIGWINCH and SIGCONT end no process.
-constexpr int kDefaultActionKept[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,  SIGABRT, SIGQUIT,  SIGKILL,
-                                      SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGCHLD, SIGURG,  SIGWINCH, SIGPIPE};
+constexpr int kDefaultActionKept[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP,  SIGSYS,
+                                      SIGABRT, SIGQUIT, SIGKILL, SIGSTOP, SIGTSTP,  SIGTTIN,
+                                      SIGTTOU, SIGCONT, SIGCHLD, SIGURG,  SIGWINCH, SIGPIPE};
 
 Signal::Meaning meaning_of(int number) {
     switch (number) {
@@ -34,7 +35,8 @@ std::string Signal::name() const {
     if (const char* name = sigabbrev_np(number); name != nullptr) {
         return std::string("SIG") + name;
     }
-    return number >= SIGRTMIN ? "SIGRTMIN+" + std::to_string(number - SIGRTMIN) : "signal " + std::to_string(number);
+    return number >= SIGRTMIN ? "SIGRTMIN+" + std::to_string(number - SIGRTMIN)
+                              : "signal " + std::to_string(number);
 }
 
 Result<Signals> Signals::block() {

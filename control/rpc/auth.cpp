@@ -29,7 +29,9 @@ Status Authorizer::may_read(const Caller& caller) const {
 }
 
 Status Authorizer::may_configure(const Caller& caller) const {
-    const auto is_admin = [&](const std::string& name) { return std::ranges::find(admin_names_, name) != admin_names_.end(); };
+    const auto is_admin = [&](const std::string& name) {
+        return std::ranges::find(admin_names_, name) != admin_names_.end();
+    };
     if (caller.by_unix_socket || std::ranges::any_of(caller.certificate_names, is_admin)) {
         return {};
     }
@@ -38,7 +40,8 @@ Status Authorizer::may_configure(const Caller& caller) const {
         names += (names.empty() ? "" : ", ") + name;
     }
     return fail(Errc::PermissionDenied,
-                "configuring and debugging need a certificate name listed in the gateway's --tls-admin-names; this client is " +
+                "configuring and debugging need a certificate name listed in the gateway's "
+                "--tls-admin-names; this client is " +
                     (names.empty() ? "nameless" : names));
 }
 

@@ -18,7 +18,8 @@ namespace penstock::rpc {
 // What a call tells about its caller.
 struct Caller {
     bool by_unix_socket = false;
-    std::vector<std::string> certificate_names;  // common name, then subject alternative names; verified by TLS
+    std::vector<std::string>
+        certificate_names;  // common name, then subject alternative names; verified by TLS
 };
 [[nodiscard]] Caller caller_of(const grpc::ServerContextBase& context);
 

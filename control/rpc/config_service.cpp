@@ -25,7 +25,8 @@ constexpr const char* kPriorityKey = "penstock-priority";
 
 std::string metadata_of(const grpc::CallbackServerContext& context, const char* key) {
     const auto found = context.client_metadata().find(key);
-    return found == context.client_metadata().end() ? std::string() : std::string(found->second.data(), found->second.size());
+    return found == context.client_metadata().end() ? std::string()
+                                                    : std::string(found->second.data(), found->second.size());
 }
 
 // An absent or malformed priority is the lowest one.
@@ -56,7 +57,8 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
     [[nodiscard]] uint32_t priority() const noexcept { return priority_; }
     // "edge-sync-5f3a (priority 3)"
     [[nodiscard]] std::string name() const {
-        return (source_.empty() ? "an unnamed control plane at " + peer_ : source_) + " (priority " + std::to_string(priority_) + ")";
+        return (source_.empty() ? "an unnamed control plane at " + peer_ : source_) + " (priority " +
+               std::to_string(priority_) + ")";
     }
 
     // Nothing more comes of it, though gRPC may not be done with it yet.
@@ -127,8 +129,10 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
             read_on = !paused_;
         }
         checked->update.received = std::chrono::steady_clock::now();
-        checked->update.done = [self = shared_from_this(), version = checked->update.version, refused = std::move(checked->refused)](
-                                   Result<UpdateResult> result) { self->answer(version, refused, std::move(result)); };
+        checked->update.done = [self = shared_from_this(), version = checked->update.version,
+                                refused = std::move(checked->refused)](Result<UpdateResult> result) {
+            self->answer(version, refused, std::move(result));
+        };
         service_.target_.submit(std::move(checked->update));
         if (read_on) {
             read_next();
@@ -146,15 +150,19 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
         }
         finish_if_due();
     }
-    void OnCancel() override { end(grpc::Status(grpc::StatusCode::CANCELLED, "the client ended the stream")); }
+    void OnCancel() override {
+        end(grpc::Status(grpc::StatusCode::CANCELLED, "the client ended the stream"));
+    }
     void OnDone() override {
         service_.closed(this);
-        log::get("rpc").info("state stream of {} has ended{}{}", peer_, status_.ok() ? "" : ": ", status_.error_message());
+        log::get("rpc").info("state stream of {} has ended{}{}", peer_, status_.ok() ? "" : ": ",
+                             status_.error_message());
         self_.reset();
     }
 
  private:
-    void answer(const StateVersion& version, const std::vector<v1::ServiceResult>& refused, Result<UpdateResult> result) {
+    void answer(const StateVersion& version, const std::vector<v1::ServiceResult>& refused,
+                Result<UpdateResult> result) {
         if (!result) {
             log::get("rpc").warn("state stream of {}: {}", peer_, result.error().what);
             end(to_status(result.error()));
@@ -232,12 +240,14 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
     grpc::Status status_;
 };
 
-grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::SyncState(grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::SyncState(
+    grpc::CallbackServerContext* context) {
     if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
         log::get("rpc").warn("state stream of {}: {}", context->peer(), status.error().what);
         return new Refusal(to_status(status));
     }
-    auto stream = std::make_shared<Stream>(*this, context->peer(), metadata_of(*context, kSourceKey), priority_of(*context));
+    auto stream = std::make_shared<Stream>(*this, context->peer(), metadata_of(*context, kSourceKey),
+                                           priority_of(*context));
     stream->hold(stream);
     std::unique_lock lock(mutex_);
     // gRPC may not be done with a leader that has ended. A stream that waits precedes this one, as if closed() had been called.
@@ -260,14 +270,17 @@ grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::Sy
         const std::shared_ptr<Stream> former = current_;
         make_leader(stream);
         lock.unlock();
-        log::get("rpc").info("state stream of {} is open: {} leads, in place of {}", stream->peer(), stream->name(), former->name());
-        former->end(grpc::Status(grpc::StatusCode::ABORTED, is_the_same ? "this control plane has opened another state stream"
-                                                                        : stream->name() + " has a higher priority and leads"));
+        log::get("rpc").info("state stream of {} is open: {} leads, in place of {}", stream->peer(),
+                             stream->name(), former->name());
+        former->end(grpc::Status(grpc::StatusCode::ABORTED,
+                                 is_the_same ? "this control plane has opened another state stream"
+                                             : stream->name() + " has a higher priority and leads"));
         stream->lead();
         return stream.get();
     }
     if (waiting_.size() >= kWaitingMax) {
-        const std::string why = std::to_string(kWaitingMax) + " state streams wait already, and " + current_->name() + " leads";
+        const std::string why =
+            std::to_string(kWaitingMax) + " state streams wait already, and " + current_->name() + " leads";
         lock.unlock();
         log::get("rpc").warn("state stream of {}: refused, {}", stream->peer(), why);
         stream->end(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, why));
@@ -275,7 +288,8 @@ grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::Sy
     }
     waiting_.push_back(stream);
     report();
-    log::get("rpc").info("state stream of {} is open: {} waits, {} leads", stream->peer(), stream->name(), current_->name());
+    log::get("rpc").info("state stream of {} is open: {} waits, {} leads", stream->peer(), stream->name(),
+                         current_->name());
     stream->wait_for(*current_);
     return stream.get();
 }
@@ -326,7 +340,8 @@ void ConfigService::closed(const Stream* stream) {
 std::shared_ptr<ConfigService::Stream> ConfigService::elect() {
     current_.reset();
     // The first of the highest priority.
-    const auto next = std::ranges::max_element(waiting_, {}, [](const std::shared_ptr<Stream>& each) { return each->priority(); });
+    const auto next = std::ranges::max_element(
+        waiting_, {}, [](const std::shared_ptr<Stream>& each) { return each->priority(); });
     if (next == waiting_.end()) {
         report();
         return nullptr;

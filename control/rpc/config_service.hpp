@@ -20,9 +20,11 @@ inline constexpr uint32_t kUnansweredMax = 16;
 class ConfigService final : public v1::GatewayConfig::CallbackService {
  public:
     // Both outlive the server that this is registered with.
-    ConfigService(StateTarget& target, const Authorizer& authorizer) : target_(target), authorizer_(authorizer) {}
+    ConfigService(StateTarget& target, const Authorizer& authorizer)
+        : target_(target), authorizer_(authorizer) {}
 
-    grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* SyncState(grpc::CallbackServerContext* context) override;
+    grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* SyncState(
+        grpc::CallbackServerContext* context) override;
 
     // Sends the identity again, to the leader. Any thread.
     void announce_identity();

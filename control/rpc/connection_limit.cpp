@@ -8,7 +8,8 @@ namespace penstock::rpc {
 std::optional<ConnectionLimit::Rule> ConnectionLimit::admit(const IpAddr& source) {
     const bool is_local = source.is_loopback();
     const Prefix key = client_source(source);
-    if (const auto known = by_source_.find(key); known != by_source_.end() && known->second >= limits_.per_source_max) {
+    if (const auto known = by_source_.find(key);
+        known != by_source_.end() && known->second >= limits_.per_source_max) {
         return Rule::PerSource;
     }
     if (is_local && loopback_ >= limits_.loopback_max) {

@@ -111,7 +111,8 @@ v1::ServiceKey to_proto(const model::ServiceKey& key) {
 
 v1::Notice to_proto(const model::Notice& notice) {
     v1::Notice message;
-    message.set_level(notice.level == model::Notice::Level::Normal ? v1::Notice::LEVEL_NORMAL : v1::Notice::LEVEL_WARNING);
+    message.set_level(notice.level == model::Notice::Level::Normal ? v1::Notice::LEVEL_NORMAL
+                                                                   : v1::Notice::LEVEL_WARNING);
     message.set_reason(notice.reason);
     message.set_message(notice.message);
     return message;
@@ -274,7 +275,8 @@ Result<model::ServiceKey> from_proto(const v1::ServiceKey& key) {
         return std::unexpected(protocol.error());
     }
     for (const auto& [field, name, may_be_empty] :
-         {std::tuple("namespace", std::string_view(key.namespace_()), false), std::tuple("name", std::string_view(key.name()), false),
+         {std::tuple("namespace", std::string_view(key.namespace_()), false),
+          std::tuple("name", std::string_view(key.name()), false),
           std::tuple("port_name", std::string_view(key.port_name()), true)}) {
         if (auto status = check_name(field, name, may_be_empty); !status) {
             return std::unexpected(std::move(status.error()));
@@ -302,7 +304,8 @@ Result<model::ObservedNotice> from_proto(const v1::ObservedNotice& observed) {
     auto key = from_proto(observed.key());
     auto notice = from_proto(observed.notice());
     if (!key || !notice) {
-        return in_context("observed notice about " + text_of(observed.key()), !key ? key.error() : notice.error());
+        return in_context("observed notice about " + text_of(observed.key()),
+                          !key ? key.error() : notice.error());
     }
     return model::ObservedNotice{std::move(*key), std::move(*notice)};
 }
@@ -360,7 +363,8 @@ Result<model::GatewayIdentity> from_proto(const v1::Identity& identity) {
         return in_context(context, mode.error());
     }
     out.mode = *mode;
-    if (auto status = check_name("node_name", identity.node_name(), out.mode == model::GatewayMode::External); !status) {
+    if (auto status = check_name("node_name", identity.node_name(), out.mode == model::GatewayMode::External);
+        !status) {
         return in_context(context, std::move(status.error()));
     }
     out.node_name = identity.node_name();
@@ -373,14 +377,16 @@ Result<model::GatewayIdentity> from_proto(const v1::Identity& identity) {
         }
         if (in.prefix_length() > address->bits()) {
             return in_context(context + ": " + indexed("addresses", i),
-                              {Errc::InvalidArgument,
-                               "prefix length " + std::to_string(in.prefix_length()) + " is not in 0-" + std::to_string(address->bits())});
+                              {Errc::InvalidArgument, "prefix length " + std::to_string(in.prefix_length()) +
+                                                          " is not in 0-" + std::to_string(address->bits())});
         }
-        out.addresses.push_back({in.port_name(), *address, static_cast<uint8_t>(in.prefix_length()), in.configured()});
+        out.addresses.push_back(
+            {in.port_name(), *address, static_cast<uint8_t>(in.prefix_length()), in.configured()});
     }
     std::ranges::sort(out.addresses);
     if (static_cast<size_t>(identity.routed_prefixes_size()) > model::kRoutedPrefixesMax) {
-        return in_context(context, {Errc::InvalidArgument, "routed_prefixes: more than " + std::to_string(model::kRoutedPrefixesMax)});
+        return in_context(context, {Errc::InvalidArgument, "routed_prefixes: more than " +
+                                                               std::to_string(model::kRoutedPrefixesMax)});
     }
     for (int i = 0; i < identity.routed_prefixes_size(); ++i) {
         auto prefix = Prefix::parse(identity.routed_prefixes(i));
@@ -418,8 +424,8 @@ std::string socket_text(const IpAddr& address, L4Port port) {
 
 std::string text_of(const v1::ServiceKey& key) {
     const auto protocol = from_proto(key.protocol());
-    return key.namespace_() + "/" + key.name() + (key.port_name().empty() ? "" : ":" + key.port_name()) + "/" +
-           (protocol ? to_string(*protocol) : "?");
+    return key.namespace_() + "/" + key.name() + (key.port_name().empty() ? "" : ":" + key.port_name()) +
+           "/" + (protocol ? to_string(*protocol) : "?");
 }
 
 }  // namespace penstock::rpc

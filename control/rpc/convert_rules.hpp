@@ -17,7 +17,8 @@ inline std::unexpected<Error> invalid(std::string what) {
 
 template <typename Enum>
 std::unexpected<Error> unknown(const char* name, Enum value) {
-    return invalid(std::string(name) + " " + std::to_string(static_cast<int>(value)) + " is unknown to this version");
+    return invalid(std::string(name) + " " + std::to_string(static_cast<int>(value)) +
+                   " is unknown to this version");
 }
 
 inline std::string indexed(const char* list, int index) {
@@ -34,7 +35,8 @@ inline Status check_name(const char* field, std::string_view name, bool may_be_e
     }
     for (const char c : name) {
         if (c <= ' ' || c > '~' || c == '/' || c == ':') {
-            return invalid(std::string(field) + " holds a character other than printable ASCII without space, '/' and ':'");
+            return invalid(std::string(field) +
+                           " holds a character other than printable ASCII without space, '/' and ':'");
         }
     }
     return {};

@@ -38,9 +38,9 @@ Result<IpAddr> unicast_address(std::string_view text) {
 
 // Whose family an endpoint missed, for the refusal.
 std::string family_text(const model::BackendSet& set) {
-    return set.translates_family
-               ? std::string("the set's endpoints, ") + to_string(set.endpoint_family()) + " behind " + to_string(set.family)
-               : std::string("the set's family, ") + to_string(set.family);
+    return set.translates_family ? std::string("the set's endpoints, ") + to_string(set.endpoint_family()) +
+                                       " behind " + to_string(set.family)
+                                 : std::string("the set's family, ") + to_string(set.family);
 }
 
 Result<model::Endpoint> endpoint_from(const v1::Endpoint& message, const model::BackendSet& set) {
@@ -65,7 +65,8 @@ Result<model::Endpoint> endpoint_from(const v1::Endpoint& message, const model::
     if (message.zone().size() > kNameBytesMax) {
         return invalid("zone is longer than " + std::to_string(kNameBytesMax) + " bytes");
     }
-    return model::Endpoint{*address, *port, static_cast<uint16_t>(weight), message.node_name(), message.zone()};
+    return model::Endpoint{*address, *port, static_cast<uint16_t>(weight), message.node_name(),
+                           message.zone()};
 }
 
 // One that is not at all one of ours keeps its name for the error.
@@ -110,11 +111,13 @@ v1::ExcludedEndpoint::Why to_proto(model::Exclusion why) {
     return v1::ExcludedEndpoint::WHY_UNSPECIFIED;
 }
 
-Result<model::ExcludedEndpoint> excluded_from(const v1::ExcludedEndpoint& message, const model::BackendSet& set) {
+Result<model::ExcludedEndpoint> excluded_from(const v1::ExcludedEndpoint& message,
+                                              const model::BackendSet& set) {
     const std::string& bytes = message.address();
     model::ExcludedEndpoint out;
     if (bytes.size() != (set.endpoint_family() == IpFamily::V4 ? 4 : 16)) {
-        return invalid("an address of " + std::to_string(bytes.size()) + " bytes is not of " + family_text(set));
+        return invalid("an address of " + std::to_string(bytes.size()) + " bytes is not of " +
+                       family_text(set));
     }
     if (set.endpoint_family() == IpFamily::V4) {
         const auto at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
@@ -151,8 +154,8 @@ v1::ExcludedEndpoint to_proto(const model::ExcludedEndpoint& excluded) {
 
 Result<uint32_t> within(const char* field, uint32_t value, uint32_t least, uint32_t most) {
     if (value < least || value > most) {
-        return invalid(std::string(field) + " " + std::to_string(value) + " is not in " + std::to_string(least) + "-" +
-                       std::to_string(most));
+        return invalid(std::string(field) + " " + std::to_string(value) + " is not in " +
+                       std::to_string(least) + "-" + std::to_string(most));
     }
     return value;
 }
@@ -173,10 +176,11 @@ Result<model::Probe> probe_from(const v1::Probe& message) {
         return invalid("port " + std::to_string(message.port()) + " is not in 0-65535");
     }
     probe.port = static_cast<L4Port>(message.port());
-    for (const auto& [field, value, least, most, target] : {std::tuple("interval_s", message.interval_s(), 1U, 3600U, &probe.interval_s),
-                                                            std::tuple("timeout_s", message.timeout_s(), 1U, 3600U, &probe.timeout_s),
-                                                            std::tuple("healthy", message.healthy(), 1U, 100U, &probe.healthy),
-                                                            std::tuple("unhealthy", message.unhealthy(), 1U, 100U, &probe.unhealthy)}) {
+    for (const auto& [field, value, least, most, target] :
+         {std::tuple("interval_s", message.interval_s(), 1U, 3600U, &probe.interval_s),
+          std::tuple("timeout_s", message.timeout_s(), 1U, 3600U, &probe.timeout_s),
+          std::tuple("healthy", message.healthy(), 1U, 100U, &probe.healthy),
+          std::tuple("unhealthy", message.unhealthy(), 1U, 100U, &probe.unhealthy)}) {
         const auto good = within(field, value, least, most);
         if (!good) {
             return std::unexpected(good.error());
@@ -184,14 +188,16 @@ Result<model::Probe> probe_from(const v1::Probe& message) {
         *target = *good;
     }
     if (probe.timeout_s >= probe.interval_s) {
-        return invalid("timeout_s " + std::to_string(probe.timeout_s) + " is not less than interval_s " + std::to_string(probe.interval_s));
+        return invalid("timeout_s " + std::to_string(probe.timeout_s) + " is not less than interval_s " +
+                       std::to_string(probe.interval_s));
     }
     if (message.path().size() > kProbePathBytesMax) {
         return invalid("path is longer than " + std::to_string(kProbePathBytesMax) + " bytes");
     }
     // It becomes a line of a request: nothing in it may end that line, or begin another word.
     if (!message.path().empty() &&
-        (message.path().front() != '/' || !std::ranges::all_of(message.path(), [](char c) { return c > ' ' && c < 0x7f; }))) {
+        (message.path().front() != '/' ||
+         !std::ranges::all_of(message.path(), [](char c) { return c > ' ' && c < 0x7f; }))) {
         return invalid("path must begin with / and hold no blanks or control characters");
     }
     if (!message.path().empty()) {
@@ -224,8 +230,9 @@ Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     }
     set.source = *source;
     if (set.translates_family && set.source == lb::SourceMode::Keep) {
-        return invalid(std::string("source is kept, but the endpoints are ") + to_string(set.endpoint_family()) + " behind " +
-                       to_string(set.family) + ": a client's address is none of theirs");
+        return invalid(std::string("source is kept, but the endpoints are ") +
+                       to_string(set.endpoint_family()) + " behind " + to_string(set.family) +
+                       ": a client's address is none of theirs");
     }
     const auto when_empty = from_proto(message.when_empty());
     if (!when_empty) {
@@ -273,7 +280,8 @@ Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     return set;
 }
 
-Result<model::Frontend> frontend_from(const v1::Frontend& message, const std::vector<model::BackendSet>& sets) {
+Result<model::Frontend> frontend_from(const v1::Frontend& message,
+                                      const std::vector<model::BackendSet>& sets) {
     model::Frontend frontend;
     const auto cls = from_proto(message.class_());
     if (!cls) {
@@ -282,7 +290,8 @@ Result<model::Frontend> frontend_from(const v1::Frontend& message, const std::ve
     frontend.cls = *cls;
     if (frontend.cls == lb::FrontendClass::NodePort) {
         if (!message.address().empty()) {
-            return invalid("a NODE_PORT frontend has no address of its own, but " + message.address() + " is given");
+            return invalid("a NODE_PORT frontend has no address of its own, but " + message.address() +
+                           " is given");
         }
         frontend.family = message.ipv6() ? IpFamily::V6 : IpFamily::V4;
     } else {
@@ -299,14 +308,15 @@ Result<model::Frontend> frontend_from(const v1::Frontend& message, const std::ve
     }
     frontend.port = *port;
     for (const auto& [field, number] :
-         {std::pair("set", message.set()), std::pair("inside_set", message.has_inside_set() ? message.inside_set() : message.set())}) {
+         {std::pair("set", message.set()),
+          std::pair("inside_set", message.has_inside_set() ? message.inside_set() : message.set())}) {
         if (number >= sets.size()) {
-            return invalid(std::string(field) + " " + std::to_string(number) + " does not exist; the last one is " +
-                           std::to_string(sets.size() - 1));
+            return invalid(std::string(field) + " " + std::to_string(number) +
+                           " does not exist; the last one is " + std::to_string(sets.size() - 1));
         }
         if (sets[number].family != frontend.family) {
-            return invalid(std::string("an ") + to_string(frontend.family) + " frontend uses " + field + " " + std::to_string(number) +
-                           ", which is of family " + to_string(sets[number].family));
+            return invalid(std::string("an ") + to_string(frontend.family) + " frontend uses " + field + " " +
+                           std::to_string(number) + ", which is of family " + to_string(sets[number].family));
         }
     }
     frontend.set = static_cast<uint8_t>(message.set());
@@ -331,12 +341,14 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
     }
     service.scheduler = *scheduler;
     if (message.sets_size() < 1 || message.sets_size() > kBackendSetsMax) {
-        return invalid("sets: there are " + std::to_string(message.sets_size()) + ", not 1-" + std::to_string(kBackendSetsMax));
+        return invalid("sets: there are " + std::to_string(message.sets_size()) + ", not 1-" +
+                       std::to_string(kBackendSetsMax));
     }
     for (int i = 0; i < message.sets_size(); ++i) {
         auto set = backend_set_from(message.sets(i));
         if (!set) {
-            return invalid(indexed("sets", i) + (set.error().what.starts_with("endpoints[") ? "." : ": ") + set.error().what);
+            return invalid(indexed("sets", i) + (set.error().what.starts_with("endpoints[") ? "." : ": ") +
+                           set.error().what);
         }
         service.sets.push_back(std::move(*set));
     }
@@ -349,7 +361,8 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
         const bool node_port = frontend->cls == lb::FrontendClass::NodePort;
         if (!tuples.emplace(node_port, frontend->family, frontend->address, frontend->port).second) {
             return invalid(indexed("frontends", i) + ": " +
-                           (node_port ? "NodePort " + std::to_string(frontend->port) : socket_text(frontend->address, frontend->port)) +
+                           (node_port ? "NodePort " + std::to_string(frontend->port)
+                                      : socket_text(frontend->address, frontend->port)) +
                            " is there twice");
         }
         service.frontends.push_back(std::move(*frontend));
@@ -372,9 +385,10 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
     }
     service.uid = message.uid();
     // The largest that an object may ask for (AFF-003, ANN-03, ANN-02).
-    for (const auto& [field, value, most] : {std::tuple("affinity_timeout_s", message.affinity_timeout_s(), 86'400U),
-                                             std::tuple("idle_timeout_s", message.idle_timeout_s(), 604'800U),
-                                             std::tuple("drain_timeout_s", message.drain_timeout_s(), 3'600U)}) {
+    for (const auto& [field, value, most] :
+         {std::tuple("affinity_timeout_s", message.affinity_timeout_s(), 86'400U),
+          std::tuple("idle_timeout_s", message.idle_timeout_s(), 604'800U),
+          std::tuple("drain_timeout_s", message.drain_timeout_s(), 3'600U)}) {
         if (auto good = within(field, value, 0, most); !good) {
             return std::unexpected(std::move(good.error()));
         }
@@ -481,7 +495,8 @@ v1::Service to_proto(const model::Service& service) {
 
 Result<model::Service> from_proto(const v1::Service& service) {
     auto key = from_proto(service.key());
-    auto out = key ? service_from(service, std::move(*key)) : Result<model::Service>(std::unexpected(std::move(key.error())));
+    auto out = key ? service_from(service, std::move(*key))
+                   : Result<model::Service>(std::unexpected(std::move(key.error())));
     if (!out) {
         return in_context("service " + text_of(service.key()), std::move(out.error()));
     }

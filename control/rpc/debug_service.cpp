@@ -24,8 +24,8 @@ Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request) {
         return in_context("destination", !destination ? destination.error() : destination_port.error());
     }
     if (source->family() != destination->family()) {
-        return fail(Errc::InvalidArgument,
-                    "source " + source->to_string() + " and destination " + destination->to_string() + " are of different families");
+        return fail(Errc::InvalidArgument, "source " + source->to_string() + " and destination " +
+                                               destination->to_string() + " are of different families");
     }
     question.key.source = *source;
     question.key.destination = *destination;
@@ -39,7 +39,8 @@ Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request) {
 
 Result<AffinityFilter> from_proto(const v1::ClearAffinityRequest& request) {
     // What forgets every client's backend is asked for by name, not by leaving something out.
-    if (request.all() != request.name().empty() || (request.name().empty() && !request.namespace_().empty())) {
+    if (request.all() != request.name().empty() ||
+        (request.name().empty() && !request.namespace_().empty())) {
         return fail(Errc::InvalidArgument, "either a service's namespace and name, or all");
     }
     if (!request.all() && request.namespace_().empty()) {
@@ -52,7 +53,8 @@ Result<AffinityFilter> from_proto(const v1::ClearAffinityRequest& request) {
     return AffinityFilter{request.namespace_(), request.name(), *client};
 }
 
-grpc::Status DebugService::Explain(grpc::ServerContext* context, const v1::ExplainRequest* request, v1::Explanation* response) {
+grpc::Status DebugService::Explain(grpc::ServerContext* context, const v1::ExplainRequest* request,
+                                   v1::Explanation* response) {
     if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
         return to_status(status);
     }
@@ -68,7 +70,8 @@ grpc::Status DebugService::Explain(grpc::ServerContext* context, const v1::Expla
     return grpc::Status::OK;
 }
 
-grpc::Status DebugService::ClearAffinity(grpc::ServerContext* context, const v1::ClearAffinityRequest* request,
+grpc::Status DebugService::ClearAffinity(grpc::ServerContext* context,
+                                         const v1::ClearAffinityRequest* request,
                                          v1::ClearAffinityResponse* response) {
     if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
         return to_status(status);
@@ -95,8 +98,8 @@ grpc::Status DebugService::SetLogLevel(grpc::ServerContext* context, const v1::S
     if (const auto status = log::set_level(request->logger(), request->level()); !status) {
         return to_status(status);
     }
-    log::get("rpc").info("{} set the log level of {} to {}", context->peer(), request->logger().empty() ? "all" : request->logger(),
-                         request->level());
+    log::get("rpc").info("{} set the log level of {} to {}", context->peer(),
+                         request->logger().empty() ? "all" : request->logger(), request->level());
     const auto levels = log::levels();
     response->mutable_levels()->insert(levels.begin(), levels.end());
     return grpc::Status::OK;
@@ -108,7 +111,8 @@ grpc::Status DebugService::SetDrained(grpc::ServerContext* context, const v1::Se
         return to_status(status);
     }
     *response = target_.set_drained(*request);
-    log::get("rpc").info("{} {} the gateway", context->peer(), request->drained() ? "drains" : "ends the drain of");
+    log::get("rpc").info("{} {} the gateway", context->peer(),
+                         request->drained() ? "drains" : "ends the drain of");
     return grpc::Status::OK;
 }
 

@@ -15,14 +15,17 @@ namespace penstock::rpc {
 class DebugService final : public v1::GatewayDebug::Service {
  public:
     // Both outlive the server that this is registered with.
-    DebugService(DebugTarget& target, const Authorizer& authorizer) : target_(target), authorizer_(authorizer) {}
+    DebugService(DebugTarget& target, const Authorizer& authorizer)
+        : target_(target), authorizer_(authorizer) {}
 
-    grpc::Status Explain(grpc::ServerContext* context, const v1::ExplainRequest* request, v1::Explanation* response) override;
+    grpc::Status Explain(grpc::ServerContext* context, const v1::ExplainRequest* request,
+                         v1::Explanation* response) override;
     grpc::Status ClearAffinity(grpc::ServerContext* context, const v1::ClearAffinityRequest* request,
                                v1::ClearAffinityResponse* response) override;
     grpc::Status SetLogLevel(grpc::ServerContext* context, const v1::SetLogLevelRequest* request,
                              v1::SetLogLevelResponse* response) override;
-    grpc::Status SetDrained(grpc::ServerContext* context, const v1::SetDrainedRequest* request, v1::SetDrainedResponse* response) override;
+    grpc::Status SetDrained(grpc::ServerContext* context, const v1::SetDrainedRequest* request,
+                            v1::SetDrainedResponse* response) override;
 
  private:
     DebugTarget& target_;

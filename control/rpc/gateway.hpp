@@ -43,7 +43,9 @@ class StateTarget {
 struct SocketFilter {
     std::optional<IpAddr> address;
     std::optional<L4Port> port;
-    [[nodiscard]] bool matches(const IpAddr& a, L4Port p) const { return (!address || *address == a) && (!port || *port == p); }
+    [[nodiscard]] bool matches(const IpAddr& a, L4Port p) const {
+        return (!address || *address == a) && (!port || *port == p);
+    }
 };
 struct ConnectionFilter {
     SocketFilter client, frontend, backend;
@@ -64,11 +66,15 @@ class StatusSource {
     [[nodiscard]] virtual v1::ListPortsResponse ports() const = 0;
     [[nodiscard]] virtual v1::ListWorkersResponse workers() const = 0;
     // "" is any.
-    [[nodiscard]] virtual v1::ListServicesResponse services(std::string_view namespace_name, std::string_view name) const = 0;
-    [[nodiscard]] virtual v1::ListBackendsResponse backends(std::string_view namespace_name, std::string_view service) const = 0;
+    [[nodiscard]] virtual v1::ListServicesResponse services(std::string_view namespace_name,
+                                                            std::string_view name) const = 0;
+    [[nodiscard]] virtual v1::ListBackendsResponse backends(std::string_view namespace_name,
+                                                            std::string_view service) const = 0;
     // Calls `visit` for each match until it answers false.
-    virtual void connections(const ConnectionFilter& filter, const std::function<bool(const v1::Connection&)>& visit) const = 0;
-    virtual void affinity(const AffinityFilter& filter, const std::function<bool(const v1::AffinityEntry&)>& visit) const = 0;
+    virtual void connections(const ConnectionFilter& filter,
+                             const std::function<bool(const v1::Connection&)>& visit) const = 0;
+    virtual void affinity(const AffinityFilter& filter,
+                          const std::function<bool(const v1::AffinityEntry&)>& visit) const = 0;
     [[nodiscard]] virtual v1::Counters counters() const = 0;
     [[nodiscard]] virtual v1::ListRoutesResponse routes() const = 0;
     [[nodiscard]] virtual v1::ListNeighboursResponse neighbours() const = 0;

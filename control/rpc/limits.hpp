@@ -23,7 +23,8 @@ inline constexpr unsigned kConnectionsPerSourceMax = 32;
 inline constexpr unsigned kLoopbackReserve = 16;
 // All of 127.0.0.0/8 and ::1 together. A local process has as many source addresses as it wants.
 inline constexpr unsigned kLoopbackMax = 64;
-static_assert(kLoopbackReserve < kConnectionsMax && kConnectionsPerSourceMax <= kConnectionsMax - kLoopbackReserve);
+static_assert(kLoopbackReserve < kConnectionsMax &&
+              kConnectionsPerSourceMax <= kConnectionsMax - kLoopbackReserve);
 static_assert(kLoopbackReserve <= kLoopbackMax && kLoopbackMax < kConnectionsMax);
 
 }  // namespace penstock::rpc

@@ -49,7 +49,9 @@ void log_grpc_line(bool is_error, std::string_view text) {
     if (text.starts_with(kHandshake)) {
         const size_t reason = text.rfind("::");
         log::get("rpc").warn("a TLS handshake failed: {}",
-                             reason == std::string_view::npos ? text : text.substr(reason + 2, text.find_last_not_of('.') - reason - 1));
+                             reason == std::string_view::npos
+                                 ? text
+                                 : text.substr(reason + 2, text.find_last_not_of('.') - reason - 1));
         return;
     }
     log::get("rpc").log(is_error ? spdlog::level::debug : spdlog::level::trace, "grpc: {}", text);
@@ -60,7 +62,8 @@ std::string why_not(const std::filesystem::path& path) {
     std::error_code error;
     const auto status = std::filesystem::symlink_status(path, error);
     if (std::filesystem::exists(status) && !std::filesystem::is_socket(status)) {
-        return "there is a " + std::string(std::filesystem::is_directory(status) ? "folder" : "file") + " of that name, which is no socket";
+        return "there is a " + std::string(std::filesystem::is_directory(status) ? "folder" : "file") +
+               " of that name, which is no socket";
     }
     return ::access(path.parent_path().c_str(), W_OK | X_OK) == 0 ? "the socket cannot be made" : reason();
 }
@@ -79,7 +82,8 @@ class SocketMask {
 
 }  // namespace
 
-Result<Listening> listen(const ServerOptions& options, const std::string& program, std::span<grpc::Service* const> services,
+Result<Listening> listen(const ServerOptions& options, const std::string& program,
+                         std::span<grpc::Service* const> services,
                          const std::shared_ptr<grpc::ServerCredentials>& tls) {
     Listening listening;
     if (!options.tcp_addresses.empty()) {
@@ -96,7 +100,8 @@ Result<Listening> listen(const ServerOptions& options, const std::string& progra
     builder.SetResourceQuota(grpc::ResourceQuota(program).SetMaxThreads(kThreadsMax));
     builder.SetMaxReceiveMessageSize(kMessageBytesMax);
     builder.SetMaxSendMessageSize(-1);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second server on the port must fail, not take every other call
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
+                               0);  // a second server on the port must fail, not take every other call
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
@@ -139,7 +144,8 @@ Result<Listening> listen(const ServerOptions& options, const std::string& progra
         return fail(Errc::Unavailable, "the gRPC server did not start");
     }
     for (const std::string& path : options.unix_paths) {
-        if (::chmod(path.c_str(), 0660) != 0 || (group && ::chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0)) {
+        if (::chmod(path.c_str(), 0660) != 0 ||
+            (group && ::chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0)) {
             return fail(Errc::PermissionDenied, path + ": mode or group cannot be set: " + reason());
         }
     }
@@ -156,7 +162,8 @@ Result<Listening> listen(const ServerOptions& options, const std::string& progra
 
 void stop(Listening& listening) {
     if (listening.tcp != nullptr) {
-        listening.tcp->stop();  // first: a server that has shut down would leave a new connection's descriptor open
+        listening.tcp
+            ->stop();  // first: a server that has shut down would leave a new connection's descriptor open
     }
     if (listening.server != nullptr) {
         listening.server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);

@@ -19,8 +19,8 @@ class Service;
 namespace penstock::rpc {
 
 struct ServerOptions {
-    std::vector<std::string> unix_paths;           // absolute; whoever starts the server holds a lock beside each
-    std::vector<std::string> tcp_addresses;        // HOST:PORT
+    std::vector<std::string> unix_paths;     // absolute; whoever starts the server holds a lock beside each
+    std::vector<std::string> tcp_addresses;  // HOST:PORT
     std::string tls_cert, tls_key, tls_client_ca;  // PEM files; needed with tcp_addresses
     std::vector<std::string> tls_admin_names;      // for the services' Authorizer
     std::string socket_group;                      // "": the process's own
@@ -34,7 +34,8 @@ struct Listening {
 };
 
 // `services` outlive the server. `tls` is what TCP addresses are served with; null where there are none. Errors name the address.
-[[nodiscard]] Result<Listening> listen(const ServerOptions& options, const std::string& program, std::span<grpc::Service* const> services,
+[[nodiscard]] Result<Listening> listen(const ServerOptions& options, const std::string& program,
+                                       std::span<grpc::Service* const> services,
                                        const std::shared_ptr<grpc::ServerCredentials>& tls = nullptr);
 
 // Ends all calls, waits for them at most half a second before they are cut, removes the sockets; both are null afterwards.

@@ -77,24 +77,29 @@ class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
     explicit Verifier(const tls::Watch& watch) : watch_(watch) {}
 
-    bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
-                grpc::Status* sync_status) override {
+    bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
+                std::function<void(grpc::Status)>, grpc::Status* sync_status) override {
         // On the server side gRPC's "full chain" lacks the client's own certificate.
         const auto leaf = request->peer_cert();
         const auto others = request->peer_cert_full_chain();
-        const Status verified = verify_client(*watch_.current(), {leaf.data(), leaf.size()}, {others.data(), others.size()});
+        const Status verified =
+            verify_client(*watch_.current(), {leaf.data(), leaf.size()}, {others.data(), others.size()});
         if (verified) {
             *sync_status = grpc::Status::OK;
             return true;
         }
         if (const auto left_out = budget_.admit()) {
-            log::get("rpc").warn("client certificate refused: {}{}", verified.error().what,
-                                 *left_out == 0 ? "" : fmt::format(" ({} refusals before this one were not logged)", *left_out));
+            log::get("rpc").warn(
+                "client certificate refused: {}{}", verified.error().what,
+                *left_out == 0 ? ""
+                               : fmt::format(" ({} refusals before this one were not logged)", *left_out));
         }
-        *sync_status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "certificate refused: " + verified.error().what);
+        *sync_status =
+            grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "certificate refused: " + verified.error().what);
         return true;
     }
-    void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}  // all checks are synchronous
+    void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {
+    }  // all checks are synchronous
 
  private:
     const tls::Watch& watch_;
@@ -106,7 +111,9 @@ class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
 // Members go in reverse: gRPC's objects before the watch that they read.
 struct ServerTls::Impl {
     explicit Impl(tls::Files files)
-        : watch({.files = std::move(files), .names = {.authority = "--tls-client-ca"}, .on_change = [this](const tls::Material& material) {
+        : watch({.files = std::move(files),
+                 .names = {.authority = "--tls-client-ca"},
+                 .on_change = [this](const tls::Material& material) {
                      put = pair.put(material);
                      if (!put) {
                          log::get("rpc").error("TLS files: {}", put.error().what);
@@ -132,10 +139,12 @@ Result<std::unique_ptr<ServerTls>> ServerTls::start(tls::Files files) {
         return std::unexpected(impl->put.error());
     }
     using namespace grpc::experimental;
-    impl->provider = std::make_shared<FileWatcherCertificateProvider>(impl->pair.path(), impl->pair.path(), kGrpcLooksEveryS);
+    impl->provider = std::make_shared<FileWatcherCertificateProvider>(impl->pair.path(), impl->pair.path(),
+                                                                      kGrpcLooksEveryS);
     TlsServerCredentialsOptions options(impl->provider);
     options.watch_identity_key_cert_pairs();
-    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);  // Verifier does
+    options.set_cert_request_type(
+        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);  // Verifier does
     options.set_certificate_verifier(ExternalCertificateVerifier::Create<Verifier>(impl->watch));
     impl->credentials = TlsServerCredentials(options);
     return std::unique_ptr<ServerTls>(new ServerTls(std::move(impl)));

@@ -10,7 +10,8 @@ namespace {
 
 Result<StateVersion> version_from(const v1::StateVersion& message, const char* field) {
     if (message.source().empty() || message.source().size() > kNameBytesMax) {
-        return invalid(std::string(field) + ": source is not a name of 1 to " + std::to_string(kNameBytesMax) + " bytes");
+        return invalid(std::string(field) + ": source is not a name of 1 to " +
+                       std::to_string(kNameBytesMax) + " bytes");
     }
     if (message.version() == 0) {
         return invalid(std::string(field) + ": version 0 names no state");
@@ -24,7 +25,8 @@ std::string text_of(const StateVersion& version) {
 
 // Towards kStateBytesMax.
 size_t cost_of(const v1::StateMessage& part) {
-    const int entries = part.has_full() ? part.full().services_size() : part.delta().upsert_size() + part.delta().remove_size();
+    const int entries = part.has_full() ? part.full().services_size()
+                                        : part.delta().upsert_size() + part.delta().remove_size();
     return part.ByteSizeLong() + static_cast<size_t>(entries) * kEntryBytes;
 }
 
@@ -105,7 +107,8 @@ Status StateParts::begin_or_continue(StateVersion version, std::optional<StateVe
     }
     const StateUpdate& begun = unfinished_->message.update;
     if (version != begun.version || base != begun.base) {
-        return invalid("a part of version " + text_of(version) + " comes before the last part of version " + text_of(begun.version));
+        return invalid("a part of version " + text_of(version) + " comes before the last part of version " +
+                       text_of(begun.version));
     }
     return {};
 }
@@ -116,7 +119,8 @@ Status StateParts::read_services(const google::protobuf::RepeatedPtrField<v1::Se
     for (const auto& message : messages) {
         auto service = from_proto(message);
         if (service && !named.insert(service->key).second) {
-            service = invalid("service " + service->key.to_string() + ": is in this state twice; the first one counts");
+            service = invalid("service " + service->key.to_string() +
+                              ": is in this state twice; the first one counts");
         }
         if (service) {
             if (removed.contains(service->key)) {

@@ -43,7 +43,7 @@ struct StateUpdate {
     std::vector<model::ServiceKey> removed;  // delta only
     // Named in the message, but invalid: their last good version, if any, stays. Whoever received the message answers for them.
     std::vector<std::pair<model::ServiceKey, std::string>> invalid;  // and why
-    std::optional<model::Environment> environment;                   // delta: unset is unchanged; full: unset is the default
+    std::optional<model::Environment> environment;  // delta: unset is unchanged; full: unset is the default
     std::chrono::steady_clock::time_point received;
     // Called once, on the gateway's own thread, after every worker uses the state. An error means that nothing of the message was applied.
     // Outdated: `base` is not the state in force. Unavailable: the gateway is stopping.

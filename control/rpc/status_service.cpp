@@ -33,9 +33,10 @@ grpc::Status found_or_not(bool found, const std::string& namespace_name, const s
     if (found || (namespace_name.empty() && name.empty())) {
         return grpc::Status::OK;
     }
-    return to_status(
-        fail(Errc::NotFound, "there is no service " + (namespace_name.empty() ? "*" : namespace_name) + "/" + (name.empty() ? "*" : name))
-            .error());
+    return to_status(fail(Errc::NotFound, "there is no service " +
+                                              (namespace_name.empty() ? "*" : namespace_name) + "/" +
+                                              (name.empty() ? "*" : name))
+                         .error());
 }
 
 }  // namespace
@@ -94,7 +95,8 @@ std::optional<StatusService::Seat> StatusService::take_seat(const Caller& caller
 namespace {
 
 grpc::Status no_seat() {
-    return to_status(fail(Errc::Exhausted, "too many calls of clients that may only read, try again later").error());
+    return to_status(
+        fail(Errc::Exhausted, "too many calls of clients that may only read, try again later").error());
 }
 
 }  // namespace
@@ -114,8 +116,8 @@ grpc::Status StatusService::answer(const grpc::ServerContext& context, Response*
 }
 
 template <typename Request, typename Entry, typename List>
-grpc::Status StatusService::stream(const grpc::ServerContext& context, const Request& request, grpc::ServerWriter<Entry>& writer,
-                                   List&& list) const {
+grpc::Status StatusService::stream(const grpc::ServerContext& context, const Request& request,
+                                   grpc::ServerWriter<Entry>& writer, List&& list) const {
     const Caller caller = caller_of(context);
     if (const auto status = authorizer_.may_read(caller); !status) {
         return to_status(status);
@@ -131,43 +133,55 @@ grpc::Status StatusService::stream(const grpc::ServerContext& context, const Req
     uint64_t sent = 0;
     list(*filter, [&](const Entry& entry) {
         // Write fails once the client is gone; asking as well saves the walk where nothing matches for long.
-        return !context.IsCancelled() && writer.Write(entry) && (request.limit() == 0 || ++sent < request.limit());
+        return !context.IsCancelled() && writer.Write(entry) &&
+               (request.limit() == 0 || ++sent < request.limit());
     });
     return grpc::Status::OK;
 }
 
 grpc::Status StatusService::service_exists(const std::string& namespace_name, const std::string& name) const {
-    return found_or_not(name.empty() || source_.services(namespace_name, name).services_size() > 0, namespace_name, name);
+    return found_or_not(name.empty() || source_.services(namespace_name, name).services_size() > 0,
+                        namespace_name, name);
 }
 
-grpc::Status StatusService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*, v1::Status* response) {
+grpc::Status StatusService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
+                                      v1::Status* response) {
     return answer(*context, response, [&] { return source_.status(); });
 }
 
-grpc::Status StatusService::ListPorts(grpc::ServerContext* context, const v1::ListPortsRequest*, v1::ListPortsResponse* response) {
+grpc::Status StatusService::ListPorts(grpc::ServerContext* context, const v1::ListPortsRequest*,
+                                      v1::ListPortsResponse* response) {
     return answer(*context, response, [&] { return source_.ports(); });
 }
 
-grpc::Status StatusService::ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*, v1::ListWorkersResponse* response) {
+grpc::Status StatusService::ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*,
+                                        v1::ListWorkersResponse* response) {
     return answer(*context, response, [&] { return source_.workers(); });
 }
 
 grpc::Status StatusService::ListServices(grpc::ServerContext* context, const v1::ListServicesRequest* request,
                                          v1::ListServicesResponse* response) {
-    const auto status = answer(*context, response, [&] { return source_.services(request->namespace_(), request->name()); });
-    return status.ok() ? found_or_not(response->services_size() > 0, request->namespace_(), request->name()) : status;
+    const auto status =
+        answer(*context, response, [&] { return source_.services(request->namespace_(), request->name()); });
+    return status.ok() ? found_or_not(response->services_size() > 0, request->namespace_(), request->name())
+                       : status;
 }
 
 grpc::Status StatusService::ListBackends(grpc::ServerContext* context, const v1::ListBackendsRequest* request,
                                          v1::ListBackendsResponse* response) {
-    const auto status = answer(*context, response, [&] { return source_.backends(request->namespace_(), request->service()); });
+    const auto status = answer(*context, response,
+                               [&] { return source_.backends(request->namespace_(), request->service()); });
     // A Service without endpoints is no error, a Service that does not exist is one.
-    return status.ok() && response->backends_size() == 0 ? service_exists(request->namespace_(), request->service()) : status;
+    return status.ok() && response->backends_size() == 0
+               ? service_exists(request->namespace_(), request->service())
+               : status;
 }
 
-grpc::Status StatusService::ListConnections(grpc::ServerContext* context, const v1::ListConnectionsRequest* request,
+grpc::Status StatusService::ListConnections(grpc::ServerContext* context,
+                                            const v1::ListConnectionsRequest* request,
                                             grpc::ServerWriter<v1::Connection>* writer) {
-    return stream(*context, *request, *writer, [&](const auto& filter, const auto& visit) { source_.connections(filter, visit); });
+    return stream(*context, *request, *writer,
+                  [&](const auto& filter, const auto& visit) { source_.connections(filter, visit); });
 }
 
 grpc::Status StatusService::ListAffinity(grpc::ServerContext* context, const v1::ListAffinityRequest* request,
@@ -182,11 +196,13 @@ grpc::Status StatusService::ListAffinity(grpc::ServerContext* context, const v1:
     return status.ok() && is_empty ? service_exists(request->namespace_(), request->name()) : status;
 }
 
-grpc::Status StatusService::GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest*, v1::Counters* response) {
+grpc::Status StatusService::GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest*,
+                                        v1::Counters* response) {
     return answer(*context, response, [&] { return source_.counters(); });
 }
 
-grpc::Status StatusService::ListRoutes(grpc::ServerContext* context, const v1::ListRoutesRequest*, v1::ListRoutesResponse* response) {
+grpc::Status StatusService::ListRoutes(grpc::ServerContext* context, const v1::ListRoutesRequest*,
+                                       v1::ListRoutesResponse* response) {
     return answer(*context, response, [&] { return source_.routes(); });
 }
 
@@ -195,7 +211,8 @@ grpc::Status StatusService::ListNeighbours(grpc::ServerContext* context, const v
     return answer(*context, response, [&] { return source_.neighbours(); });
 }
 
-grpc::Status StatusService::ListFlows(grpc::ServerContext* context, const v1::ListFlowsRequest*, v1::ListFlowsResponse* response) {
+grpc::Status StatusService::ListFlows(grpc::ServerContext* context, const v1::ListFlowsRequest*,
+                                      v1::ListFlowsResponse* response) {
     return answer(*context, response, [&] { return source_.flows(); });
 }
 

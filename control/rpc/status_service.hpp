@@ -18,10 +18,13 @@ namespace penstock::rpc {
 class StatusService final : public v1::GatewayStatus::Service {
  public:
     // Both outlive the server that this is registered with.
-    StatusService(const StatusSource& source, const Authorizer& authorizer) : source_(source), authorizer_(authorizer) {}
+    StatusService(const StatusSource& source, const Authorizer& authorizer)
+        : source_(source), authorizer_(authorizer) {}
 
-    grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request, v1::Status* response) override;
-    grpc::Status ListPorts(grpc::ServerContext* context, const v1::ListPortsRequest* request, v1::ListPortsResponse* response) override;
+    grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
+                           v1::Status* response) override;
+    grpc::Status ListPorts(grpc::ServerContext* context, const v1::ListPortsRequest* request,
+                           v1::ListPortsResponse* response) override;
     grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest* request,
                              v1::ListWorkersResponse* response) override;
     grpc::Status ListServices(grpc::ServerContext* context, const v1::ListServicesRequest* request,
@@ -32,11 +35,14 @@ class StatusService final : public v1::GatewayStatus::Service {
                                  grpc::ServerWriter<v1::Connection>* writer) override;
     grpc::Status ListAffinity(grpc::ServerContext* context, const v1::ListAffinityRequest* request,
                               grpc::ServerWriter<v1::AffinityEntry>* writer) override;
-    grpc::Status GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest* request, v1::Counters* response) override;
-    grpc::Status ListRoutes(grpc::ServerContext* context, const v1::ListRoutesRequest* request, v1::ListRoutesResponse* response) override;
+    grpc::Status GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest* request,
+                             v1::Counters* response) override;
+    grpc::Status ListRoutes(grpc::ServerContext* context, const v1::ListRoutesRequest* request,
+                            v1::ListRoutesResponse* response) override;
     grpc::Status ListNeighbours(grpc::ServerContext* context, const v1::ListNeighboursRequest* request,
                                 v1::ListNeighboursResponse* response) override;
-    grpc::Status ListFlows(grpc::ServerContext* context, const v1::ListFlowsRequest* request, v1::ListFlowsResponse* response) override;
+    grpc::Status ListFlows(grpc::ServerContext* context, const v1::ListFlowsRequest* request,
+                           v1::ListFlowsResponse* response) override;
 
  private:
     // Runs `ask` where the caller may read.
@@ -44,9 +50,11 @@ class StatusService final : public v1::GatewayStatus::Service {
     grpc::Status answer(const grpc::ServerContext& context, Response* response, Ask&& ask) const;
     // Sends what `list` finds for the request's filter, up to its limit, where the caller may read.
     template <typename Request, typename Entry, typename List>
-    grpc::Status stream(const grpc::ServerContext& context, const Request& request, grpc::ServerWriter<Entry>& writer, List&& list) const;
+    grpc::Status stream(const grpc::ServerContext& context, const Request& request,
+                        grpc::ServerWriter<Entry>& writer, List&& list) const;
     // OK, or NOT_FOUND where `name` is set and no service port has it.
-    [[nodiscard]] grpc::Status service_exists(const std::string& namespace_name, const std::string& name) const;
+    [[nodiscard]] grpc::Status service_exists(const std::string& namespace_name,
+                                              const std::string& name) const;
 
     // Of a caller who may only read, while the call runs. Empty: all are taken.
     class Seat;

@@ -64,7 +64,8 @@ IpAddr address_of(const sockaddr_storage& peer) {
     }
     const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
     std::memcpy(bytes.data(), &address, bytes.size());
-    return IN6_IS_ADDR_V4MAPPED(&address) ? IpAddr::v4(bytes[12], bytes[13], bytes[14], bytes[15]) : IpAddr::v6(bytes);
+    return IN6_IS_ADDR_V4MAPPED(&address) ? IpAddr::v4(bytes[12], bytes[13], bytes[14], bytes[15])
+                                          : IpAddr::v6(bytes);
 }
 
 bool has_ipv6() {
@@ -99,7 +100,8 @@ TcpAcceptor::~TcpAcceptor() {
     stop();
 }
 
-Result<std::unique_ptr<TcpAcceptor>> TcpAcceptor::listen(std::span<const std::string> addresses, ConnectionLimits limits) {
+Result<std::unique_ptr<TcpAcceptor>> TcpAcceptor::listen(std::span<const std::string> addresses,
+                                                         ConnectionLimits limits) {
     Descriptor poll(::epoll_create1(EPOLL_CLOEXEC));
     Descriptor wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (!poll.is_open() || !wake.is_open()) {
@@ -131,7 +133,8 @@ Status TcpAcceptor::add(const std::string& address) {
         uint16_t port = 0;
         for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
             if (port != 0) {  // port 0 means the same port on each address of a name
-                reinterpret_cast<sockaddr_in*>(each->ai_addr)->sin_port = htons(port);  // where an IPv6 address has it, too
+                reinterpret_cast<sockaddr_in*>(each->ai_addr)->sin_port =
+                    htons(port);  // where an IPv6 address has it, too
             }
             Descriptor fd = bind_to(*each, both_families);
             if (!fd.is_open()) {
@@ -150,7 +153,8 @@ Status TcpAcceptor::add(const std::string& address) {
     // Only a host without IPv6 is served over IPv4 alone: a port that another program has in IPv6 is an error.
     const char* const host = !is_any ? where.host.c_str() : has_ipv6() ? "::" : "0.0.0.0";
     const Status done = listen_on(host, is_any);
-    return done ? done : fail(Errc::Unavailable, "gRPC cannot listen on " + address + ": " + done.error().what);
+    return done ? done
+                : fail(Errc::Unavailable, "gRPC cannot listen on " + address + ": " + done.error().what);
 }
 
 void TcpAcceptor::start(Take take) {
@@ -188,7 +192,8 @@ void TcpAcceptor::run() {
     std::array<epoll_event, 64> events{};
     bool is_paused = false;
     while (!is_stopping_.load(std::memory_order_relaxed)) {
-        const int count = ::epoll_wait(poll_.get(), events.data(), events.size(), is_paused ? kAcceptPauseMs : -1);
+        const int count =
+            ::epoll_wait(poll_.get(), events.data(), events.size(), is_paused ? kAcceptPauseMs : -1);
         // Ends first: a client that replaces its connection must not be refused for the one it closed.
         for (int i = 0; i < count; ++i) {
             const auto ended = open_.find(events[static_cast<size_t>(i)].data.fd);
@@ -207,7 +212,9 @@ void TcpAcceptor::run() {
         }
         for (int i = 0; i < count && !is_paused; ++i) {
             const int fd = events[static_cast<size_t>(i)].data.fd;
-            if (std::ranges::any_of(listeners_, [fd](const Descriptor& listener) { return listener.get() == fd; }) && !accept_all(fd)) {
+            if (std::ranges::any_of(listeners_,
+                                    [fd](const Descriptor& listener) { return listener.get() == fd; }) &&
+                !accept_all(fd)) {
                 is_paused = true;
                 watch_listeners(false);
             }
@@ -227,7 +234,8 @@ bool TcpAcceptor::accept_all(int listener) {
     for (int i = 0; i < kAtOnce; ++i) {
         sockaddr_storage peer{};
         socklen_t length = sizeof(peer);
-        Descriptor connection(::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        Descriptor connection(
+            ::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!connection.is_open()) {
             if (errno == ECONNABORTED || errno == EINTR) {
                 continue;
@@ -255,7 +263,8 @@ void TcpAcceptor::take_connection(int listener, Descriptor connection, const IpA
     epoll_event event{.events = EPOLLET, .data = {.fd = fd}};
     if (!duplicate.is_open() || ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
         if (const auto left_out = lines_.admit()) {
-            log::get("rpc").warn("a connection of {} cannot be accepted: {}", source.to_string(), errno_text());
+            log::get("rpc").warn("a connection of {} cannot be accepted: {}", source.to_string(),
+                                 errno_text());
         }
         limit_.release(source);
         return;
@@ -269,12 +278,16 @@ void TcpAcceptor::refuse(Descriptor connection, const IpAddr& source, Connection
     const bool per_source = rule == ConnectionLimit::Rule::PerSource;
     (per_source ? refused_per_source_ : refused_all_).fetch_add(1, std::memory_order_relaxed);
     if (const auto left_out = lines_.admit()) {
-        const std::string loopback = source.is_loopback() ? ", or " + std::to_string(limits_.loopback_max) + " from loopback," : "";
-        const std::string limit = per_source ? std::to_string(limits_.per_source_max) + " from one source" + loopback
-                                             : std::to_string(limits_.all_max) + " in all, of which " +
-                                                   std::to_string(limits_.loopback_reserve) + " are for loopback";
-        log::get("rpc").warn("connection of {} refused: there are {} already{}", source.to_string(), limit,
-                             *left_out == 0 ? "" : " (" + std::to_string(*left_out) + " lines before this one were not logged)");
+        const std::string loopback =
+            source.is_loopback() ? ", or " + std::to_string(limits_.loopback_max) + " from loopback," : "";
+        const std::string limit = per_source
+                                      ? std::to_string(limits_.per_source_max) + " from one source" + loopback
+                                      : std::to_string(limits_.all_max) + " in all, of which " +
+                                            std::to_string(limits_.loopback_reserve) + " are for loopback";
+        log::get("rpc").warn(
+            "connection of {} refused: there are {} already{}", source.to_string(), limit,
+            *left_out == 0 ? ""
+                           : " (" + std::to_string(*left_out) + " lines before this one were not logged)");
     }
     // Closed by a RST: nothing of it is left in TIME-WAIT here.
     const linger at_once{.l_onoff = 1, .l_linger = 0};

@@ -36,7 +36,8 @@ class TcpAcceptor {
 
     // Listens on each HOST:PORT; connections wait until start(). 0.0.0.0 and [::] mean both families, a name all of its addresses, and port
     // 0 any free one. Unavailable names the address and the reason.
-    static Result<std::unique_ptr<TcpAcceptor>> listen(std::span<const std::string> addresses, ConnectionLimits limits = {});
+    static Result<std::unique_ptr<TcpAcceptor>> listen(std::span<const std::string> addresses,
+                                                       ConnectionLimits limits = {});
     ~TcpAcceptor();  // stop()
     TcpAcceptor(const TcpAcceptor&) = delete;
     TcpAcceptor& operator=(const TcpAcceptor&) = delete;

@@ -14,7 +14,8 @@ using annotations::Value;
 // Reads one row after the other, and remembers what there is to tell.
 class Reader {
  public:
-    Reader(const Annotations& object, const Policy& policy, Notices& notices) : object_(object), policy_(policy), notices_(notices) {}
+    Reader(const Annotations& object, const Policy& policy, Notices& notices)
+        : object_(object), policy_(policy), notices_(notices) {}
 
     // A valid value; what is wrong with any other one, or beyond this version, has been told.
     std::optional<Value> read(Setting setting) {
@@ -25,16 +26,19 @@ class Reader {
         }
         const std::string key(value->spelling->key);
         if (!value->valid) {
-            notices_.warn(reason::kInvalidAnnotation, key + ": " + quoted(value->text) + " is not accepted, which is " +
-                                                          annotations::accepted(value->spelling->rule) + "; " + std::string(row.instead));
+            notices_.warn(reason::kInvalidAnnotation,
+                          key + ": " + quoted(value->text) + " is not accepted, which is " +
+                              annotations::accepted(value->spelling->rule) + "; " + std::string(row.instead));
             return std::nullopt;
         }
         if (annotations::asks_for_more(row, *value)) {
-            notices_.warn(reason::kUnsupportedAnnotation,
-                          key + ": " + quoted(value->text) + " is not supported by this version (" + std::string(row.effect) + "); " +
-                              (policy_.refuse_unsupported_annotations
-                                   ? "LoadBalancer IPs of the Service are withheld (--unsupported-annotations=refuse)"
-                                   : "the Service is served without it"));
+            notices_.warn(
+                reason::kUnsupportedAnnotation,
+                key + ": " + quoted(value->text) + " is not supported by this version (" +
+                    std::string(row.effect) + "); " +
+                    (policy_.refuse_unsupported_annotations
+                         ? "LoadBalancer IPs of the Service are withheld (--unsupported-annotations=refuse)"
+                         : "the Service is served without it"));
             asks_for_more_ = true;
         }
         return value;
@@ -89,12 +93,14 @@ model::Probe probe_of(Reader& reader, Notices& notices) {
     probe.interval_s = reader.number(Setting::HealthCheckInterval, defaults.interval_s);
     probe.timeout_s = reader.number(Setting::HealthCheckTimeout, defaults.timeout_s);
     if (probe.timeout_s >= probe.interval_s) {
-        const Setting written =
-            reader.key_of(Setting::HealthCheckTimeout).empty() ? Setting::HealthCheckInterval : Setting::HealthCheckTimeout;
-        notices.warn(reason::kInvalidAnnotation, std::string(reader.key_of(written)) + ": the timeout of " +
-                                                     std::to_string(probe.timeout_s) + " s is not less than the interval of " +
-                                                     std::to_string(probe.interval_s) + " s; " + std::to_string(defaults.timeout_s) +
-                                                     " s and " + std::to_string(defaults.interval_s) + " s are used");
+        const Setting written = reader.key_of(Setting::HealthCheckTimeout).empty()
+                                    ? Setting::HealthCheckInterval
+                                    : Setting::HealthCheckTimeout;
+        notices.warn(reason::kInvalidAnnotation,
+                     std::string(reader.key_of(written)) + ": the timeout of " +
+                         std::to_string(probe.timeout_s) + " s is not less than the interval of " +
+                         std::to_string(probe.interval_s) + " s; " + std::to_string(defaults.timeout_s) +
+                         " s and " + std::to_string(defaults.interval_s) + " s are used");
         probe.interval_s = defaults.interval_s;
         probe.timeout_s = defaults.timeout_s;
     }
@@ -115,8 +121,9 @@ void tell_unknown(const Annotations& object, Notices& notices) {
             continue;
         }
         const std::string_view nearest = annotations::nearest_native(own->first);
-        notices.warn(reason::kUnknownAnnotation, printable(own->first) + " is not known and has no effect" +
-                                                     (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?"));
+        notices.warn(reason::kUnknownAnnotation,
+                     printable(own->first) + " is not known and has no effect" +
+                         (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?"));
     }
 }
 
@@ -150,9 +157,11 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
     }
     settings.node_weight_label = reader.text(Setting::NodeWeightLabel);
     settings.topology_keys = reader.text(Setting::TopologyKeys);
-    settings.no_endpoints = reader.word(Setting::NoEndpointsAction) == "drop" ? lb::EmptyAction::Drop : lb::EmptyAction::Reject;
+    settings.no_endpoints =
+        reader.word(Setting::NoEndpointsAction) == "drop" ? lb::EmptyAction::Drop : lb::EmptyAction::Reject;
     settings.translate_family = reader.number(Setting::TranslateFamily, 0) == 1;
-    settings.affinity_scope = reader.word(Setting::AffinityScope) == "service" ? lb::AffinityScope::Service : lb::AffinityScope::Port;
+    settings.affinity_scope = reader.word(Setting::AffinityScope) == "service" ? lb::AffinityScope::Service
+                                                                               : lb::AffinityScope::Port;
     for (const annotations::Row& row : annotations::rows()) {
         if (row.support != annotations::Support::Full && row.setting != Setting::CrossZone) {
             (void)reader.read(row.setting);

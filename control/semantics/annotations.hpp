@@ -24,7 +24,7 @@ struct AnnotationSettings {
     // ANN-05. Default is off for Pods and http for Nodes.
     enum class HealthCheck : uint8_t { Default, Off, Tcp, Http };
     HealthCheck health_check = HealthCheck::Default;
-    model::Probe probe;                                           // ANN-06 to ANN-10; kind and fails_closed are not from here
+    model::Probe probe;  // ANN-06 to ANN-10; kind and fails_closed are not from here
     std::optional<annotations::Selector> node_selector;           // ANN-14
     bool cross_zone = true;                                       // ANN-15
     std::optional<bool> only_nodes_with_endpoints;                // ANN-16; unset: by policy
@@ -35,11 +35,13 @@ struct AnnotationSettings {
     lb::EmptyAction no_endpoints = lb::EmptyAction::Reject;       // ANN-29
     lb::AffinityScope affinity_scope = lb::AffinityScope::Port;   // AFF-002
     bool translate_family = false;                                // ANN-32
-    bool withholds_load_balancer_ips = false;                     // ANN-G4: asks for what we cannot do, and the operator refuses that
+    bool withholds_load_balancer_ips =
+        false;  // ANN-G4: asks for what we cannot do, and the operator refuses that
     bool operator==(const AnnotationSettings&) const = default;
 };
 
-[[nodiscard]] AnnotationSettings settings_of(const Annotations& object, const Policy& policy, Notices& notices);
+[[nodiscard]] AnnotationSettings settings_of(const Annotations& object, const Policy& policy,
+                                             Notices& notices);
 
 // How Pods of the Service are probed; not at all unless it asks for it (HC-010).
 [[nodiscard]] std::optional<model::Probe> pod_probe_of(const AnnotationSettings& settings);

@@ -5,7 +5,8 @@
 
 namespace penstock::semantics {
 
-std::vector<Prefix> pod_cidrs_of(const std::string& node_name, const kube::Node& node, std::vector<ObjectNotice>& notices) {
+std::vector<Prefix> pod_cidrs_of(const std::string& node_name, const kube::Node& node,
+                                 std::vector<ObjectNotice>& notices) {
     std::vector<Prefix> cidrs;
     for (const std::string& text : node.pod_cidrs) {
         if (const auto cidr = Prefix::parse(text)) {
@@ -15,7 +16,8 @@ std::vector<Prefix> pod_cidrs_of(const std::string& node_name, const kube::Node&
                                .object = {.namespace_name = "", .name = node_name},
                                .notice = {.level = model::Notice::Level::Warning,
                                           .reason = std::string(reason::kInvalidPodCidr),
-                                          .message = "spec.podCIDRs: " + quoted(text) + " is not a CIDR and protects nothing"}});
+                                          .message = "spec.podCIDRs: " + quoted(text) +
+                                                     " is not a CIDR and protects nothing"}});
         }
     }
     return cidrs;

@@ -24,6 +24,7 @@ struct ClusterFacts {
 };
 
 // Those that can be read; the others are told in `notices`.
-[[nodiscard]] std::vector<Prefix> pod_cidrs_of(const std::string& node_name, const kube::Node& node, std::vector<ObjectNotice>& notices);
+[[nodiscard]] std::vector<Prefix> pod_cidrs_of(const std::string& node_name, const kube::Node& node,
+                                               std::vector<ObjectNotice>& notices);
 
 }  // namespace penstock::semantics

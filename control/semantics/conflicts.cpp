@@ -72,7 +72,8 @@ std::string FrontendTuple::to_string() const {
     if (address.is_unspecified()) {
         return std::string(penstock::to_string(address.family())) + " NodePort " + port_and_protocol;
     }
-    return (address.is_v4() ? address.to_string() : "[" + address.to_string() + "]") + ":" + port_and_protocol;
+    return (address.is_v4() ? address.to_string() : "[" + address.to_string() + "]") + ":" +
+           port_and_protocol;
 }
 
 FrontendTuple node_port_tuple(IpFamily family, L4Port port, Protocol protocol) noexcept {
@@ -94,10 +95,12 @@ CreationTime CreationTime::parse(std::string_view text) noexcept {
     const auto minute = in.number(2);
     const bool colon2 = in.one_of(":");
     const auto second = in.number(2);
-    if (!year || !dash1 || !month || !dash2 || !day || !t || !hour || !colon1 || !minute || !colon2 || !second) {
+    if (!year || !dash1 || !month || !dash2 || !day || !t || !hour || !colon1 || !minute || !colon2 ||
+        !second) {
         return unreadable;
     }
-    const std::chrono::year_month_day date(std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
+    const std::chrono::year_month_day date(std::chrono::year(*year),
+                                           std::chrono::month(static_cast<unsigned>(*month)),
                                            std::chrono::day(static_cast<unsigned>(*day)));
     // 60 is a leap second.
     if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) {
@@ -134,7 +137,9 @@ CreationTime CreationTime::parse(std::string_view text) noexcept {
         return unreadable;
     }
     const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
-    return {.unknown = false, .seconds = ((days * 24 + *hour) * 60 + *minute - offset_minutes) * 60 + *second, .nanoseconds = nanoseconds};
+    return {.unknown = false,
+            .seconds = ((days * 24 + *hour) * 60 + *minute - offset_minutes) * 60 + *second,
+            .nanoseconds = nanoseconds};
 }
 
 std::string Claimant::to_string() const {

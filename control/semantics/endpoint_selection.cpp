@@ -19,17 +19,18 @@ std::string in_slice(const NamedSlice& slice) {
 }
 
 // The number that this slice gives the port, or nothing where it lacks the port. Of several good entries the first counts.
-std::optional<L4Port> port_number_in(const NamedSlice& slice, const std::string& port_name, Protocol protocol, Notices& notices) {
+std::optional<L4Port> port_number_in(const NamedSlice& slice, const std::string& port_name, Protocol protocol,
+                                     Notices& notices) {
     for (const kube::EndpointPort& entry : slice.slice->ports) {
         if (entry.name != port_name || parse_protocol(entry.protocol) != protocol) {
             continue;
         }
         if (!entry.port || *entry.port == 0) {
-            notices.warn(reason::kInvalidPort,
-                         in_slice(slice) + "port " + quoted(entry.name) + " has no number; \"all ports\" is not supported");
+            notices.warn(reason::kInvalidPort, in_slice(slice) + "port " + quoted(entry.name) +
+                                                   " has no number; \"all ports\" is not supported");
         } else if (!is_l4_port(*entry.port)) {
-            notices.warn(reason::kInvalidPort,
-                         in_slice(slice) + "port " + quoted(entry.name) + " is " + std::to_string(*entry.port) + ", not in 1-65535");
+            notices.warn(reason::kInvalidPort, in_slice(slice) + "port " + quoted(entry.name) + " is " +
+                                                   std::to_string(*entry.port) + ", not in 1-65535");
         } else {
             return static_cast<L4Port>(*entry.port);
         }
@@ -38,7 +39,8 @@ std::optional<L4Port> port_number_in(const NamedSlice& slice, const std::string&
 }
 
 // addresses[0] and no other (EP-005).
-std::optional<IpAddr> address_of(const kube::Endpoint& endpoint, IpFamily family, const NamedSlice& slice, Notices& notices) {
+std::optional<IpAddr> address_of(const kube::Endpoint& endpoint, IpFamily family, const NamedSlice& slice,
+                                 Notices& notices) {
     if (endpoint.address.is_absent()) {
         notices.warn(reason::kInvalidEndpointAddress, in_slice(slice) + "an endpoint has no address");
         return std::nullopt;
@@ -50,8 +52,9 @@ std::optional<IpAddr> address_of(const kube::Endpoint& endpoint, IpFamily family
         return std::nullopt;
     }
     if (address->family() != family) {
-        notices.warn(reason::kInvalidEndpointAddress,
-                     in_slice(slice) + address->to_string() + " does not belong in a slice of addressType " + to_string(family));
+        notices.warn(reason::kInvalidEndpointAddress, in_slice(slice) + address->to_string() +
+                                                          " does not belong in a slice of addressType " +
+                                                          to_string(family));
         return std::nullopt;
     }
     return *address;
@@ -69,32 +72,36 @@ std::optional<uint16_t> weight_in(std::string_view text) noexcept {
 std::optional<uint16_t> weight_of(const NamedSlice& slice, Notices& notices) {
     const kube::ObjectMeta& meta = slice.slice->meta;
     const auto found = meta.annotations.find(kWeight);
-    const std::string_view text = found == meta.annotations.end() ? std::string_view() : trimmed(found->second);
+    const std::string_view text =
+        found == meta.annotations.end() ? std::string_view() : trimmed(found->second);
     if (text.empty()) {
         return std::nullopt;
     }
     const auto weight = weight_in(text);
     if (!weight) {
-        notices.warn(reason::kInvalidAnnotation, in_slice(slice) + kWeight + ": " + quoted(text) +
-                                                     " is not in 0-65535; its endpoints weigh what they would without it");
+        notices.warn(reason::kInvalidAnnotation,
+                     in_slice(slice) + kWeight + ": " + quoted(text) +
+                         " is not in 0-65535; its endpoints weigh what they would without it");
     }
     return weight;
 }
 
 void keep_ready_before_terminating(Selection& selection) {
     if (std::ranges::find(selection.left, Readiness::Ready, &Candidate::readiness) != selection.left.end()) {
-        selection.keep_if(model::Exclusion::Terminating, [](const Candidate& one) { return one.readiness == Readiness::Ready; });
+        selection.keep_if(model::Exclusion::Terminating,
+                          [](const Candidate& one) { return one.readiness == Readiness::Ready; });
     }
 }
 
 void keep_usable(Selection& selection) {
-    selection.keep_if(model::Exclusion::NotReady, [](const Candidate& one) { return one.readiness != Readiness::Unusable; });
+    selection.keep_if(model::Exclusion::NotReady,
+                      [](const Candidate& one) { return one.readiness != Readiness::Unusable; });
 }
 
 }  // namespace
 
-Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::string& port_name, Protocol protocol, IpFamily family,
-                            Notices& notices) {
+Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::string& port_name,
+                            Protocol protocol, IpFamily family, Notices& notices) {
     Candidates merged;
     for (const NamedSlice& slice : slices) {
         if (slice.slice->address_type != to_string(family)) {
@@ -117,15 +124,17 @@ Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::strin
         }
     }
     // Stable: equals stay in the order of their slices' names.
-    std::ranges::stable_sort(merged, {},
-                             [](const Candidate& candidate) { return std::tuple(candidate.address, candidate.port, candidate.readiness); });
-    const auto [first, last] =
-        std::ranges::unique(merged, {}, [](const Candidate& candidate) { return std::tuple(candidate.address, candidate.port); });
+    std::ranges::stable_sort(merged, {}, [](const Candidate& candidate) {
+        return std::tuple(candidate.address, candidate.port, candidate.readiness);
+    });
+    const auto [first, last] = std::ranges::unique(
+        merged, {}, [](const Candidate& candidate) { return std::tuple(candidate.address, candidate.port); });
     merged.erase(first, last);
     return merged;
 }
 
-void drop_forbidden(Selection& selection, const AddressCount& cluster_ips, const FrontendOwners& owners, Notices& notices) {
+void drop_forbidden(Selection& selection, const AddressCount& cluster_ips, const FrontendOwners& owners,
+                    Notices& notices) {
     selection.keep_if(model::Exclusion::ForbiddenAddress, [&](const Candidate& candidate) {
         std::string_view why = unfit_as_endpoint(candidate.address);
         if (why.empty() && cluster_ips.contains(candidate.address)) {
@@ -135,8 +144,8 @@ void drop_forbidden(Selection& selection, const AddressCount& cluster_ips, const
             why = "a LoadBalancer or external IP of this gateway";
         }
         if (!why.empty()) {
-            notices.warn(reason::kInvalidEndpointAddress,
-                         "endpoint " + candidate.address.to_string() + " is " + std::string(why) + " and is skipped");
+            notices.warn(reason::kInvalidEndpointAddress, "endpoint " + candidate.address.to_string() +
+                                                              " is " + std::string(why) + " and is skipped");
         }
         return why.empty();
     });
@@ -165,8 +174,9 @@ void select_cluster(Selection& selection) {
 
 void select_local(Selection& selection, std::string_view node_name) {
     keep_usable(selection);
-    selection.keep_if(model::Exclusion::NotLocal,
-                      [&](const Candidate& one) { return !node_name.empty() && one.endpoint->node_name == node_name; });
+    selection.keep_if(model::Exclusion::NotLocal, [&](const Candidate& one) {
+        return !node_name.empty() && one.endpoint->node_name == node_name;
+    });
     keep_ready_before_terminating(selection);
 }
 

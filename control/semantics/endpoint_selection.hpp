@@ -29,11 +29,12 @@ namespace penstock::semantics {
 // The union over `slices` of one family whose ports contain (port_name, protocol), each endpoint with its own slice's port number (EP-003).
 // Sorted by (address, port) and unique; of duplicates the best by readiness, then by slice name, is kept (EP-004). What cannot be read is
 // skipped alone and said (EP-005, EP-009).
-[[nodiscard]] Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::string& port_name, Protocol protocol,
-                                          IpFamily family, Notices& notices);
+[[nodiscard]] Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::string& port_name,
+                                          Protocol protocol, IpFamily family, Notices& notices);
 
 // Takes out what EP-006 forbids: by what the address is, because it is a ClusterIP, or because a frontend of Penstock's own is there.
-void drop_forbidden(Selection& selection, const AddressCount& cluster_ips, const FrontendOwners& owners, Notices& notices);
+void drop_forbidden(Selection& selection, const AddressCount& cluster_ips, const FrontendOwners& owners,
+                    Notices& notices);
 
 // Those whose Node is known and matches (ANN-14).
 void select_nodes(Selection& selection, const annotations::Selector& selector, const Nodes& nodes);

@@ -26,7 +26,8 @@ bool same_but_for_rights(Policy a, const Policy& b) {
 
 // Remembers `object`, or forgets it where it is null; what was remembered before.
 template <typename Map>
-typename Map::mapped_type exchange(Map& objects, const typename Map::key_type& name, const typename Map::mapped_type& object) {
+typename Map::mapped_type exchange(Map& objects, const typename Map::key_type& name,
+                                   const typename Map::mapped_type& object) {
     if (object != nullptr) {
         return std::exchange(objects[name], object);
     }
@@ -58,7 +59,8 @@ void each_address(const kube::EndpointSlice& slice, const Visit& visit) {
 
 // What comes and goes with readiness, hints and ports leaves the addresses as they are.
 bool have_same_addresses(const kube::EndpointSlice& a, const kube::EndpointSlice& b) {
-    return std::ranges::equal(a.endpoints, b.endpoints, {}, &kube::Endpoint::address, &kube::Endpoint::address);
+    return std::ranges::equal(a.endpoints, b.endpoints, {}, &kube::Endpoint::address,
+                              &kube::Endpoint::address);
 }
 
 template <typename Visit>
@@ -158,12 +160,14 @@ void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, St
     const kube::NodePtr old = exchange(objects_.nodes, name, node);
     const bool both = old != nullptr && node != nullptr;
     if (name == gateway_->node_name) {
-        environment_due_ |= !both || old->addresses != node->addresses || is_leaving(*old) != is_leaving(*node) ||
+        environment_due_ |= !both || old->addresses != node->addresses ||
+                            is_leaving(*old) != is_leaving(*node) ||
                             why_vips_withheld(name, *old, policy_) != why_vips_withheld(name, *node, policy_);
     }
     if (!both || old->meta.labels != node->meta.labels) {
         node_labels_changed_ = true;
-        origin_moved_ |= name == gateway_->node_name && label_of(old.get(), kZoneLabel) != label_of(node.get(), kZoneLabel);
+        origin_moved_ |= name == gateway_->node_name &&
+                         label_of(old.get(), kZoneLabel) != label_of(node.get(), kZoneLabel);
     }
     nodes_changed_ |= facts_.nodes.put(name, node);
     if (both && old->pod_cidrs == node->pod_cidrs) {
@@ -198,7 +202,8 @@ void Engine::take_in_slice(const kube::ObjectName& name, const kube::EndpointSli
 
     const auto owner_before = old ? service_of(name, *old) : std::nullopt;
     const auto owner_now = slice ? service_of(name, *slice) : std::nullopt;
-    const bool addresses_stay = owner_before && owner_before == owner_now && have_same_addresses(*old, *slice);
+    const bool addresses_stay =
+        owner_before && owner_before == owner_now && have_same_addresses(*old, *slice);
     if (owner_before) {
         Record& record = record_of(*owner_before);
         if (owner_before != owner_now) {
@@ -310,13 +315,15 @@ void Engine::make_plans() {
     if (std::ranges::none_of(due_, [](const Record* record) { return record->due == Due::Plan; })) {
         return;
     }
-    const Surroundings around{.gateway = *gateway_, .policy = policy_, .facts = facts_, .nodes = objects_.nodes};
+    const Surroundings around{
+        .gateway = *gateway_, .policy = policy_, .facts = facts_, .nodes = objects_.nodes};
     const ExternalIpRights rights(facts_, external_ip_rules_);
     for (Record* record : due_) {
         if (record->due != Due::Plan) {
             continue;
         }
-        ServicePlan plan = record->object ? plan_service(*record->name, record->object, around, rights) : ServicePlan();
+        ServicePlan plan =
+            record->object ? plan_service(*record->name, record->object, around, rights) : ServicePlan();
         owners_.replace(claims_of(record->plan), claims_of(plan));
         record->plan = std::move(plan);
     }
@@ -345,7 +352,8 @@ void Engine::make_decisions(Step& step) {
             }
         }
     }
-    std::ranges::sort(due_, {}, [](const Record* record) -> const kube::ObjectName& { return *record->name; });
+    std::ranges::sort(due_, {},
+                      [](const Record* record) -> const kube::ObjectName& { return *record->name; });
     for (Record* record : std::exchange(due_, {})) {
         decide(*record, step);
         record->due = Due::Nothing;
@@ -356,7 +364,8 @@ void Engine::make_decisions(Step& step) {
 }
 
 void Engine::decide(Record& record, Step& step) {
-    const Surroundings around{.gateway = *gateway_, .policy = policy_, .facts = facts_, .nodes = objects_.nodes};
+    const Surroundings around{
+        .gateway = *gateway_, .policy = policy_, .facts = facts_, .nodes = objects_.nodes};
     std::vector<model::Service> decided = decide_service(record.plan, owners_, record.slices, around);
 
     std::vector<ObjectNotice> notices;
@@ -407,8 +416,8 @@ void Engine::read_environment(Step& step) {
     const auto node = objects_.nodes.find(gateway_->node_name);
     std::vector<ObjectNotice> notices;
     model::Environment environment;
-    environment.node_ports =
-        node_port_addresses_of(node == objects_.nodes.end() ? nullptr : node->second.get(), *gateway_, policy_, notices);
+    environment.node_ports = node_port_addresses_of(
+        node == objects_.nodes.end() ? nullptr : node->second.get(), *gateway_, policy_, notices);
     environment.pod_cidrs = facts_.pod_cidrs.outermost();
     environment.rejects_closed_vip_ports = policy_.rejects_closed_vip_ports;
     if (gateway_->mode == model::GatewayMode::Node && node != objects_.nodes.end()) {

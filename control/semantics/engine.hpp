@@ -36,15 +36,18 @@ namespace penstock::semantics {
 
 // What became different by one call.
 struct Step {
-    std::vector<std::shared_ptr<const model::Service>> upsert;  // new, or different in anything; sorted by key
-    std::vector<std::shared_ptr<const model::Service>> former;  // of each in `upsert`: what it was; null where it is new
-    std::vector<model::ServiceKey> remove;                      // sorted
-    std::optional<model::Environment> environment;              // where they differ
-    std::optional<BackendChoice> backends;                      // external mode: Pods or Nodes, where it is the other now
-    std::vector<ObjectNotice> appeared;                         // sorted; those inside `upsert` included
-    std::vector<ObjectNotice> gone;                             // sorted
+    std::vector<std::shared_ptr<const model::Service>>
+        upsert;  // new, or different in anything; sorted by key
+    std::vector<std::shared_ptr<const model::Service>>
+        former;                                     // of each in `upsert`: what it was; null where it is new
+    std::vector<model::ServiceKey> remove;          // sorted
+    std::optional<model::Environment> environment;  // where they differ
+    std::optional<BackendChoice> backends;          // external mode: Pods or Nodes, where it is the other now
+    std::vector<ObjectNotice> appeared;             // sorted; those inside `upsert` included
+    std::vector<ObjectNotice> gone;                 // sorted
     [[nodiscard]] bool is_empty() const noexcept {
-        return upsert.empty() && remove.empty() && !environment && !backends && appeared.empty() && gone.empty();
+        return upsert.empty() && remove.empty() && !environment && !backends && appeared.empty() &&
+               gone.empty();
     }
 };
 
@@ -110,8 +113,9 @@ class Engine {
     std::map<kube::ObjectName, Record> records_;
     ClusterFacts facts_;
     FrontendOwners owners_;
-    AddressUsers<Record> endpoint_users_;     // Services by the addresses in their slices
-    AddressUsers<Record> external_ip_users_;  // Services by the external IPs that they name, in field or annotation
+    AddressUsers<Record> endpoint_users_;  // Services by the addresses in their slices
+    AddressUsers<Record>
+        external_ip_users_;  // Services by the external IPs that they name, in field or annotation
 
     std::vector<Record*> due_;
     std::vector<IpAddr> changed_cluster_ips_;
@@ -124,7 +128,8 @@ class Engine {
     bool choice_due_ = false;
     bool environment_due_ = false;
 
-    std::optional<bool> told_backends_;  // BackendChoice::through_nodes; empty: not said yet, or not worth a word
+    std::optional<bool>
+        told_backends_;  // BackendChoice::through_nodes; empty: not said yet, or not worth a word
     Services desired_;
     model::Environment environment_;
     std::vector<ObjectNotice> node_port_notices_;  // sorted, unique

@@ -11,7 +11,8 @@ namespace penstock::semantics {
 namespace {
 
 std::optional<annotations::Value> annotation_of(const kube::Service& service) {
-    return annotations::read(annotations::row_of(annotations::Setting::ExternalIps), service.meta.annotations);
+    return annotations::read(annotations::row_of(annotations::Setting::ExternalIps),
+                             service.meta.annotations);
 }
 
 }  // namespace
@@ -29,28 +30,33 @@ std::vector<NamedExternalIp> named_external_ips(const kube::Service& service, bo
     return named;
 }
 
-std::vector<IpAddr> external_ips_of(const kube::ObjectName& name, const kube::Service& service, Families families, const Policy& policy,
-                                    const ExternalIpRights& rights, Notices& notices) {
+std::vector<IpAddr> external_ips_of(const kube::ObjectName& name, const kube::Service& service,
+                                    Families families, const Policy& policy, const ExternalIpRights& rights,
+                                    Notices& notices) {
     std::vector<IpAddr> served;
     std::unordered_set<IpAddr> seen;
     if (!policy.external_ips_annotation && annotation_of(service)) {
-        notices.warn(reason::kUnsupportedAnnotation, "penstock.io/external-ips is ignored: it counts only with --external-ips-annotation");
+        notices.warn(reason::kUnsupportedAnnotation,
+                     "penstock.io/external-ips is ignored: it counts only with --external-ips-annotation");
     }
     for (const auto& [text, origin] : named_external_ips(service, policy.external_ips_annotation)) {
         const auto address = IpAddr::parse(text);
         if (!address) {
-            notices.warn(reason::kInvalidExternalIp, std::string(origin) + ": " + printable(address.error().what, 2 * kShownCharsMax));
+            notices.warn(reason::kInvalidExternalIp,
+                         std::string(origin) + ": " + printable(address.error().what, 2 * kShownCharsMax));
             continue;
         }
         if (const std::string_view why = unfit_as_frontend(*address); !why.empty()) {
-            notices.warn(reason::kInvalidExternalIp, std::string(origin) + ": " + address->to_string() + " is " + std::string(why));
+            notices.warn(reason::kInvalidExternalIp,
+                         std::string(origin) + ": " + address->to_string() + " is " + std::string(why));
             continue;
         }
         if (!seen.insert(*address).second) {
             continue;
         }
         if (!families.has(address->family())) {
-            notices.warn(reason::kFamilyMismatch, "external IP " + address->to_string() + " is not served: the Service has no " +
+            notices.warn(reason::kFamilyMismatch, "external IP " + address->to_string() +
+                                                      " is not served: the Service has no " +
                                                       to_string(address->family()) + " in its ipFamilies");
             continue;
         }

@@ -16,10 +16,12 @@ struct NamedExternalIp {
     std::string_view text;    // into the object
     std::string_view origin;  // field or annotation
 };
-[[nodiscard]] std::vector<NamedExternalIp> named_external_ips(const kube::Service& service, bool with_annotation);
+[[nodiscard]] std::vector<NamedExternalIp> named_external_ips(const kube::Service& service,
+                                                              bool with_annotation);
 
 // In the order of the object, each address once (SVC-019).
-[[nodiscard]] std::vector<IpAddr> external_ips_of(const kube::ObjectName& name, const kube::Service& service, Families families,
-                                                  const Policy& policy, const ExternalIpRights& rights, Notices& notices);
+[[nodiscard]] std::vector<IpAddr> external_ips_of(const kube::ObjectName& name, const kube::Service& service,
+                                                  Families families, const Policy& policy,
+                                                  const ExternalIpRights& rights, Notices& notices);
 
 }  // namespace penstock::semantics

@@ -6,9 +6,9 @@
 
 namespace penstock::semantics {
 
-AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Service& service, ServiceType type, Families families,
-                                  const model::GatewayIdentity& gateway, const Policy& policy, const ExternalIpRights& rights,
-                                  Notices& notices) {
+AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Service& service,
+                                  ServiceType type, Families families, const model::GatewayIdentity& gateway,
+                                  const Policy& policy, const ExternalIpRights& rights, Notices& notices) {
     AskedAddresses asked;
     if (type == ServiceType::LoadBalancer && in_vip_scope(service, gateway.mode, policy)) {
         asked.load_balancer = load_balancer_addresses_of(service, families, policy, notices);
@@ -17,7 +17,8 @@ AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Serv
     asked.external = external_ips_of(name, service, families, policy, rights, notices);
     asked.any_named |= !named_external_ips(service, policy.external_ips_annotation).empty();
     const auto is_load_balancer = [&](const IpAddr& address) {
-        return std::ranges::find(asked.load_balancer, address, &LoadBalancerAddress::address) != asked.load_balancer.end();
+        return std::ranges::find(asked.load_balancer, address, &LoadBalancerAddress::address) !=
+               asked.load_balancer.end();
     };
     // An address named in both ways is served as a LoadBalancer IP: of the two only that one is filtered, so it is the stricter (SVC-019).
     std::erase_if(asked.external, is_load_balancer);
@@ -32,13 +33,14 @@ AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Serv
     }
     if (has_node_ports(type) && gateway.mode == model::GatewayMode::Node) {
         asked.node_port_families = families;
-        asked.any_named |= std::ranges::any_of(service.ports, [](const kube::ServicePort& port) { return port.node_port != 0; });
+        asked.any_named |= std::ranges::any_of(
+            service.ports, [](const kube::ServicePort& port) { return port.node_port != 0; });
     }
     return asked;
 }
 
-std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const AskedAddresses& addresses, const SourceRanges& ranges,
-                                              const Policy& policy) {
+std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const AskedAddresses& addresses,
+                                              const SourceRanges& ranges, const Policy& policy) {
     std::vector<AskedFrontend> asked;
     for (const IpAddr& address : addresses.cluster) {
         asked.push_back({.cls = lb::FrontendClass::ClusterIp,
@@ -62,22 +64,26 @@ std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const Ask
     }
     for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
         if (port.node_port != 0 && addresses.node_port_families.has(family)) {
-            asked.push_back(
-                {.cls = lb::FrontendClass::NodePort, .family = family, .tuple = node_port_tuple(family, port.node_port, port.protocol)});
+            asked.push_back({.cls = lb::FrontendClass::NodePort,
+                             .family = family,
+                             .tuple = node_port_tuple(family, port.node_port, port.protocol)});
         }
     }
     return asked;
 }
 
-bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes, const Policy& policy, Notices& notices) {
+bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes, const Policy& policy,
+                   Notices& notices) {
     const std::string what = "port " + std::to_string(port.port) + "/" + to_string(port.protocol);
     if (std::ranges::find(policy.disabled_protocols, port.protocol) != policy.disabled_protocols.end()) {
         notices.warn(reason::kLoadBalancerPortsError,
-                     what + " is not served: the gateways' operator has switched " + to_string(port.protocol) + " off (--protocols)");
+                     what + " is not served: the gateways' operator has switched " +
+                         to_string(port.protocol) + " off (--protocols)");
         return false;
     }
     if (through_nodes && (port.node_port == 0 || !has_node_ports(type))) {
-        notices.warn(reason::kNodePortRequired, what + " is not served: backends are Nodes, and the port has no nodePort there");
+        notices.warn(reason::kNodePortRequired,
+                     what + " is not served: backends are Nodes, and the port has no nodePort there");
         return false;
     }
     return true;

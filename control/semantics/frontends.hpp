@@ -22,7 +22,8 @@ struct AskedFrontend {
 
 // What all ports of a Service have in common.
 struct AskedAddresses {
-    std::vector<IpAddr> cluster;  // SVC-013: only where they are served; none that is in load_balancer as well
+    std::vector<IpAddr>
+        cluster;  // SVC-013: only where they are served; none that is in load_balancer as well
     std::vector<LoadBalancerAddress> load_balancer;
     std::vector<IpAddr> external;  // none that is in load_balancer as well (SVC-019)
     Families node_port_families;   // none where NodePorts are not opened
@@ -30,16 +31,19 @@ struct AskedAddresses {
     bool any_named = false;
 };
 
-[[nodiscard]] AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Service& service, ServiceType type,
-                                                Families families, const model::GatewayIdentity& gateway, const Policy& policy,
+[[nodiscard]] AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Service& service,
+                                                ServiceType type, Families families,
+                                                const model::GatewayIdentity& gateway, const Policy& policy,
                                                 const ExternalIpRights& rights, Notices& notices);
 
 // Every tuple once.
-[[nodiscard]] std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const AskedAddresses& addresses,
+[[nodiscard]] std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port,
+                                                            const AskedAddresses& addresses,
                                                             const SourceRanges& ranges, const Policy& policy);
 
 // Whether a port that asks for frontends can have any: not where its protocol is switched off (LB-017), nor where backends are Nodes and it
 // has no nodePort there (LB-016).
-[[nodiscard]] bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes, const Policy& policy, Notices& notices);
+[[nodiscard]] bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes,
+                                 const Policy& policy, Notices& notices);
 
 }  // namespace penstock::semantics

@@ -18,8 +18,8 @@
 namespace penstock::semantics {
 
 // The port to be answered on this gateway; 0: none.
-[[nodiscard]] L4Port health_check_port_of(const kube::Service& service, ServiceType type, const model::GatewayIdentity& gateway,
-                                          const Policy& policy);
+[[nodiscard]] L4Port health_check_port_of(const kube::Service& service, ServiceType type,
+                                          const model::GatewayIdentity& gateway, const Policy& policy);
 
 // The tuples to be claimed for it, under kHealthCheckIndex.
 [[nodiscard]] std::vector<FrontendTuple> health_check_tuples(L4Port port);

@@ -18,13 +18,15 @@ bool opens_frontend(const kube::LoadBalancerIngress& ingress, bool owned, Notice
         return true;
     }
     if (ingress.ip_mode != "Proxy") {
-        notices.warn(reason::kUnknownValue, "status.loadBalancer.ingress: ipMode " + quoted(ingress.ip_mode) + " is not known; " +
-                                                (owned ? "the IP is served" : "the entry is ignored, as Proxy is"));
+        notices.warn(reason::kUnknownValue,
+                     "status.loadBalancer.ingress: ipMode " + quoted(ingress.ip_mode) + " is not known; " +
+                         (owned ? "the IP is served" : "the entry is ignored, as Proxy is"));
     }
     return owned;
 }
 
-void add_closed_ports(LoadBalancerAddress& target, const kube::LoadBalancerIngress& ingress, bool owned, Notices& notices) {
+void add_closed_ports(LoadBalancerAddress& target, const kube::LoadBalancerIngress& ingress, bool owned,
+                      Notices& notices) {
     for (const auto& status : ingress.ports) {
         const bool ours = owned || status.error.starts_with(kOwnErrorPrefix);
         const auto protocol = parse_protocol(status.protocol);
@@ -32,19 +34,22 @@ void add_closed_ports(LoadBalancerAddress& target, const kube::LoadBalancerIngre
             continue;
         }
         target.closed.emplace_back(static_cast<L4Port>(status.port), *protocol);
-        notices.mention(reason::kLoadBalancerPortsError, target.address.to_string() + " port " + std::to_string(status.port) + "/" +
-                                                             status.protocol + " is not opened: its status says " + quoted(status.error));
+        notices.mention(reason::kLoadBalancerPortsError,
+                        target.address.to_string() + " port " + std::to_string(status.port) + "/" +
+                            status.protocol + " is not opened: its status says " + quoted(status.error));
     }
 }
 
 }  // namespace
 
 bool is_foreign(const kube::Service& service, const Policy& policy) noexcept {
-    return service.type == "LoadBalancer" && !service.load_balancer_class.empty() && service.load_balancer_class != policy.lb_class;
+    return service.type == "LoadBalancer" && !service.load_balancer_class.empty() &&
+           service.load_balancer_class != policy.lb_class;
 }
 
 bool is_owned(const kube::Service& service, const Policy& policy) noexcept {
-    return service.load_balancer_class.empty() ? policy.default_lb : service.load_balancer_class == policy.lb_class;
+    return service.load_balancer_class.empty() ? policy.default_lb
+                                               : service.load_balancer_class == policy.lb_class;
 }
 
 bool in_vip_scope(const kube::Service& service, model::GatewayMode mode, const Policy& policy) noexcept {
@@ -53,8 +58,8 @@ bool in_vip_scope(const kube::Service& service, model::GatewayMode mode, const P
     return all || is_owned(service, policy);
 }
 
-std::vector<LoadBalancerAddress> load_balancer_addresses_of(const kube::Service& service, Families families, const Policy& policy,
-                                                            Notices& notices) {
+std::vector<LoadBalancerAddress> load_balancer_addresses_of(const kube::Service& service, Families families,
+                                                            const Policy& policy, Notices& notices) {
     std::vector<LoadBalancerAddress> addresses;
     const bool owned = is_owned(service, policy);
     for (const kube::LoadBalancerIngress& ingress : service.ingress) {
@@ -64,17 +69,20 @@ std::vector<LoadBalancerAddress> load_balancer_addresses_of(const kube::Service&
         }
         const auto address = IpAddr::parse(ingress.ip);
         if (!address) {
-            notices.warn(reason::kInvalidLoadBalancerIp,
-                         "status.loadBalancer.ingress: " + printable(address.error().what, 2 * kShownCharsMax));
+            notices.warn(
+                reason::kInvalidLoadBalancerIp,
+                "status.loadBalancer.ingress: " + printable(address.error().what, 2 * kShownCharsMax));
             continue;
         }
         if (const std::string_view why = unfit_as_frontend(*address); !why.empty()) {
             notices.warn(reason::kInvalidLoadBalancerIp,
-                         "status.loadBalancer.ingress: " + address->to_string() + " is " + std::string(why) + " and is skipped");
+                         "status.loadBalancer.ingress: " + address->to_string() + " is " + std::string(why) +
+                             " and is skipped");
             continue;
         }
         if (!families.has(address->family())) {
-            notices.warn(reason::kFamilyMismatch, "LoadBalancer IP " + address->to_string() + " is not served: the Service has no " +
+            notices.warn(reason::kFamilyMismatch, "LoadBalancer IP " + address->to_string() +
+                                                      " is not served: the Service has no " +
                                                       to_string(address->family()) + " in its ipFamilies");
             continue;
         }

@@ -26,10 +26,13 @@ struct LoadBalancerAddress {
 [[nodiscard]] bool is_owned(const kube::Service& service, const Policy& policy) noexcept;
 
 // Whether this gateway serves ingress IPs of this Service at all (LB-003).
-[[nodiscard]] bool in_vip_scope(const kube::Service& service, model::GatewayMode mode, const Policy& policy) noexcept;
+[[nodiscard]] bool in_vip_scope(const kube::Service& service, model::GatewayMode mode,
+                                const Policy& policy) noexcept;
 
 // In the order of the object, each address once. Only for a Service in_vip_scope().
-[[nodiscard]] std::vector<LoadBalancerAddress> load_balancer_addresses_of(const kube::Service& service, Families families,
-                                                                          const Policy& policy, Notices& notices);
+[[nodiscard]] std::vector<LoadBalancerAddress> load_balancer_addresses_of(const kube::Service& service,
+                                                                          Families families,
+                                                                          const Policy& policy,
+                                                                          Notices& notices);
 
 }  // namespace penstock::semantics

@@ -79,26 +79,40 @@ model::ExcludedEndpoint excluded(const Row& row, L4Port node_port) {
     switch (row.rank) {
         case Rank::NotReady:
             // Its kubelet is silent: who can, goes elsewhere.
-            return {.address = row.address, .port = node_port, .why = model::Exclusion::NotReady, .serving = false};
+            return {.address = row.address,
+                    .port = node_port,
+                    .why = model::Exclusion::NotReady,
+                    .serving = false};
         case Rank::NotLocal:
-            return {.address = row.address, .port = node_port, .why = model::Exclusion::NotLocal, .serving = row.pods.serving};
+            return {.address = row.address,
+                    .port = node_port,
+                    .why = model::Exclusion::NotLocal,
+                    .serving = row.pods.serving};
         case Rank::NotEligible:
-            return {.address = row.address, .port = node_port, .why = model::Exclusion::NodeSelector, .serving = true};
+            return {.address = row.address,
+                    .port = node_port,
+                    .why = model::Exclusion::NodeSelector,
+                    .serving = true};
         case Rank::Backend:
         case Rank::Forbidden:
             break;
     }
-    return {.address = row.address, .port = node_port, .why = model::Exclusion::ForbiddenAddress, .serving = false};
+    return {.address = row.address,
+            .port = node_port,
+            .why = model::Exclusion::ForbiddenAddress,
+            .serving = false};
 }
 
 uint16_t node_weight(const AnnotationSettings& settings, const PodsOnNode& pods) {
-    return settings.node_weight_ready_pods ? static_cast<uint16_t>(std::min<uint32_t>(pods.usable, std::numeric_limits<uint16_t>::max()))
-                                           : uint16_t{1};
+    return settings.node_weight_ready_pods
+               ? static_cast<uint16_t>(std::min<uint32_t>(pods.usable, std::numeric_limits<uint16_t>::max()))
+               : uint16_t{1};
 }
 
 }  // namespace
 
-BackendChoice choose_backends(const model::GatewayIdentity& gateway, const Policy& policy, const PrefixSet& pod_cidrs) {
+BackendChoice choose_backends(const model::GatewayIdentity& gateway, const Policy& policy,
+                              const PrefixSet& pod_cidrs) {
     using Mode = Policy::BackendMode;
     if (gateway.mode == model::GatewayMode::Node) {
         return {.through_nodes = false, .why = "backends are Pods: the gateway is a node of the cluster"};
@@ -106,23 +120,27 @@ BackendChoice choose_backends(const model::GatewayIdentity& gateway, const Polic
     if (policy.backend_mode != Mode::Auto) {
         const bool nodes = policy.backend_mode == Mode::Node;
         return {.through_nodes = nodes,
-                .why = nodes ? "backends are Nodes, at their nodePorts: so configured" : "backends are Pods: so configured"};
+                .why = nodes ? "backends are Nodes, at their nodePorts: so configured"
+                             : "backends are Pods: so configured"};
     }
     const std::vector<Prefix> wanted = pod_cidrs.outermost();
     if (wanted.empty()) {
         return {.through_nodes = true, .why = "backends are Nodes, at their nodePorts: no Pod CIDR is known"};
     }
     const PrefixSet routed(gateway.routed_prefixes);
-    const auto missing = std::ranges::find_if_not(wanted, [&](const Prefix& cidr) { return routed.covers(cidr); });
+    const auto missing =
+        std::ranges::find_if_not(wanted, [&](const Prefix& cidr) { return routed.covers(cidr); });
     if (missing != wanted.end()) {
         return {.through_nodes = true,
-                .why = "backends are Nodes, at their nodePorts: the gateway has no route to Pod CIDR " + missing->to_string()};
+                .why = "backends are Nodes, at their nodePorts: the gateway has no route to Pod CIDR " +
+                       missing->to_string()};
     }
     return {.through_nodes = false, .why = "backends are Pods: the gateway has routes to all Pod CIDRs"};
 }
 
-model::BackendSet node_backend_set(const NodeSetRequest& request, const AnnotationSettings& settings, const Candidates& pods,
-                                   const ClusterFacts& facts, const FrontendOwners& owners) {
+model::BackendSet node_backend_set(const NodeSetRequest& request, const AnnotationSettings& settings,
+                                   const Candidates& pods, const ClusterFacts& facts,
+                                   const FrontendOwners& owners) {
     model::BackendSet set;
     set.family = request.family;
     set.source = request.policy == TrafficPolicy::Local ? lb::SourceMode::Keep : lb::SourceMode::Translate;
@@ -170,8 +188,8 @@ model::BackendSet node_backend_set(const NodeSetRequest& request, const Annotati
     return set;
 }
 
-std::optional<model::Probe> node_probe_of(const kube::Service& service, TrafficPolicy external, const AnnotationSettings& settings,
-                                          const Policy& policy) {
+std::optional<model::Probe> node_probe_of(const kube::Service& service, TrafficPolicy external,
+                                          const AnnotationSettings& settings, const Policy& policy) {
     using enum AnnotationSettings::HealthCheck;
     if (settings.health_check == Off) {
         return std::nullopt;

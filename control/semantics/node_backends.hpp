@@ -22,7 +22,8 @@ struct BackendChoice {
 
 // Policy::BackendMode::Auto takes Pods where each of `pod_cidrs` is routed by the gateway, and Nodes otherwise, also while none is known.
 // In node mode backends are always Pods.
-[[nodiscard]] BackendChoice choose_backends(const model::GatewayIdentity& gateway, const Policy& policy, const PrefixSet& pod_cidrs);
+[[nodiscard]] BackendChoice choose_backends(const model::GatewayIdentity& gateway, const Policy& policy,
+                                            const PrefixSet& pod_cidrs);
 
 // One family of one service port. `pods`, its merged endpoints without forbidden addresses, say which Nodes have Pods, and how many.
 struct NodeSetRequest {
@@ -30,11 +31,13 @@ struct NodeSetRequest {
     L4Port node_port = 0;  // 0: the port is not served, and its set is empty
     TrafficPolicy policy = TrafficPolicy::Cluster;
 };
-[[nodiscard]] model::BackendSet node_backend_set(const NodeSetRequest& request, const AnnotationSettings& settings, const Candidates& pods,
+[[nodiscard]] model::BackendSet node_backend_set(const NodeSetRequest& request,
+                                                 const AnnotationSettings& settings, const Candidates& pods,
                                                  const ClusterFacts& facts, const FrontendOwners& owners);
 
 // How a gateway finds out whether a Node serves (ETP-005, HC-007): fails closed. Empty: it is not asked.
 [[nodiscard]] std::optional<model::Probe> node_probe_of(const kube::Service& service, TrafficPolicy external,
-                                                        const AnnotationSettings& settings, const Policy& policy);
+                                                        const AnnotationSettings& settings,
+                                                        const Policy& policy);
 
 }  // namespace penstock::semantics

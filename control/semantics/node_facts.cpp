@@ -56,14 +56,15 @@ std::string why_vips_withheld(const std::string& name, const kube::Node& node, c
         why = "Node " + printable(name) + " has the label " + kExcludeLabel;
     }
     if (!policy.ignore_network_unavailable && node.network_unavailable) {
-        why += (why.empty() ? "" : "; ") + ("Node " + printable(name) + " has the condition NetworkUnavailable=True");
+        why += (why.empty() ? "" : "; ") +
+               ("Node " + printable(name) + " has the condition NetworkUnavailable=True");
     }
     return why;
 }
 
 bool NodeFact::reads_like(const NodeFact& other) const {
-    return name == other.name && zone == other.zone && v4 == other.v4 && v6 == other.v6 && eligible == other.eligible &&
-           ready == other.ready && labels() == other.labels();
+    return name == other.name && zone == other.zone && v4 == other.v4 && v6 == other.v6 &&
+           eligible == other.eligible && ready == other.ready && labels() == other.labels();
 }
 
 NodeFact node_fact_of(const std::string& name, const kube::NodePtr& object) {

@@ -18,7 +18,8 @@ namespace penstock::semantics {
 [[nodiscard]] bool is_leaving(const kube::Node& node);
 
 // Why the gateway on this Node withholds its VIPs from the link; "" if it does not (PRESENCE-005).
-[[nodiscard]] std::string why_vips_withheld(const std::string& name, const kube::Node& node, const Policy& policy);
+[[nodiscard]] std::string why_vips_withheld(const std::string& name, const kube::Node& node,
+                                            const Policy& policy);
 
 struct NodeFact {
     InternedText name;
@@ -29,8 +30,12 @@ struct NodeFact {
     bool eligible = true;  // LB-019: neither excluded by its label nor leaving
     bool ready = true;
     kube::NodePtr object;  // its labels are asked by selectors (ANN-14)
-    [[nodiscard]] const std::map<std::string, std::string>& labels() const noexcept { return object->meta.labels; }
-    [[nodiscard]] const std::optional<IpAddr>& address(IpFamily family) const noexcept { return family == IpFamily::V4 ? v4 : v6; }
+    [[nodiscard]] const std::map<std::string, std::string>& labels() const noexcept {
+        return object->meta.labels;
+    }
+    [[nodiscard]] const std::optional<IpAddr>& address(IpFamily family) const noexcept {
+        return family == IpFamily::V4 ? v4 : v6;
+    }
     // Whether all that is read is the same, as it mostly is when a Node's heartbeat comes.
     [[nodiscard]] bool reads_like(const NodeFact& other) const;
 };

@@ -18,8 +18,8 @@ void sort_unique(std::vector<T>& values) {
 
 }  // namespace
 
-model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const model::GatewayIdentity& gateway, const Policy& policy,
-                                                std::vector<ObjectNotice>& notices) {
+model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const model::GatewayIdentity& gateway,
+                                                const Policy& policy, std::vector<ObjectNotice>& notices) {
     model::NodePortAddresses result;
     if (gateway.mode != model::GatewayMode::Node) {
         return result;
@@ -28,14 +28,16 @@ model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const mo
     result.primary_only = policy.node_port_primary_only;
 
     const auto tell = [&](std::string_view reason, std::string message) {
-        notices.push_back(
-            {.kind = "Node",
-             .object = {.namespace_name = "", .name = gateway.node_name},
-             .notice = {.level = model::Notice::Level::Warning, .reason = std::string(reason), .message = std::move(message)}});
+        notices.push_back({.kind = "Node",
+                           .object = {.namespace_name = "", .name = gateway.node_name},
+                           .notice = {.level = model::Notice::Level::Warning,
+                                      .reason = std::string(reason),
+                                      .message = std::move(message)}});
     };
     if (node == nullptr) {
-        tell(reason::kNodeNotFound, "no Node has the name that this gateway was given, " + quoted(gateway.node_name) +
-                                        (policy.node_port_primary_only ? "; no address serves NodePorts" : ""));
+        tell(reason::kNodeNotFound,
+             "no Node has the name that this gateway was given, " + quoted(gateway.node_name) +
+                 (policy.node_port_primary_only ? "; no address serves NodePorts" : ""));
         return result;
     }
     for (const kube::NodeAddress& entry : node->addresses) {
@@ -46,7 +48,8 @@ model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const mo
         if (const auto address = IpAddr::parse(entry.address)) {
             result.node_addresses.push_back(*address);
         } else {
-            tell(reason::kInvalidNodeAddress, "status.addresses: " + entry.type + " " + quoted(entry.address) + " is not an IP address");
+            tell(reason::kInvalidNodeAddress,
+                 "status.addresses: " + entry.type + " " + quoted(entry.address) + " is not an IP address");
         }
     }
     sort_unique(result.node_addresses);

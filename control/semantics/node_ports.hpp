@@ -9,7 +9,9 @@
 namespace penstock::semantics {
 
 // `node` is the one that the gateway is; null where there is none of that name. Empty in external mode, where no NodePort is opened.
-[[nodiscard]] model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const model::GatewayIdentity& gateway,
-                                                              const Policy& policy, std::vector<ObjectNotice>& notices);
+[[nodiscard]] model::NodePortAddresses node_port_addresses_of(const kube::Node* node,
+                                                              const model::GatewayIdentity& gateway,
+                                                              const Policy& policy,
+                                                              std::vector<ObjectNotice>& notices);
 
 }  // namespace penstock::semantics

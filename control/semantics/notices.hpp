@@ -14,9 +14,9 @@ namespace penstock::semantics {
 
 // The words that name a reason, each from the rule that wants it; Events, logs and tests spell them from here.
 namespace reason {
-inline constexpr std::string_view kInvalidPort = "InvalidPort";                        // SVC-010, SVC-011, EP-009
-inline constexpr std::string_view kUnsupportedProtocol = "UnsupportedProtocol";        // SVC-012
-inline constexpr std::string_view kFrontendConflict = "FrontendConflict";              // SVC-018
+inline constexpr std::string_view kInvalidPort = "InvalidPort";                  // SVC-010, SVC-011, EP-009
+inline constexpr std::string_view kUnsupportedProtocol = "UnsupportedProtocol";  // SVC-012
+inline constexpr std::string_view kFrontendConflict = "FrontendConflict";        // SVC-018
 inline constexpr std::string_view kInvalidEndpointAddress = "InvalidEndpointAddress";  // EP-005, EP-006
 inline constexpr std::string_view kUnsupportedAddressType = "UnsupportedAddressType";  // EP-008
 inline constexpr std::string_view kInvalidExternalIp = "InvalidExternalIP";            // XIP-004
@@ -30,16 +30,18 @@ inline constexpr std::string_view kSourceRangesIgnored = "SourceRangesIgnored"; 
 inline constexpr std::string_view kInvalidAnnotation = "InvalidAnnotation";            // ANN-G3
 inline constexpr std::string_view kUnsupportedAnnotation = "UnsupportedAnnotation";    // ANN-G4
 inline constexpr std::string_view kUnknownAnnotation = "UnknownAnnotation";            // ANN-G5
-inline constexpr std::string_view kUnknownValue = "UnknownValue";                      // GEN-002: an enum value that we do not know
-inline constexpr std::string_view kNotServed = "NotServed";                            // SVC-002, SVC-003: asks for frontends, gets none
-inline constexpr std::string_view kInvalidPodCidr = "InvalidPodCIDR";                  // XIP-006 reads a Node
-inline constexpr std::string_view kInvalidNodeAddress = "InvalidNodeAddress";          // NODEPORT-002 reads a Node
-inline constexpr std::string_view kInvalidTopologyKeys = "InvalidTopologyKeys";        // TOPO-005
-inline constexpr std::string_view kTopologyKeysIgnored = "TopologyKeysIgnored";        // TOPO-007
+inline constexpr std::string_view kUnknownValue =
+    "UnknownValue";  // GEN-002: an enum value that we do not know
+inline constexpr std::string_view kNotServed =
+    "NotServed";  // SVC-002, SVC-003: asks for frontends, gets none
+inline constexpr std::string_view kInvalidPodCidr = "InvalidPodCIDR";            // XIP-006 reads a Node
+inline constexpr std::string_view kInvalidNodeAddress = "InvalidNodeAddress";    // NODEPORT-002 reads a Node
+inline constexpr std::string_view kInvalidTopologyKeys = "InvalidTopologyKeys";  // TOPO-005
+inline constexpr std::string_view kTopologyKeysIgnored = "TopologyKeysIgnored";  // TOPO-007
 inline constexpr std::string_view kInvalidAffinityTimeout = "InvalidAffinityTimeout";  // AFF-003
 inline constexpr std::string_view kSourceIpNotPreserved = "SourceIPNotPreserved";      // ETP-004, ANN-32
 inline constexpr std::string_view kEndpointsTruncated = "EndpointsTruncated";          // EP-015
-inline constexpr std::string_view kNodeNotFound = "NodeNotFound";                      // NODEPORT-002 finds no Node
+inline constexpr std::string_view kNodeNotFound = "NodeNotFound";  // NODEPORT-002 finds no Node
 }  // namespace reason
 
 // Notices of one reason that are kept word for word; the rest are counted in one last notice. Sixteen externalIPs (GEN-009) with every one
@@ -49,8 +51,12 @@ inline constexpr size_t kNoticesPerReason = 32;
 class Notices {
  public:
     // `reason` is one of the constants above. Text from objects inside `message` must have gone through printable().
-    void warn(std::string_view reason, std::string message) { add(model::Notice::Level::Warning, reason, std::move(message)); }
-    void mention(std::string_view reason, std::string message) { add(model::Notice::Level::Normal, reason, std::move(message)); }
+    void warn(std::string_view reason, std::string message) {
+        add(model::Notice::Level::Warning, reason, std::move(message));
+    }
+    void mention(std::string_view reason, std::string message) {
+        add(model::Notice::Level::Normal, reason, std::move(message));
+    }
 
     // Everything said here is said there too.
     void append_to(Notices& other) const;

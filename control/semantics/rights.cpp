@@ -4,7 +4,8 @@
 
 namespace penstock::semantics {
 
-ExternalIpRules::ExternalIpRules(const Policy& policy) : protected_(policy.protected_addresses.begin(), policy.protected_addresses.end()) {
+ExternalIpRules::ExternalIpRules(const Policy& policy)
+    : protected_(policy.protected_addresses.begin(), policy.protected_addresses.end()) {
     for (const Prefix& cidr : policy.allowed_external_cidrs) {
         everywhere_.to_all.add(cidr);
     }
@@ -27,13 +28,15 @@ ExternalIpRules::ExternalIpRules(const Policy& policy) : protected_(policy.prote
     }
 }
 
-bool ExternalIpRules::Granted::contains(const IpAddr& address, const annotations::Labels& service_labels) const {
+bool ExternalIpRules::Granted::contains(const IpAddr& address,
+                                        const annotations::Labels& service_labels) const {
     return to_all.longest_match(address) || std::ranges::any_of(to_selected, [&](const auto& selected) {
                return selected.second.longest_match(address) && selected.first.matches(service_labels);
            });
 }
 
-bool ExternalIpRules::allow(const IpAddr& address, const std::string& namespace_name, const annotations::Labels& service_labels) const {
+bool ExternalIpRules::allow(const IpAddr& address, const std::string& namespace_name,
+                            const annotations::Labels& service_labels) const {
     if (everywhere_.contains(address, service_labels)) {
         return true;
     }
@@ -41,7 +44,8 @@ bool ExternalIpRules::allow(const IpAddr& address, const std::string& namespace_
     return own != by_namespace_.end() && own->second.contains(address, service_labels);
 }
 
-std::optional<std::string> ExternalIpRights::why_refused(const IpAddr& address, const std::string& namespace_name,
+std::optional<std::string> ExternalIpRights::why_refused(const IpAddr& address,
+                                                         const std::string& namespace_name,
                                                          const annotations::Labels& service_labels) const {
     // What no permission can heal is said first, so that nobody adds a line in vain.
     if (facts_.cluster_ips.contains(address)) {
@@ -59,8 +63,8 @@ std::optional<std::string> ExternalIpRights::why_refused(const IpAddr& address, 
     // Quoted: YAML would take a namespace of digits for a number.
     const std::string host = Prefix::host(address).to_string();
     return address.to_string() + " is allowed to namespace " + namespace_name +
-           " by nothing; add to the file of --external-ip-policy: - {namespaces: [\"" + namespace_name + "\"], cidrs: [\"" + host +
-           "\"]}, or for all namespaces: --allowed-external-cidrs=" + host;
+           " by nothing; add to the file of --external-ip-policy: - {namespaces: [\"" + namespace_name +
+           "\"], cidrs: [\"" + host + "\"]}, or for all namespaces: --allowed-external-cidrs=" + host;
 }
 
 }  // namespace penstock::semantics

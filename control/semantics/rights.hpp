@@ -22,7 +22,8 @@ class ExternalIpRules {
     explicit ExternalIpRules(const Policy& policy);
 
     [[nodiscard]] bool protects(const IpAddr& address) const { return protected_.contains(address); }
-    [[nodiscard]] bool allow(const IpAddr& address, const std::string& namespace_name, const annotations::Labels& service_labels) const;
+    [[nodiscard]] bool allow(const IpAddr& address, const std::string& namespace_name,
+                             const annotations::Labels& service_labels) const;
 
  private:
     // What the rules for one namespace add up to.
@@ -40,10 +41,12 @@ class ExternalIpRules {
 // The rules in the light of what the cluster itself uses. Borrows both.
 class ExternalIpRights {
  public:
-    ExternalIpRights(const ClusterFacts& facts, const ExternalIpRules& rules) : facts_(facts), rules_(rules) {}
+    ExternalIpRights(const ClusterFacts& facts, const ExternalIpRules& rules)
+        : facts_(facts), rules_(rules) {}
 
     // Why a Service of `namespace_name` may not have `address`; nothing where it may. The text names what is missing, ready to be pasted.
-    [[nodiscard]] std::optional<std::string> why_refused(const IpAddr& address, const std::string& namespace_name,
+    [[nodiscard]] std::optional<std::string> why_refused(const IpAddr& address,
+                                                         const std::string& namespace_name,
                                                          const annotations::Labels& service_labels) const;
 
  private:

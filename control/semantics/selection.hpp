@@ -24,7 +24,8 @@ enum class Readiness : uint8_t {
     if (endpoint.ready.value_or(true)) {
         return Readiness::Ready;
     }
-    return endpoint.serving.value_or(true) && endpoint.terminating.value_or(false) ? Readiness::Terminating : Readiness::Unusable;
+    return endpoint.serving.value_or(true) && endpoint.terminating.value_or(false) ? Readiness::Terminating
+                                                                                   : Readiness::Unusable;
 }
 
 // Whether it still answers those that it talks with.
@@ -53,7 +54,8 @@ struct Selection {
             if (stays(one)) {
                 return false;
             }
-            excluded.push_back({.address = one.address, .port = one.port, .why = why, .serving = is_serving(*one.endpoint)});
+            excluded.push_back(
+                {.address = one.address, .port = one.port, .why = why, .serving = is_serving(*one.endpoint)});
             return true;
         });
     }

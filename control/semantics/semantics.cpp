@@ -15,7 +15,8 @@ void borrow(Pointers& pointers, const Objects& objects) {
 
 }  // namespace
 
-Outcome evaluate(const kube::ObjectSet& objects, const model::GatewayIdentity& gateway, const Policy& policy) {
+Outcome evaluate(const kube::ObjectSet& objects, const model::GatewayIdentity& gateway,
+                 const Policy& policy) {
     kube::Changes all;
     borrow(all.services, objects.services);
     borrow(all.slices, objects.slices);

@@ -22,7 +22,8 @@ Claimant claimant(const ServicePlan& plan, lb::FrontendClass cls, size_t port_in
 // What an operator would miss if the Service stayed silent.
 bool asks_for_frontends(const kube::Service& service, const Policy& policy) {
     return !named_external_ips(service, policy.external_ips_annotation).empty() || !service.ingress.empty() ||
-           std::ranges::any_of(service.ports, [](const kube::ServicePort& port) { return port.node_port != 0; });
+           std::ranges::any_of(service.ports,
+                               [](const kube::ServicePort& port) { return port.node_port != 0; });
 }
 
 bool is_owner(const ServicePlan& plan, const Claimant& owner, lb::FrontendClass cls, size_t port_index) {
@@ -34,13 +35,15 @@ bool is_owner(const ServicePlan& plan, const Claimant& owner, lb::FrontendClass 
 }
 
 // The frontends that port `port_index` asked for and owns; the others are told who does (SVC-018).
-std::vector<model::Frontend> owned_frontends(const ServicePlan& plan, size_t port_index, const FrontendOwners& owners, Notices& notices) {
+std::vector<model::Frontend> owned_frontends(const ServicePlan& plan, size_t port_index,
+                                             const FrontendOwners& owners, Notices& notices) {
     std::vector<model::Frontend> owned;
     for (const AskedFrontend& asked : plan.ports[port_index].frontends) {
         const Claimant* owner = owners.owner_of(asked.tuple);
         if (owner != nullptr && !is_owner(plan, *owner, asked.cls, port_index)) {
-            notices.warn(reason::kFrontendConflict, asked.tuple.to_string() + " belongs to " + owner->to_string() +
-                                                        ": ClusterIP before LoadBalancer IP before external IP, then the older Service");
+            notices.warn(reason::kFrontendConflict,
+                         asked.tuple.to_string() + " belongs to " + owner->to_string() +
+                             ": ClusterIP before LoadBalancer IP before external IP, then the older Service");
             continue;
         }
         const bool node_port = asked.cls == lb::FrontendClass::NodePort;
@@ -81,7 +84,8 @@ bool is_cluster_ip(const model::Frontend& frontend) {
 }
 
 // The candidates of the other family where they may serve as well (ANN-32), else null.
-const Selection* others_of(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates, IpFamily family) {
+const Selection* others_of(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates,
+                           IpFamily family) {
     return plan.settings.translate_family ? &candidates.at(other_family(family)) : nullptr;
 }
 
@@ -92,7 +96,8 @@ bool is_always_laid(const ServicePlan& plan, IpFamily family, const Selection& c
 
 // Fills the sets of a service port from the candidates of each family that the Service has or may be served by, and tells each frontend
 // which is its own. Sets that no frontend asks for are not made, but for the first of each family (is_always_laid).
-void lay_sets(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates, const PolicyRules& rules, model::Service& service) {
+void lay_sets(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates,
+              const PolicyRules& rules, model::Service& service) {
     std::map<IpFamily, uint8_t> own;
     for (const auto& [family, selection] : candidates) {
         if (is_always_laid(plan, family, selection)) {
@@ -128,9 +133,11 @@ void lay_sets(const ServicePlan& plan, const std::map<IpFamily, Selection>& cand
 }
 
 // Steps 1 to 3 of EP-020.
-Selection candidates_of(const ServicePlan& plan, const ServicePort& port, IpFamily family, const FrontendOwners& owners,
-                        const ServiceSlices& slices, const Surroundings& around, Notices& notices) {
-    Selection selection{.left = merged_endpoints(slices, port.name, port.protocol, family, notices), .excluded = {}};
+Selection candidates_of(const ServicePlan& plan, const ServicePort& port, IpFamily family,
+                        const FrontendOwners& owners, const ServiceSlices& slices, const Surroundings& around,
+                        Notices& notices) {
+    Selection selection{.left = merged_endpoints(slices, port.name, port.protocol, family, notices),
+                        .excluded = {}};
     drop_forbidden(selection, around.facts.cluster_ips, owners, notices);
     if (plan.settings.node_selector) {
         select_nodes(selection, *plan.settings.node_selector, around.nodes);
@@ -142,11 +149,12 @@ Selection candidates_of(const ServicePlan& plan, const ServicePort& port, IpFami
 }
 
 // Where backends are Nodes: one set for each family, whoever comes. A Node's proxy opens nodePorts in the Service's own families only.
-void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpFamily, Selection>& candidates, TrafficPolicy policy,
-                   const ClusterFacts& facts, const FrontendOwners& owners, model::Service& service) {
+void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpFamily, Selection>& candidates,
+                   TrafficPolicy policy, const ClusterFacts& facts, const FrontendOwners& owners,
+                   model::Service& service) {
     const auto made = [&](IpFamily family) {
-        return node_backend_set({.family = family, .node_port = node_port, .policy = policy}, plan.settings, candidates.at(family).left,
-                                facts, owners);
+        return node_backend_set({.family = family, .node_port = node_port, .policy = policy}, plan.settings,
+                                candidates.at(family).left, facts, owners);
     };
     const auto made_of_other = [&](IpFamily family) {
         model::BackendSet set = made(other_family(family));
@@ -162,7 +170,9 @@ void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpF
         }
     }
     for (const auto& [family, selection] : candidates) {
-        const auto is_of_family = [family = family](const model::Frontend& frontend) { return frontend.family == family; };
+        const auto is_of_family = [family = family](const model::Frontend& frontend) {
+            return frontend.family == family;
+        };
         if (std::ranges::none_of(service.frontends, is_of_family)) {
             continue;
         }
@@ -172,7 +182,8 @@ void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpF
         } else if (!plan.settings.translate_family || !plan.families.has(other_family(family))) {
             set = own.at(family);
         } else {
-            set = index_of(own_or_other(made(family), made_of_other(family), plan.settings.no_endpoints), service.sets);
+            set = index_of(own_or_other(made(family), made_of_other(family), plan.settings.no_endpoints),
+                           service.sets);
         }
         for (model::Frontend& frontend : service.frontends) {
             frontend.set = is_of_family(frontend) ? set : frontend.set;
@@ -186,8 +197,9 @@ void tell_lost_sources(const PolicyRules& rules, const model::Service& service, 
         const model::BackendSet& set = service.sets[frontend.set];
         if (rules.external == TrafficPolicy::Local && !is_cluster_ip(frontend) && set.translates_family) {
             notices.warn(reason::kSourceIpNotPreserved,
-                         std::string("externalTrafficPolicy Local cannot keep the client's address behind ") + to_string(set.family) +
-                             " frontends: their endpoints are " + to_string(set.endpoint_family()) + " (penstock.io/translate-family)");
+                         std::string("externalTrafficPolicy Local cannot keep the client's address behind ") +
+                             to_string(set.family) + " frontends: their endpoints are " +
+                             to_string(set.endpoint_family()) + " (penstock.io/translate-family)");
             return;
         }
     }
@@ -197,8 +209,10 @@ bool owns_health_check(const ServicePlan& plan, const FrontendOwners& owners, No
     for (const FrontendTuple& tuple : health_check_tuples(plan.health_check)) {
         const Claimant* owner = owners.owner_of(tuple);
         if (owner != nullptr && *owner != claimant(plan, lb::FrontendClass::NodePort, kHealthCheckIndex)) {
-            notices.warn(reason::kFrontendConflict, "healthCheckNodePort " + std::to_string(plan.health_check) +
-                                                        " is not answered: the port belongs to " + owner->to_string() + ", which is older");
+            notices.warn(reason::kFrontendConflict, "healthCheckNodePort " +
+                                                        std::to_string(plan.health_check) +
+                                                        " is not answered: the port belongs to " +
+                                                        owner->to_string() + ", which is older");
             return false;
         }
     }
@@ -207,8 +221,8 @@ bool owns_health_check(const ServicePlan& plan, const FrontendOwners& owners, No
 
 }  // namespace
 
-ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& object, const Surroundings& around,
-                         const ExternalIpRights& rights) {
+ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& object,
+                         const Surroundings& around, const ExternalIpRights& rights) {
     const kube::Service& service = *object;
     ServicePlan plan;
     plan.name = name;
@@ -236,14 +250,16 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
     plan.ranges = source_ranges_of(service, type, plan.settings.source_ranges_deny, plan.notices);
     plan.ranges.families = plan.families;
     const Families served = plan.settings.translate_family ? Families::both() : plan.families;
-    AskedAddresses addresses = asked_addresses_of(name, service, type, served, around.gateway, around.policy, rights, plan.notices);
+    AskedAddresses addresses =
+        asked_addresses_of(name, service, type, served, around.gateway, around.policy, rights, plan.notices);
     plan.concerns_gateway = addresses.any_named;
     if (plan.settings.withholds_load_balancer_ips) {
         addresses.load_balancer.clear();
     }
     for (PortPlan& port : plan.ports) {
         port.frontends = asked_frontends_of(port.port, addresses, plan.ranges, around.policy);
-        if (!port.frontends.empty() && !can_be_served(port.port, type, around.facts.through_nodes, around.policy, plan.notices)) {
+        if (!port.frontends.empty() &&
+            !can_be_served(port.port, type, around.facts.through_nodes, around.policy, plan.notices)) {
             port.frontends.clear();
         }
     }
@@ -258,8 +274,9 @@ std::vector<Claim> claims_of(const ServicePlan& plan) {
         const PortPlan& planned = plan.ports[i];
         // A ClusterIP is the cluster's own, whoever serves it there.
         for (const IpAddr& address : plan.cluster_ips) {
-            claims.push_back({.tuple = {.address = address, .port = planned.port.port, .protocol = planned.port.protocol},
-                              .claimant = claimant(plan, lb::FrontendClass::ClusterIp, i)});
+            claims.push_back(
+                {.tuple = {.address = address, .port = planned.port.port, .protocol = planned.port.protocol},
+                 .claimant = claimant(plan, lb::FrontendClass::ClusterIp, i)});
         }
         for (const AskedFrontend& asked : planned.frontends) {
             if (asked.cls == lb::FrontendClass::ClusterIp) {
@@ -270,7 +287,8 @@ std::vector<Claim> claims_of(const ServicePlan& plan) {
     }
     if (plan.health_check != 0) {
         for (const FrontendTuple& tuple : health_check_tuples(plan.health_check)) {
-            claims.push_back({.tuple = tuple, .claimant = claimant(plan, lb::FrontendClass::NodePort, kHealthCheckIndex)});
+            claims.push_back(
+                {.tuple = tuple, .claimant = claimant(plan, lb::FrontendClass::NodePort, kHealthCheckIndex)});
         }
     }
     std::ranges::sort(claims);
@@ -279,12 +297,13 @@ std::vector<Claim> claims_of(const ServicePlan& plan) {
 
 bool reads_node_labels(const ServicePlan& plan, const ServiceSlices& slices) {
     const AnnotationSettings& settings = plan.settings;
-    return plan.concerns_gateway && (!plan.topology_keys.empty() || settings.node_selector || !settings.node_weight_label.empty() ||
-                                     std::ranges::any_of(slices, [](const NamedSlice& one) { return one.slice->from_endpoints; }));
+    return plan.concerns_gateway &&
+           (!plan.topology_keys.empty() || settings.node_selector || !settings.node_weight_label.empty() ||
+            std::ranges::any_of(slices, [](const NamedSlice& one) { return one.slice->from_endpoints; }));
 }
 
-std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners, const ServiceSlices& slices,
-                                           const Surroundings& around) {
+std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners,
+                                           const ServiceSlices& slices, const Surroundings& around) {
     std::vector<model::Service> decided;
     if (!plan.concerns_gateway) {
         return decided;
@@ -302,11 +321,12 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         }
     }
     // A policy without frontends that it is for is not even read (ETP-008, ETP-009).
-    const PolicyRules rules{.external = has_external ? external_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster,
-                            .internal = has_internal ? internal_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster,
-                            .topology_keys = plan.topology_keys,
-                            .no_endpoints = plan.settings.no_endpoints,
-                            .around = around};
+    const PolicyRules rules{
+        .external = has_external ? external_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster,
+        .internal = has_internal ? internal_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster,
+        .topology_keys = plan.topology_keys,
+        .no_endpoints = plan.settings.no_endpoints,
+        .around = around};
     tell_unknown_distribution(*plan.object, of_service);
     tell_limits(rules, of_service);
     tell_truncated(slices, of_service);
@@ -318,24 +338,29 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
     for (size_t i = 0; i < plan.ports.size(); ++i) {
         const ServicePort& port = plan.ports[i].port;
         model::Service service;
-        service.key = {
-            .namespace_name = plan.name.namespace_name, .name = plan.name.name, .port_name = port.name, .protocol = port.protocol};
+        service.key = {.namespace_name = plan.name.namespace_name,
+                       .name = plan.name.name,
+                       .port_name = port.name,
+                       .protocol = port.protocol};
         service.service_port = port.port;
         service.scheduler = plan.settings.scheduler;
         service.uid = printable(plan.object->meta.uid);
         service.affinity_timeout_s = plan.affinity_timeout_s;
-        service.affinity_scope = plan.affinity_timeout_s == 0 ? lb::AffinityScope::Port : plan.settings.affinity_scope;
+        service.affinity_scope =
+            plan.affinity_timeout_s == 0 ? lb::AffinityScope::Port : plan.settings.affinity_scope;
         service.frontends = std::move(frontends[i]);
         service.source_ranges = plan.ranges.listed;
         service.source_ranges_deny = plan.ranges.deny;
         service.idle_timeout_s = plan.settings.idle_timeout_s;
         service.drain_timeout_s = plan.settings.drain_timeout_s;
-        service.probe = around.facts.through_nodes ? node_probe_of(*plan.object, rules.external, plan.settings, around.policy)
-                                                   : pod_probe_of(plan.settings);
+        service.probe = around.facts.through_nodes
+                            ? node_probe_of(*plan.object, rules.external, plan.settings, around.policy)
+                            : pod_probe_of(plan.settings);
         std::map<IpFamily, Selection> candidates;
         for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
             if (plan.families.has(family) || plan.settings.translate_family) {
-                candidates.emplace(family, candidates_of(plan, port, family, owners, slices, around, of_port[i]));
+                candidates.emplace(family,
+                                   candidates_of(plan, port, family, owners, slices, around, of_port[i]));
                 local.add(candidates.at(family).left, around.gateway.node_name);
             }
         }

@@ -47,8 +47,8 @@ struct ServicePlan {
 };
 
 // `rights` are those of `around`.
-[[nodiscard]] ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& service, const Surroundings& around,
-                                       const ExternalIpRights& rights);
+[[nodiscard]] ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& service,
+                                       const Surroundings& around, const ExternalIpRights& rights);
 
 // Sorted.
 [[nodiscard]] std::vector<Claim> claims_of(const ServicePlan& plan);
@@ -57,7 +57,9 @@ struct ServicePlan {
 [[nodiscard]] bool reads_node_labels(const ServicePlan& plan, const ServiceSlices& slices);
 
 // Sorted by key; empty where the Service does not concern the gateway. Their notices include the plan's.
-[[nodiscard]] std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners, const ServiceSlices& slices,
+[[nodiscard]] std::vector<model::Service> decide_service(const ServicePlan& plan,
+                                                         const FrontendOwners& owners,
+                                                         const ServiceSlices& slices,
                                                          const Surroundings& around);
 
 }  // namespace penstock::semantics

@@ -19,23 +19,28 @@ std::vector<ServicePort> valid_ports(const kube::Service& service, Notices& noti
     std::vector<ServicePort> valid;
     for (size_t i = 0; i < service.ports.size(); ++i) {
         const kube::ServicePort& entry = service.ports[i];
-        const std::string where = "spec.ports[" + std::to_string(i) + "]" + (entry.name.empty() ? "" : " " + quoted(entry.name));
+        const std::string where =
+            "spec.ports[" + std::to_string(i) + "]" + (entry.name.empty() ? "" : " " + quoted(entry.name));
         const std::optional<Protocol> protocol = parse_protocol(entry.protocol);
         if (!protocol) {
-            notices.warn(reason::kUnsupportedProtocol, where + ": protocol " + quoted(entry.protocol) + " is none of TCP, UDP, SCTP");
+            notices.warn(reason::kUnsupportedProtocol,
+                         where + ": protocol " + quoted(entry.protocol) + " is none of TCP, UDP, SCTP");
             continue;
         }
         if (!is_l4_port(entry.port)) {
-            notices.warn(reason::kInvalidPort, where + ": port " + std::to_string(entry.port) + " is not in 1-65535");
+            notices.warn(reason::kInvalidPort,
+                         where + ": port " + std::to_string(entry.port) + " is not in 1-65535");
             continue;
         }
         if (entry.node_port != 0 && !is_l4_port(entry.node_port)) {
-            notices.warn(reason::kInvalidPort, where + ": nodePort " + std::to_string(entry.node_port) + " is not in 1-65535");
+            notices.warn(reason::kInvalidPort,
+                         where + ": nodePort " + std::to_string(entry.node_port) + " is not in 1-65535");
             continue;
         }
         if (!entry.name.empty() && !is_dns_label(entry.name)) {
-            notices.warn(reason::kInvalidPort,
-                         where + ": a port's name is a DNS label: at most 63 of a-z, 0-9 and '-', no '-' at the ends");
+            notices.warn(
+                reason::kInvalidPort,
+                where + ": a port's name is a DNS label: at most 63 of a-z, 0-9 and '-', no '-' at the ends");
             continue;
         }
         const auto number = static_cast<L4Port>(entry.port);
@@ -43,11 +48,16 @@ std::vector<ServicePort> valid_ports(const kube::Service& service, Notices& noti
             return earlier.name == entry.name || (earlier.port == number && earlier.protocol == *protocol);
         });
         if (taken != valid.end()) {
-            notices.warn(reason::kInvalidPort, where + (taken->name == entry.name ? ": an earlier entry has the same name"
-                                                                                  : ": an earlier entry has the same port and protocol"));
+            notices.warn(
+                reason::kInvalidPort,
+                where + (taken->name == entry.name ? ": an earlier entry has the same name"
+                                                   : ": an earlier entry has the same port and protocol"));
             continue;
         }
-        valid.push_back({.name = entry.name, .protocol = *protocol, .port = number, .node_port = static_cast<L4Port>(entry.node_port)});
+        valid.push_back({.name = entry.name,
+                         .protocol = *protocol,
+                         .port = number,
+                         .node_port = static_cast<L4Port>(entry.node_port)});
     }
     return valid;
 }

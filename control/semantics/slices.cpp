@@ -24,7 +24,8 @@ bool is_usable(const kube::EndpointSlice& slice) {
 
 }  // namespace
 
-std::optional<kube::ObjectName> service_of(const kube::ObjectName& slice_name, const kube::EndpointSlice& slice) {
+std::optional<kube::ObjectName> service_of(const kube::ObjectName& slice_name,
+                                           const kube::EndpointSlice& slice) {
     const std::string* service_name = service_name_in(slice);
     if (service_name == nullptr) {
         return std::nullopt;
@@ -32,25 +33,29 @@ std::optional<kube::ObjectName> service_of(const kube::ObjectName& slice_name, c
     return kube::ObjectName{.namespace_name = slice_name.namespace_name, .name = *service_name};
 }
 
-std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name, const kube::EndpointSlice& slice) {
+std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name,
+                                        const kube::EndpointSlice& slice) {
     std::vector<ObjectNotice> notices;
     if (service_name_in(slice) == nullptr) {
         return notices;
     }
     const auto tell = [&](model::Notice::Level level, std::string_view reason, std::string message) {
-        notices.push_back({.kind = "EndpointSlice",
-                           .object = slice_name,
-                           .notice = {.level = level, .reason = std::string(reason), .message = std::move(message)}});
+        notices.push_back(
+            {.kind = "EndpointSlice",
+             .object = slice_name,
+             .notice = {.level = level, .reason = std::string(reason), .message = std::move(message)}});
     };
     if (!is_usable(slice)) {
-        tell(model::Notice::Level::Normal, reason::kUnsupportedAddressType,
-             "addressType " + quoted(slice.address_type) + " is neither IPv4 nor IPv6; the slice is not used");
+        tell(
+            model::Notice::Level::Normal, reason::kUnsupportedAddressType,
+            "addressType " + quoted(slice.address_type) + " is neither IPv4 nor IPv6; the slice is not used");
         return notices;
     }
     for (const kube::EndpointPort& port : slice.ports) {
         if (!parse_protocol(port.protocol)) {
             tell(model::Notice::Level::Warning, reason::kUnsupportedProtocol,
-                 "ports: protocol " + quoted(port.protocol) + " is none of TCP, UDP, SCTP; the entry is not used");
+                 "ports: protocol " + quoted(port.protocol) +
+                     " is none of TCP, UDP, SCTP; the entry is not used");
         }
     }
     return notices;
@@ -59,8 +64,9 @@ std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name, cons
 void tell_unusable(const ServiceSlices& slices, Notices& notices) {
     for (const NamedSlice& one : slices) {
         if (!is_usable(*one.slice)) {
-            notices.mention(reason::kUnsupportedAddressType, "EndpointSlice " + printable(one.name) + " is not used: its addressType " +
-                                                                 quoted(one.slice->address_type) + " is neither IPv4 nor IPv6");
+            notices.mention(reason::kUnsupportedAddressType,
+                            "EndpointSlice " + printable(one.name) + " is not used: its addressType " +
+                                quoted(one.slice->address_type) + " is neither IPv4 nor IPv6");
         }
     }
 }
@@ -71,7 +77,8 @@ void tell_truncated(const ServiceSlices& slices, Notices& notices) {
         const auto found = one.slice->from_endpoints ? annotations.find(kOverCapacity) : annotations.end();
         if (found != annotations.end() && found->second == "truncated") {
             notices.warn(reason::kEndpointsTruncated,
-                         "its Endpoints object is full, and endpoints are missing from it: follow EndpointSlices instead");
+                         "its Endpoints object is full, and endpoints are missing from it: follow "
+                         "EndpointSlices instead");
             return;
         }
     }

@@ -14,10 +14,12 @@ namespace penstock::semantics {
 
 // The Service that the slice belongs to; nullopt where it names none. One of another address type than IPv4 and IPv6 belongs to its Service
 // as well, and gives it no endpoint (EP-008).
-[[nodiscard]] std::optional<kube::ObjectName> service_of(const kube::ObjectName& slice_name, const kube::EndpointSlice& slice);
+[[nodiscard]] std::optional<kube::ObjectName> service_of(const kube::ObjectName& slice_name,
+                                                         const kube::EndpointSlice& slice);
 
 // What is wrong with a slice as a whole, whether or not its Service is there.
-[[nodiscard]] std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name, const kube::EndpointSlice& slice);
+[[nodiscard]] std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name,
+                                                      const kube::EndpointSlice& slice);
 
 struct NamedSlice {
     std::string name;

@@ -12,16 +12,19 @@ bool SourceRanges::filters(IpFamily family, bool compat_kube_proxy) const noexce
     if (!restricted) {
         return false;
     }
-    const bool lists_family = std::ranges::any_of(listed, [family](const Prefix& range) { return range.family() == family; });
+    const bool lists_family =
+        std::ranges::any_of(listed, [family](const Prefix& range) { return range.family() == family; });
     const bool stays_open = deny || (compat_kube_proxy && families.has(family));
     return lists_family || listed.empty() || !stays_open;
 }
 
 SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bool deny, Notices& notices) {
-    std::vector<std::string_view> entries(service.load_balancer_source_ranges.begin(), service.load_balancer_source_ranges.end());
+    std::vector<std::string_view> entries(service.load_balancer_source_ranges.begin(),
+                                          service.load_balancer_source_ranges.end());
     std::string_view origin = "spec.loadBalancerSourceRanges";
     if (entries.empty()) {
-        const auto annotation = annotations::read(annotations::row_of(annotations::Setting::SourceRanges), service.meta.annotations);
+        const auto annotation = annotations::read(annotations::row_of(annotations::Setting::SourceRanges),
+                                                  service.meta.annotations);
         if (!annotation) {
             return {};
         }
@@ -29,7 +32,8 @@ SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bo
         origin = annotation->spelling->key;
     }
     if (type != ServiceType::LoadBalancer) {
-        notices.warn(reason::kSourceRangesIgnored, std::string(origin) + " limits LoadBalancer IPs only; this Service is not of that type");
+        notices.warn(reason::kSourceRangesIgnored,
+                     std::string(origin) + " limits LoadBalancer IPs only; this Service is not of that type");
         return {};
     }
     SourceRanges ranges{.restricted = true, .deny = deny, .listed = {}};
@@ -37,11 +41,13 @@ SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bo
         if (const auto range = Prefix::parse(trimmed(entry))) {
             ranges.listed.push_back(*range);
         } else {
-            notices.warn(reason::kInvalidSourceRange, std::string(origin) + ": " + quoted(entry) + " is not a CIDR and is skipped");
+            notices.warn(reason::kInvalidSourceRange,
+                         std::string(origin) + ": " + quoted(entry) + " is not a CIDR and is skipped");
         }
     }
     if (ranges.listed.empty()) {
-        notices.warn(reason::kInvalidSourceRange, std::string(origin) + ": no entry is a CIDR, so every client is denied");
+        notices.warn(reason::kInvalidSourceRange,
+                     std::string(origin) + ": no entry is a CIDR, so every client is denied");
         ranges.deny = false;
     }
     std::ranges::sort(ranges.listed);

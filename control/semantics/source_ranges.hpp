@@ -26,6 +26,7 @@ struct SourceRanges {
 
 // The field, else the annotation; either means something on type LoadBalancer only (SRC-004). `deny` is ANN-04's; a list without a valid
 // entry denies everyone all the same (SRC-002).
-[[nodiscard]] SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bool deny, Notices& notices);
+[[nodiscard]] SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bool deny,
+                                            Notices& notices);
 
 }  // namespace penstock::semantics

@@ -26,7 +26,8 @@ bool is_ignored(const kube::Service& service, const Policy& policy) {
     }
     const auto proxy_name = labels.find(kProxyNameLabel);
     // An empty value is a foreign name too, and an own name that is not configured equals nothing.
-    return proxy_name != labels.end() && (policy.own_proxy_name.empty() || proxy_name->second != policy.own_proxy_name);
+    return proxy_name != labels.end() &&
+           (policy.own_proxy_name.empty() || proxy_name->second != policy.own_proxy_name);
 }
 
 }  // namespace
@@ -42,7 +43,8 @@ ServiceType type_of(const kube::Service& service, Notices& notices) {
         return ServiceType::ExternalName;
     }
     if (service.type != "ClusterIP") {
-        notices.warn(reason::kUnknownValue, "spec.type " + quoted(service.type) + " is not known; the Service is taken for a ClusterIP");
+        notices.warn(reason::kUnknownValue, "spec.type " + quoted(service.type) +
+                                                " is not known; the Service is taken for a ClusterIP");
     }
     return ServiceType::ClusterIp;
 }
@@ -77,7 +79,8 @@ std::string_view explanation(Standing standing) noexcept {
         case Standing::ExternalName:
             return "a Service of type ExternalName gets no frontends, whatever other fields it carries";
         case Standing::Headless:
-            return "a headless Service (clusterIP None) gets no frontends, not even for its externalIPs or nodePorts";
+            return "a headless Service (clusterIP None) gets no frontends, not even for its externalIPs or "
+                   "nodePorts";
         case Standing::AwaitsClusterIp:
             return "clusterIP is still empty; the Service gets its frontends as soon as it has one";
         case Standing::InvalidClusterIp:
@@ -93,7 +96,8 @@ std::vector<IpAddr> cluster_ips_of(const kube::Service& service) {
     }
     const auto add = [&](std::string_view text) {
         // "None" and "" are no addresses either.
-        if (const auto address = IpAddr::parse(text); address && std::ranges::find(allocated, *address) == allocated.end()) {
+        if (const auto address = IpAddr::parse(text);
+            address && std::ranges::find(allocated, *address) == allocated.end()) {
             allocated.push_back(*address);
         }
     };
@@ -110,7 +114,8 @@ Families families_of(const kube::Service& service, Notices& notices) {
         } else if (family == "IPv6") {
             families.v6 = true;
         } else {
-            notices.warn(reason::kUnknownValue, "spec.ipFamilies: " + quoted(family) + " is neither IPv4 nor IPv6 and is left out");
+            notices.warn(reason::kUnknownValue,
+                         "spec.ipFamilies: " + quoted(family) + " is neither IPv4 nor IPv6 and is left out");
         }
     }
     if (!families.none()) {

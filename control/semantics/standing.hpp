@@ -24,7 +24,7 @@ enum class ServiceType : uint8_t { ClusterIp, NodePort, LoadBalancer, ExternalNa
 
 enum class Standing : uint8_t {
     Served,
-    Ignored,           // labelled as another proxy's (SVC-004) or as headless (SVC-005): not ours, so not a word about it
+    Ignored,  // labelled as another proxy's (SVC-004) or as headless (SVC-005): not ours, so not a word about it
     BadName,           // no API server would accept it, and no message could carry it
     ExternalName,      // SVC-003
     Headless,          // clusterIP None (SVC-002)
@@ -32,7 +32,8 @@ enum class Standing : uint8_t {
     InvalidClusterIp,  // clusterIP is no address
 };
 
-[[nodiscard]] Standing standing_of(const kube::ObjectName& name, const kube::Service& service, const Policy& policy);
+[[nodiscard]] Standing standing_of(const kube::ObjectName& name, const kube::Service& service,
+                                   const Policy& policy);
 
 // Why a Service of this standing gets no frontends, as a sentence for a notice; "" for Served and Ignored.
 [[nodiscard]] std::string_view explanation(Standing standing) noexcept;

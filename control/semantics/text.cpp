@@ -56,7 +56,8 @@ std::string quoted(std::string_view text) {
 }
 
 bool is_dns_label(std::string_view text) noexcept {
-    return !text.empty() && text.size() <= 63 && is_lower_alphanumeric(text.front()) && is_lower_alphanumeric(text.back()) &&
+    return !text.empty() && text.size() <= 63 && is_lower_alphanumeric(text.front()) &&
+           is_lower_alphanumeric(text.back()) &&
            std::ranges::all_of(text, [](char c) { return is_lower_alphanumeric(c) || c == '-'; });
 }
 

@@ -39,8 +39,11 @@ bool names(const InternedTexts& hints, std::string_view wanted) {
 
 // Whether `hints` of each endpoint may be followed to `place`.
 bool can_follow(const Candidates& candidates, InternedTexts kube::Endpoint::* hints, std::string_view place) {
-    return !place.empty() && std::ranges::none_of(candidates, [&](const Candidate& one) { return (one.endpoint->*hints).empty(); }) &&
-           std::ranges::any_of(candidates, [&](const Candidate& one) { return names(one.endpoint->*hints, place); });
+    return !place.empty() && std::ranges::none_of(candidates, [&](const Candidate& one) {
+        return (one.endpoint->*hints).empty();
+    }) && std::ranges::any_of(candidates, [&](const Candidate& one) {
+        return names(one.endpoint->*hints, place);
+    });
 }
 
 }  // namespace
@@ -67,7 +70,8 @@ Origin origin_of(const model::GatewayIdentity& gateway, const Nodes& nodes) {
     return {.node_name = gateway.node_name, .labels = node == nullptr ? kNone : node->meta.labels};
 }
 
-std::optional<std::string_view> topology_of(const Candidate& candidate, const std::string& key, const Nodes& nodes) {
+std::optional<std::string_view> topology_of(const Candidate& candidate, const std::string& key,
+                                            const Nodes& nodes) {
     if (const kube::Node* node = node_called(candidate.endpoint->node_name, nodes)) {
         return label_of(node, key);
     }
@@ -86,7 +90,8 @@ std::optional<std::string_view> topology_of(const Candidate& candidate, const st
     return std::nullopt;
 }
 
-std::vector<std::string> topology_keys_of(const kube::Service& service, std::string_view annotation, Notices& notices) {
+std::vector<std::string> topology_keys_of(const kube::Service& service, std::string_view annotation,
+                                          Notices& notices) {
     std::vector<std::string> keys = service.topology_keys;
     std::string_view where = "spec.topologyKeys";
     if (keys.empty()) {
@@ -99,13 +104,15 @@ std::vector<std::string> topology_keys_of(const kube::Service& service, std::str
         }
     }
     if (const std::string fault = fault_of(keys); !fault.empty()) {
-        notices.warn(reason::kInvalidTopologyKeys, std::string(where) + ": " + fault + "; endpoints anywhere are used");
+        notices.warn(reason::kInvalidTopologyKeys,
+                     std::string(where) + ": " + fault + "; endpoints anywhere are used");
         return {};
     }
     return keys;
 }
 
-void select_by_keys(Selection& selection, std::span<const std::string> keys, const Origin& origin, const Nodes& nodes) {
+void select_by_keys(Selection& selection, std::span<const std::string> keys, const Origin& origin,
+                    const Nodes& nodes) {
     for (const std::string& key : keys) {
         if (key == kAnywhere) {
             return;
@@ -114,7 +121,9 @@ void select_by_keys(Selection& selection, std::span<const std::string> keys, con
         if (here == origin.labels.end()) {
             continue;
         }
-        const auto agrees = [&](const Candidate& one) { return topology_of(one, key, nodes) == here->second; };
+        const auto agrees = [&](const Candidate& one) {
+            return topology_of(one, key, nodes) == here->second;
+        };
         if (std::ranges::any_of(selection.left, agrees)) {
             selection.keep_if(model::Exclusion::TopologyKeys, agrees);
             return;
@@ -127,11 +136,14 @@ void select_by_hints(Selection& selection, const Origin& origin) {
     const auto zone = origin.labels.find(kZoneLabel);
     const std::pair<InternedTexts kube::Endpoint::*, std::string_view> kinds[] = {
         {&kube::Endpoint::hints_for_nodes, origin.node_name},
-        {&kube::Endpoint::hints_for_zones, zone == origin.labels.end() ? std::string_view() : std::string_view(zone->second)}};
+        {&kube::Endpoint::hints_for_zones,
+         zone == origin.labels.end() ? std::string_view() : std::string_view(zone->second)}};
     for (const auto& [hints, place] : kinds) {
         if (can_follow(selection.left, hints, place)) {
             selection.keep_if(model::Exclusion::TopologyHints,
-                              [hints = hints, place = place](const Candidate& one) { return names(one.endpoint->*hints, place); });
+                              [hints = hints, place = place](const Candidate& one) {
+                                  return names(one.endpoint->*hints, place);
+                              });
             return;
         }
     }

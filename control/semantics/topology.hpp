@@ -32,14 +32,17 @@ struct Origin {
 [[nodiscard]] Origin origin_of(const model::GatewayIdentity& gateway, const Nodes& nodes);
 
 // Where an endpoint stands: what its Node says, or what its slice says of it as long as its Node is unknown (TOPO-001, EP-016).
-[[nodiscard]] std::optional<std::string_view> topology_of(const Candidate& candidate, const std::string& key, const Nodes& nodes);
+[[nodiscard]] std::optional<std::string_view> topology_of(const Candidate& candidate, const std::string& key,
+                                                          const Nodes& nodes);
 
 // spec.topologyKeys, or `annotation` (ANN-28) where the field is empty. Empty: no constraint, also where the list is not valid, which is
 // said (TOPO-005).
-[[nodiscard]] std::vector<std::string> topology_keys_of(const kube::Service& service, std::string_view annotation, Notices& notices);
+[[nodiscard]] std::vector<std::string> topology_keys_of(const kube::Service& service,
+                                                        std::string_view annotation, Notices& notices);
 
 // Leaves those that agree with the origin in the first key in which any does; "*" agrees with everyone; without such a key, nobody.
-void select_by_keys(Selection& selection, std::span<const std::string> keys, const Origin& origin, const Nodes& nodes);
+void select_by_keys(Selection& selection, std::span<const std::string> keys, const Origin& origin,
+                    const Nodes& nodes);
 
 // Of the ready endpoints that are left, those that the slices' author meant for this node, or else for this zone. Hints count only where
 // every one of them has some, and never leave nobody.

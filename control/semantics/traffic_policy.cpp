@@ -19,7 +19,8 @@ TrafficPolicy policy_of(const std::string& value, const char* field, Notices& no
         return TrafficPolicy::Local;
     }
     if (value != "Cluster") {
-        notices.warn(reason::kUnknownValue, "spec." + std::string(field) + " " + quoted(value) + " is not known; Cluster is used");
+        notices.warn(reason::kUnknownValue,
+                     "spec." + std::string(field) + " " + quoted(value) + " is not known; Cluster is used");
     }
     return TrafficPolicy::Cluster;
 }
@@ -30,7 +31,8 @@ bool is_node(const PolicyRules& rules) {
 }
 
 SourceMode external_source(const PolicyRules& rules) {
-    const bool kept = rules.external == TrafficPolicy::Local && (is_node(rules) || rules.around.policy.symmetric_return);
+    const bool kept =
+        rules.external == TrafficPolicy::Local && (is_node(rules) || rules.around.policy.symmetric_return);
     return kept ? SourceMode::Keep : SourceMode::Translate;
 }
 
@@ -54,10 +56,13 @@ TrafficPolicy internal_policy_of(const kube::Service& service, Notices& notices)
 }
 
 void tell_unknown_distribution(const kube::Service& service, Notices& notices) {
-    constexpr std::array<std::string_view, 4> kKnown = {"", "PreferClose", "PreferSameZone", "PreferSameNode"};
+    constexpr std::array<std::string_view, 4> kKnown = {"", "PreferClose", "PreferSameZone",
+                                                        "PreferSameNode"};
     if (std::ranges::find(kKnown, service.traffic_distribution) == kKnown.end()) {
-        notices.warn(reason::kUnknownValue, "spec.trafficDistribution " + quoted(service.traffic_distribution) +
-                                                " is not known and is ignored; the hints of EndpointSlices decide, as for known values");
+        notices.warn(
+            reason::kUnknownValue,
+            "spec.trafficDistribution " + quoted(service.traffic_distribution) +
+                " is not known and is ignored; the hints of EndpointSlices decide, as for known values");
     }
 }
 
@@ -67,11 +72,13 @@ void tell_limits(const PolicyRules& rules, Notices& notices) {
     }
     if (external_source(rules) == SourceMode::Translate) {
         notices.warn(reason::kSourceIpNotPreserved,
-                     "externalTrafficPolicy Local keeps the client's address only where endpoints answer through the gateway, and "
+                     "externalTrafficPolicy Local keeps the client's address only where endpoints answer "
+                     "through the gateway, and "
                      "--symmetric-return=false says that they do not");
     }
     if (!rules.topology_keys.empty()) {
-        notices.warn(reason::kTopologyKeysIgnored, "externalTrafficPolicy Local decides for clients outside; topologyKeys do not");
+        notices.warn(reason::kTopologyKeysIgnored,
+                     "externalTrafficPolicy Local decides for clients outside; topologyKeys do not");
     }
 }
 
@@ -80,9 +87,11 @@ bool has_usable(const model::BackendSet& set) {
 }
 
 model::BackendSet own_or_other(model::BackendSet own, model::BackendSet other, EmptyAction nobody) {
-    const auto knows_some = [](const model::BackendSet& set) { return !set.endpoints.empty() || !set.excluded.empty(); };
-    const bool takes_other =
-        has_usable(other) || (knows_some(other) && !knows_some(own)) || (own.when_empty == nobody && other.when_empty != nobody);
+    const auto knows_some = [](const model::BackendSet& set) {
+        return !set.endpoints.empty() || !set.excluded.empty();
+    };
+    const bool takes_other = has_usable(other) || (knows_some(other) && !knows_some(own)) ||
+                             (own.when_empty == nobody && other.when_empty != nobody);
     return !has_usable(own) && takes_other ? other : own;
 }
 
@@ -95,7 +104,8 @@ std::optional<model::BackendSet> FamilySets::external_inside() const {
         return std::nullopt;
     }
     // Without Pod CIDRs only the gateway's own host uses the set, and its flows are always translated.
-    return of_policy(TrafficPolicy::Cluster, rules_.around.facts.pod_cidrs.empty() ? SourceMode::Translate : SourceMode::Keep);
+    return of_policy(TrafficPolicy::Cluster,
+                     rules_.around.facts.pod_cidrs.empty() ? SourceMode::Translate : SourceMode::Keep);
 }
 
 model::BackendSet FamilySets::internal() const {
@@ -107,7 +117,8 @@ std::optional<model::BackendSet> FamilySets::internal_inside() const {
         return std::nullopt;
     }
     model::BackendSet inside = of_policy(rules_.internal, SourceMode::Keep);
-    return inside.translates_family ? std::nullopt : std::optional(std::move(inside));  // nobody's address is kept
+    return inside.translates_family ? std::nullopt
+                                    : std::optional(std::move(inside));  // nobody's address is kept
 }
 
 model::BackendSet FamilySets::of_policy(TrafficPolicy policy, SourceMode source) const {
@@ -115,7 +126,8 @@ model::BackendSet FamilySets::of_policy(TrafficPolicy policy, SourceMode source)
     if (others_ == nullptr || has_usable(own)) {
         return own;
     }
-    return own_or_other(std::move(own), made(policy, {.candidates = *others_, .translates_family = true}), rules_.no_endpoints);
+    return own_or_other(std::move(own), made(policy, {.candidates = *others_, .translates_family = true}),
+                        rules_.no_endpoints);
 }
 
 model::BackendSet FamilySets::made(TrafficPolicy policy, const Making& making) const {
@@ -133,7 +145,8 @@ model::BackendSet FamilySets::cluster(const Making& making) const {
         if (any_anywhere && selection.left.empty() && rules_.around.policy.topology_no_match_drops) {
             when_empty = EmptyAction::Drop;  // TOPO-004
         }
-    } else if (!selection.left.empty() && selection.left.front().readiness == Readiness::Ready) {  // not in the fallback (EP-012)
+    } else if (!selection.left.empty() &&
+               selection.left.front().readiness == Readiness::Ready) {  // not in the fallback (EP-012)
         select_by_hints(selection, origin);
     }
     return set_of(std::move(selection), making, when_empty);
@@ -152,9 +165,12 @@ model::BackendSet FamilySets::local(const Making& making) const {
     return set_of(std::move(here), making, only_elsewhere ? EmptyAction::DropNoLocal : rules_.no_endpoints);
 }
 
-model::BackendSet FamilySets::set_of(Selection selection, const Making& making, EmptyAction when_empty) const {
-    model::BackendSet set{
-        .source = making.source, .when_empty = when_empty, .family = family_, .translates_family = making.translates_family};
+model::BackendSet FamilySets::set_of(Selection selection, const Making& making,
+                                     EmptyAction when_empty) const {
+    model::BackendSet set{.source = making.source,
+                          .when_empty = when_empty,
+                          .family = family_,
+                          .translates_family = making.translates_family};
     set.endpoints.reserve(selection.left.size());
     for (const Candidate& candidate : selection.left) {
         set.endpoints.push_back({.address = candidate.address,
@@ -164,7 +180,8 @@ model::BackendSet FamilySets::set_of(Selection selection, const Making& making, 
                                  .zone = zone_of(candidate, rules_.around.nodes)});
     }
     set.excluded = std::move(selection.excluded);
-    std::ranges::sort(set.excluded, {}, [](const model::ExcludedEndpoint& one) { return std::tuple(one.address, one.port); });
+    std::ranges::sort(set.excluded, {},
+                      [](const model::ExcludedEndpoint& one) { return std::tuple(one.address, one.port); });
     return set;
 }
 

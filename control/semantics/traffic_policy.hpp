@@ -51,13 +51,15 @@ void tell_limits(const PolicyRules& rules, Notices& notices);
 // Of a set with endpoints of the frontends' own family and one with the other's, both of one policy: the one to be used (ANN-32). It is the
 // own one as long as that has an endpoint for new flows. Where neither has, it is the one whose endpoints there are, or whose answer tells
 // of some that may not be chosen here (ETP-003, TOPO-004): `nobody` is the answer where there are none anywhere.
-[[nodiscard]] model::BackendSet own_or_other(model::BackendSet own, model::BackendSet other, lb::EmptyAction nobody);
+[[nodiscard]] model::BackendSet own_or_other(model::BackendSet own, model::BackendSet other,
+                                             lb::EmptyAction nobody);
 
 // The sets of one service port and one family of frontends, from candidates that have passed the steps before the policy's. Borrowed.
 class FamilySets {
  public:
     // `others`: of the other family, where the Service lets them serve (ANN-32), else null.
-    FamilySets(const Selection& candidates, const Selection* others, IpFamily family, const PolicyRules& rules)
+    FamilySets(const Selection& candidates, const Selection* others, IpFamily family,
+               const PolicyRules& rules)
         : candidates_(candidates), others_(others), family_(family), rules_(rules) {}
 
     // Behind L, X and N frontends.
@@ -79,7 +81,8 @@ class FamilySets {
     [[nodiscard]] model::BackendSet made(TrafficPolicy policy, const Making& making) const;
     [[nodiscard]] model::BackendSet cluster(const Making& making) const;
     [[nodiscard]] model::BackendSet local(const Making& making) const;
-    [[nodiscard]] model::BackendSet set_of(Selection selection, const Making& making, lb::EmptyAction when_empty) const;
+    [[nodiscard]] model::BackendSet set_of(Selection selection, const Making& making,
+                                           lb::EmptyAction when_empty) const;
 
     const Selection& candidates_;
     const Selection* others_;

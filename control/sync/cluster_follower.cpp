@@ -19,14 +19,17 @@ bool is_readable(int descriptor) {
 }
 
 kube::ObjectKind kind_named(const std::string& kind) {
-    return kind == "Node" ? kube::ObjectKind::Node : kind == "EndpointSlice" ? kube::ObjectKind::EndpointSlice : kube::ObjectKind::Service;
+    return kind == "Node"            ? kube::ObjectKind::Node
+           : kind == "EndpointSlice" ? kube::ObjectKind::EndpointSlice
+                                     : kube::ObjectKind::Service;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ClusterFollower>> ClusterFollower::open(const Settings& settings) {
     auto transport = kube::CurlTransport::create(
-        settings.config, {.allow_insecure = settings.allow_insecure, .user_agent = "penstock-sync/" PENSTOCK_VERSION});
+        settings.config,
+        {.allow_insecure = settings.allow_insecure, .user_agent = "penstock-sync/" PENSTOCK_VERSION});
     if (!transport) {
         return std::unexpected(std::move(transport.error()));
     }
@@ -35,11 +38,14 @@ Result<std::unique_ptr<ClusterFollower>> ClusterFollower::open(const Settings& s
 
 ClusterFollower::ClusterFollower(const Settings& settings, std::unique_ptr<kube::CurlTransport> transport)
     : transport_(std::move(transport)),
-      source_({.server = settings.config.server, .scope = settings.scope}, *transport_, kube::system_random()) {
+      source_({.server = settings.config.server, .scope = settings.scope}, *transport_,
+              kube::system_random()) {
     if (settings.events) {
         recorder_.emplace(
             *transport_, limiter_,
-            [this](const std::string& kind, const kube::ObjectName& object) { return source_.identity_of(kind_named(kind), object); },
+            [this](const std::string& kind, const kube::ObjectName& object) {
+                return source_.identity_of(kind_named(kind), object);
+            },
             kube::system_random(), [this] { transport_->wake(); });
         observer_.emplace(*recorder_);
     }
@@ -64,7 +70,9 @@ bool ClusterFollower::wait(int stop_descriptor) {
         if (*left_out > 0) {
             log::get("kube").warn("{} lines were left out, because there were too many", *left_out);
         }
-        log::get("kube").log(line.level == kube::LogLine::Level::Warning ? spdlog::level::warn : spdlog::level::info, "{}", line.text);
+        log::get("kube").log(
+            line.level == kube::LogLine::Level::Warning ? spdlog::level::warn : spdlog::level::info, "{}",
+            line.text);
     }
     publish_status(now);
     return true;

@@ -25,7 +25,8 @@ class Coalescer {
     using Time = std::chrono::steady_clock::time_point;
 
     // At most one portion in each `window`; 0: nothing is held back at all.
-    explicit Coalescer(std::chrono::milliseconds window) : window_(window), settle_(std::min(kSettle, window)) {}
+    explicit Coalescer(std::chrono::milliseconds window)
+        : window_(window), settle_(std::min(kSettle, window)) {}
 
     void on_change(Time now) {
         if (!waits_) {

@@ -23,8 +23,8 @@ void EventObserver::on_notice_appeared(const std::string& gateway, const semanti
 
 void EventObserver::on_notice_gone(const std::string&, const semantics::ObjectNotice&) {}
 
-void EventObserver::on_refused(const std::string& gateway, const model::ServiceKey& key, const std::string& reason,
-                               const std::string& why) {
+void EventObserver::on_refused(const std::string& gateway, const model::ServiceKey& key,
+                               const std::string& reason, const std::string& why) {
     recorder_.offer({.kind = "Service",
                      .object = {key.namespace_name, key.name},
                      .type = Event::Type::Warning,

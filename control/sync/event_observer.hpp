@@ -16,7 +16,8 @@ class EventObserver final : public Observer {
     void on_notice_appeared(const std::string& gateway, const semantics::ObjectNotice& about) override;
     // Nothing: an Event tells what happened, and the change that ended it is in the object for all to see.
     void on_notice_gone(const std::string& gateway, const semantics::ObjectNotice& about) override;
-    void on_refused(const std::string& gateway, const model::ServiceKey& key, const std::string& reason, const std::string& why) override;
+    void on_refused(const std::string& gateway, const model::ServiceKey& key, const std::string& reason,
+                    const std::string& why) override;
     // One ServiceProgrammed for each Service and gateway, whatever ports it has.
     void on_programmed(const std::string& gateway, const model::ServiceKey& key) override;
 

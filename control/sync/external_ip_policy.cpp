@@ -49,7 +49,9 @@ class PolicyReader {
 
     [[nodiscard]] bool has_mistakes() const noexcept { return mistakes_ > 0; }
     [[nodiscard]] std::string mistakes() const {
-        return mistakes_ <= kPolicyMistakesTold ? told_ : told_ + "; and " + std::to_string(mistakes_ - kPolicyMistakesTold) + " more";
+        return mistakes_ <= kPolicyMistakesTold
+                   ? told_
+                   : told_ + "; and " + std::to_string(mistakes_ - kPolicyMistakesTold) + " more";
     }
 
  private:
@@ -59,7 +61,8 @@ class PolicyReader {
         }
     }
 
-    void only_these_fields(const Value& mapping, std::initializer_list<std::string_view> known, const std::string& where) {
+    void only_these_fields(const Value& mapping, std::initializer_list<std::string_view> known,
+                           const std::string& where) {
         for (const auto& [key, value] : mapping.fields) {
             if (std::ranges::find(known, std::string_view(key)) == known.end()) {
                 wrong(value->line, where + ": there is no field " + semantics::quoted(key));
@@ -82,7 +85,8 @@ class PolicyReader {
             if (const auto cidr = Prefix::parse(item.text)) {
                 read.cidrs.push_back(*cidr);
             } else {
-                wrong(item.line, name + ": cidrs: " + semantics::printable(cidr.error().what, 2 * semantics::kShownCharsMax));
+                wrong(item.line, name + ": cidrs: " +
+                                     semantics::printable(cidr.error().what, 2 * semantics::kShownCharsMax));
             }
         });
         if (const Value* services = rule.find("services")) {
@@ -97,7 +101,8 @@ class PolicyReader {
         } else if (semantics::is_dns_label(item.text)) {
             into.namespaces.push_back(item.text);
         } else {
-            wrong(item.line, name + ": namespaces: " + semantics::quoted(item.text) + " is neither the name of a namespace nor \"*\"");
+            wrong(item.line, name + ": namespaces: " + semantics::quoted(item.text) +
+                                 " is neither the name of a namespace nor \"*\"");
         }
     }
 
@@ -110,8 +115,8 @@ class PolicyReader {
         if (selector) {
             into.services = std::move(*selector);
         } else {
-            wrong(services.line,
-                  name + ": services: " + semantics::quoted(services.text) + ": " + semantics::printable(selector.error().what));
+            wrong(services.line, name + ": services: " + semantics::quoted(services.text) + ": " +
+                                     semantics::printable(selector.error().what));
         }
     }
 
@@ -156,7 +161,8 @@ Result<ExternalIpPolicy> parse_external_ip_policy(std::string_view text) {
     }
     const manifest::Tree tree = manifest::parse_tree(text, 1, kLimits);
     if (tree.fault) {
-        return fail(Errc::InvalidArgument, "line " + std::to_string(tree.fault->line) + ": " + tree.fault->rule);
+        return fail(Errc::InvalidArgument,
+                    "line " + std::to_string(tree.fault->line) + ": " + tree.fault->rule);
     }
     if (tree.root == nullptr) {
         return ExternalIpPolicy();

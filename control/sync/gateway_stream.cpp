@@ -48,7 +48,8 @@ spdlog::level::level_enum level_of(LogLine::Level level) {
 // One stream. What gRPC's threads report goes to the inbox; only the stream's own thread writes and ends it.
 class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessage, v1::GatewayMessage> {
  public:
-    Call(GatewayStream& owner, const std::shared_ptr<grpc::Channel>& channel) : owner_(owner), stub_(v1::GatewayConfig::NewStub(channel)) {
+    Call(GatewayStream& owner, const std::shared_ptr<grpc::Channel>& channel)
+        : owner_(owner), stub_(v1::GatewayConfig::NewStub(channel)) {
         context_.AddMetadata("penstock-source", owner_.source_);
         context_.AddMetadata("penstock-priority", std::to_string(owner_.priority_));
         stub_->async()->SyncState(&context_, this);
@@ -118,8 +119,8 @@ class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessa
     bool done_ = false;
 };
 
-GatewayStream::GatewayStream(client::Target target, const tls::Watch* tls, StateSession::Settings settings, Observer* observer,
-                             uint32_t priority)
+GatewayStream::GatewayStream(client::Target target, const tls::Watch* tls, StateSession::Settings settings,
+                             Observer* observer, uint32_t priority)
     : target_(std::move(target)),
       tls_(tls),
       source_(settings.source),
@@ -191,7 +192,8 @@ void GatewayStream::run() {
             return;
         }
         if (!std::exchange(said_away, true)) {
-            log::get("sync").warn("gateway {}: {}; it keeps what it has, and is tried again until it answers", target_.text, why);
+            log::get("sync").warn("gateway {}: {}; it keeps what it has, and is tried again until it answers",
+                                  target_.text, why);
         } else {
             log::get("sync").debug("gateway {}: still away: {}", target_.text, why);
         }
@@ -240,13 +242,15 @@ bool GatewayStream::converse(std::string& why) {
         inbox_.written = false;
         inbox_.stream_ended = false;
     }
-    if (status.error_code() == grpc::StatusCode::INVALID_ARGUMENT || status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) {
+    if (status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
+        status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) {
         session_.on_refused_stream();
     }
     if (why.empty()) {
         why = text_of(status, identified);
         // Not on the way out, and not where there is nothing to connect to: it may take a while.
-        if (material && !identified && status.error_code() == grpc::StatusCode::UNAVAILABLE && !is_stopping()) {
+        if (material && !identified && status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+            !is_stopping()) {
             why = tls::handshake_trouble(target_.text, *material, kHandshakeLimit).value_or(why);
         }
     }
@@ -257,7 +261,8 @@ bool GatewayStream::send_and_receive(Call& call, std::string& why, bool& identif
     auto asked_at = Clock::now();
     for (;;) {
         const auto look_again = Clock::now() + kAnswerExpected;
-        Inbox news = take_news(call.writing() ? look_again : std::min(look_again, session_.due().value_or(look_again)));
+        Inbox news = take_news(call.writing() ? look_again
+                                              : std::min(look_again, session_.due().value_or(look_again)));
         const auto now = Clock::now();
         if (news.stopping) {
             return false;
@@ -296,10 +301,12 @@ bool GatewayStream::send_and_receive(Call& call, std::string& why, bool& identif
 Status GatewayStream::handle(const v1::GatewayMessage& message) {
     if (message.has_standby()) {
         const v1::Standby& standby = message.standby();
-        leader_ = (standby.leader().empty() ? "another control plane" : semantics::printable(standby.leader(), kSourceShown)) +
+        leader_ = (standby.leader().empty() ? "another control plane"
+                                            : semantics::printable(standby.leader(), kSourceShown)) +
                   " (priority " + std::to_string(standby.leader_priority()) + ")";
-        log::get("sync").info("gateway {}: {} leads; this process (priority {}) waits, and leads when that stream ends", target_.text,
-                              leader_, priority_);
+        log::get("sync").info(
+            "gateway {}: {} leads; this process (priority {}) waits, and leads when that stream ends",
+            target_.text, leader_, priority_);
         return {};
     }
     if (message.has_identity()) {
@@ -348,7 +355,8 @@ void GatewayStream::tell(const std::string* last_error) {
             continue;
         }
         if (*left_out > 0) {
-            log::get("sync").warn("gateway {}: {} lines were left out, because there were too many", target_.text, *left_out);
+            log::get("sync").warn("gateway {}: {} lines were left out, because there were too many",
+                                  target_.text, *left_out);
         }
         log::get("sync").log(level_of(line.level), "gateway {}: {}", target_.text, line.text);
     }

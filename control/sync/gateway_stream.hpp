@@ -32,8 +32,8 @@ class GatewayStream {
 
     // Starts at once. `tls` outlives the stream; null where the target is a Unix socket. `observer` as in StateSession. `priority`: of this
     // control plane among those that supply the gateway.
-    GatewayStream(client::Target target, const tls::Watch* tls, StateSession::Settings settings, Observer* observer = nullptr,
-                  uint32_t priority = 0);
+    GatewayStream(client::Target target, const tls::Watch* tls, StateSession::Settings settings,
+                  Observer* observer = nullptr, uint32_t priority = 0);
     // Ends the stream, which changes nothing at the gateway. Within milliseconds, unless a state is just being worked out.
     ~GatewayStream();
     GatewayStream(const GatewayStream&) = delete;
@@ -58,7 +58,9 @@ class GatewayStream {
         bool written = false;  // the message that was being written
         bool stream_ended = false;
         bool stopping = false;
-        [[nodiscard]] bool has_news() const { return changes || rules || message || written || stream_ended || stopping; }
+        [[nodiscard]] bool has_news() const {
+            return changes || rules || message || written || stream_ended || stopping;
+        }
     };
 
     void run();
@@ -81,8 +83,8 @@ class GatewayStream {
     const tls::Watch* const tls_;
     const std::string source_;
     const uint32_t priority_;
-    std::string leader_;      // the other control plane that leads, "" while none is known; the thread's alone
-    StateSession session_;    // the thread's alone
+    std::string leader_;    // the other control plane that leads, "" while none is known; the thread's alone
+    StateSession session_;  // the thread's alone
     FloodGuard flood_guard_;  // likewise
 
     std::mutex mutex_;

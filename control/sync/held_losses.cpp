@@ -14,14 +14,16 @@ bool has_endpoints(const Service& service, uint8_t set) {
 }
 
 bool same_place(const Frontend& a, const Frontend& b) {
-    return std::tie(a.cls, a.address, a.family, a.port, a.filtered) == std::tie(b.cls, b.address, b.family, b.port, b.filtered);
+    return std::tie(a.cls, a.address, a.family, a.port, a.filtered) ==
+           std::tie(b.cls, b.address, b.family, b.port, b.filtered);
 }
 
 // Sets come and go with endpoints, so frontends may point elsewhere. Notices and health check counts follow endpoints as well.
 bool differ_in_endpoints_alone(const Service& a, const Service& b) {
     const auto rest = [](const Service& service) {
-        return std::tie(service.service_port, service.scheduler, service.uid, service.source_ranges, service.source_ranges_deny,
-                        service.affinity_timeout_s, service.affinity_scope, service.idle_timeout_s, service.drain_timeout_s, service.probe);
+        return std::tie(service.service_port, service.scheduler, service.uid, service.source_ranges,
+                        service.source_ranges_deny, service.affinity_timeout_s, service.affinity_scope,
+                        service.idle_timeout_s, service.drain_timeout_s, service.probe);
     };
     return rest(a) == rest(b) && std::ranges::equal(a.frontends, b.frontends, same_place);
 }
@@ -29,7 +31,8 @@ bool differ_in_endpoints_alone(const Service& a, const Service& b) {
 // An address that has become a frontend's must not be forwarded to for a moment longer (EP-006).
 bool has_forbidden(const Service& service) {
     return std::ranges::any_of(service.sets, [](const model::BackendSet& set) {
-        return std::ranges::any_of(set.excluded, [](const auto& one) { return one.why == model::Exclusion::ForbiddenAddress; });
+        return std::ranges::any_of(
+            set.excluded, [](const auto& one) { return one.why == model::Exclusion::ForbiddenAddress; });
     });
 }
 
@@ -43,8 +46,8 @@ bool loses_last_endpoint(const Service& former, const Service& current) {
         const Frontend& before = former.frontends[i];
         const Frontend& now = current.frontends[i];
         const bool outside = has_endpoints(former, before.set) && !has_endpoints(current, now.set);
-        const bool inside =
-            has_endpoints(former, before.inside_set.value_or(before.set)) && !has_endpoints(current, now.inside_set.value_or(now.set));
+        const bool inside = has_endpoints(former, before.inside_set.value_or(before.set)) &&
+                            !has_endpoints(current, now.inside_set.value_or(now.set));
         if (outside || inside) {
             return true;
         }
@@ -52,7 +55,8 @@ bool loses_last_endpoint(const Service& former, const Service& current) {
     return false;
 }
 
-std::optional<HeldLosses::Time> HeldLosses::on_change(const ServicePtr& former, const ServicePtr& current, Time heard, Time now) {
+std::optional<HeldLosses::Time> HeldLosses::on_change(const ServicePtr& former, const ServicePtr& current,
+                                                      Time heard, Time now) {
     const auto known = held_.find(current->key);
     if (known == held_.end()) {
         if (wait_.count() == 0 || former == nullptr || !loses_last_endpoint(*former, *current)) {
@@ -65,7 +69,8 @@ std::optional<HeldLosses::Time> HeldLosses::on_change(const ServicePtr& former, 
     if (loses_last_endpoint(*held.former, *current)) {
         return std::nullopt;
     }
-    const std::optional<Time> since = *held.former == *current ? std::nullopt : std::optional(std::min(held.heard, heard));
+    const std::optional<Time> since =
+        *held.former == *current ? std::nullopt : std::optional(std::min(held.heard, heard));
     held_.erase(known);
     return since;
 }

@@ -34,7 +34,8 @@ class HeldLosses {
 
     // A service port that was `former` (null: new) is `current` now. Returns when the change that has to be sent was heard; nullopt where
     // nothing has to be sent yet.
-    [[nodiscard]] std::optional<Time> on_change(const ServicePtr& former, const ServicePtr& current, Time heard, Time now);
+    [[nodiscard]] std::optional<Time> on_change(const ServicePtr& former, const ServicePtr& current,
+                                                Time heard, Time now);
     // Its Service, or the port, is gone: that is sent at once.
     void on_removed(const model::ServiceKey& key) { held_.erase(key); }
 

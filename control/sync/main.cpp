@@ -46,8 +46,9 @@ struct Followed {
 };
 
 Result<Followed> open_manifests(const Options& options) {
-    auto source = ManifestSource::open(
-        options.manifests, options.allow_empty_folder ? manifest::Folder::WhenEmpty::Withdraw : manifest::Folder::WhenEmpty::Keep);
+    auto source = ManifestSource::open(options.manifests, options.allow_empty_folder
+                                                              ? manifest::Folder::WhenEmpty::Withdraw
+                                                              : manifest::Folder::WhenEmpty::Keep);
     if (!source) {
         return std::unexpected(std::move(source.error()));
     }
@@ -55,7 +56,8 @@ Result<Followed> open_manifests(const Options& options) {
 }
 
 Result<Followed> open_cluster(const Options& options) {
-    auto config = options.in_cluster ? kube::in_cluster_config() : kube::read_kubeconfig(options.kubeconfig, options.context);
+    auto config = options.in_cluster ? kube::in_cluster_config()
+                                     : kube::read_kubeconfig(options.kubeconfig, options.context);
     if (!config) {
         return std::unexpected(std::move(config.error()));
     }
@@ -63,8 +65,10 @@ Result<Followed> open_cluster(const Options& options) {
                       .nodes = options.namespace_name.empty(),
                       .endpoints_only = options.endpoints_only,
                       .with_proxy_services = !options.policy.own_proxy_name.empty()};
-    auto follower = ClusterFollower::open(
-        {.config = *config, .scope = std::move(scope), .allow_insecure = options.allow_insecure, .events = options.events});
+    auto follower = ClusterFollower::open({.config = *config,
+                                           .scope = std::move(scope),
+                                           .allow_insecure = options.allow_insecure,
+                                           .events = options.events});
     if (!follower) {
         return std::unexpected(std::move(follower.error()));
     }
@@ -84,8 +88,11 @@ Result<Followed> open_cluster(const Options& options) {
 using Gateways = std::vector<std::unique_ptr<GatewayStream>>;
 
 // All that is watched outlives the monitor.
-Watched watched(const std::string& identity, const Followed& followed, const Gateways& gateways, const tls::Watch* tls) {
-    Watched all{.version = PENSTOCK_VERSION, .identity = identity, .source = [&source = *followed.source] { return source.status(); }};
+Watched watched(const std::string& identity, const Followed& followed, const Gateways& gateways,
+                const tls::Watch* tls) {
+    Watched all{.version = PENSTOCK_VERSION, .identity = identity, .source = [&source = *followed.source] {
+                    return source.status();
+                }};
     for (const auto& gateway : gateways) {
         all.gateways.emplace_back([&gateway = *gateway] { return gateway.status(); });
     }
@@ -96,8 +103,10 @@ Watched watched(const std::string& identity, const Followed& followed, const Gat
         all.tls = [tls] {
             TlsStatus status{.broken = !tls->error().empty()};
             if (const auto material = tls->current()) {
-                status.certificate_expires_s = std::chrono::duration<double>(material->expires.time_since_epoch()).count();
-                status.authority_expires_s = std::chrono::duration<double>(material->authority_expires.time_since_epoch()).count();
+                status.certificate_expires_s =
+                    std::chrono::duration<double>(material->expires.time_since_epoch()).count();
+                status.authority_expires_s =
+                    std::chrono::duration<double>(material->authority_expires.time_since_epoch()).count();
             }
             return status;
         };
@@ -114,7 +123,8 @@ bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tl
                 return false;
             case process::Signal::Meaning::Reload:
                 log::get("sync").info(
-                    "SIGHUP: manifests, the external IP policy and TLS files are read again, as far as there are any; "
+                    "SIGHUP: manifests, the external IP policy and TLS files are read again, as far as there "
+                    "are any; "
                     "options take effect at a start only");
                 if (policy != nullptr) {
                     policy->reload();
@@ -124,7 +134,9 @@ bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tl
                 }
                 break;
             case process::Signal::Meaning::Unknown:
-                log::get("sync").warn("{} is ignored: penstock-sync ends on SIGTERM and SIGINT, and reloads on SIGHUP", signal.name());
+                log::get("sync").warn(
+                    "{} is ignored: penstock-sync ends on SIGTERM and SIGINT, and reloads on SIGHUP",
+                    signal.name());
                 break;
         }
     }
@@ -132,7 +144,8 @@ bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tl
 }
 
 // Returns on a signal that ends the program.
-void follow(Source& source, process::Signals& signals, const Gateways& gateways, PolicyWatch* policy, tls::Watch* tls) {
+void follow(Source& source, process::Signals& signals, const Gateways& gateways, PolicyWatch* policy,
+            tls::Watch* tls) {
     // A signal ends the wait. Manifests are then looked at once more, which is what SIGHUP asks for and costs little otherwise.
     while (source.wait(signals.fd()) || hear_signals(signals, policy, tls)) {
         const auto changes = source.take_changes();
@@ -158,12 +171,15 @@ std::vector<std::string> mistakes_in(const Options& options) {
     if (!options.external_ip_policy.empty()) {
         note(read_external_ip_policy(options.external_ip_policy), "--external-ip-policy: ");
     }
-    if (std::ranges::any_of(options.gateways, [](const client::Target& target) { return !target.is_unix(); })) {
+    if (std::ranges::any_of(options.gateways,
+                            [](const client::Target& target) { return !target.is_unix(); })) {
         note(tls::read_material({options.tls.certificate, options.tls.key, options.tls.authority}, {}), "");
     }
     const std::filesystem::path socket = options.monitor.socket;
-    if (options.monitor.socket_is_wanted && !socket.empty() && !std::filesystem::is_directory(socket.parent_path())) {
-        mistakes.push_back("--listen: " + socket.string() + ": there is no folder " + socket.parent_path().string());
+    if (options.monitor.socket_is_wanted && !socket.empty() &&
+        !std::filesystem::is_directory(socket.parent_path())) {
+        mistakes.push_back("--listen: " + socket.string() + ": there is no folder " +
+                           socket.parent_path().string());
     }
     return mistakes;
 }
@@ -190,34 +206,38 @@ Status run(const Options& options) {
         }
         policy.external_ip_rules = std::move(*rules);
     }
-    StateSession::Settings settings{
-        .source = identity, .policy = std::move(policy), .coalesce = options.coalesce, .audit_period = options.audit_period};
-    settings.policy.protected_addresses.insert(settings.policy.protected_addresses.end(), followed->protect.begin(),
-                                               followed->protect.end());
+    StateSession::Settings settings{.source = identity,
+                                    .policy = std::move(policy),
+                                    .coalesce = options.coalesce,
+                                    .audit_period = options.audit_period};
+    settings.policy.protected_addresses.insert(settings.policy.protected_addresses.end(),
+                                               followed->protect.begin(), followed->protect.end());
     process::take_grpc_lines([](bool is_error, std::string_view text) {
         log::get("rpc").log(is_error ? spdlog::level::debug : spdlog::level::trace, "grpc: {}", text);
     });
     std::unique_ptr<tls::Watch> tls;
-    if (std::ranges::any_of(options.gateways, [](const client::Target& target) { return !target.is_unix(); })) {
-        tls = std::make_unique<tls::Watch>(tls::WatchOptions{.files = {options.tls.certificate, options.tls.key, options.tls.authority},
-                                                             .names = {},
-                                                             .logger = "sync",
-                                                             .on_change = nullptr});
+    if (std::ranges::any_of(options.gateways,
+                            [](const client::Target& target) { return !target.is_unix(); })) {
+        tls = std::make_unique<tls::Watch>(
+            tls::WatchOptions{.files = {options.tls.certificate, options.tls.key, options.tls.authority},
+                              .names = {},
+                              .logger = "sync",
+                              .on_change = nullptr});
     }
     Gateways gateways;
     for (const client::Target& target : options.gateways) {
-        gateways.push_back(std::make_unique<GatewayStream>(target, target.is_unix() ? nullptr : tls.get(), settings,
-                                                           followed->cluster != nullptr ? followed->cluster->observer() : nullptr,
-                                                           options.priority));
+        gateways.push_back(std::make_unique<GatewayStream>(
+            target, target.is_unix() ? nullptr : tls.get(), settings,
+            followed->cluster != nullptr ? followed->cluster->observer() : nullptr, options.priority));
     }
     std::unique_ptr<PolicyWatch> policy_watch;
     if (!options.external_ip_policy.empty()) {
-        auto started =
-            PolicyWatch::start(options.external_ip_policy, settings.policy.external_ip_rules, [&](const ExternalIpPolicy& rules) {
-                for (const auto& gateway : gateways) {
-                    gateway->update(rules);
-                }
-            });
+        auto started = PolicyWatch::start(options.external_ip_policy, settings.policy.external_ip_rules,
+                                          [&](const ExternalIpPolicy& rules) {
+                                              for (const auto& gateway : gateways) {
+                                                  gateway->update(rules);
+                                              }
+                                          });
         if (!started) {
             return std::unexpected(std::move(started.error()));
         }
@@ -238,7 +258,8 @@ int main(int argc, char** argv) {
     using namespace penstock;
     const auto options = sync::read_options({argv + 1, argv + argc});
     if (!options) {
-        std::cerr << "penstock-sync: " << options.error().what << "\npenstock-sync: --help lists the options\n";
+        std::cerr << "penstock-sync: " << options.error().what
+                  << "\npenstock-sync: --help lists the options\n";
         return sync::kExitUsage;
     }
     if (const auto* information = std::get_if<sync::Information>(&*options)) {
@@ -252,7 +273,8 @@ int main(int argc, char** argv) {
             std::cerr << "penstock-sync: " << mistake << "\n";
         }
         if (mistakes.empty()) {
-            std::cout << "penstock-sync: the configuration is valid: " << read.gateways.size() << " gateways\n";
+            std::cout << "penstock-sync: the configuration is valid: " << read.gateways.size()
+                      << " gateways\n";
         }
         return mistakes.empty() ? EXIT_SUCCESS : sync::kExitUsage;
     }

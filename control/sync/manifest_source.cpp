@@ -12,12 +12,14 @@ using kube::ObjectKind;
 
 // A document of which not even the kind is known counts with Services, which most are.
 const char* collection_of(std::optional<ObjectKind> kind) {
-    return kind == ObjectKind::EndpointSlice ? "endpointslices" : (kind == ObjectKind::Node ? "nodes" : "services");
+    return kind == ObjectKind::EndpointSlice ? "endpointslices"
+                                             : (kind == ObjectKind::Node ? "nodes" : "services");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path& path, manifest::Folder::WhenEmpty when_empty) {
+Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path& path,
+                                                     manifest::Folder::WhenEmpty when_empty) {
     auto watch = manifest::Watch::open(path);
     if (!watch) {
         return std::unexpected(watch.error());
@@ -25,7 +27,8 @@ Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path
     return std::unique_ptr<Source>(new ManifestSource(path, std::move(*watch), when_empty));
 }
 
-ManifestSource::ManifestSource(std::filesystem::path path, manifest::Watch watch, manifest::Folder::WhenEmpty when_empty)
+ManifestSource::ManifestSource(std::filesystem::path path, manifest::Watch watch,
+                               manifest::Folder::WhenEmpty when_empty)
     : path_(std::move(path)),
       watch_(std::move(watch)),
       folder_(path_, when_empty),
@@ -53,8 +56,8 @@ std::optional<kube::Changes> ManifestSource::take_changes() {
         return std::nullopt;
     }
     current_ = contents.objects;
-    log::get("kube").info("manifests: {} Services, {} EndpointSlices, {} Nodes", current_->services.size(), current_->slices.size(),
-                          current_->nodes.size());
+    log::get("kube").info("manifests: {} Services, {} EndpointSlices, {} Nodes", current_->services.size(),
+                          current_->slices.size(), current_->nodes.size());
     store_.replace(*current_);
     return store_.take_changes();
 }
@@ -69,7 +72,8 @@ void ManifestSource::tell(const manifest::Folder::Contents& contents) {
     }
     const std::lock_guard lock(mutex_);
     status_.trouble = contents.lost;
-    if (contents.objects == nullptr || (contents.objects == current_ && news.appeared.empty() && news.gone.empty())) {
+    if (contents.objects == nullptr ||
+        (contents.objects == current_ && news.appeared.empty() && news.gone.empty())) {
         return;
     }
     read_at_ = Clock::now();
@@ -86,10 +90,14 @@ void ManifestSource::tell(const manifest::Folder::Contents& contents) {
     }
 }
 
-kube::CollectionStatus ManifestSource::describe(ObjectKind kind, size_t objects, const manifest::Folder::Contents& contents) const {
+kube::CollectionStatus ManifestSource::describe(ObjectKind kind, size_t objects,
+                                                const manifest::Folder::Contents& contents) const {
     const std::string name = collection_of(kind);
-    kube::CollectionStatus status{
-        .kind = name, .path = path_.string(), .state = kube::CollectionStatus::State::Watching, .listed = true, .objects = objects};
+    kube::CollectionStatus status{.kind = name,
+                                  .path = path_.string(),
+                                  .state = kube::CollectionStatus::State::Watching,
+                                  .listed = true,
+                                  .objects = objects};
     if (const auto quarantined = contents.quarantined.find(kind); quarantined != contents.quarantined.end()) {
         status.quarantined = quarantined->second;
     }
@@ -97,7 +105,8 @@ kube::CollectionStatus ManifestSource::describe(ObjectKind kind, size_t objects,
         status.errors["decode"] = errors->second;
     }
     const auto first = std::ranges::find_if(contents.problems, [&](const manifest::Problem& problem) {
-        return problem.severity == manifest::Problem::Severity::Error && (!problem.kind || problem.kind == kind);
+        return problem.severity == manifest::Problem::Severity::Error &&
+               (!problem.kind || problem.kind == kind);
     });
     if (first != contents.problems.end()) {
         status.last_error = first->to_string();

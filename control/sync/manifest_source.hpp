@@ -21,7 +21,8 @@ namespace penstock::sync {
 
 class ManifestSource final : public Source {
  public:
-    [[nodiscard]] static Result<std::unique_ptr<Source>> open(const std::filesystem::path& path, manifest::Folder::WhenEmpty when_empty);
+    [[nodiscard]] static Result<std::unique_ptr<Source>> open(const std::filesystem::path& path,
+                                                              manifest::Folder::WhenEmpty when_empty);
 
     [[nodiscard]] bool wait(int stop_descriptor) override;
     [[nodiscard]] std::optional<kube::Changes> take_changes() override;
@@ -33,7 +34,8 @@ class ManifestSource final : public Source {
     ManifestSource(std::filesystem::path path, manifest::Watch watch, manifest::Folder::WhenEmpty when_empty);
     void tell(const manifest::Folder::Contents& contents);
     // Under the lock.
-    [[nodiscard]] kube::CollectionStatus describe(kube::ObjectKind kind, size_t objects, const manifest::Folder::Contents& contents) const;
+    [[nodiscard]] kube::CollectionStatus describe(kube::ObjectKind kind, size_t objects,
+                                                  const manifest::Folder::Contents& contents) const;
 
     const std::filesystem::path path_;
     manifest::Watch watch_;

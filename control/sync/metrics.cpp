@@ -50,7 +50,8 @@ constexpr Metric<SyncReading> kOfProcess[] = {
      [](const SyncReading& all) -> Value { return seconds(all.uptime); }},
     {kGauge, "penstock_sync_heartbeat_age_seconds", "time since the source's loop last went round",
      [](const SyncReading& all) -> Value { return seconds(all.source.heartbeat_age); }},
-    {kGauge, "penstock_sync_gateways", "gateways to supply", [](const SyncReading& all) -> Value { return number(all.gateways.size()); }},
+    {kGauge, "penstock_sync_gateways", "gateways to supply",
+     [](const SyncReading& all) -> Value { return number(all.gateways.size()); }},
     {kGauge, "penstock_sync_events_enabled", "1 while the API server takes Events",
      [](const SyncReading& all) -> Value { return all.events.enabled ? 1 : 0; }},
     {kGauge, "penstock_sync_events_waiting", "Events that are not posted yet",
@@ -61,23 +62,29 @@ constexpr Metric<SyncReading> kOfProcess[] = {
      [](const SyncReading& all) -> Value { return number(all.events.repeated); }},
     {kGauge, "penstock_sync_tls_certificate_expiry_timestamp_seconds", "when our certificate expires",
      [](const SyncReading& all) { return all.tls ? Value(all.tls->certificate_expires_s) : std::nullopt; }},
-    {kGauge, "penstock_sync_tls_authority_expiry_timestamp_seconds", "when the last authority of gateways expires",
+    {kGauge, "penstock_sync_tls_authority_expiry_timestamp_seconds",
+     "when the last authority of gateways expires",
      [](const SyncReading& all) { return all.tls ? Value(all.tls->authority_expires_s) : std::nullopt; }},
     {kGauge, "penstock_sync_tls_files_broken", "1 while the TLS files cannot be used and former ones are",
      [](const SyncReading& all) { return all.tls ? Value(all.tls->broken ? 1 : 0) : std::nullopt; }},
 };
 
 constexpr Metric<CollectionStatus> kOfCollection[] = {
-    {kGauge, "penstock_sync_objects", "objects known", [](const CollectionStatus& one) -> Value { return number(one.objects); }},
-    {kGauge, "penstock_sync_quarantined_objects", "objects that were not understood; their last good version stays",
+    {kGauge, "penstock_sync_objects", "objects known",
+     [](const CollectionStatus& one) -> Value { return number(one.objects); }},
+    {kGauge, "penstock_sync_quarantined_objects",
+     "objects that were not understood; their last good version stays",
      [](const CollectionStatus& one) -> Value { return number(one.quarantined); }},
     {kGauge, "penstock_sync_listed", "1 once a first list was complete",
      [](const CollectionStatus& one) -> Value { return one.listed ? 1 : 0; }},
     {kGauge, "penstock_sync_watching", "1 while a watch is open",
-     [](const CollectionStatus& one) -> Value { return one.state == CollectionStatus::State::Watching ? 1 : 0; }},
+     [](const CollectionStatus& one) -> Value {
+         return one.state == CollectionStatus::State::Watching ? 1 : 0;
+     }},
     {kGauge, "penstock_sync_last_event_age_seconds", "time since a list, an event or a bookmark arrived",
      [](const CollectionStatus& one) { return seconds(one.last_event_age); }},
-    {kGauge, "penstock_sync_stale_seconds", "time since what is known last followed the source; 0 while it does",
+    {kGauge, "penstock_sync_stale_seconds",
+     "time since what is known last followed the source; 0 while it does",
      [](const CollectionStatus& one) { return seconds(one.stale_age); }},
     {kCounter, "penstock_sync_watch_restarts_total", "watches opened after the first one",
      [](const CollectionStatus& one) -> Value { return number(one.watch_restarts); }},
@@ -86,7 +93,8 @@ constexpr Metric<CollectionStatus> kOfCollection[] = {
 };
 
 constexpr Metric<GatewayStatus> kOfGateway[] = {
-    {kGauge, "penstock_sync_gateway_waiting", "1 while another control plane leads at the gateway and this one waits",
+    {kGauge, "penstock_sync_gateway_waiting",
+     "1 while another control plane leads at the gateway and this one waits",
      [](const GatewayStatus& one) -> Value { return one.leader.empty() ? 0 : 1; }},
     {kGauge, "penstock_sync_gateway_connected", "1 while the gateway's stream is open",
      [](const GatewayStatus& one) -> Value { return one.connected ? 1 : 0; }},
@@ -96,9 +104,11 @@ constexpr Metric<GatewayStatus> kOfGateway[] = {
      [](const GatewayStatus& one) -> Value { return number(one.desired_version); }},
     {kGauge, "penstock_sync_gateway_applied_version", "newest state that the gateway applied",
      [](const GatewayStatus& one) -> Value { return number(one.applied_version); }},
-    {kGauge, "penstock_sync_gateway_lag_seconds", "age of the oldest change that the gateway has not applied; 0 where it has all",
+    {kGauge, "penstock_sync_gateway_lag_seconds",
+     "age of the oldest change that the gateway has not applied; 0 where it has all",
      [](const GatewayStatus& one) -> Value { return seconds(one.lag); }},
-    {kGauge, "penstock_sync_changes_waiting", "changed objects that are not yet worked into a state for the gateway",
+    {kGauge, "penstock_sync_changes_waiting",
+     "changed objects that are not yet worked into a state for the gateway",
      [](const GatewayStatus& one) -> Value { return number(one.changes_waiting); }},
     {kGauge, "penstock_sync_gateway_services", "service ports in the state that the gateway applied",
      [](const GatewayStatus& one) -> Value { return number(one.services); }},
@@ -108,7 +118,8 @@ constexpr Metric<GatewayStatus> kOfGateway[] = {
      [](const GatewayStatus& one) -> Value { return number(one.full_states); }},
     {kCounter, "penstock_sync_deltas_total", "differences sent to the gateway",
      [](const GatewayStatus& one) -> Value { return number(one.deltas); }},
-    {kCounter, "penstock_sync_audit_differences_total", "differences that the audit found and repaired; anything but 0 is a bug",
+    {kCounter, "penstock_sync_audit_differences_total",
+     "differences that the audit found and repaired; anything but 0 is a bug",
      [](const GatewayStatus& one) -> Value { return number(one.audit_differences); }},
 };
 
@@ -129,7 +140,8 @@ void add(MetricFamily& family, Labels labels, double value) {
 }
 
 template <typename Subject, size_t N, typename Subjects, typename LabelsOf>
-void append(std::vector<MetricFamily>& out, const Metric<Subject> (&list)[N], const Subjects& subjects, const LabelsOf& labels_of) {
+void append(std::vector<MetricFamily>& out, const Metric<Subject> (&list)[N], const Subjects& subjects,
+            const LabelsOf& labels_of) {
     for (const Metric<Subject>& metric : list) {
         MetricFamily family{metric.name, metric.help, metric.type, {}};
         for (const Subject& subject : subjects) {
@@ -142,7 +154,8 @@ void append(std::vector<MetricFamily>& out, const Metric<Subject> (&list)[N], co
 }
 
 MetricFamily errors(const std::vector<CollectionStatus>& collections) {
-    MetricFamily family{"penstock_sync_errors_total", "requests and objects that failed, by kind of error", kCounter, {}};
+    MetricFamily family{
+        "penstock_sync_errors_total", "requests and objects that failed, by kind of error", kCounter, {}};
     for (const CollectionStatus& collection : collections) {
         for (const auto& [error, count] : collection.errors) {
             add(family, {{"kind", collection.kind}, {"error", error}}, number(count));
@@ -152,7 +165,8 @@ MetricFamily errors(const std::vector<CollectionStatus>& collections) {
 }
 
 MetricFamily notices(const std::vector<GatewayStatus>& gateways) {
-    MetricFamily family{"penstock_sync_notices_total", "what there was to tell about objects, by reason", kCounter, {}};
+    MetricFamily family{
+        "penstock_sync_notices_total", "what there was to tell about objects, by reason", kCounter, {}};
     for (const GatewayStatus& gateway : gateways) {
         for (const auto& [reason, count] : gateway.notices) {
             add(family, {{"gateway", gateway.target}, {"reason", reason}}, number(count));
@@ -162,7 +176,8 @@ MetricFamily notices(const std::vector<GatewayStatus>& gateways) {
 }
 
 MetricFamily dropped_events(const kube::EventsStatus& events) {
-    MetricFamily family{"penstock_sync_events_dropped_total", "Events that were not posted, by cause", kCounter, {}};
+    MetricFamily family{
+        "penstock_sync_events_dropped_total", "Events that were not posted, by cause", kCounter, {}};
     for (const DropCause& cause : kDropCauses) {
         add(family, {{"cause", cause.cause}}, number(events.*cause.count));
     }
@@ -181,7 +196,8 @@ MetricFamily apply_latency(const std::vector<GatewayStatus>& gateways) {
         for (size_t i = 0; i < gateway.apply_latency.counts.size(); ++i) {
             so_far += gateway.apply_latency.counts[i];
             const bool is_last = i == LatencyHistogram::kBounds.size();
-            metric.histogram.bucket.push_back({so_far, is_last ? std::numeric_limits<double>::infinity() : LatencyHistogram::kBounds[i]});
+            metric.histogram.bucket.push_back(
+                {so_far, is_last ? std::numeric_limits<double>::infinity() : LatencyHistogram::kBounds[i]});
         }
         metric.histogram.sample_count = so_far;
         metric.histogram.sample_sum = gateway.apply_latency.sum_s;
@@ -197,8 +213,10 @@ std::vector<MetricFamily> families(const SyncReading& reading) {
     add(build, {{"version", reading.version}}, 1);
     out.push_back(std::move(build));
     append(out, kOfProcess, std::span(&reading, 1), [](const SyncReading&) { return Labels{}; });
-    append(out, kOfCollection, reading.source.collections, [](const CollectionStatus& one) { return Labels{{"kind", one.kind}}; });
-    append(out, kOfGateway, reading.gateways, [](const GatewayStatus& one) { return Labels{{"gateway", one.target}}; });
+    append(out, kOfCollection, reading.source.collections,
+           [](const CollectionStatus& one) { return Labels{{"kind", one.kind}}; });
+    append(out, kOfGateway, reading.gateways,
+           [](const GatewayStatus& one) { return Labels{{"gateway", one.target}}; });
     out.push_back(errors(reading.source.collections));
     out.push_back(notices(reading.gateways));
     out.push_back(apply_latency(reading.gateways));

@@ -14,7 +14,8 @@ ReadSync reader_of(Watched watched) {
     return [watched = std::move(watched), started] {
         SyncReading reading{.version = watched.version,
                             .identity = watched.identity,
-                            .uptime = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - started),
+                            .uptime = std::chrono::duration_cast<std::chrono::milliseconds>(
+                                std::chrono::steady_clock::now() - started),
                             .resident_bytes = resident_bytes(),
                             .source = watched.source()};
         for (const auto& gateway : watched.gateways) {
@@ -50,7 +51,9 @@ Result<std::unique_ptr<Monitor>> Monitor::start(const MonitorOptions& options, W
         } else if (options.socket_is_wanted) {
             return in_context("--listen", std::move(server.error()));
         } else {
-            log::get("sync").warn("penstockctl get sync finds nobody here: {}; --listen names another socket, or off", server.error().what);
+            log::get("sync").warn(
+                "penstockctl get sync finds nobody here: {}; --listen names another socket, or off",
+                server.error().what);
         }
     }
     return monitor;

@@ -20,8 +20,8 @@ class Observer {
     virtual void on_notice_gone(const std::string& gateway, const semantics::ObjectNotice& about) = 0;
     // The gateway did not take a service port, and serves its last good version, if any. `reason` is a CamelCase word of the requirement
     // sheet ("CapacityExceeded", "FrontendConflict", "InvalidService"), `why` names the thing and the rule. Once for each new `why`.
-    virtual void on_refused(const std::string& gateway, const model::ServiceKey& key, const std::string& reason,
-                            const std::string& why) = 0;
+    virtual void on_refused(const std::string& gateway, const model::ServiceKey& key,
+                            const std::string& reason, const std::string& why) = 0;
     // A service port is in use on every worker for the first time: new, or taken after it was refused. Ports that the gateway already had
     // when this process first met it are told when they first change.
     virtual void on_programmed(const std::string& gateway, const model::ServiceKey& key) = 0;

@@ -21,8 +21,10 @@ class Once {
     // `now` is everything that is the case now.
     News update(std::set<T> now) {
         News news;
-        std::set_difference(now.begin(), now.end(), known_.begin(), known_.end(), std::back_inserter(news.appeared));
-        std::set_difference(known_.begin(), known_.end(), now.begin(), now.end(), std::back_inserter(news.gone));
+        std::set_difference(now.begin(), now.end(), known_.begin(), known_.end(),
+                            std::back_inserter(news.appeared));
+        std::set_difference(known_.begin(), known_.end(), now.begin(), now.end(),
+                            std::back_inserter(news.gone));
         known_ = std::move(now);
         return news;
     }

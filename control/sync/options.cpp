@@ -23,14 +23,18 @@ namespace {
 constexpr const char* kIntroduction =
     "penstock-sync: tells Penstock gateways what to do, from Kubernetes objects.\n"
     "\n"
-    "Follows Services, EndpointSlices and Nodes at a cluster's API server, or in a folder of ordinary Kubernetes YAML, works out what "
+    "Follows Services, EndpointSlices and Nodes at a cluster's API server, or in a folder of ordinary "
+    "Kubernetes YAML, works out what "
     "each\n"
-    "gateway must forward, and streams it to one or many penstockd over gRPC. Ending it changes nothing at the gateways.\n"
+    "gateway must forward, and streams it to one or many penstockd over gRPC. Ending it changes nothing at "
+    "the gateways.\n"
     "\n"
-    "  penstock-sync --kubeconfig /etc/penstock/kubeconfig --allowed-external-cidrs 80.11.12.0/24,203.0.113.0/24\n"
+    "  penstock-sync --kubeconfig /etc/penstock/kubeconfig --allowed-external-cidrs "
+    "80.11.12.0/24,203.0.113.0/24\n"
     "  penstock-sync --manifests /etc/penstock/manifests --gateway unix:/run/penstock/penstockd.sock\n"
     "\n"
-    "Every option can stand in an INI file as well (--config): name = value, one a line, repeated for lists. The command line wins.\n";
+    "Every option can stand in an INI file as well (--config): name = value, one a line, repeated for lists. "
+    "The command line wins.\n";
 
 constexpr unsigned kHelpWidth = 120;
 
@@ -50,7 +54,8 @@ po::options_description command_line_only() {
     add("version", "the version");
     add("config", po::value<std::string>()->value_name("FILE"), "INI file with any of the options below");
     add("check-config",
-        "check the options and the files that they name, without touching the network; exit code 0, or 2 with one line for "
+        "check the options and the files that they name, without touching the network; exit code 0, or 2 "
+        "with one line for "
         "each mistake");
     return described;
 }
@@ -59,98 +64,134 @@ po::options_description everywhere() {
     po::options_description described("Options", kHelpWidth);
     auto add = described.add_options();
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-    const auto list = [](const char* name) { return po::value<std::vector<std::string>>()->value_name(name); };
+    const auto list = [](const char* name) {
+        return po::value<std::vector<std::string>>()->value_name(name);
+    };
     add("manifests", text("PATH"),
-        "folder with *.yaml, *.yml and *.json files (subfolders are not read), or one such file; need not exist yet");
+        "folder with *.yaml, *.yml and *.json files (subfolders are not read), or one such file; need not "
+        "exist yet");
     add("allow-empty-folder", po::bool_switch(),
-        "Withdraw everything when the folder of --manifests holds no manifest (default: keep the last objects, warn and fail /readyz, "
+        "Withdraw everything when the folder of --manifests holds no manifest (default: keep the last "
+        "objects, warn and fail /readyz, "
         "because a volume that is not mounted looks the same)");
     add("kubeconfig", list("FILE"),
-        "the cluster whose API server is followed; several, repeated or with colons between them, are merged as kubectl does. $KUBECONFIG "
+        "the cluster whose API server is followed; several, repeated or with colons between them, are merged "
+        "as kubectl does. $KUBECONFIG "
         "is not read");
     add("context", text("NAME"), "of the kubeconfig; default: its current-context");
-    add("in-cluster", po::bool_switch(), "follow the API server of the Pod that this runs in, as its ServiceAccount");
+    add("in-cluster", po::bool_switch(),
+        "follow the API server of the Pod that this runs in, as its ServiceAccount");
     add("namespace", text("NAME"),
-        "follow this namespace alone, for rights that reach no further; Nodes are not read then. Default: all namespaces");
+        "follow this namespace alone, for rights that reach no further; Nodes are not read then. Default: "
+        "all namespaces");
     add("endpoints-api", text("auto|endpoints")->default_value("auto"),
-        "where endpoints are read: the best EndpointSlices that the server has, else Endpoints; or Endpoints in any case");
+        "where endpoints are read: the best EndpointSlices that the server has, else Endpoints; or Endpoints "
+        "in any case");
     add("insecure-skip-tls-verify-allowed", po::bool_switch(),
         "honour insecure-skip-tls-verify of the kubeconfig: whoever is in between may rule the gateways");
-    add("events", text("on|off")->default_value("on"), "tell the cluster's users what was found, as Events about their objects");
+    add("events", text("on|off")->default_value("on"),
+        "tell the cluster's users what was found, as Events about their objects");
     add("gateway", list("TARGET"),
         "a penstockd to supply: unix:PATH, or HOST:PORT with the certificates below; repeatable. Default "
         "unix:/run/penstock/penstockd.sock");
     add("sync-priority", po::value<int64_t>()->value_name("N")->default_value(0),
-        "priority among the penstock-syncs of one gateway, 0-1000 (default 0). The highest priority leads, of equal ones the first that "
+        "priority among the penstock-syncs of one gateway, 0-1000 (default 0). The highest priority leads, "
+        "of equal ones the first that "
         "came; the "
         "others wait and lead when its stream ends");
     add("tls-cert", text("FILE"), "our certificate, PEM; must be one of the gateway's --tls-admin-names");
     add("tls-key", text("FILE"), "its private key, PEM");
     add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
     add("allowed-external-cidrs", list("CIDR,..."),
-        "external IPs of Services (spec.externalIPs) are served inside these ranges, whatever their namespace; default: none are served");
+        "external IPs of Services (spec.externalIPs) are served inside these ranges, whatever their "
+        "namespace; default: none are served");
     add("external-ip-policy", text("FILE"),
-        "YAML file that says which namespaces' Services may have which external IPs; followed while it changes. What neither it nor "
+        "YAML file that says which namespaces' Services may have which external IPs; followed while it "
+        "changes. What neither it nor "
         "--allowed-external-cidrs allows is refused");
-    add("external-ips-annotation", po::bool_switch(), "the annotation penstock.io/external-ips counts as spec.externalIPs does");
+    add("external-ips-annotation", po::bool_switch(),
+        "the annotation penstock.io/external-ips counts as spec.externalIPs does");
     add("unsupported-annotations", text("serve|refuse")->default_value("serve"),
-        "a Service that asks by annotation for what this version does not do is served without it, or not on its LoadBalancer IPs");
-    add("protected-addresses", list("IP,..."), "never served as an external IP whatever the ranges say; the API server's address, for one");
+        "a Service that asks by annotation for what this version does not do is served without it, or not on "
+        "its LoadBalancer IPs");
+    add("protected-addresses", list("IP,..."),
+        "never served as an external IP whatever the ranges say; the API server's address, for one");
     add("lb-vip-scope", text("owned|all"),
-        "LoadBalancer addresses to serve: those of Services of our class, or of all; default: all for gateways in node mode, owned in "
+        "LoadBalancer addresses to serve: those of Services of our class, or of all; default: all for "
+        "gateways in node mode, owned in "
         "external "
         "mode");
-    add("lb-class", text("NAME")->default_value(semantics::Policy{}.lb_class), "spec.loadBalancerClass that means this product");
+    add("lb-class", text("NAME")->default_value(semantics::Policy{}.lb_class),
+        "spec.loadBalancerClass that means this product");
     add("default-lb", po::bool_switch(), "Services without a loadBalancerClass are ours too");
-    add("scheduler", text("NAME")->default_value("rr"), ("for Services that name none: " + known_schedulers()).c_str());
+    add("scheduler", text("NAME")->default_value("rr"),
+        ("for Services that name none: " + known_schedulers()).c_str());
     add("nodeport-addresses", list("CIDR,...|primary"),
-        "serve NodePorts only on gateway addresses inside these ranges, or only on the Node object's own (primary); default: on all but "
+        "serve NodePorts only on gateway addresses inside these ranges, or only on the Node object's own "
+        "(primary); default: on all but "
         "loopback and link-local ones");
     add("proxy-name", text("NAME")->default_value(""),
-        "serve Services whose label service.kubernetes.io/service-proxy-name has this value; default: Services with that label are left "
+        "serve Services whose label service.kubernetes.io/service-proxy-name has this value; default: "
+        "Services with that label are left "
         "alone");
     add("source-ranges-compat", text("none|kube-proxy")->default_value("none"),
-        "kube-proxy: a list of source ranges that names one IP family leaves the other one open; none: it is closed");
+        "kube-proxy: a list of source ranges that names one IP family leaves the other one open; none: it is "
+        "closed");
     add("serve-cluster-ips", po::bool_switch(),
-        "serve ClusterIPs as well, for networks that route them to the gateway; default: they are ordinary addresses to it");
-    add("masquerade-all", po::bool_switch(), "translate the source of Pods at ClusterIPs, too; default: only that of clients outside");
+        "serve ClusterIPs as well, for networks that route them to the gateway; default: they are ordinary "
+        "addresses to it");
+    add("masquerade-all", po::bool_switch(),
+        "translate the source of Pods at ClusterIPs, too; default: only that of clients outside");
     add("symmetric-return", text("true|false")->default_value("true"),
-        "false: answers of endpoints do not come back through a gateway in external mode, so that the client's address cannot be kept "
+        "false: answers of endpoints do not come back through a gateway in external mode, so that the "
+        "client's address cannot be kept "
         "there");
     add("topology-no-match", text("reject|drop")->default_value("reject"),
         "what new flows of a Service get whose topologyKeys no endpoint near the gateway matches");
     add("cluster-cidr", list("CIDR,..."),
-        "where Pods are, besides the Pod CIDRs of the Nodes: their clients are the cluster's own, and no external IP is served there");
+        "where Pods are, besides the Pod CIDRs of the Nodes: their clients are the cluster's own, and no "
+        "external IP is served there");
     add("backend-mode", text("pod|node|auto")->default_value("pod"),
-        "of gateways in external mode: send to Pods, or to nodePorts of Nodes; auto: to Pods where a gateway has routes, other than "
+        "of gateways in external mode: send to Pods, or to nodePorts of Nodes; auto: to Pods where a gateway "
+        "has routes, other than "
         "default "
         "ones, to all Pod CIDRs");
     add("node-weight", text("equal|ready-pods")->default_value("equal"),
-        "of node backends, where a Service has no annotation penstock.io/node-weight: all alike, or each as many as it has ready Pods");
-    add("node-probe-port", po::value<int64_t>()->value_name("PORT")->default_value(semantics::Policy::kNodeProbePortDefault),
-        "of node backends: where a Node answers /healthz, for Services of policy Cluster (Local has its own port); 0: they are not probed");
+        "of node backends, where a Service has no annotation penstock.io/node-weight: all alike, or each as "
+        "many as it has ready Pods");
+    add("node-probe-port",
+        po::value<int64_t>()->value_name("PORT")->default_value(semantics::Policy::kNodeProbePortDefault),
+        "of node backends: where a Node answers /healthz, for Services of policy Cluster (Local has its own "
+        "port); 0: they are not probed");
     add("serve-health-check-node-ports", po::value<bool>()->value_name("true|false")->default_value(true),
         "gateways in node mode answer at healthCheckNodePort of Services of policy Local");
     add("ignore-exclude-label", po::bool_switch(),
-        "Keep VIPs on the link of a gateway whose Node has the label node.kubernetes.io/exclude-from-external-load-balancers (default: "
+        "Keep VIPs on the link of a gateway whose Node has the label "
+        "node.kubernetes.io/exclude-from-external-load-balancers (default: "
         "withdraw them; node mode and --vip-presence only)");
     add("ignore-network-unavailable", po::bool_switch(),
-        "Keep VIPs on the link of a gateway whose Node has the condition NetworkUnavailable=True (default: withdraw them; node mode and "
+        "Keep VIPs on the link of a gateway whose Node has the condition NetworkUnavailable=True (default: "
+        "withdraw them; node mode and "
         "--vip-presence only)");
     add("vip-closed-port", text("drop|reject")->default_value("drop"),
         "what a packet to a LoadBalancer or external IP gets at a port that no Service declares");
     add("protocols", list("tcp,udp,sctp"), "protocols that are served; default: all three");
     add("coalesce-ms", po::value<int64_t>()->value_name("MS")->default_value(kCoalesceDefault.count()),
-        "changes within this time are sent as one; the first one after a quiet time is sent at once. At most 1000; 0: each is sent alone");
-    add("audit-period-s", po::value<int64_t>()->value_name("SECONDS")->default_value(std::chrono::seconds(kAuditPeriodDefault).count()),
+        "changes within this time are sent as one; the first one after a quiet time is sent at once. At most "
+        "1000; 0: each is sent alone");
+    add("audit-period-s",
+        po::value<int64_t>()->value_name("SECONDS")->default_value(
+            std::chrono::seconds(kAuditPeriodDefault).count()),
         "how often each gateway is compared with what it should have, and repaired");
-    add("http", text("ADDRESS:PORT")->default_value("off"), "where /healthz, /readyz and /metrics are served; off: nowhere");
+    add("http", text("ADDRESS:PORT")->default_value("off"),
+        "where /healthz, /readyz and /metrics are served; off: nowhere");
     add("listen", text("unix:PATH")->default_value(std::string("unix:") + kDefaultSocket),
         "socket of penstockctl get sync, mode 0660; off: none");
     add("socket-group", text("GROUP")->default_value(""), "group that may use that socket");
     add("log-level", list("LEVEL|LOGGER=LEVEL"),
         "trace, debug, info, warn, error or off, for all loggers or one (sync, kube); default info");
-    add("log-format", text("text|json")->default_value("text"), "for people or for collectors; goes to standard error");
+    add("log-format", text("text|json")->default_value("text"),
+        "for people or for collectors; goes to standard error");
     return described;
 }
 
@@ -186,7 +227,8 @@ std::string option_text(const po::variables_map& values, const char* name) {
 
 // Each entry through `parse`, the option's name put before what it says.
 template <typename T, typename Parse>
-Result<std::vector<T>> parsed_entries(const std::vector<std::string>& entries, const std::string& option, const Parse& parse) {
+Result<std::vector<T>> parsed_entries(const std::vector<std::string>& entries, const std::string& option,
+                                      const Parse& parse) {
     std::vector<T> result;
     for (const std::string& entry : entries) {
         auto value = parse(entry);
@@ -220,7 +262,8 @@ Status read_backend_words(const po::variables_map& values, semantics::Policy& po
     using Mode = semantics::Policy::BackendMode;
     const std::string mode = option_text(values, "backend-mode");
     if (mode != "pod" && mode != "node" && mode != "auto") {
-        return fail(Errc::InvalidArgument, "--backend-mode " + mode + ": must be pod, node or auto (NODEPORT-009)");
+        return fail(Errc::InvalidArgument,
+                    "--backend-mode " + mode + ": must be pod, node or auto (NODEPORT-009)");
     }
     policy.backend_mode = mode == "pod" ? Mode::Pod : mode == "node" ? Mode::Node : Mode::Auto;
     const std::string weight = option_text(values, "node-weight");
@@ -230,13 +273,15 @@ Status read_backend_words(const po::variables_map& values, semantics::Policy& po
     policy.node_weight_ready_pods = weight == "ready-pods";
     const auto probe_port = values["node-probe-port"].as<int64_t>();
     if (probe_port < 0 || probe_port > 65535) {
-        return fail(Errc::InvalidArgument, "--node-probe-port " + std::to_string(probe_port) + ": must be 0 to 65535 (HC-007)");
+        return fail(Errc::InvalidArgument,
+                    "--node-probe-port " + std::to_string(probe_port) + ": must be 0 to 65535 (HC-007)");
     }
     policy.node_probe_port = static_cast<L4Port>(probe_port);
     policy.serve_health_checks = values["serve-health-check-node-ports"].as<bool>();
     const std::string closed = option_text(values, "vip-closed-port");
     if (closed != "drop" && closed != "reject") {
-        return fail(Errc::InvalidArgument, "--vip-closed-port " + closed + ": must be drop or reject (LB-021)");
+        return fail(Errc::InvalidArgument,
+                    "--vip-closed-port " + closed + ": must be drop or reject (LB-021)");
     }
     policy.rejects_closed_vip_ports = closed == "reject";
     return {};
@@ -248,8 +293,10 @@ Status read_protocols(const po::variables_map& values, semantics::Policy& policy
                                           std::pair{"sctp", Protocol::Sctp}};
     const auto entries = entries_of(values, "protocols");
     for (const std::string& entry : entries) {
-        if (std::none_of(kNames.begin(), kNames.end(), [&](const auto& known) { return entry == known.first; })) {
-            return fail(Errc::InvalidArgument, "--protocols " + entry + ": must be tcp, udp or sctp (LB-017)");
+        if (std::none_of(kNames.begin(), kNames.end(),
+                         [&](const auto& known) { return entry == known.first; })) {
+            return fail(Errc::InvalidArgument,
+                        "--protocols " + entry + ": must be tcp, udp or sctp (LB-017)");
         }
     }
     for (const auto& [name, protocol] : kNames) {
@@ -263,13 +310,15 @@ Status read_protocols(const po::variables_map& values, semantics::Policy& policy
 Status read_words(const po::variables_map& values, semantics::Policy& policy) {
     const std::string scope = option_text(values, "lb-vip-scope");
     if (scope == "owned" || scope == "all") {
-        policy.lb_vip_scope = scope == "all" ? semantics::Policy::VipScope::All : semantics::Policy::VipScope::Owned;
+        policy.lb_vip_scope =
+            scope == "all" ? semantics::Policy::VipScope::All : semantics::Policy::VipScope::Owned;
     } else if (!scope.empty()) {
         return fail(Errc::InvalidArgument, "--lb-vip-scope " + scope + ": must be owned or all");
     }
     const std::string compat = option_text(values, "source-ranges-compat");
     if (compat != "none" && compat != "kube-proxy") {
-        return fail(Errc::InvalidArgument, "--source-ranges-compat " + compat + ": must be none or kube-proxy");
+        return fail(Errc::InvalidArgument,
+                    "--source-ranges-compat " + compat + ": must be none or kube-proxy");
     }
     policy.source_ranges_compat_kube_proxy = compat == "kube-proxy";
     const std::string symmetric = option_text(values, "symmetric-return");
@@ -287,7 +336,8 @@ Status read_words(const po::variables_map& values, semantics::Policy& policy) {
     }
     const std::string unsupported = option_text(values, "unsupported-annotations");
     if (unsupported != "serve" && unsupported != "refuse") {
-        return fail(Errc::InvalidArgument, "--unsupported-annotations " + unsupported + ": must be serve or refuse");
+        return fail(Errc::InvalidArgument,
+                    "--unsupported-annotations " + unsupported + ": must be serve or refuse");
     }
     policy.refuse_unsupported_annotations = unsupported == "refuse";
     policy.external_ips_annotation = values["external-ips-annotation"].as<bool>();
@@ -301,7 +351,8 @@ Status read_words(const po::variables_map& values, semantics::Policy& policy) {
 
 Result<semantics::Policy> read_policy(const po::variables_map& values) {
     semantics::Policy policy;
-    auto allowed = parsed_entries<Prefix>(entries_of(values, "allowed-external-cidrs"), "--allowed-external-cidrs", Prefix::parse);
+    auto allowed = parsed_entries<Prefix>(entries_of(values, "allowed-external-cidrs"),
+                                          "--allowed-external-cidrs", Prefix::parse);
     if (!allowed) {
         return std::unexpected(allowed.error());
     }
@@ -310,17 +361,20 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
         const auto address = IpAddr::parse(entry.substr(0, entry.find('/')));
         const auto prefix = Prefix::parse(entry);
         if (address && prefix && prefix->address() != *address) {
-            return fail(Errc::InvalidArgument, "--allowed-external-cidrs: \"" + entry + "\" has bits behind its length: write " +
-                                                   prefix->to_string() + " or " + Prefix::host(*address).to_string());
+            return fail(Errc::InvalidArgument,
+                        "--allowed-external-cidrs: \"" + entry + "\" has bits behind its length: write " +
+                            prefix->to_string() + " or " + Prefix::host(*address).to_string());
         }
     }
     policy.allowed_external_cidrs = std::move(*allowed);
-    auto protect = parsed_entries<IpAddr>(entries_of(values, "protected-addresses"), "--protected-addresses", IpAddr::parse);
+    auto protect = parsed_entries<IpAddr>(entries_of(values, "protected-addresses"), "--protected-addresses",
+                                          IpAddr::parse);
     if (!protect) {
         return std::unexpected(protect.error());
     }
     policy.protected_addresses = std::move(*protect);
-    auto cluster = parsed_entries<Prefix>(entries_of(values, "cluster-cidr"), "--cluster-cidr", Prefix::parse);
+    auto cluster =
+        parsed_entries<Prefix>(entries_of(values, "cluster-cidr"), "--cluster-cidr", Prefix::parse);
     if (!cluster) {
         return std::unexpected(cluster.error());
     }
@@ -364,10 +418,12 @@ Status read_source(const po::variables_map& values, Options& options) {
         }
     }
     options.in_cluster = values["in-cluster"].as<bool>();
-    const int given = int{!options.manifests.empty()} + int{!options.kubeconfig.empty()} + int{options.in_cluster};
+    const int given =
+        int{!options.manifests.empty()} + int{!options.kubeconfig.empty()} + int{options.in_cluster};
     if (given != 1) {
-        return invalid(std::string(given == 0 ? "nothing to follow" : "more than one thing to follow") +
-                       ": exactly one of --manifests PATH, --kubeconfig FILE and --in-cluster is needed; see --help");
+        return invalid(
+            std::string(given == 0 ? "nothing to follow" : "more than one thing to follow") +
+            ": exactly one of --manifests PATH, --kubeconfig FILE and --in-cluster is needed; see --help");
     }
     options.allow_empty_folder = values["allow-empty-folder"].as<bool>();
     if (options.allow_empty_folder && options.manifests.empty()) {
@@ -396,7 +452,8 @@ Status read_source(const po::variables_map& values, Options& options) {
 }
 
 Result<MonitorOptions> read_monitor(const po::variables_map& values) {
-    MonitorOptions monitor{.socket_is_wanted = !values["listen"].defaulted(), .socket_group = option_text(values, "socket-group")};
+    MonitorOptions monitor{.socket_is_wanted = !values["listen"].defaulted(),
+                           .socket_group = option_text(values, "socket-group")};
     if (const std::string http = option_text(values, "http"); http != "off") {
         if (const Status checked = http::check_address(http); !checked) {
             return in_context("--http", checked.error());
@@ -410,7 +467,9 @@ Result<MonitorOptions> read_monitor(const po::variables_map& values) {
     }
     const auto target = client::parse_target(listen);
     if (!target || !listen.starts_with("unix:/")) {
-        return fail(Errc::InvalidArgument, "--listen " + listen + ": must be unix:PATH with an absolute path of at most 107 bytes, or off");
+        return fail(
+            Errc::InvalidArgument,
+            "--listen " + listen + ": must be unix:PATH with an absolute path of at most 107 bytes, or off");
     }
     monitor.socket = listen.substr(std::string_view("unix:").size());
     return monitor;
@@ -419,8 +478,8 @@ Result<MonitorOptions> read_monitor(const po::variables_map& values) {
 Status read_service(const po::variables_map& values, Options& options) {
     const auto coalesce = values["coalesce-ms"].as<int64_t>();
     if (coalesce < 0 || coalesce > kCoalesceMax.count()) {
-        return invalid("--coalesce-ms " + std::to_string(coalesce) + ": must be 0 to " + std::to_string(kCoalesceMax.count()) +
-                       " (GEN-008)");
+        return invalid("--coalesce-ms " + std::to_string(coalesce) + ": must be 0 to " +
+                       std::to_string(kCoalesceMax.count()) + " (GEN-008)");
     }
     options.coalesce = std::chrono::milliseconds(coalesce);
     const auto audit = values["audit-period-s"].as<int64_t>();
@@ -453,13 +512,16 @@ Status read_log(const po::variables_map& values, Options& options) {
 }
 
 Status read_gateways(const po::variables_map& values, Options& options) {
-    options.tls = {option_text(values, "tls-cert"), option_text(values, "tls-key"), option_text(values, "tls-ca")};
+    options.tls = {option_text(values, "tls-cert"), option_text(values, "tls-key"),
+                   option_text(values, "tls-ca")};
     const auto priority = values["sync-priority"].as<int64_t>();
     if (priority < 0 || priority > kSyncPriorityMax) {
-        return invalid("--sync-priority " + std::to_string(priority) + ": must be 0 to " + std::to_string(kSyncPriorityMax));
+        return invalid("--sync-priority " + std::to_string(priority) + ": must be 0 to " +
+                       std::to_string(kSyncPriorityMax));
     }
     options.priority = static_cast<uint32_t>(priority);
-    auto gateways = parsed_entries<client::Target>(entries_of(values, "gateway"), "--gateway", client::parse_target);
+    auto gateways =
+        parsed_entries<client::Target>(entries_of(values, "gateway"), "--gateway", client::parse_target);
     if (!gateways) {
         return std::unexpected(gateways.error());
     }
@@ -574,8 +636,9 @@ std::vector<std::string> hints_of(const semantics::Policy& policy) {
                                [wanted](const Prefix& prefix) { return prefix.family() == wanted; });
         };
         if (lists(family) && !lists(other)) {
-            hints.push_back(std::string("--nodeport-addresses lists ") + to_string(family) + " only, so NodePorts are served on every " +
-                            to_string(other) + " address of a gateway");
+            hints.push_back(std::string("--nodeport-addresses lists ") + to_string(family) +
+                            " only, so NodePorts are served on every " + to_string(other) +
+                            " address of a gateway");
         }
     }
     return hints;

@@ -53,6 +53,7 @@ struct Information {
 [[nodiscard]] std::vector<std::string> hints_of(const semantics::Policy& policy);
 
 // `arguments` without the program's name. InvalidArgument names the option and the rule.
-[[nodiscard]] Result<std::variant<Options, Information>> read_options(const std::vector<std::string>& arguments);
+[[nodiscard]] Result<std::variant<Options, Information>> read_options(
+    const std::vector<std::string>& arguments);
 
 }  // namespace penstock::sync

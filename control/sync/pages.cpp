@@ -26,7 +26,8 @@ class Checks {
 void check_heartbeat(Checks& checks, const std::string& who, std::chrono::milliseconds age) {
     const bool goes_round = age < kStuckAfter;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
-    checks.add(goes_round, who + (goes_round ? " goes round" : " has been stuck for " + std::to_string(seconds) + " s"));
+    checks.add(goes_round,
+               who + (goes_round ? " goes round" : " has been stuck for " + std::to_string(seconds) + " s"));
 }
 
 std::string with_error(std::string text, const std::string& error) {
@@ -52,24 +53,31 @@ http::Response ready_page(const SyncReading& reading) {
         checks.add(false, "source " + reading.source.source + ": nothing is followed yet");
     }
     for (const kube::CollectionStatus& collection : reading.source.collections) {
-        checks.add(collection.listed, collection.listed ? collection.kind + ": listed, " + std::to_string(collection.objects)
-                                                        : with_error(collection.kind + ": no complete list yet", collection.last_error));
+        checks.add(collection.listed,
+                   collection.listed
+                       ? collection.kind + ": listed, " + std::to_string(collection.objects)
+                       : with_error(collection.kind + ": no complete list yet", collection.last_error));
     }
-    const bool any_applied = std::ranges::any_of(reading.gateways, [](const auto& gateway) { return gateway.applied_version != 0; });
-    const bool any_waits = std::ranges::any_of(reading.gateways, [](const auto& gateway) { return !gateway.leader.empty(); });
+    const bool any_applied = std::ranges::any_of(
+        reading.gateways, [](const auto& gateway) { return gateway.applied_version != 0; });
+    const bool any_waits =
+        std::ranges::any_of(reading.gateways, [](const auto& gateway) { return !gateway.leader.empty(); });
     checks.add(any_applied || any_waits, any_applied ? "a gateway has applied a state"
-                                         : any_waits ? "ready to lead: another control plane leads at a gateway"
-                                                     : "no gateway has applied a state yet");
+                                         : any_waits
+                                             ? "ready to lead: another control plane leads at a gateway"
+                                             : "no gateway has applied a state yet");
     http::Response page = checks.page();
     // One gateway that is away must not make the others' control plane look unready: told, but no condition.
     for (const GatewayStatus& gateway : reading.gateways) {
-        page.body += "    gateway " + gateway.target + ": " +
-                     (gateway.connected         ? "connected"
-                      : !gateway.leader.empty() ? gateway.leader + " leads, this process waits"
-                                                : with_error("not connected", gateway.last_error)) +
-                     ", " +
-                     (gateway.applied_version == 0 ? "nothing applied yet" : "applied version " + std::to_string(gateway.applied_version)) +
-                     "\n";
+        page.body +=
+            "    gateway " + gateway.target + ": " +
+            (gateway.connected         ? "connected"
+             : !gateway.leader.empty() ? gateway.leader + " leads, this process waits"
+                                       : with_error("not connected", gateway.last_error)) +
+            ", " +
+            (gateway.applied_version == 0 ? "nothing applied yet"
+                                          : "applied version " + std::to_string(gateway.applied_version)) +
+            "\n";
     }
     return page;
 }
@@ -78,7 +86,8 @@ http::Routes pages(const ReadSync& read) {
     return {{"/healthz", [read] { return health_page(read()); }},
             {"/readyz", [read] { return ready_page(read()); }},
             {"/metrics", http::heavy([read] {
-                 return http::Response{.body = metrics_text(read()), .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+                 return http::Response{.body = metrics_text(read()),
+                                       .content_type = "text/plain; version=0.0.4; charset=utf-8"};
              })}};
 }
 

@@ -21,12 +21,12 @@ Result<std::unique_ptr<PolicyWatch>> PolicyWatch::start(std::filesystem::path fi
     if (wake_descriptor < 0) {
         return fail(Errc::Exhausted, std::string("eventfd: ") + std::strerror(errno));
     }
-    return std::unique_ptr<PolicyWatch>(
-        new PolicyWatch(std::move(file), std::move(*watch), wake_descriptor, std::move(known), std::move(tell)));
+    return std::unique_ptr<PolicyWatch>(new PolicyWatch(std::move(file), std::move(*watch), wake_descriptor,
+                                                        std::move(known), std::move(tell)));
 }
 
-PolicyWatch::PolicyWatch(std::filesystem::path file, manifest::Watch watch, int wake_descriptor, ExternalIpPolicy known,
-                         std::function<void(const ExternalIpPolicy&)> tell)
+PolicyWatch::PolicyWatch(std::filesystem::path file, manifest::Watch watch, int wake_descriptor,
+                         ExternalIpPolicy known, std::function<void(const ExternalIpPolicy&)> tell)
     : file_(std::move(file)),
       watch_(std::move(watch)),
       wake_descriptor_(wake_descriptor),
@@ -86,12 +86,14 @@ void PolicyWatch::look(Report report) {
     }
     if (*policy == known_) {
         if (report == Report::Always) {
-            log::get("sync").info("{}: unchanged, {} rules grant external IPs", file_.string(), known_.size());
+            log::get("sync").info("{}: unchanged, {} rules grant external IPs", file_.string(),
+                                  known_.size());
         }
         return;
     }
     known_ = std::move(*policy);
-    log::get("sync").info("external IPs are granted by the {} rules that {} has now", known_.size(), file_.string());
+    log::get("sync").info("external IPs are granted by the {} rules that {} has now", known_.size(),
+                          file_.string());
     tell_(known_);
 }
 

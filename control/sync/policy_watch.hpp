@@ -28,8 +28,8 @@ class PolicyWatch {
     void reload();
 
  private:
-    PolicyWatch(std::filesystem::path file, manifest::Watch watch, int wake_descriptor, ExternalIpPolicy known,
-                std::function<void(const ExternalIpPolicy&)> tell);
+    PolicyWatch(std::filesystem::path file, manifest::Watch watch, int wake_descriptor,
+                ExternalIpPolicy known, std::function<void(const ExternalIpPolicy&)> tell);
     void run();
     enum class Report { Changes, Always };
     void look(Report report);

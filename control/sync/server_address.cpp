@@ -40,11 +40,13 @@ Result<std::vector<IpAddr>> addresses_of(const std::string& host) {
     for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
         if (each->ai_family == AF_INET) {
             std::array<uint8_t, 4> bytes{};
-            std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in*>(each->ai_addr)->sin_addr, bytes.size());
+            std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in*>(each->ai_addr)->sin_addr,
+                        bytes.size());
             addresses.push_back(IpAddr::v4(bytes[0], bytes[1], bytes[2], bytes[3]));
         } else if (each->ai_family == AF_INET6) {
             std::array<uint8_t, 16> bytes{};
-            std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(each->ai_addr)->sin6_addr, bytes.size());
+            std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(each->ai_addr)->sin6_addr,
+                        bytes.size());
             addresses.push_back(IpAddr::v6(bytes));
         }
     }

@@ -12,8 +12,9 @@ namespace penstock::sync {
 namespace {
 
 std::string notice_text(const semantics::ObjectNotice& about) {
-    const std::string name =
-        about.object.namespace_name.empty() ? about.object.name : about.object.namespace_name + "/" + about.object.name;
+    const std::string name = about.object.namespace_name.empty()
+                                 ? about.object.name
+                                 : about.object.namespace_name + "/" + about.object.name;
     return about.kind + " " + name + ": " + about.notice.reason + ": " + about.notice.message;
 }
 
@@ -28,7 +29,8 @@ constexpr size_t kReasonBytesMax = 64;
 // A CamelCase word; another one is not to be quoted in an Event.
 bool is_reason(const std::string& word) {
     const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-    return !word.empty() && word.size() <= kReasonBytesMax && word.front() <= 'Z' && std::ranges::all_of(word, is_letter);
+    return !word.empty() && word.size() <= kReasonBytesMax && word.front() <= 'Z' &&
+           std::ranges::all_of(word, is_letter);
 }
 
 // A gateway that says none is older than reasons.
@@ -103,10 +105,11 @@ Status StateSession::on_identity(const v1::Identity& message, Time now) {
         forget_unanswered();
         identified_ = true;
         identified_at_ = now;
-        say(LogLine::Level::Info, std::string("connected: ") + model::to_string(identity->mode) + " mode" +
-                                      (identity->node_name.empty() ? "" : ", node " + identity->node_name) + ", penstockd " +
-                                      message.software_version() +
-                                      (applied_ ? ", has version " + std::to_string(*applied_) : ", needs the full state"));
+        say(LogLine::Level::Info,
+            std::string("connected: ") + model::to_string(identity->mode) + " mode" +
+                (identity->node_name.empty() ? "" : ", node " + identity->node_name) + ", penstockd " +
+                message.software_version() +
+                (applied_ ? ", has version " + std::to_string(*applied_) : ", needs the full state"));
     }
     if (identity_ != *identity) {
         identity_ = std::move(*identity);
@@ -286,7 +289,8 @@ void StateSession::audit(Time now) {
     const std::vector<model::ServiceKey> differing = engine_.audit();
     counters_.audit_differences += differing.size();
     for (const model::ServiceKey& key : differing) {
-        say(LogLine::Level::Warning, "audit: service " + key.to_string() + " was worked out wrongly before, and is right now");
+        say(LogLine::Level::Warning,
+            "audit: service " + key.to_string() + " was worked out wrongly before, and is right now");
     }
     lacks_.keys.insert(differing.begin(), differing.end());
     lacks_.everything = true;
@@ -306,7 +310,8 @@ void StateSession::begin_full_state(Time now) {
     for (const auto& [key, service] : engine_.desired()) {
         content.services.push_back(offered(key));
     }
-    outgoing_.emplace(OutgoingState::Name{.source = source_, .version = last_version_, .base = std::nullopt}, std::move(content));
+    outgoing_.emplace(OutgoingState::Name{.source = source_, .version = last_version_, .base = std::nullopt},
+                      std::move(content));
     ++counters_.full_states;
 }
 
@@ -327,13 +332,16 @@ void StateSession::begin_delta() {
     if (in_flight_->carries.environment) {
         content.environment = engine_.environment();
     }
-    outgoing_.emplace(OutgoingState::Name{.source = source_, .version = last_version_, .base = applied_}, std::move(content));
+    outgoing_.emplace(OutgoingState::Name{.source = source_, .version = last_version_, .base = applied_},
+                      std::move(content));
     ++counters_.deltas;
 }
 
 Status StateSession::on_applied(const v1::Applied& answer, Time now) {
-    if (!awaits_answer() || answer.version().source() != source_ || answer.version().version() != in_flight_->version) {
-        return fail(Errc::Internal, "the gateway says that it applied version " + std::to_string(answer.version().version()) + " of \"" +
+    if (!awaits_answer() || answer.version().source() != source_ ||
+        answer.version().version() != in_flight_->version) {
+        return fail(Errc::Internal, "the gateway says that it applied version " +
+                                        std::to_string(answer.version().version()) + " of \"" +
                                         answer.version().source() + "\", which was not sent to it now");
     }
     const Flight flight = *std::exchange(in_flight_, std::nullopt);
@@ -342,7 +350,8 @@ Status StateSession::on_applied(const v1::Applied& answer, Time now) {
     counters_.apply_latency.observe(now - std::max(*flight.carries.since, identified_at_));
     say(flight.full ? LogLine::Level::Info : LogLine::Level::Debug,
         "applied version " + std::to_string(flight.version) + " in " + std::to_string(answer.apply_us()) +
-            " us: " + std::to_string(answer.services_size()) + " service ports changed, " + std::to_string(flight.services) + " in all");
+            " us: " + std::to_string(answer.services_size()) + " service ports changed, " +
+            std::to_string(flight.services) + " in all");
     if (flight.audit) {
         count_differences(answer, flight);
     }
@@ -365,15 +374,17 @@ void StateSession::count_differences(const v1::Applied& answer, const Flight& fl
     uint64_t differences = 0;
     for (const v1::ServiceResult& result : answer.services()) {
         const auto key = rpc::from_proto(result.key());
-        if (!key || result.outcome() == v1::ServiceResult::OUTCOME_REFUSED || flight.carries.keys.contains(*key)) {
+        if (!key || result.outcome() == v1::ServiceResult::OUTCOME_REFUSED ||
+            flight.carries.keys.contains(*key)) {
             continue;
         }
         ++differences;
-        say(LogLine::Level::Warning, "audit: service " + key->to_string() + " was different at the gateway, and is repaired");
+        say(LogLine::Level::Warning,
+            "audit: service " + key->to_string() + " was different at the gateway, and is repaired");
     }
     counters_.audit_differences += differences;
-    say(LogLine::Level::Info, "audit: " + std::to_string(flight.services) + " service ports compared, " + std::to_string(differences) +
-                                  " were different at the gateway");
+    say(LogLine::Level::Info, "audit: " + std::to_string(flight.services) + " service ports compared, " +
+                                  std::to_string(differences) + " were different at the gateway");
 }
 
 void StateSession::note_results(const v1::Applied& answer, const Flight& flight) {
@@ -381,11 +392,13 @@ void StateSession::note_results(const v1::Applied& answer, const Flight& flight)
     for (const v1::ServiceResult& result : answer.services()) {
         auto key = rpc::from_proto(result.key());
         if (!key) {
-            say(LogLine::Level::Warning, "refused service " + rpc::text_of(result.key()) + ": " + result.why().substr(0, kWhyBytesMax));
+            say(LogLine::Level::Warning, "refused service " + rpc::text_of(result.key()) + ": " +
+                                             result.why().substr(0, kWhyBytesMax));
             continue;
         }
         // A gateway has no say about Services that are none of its own: it could fill our memory with them, and Events with lies.
-        if (!engine_.desired().contains(*key) && !programmed_.contains(*key) && !flight.carries.keys.contains(*key)) {
+        if (!engine_.desired().contains(*key) && !programmed_.contains(*key) &&
+            !flight.carries.keys.contains(*key)) {
             continue;
         }
         if (result.outcome() == v1::ServiceResult::OUTCOME_REFUSED) {
@@ -429,7 +442,8 @@ void StateSession::note_refusal(const model::ServiceKey& key, const v1::ServiceR
 Observer* StateSession::observer_of(const kube::ObjectName& service) const {
     const auto& services = engine_.objects().services;
     const auto known = services.find(service);
-    return known != services.end() && semantics::is_foreign(*known->second, engine_.policy()) ? nullptr : observer_;
+    return known != services.end() && semantics::is_foreign(*known->second, engine_.policy()) ? nullptr
+                                                                                              : observer_;
 }
 
 Observer* StateSession::observer_of(const semantics::ObjectNotice& about) const {
@@ -446,14 +460,17 @@ std::vector<LogLine> StateSession::take_log() {
 }
 
 void StateSession::describe(GatewayStatus& status, Time now) const {
-    const auto age = [now](Time since) { return std::chrono::duration_cast<std::chrono::milliseconds>(now - since); };
+    const auto age = [now](Time since) {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(now - since);
+    };
     status.name = gateway_name();
     status.connected = identified_;
     status.desired_version = last_version_ + (lacks_.since || held_losses_.oldest() ? 1 : 0);
     status.applied_version = applied_.value_or(0);
     std::optional<Time> oldest = coalescer_.oldest();
-    for (const auto& since : {lacks_.since, held_losses_.oldest(), in_flight_ ? in_flight_->carries.since : std::nullopt,
-                              unanswered_ ? unanswered_->carries.since : std::nullopt}) {
+    for (const auto& since :
+         {lacks_.since, held_losses_.oldest(), in_flight_ ? in_flight_->carries.since : std::nullopt,
+          unanswered_ ? unanswered_->carries.since : std::nullopt}) {
         oldest = since ? std::min(oldest.value_or(*since), *since) : oldest;
     }
     status.lag = oldest ? age(*oldest) : std::chrono::milliseconds(0);

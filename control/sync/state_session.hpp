@@ -90,8 +90,9 @@ class StateSession {
     struct Lacks {
         std::set<model::ServiceKey> keys;
         bool environment = false;
-        bool everything = false;    // a full state is due
-        bool beyond_keys = false;   // `keys` does not have all that is new, because a full state brings it anyway
+        bool everything = false;  // a full state is due
+        bool beyond_keys =
+            false;  // `keys` does not have all that is new, because a full state brings it anyway
         std::optional<Time> since;  // the oldest change in it was heard; nullopt: it lacks nothing
         void add(const Lacks& other);
     };
@@ -149,7 +150,7 @@ class StateSession {
     Lacks lacks_;                            // and to `in_flight_`, where there is one
     std::optional<Flight> in_flight_;        // not answered yet
     std::optional<OutgoingState> outgoing_;  // of in_flight_: the parts that are not sent yet
-    std::optional<Flight> unanswered_;       // was in flight when its stream ended: the gateway may have it or not
+    std::optional<Flight> unanswered_;  // was in flight when its stream ended: the gateway may have it or not
 
     std::optional<Time> audit_due_;
     std::map<model::ServiceKey, std::string> refused_;  // and why

@@ -73,7 +73,8 @@ void fill(v1::SyncGateway& message, const GatewayStatus& gateway) {
     message.set_deltas(gateway.deltas);
     message.set_audit_differences(gateway.audit_differences);
     const LatencyHistogram& latency = gateway.apply_latency;
-    message.mutable_apply_latency()->mutable_bounds_s()->Add(LatencyHistogram::kBounds.begin(), LatencyHistogram::kBounds.end());
+    message.mutable_apply_latency()->mutable_bounds_s()->Add(LatencyHistogram::kBounds.begin(),
+                                                             LatencyHistogram::kBounds.end());
     message.mutable_apply_latency()->mutable_counts()->Add(latency.counts.begin(), latency.counts.end());
     message.mutable_apply_latency()->set_sum_s(latency.sum_s);
 }
@@ -95,7 +96,8 @@ class StatusService final : public v1::SyncStatus::Service {
  public:
     explicit StatusService(ReadSync read) : read_(std::move(read)) {}
 
-    grpc::Status GetSync(grpc::ServerContext* context, const v1::GetSyncRequest*, v1::Sync* response) override {
+    grpc::Status GetSync(grpc::ServerContext* context, const v1::GetSyncRequest*,
+                         v1::Sync* response) override {
         if (const Status allowed = rpc::Authorizer().may_read(rpc::caller_of(*context)); !allowed) {
             return rpc::to_status(allowed);
         }
@@ -140,7 +142,8 @@ struct StatusServer::Impl {
 StatusServer::StatusServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StatusServer::~StatusServer() = default;
 
-Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& path, const std::string& group, ReadSync read) {
+Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& path, const std::string& group,
+                                                          ReadSync read) {
     auto impl = std::make_unique<Impl>(std::move(read));
     auto lock = drivers::PortLock::acquire(path + ".lock", "socket " + path);
     if (!lock) {

@@ -16,7 +16,8 @@ class StatusServer {
  public:
     // `path` is absolute; a lock beside it keeps a second process off (AlreadyExists). `group`: who else may ask, "" nobody but the
     // process's own. Errors name the path.
-    static Result<std::unique_ptr<StatusServer>> start(const std::string& path, const std::string& group, ReadSync read);
+    static Result<std::unique_ptr<StatusServer>> start(const std::string& path, const std::string& group,
+                                                       ReadSync read);
     ~StatusServer();
     StatusServer(const StatusServer&) = delete;
     StatusServer& operator=(const StatusServer&) = delete;

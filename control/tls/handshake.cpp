@@ -73,7 +73,8 @@ Context context_of(const Material& material) {
         SSL_CTX_use_PrivateKey(context.get(), key.get());
     }
     const openssl::Bio authorities = openssl::reading(material.authority_pem);
-    while (const openssl::Certificate authority{PEM_read_bio_X509(authorities.get(), nullptr, nullptr, nullptr)}) {
+    while (const openssl::Certificate authority{
+        PEM_read_bio_X509(authorities.get(), nullptr, nullptr, nullptr)}) {
         X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), authority.get());
     }
     ERR_clear_error();
@@ -91,7 +92,8 @@ std::string last_error() {
 
 }  // namespace
 
-std::optional<std::string> handshake_trouble(const std::string& target, const Material& material, std::chrono::milliseconds limit) {
+std::optional<std::string> handshake_trouble(const std::string& target, const Material& material,
+                                             std::chrono::milliseconds limit) {
     const size_t colon = target.rfind(':');
     std::string host = target.substr(0, colon);
     if (host.size() > 2 && host.front() == '[') {
@@ -104,7 +106,8 @@ std::optional<std::string> handshake_trouble(const std::string& target, const Ma
     const Context context = context_of(material);
     const Session session(SSL_new(context.get()));
     in6_addr address{};
-    if (::inet_pton(AF_INET, host.c_str(), &address) == 1 || ::inet_pton(AF_INET6, host.c_str(), &address) == 1) {
+    if (::inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+        ::inet_pton(AF_INET6, host.c_str(), &address) == 1) {
         X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session.get()), host.c_str());
     } else {
         SSL_set1_host(session.get(), host.c_str());
@@ -131,8 +134,8 @@ std::optional<std::string> handshake_trouble(const std::string& target, const Ma
     if (got == 1 || timed_out) {
         return std::nullopt;
     }
-    return "certificate refused by the gateway: ours is " + material.subject + (error.empty() ? "" : " (" + error + ")") +
-           "; the gateway's log has the reason";
+    return "certificate refused by the gateway: ours is " + material.subject +
+           (error.empty() ? "" : " (" + error + ")") + "; the gateway's log has the reason";
 }
 
 }  // namespace penstock::tls

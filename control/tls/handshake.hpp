@@ -12,7 +12,8 @@ namespace penstock::tls {
 
 // A sentence with "certificate refused" or "TLS handshake failed"; empty if TLS is not what fails. `target` is HOST:PORT. Blocks for at
 // most about three times `limit`.
-[[nodiscard]] std::optional<std::string> handshake_trouble(const std::string& target, const Material& material,
+[[nodiscard]] std::optional<std::string> handshake_trouble(const std::string& target,
+                                                           const Material& material,
                                                            std::chrono::milliseconds limit);
 
 }  // namespace penstock::tls

@@ -69,7 +69,8 @@ Result<std::vector<Certificate>> certificates_in(const std::string& pem) {
     const unsigned long last = ERR_peek_last_error();
     ERR_clear_error();
     if (ERR_GET_REASON(last) != PEM_R_NO_START_LINE) {
-        return fail(Errc::InvalidArgument, "certificate " + std::to_string(found.size() + 1) + " in it is damaged");
+        return fail(Errc::InvalidArgument,
+                    "certificate " + std::to_string(found.size() + 1) + " in it is damaged");
     }
     if (found.empty()) {
         return fail(Errc::InvalidArgument, kind_of(pem));
@@ -104,7 +105,8 @@ std::string text_of(const X509_NAME* name) {
 
 Material::Time time_of(const ASN1_TIME* time) {
     std::tm parts{};
-    return ASN1_TIME_to_tm(time, &parts) == 1 ? std::chrono::system_clock::from_time_t(timegm(&parts)) : Material::Time();
+    return ASN1_TIME_to_tm(time, &parts) == 1 ? std::chrono::system_clock::from_time_t(timegm(&parts))
+                                              : Material::Time();
 }
 
 }  // namespace
@@ -138,8 +140,9 @@ Result<Material> read_material(const Files& files, const OptionNames& names) {
     ERR_clear_error();
     out.subject = text_of(X509_get_subject_name(chain->front().get()));
     if (!matches) {
-        return fail(Errc::InvalidArgument, std::string(names.key) + ": " + files.key + " does not belong to the certificate in " +
-                                               files.certificate + " (" + out.subject + ")");
+        return fail(Errc::InvalidArgument, std::string(names.key) + ": " + files.key +
+                                               " does not belong to the certificate in " + files.certificate +
+                                               " (" + out.subject + ")");
     }
     const auto authorities = certificates_in(*authority_text);
     if (!authorities) {
@@ -148,7 +151,8 @@ Result<Material> read_material(const Files& files, const OptionNames& names) {
     out.valid_from = time_of(X509_get0_notBefore(chain->front().get()));
     out.expires = time_of(X509_get0_notAfter(chain->front().get()));
     for (const Certificate& authority : *authorities) {
-        if (const auto expires = time_of(X509_get0_notAfter(authority.get())); expires > out.authority_expires) {
+        if (const auto expires = time_of(X509_get0_notAfter(authority.get()));
+            expires > out.authority_expires) {
             out.authority_expires = expires;
             out.authority_valid_from = time_of(X509_get0_notBefore(authority.get()));
         }
@@ -159,7 +163,8 @@ Result<Material> read_material(const Files& files, const OptionNames& names) {
     return out;
 }
 
-Status verify_client(const Material& material, const std::string& certificate_pem, const std::string& others_pem) {
+Status verify_client(const Material& material, const std::string& certificate_pem,
+                     const std::string& others_pem) {
     const auto sent = certificates_in(certificate_pem);
     const auto authorities = certificates_in(material.authority_pem);
     if (!sent || !authorities) {
@@ -179,12 +184,13 @@ Status verify_client(const Material& material, const std::string& certificate_pe
     const bool ready = X509_STORE_CTX_init(context.get(), store.get(), certificate, others) == 1 &&
                        X509_STORE_CTX_set_purpose(context.get(), X509_PURPOSE_SSL_CLIENT) == 1;
     const bool verified = ready && X509_verify_cert(context.get()) == 1;
-    const char* const why = ready ? X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())) : "out of memory";
+    const char* const why =
+        ready ? X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())) : "out of memory";
     ERR_clear_error();
     sk_X509_free(others);
     if (!verified) {
-        return fail(Errc::PermissionDenied,
-                    text_of(X509_get_subject_name(certificate)) + " (issuer " + text_of(X509_get_issuer_name(certificate)) + "): " + why);
+        return fail(Errc::PermissionDenied, text_of(X509_get_subject_name(certificate)) + " (issuer " +
+                                                text_of(X509_get_issuer_name(certificate)) + "): " + why);
     }
     return {};
 }

@@ -37,6 +37,7 @@ struct Material {
 
 // Verifies a client's certificate against the authorities. `others` are certificates that the client sent with it, as intermediate
 // authorities; they are not trusted, and "" is none. Both are PEM. The error is "SUBJECT (issuer ISSUER): REASON".
-[[nodiscard]] Status verify_client(const Material& material, const std::string& certificate_pem, const std::string& others_pem);
+[[nodiscard]] Status verify_client(const Material& material, const std::string& certificate_pem,
+                                   const std::string& others_pem);
 
 }  // namespace penstock::tls

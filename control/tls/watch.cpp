@@ -78,7 +78,8 @@ void Watch::look(Report report) {
         }
         if (report == Report::Always || (is_lasting && logged_error_ != what)) {
             logged_error_ = what;
-            logger.error("TLS files: {}; {}", what, current() ? "the former ones stay in use" : "there is none to use");
+            logger.error("TLS files: {}; {}", what,
+                         current() ? "the former ones stay in use" : "there is none to use");
         }
         return;
     }
@@ -96,11 +97,12 @@ void Watch::look(Report report) {
         if (options_.on_change) {
             options_.on_change(*next);
         }
-        logger.info("TLS files were read again: certificate {} is valid until {}; new connections use it", next->subject,
-                    date_of(next->expires));
+        logger.info("TLS files were read again: certificate {} is valid until {}; new connections use it",
+                    next->subject, date_of(next->expires));
     } else if (was_broken || report == Report::Always) {
         const auto same = current();
-        logger.info("TLS files: unchanged, certificate {} is valid until {}", same->subject, date_of(same->expires));
+        logger.info("TLS files: unchanged, certificate {} is valid until {}", same->subject,
+                    date_of(same->expires));
     }
 }
 
@@ -110,16 +112,19 @@ void Watch::look_at_expiry() {
         return;
     }
     const auto now = std::chrono::system_clock::now();
-    const auto log_due = [&](ExpiryNotice& notice, Material::Time from, Material::Time expires, const std::string& what) {
+    const auto log_due = [&](ExpiryNotice& notice, Material::Time from, Material::Time expires,
+                             const std::string& what) {
         if (const auto due = notice.due(now, from, expires)) {
             const bool expired = *due == ExpiryNotice::What::Expired;
             log::get(options_.logger)
-                .log(expired ? spdlog::level::err : spdlog::level::warn, "{} {} at {}; replace the file, no restart is needed", what,
+                .log(expired ? spdlog::level::err : spdlog::level::warn,
+                     "{} {} at {}; replace the file, no restart is needed", what,
                      expired ? "expired" : "expires", date_of(expires));
         }
     };
     log_due(certificate_expiry_, material->valid_from, material->expires,
-            std::string(options_.names.certificate) + ": certificate " + material->subject + " in " + options_.files.certificate);
+            std::string(options_.names.certificate) + ": certificate " + material->subject + " in " +
+                options_.files.certificate);
     log_due(authority_expiry_, material->authority_valid_from, material->authority_expires,
             std::string(options_.names.authority) + ": the authority in " + options_.files.authority);
 }

@@ -14,7 +14,9 @@ namespace penstock {
 
 class AddressFilter {
  public:
-    void add(const IpAddr& address) noexcept { bits_[place_of(address) / 64] |= uint64_t{1} << (place_of(address) % 64); }
+    void add(const IpAddr& address) noexcept {
+        bits_[place_of(address) / 64] |= uint64_t{1} << (place_of(address) % 64);
+    }
     // True for all that were added, and for one in 256 of the others for each of them.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool may_hold(const IpAddr& address) const noexcept {
         const uint32_t place = place_of(address);
@@ -25,7 +27,8 @@ class AddressFilter {
  private:
     // Fibonacci hashing (Knuth): every bit of the address reaches the upper byte.
     static PENSTOCK_ALWAYS_INLINE uint32_t place_of(const IpAddr& address) noexcept {
-        const uint64_t folded = load<uint64_t>(address.bytes().data()) ^ load<uint64_t>(address.bytes().data() + 8);
+        const uint64_t folded =
+            load<uint64_t>(address.bytes().data()) ^ load<uint64_t>(address.bytes().data() + 8);
         return static_cast<uint32_t>(folded * 0x9e3779b97f4a7c15ULL >> 56);
     }
     std::array<uint64_t, 4> bits_{};

@@ -9,7 +9,8 @@
 
 namespace penstock {
 
-static_assert(std::endian::native == std::endian::little, "byte order conversions below assume a little-endian host");
+static_assert(std::endian::native == std::endian::little,
+              "byte order conversions below assume a little-endian host");
 
 class Be16 {
  public:

@@ -12,7 +12,8 @@ namespace penstock::detail {
 }
 }  // namespace penstock::detail
 
-#define PENSTOCK_CHECK(claim) ((claim) ? static_cast<void>(0) : ::penstock::detail::check_failed(#claim, __FILE__, __LINE__))
+#define PENSTOCK_CHECK(claim) \
+    ((claim) ? static_cast<void>(0) : ::penstock::detail::check_failed(#claim, __FILE__, __LINE__))
 
 #ifdef NDEBUG
 #define PENSTOCK_ASSERT(claim) static_cast<void>(0)

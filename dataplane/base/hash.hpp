@@ -40,9 +40,10 @@ struct SipState {
 
 // SipHash-1-3 over whole 64-bit words. Their number enters the last block as the algorithm asks.
 template <size_t kWords>
-[[nodiscard]] constexpr uint64_t siphash13(const HashKey& key, const std::array<uint64_t, kWords>& words) noexcept {
-    detail::SipState s{key.k0 ^ 0x736f6d6570736575ULL, key.k1 ^ 0x646f72616e646f6dULL, key.k0 ^ 0x6c7967656e657261ULL,
-                       key.k1 ^ 0x7465646279746573ULL};
+[[nodiscard]] constexpr uint64_t siphash13(const HashKey& key,
+                                           const std::array<uint64_t, kWords>& words) noexcept {
+    detail::SipState s{key.k0 ^ 0x736f6d6570736575ULL, key.k1 ^ 0x646f72616e646f6dULL,
+                       key.k0 ^ 0x6c7967656e657261ULL, key.k1 ^ 0x7465646279746573ULL};
     for (const uint64_t word : words) {
         s.v3 ^= word;
         s.round();
@@ -74,8 +75,10 @@ class KeyedMix {
     [[nodiscard]] constexpr uint64_t of(uint64_t a, uint64_t b) const noexcept {
         return fold(fold(a ^ secret_[0], b ^ secret_[1]) ^ secret_[4], secret_[5]);
     }
-    [[nodiscard]] constexpr uint64_t of(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) const noexcept {
-        return fold(fold(a ^ secret_[0], b ^ secret_[1]) ^ fold(c ^ secret_[2], d ^ secret_[3]) ^ secret_[4], e ^ secret_[5]);
+    [[nodiscard]] constexpr uint64_t of(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                                        uint64_t e) const noexcept {
+        return fold(fold(a ^ secret_[0], b ^ secret_[1]) ^ fold(c ^ secret_[2], d ^ secret_[3]) ^ secret_[4],
+                    e ^ secret_[5]);
     }
 
  private:

@@ -17,13 +17,20 @@ struct Id {
     constexpr auto operator<=>(const Id&) const = default;
 };
 
-using ServiceId = Id<struct ServiceTag, uint32_t>;       // one service port: (namespace, service, port name, protocol)
-using BackendId = Id<struct BackendTag, uint32_t>;       // one endpoint of one service port: (service port, address, port)
-using EndpointId = Id<struct EndpointTag, uint32_t>;     // name of a backend in affinity entries (lb::Backend::endpoint)
-using AffinityOwner = Id<struct AffinityTag, uint32_t>;  // one service port, or all service ports of a Service: lb/service.hpp
-using WorkerId = Id<struct WorkerTag, uint8_t>;          // 0 .. workers-1
-using NicPortId = Id<struct NicPortTag, uint8_t>;       // 0 .. ports-1, in the order of the --port options; also the DPDK port's index here
-using NeighbourId = Id<struct NeighbourTag, uint32_t>;  // a (NicPort, address) next hop; stable while it is known
+using ServiceId =
+    Id<struct ServiceTag, uint32_t>;  // one service port: (namespace, service, port name, protocol)
+using BackendId =
+    Id<struct BackendTag, uint32_t>;  // one endpoint of one service port: (service port, address, port)
+using EndpointId =
+    Id<struct EndpointTag, uint32_t>;  // name of a backend in affinity entries (lb::Backend::endpoint)
+using AffinityOwner =
+    Id<struct AffinityTag, uint32_t>;  // one service port, or all service ports of a Service: lb/service.hpp
+using WorkerId = Id<struct WorkerTag, uint8_t>;  // 0 .. workers-1
+using NicPortId =
+    Id<struct NicPortTag,
+       uint8_t>;  // 0 .. ports-1, in the order of the --port options; also the DPDK port's index here
+using NeighbourId =
+    Id<struct NeighbourTag, uint32_t>;  // a (NicPort, address) next hop; stable while it is known
 using ConnectionIndex = Id<struct ConnectionTag, uint32_t>;  // an entry of one worker's connection table
 
 }  // namespace penstock

@@ -10,7 +10,8 @@ namespace {
 
 std::unexpected<Error> bad_address(std::string_view text, const char* rule) {
     // An attacker may choose the text; 64 bytes are enough to find it again.
-    return fail(Errc::InvalidArgument, "\"" + std::string(text.substr(0, 64)) + "\" is not an IP address: " + rule);
+    return fail(Errc::InvalidArgument,
+                "\"" + std::string(text.substr(0, 64)) + "\" is not an IP address: " + rule);
 }
 
 // GEN-005 wants leading zeros read as decimal, which inet_pton refuses; so the dotted quad is read here.
@@ -25,7 +26,8 @@ Result<IpAddr> parse_v4(std::string_view text) {
         }
         unsigned value = 0;
         const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-        if (part.empty() || error != std::errc{} || end != part.data() + part.size() || value > 255 || part.size() > 8) {
+        if (part.empty() || error != std::errc{} || end != part.data() + part.size() || value > 255 ||
+            part.size() > 8) {
             return bad_address(text, "each part of a dotted quad is a number from 0 to 255");
         }
         quad[i] = static_cast<uint8_t>(value);
@@ -73,7 +75,8 @@ bool IpAddr::is_loopback() const noexcept {
     return is_v4() ? bytes_[12] == 127 : *this == kLoopback6;
 }
 bool IpAddr::is_link_local() const noexcept {
-    return is_v4() ? (bytes_[12] == 169 && bytes_[13] == 254) : (bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80);
+    return is_v4() ? (bytes_[12] == 169 && bytes_[13] == 254)
+                   : (bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80);
 }
 bool IpAddr::is_multicast() const noexcept {
     return is_v4() ? (bytes_[12] & 0xf0) == 0xe0 : bytes_[0] == 0xff;
@@ -94,8 +97,9 @@ std::string IpAddr::to_string() const {
 
 Result<Prefix> Prefix::make(const IpAddr& address, unsigned length) {
     if (length > address.bits()) {
-        return fail(Errc::InvalidArgument, "prefix length " + std::to_string(length) + " exceeds the " + std::to_string(address.bits()) +
-                                               " bits of " + address.to_string());
+        return fail(Errc::InvalidArgument, "prefix length " + std::to_string(length) + " exceeds the " +
+                                               std::to_string(address.bits()) + " bits of " +
+                                               address.to_string());
     }
     std::array<uint8_t, 16> bytes = address.bytes();
     unsigned left = length;
@@ -113,7 +117,8 @@ Result<Prefix> Prefix::make(const IpAddr& address, unsigned length) {
 Result<Prefix> Prefix::parse(std::string_view text) {
     const size_t slash = text.find('/');
     if (slash == std::string_view::npos) {
-        return fail(Errc::InvalidArgument, "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: it has no /length");
+        return fail(Errc::InvalidArgument,
+                    "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: it has no /length");
     }
     const Result<IpAddr> address = IpAddr::parse(text.substr(0, slash));
     if (!address) {
@@ -123,7 +128,8 @@ Result<Prefix> Prefix::parse(std::string_view text) {
     unsigned length = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
     if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) {
-        return fail(Errc::InvalidArgument, "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: its length is no number");
+        return fail(Errc::InvalidArgument,
+                    "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: its length is no number");
     }
     return make(*address, length);
 }
@@ -157,7 +163,8 @@ std::string Prefix::to_string() const {
 Result<MacAddr> MacAddr::parse(std::string_view text) {
     MacAddr mac;
     const auto refuse = [&] {
-        return fail(Errc::InvalidArgument, "\"" + std::string(text.substr(0, 64)) + "\" is not a MAC address: six hex pairs joined by ':'");
+        return fail(Errc::InvalidArgument, "\"" + std::string(text.substr(0, 64)) +
+                                               "\" is not a MAC address: six hex pairs joined by ':'");
     };
     if (text.size() != 17) {
         return refuse();
@@ -174,8 +181,8 @@ Result<MacAddr> MacAddr::parse(std::string_view text) {
 
 std::string MacAddr::to_string() const {
     std::array<char, 18> buffer{};
-    std::snprintf(buffer.data(), buffer.size(), "%02x:%02x:%02x:%02x:%02x:%02x", bytes[0], bytes[1], bytes[2], bytes[3], bytes[4],
-                  bytes[5]);
+    std::snprintf(buffer.data(), buffer.size(), "%02x:%02x:%02x:%02x:%02x:%02x", bytes[0], bytes[1], bytes[2],
+                  bytes[3], bytes[4], bytes[5]);
     return buffer.data();
 }
 

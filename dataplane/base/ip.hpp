@@ -37,7 +37,8 @@ class IpAddr {
     }
     static IpAddr v4(Be32 wire) noexcept {
         IpAddr address;
-        store(address.bytes_.data() + 8, uint64_t{wire.raw()} << 32 | 0xffff'0000);  // the mapped prefix's ff ff, and the address
+        store(address.bytes_.data() + 8,
+              uint64_t{wire.raw()} << 32 | 0xffff'0000);  // the mapped prefix's ff ff, and the address
         return address;
     }
     // `bytes` in network order; must not be IPv4-mapped (the parser refuses those packets first).
@@ -135,6 +136,7 @@ struct std::hash<penstock::IpAddr> {
     size_t operator()(const penstock::IpAddr& address) const noexcept {
         const auto high = penstock::load<uint64_t>(address.bytes().data());
         const auto low = penstock::load<uint64_t>(address.bytes().data() + 8);
-        return static_cast<size_t>((high * 0x9e3779b97f4a7c15ULL) ^ (low * 0xc2b2ae3d27d4eb4fULL));  // control paths only: not keyed
+        return static_cast<size_t>((high * 0x9e3779b97f4a7c15ULL) ^
+                                   (low * 0xc2b2ae3d27d4eb4fULL));  // control paths only: not keyed
     }
 };

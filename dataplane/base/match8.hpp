@@ -29,23 +29,24 @@ PENSTOCK_ALWAYS_INLINE uint32_t match8_plain(const uint32_t* eight, uint32_t val
 PENSTOCK_ALWAYS_INLINE uint32_t match8_sse2(const uint32_t* eight, uint32_t value) noexcept {
     const __m128i wanted = _mm_set1_epi32(static_cast<int>(value));
     const __m128i low = _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight)), wanted);
-    const __m128i high = _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight + 4)), wanted);
+    const __m128i high =
+        _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight + 4)), wanted);
     const __m128i bytes = _mm_packs_epi16(_mm_packs_epi32(low, high), _mm_setzero_si128());
     return static_cast<uint32_t>(_mm_movemask_epi8(bytes));
 }
 #endif
 #if defined(__AVX2__)
 PENSTOCK_ALWAYS_INLINE uint32_t match8_avx2(const uint32_t* eight, uint32_t value) noexcept {
-    const __m256i equal =
-        _mm256_cmpeq_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(eight)), _mm256_set1_epi32(static_cast<int>(value)));
+    const __m256i equal = _mm256_cmpeq_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(eight)),
+                                             _mm256_set1_epi32(static_cast<int>(value)));
     return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(equal)));
 }
 #endif
 #if defined(__ARM_NEON)
 PENSTOCK_ALWAYS_INLINE uint32_t match8_neon(const uint32_t* eight, uint32_t value) noexcept {
     const uint32x4_t wanted = vdupq_n_u32(value);
-    const uint16x8_t equal =
-        vcombine_u16(vmovn_u32(vceqq_u32(vld1q_u32(eight), wanted)), vmovn_u32(vceqq_u32(vld1q_u32(eight + 4), wanted)));
+    const uint16x8_t equal = vcombine_u16(vmovn_u32(vceqq_u32(vld1q_u32(eight), wanted)),
+                                          vmovn_u32(vceqq_u32(vld1q_u32(eight + 4), wanted)));
     static constexpr uint16_t kBit[8] = {1, 2, 4, 8, 16, 32, 64, 128};
     return vaddvq_u16(vandq_u16(equal, vld1q_u16(kBit)));
 }
@@ -68,9 +69,11 @@ PENSTOCK_ALWAYS_INLINE uint32_t match8(const uint32_t* eight, uint32_t value) no
 PENSTOCK_ALWAYS_INLINE uint32_t match16(const uint32_t* sixteen, uint32_t value) noexcept {
 #if defined(__SSE2__) && !defined(__AVX2__)
     const __m128i wanted = _mm_set1_epi32(static_cast<int>(value));
-    const auto equal = [&](size_t at) { return _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen + at)), wanted); };
-    return static_cast<uint32_t>(
-        _mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(equal(0), equal(4)), _mm_packs_epi32(equal(8), equal(12)))));
+    const auto equal = [&](size_t at) {
+        return _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen + at)), wanted);
+    };
+    return static_cast<uint32_t>(_mm_movemask_epi8(
+        _mm_packs_epi16(_mm_packs_epi32(equal(0), equal(4)), _mm_packs_epi32(equal(8), equal(12)))));
 #else
     return match8(sixteen, value) | match8(sixteen + 8, value) << 8;
 #endif

@@ -9,9 +9,9 @@ namespace penstock {
 
 // In the order of service.
 enum class PuntClass : uint8_t {
-    Link,     // only a neighbour on the link can have sent it: ARP and other frames without IP, ND, and what arrives with hop limit 255
+    Link,  // only a neighbour on the link can have sent it: ARP and other frames without IP, ND, and what arrives with hop limit 255
     Routing,  // control protocols that cross routers, which anybody can therefore imitate: BGP, OSPF, multihop BFD, DHCP
-    Other,    // everything else
+    Other,  // everything else
 };
 inline constexpr size_t kPuntClasses = 3;
 

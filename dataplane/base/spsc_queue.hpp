@@ -21,7 +21,8 @@ class SpscQueue {
     // Writer only. False: full, nothing was written.
     bool push(const T& value) noexcept {
         const uint32_t tail = tail_.load(std::memory_order_relaxed);
-        if (tail - head_.load(std::memory_order_acquire) == kCapacity) {  // pairs with pop's release: the slot has been read
+        if (tail - head_.load(std::memory_order_acquire) ==
+            kCapacity) {  // pairs with pop's release: the slot has been read
             return false;
         }
         slots_[tail & (kCapacity - 1)] = value;

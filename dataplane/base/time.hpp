@@ -41,13 +41,16 @@ class TscTimeline {
  public:
     TscTime at(uint64_t reading) noexcept {
         if (reading < last_) [[unlikely]] {
-            shift_.store(shift_.load(std::memory_order_relaxed) + (last_ - reading), std::memory_order_relaxed);
+            shift_.store(shift_.load(std::memory_order_relaxed) + (last_ - reading),
+                         std::memory_order_relaxed);
         }
         last_ = reading;
         return {reading + shift_.load(std::memory_order_relaxed)};
     }
     // The same for any thread, which leaves no trace: for what is shown. Pairs with nothing.
-    [[nodiscard]] TscTime shown(uint64_t reading) const noexcept { return {reading + shift_.load(std::memory_order_relaxed)}; }
+    [[nodiscard]] TscTime shown(uint64_t reading) const noexcept {
+        return {reading + shift_.load(std::memory_order_relaxed)};
+    }
 
  private:
     uint64_t last_ = 0;
@@ -73,9 +76,13 @@ class CoarseClock {
             ++shift_;
         }
     }
-    [[nodiscard]] constexpr CoarseTime at(TscTime time) const noexcept { return {static_cast<uint32_t>(time.value >> shift_)}; }
+    [[nodiscard]] constexpr CoarseTime at(TscTime time) const noexcept {
+        return {static_cast<uint32_t>(time.value >> shift_)};
+    }
     // Whole units that are at least so long.
-    [[nodiscard]] constexpr uint64_t units(TscTicks ticks) const noexcept { return (ticks.value + (uint64_t{1} << shift_) - 1) >> shift_; }
+    [[nodiscard]] constexpr uint64_t units(TscTicks ticks) const noexcept {
+        return (ticks.value + (uint64_t{1} << shift_) - 1) >> shift_;
+    }
     [[nodiscard]] constexpr uint64_t to_milliseconds(int32_t units) const noexcept {
         return units <= 0 ? 0 : rate_.to_milliseconds({static_cast<uint64_t>(units) << shift_});
     }

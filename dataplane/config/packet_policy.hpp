@@ -22,9 +22,10 @@ enum class ReversePath : uint8_t {
 }
 
 struct PacketPolicy {
-    bool answers_vip_echo = true;   // echo requests to an address that only Services have (ICMP-007); else they are dropped
+    bool answers_vip_echo =
+        true;  // echo requests to an address that only Services have (ICMP-007); else they are dropped
     bool passes_ip_options = true;  // IPv4 options other than source routes, which are never passed on
-    bool aborts_sctp = false;       // an INIT that is refused gets an ABORT instead of port unreachable (REJ-004)
+    bool aborts_sctp = false;  // an INIT that is refused gets an ABORT instead of port unreachable (REJ-004)
     // A TCP segment of no connection, neither its first nor its last, is taken for the middle of one that another gateway has opened, where
     // that gateway's choice of the backend can be made again (REJ-005); else it gets a RST.
     bool picks_up_midstream = false;

@@ -20,7 +20,8 @@ Result<std::unique_ptr<Publisher>> Publisher::create(uint32_t workers, std::uniq
     const size_t size = rte_rcu_qsbr_get_memsize(workers);
     auto* qsbr = static_cast<rte_rcu_qsbr*>(rte_zmalloc("penstock_qsbr", size, RTE_CACHE_LINE_SIZE));
     if (qsbr == nullptr) {
-        return fail(Errc::Exhausted, "no memory for the quiescent state of " + std::to_string(workers) + " workers");
+        return fail(Errc::Exhausted,
+                    "no memory for the quiescent state of " + std::to_string(workers) + " workers");
     }
     PENSTOCK_CHECK(rte_rcu_qsbr_init(qsbr, workers) == 0);
     for (uint32_t worker = 0; worker < workers; ++worker) {
@@ -96,7 +97,8 @@ std::vector<WorkerId> Publisher::publish(std::unique_ptr<Snapshot> next) {
     const std::lock_guard publishing(publishing_);
     free_retired();
     // Those that an earlier publication has waited for in vain.
-    const std::vector<WorkerId> known = retired_.empty() ? std::vector<WorkerId>() : late(retired_.front().moment);
+    const std::vector<WorkerId> known =
+        retired_.empty() ? std::vector<WorkerId>() : late(retired_.front().moment);
     next->generation = ++generation_;
     at(Step::BeforeExchange);
     std::unique_ptr<Snapshot> old;
@@ -115,7 +117,8 @@ std::vector<WorkerId> Publisher::publish(std::unique_ptr<Snapshot> next) {
     std::vector<WorkerId> missing;
     // A round of the poll loop takes microseconds, or a time slice where workers share a CPU: worth a nap, because a spinning control
     // thread would take that very CPU from them.
-    while (!std::ranges::all_of(missing = late(exchanged), is_known) && std::chrono::steady_clock::now() < give_up) {
+    while (!std::ranges::all_of(missing = late(exchanged), is_known) &&
+           std::chrono::steady_clock::now() < give_up) {
         std::this_thread::sleep_for(kGracePoll);
     }
     at(Step::BeforeFree);

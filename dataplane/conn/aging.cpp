@@ -48,7 +48,9 @@ Worth worth_of(const Connection& connection) noexcept {
 }
 
 Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), clock_(rate) {
-    const auto set = [&](TcpState state, uint32_t seconds) { tcp_[static_cast<size_t>(state)] = units_of(seconds); };
+    const auto set = [&](TcpState state, uint32_t seconds) {
+        tcp_[static_cast<size_t>(state)] = units_of(seconds);
+    };
     set(TcpState::SynSent, timeouts.tcp_half_open_s);
     set(TcpState::SynReceived, timeouts.tcp_half_open_s);
     set(TcpState::PickedUp, timeouts.tcp_half_open_s);
@@ -60,13 +62,15 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), c
     set(TcpState::Resetting, timeouts.tcp_closed_s);
     set(TcpState::RstForward, timeouts.tcp_closing_s);
     set(TcpState::RstReverse, timeouts.tcp_closing_s);
-    for (const TcpState first :
-         {TcpState::FinForwardProbed, TcpState::FinReverseProbed, TcpState::RstForwardProbed, TcpState::RstReverseProbed}) {
+    for (const TcpState first : {TcpState::FinForwardProbed, TcpState::FinReverseProbed,
+                                 TcpState::RstForwardProbed, TcpState::RstReverseProbed}) {
         set(first, timeouts.tcp_probed_s);
         set(probed(first), timeouts.tcp_probed_s);
     }
     udp_ = {units_of(timeouts.udp_one_way_s), units_of(timeouts.udp_two_way_s)};
-    const auto set_sctp = [&](SctpState state, uint32_t seconds) { sctp_[static_cast<size_t>(state)] = units_of(seconds); };
+    const auto set_sctp = [&](SctpState state, uint32_t seconds) {
+        sctp_[static_cast<size_t>(state)] = units_of(seconds);
+    };
     set_sctp(SctpState::CookieWait, timeouts.sctp_half_open_s);
     set_sctp(SctpState::CookieEchoed, timeouts.sctp_half_open_s);
     set_sctp(SctpState::Established, timeouts.sctp_established_s);
@@ -85,7 +89,8 @@ int32_t Limits::units_of(uint32_t seconds) const noexcept {
     return static_cast<int32_t>(std::min<uint64_t>(units, std::numeric_limits<int32_t>::max()));
 }
 
-Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget_units, const Appraiser& appraise) noexcept {
+Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget_units,
+                            const Appraiser& appraise) noexcept {
     const uint32_t end = table.high_water();
     struct Best {
         Victims victims;
@@ -93,11 +98,13 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
         uint32_t held = 0;
     };
     std::array<Best, 5> best_of;  // by Worth
-    const auto consider = [&](const Victims& candidate, Appraisal appraisal, CoarseTime opened, CoarseTime seen) {
+    const auto consider = [&](const Victims& candidate, Appraisal appraisal, CoarseTime opened,
+                              CoarseTime seen) {
         const CoarseTime since = appraisal.worth == Worth::OneSided ? opened : seen;
         Best& best = best_of[static_cast<size_t>(appraisal.worth)];
         const bool is_older = units_between(since, best.since) > 0;
-        if (best.victims.count == 0 || appraisal.held > best.held || (appraisal.held == best.held && is_older)) {
+        if (best.victims.count == 0 || appraisal.held > best.held ||
+            (appraisal.held == best.held && is_older)) {
             best = {candidate, since, appraisal.held};
         }
     };

@@ -71,13 +71,16 @@ class Limits {
     // The same of a connection of the table, an Entry or a Connection with its protocol. Its Service may say how long established and
     // answered flows live (ANN-03), brief ones included: it is the Service that knows how long its clients are silent.
     template <typename Lived>
-    [[nodiscard]] int32_t limit_for(Protocol protocol, const Lived& connection, const IdleLimits& own) const noexcept {
+    [[nodiscard]] int32_t limit_for(Protocol protocol, const Lived& connection,
+                                    const IdleLimits& own) const noexcept {
         const uint8_t state = connection.state;
         const uint32_t seconds = is_long_lived(protocol, state) ? own.of(connection.service) : 0;
         if (seconds != 0) {
             return units_of(seconds);
         }
-        return protocol == Protocol::Udp && is_brief(connection.opened_at, connection.last_seen) ? udp_[0] : limit_for(protocol, state);
+        return protocol == Protocol::Udp && is_brief(connection.opened_at, connection.last_seen)
+                   ? udp_[0]
+                   : limit_for(protocol, state);
     }
 
  private:
@@ -88,7 +91,8 @@ class Limits {
             case Protocol::Udp:
                 return state == static_cast<uint8_t>(DatagramState::TwoWay);
             case Protocol::Sctp:
-                return state >= static_cast<uint8_t>(SctpState::Established) && state <= static_cast<uint8_t>(SctpState::BackendRestarting);
+                return state >= static_cast<uint8_t>(SctpState::Established) &&
+                       state <= static_cast<uint8_t>(SctpState::BackendRestarting);
         }
         return false;
     }
@@ -111,7 +115,8 @@ inline constexpr uint32_t kSweepPeriodMs = 5'000;
     constexpr uint32_t kTicks = kSweepPeriodMs / kAgingTickMs;
     return capacity / kTicks + 1;
 }
-static_assert(uint64_t{units_per_tick(limits::kConnectionsDefault)} * (kSweepPeriodMs / kAgingTickMs) >= limits::kConnectionsDefault);
+static_assert(uint64_t{units_per_tick(limits::kConnectionsDefault)} * (kSweepPeriodMs / kAgingTickMs) >=
+              limits::kConnectionsDefault);
 static_assert(units_per_tick(limits::kConnectionsDefault) <= 64, "a tick must stay short beside a burst");
 
 // How readily a connection is given up for another one: a full table's, or one towards an endpoint whose SNAT ports are all taken
@@ -132,7 +137,8 @@ struct Appraiser {
     [[nodiscard]] Appraisal operator()(const Entry& entry) const noexcept { return appraise(self, entry); }
 };
 // By worth_of() alone.
-inline constexpr Appraiser kByWorth{[](const void*, const Entry& entry) noexcept { return Appraisal{worth_of(entry), 0}; }, nullptr};
+inline constexpr Appraiser kByWorth{
+    [](const void*, const Entry& entry) noexcept { return Appraisal{worth_of(entry), 0}; }, nullptr};
 
 // Connections to be given up so that one more fits: one, or the two IPv4 connections of a pair that another one wants.
 struct Victims {
@@ -150,8 +156,8 @@ class Aging {
     // doubtful(ConnectionIndex), which returns whether it has sent a probe, for those that one is due of, in time for two. Returns how many
     // went.
     template <typename Expired, typename Resetting, typename Doubtful>
-    uint32_t tick(Table& table, CoarseTime now, const IdleLimits& own_limits, uint32_t budget_units, Expired&& expired,
-                  Resetting&& resetting, Doubtful&& doubtful) {
+    uint32_t tick(Table& table, CoarseTime now, const IdleLimits& own_limits, uint32_t budget_units,
+                  Expired&& expired, Resetting&& resetting, Doubtful&& doubtful) {
         const uint32_t end = table.high_water();
         uint32_t gone = 0;
         // Those that end are collected first and their buckets asked for, so that erasing many does not wait for memory one by one.

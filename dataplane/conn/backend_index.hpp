@@ -25,10 +25,13 @@ struct BackendLink {
 class BackendIndex {
  public:
     // `links`: one for each unit of the table. `heads`: one for each BackendId.
-    BackendIndex(std::span<BackendLink> links, std::span<uint32_t> heads) noexcept : links_(links), heads_(heads) {}
+    BackendIndex(std::span<BackendLink> links, std::span<uint32_t> heads) noexcept
+        : links_(links), heads_(heads) {}
 
     // For who will add(): first the head's line, and when that has arrived the newest flow's, which changes too.
-    PENSTOCK_ALWAYS_INLINE void prefetch_head(BackendId backend) const noexcept { prefetch_read(&heads_[backend.value]); }
+    PENSTOCK_ALWAYS_INLINE void prefetch_head(BackendId backend) const noexcept {
+        prefetch_read(&heads_[backend.value]);
+    }
     PENSTOCK_ALWAYS_INLINE void prefetch_newest(BackendId backend) const noexcept {
         prefetch_read(&links_[heads_[backend.value] == 0 ? 0 : heads_[backend.value] - 1]);
     }

@@ -6,17 +6,18 @@ namespace penstock::conn {
 
 std::string_view to_string(TcpState state) noexcept {
     static constexpr std::array<std::string_view, kTcpStates> kNames{
-        "syn-sent", "syn-received", "picked-up", "established", "fin-forward", "fin-reverse", "time-wait", "closed", "resetting",
-        "rst-forward", "rst-reverse",
+        "syn-sent", "syn-received", "picked-up", "established", "fin-forward", "fin-reverse", "time-wait",
+        "closed", "resetting", "rst-forward", "rst-reverse",
         // Which of the two probes it was makes no difference to an operator.
-        "fin-forward-probed", "fin-reverse-probed", "rst-forward-probed", "rst-reverse-probed", "fin-forward-probed", "fin-reverse-probed",
-        "rst-forward-probed", "rst-reverse-probed"};
+        "fin-forward-probed", "fin-reverse-probed", "rst-forward-probed", "rst-reverse-probed",
+        "fin-forward-probed", "fin-reverse-probed", "rst-forward-probed", "rst-reverse-probed"};
     return kNames[static_cast<size_t>(state)];
 }
 
 std::string_view to_string(SctpState state) noexcept {
     static constexpr std::array<std::string_view, kSctpStates> kNames{
-        "cookie-wait", "cookie-echoed", "established", "restarting", "restarting", "shutdown", "shutdown-acked", "closed", "aborting"};
+        "cookie-wait", "cookie-echoed",  "established", "restarting", "restarting",
+        "shutdown",    "shutdown-acked", "closed",      "aborting"};
     return kNames[static_cast<size_t>(state)];
 }
 

@@ -28,17 +28,17 @@ enum class Direction : uint8_t { Forward = 0, Reverse = 1 };
 
 // Where a TCP connection stands as its packets passed the gateway. tcp_state.hpp holds the transitions.
 enum class TcpState : uint8_t {
-    SynSent,      // the client's SYN has passed
+    SynSent,  // the client's SYN has passed
     SynReceived,  // the backend's SYN has passed too; no ACK of the client's has shown that it receives the backend's segments
-    PickedUp,     // of a connection that another gateway has opened; only the client has sent here so far (pipeline/new_flow.cpp)
+    PickedUp,  // of a connection that another gateway has opened; only the client has sent here so far (pipeline/new_flow.cpp)
     Established,  // the client has acknowledged what the backend has sent (docs/adr/0028)
     FinForward,   // the client has sent its FIN; the backend may go on sending
     FinReverse,   // the backend has sent its FIN
     TimeWait,     // both FINs have passed
     Closed,       // the backend has refused it by a RST, or each side has sent one
-    Resetting,    // ended by an order: what either side still sends is answered by RSTs (pipeline/flow_orders.hpp)
-    RstForward,   // a RST of the client's has passed, or of somebody who writes in its name (docs/adr/0028)
-    RstReverse,   // the same of the backend's
+    Resetting,  // ended by an order: what either side still sends is answered by RSTs (pipeline/flow_orders.hpp)
+    RstForward,  // a RST of the client's has passed, or of somebody who writes in its name (docs/adr/0028)
+    RstReverse,  // the same of the backend's
     // As the four above that a FIN or a RST has passed in, after the long silence that would end them: the sides have been probed, to learn
     // whether the connection lives (pipeline/liveness.hpp)
     FinForwardProbed,
@@ -57,15 +57,15 @@ enum class DatagramState : uint8_t { OneWay, TwoWay };
 
 // Where an SCTP association stands as its packets passed the gateway. sctp_state.hpp holds the transitions.
 enum class SctpState : uint8_t {
-    CookieWait,         // an INIT has passed
-    CookieEchoed,       // the client has sent back the cookie that the backend gave it
-    Established,        // the backend has accepted it
-    Restarting,         // as established; but the client has sent a cookie with another tag, and may have begun anew (RFC 9260, 5.2)
+    CookieWait,    // an INIT has passed
+    CookieEchoed,  // the client has sent back the cookie that the backend gave it
+    Established,   // the backend has accepted it
+    Restarting,  // as established; but the client has sent a cookie with another tag, and may have begun anew (RFC 9260, 5.2)
     BackendRestarting,  // the same of the backend
     Shutdown,           // one side has nothing more to send and asks the other to finish
     ShutdownAcked,      // the other has finished
     Closed,             // that was confirmed, or an ABORT has passed
-    Aborting,           // ended by an order: what either side still sends is answered by an ABORT (pipeline/flow_orders.hpp)
+    Aborting,  // ended by an order: what either side still sends is answered by an ABORT (pipeline/flow_orders.hpp)
 };
 inline constexpr uint8_t kSctpStates = 9;
 
@@ -87,7 +87,7 @@ struct Connection {
     packet::FoldedDelta ip_delta;  // and the IPv4 header's, hop count apart
     uint8_t state = 0;             // a TcpState, DatagramState or SctpState, by forward.protocol
     bool source_kept = false;      // no SNAT port is bound
-    bool is_pinned = false;        // its Service has session affinity: established, it confirms its client's entry
+    bool is_pinned = false;  // its Service has session affinity: established, it confirms its client's entry
     // Index in SnatConfig.addresses as it was when the connection opened: for counters only. The port goes back under the address that
     // reverse.destination names, because a configuration may renumber the addresses meanwhile.
     uint8_t snat_index = 0;
@@ -99,7 +99,9 @@ struct Connection {
     [[nodiscard]] constexpr bool is_tcp() const noexcept { return forward.protocol == Protocol::Tcp; }
     [[nodiscard]] constexpr bool is_sctp() const noexcept { return forward.protocol == Protocol::Sctp; }
     [[nodiscard]] constexpr TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
-    [[nodiscard]] constexpr DatagramState datagram_state() const noexcept { return static_cast<DatagramState>(state); }
+    [[nodiscard]] constexpr DatagramState datagram_state() const noexcept {
+        return static_cast<DatagramState>(state);
+    }
     [[nodiscard]] constexpr SctpState sctp_state() const noexcept { return static_cast<SctpState>(state); }
     // The state's name by the connection's protocol.
     [[nodiscard]] std::string_view state_name() const noexcept;

@@ -33,7 +33,9 @@ struct FlowOrders {
 // (NAT-008). States in which a flow is opening or closing keep theirs.
 struct IdleLimits {
     std::vector<uint32_t> seconds;
-    [[nodiscard]] uint32_t of(ServiceId service) const noexcept { return service.value < seconds.size() ? seconds[service.value] : 0; }
+    [[nodiscard]] uint32_t of(ServiceId service) const noexcept {
+        return service.value < seconds.size() ? seconds[service.value] : 0;
+    }
 };
 
 }  // namespace penstock::conn

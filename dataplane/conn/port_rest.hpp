@@ -33,7 +33,9 @@ struct TcpProgress {
 // Whether an endpoint that holds the connection in TIME-WAIT takes `syn` for a new one (RFC 6191, 2; Linux, tcp_timewait_state_process()).
 // Timestamps decide where both have them and they differ, sequence numbers elsewhere.
 [[nodiscard]] constexpr bool passes_time_wait(const TcpProgress& last, const TcpProgress& syn) noexcept {
-    const auto is_after = [](uint32_t later, uint32_t earlier) { return static_cast<int32_t>(later - earlier) > 0; };
+    const auto is_after = [](uint32_t later, uint32_t earlier) {
+        return static_cast<int32_t>(later - earlier) > 0;
+    };
     const bool have_both = last.timestamp != 0 && syn.timestamp != 0 && last.timestamp != syn.timestamp;
     return have_both ? is_after(syn.timestamp, last.timestamp) : is_after(syn.seq, last.seq);
 }
@@ -47,7 +49,8 @@ class PortRest {
           time_wait_(units(rate, kTimeWaitRestS + 1)) {}
 
     // Of a connection that is not worth keeping. `syn`: the numbers of the segment that wants the port; null where it is not TCP.
-    [[nodiscard]] bool is_over(const Entry& entry, Worth worth, CoarseTime now, const TcpProgress* syn) const noexcept {
+    [[nodiscard]] bool is_over(const Entry& entry, Worth worth, CoarseTime now,
+                               const TcpProgress* syn) const noexcept {
         const int32_t silent = units_between(entry.last_seen, now);
         if (!entry.is_tcp()) {
             return silent > datagram_;
@@ -56,15 +59,17 @@ class PortRest {
             case Worth::OneSided:
                 return units_between(entry.opened_at, now) > handshake_;
             case Worth::Finished:
-                return silent > time_wait_ ||
-                       (entry.tcp_state() == TcpState::TimeWait && syn != nullptr && passes_time_wait(progress_at_end(entry), *syn));
+                return silent > time_wait_ || (entry.tcp_state() == TcpState::TimeWait && syn != nullptr &&
+                                               passes_time_wait(progress_at_end(entry), *syn));
             default:
                 return false;
         }
     }
 
     // Of a TCP connection whose client has sent its FIN (pipeline/reclaim.hpp): kept where the numbers of the handshake were.
-    [[nodiscard]] static TcpProgress progress_at_end(const Entry& entry) noexcept { return {entry.tags[0], entry.tags[1]}; }
+    [[nodiscard]] static TcpProgress progress_at_end(const Entry& entry) noexcept {
+        return {entry.tags[0], entry.tags[1]};
+    }
 
  private:
     [[nodiscard]] static int32_t units(TscRate rate, uint32_t seconds) noexcept {

@@ -27,8 +27,8 @@
 namespace penstock::conn {
 
 enum class SctpAction : uint8_t {
-    Pass,      // translate and forward
-    Reopen,    // a new association on an old tuple: drop the old entry and treat the packet as the first of a new one
+    Pass,  // translate and forward
+    Reopen,  // a new association on an old tuple: drop the old entry and treat the packet as the first of a new one
     Answer,    // the association was ended by an order: the sender is told by an ABORT
     WrongTag,  // drop (SctpWrongTag)
     Stray,     // drop (SctpNoAssociation)
@@ -95,7 +95,8 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
         return {before, SctpAction::WrongTag};
     }
     // Where no tag is proven, nobody's packets tell more than another's; what may live must not go.
-    return {before, SctpAction::Pass, is_open(before.state) && !is_proven(before, kForward) && !is_proven(before, kReverse)};
+    return {before, SctpAction::Pass,
+            is_open(before.state) && !is_proven(before, kForward) && !is_proven(before, kReverse)};
 }
 
 [[nodiscard]] constexpr SctpStep on_init(Association next, size_t at, uint32_t initiate_tag) noexcept {
@@ -179,11 +180,13 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
     }
 }
 
-[[nodiscard]] constexpr SctpStep on_others_while_opening(Association next, size_t at, const SctpPacket& packet) noexcept {
+[[nodiscard]] constexpr SctpStep on_others_while_opening(Association next, size_t at,
+                                                         const SctpPacket& packet) noexcept {
     const bool is_right = next.tags[at] != 0 && packet.tag == next.tags[at] && !packet.reflects_tag;
     if (at == kForward) {
         // Nothing but a COOKIE ECHO may follow the INIT. Behind that, the tag is the client's word alone.
-        return {next, next.state == SctpState::CookieWait && !is_right ? SctpAction::WrongTag : SctpAction::Pass};
+        return {next,
+                next.state == SctpState::CookieWait && !is_right ? SctpAction::WrongTag : SctpAction::Pass};
     }
     if (is_right && packet.event == packet::SctpEvent::Abort) {
         next = {SctpState::Closed, {0, packet.tag}};
@@ -192,7 +195,8 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
 }
 }  // namespace detail
 
-[[nodiscard]] constexpr SctpStep step(const Association& before, Direction direction, const SctpPacket& packet) noexcept {
+[[nodiscard]] constexpr SctpStep step(const Association& before, Direction direction,
+                                      const SctpPacket& packet) noexcept {
     using enum packet::SctpEvent;
     const auto at = static_cast<size_t>(direction);
     if (packet.event == Init) {
@@ -217,7 +221,8 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
     }
     const size_t of_tag = packet.reflects_tag ? 1 - at : at;
     SctpStep judged = detail::judge(before, of_tag, packet.tag);
-    if (!detail::is_proven(before, of_tag) || judged.action != SctpAction::Pass || packet.tag != before.tags[of_tag]) {
+    if (!detail::is_proven(before, of_tag) || judged.action != SctpAction::Pass ||
+        packet.tag != before.tags[of_tag]) {
         return judged;
     }
     SctpState& state = judged.next.state;
@@ -229,7 +234,8 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
         state = finishes ? SctpState::ShutdownAcked : SctpState::Shutdown;
     }
     if (detail::is_restarting(before.state) && state != before.state) {
-        judged.next.tags[before.state == SctpState::Restarting ? detail::kForward : detail::kReverse] = 0;  // was never proven
+        judged.next.tags[before.state == SctpState::Restarting ? detail::kForward : detail::kReverse] =
+            0;  // was never proven
     }
     return judged;
 }

@@ -41,7 +41,8 @@ struct SentNumbers {
     }
     [[nodiscard]] constexpr bool allow(uint32_t ack) const noexcept {
         const uint32_t distance = ack - first;
-        return span != 0 && (distance < (is_pair() ? 1 : std::min(span, kAllowedMax)) || distance == span - 1);
+        return span != 0 &&
+               (distance < (is_pair() ? 1 : std::min(span, kAllowedMax)) || distance == span - 1);
     }
     bool operator==(const SentNumbers&) const = default;
 

@@ -46,7 +46,8 @@ void store_families(KeyFamilies& families, KeyFamilies value) noexcept {
     __atomic_store_n(reinterpret_cast<uint8_t*>(&families), static_cast<uint8_t>(value), __ATOMIC_RELEASE);
 }
 KeyFamilies load_families(const KeyFamilies& families) noexcept {
-    return static_cast<KeyFamilies>(__atomic_load_n(reinterpret_cast<const uint8_t*>(&families), __ATOMIC_ACQUIRE));
+    return static_cast<KeyFamilies>(
+        __atomic_load_n(reinterpret_cast<const uint8_t*>(&families), __ATOMIC_ACQUIRE));
 }
 
 // The copies below are the two halves of a sequence lock that needs no fence. Each word is stored with release after the generation turned
@@ -154,7 +155,8 @@ size_t Table::memory_needed(uint32_t capacity) noexcept {
 Table::Table(std::span<std::byte> memory, uint32_t capacity) noexcept
     : header_(reinterpret_cast<Header*>(memory.data())),
       buckets_(reinterpret_cast<Bucket*>(memory.data() + sizeof(Header))),
-      entries_(reinterpret_cast<Entry*>(memory.data() + sizeof(Header) + buckets_for(capacity) * sizeof(Bucket))),
+      entries_(
+          reinterpret_cast<Entry*>(memory.data() + sizeof(Header) + buckets_for(capacity) * sizeof(Bucket))),
       buckets_count_(buckets_for(capacity)),
       capacity_(capacity),
       mix_(header_->secret) {}
@@ -162,11 +164,12 @@ Table::Table(std::span<std::byte> memory, uint32_t capacity) noexcept
 Result<Table> Table::create(std::span<std::byte> memory, uint32_t capacity, const HashKey& secret) {
     const size_t needed = memory_needed(capacity);
     if (needed == 0) {
-        return fail(Errc::InvalidArgument,
-                    "connection table: capacity " + std::to_string(capacity) + " is not between 1 and " + std::to_string(kCapacityMax));
+        return fail(Errc::InvalidArgument, "connection table: capacity " + std::to_string(capacity) +
+                                               " is not between 1 and " + std::to_string(kCapacityMax));
     }
     if (memory.size() < needed || reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
-        return fail(Errc::InvalidArgument, "connection table: " + std::to_string(capacity) + " connections need " + std::to_string(needed) +
+        return fail(Errc::InvalidArgument, "connection table: " + std::to_string(capacity) +
+                                               " connections need " + std::to_string(needed) +
                                                " bytes from the start of a cache line");
     }
     std::memset(memory.data(), 0, needed);
@@ -184,13 +187,15 @@ Result<Table> Table::adopt(std::span<std::byte> memory) {
     }
     const auto header = load<Header>(memory.data());
     if (header.magic != Header::kMagic || header.version != Header::kVersion) {
-        return fail(Errc::Corrupt, "connection table: the memory holds no table of layout version " + std::to_string(Header::kVersion));
+        return fail(Errc::Corrupt, "connection table: the memory holds no table of layout version " +
+                                       std::to_string(Header::kVersion));
     }
     const size_t needed = memory_needed(header.capacity);
-    if (needed == 0 || memory.size() < needed || header.size > header.units_used || header.units_used > header.high_water ||
-        header.units_used > header.capacity || header.high_water > units_for(header.capacity) || header.high_water % 2 != 0) {
-        return fail(Errc::Corrupt,
-                    "connection table: the header contradicts itself or the memory's " + std::to_string(memory.size()) + " bytes");
+    if (needed == 0 || memory.size() < needed || header.size > header.units_used ||
+        header.units_used > header.high_water || header.units_used > header.capacity ||
+        header.high_water > units_for(header.capacity) || header.high_water % 2 != 0) {
+        return fail(Errc::Corrupt, "connection table: the header contradicts itself or the memory's " +
+                                       std::to_string(memory.size()) + " bytes");
     }
     return Table(memory, header.capacity);
 }
@@ -344,7 +349,8 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
         const std::array<packet::FlowKey, 2> keys{connection.forward, connection.reverse};
         V6Addresses addresses;
         for (size_t direction = 0; direction < 2; ++direction) {
-            addresses.by_direction[direction] = {keys[direction].source.bytes(), keys[direction].destination.bytes()};
+            addresses.by_direction[direction] = {keys[direction].source.bytes(),
+                                                 keys[direction].destination.bytes()};
         }
         // read() of the second unit must learn that it holds addresses before it can take one of them for a generation.
         store_families(entry.families, packed.families);
@@ -410,7 +416,9 @@ bool Table::read(uint32_t unit, Connection& out) const noexcept {
     const Entry& entry = entries_[unit];
     // A second unit is a connection's only while the first one's does not take both; and none may have come and gone meanwhile.
     const Entry& first = entries_[unit & ~1U];
-    const auto holds_addresses = [&] { return (unit & 1) != 0 && load_families(first.families) >= KeyFamilies::V6; };
+    const auto holds_addresses = [&] {
+        return (unit & 1) != 0 && load_families(first.families) >= KeyFamilies::V6;
+    };
     for (int i = 0; i < kTries; ++i) {
         const uint32_t first_before = __atomic_load_n(&first.generation, __ATOMIC_ACQUIRE);
         if (holds_addresses()) {
@@ -442,7 +450,8 @@ void Table::clear_slot(uint64_t hash, uint32_t reference) noexcept {
     uint32_t bucket = first_bucket(hash);
     for (int choice = 0; choice < 2; ++choice) {
         // A free slot keeps its reference, so the tag is asked too.
-        const uint32_t at = match8(buckets_[bucket].references, reference) & match8(buckets_[bucket].tags, tag_of(hash));
+        const uint32_t at =
+            match8(buckets_[bucket].references, reference) & match8(buckets_[bucket].tags, tag_of(hash));
         if (at != 0) {
             buckets_[bucket].tags[std::countr_zero(at)] = 0;
             return;
@@ -489,8 +498,10 @@ uint32_t Table::make_room(uint32_t first, uint32_t second) noexcept {
                 is_on_path = bucket == nodes[nodes[at].parent].bucket;
             }
             if (!is_on_path) {
-                prefetch_read(&buckets_[bucket]);  // read when its turn comes, after its siblings have been started too
-                nodes[count++] = {bucket, static_cast<uint16_t>(i), static_cast<uint8_t>(slot), static_cast<uint8_t>(nodes[i].depth + 1)};
+                prefetch_read(
+                    &buckets_[bucket]);  // read when its turn comes, after its siblings have been started too
+                nodes[count++] = {bucket, static_cast<uint16_t>(i), static_cast<uint8_t>(slot),
+                                  static_cast<uint8_t>(nodes[i].depth + 1)};
             }
         }
     }

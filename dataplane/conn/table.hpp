@@ -43,7 +43,7 @@ struct Found {
 
 enum class InsertStatus : uint8_t {
     Inserted,
-    Full,          // no unit is free (no pair, where it takes two), or (with a sound hash only near capacity) no slot could be made free
+    Full,  // no unit is free (no pair, where it takes two), or (with a sound hash only near capacity) no slot could be made free
     ForwardTaken,  // another connection answers to this forward key
     ReverseTaken,  // another connection answers to this reverse key, or both keys are the same
 };
@@ -59,7 +59,8 @@ enum class KeyFamilies : uint8_t { V4 = 4, V6 = 6, Mixed = 10 };
 // One connection as the worker meets it. Ports and addresses are by Direction, those of the packets that arrive in it; a packet leaves with
 // the other direction's, source and destination exchanged.
 struct alignas(kCacheLine) Entry {
-    uint32_t generation;  // odd: live. Even: free or being filled. Each life has a number that no other life in this table has
+    uint32_t
+        generation;  // odd: live. Even: free or being filled. Each life has a number that no other life in this table has
     Protocol protocol;
     KeyFamilies families;  // no longer V4 while the pair's second unit holds addresses
     uint8_t state;         // a TcpState, DatagramState or SctpState, by protocol
@@ -103,7 +104,8 @@ struct alignas(kCacheLine) Entry {
     // The whole key, for those who have time.
     [[nodiscard]] packet::FlowKey key(Direction direction) const noexcept;
 };
-static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry> && limits::kSnatAddressesMax <= 1U << 6);
+static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry> &&
+              limits::kSnatAddressesMax <= 1U << 6);
 
 namespace detail {
 struct alignas(kCacheLine) Bucket {
@@ -163,13 +165,17 @@ class Table {
 
     // --- The worker's side -------------------------------------------------------------------------------------------------------------
 
-    PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key) const noexcept { return packet::hash_of(key, mix_); }
+    PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key) const noexcept {
+        return packet::hash_of(key, mix_);
+    }
     // For who knows the key's family.
     PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key, IpFamily family) const noexcept {
         return family == IpFamily::V4 ? packet::v4_hash_of(key, mix_) : packet::v6_hash_of(key, mix_);
     }
     // Starts loading the key's first bucket, where nearly all keys are.
-    PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { prefetch_read(&buckets_[first_bucket(hash)]); }
+    PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept {
+        prefetch_read(&buckets_[first_bucket(hash)]);
+    }
     // The units that the next few IPv4 connections will take, for who will insert them. A guess where halves are free.
     PENSTOCK_ALWAYS_INLINE void prefetch_units(uint32_t count) const noexcept;
     // Both buckets, for who will insert.
@@ -185,7 +191,8 @@ class Table {
                                             FoundAt&& found_at) const noexcept;
     // The same from hashing on, to hash[i] and found[i].
     template <typename KeyAt>
-    PENSTOCK_ALWAYS_INLINE void find_burst(uint32_t count, KeyAt&& key_at, uint64_t* hash, Found* found) const noexcept;
+    PENSTOCK_ALWAYS_INLINE void find_burst(uint32_t count, KeyAt&& key_at, uint64_t* hash,
+                                           Found* found) const noexcept;
 
     // Valid until erase(). Read-only, because readers on other threads must meet whole words: changes go through touch() and set_state().
     [[nodiscard]] const Entry& at(ConnectionIndex index) const noexcept {
@@ -198,7 +205,8 @@ class Table {
     PENSTOCK_ALWAYS_INLINE void touch(ConnectionIndex index, CoarseTime now) noexcept;
     // Writes only where it changes something. Restarts the idle time, because the new state's limit may be shorter.
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, TcpState state, CoarseTime now) noexcept;
-    PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, DatagramState state, CoarseTime now) noexcept;
+    PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, DatagramState state,
+                                          CoarseTime now) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, SctpState state, CoarseTime now) noexcept;
     // Of an association: the tag that packets of `direction` carry from now on.
     void set_tag(ConnectionIndex index, Direction direction, uint32_t tag) noexcept {
@@ -216,7 +224,8 @@ class Table {
 
     // The hashes are hash(entry.forward) and hash(entry.reverse); each key is of one family. The entry is complete before either key can
     // be found. Bounded: at most kSearchNodes buckets are read and kMovesMax slots moved for each key.
-    [[nodiscard]] Inserted insert(const Connection& entry, uint64_t forward_hash, uint64_t reverse_hash) noexcept;
+    [[nodiscard]] Inserted insert(const Connection& entry, uint64_t forward_hash,
+                                  uint64_t reverse_hash) noexcept;
     // The index may come back with the next insert(); generation() tells the lives apart.
     void erase(ConnectionIndex index) noexcept;
     // The same for who has the hashes that the connection was inserted with.
@@ -225,7 +234,9 @@ class Table {
     void prefetch_for_erase(ConnectionIndex index) const noexcept;
 
     // Differs between two lives of one index.
-    [[nodiscard]] uint32_t generation(ConnectionIndex index) const noexcept { return entries_[index.value].generation; }
+    [[nodiscard]] uint32_t generation(ConnectionIndex index) const noexcept {
+        return entries_[index.value].generation;
+    }
     // Whether a connection begins at this unit.
     [[nodiscard]] bool is_live(uint32_t unit) const noexcept {
         return (entries_[unit].generation & 1) != 0 && ((unit & 1) == 0 || !entries_[unit - 1].is_v6());
@@ -236,13 +247,17 @@ class Table {
     [[nodiscard]] uint32_t size() const noexcept { return __atomic_load_n(&header_->size, __ATOMIC_RELAXED); }
     // In units: IPv4 connections, or half as many of others.
     [[nodiscard]] uint32_t capacity() const noexcept { return capacity_; }
-    [[nodiscard]] uint32_t units_used() const noexcept { return __atomic_load_n(&header_->units_used, __ATOMIC_RELAXED); }
+    [[nodiscard]] uint32_t units_used() const noexcept {
+        return __atomic_load_n(&header_->units_used, __ATOMIC_RELAXED);
+    }
     // The share of slots that hold a key.
     [[nodiscard]] double slots_used() const noexcept {
         return 2.0 * size() / (static_cast<double>(buckets_count_) * detail::Bucket::kSlots);
     }
     // No unit from here on has ever been used: listing and aging may stop here. Never falls.
-    [[nodiscard]] uint32_t high_water() const noexcept { return __atomic_load_n(&header_->high_water, __ATOMIC_ACQUIRE); }
+    [[nodiscard]] uint32_t high_water() const noexcept {
+        return __atomic_load_n(&header_->high_water, __ATOMIC_ACQUIRE);
+    }
     // Copies the connection that begins at `unit` (0 .. capacity-1) where there is one and it stayed the same while it was copied. False:
     // none, or replaced more often than a few tries. last_seen and state are each as of some moment during the copy.
     [[nodiscard]] bool read(uint32_t unit, Connection& out) const noexcept;
@@ -274,14 +289,19 @@ class Table {
         return *reinterpret_cast<const detail::V6Addresses*>(&entries_[unit + 1]);
     }
     PENSTOCK_ALWAYS_INLINE bool holds(uint32_t reference, const packet::FlowKey& key) const noexcept;
-    PENSTOCK_ALWAYS_INLINE bool holds_v4(uint32_t reference, const packet::FlowKey& key) const noexcept;  // false where it is mixed
-    PENSTOCK_ALWAYS_INLINE bool holds_addresses(uint32_t reference, const packet::FlowKey& key) const noexcept;
-    PENSTOCK_ALWAYS_INLINE Found find_in(uint32_t bucket, uint32_t tag, const packet::FlowKey& key) const noexcept;
+    PENSTOCK_ALWAYS_INLINE bool holds_v4(
+        uint32_t reference, const packet::FlowKey& key) const noexcept;  // false where it is mixed
+    PENSTOCK_ALWAYS_INLINE bool holds_addresses(uint32_t reference,
+                                                const packet::FlowKey& key) const noexcept;
+    PENSTOCK_ALWAYS_INLINE Found find_in(uint32_t bucket, uint32_t tag,
+                                         const packet::FlowKey& key) const noexcept;
     // The first reference of a bucket whose tag matches; kNone where there is none.
     PENSTOCK_ALWAYS_INLINE uint32_t candidate_in(uint32_t bucket, uint32_t tag) const noexcept;
     template <bool kHasV6, typename KeyAt, typename HashAt, typename FoundAt>
-    PENSTOCK_ALWAYS_INLINE void find_all(uint32_t count, KeyAt&& key_at, HashAt&& hash_at, FoundAt&& found_at) const noexcept;
-    [[nodiscard]] PENSTOCK_NOINLINE Found find_slowly(const packet::FlowKey& key, uint64_t hash) const noexcept;
+    PENSTOCK_ALWAYS_INLINE void find_all(uint32_t count, KeyAt&& key_at, HashAt&& hash_at,
+                                         FoundAt&& found_at) const noexcept;
+    [[nodiscard]] PENSTOCK_NOINLINE Found find_slowly(const packet::FlowKey& key,
+                                                      uint64_t hash) const noexcept;
     [[nodiscard]] uint64_t hash_of(uint32_t unit, Direction direction) const noexcept;
 
     [[nodiscard]] uint32_t take_unit() noexcept;
@@ -292,7 +312,9 @@ class Table {
     void push_half(uint32_t unit) noexcept;
     void remove_half(uint32_t unit) noexcept;
     [[nodiscard]] uint32_t fresh_pair() noexcept;
-    [[nodiscard]] uint32_t next_life() noexcept { return header_->lives = (header_->lives + 1) & 0x7fff'ffff; }
+    [[nodiscard]] uint32_t next_life() noexcept {
+        return header_->lives = (header_->lives + 1) & 0x7fff'ffff;
+    }
 
     // Whether a slot of either bucket has the hash's tag.
     PENSTOCK_ALWAYS_INLINE bool has_tag(uint64_t hash) const noexcept;
@@ -314,28 +336,36 @@ class Table {
 };
 
 inline const std::array<uint8_t, 16>& Entry::v6_source(Direction direction) const noexcept {
-    return reinterpret_cast<const detail::V6Addresses*>(this + 1)->by_direction[static_cast<size_t>(direction)].source;
+    return reinterpret_cast<const detail::V6Addresses*>(this + 1)
+        ->by_direction[static_cast<size_t>(direction)]
+        .source;
 }
 inline const std::array<uint8_t, 16>& Entry::v6_destination(Direction direction) const noexcept {
-    return reinterpret_cast<const detail::V6Addresses*>(this + 1)->by_direction[static_cast<size_t>(direction)].destination;
+    return reinterpret_cast<const detail::V6Addresses*>(this + 1)
+        ->by_direction[static_cast<size_t>(direction)]
+        .destination;
 }
 
 PENSTOCK_ALWAYS_INLINE bool Table::holds_v4(uint32_t reference, const packet::FlowKey& key) const noexcept {
     const Entry& entry = entries_[reference >> 1];
     const size_t direction = reference & 1;
-    const auto kind = static_cast<uint16_t>(static_cast<uint16_t>(key.protocol) | static_cast<uint16_t>(KeyFamilies::V4) << 8);
-    return ((entry.v4_addresses[direction] ^ packet::v4_addresses(key)) | (uint64_t{entry.port_pairs[direction]} ^ packet::port_pair(key)) |
+    const auto kind = static_cast<uint16_t>(static_cast<uint16_t>(key.protocol) |
+                                            static_cast<uint16_t>(KeyFamilies::V4) << 8);
+    return ((entry.v4_addresses[direction] ^ packet::v4_addresses(key)) |
+            (uint64_t{entry.port_pairs[direction]} ^ packet::port_pair(key)) |
             static_cast<uint64_t>(load<uint16_t>(&entry.protocol) ^ kind)) == 0;
 }
 
 // The key against a pair of units.
-PENSTOCK_ALWAYS_INLINE bool Table::holds_addresses(uint32_t reference, const packet::FlowKey& key) const noexcept {
+PENSTOCK_ALWAYS_INLINE bool Table::holds_addresses(uint32_t reference,
+                                                   const packet::FlowKey& key) const noexcept {
     const Entry& entry = entries_[reference >> 1];
     const size_t direction = reference & 1;
     const auto wanted = load<std::array<uint64_t, 4>>(&key);
     const auto held = load<std::array<uint64_t, 4>>(&v6_addresses(reference >> 1).by_direction[direction]);
-    uint64_t difference = (entry.port_pairs[direction] ^ packet::port_pair(key)) |
-                          static_cast<uint32_t>(static_cast<uint8_t>(entry.protocol) ^ static_cast<uint8_t>(key.protocol));
+    uint64_t difference =
+        (entry.port_pairs[direction] ^ packet::port_pair(key)) |
+        static_cast<uint32_t>(static_cast<uint8_t>(entry.protocol) ^ static_cast<uint8_t>(key.protocol));
     for (size_t i = 0; i < 4; ++i) {
         difference |= wanted[i] ^ held[i];
     }
@@ -350,7 +380,8 @@ PENSTOCK_ALWAYS_INLINE bool Table::holds(uint32_t reference, const packet::FlowK
     return entry.is_v6() && holds_addresses(reference, key);
 }
 
-PENSTOCK_ALWAYS_INLINE Found Table::find_in(uint32_t bucket, uint32_t tag, const packet::FlowKey& key) const noexcept {
+PENSTOCK_ALWAYS_INLINE Found Table::find_in(uint32_t bucket, uint32_t tag,
+                                            const packet::FlowKey& key) const noexcept {
     for (uint32_t matches = match8(buckets_[bucket].tags, tag); matches != 0; matches &= matches - 1) {
         const uint32_t reference = buckets_[bucket].references[std::countr_zero(matches)];
         if (holds(reference, key)) {
@@ -385,7 +416,8 @@ PENSTOCK_ALWAYS_INLINE void Table::prefetch_units(uint32_t count) const noexcept
 }
 
 template <bool kHasV6, typename KeyAt, typename HashAt, typename FoundAt>
-PENSTOCK_ALWAYS_INLINE void Table::find_all(uint32_t count, KeyAt&& key_at, HashAt&& hash_at, FoundAt&& found_at) const noexcept {
+PENSTOCK_ALWAYS_INLINE void Table::find_all(uint32_t count, KeyAt&& key_at, HashAt&& hash_at,
+                                            FoundAt&& found_at) const noexcept {
     PENSTOCK_ASSERT(count <= limits::kBurstMax);
     std::array<uint32_t, limits::kBurstMax> candidate;
     std::array<uint8_t, limits::kBurstMax> elsewhere;  // those whose first bucket knows nothing of them
@@ -422,7 +454,9 @@ PENSTOCK_ALWAYS_INLINE void Table::find_all(uint32_t count, KeyAt&& key_at, Hash
         } else if (kHasV6 ? holds(candidate[i], key_at(i)) : holds_v4(candidate[i], key_at(i))) [[likely]] {
             found_at(i) = {{candidate[i] >> 1}, static_cast<Direction>(candidate[i] & 1)};
         } else {
-            found_at(i) = find_slowly(key_at(i), hash_at(i));  // another key has this tag: one look-up in 2^29; or it is a mixed one's
+            found_at(i) = find_slowly(
+                key_at(i),
+                hash_at(i));  // another key has this tag: one look-up in 2^29; or it is a mixed one's
         }
     }
 }
@@ -438,7 +472,8 @@ PENSTOCK_ALWAYS_INLINE void Table::find_hashed(uint32_t count, bool has_v6, KeyA
 }
 
 template <typename KeyAt>
-PENSTOCK_ALWAYS_INLINE void Table::find_burst(uint32_t count, KeyAt&& key_at, uint64_t* hash, Found* found) const noexcept {
+PENSTOCK_ALWAYS_INLINE void Table::find_burst(uint32_t count, KeyAt&& key_at, uint64_t* hash,
+                                              Found* found) const noexcept {
     bool has_v6 = false;
     for (uint32_t i = 0; i < count; ++i) {
         const packet::FlowKey& key = key_at(i);
@@ -460,7 +495,8 @@ PENSTOCK_ALWAYS_INLINE void Table::touch(ConnectionIndex index, CoarseTime now) 
     }
 }
 
-PENSTOCK_ALWAYS_INLINE void Table::set_state_byte(ConnectionIndex index, uint8_t state, CoarseTime now) noexcept {
+PENSTOCK_ALWAYS_INLINE void Table::set_state_byte(ConnectionIndex index, uint8_t state,
+                                                  CoarseTime now) noexcept {
     Entry& entry = entries_[index.value];
     if (entry.state == state) [[likely]] {
         return;
@@ -471,10 +507,12 @@ PENSTOCK_ALWAYS_INLINE void Table::set_state_byte(ConnectionIndex index, uint8_t
 PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, TcpState state, CoarseTime now) noexcept {
     set_state_byte(index, static_cast<uint8_t>(state), now);
 }
-PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, DatagramState state, CoarseTime now) noexcept {
+PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, DatagramState state,
+                                             CoarseTime now) noexcept {
     set_state_byte(index, static_cast<uint8_t>(state), now);
 }
-PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, SctpState state, CoarseTime now) noexcept {
+PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, SctpState state,
+                                             CoarseTime now) noexcept {
     set_state_byte(index, static_cast<uint8_t>(state), now);
 }
 

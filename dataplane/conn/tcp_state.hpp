@@ -16,15 +16,15 @@
 namespace penstock::conn {
 
 enum class TcpAction : uint8_t {
-    Pass,     // translate and forward; the state is `next`
-    Offer,    // the same for a segment with SYN, which offers a segment size (pipeline/offered_mss.hpp)
-    End,      // the same, and with this packet the connection is no longer open (SCHED-003)
-    Revive,   // the same, and with this packet it is open again
-    Note,     // the same, and the numbers that the backend's segment occupies are kept (pipeline/handshake.hpp)
-    Verify,   // the same if the client's ACK number is allowed by those numbers, and then it is open; otherwise the state stays
-    Finish,   // the same as Pass for a FIN of the client's, whose numbers are kept (pipeline/reclaim.hpp)
-    Reset,    // answer with RSTs to both sides instead of forwarding
-    Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
+    Pass,    // translate and forward; the state is `next`
+    Offer,   // the same for a segment with SYN, which offers a segment size (pipeline/offered_mss.hpp)
+    End,     // the same, and with this packet the connection is no longer open (SCHED-003)
+    Revive,  // the same, and with this packet it is open again
+    Note,  // the same, and the numbers that the backend's segment occupies are kept (pipeline/handshake.hpp)
+    Verify,  // the same if the client's ACK number is allowed by those numbers, and then it is open; otherwise the state stays
+    Finish,  // the same as Pass for a FIN of the client's, whose numbers are kept (pipeline/reclaim.hpp)
+    Reset,   // answer with RSTs to both sides instead of forwarding
+    Reopen,  // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
     Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
 };
 
@@ -59,14 +59,16 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
 // Half-open or established: what schedulers that count open flows count. The table passes from such a state to the others by End alone, and
 // back by Revive and Verify alone.
 [[nodiscard]] constexpr bool is_open(TcpState state) noexcept {
-    return state < TcpState::TimeWait || state == TcpState::FinForwardProbed || state == TcpState::FinReverseProbed ||
-           state == TcpState::FinForwardProbedAgain || state == TcpState::FinReverseProbedAgain;
+    return state < TcpState::TimeWait || state == TcpState::FinForwardProbed ||
+           state == TcpState::FinReverseProbed || state == TcpState::FinForwardProbedAgain ||
+           state == TcpState::FinReverseProbedAgain;
 }
 
 // A RST has passed that may have been forged (docs/adr/0028).
 [[nodiscard]] constexpr bool is_behind_rst(TcpState state) noexcept {
-    return state == TcpState::RstForward || state == TcpState::RstReverse || state == TcpState::RstForwardProbed ||
-           state == TcpState::RstReverseProbed || state == TcpState::RstForwardProbedAgain || state == TcpState::RstReverseProbedAgain;
+    return state == TcpState::RstForward || state == TcpState::RstReverse ||
+           state == TcpState::RstForwardProbed || state == TcpState::RstReverseProbed ||
+           state == TcpState::RstForwardProbedAgain || state == TcpState::RstReverseProbedAgain;
 }
 
 // The state after the next probe, where the FIN or RST that has passed may have been forged; the same where none is due, or no more.
@@ -126,7 +128,8 @@ consteval TcpStep invalid(TcpState state) {
 
 using Row = std::array<TcpStep, kTcpFlagClasses>;
 // What passes with a SYN is an Offer, a FIN of the client's a Finish: the column says it, so the cells need not.
-consteval std::array<std::array<Row, 2>, kTcpStates> with_columns(std::array<std::array<Row, 2>, kTcpStates> transitions) {
+consteval std::array<std::array<Row, 2>, kTcpStates> with_columns(
+    std::array<std::array<Row, 2>, kTcpStates> transitions) {
     for (std::array<Row, 2>& of_state : transitions) {
         for (Row& row : of_state) {
             for (const TcpFlagClass with_syn : {TcpFlagClass::Syn, TcpFlagClass::SynAck}) {
@@ -134,14 +137,16 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_columns(std::array<std
                 action = action == TcpAction::Pass ? TcpAction::Offer : action;
             }
         }
-        TcpAction& action = of_state[static_cast<size_t>(Direction::Forward)][static_cast<size_t>(TcpFlagClass::Fin)].action;
+        TcpAction& action =
+            of_state[static_cast<size_t>(Direction::Forward)][static_cast<size_t>(TcpFlagClass::Fin)].action;
         action = action == TcpAction::Pass ? TcpAction::Finish : action;
     }
     return transitions;
 }
 using enum TcpState;
 // A second probe leads to what the first one does, but it is the last.
-consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(std::array<std::array<Row, 2>, kTcpStates> transitions) {
+consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(
+    std::array<std::array<Row, 2>, kTcpStates> transitions) {
     for (const TcpState first : {FinForwardProbed, FinReverseProbed, RstForwardProbed, RstReverseProbed}) {
         std::array<Row, 2>& second = transitions[static_cast<size_t>(probed(first))];
         second = transitions[static_cast<size_t>(first)];
@@ -152,8 +157,8 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(std::arr
         }
     }
     // A RST says of the second probe what it says of the first.
-    for (const auto& [fin, rst] :
-         {std::pair{FinForwardProbedAgain, RstForwardProbedAgain}, {FinReverseProbedAgain, RstReverseProbedAgain}}) {
+    for (const auto& [fin, rst] : {std::pair{FinForwardProbedAgain, RstForwardProbedAgain},
+                                   {FinReverseProbedAgain, RstReverseProbedAgain}}) {
         for (Row& row : transitions[static_cast<size_t>(fin)]) {
             TcpStep& cell = row[static_cast<size_t>(TcpFlagClass::Rst)];
             cell.next = probed(cell.next) == rst ? rst : cell.next;
@@ -230,7 +235,8 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
 }  // namespace detail
 
 [[nodiscard]] constexpr TcpStep step(TcpState state, Direction direction, packet::TcpFlags flags) noexcept {
-    return detail::kTransitions[static_cast<size_t>(state)][static_cast<size_t>(direction)][static_cast<size_t>(classify(flags))];
+    return detail::kTransitions[static_cast<size_t>(state)][static_cast<size_t>(direction)]
+                               [static_cast<size_t>(classify(flags))];
 }
 
 namespace detail {
@@ -242,7 +248,8 @@ consteval bool counts_balance() {
             for (const TcpStep& cell : row) {
                 const bool ends = was_open && !is_open(cell.next), begins = !was_open && is_open(cell.next);
                 const bool may_begin = cell.action == TcpAction::Revive || cell.action == TcpAction::Verify;
-                if (ends != (cell.action == TcpAction::End) || (begins && !may_begin) || (cell.action == TcpAction::Revive && !begins)) {
+                if (ends != (cell.action == TcpAction::End) || (begins && !may_begin) ||
+                    (cell.action == TcpAction::Revive && !begins)) {
                     return false;
                 }
             }
@@ -271,7 +278,8 @@ static_assert(none_passes_without_flags() && kSctpStates <= kTcpStates);
 
 [[nodiscard]] constexpr DatagramState step(DatagramState state, Direction direction) noexcept {
     static_assert(static_cast<uint8_t>(Direction::Reverse) == static_cast<uint8_t>(DatagramState::TwoWay));
-    return static_cast<DatagramState>(static_cast<uint8_t>(state) | static_cast<uint8_t>(direction));  // an answer makes it two-way
+    return static_cast<DatagramState>(static_cast<uint8_t>(state) |
+                                      static_cast<uint8_t>(direction));  // an answer makes it two-way
 }
 
 }  // namespace penstock::conn

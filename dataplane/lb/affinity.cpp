@@ -43,11 +43,13 @@ constexpr bool is_nothing(uint64_t value) noexcept {
 constexpr uint64_t nothing_of(uint64_t hash) noexcept {
     return kNothing | hash >> (64 - kStayShift);
 }
-static_assert(limits::kBackendsMax <= 1U << (kStayShift - kEndpointShift) && std::has_single_bit(limits::kBackendsMax));
+static_assert(limits::kBackendsMax <= 1U << (kStayShift - kEndpointShift) &&
+              std::has_single_bit(limits::kBackendsMax));
 static_assert(Backend::kStays <= kStayMask);
 
 constexpr uint64_t established(const Backend& backend, CoarseTime now) noexcept {
-    return uint64_t{backend.stay} << kStayShift | uint64_t{backend.endpoint.value} << kEndpointShift | now.value;
+    return uint64_t{backend.stay} << kStayShift | uint64_t{backend.endpoint.value} << kEndpointShift |
+           now.value;
 }
 constexpr EndpointId endpoint_of(uint64_t value) noexcept {
     return {static_cast<uint32_t>(value >> kEndpointShift & kEndpointMask)};
@@ -79,8 +81,9 @@ uint32_t honoured_position(uint64_t value, const AffinityTable::Question& questi
         return EndpointPositions::kNone;
     }
     const uint32_t position = question.set.positions.find(endpoint_of(value));
-    return position != EndpointPositions::kNone && question.set.usable[position].stay == stay_of(value) ? position
-                                                                                                        : EndpointPositions::kNone;
+    return position != EndpointPositions::kNone && question.set.usable[position].stay == stay_of(value)
+               ? position
+               : EndpointPositions::kNone;
 }
 
 }  // namespace
@@ -89,11 +92,14 @@ size_t AffinityTable::memory_needed(uint32_t entries) noexcept {
     return (size_t{entries} + Bucket::kSlots - 1) / Bucket::kSlots * sizeof(Bucket);
 }
 
-Result<AffinityTable> AffinityTable::create(std::span<std::byte> memory, uint32_t entries, const HashKey& secret) {
+Result<AffinityTable> AffinityTable::create(std::span<std::byte> memory, uint32_t entries,
+                                            const HashKey& secret) {
     const size_t needed = memory_needed(entries);
-    if (needed == 0 || memory.size() < needed || reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
-        return fail(Errc::InvalidArgument, "an affinity table of " + std::to_string(entries) + " entries does not fit " +
-                                               std::to_string(memory.size()) + " bytes that begin on a cache line");
+    if (needed == 0 || memory.size() < needed ||
+        reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
+        return fail(Errc::InvalidArgument, "an affinity table of " + std::to_string(entries) +
+                                               " entries does not fit " + std::to_string(memory.size()) +
+                                               " bytes that begin on a cache line");
     }
     AffinityTable table;
     table.buckets_ = {reinterpret_cast<Bucket*>(memory.data()), needed / sizeof(Bucket)};
@@ -103,15 +109,17 @@ Result<AffinityTable> AffinityTable::create(std::span<std::byte> memory, uint32_
 }
 
 AffinityTable::Hashed AffinityTable::hashed(const AffinityKey& key) const noexcept {
-    Hashed out{.bucket = nullptr,
-               .client = {load<uint64_t>(key.client.bytes().data()), load<uint64_t>(key.client.bytes().data() + 8)},
-               .owner = uint64_t{key.owner.value} << 32 | key.epoch,
-               .nothing = 0,
-               .tag = 0};
+    Hashed out{
+        .bucket = nullptr,
+        .client = {load<uint64_t>(key.client.bytes().data()), load<uint64_t>(key.client.bytes().data() + 8)},
+        .owner = uint64_t{key.owner.value} << 32 | key.epoch,
+        .nothing = 0,
+        .tag = 0};
     const uint64_t hash = mix_.of(out.client[0], out.client[1], out.owner, 0, 0);
     out.nothing = nothing_of(hash);
     out.tag = static_cast<uint8_t>(hash);
-    out.bucket = &buckets_[static_cast<size_t>((static_cast<unsigned __int128>(hash) * buckets_.size()) >> 64)];
+    out.bucket =
+        &buckets_[static_cast<size_t>((static_cast<unsigned __int128>(hash) * buckets_.size()) >> 64)];
     return out;
 }
 
@@ -123,7 +131,8 @@ AffinityTable::Sight AffinityTable::scan(const Hashed& at, uint64_t state) noexc
             continue;
         }
         const detail::AffinitySlot& entry = at.bucket->slots[slot];
-        if (entry.owner.load(std::memory_order_acquire) == at.owner && entry.client[0].load(std::memory_order_acquire) == at.client[0] &&
+        if (entry.owner.load(std::memory_order_acquire) == at.owner &&
+            entry.client[0].load(std::memory_order_acquire) == at.client[0] &&
             entry.client[1].load(std::memory_order_acquire) == at.client[1]) {
             return {slot, entry.value.load(std::memory_order_acquire)};
         }
@@ -137,7 +146,8 @@ AffinityTable::Sight AffinityTable::scan(const Hashed& at, uint64_t state) noexc
 // once, one of seven of the largest holder's established ones; more than that it takes only from itself.
 //
 // Of our own owner we know which entries have expired; those of others are removed by the sweep (WorkerSet::sweep_affinity).
-uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question& question, Entrant entrant) noexcept {
+uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question& question,
+                               Entrant entrant) noexcept {
     struct Candidate {
         uint32_t slot = Answer::kNone;
         uint32_t held = 0;
@@ -149,7 +159,8 @@ uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question&
         if ((state & (claimed_bit(slot) | live_bit(slot))) == 0) {
             return slot;
         }
-        owners[slot] = static_cast<uint32_t>(at.bucket->slots[slot].owner.load(std::memory_order_relaxed) >> 32);
+        owners[slot] =
+            static_cast<uint32_t>(at.bucket->slots[slot].owner.load(std::memory_order_relaxed) >> 32);
     }
     Candidate tentative, lasting;
     for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
@@ -172,7 +183,8 @@ uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question&
     if (tentative.slot != Answer::kNone) {
         return tentative.slot;
     }
-    return entrant == Entrant::Established || lasting.is_own || lasting.held > 1 ? lasting.slot : Answer::kNone;
+    return entrant == Entrant::Established || lasting.is_own || lasting.held > 1 ? lasting.slot
+                                                                                 : Answer::kNone;
 }
 
 AffinityTable::Answer AffinityTable::find(const Question& question) const noexcept {
@@ -189,7 +201,8 @@ AffinityTable::Answer AffinityTable::find(const Question& question) const noexce
         }
         if (at.bucket->state.load(std::memory_order_acquire) == state) {
             const uint32_t position = honoured_position(seen.value, question);
-            return {position, {&at.bucket->slots[seen.slot].value, seen.value, seen.value, at.nothing}, false};
+            return {
+                position, {&at.bucket->slots[seen.slot].value, seen.value, seen.value, at.nothing}, false};
         }
     }
     return {};
@@ -199,13 +212,15 @@ AffinityTable::Answer AffinityTable::agree(const Question& question, uint32_t wa
     return enter(question, wanted, Entrant::Tentative);
 }
 
-AffinityTable::Answer AffinityTable::enter(const Question& question, uint32_t wanted, Entrant entrant) noexcept {
+AffinityTable::Answer AffinityTable::enter(const Question& question, uint32_t wanted,
+                                           Entrant entrant) noexcept {
     if (buckets_.empty()) {
         return {wanted, {}, false};
     }
     const Hashed at = hashed(question.key);
     std::atomic<uint64_t>& state = at.bucket->state;
-    const uint64_t value = established(question.set.usable[wanted], question.now) | (entrant == Entrant::Tentative ? kNew | kTentative : 0);
+    const uint64_t value = established(question.set.usable[wanted], question.now) |
+                           (entrant == Entrant::Tentative ? kNew | kTentative : 0);
     uint32_t held = Answer::kNone;
     uint64_t before = at.nothing;
     bool evicted = false;
@@ -224,15 +239,20 @@ AffinityTable::Answer AffinityTable::enter(const Question& question, uint32_t wa
             const uint32_t position = honoured_position(seen.value, question);
             if (position != Answer::kNone) {
                 give_back();
-                return {position, {&at.bucket->slots[seen.slot].value, seen.value, seen.value, at.nothing}, evicted};
+                return {position,
+                        {&at.bucket->slots[seen.slot].value, seen.value, seen.value, at.nothing},
+                        evicted};
             }
         }
         if (held != Answer::kNone) {
             // An entry that no longer holds gives way to ours in the same step: the key is live once, before and after.
             const uint64_t ends = seen.slot == Answer::kNone ? 0 : live_bit(seen.slot);
             const uint64_t next = ((now & ~(claimed_bit(held) | ends)) | live_bit(held)) + kVersionOne;
-            if (state.compare_exchange_strong(now, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
-                return {wanted, {&at.bucket->slots[held].value, value, ends == 0 ? before : seen.value, at.nothing}, evicted};
+            if (state.compare_exchange_strong(now, next, std::memory_order_acq_rel,
+                                              std::memory_order_relaxed)) {
+                return {wanted,
+                        {&at.bucket->slots[held].value, value, ends == 0 ? before : seen.value, at.nothing},
+                        evicted};
             }
             continue;
         }
@@ -275,12 +295,14 @@ void AffinityTable::open(const Pin& pin, CoarseTime now) noexcept {
     // Once more where another flow of the client was quicker: it may have withdrawn what ours stands on.
     for (int tries = 0; tries < 2; ++tries) {
         const bool is_ours = names_same_endpoint(present, pin.word);
-        const bool is_settled = (present & kTentative) == 0 || ((present & kNew) == 0 && units_between(time_of(present), now) <= 0);
+        const bool is_settled = (present & kTentative) == 0 ||
+                                ((present & kNew) == 0 && units_between(time_of(present), now) <= 0);
         if ((!is_ours && present != pin.nothing) || (is_ours && is_settled)) {
             return;
         }
         // Relaxed: the word stands for itself.
-        if (pin.value->compare_exchange_strong(present, refreshed_at(is_ours ? present : pin.word, now, kNew), std::memory_order_relaxed)) {
+        if (pin.value->compare_exchange_strong(present, refreshed_at(is_ours ? present : pin.word, now, kNew),
+                                               std::memory_order_relaxed)) {
             return;
         }
     }
@@ -295,8 +317,9 @@ AffinityTable::Established AffinityTable::establish(const Question& question, ui
         uint64_t present = answer.pin.word;
         // Where it fails, another flow of the client was quicker, or the entry is gone.
         for (int tries = 0; tries < 2 && names_same_endpoint(present, answer.pin.word); ++tries) {
-            if (answer.pin.value->compare_exchange_strong(present, refreshed_at(present, question.now, kNew | kTentative),
-                                                          std::memory_order_relaxed)) {
+            if (answer.pin.value->compare_exchange_strong(
+                    present, refreshed_at(present, question.now, kNew | kTentative),
+                    std::memory_order_relaxed)) {
                 break;
             }
         }
@@ -319,14 +342,16 @@ uint32_t AffinityTable::size() const noexcept {
     return static_cast<uint32_t>(entries);
 }
 
-bool AffinityTable::copy(const Bucket& bucket, uint64_t& state, std::array<AffinityEntry, Bucket::kSlots>& entries) noexcept {
+bool AffinityTable::copy(const Bucket& bucket, uint64_t& state,
+                         std::array<AffinityEntry, Bucket::kSlots>& entries) noexcept {
     for (uint32_t tries = 0; tries < kCopyTries; ++tries) {
         state = bucket.state.load(std::memory_order_acquire);
         for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
             const auto slot = static_cast<uint32_t>(std::countr_zero(live));
             const detail::AffinitySlot& from = bucket.slots[slot];
             const uint64_t owner = from.owner.load(std::memory_order_acquire);
-            const uint64_t words[2] = {from.client[0].load(std::memory_order_acquire), from.client[1].load(std::memory_order_acquire)};
+            const uint64_t words[2] = {from.client[0].load(std::memory_order_acquire),
+                                       from.client[1].load(std::memory_order_acquire)};
             const uint64_t value = from.value.load(std::memory_order_acquire);
             entries[slot] = {.key = {.owner = {static_cast<uint32_t>(owner >> 32)},
                                      .epoch = static_cast<uint32_t>(owner),
@@ -358,7 +383,8 @@ void AffinityTable::for_each(const std::function<bool(const AffinityEntry&)>& vi
     }
 }
 
-uint32_t AffinityTable::remove_if(uint32_t first, uint32_t count, const std::function<bool(const AffinityEntry&)>& is_dead) {
+uint32_t AffinityTable::remove_if(uint32_t first, uint32_t count,
+                                  const std::function<bool(const AffinityEntry&)>& is_dead) {
     std::array<AffinityEntry, Bucket::kSlots> entries;
     uint32_t removed = 0;
     for (Bucket& bucket : buckets_.subspan(first, count)) {
@@ -380,8 +406,8 @@ uint32_t AffinityTable::remove_if(uint32_t first, uint32_t count, const std::fun
             if (ends == 0) {
                 break;
             }
-            if (bucket.state.compare_exchange_strong(state, (state & ~ends) + kVersionOne, std::memory_order_acq_rel,
-                                                     std::memory_order_relaxed)) {
+            if (bucket.state.compare_exchange_strong(state, (state & ~ends) + kVersionOne,
+                                                     std::memory_order_acq_rel, std::memory_order_relaxed)) {
                 removed += named;
                 break;
             }

@@ -77,7 +77,9 @@ struct AffinityEntry {
     EndpointId endpoint;
     uint16_t stay = 0;
     CoarseTime refreshed;
-    [[nodiscard]] bool is_past(CoarseTime now, int32_t limit) const noexcept { return units_between(refreshed, now) >= limit; }
+    [[nodiscard]] bool is_past(CoarseTime now, int32_t limit) const noexcept {
+        return units_between(refreshed, now) >= limit;
+    }
 };
 
 namespace detail {
@@ -109,8 +111,8 @@ class AffinityTable {
     struct Pin {
         std::atomic<uint64_t>* value = nullptr;  // null: no entry
         uint64_t word = 0;                       // as it was found or written
-        uint64_t before = 0;                     // what withdraw() brings back; equal to `word` where another flow wrote it
-        uint64_t nothing = 0;                    // what stands there when that other flow has withdrawn its own
+        uint64_t before = 0;   // what withdraw() brings back; equal to `word` where another flow wrote it
+        uint64_t nothing = 0;  // what stands there when that other flow has withdrawn its own
     };
     struct Answer {
         static constexpr uint32_t kNone = EndpointPositions::kNone;
@@ -119,7 +121,8 @@ class AffinityTable {
         bool evicted = false;  // another client lost its entry
     };
 
-    AffinityTable() = default;  // remembers nothing: size for tests and tools that have no Services with affinity
+    AffinityTable() =
+        default;  // remembers nothing: size for tests and tools that have no Services with affinity
     // For at least so many entries; 0 where that is 0.
     [[nodiscard]] static size_t memory_needed(uint32_t entries) noexcept;
     // Clears and lays out `memory`, which must outlive the table and begin on a cache line. InvalidArgument names what does not fit.
@@ -133,7 +136,9 @@ class AffinityTable {
     // meanwhile. Never kNone; without a pin where no slot could be had.
     [[nodiscard]] Answer agree(const Question& question, uint32_t wanted) noexcept;
     // When a flow of the client was last opened, as find() saw it.
-    [[nodiscard]] static CoarseTime refreshed(const Pin& pin) noexcept { return {static_cast<uint32_t>(pin.word)}; }
+    [[nodiscard]] static CoarseTime refreshed(const Pin& pin) noexcept {
+        return {static_cast<uint32_t>(pin.word)};
+    }
     // The flow is open. The timer of a tentative entry starts again (AFF-004); that of another one does not, because anybody can open a
     // flow in its client's name.
     static void open(const Pin& pin, CoarseTime now) noexcept;
@@ -157,7 +162,8 @@ class AffinityTable {
     void for_each(const std::function<bool(const AffinityEntry&)>& visit) const;
     // Removes what `is_dead` says of `count` buckets from `first` on; how many. A flow that refreshes such an entry at the same moment
     // comes too late. A bucket that workers change all the while is left as it is.
-    uint32_t remove_if(uint32_t first, uint32_t count, const std::function<bool(const AffinityEntry&)>& is_dead);
+    uint32_t remove_if(uint32_t first, uint32_t count,
+                       const std::function<bool(const AffinityEntry&)>& is_dead);
 
  private:
     using Bucket = detail::AffinityBucket;
@@ -177,9 +183,11 @@ class AffinityTable {
     enum class Entrant : uint8_t { Tentative, Established };
     [[nodiscard]] Answer enter(const Question& question, uint32_t wanted, Entrant entrant) noexcept;
     // The slot of a bucket without a free one that makes room; kNone: none does.
-    [[nodiscard]] static uint32_t victim(const Hashed& at, uint64_t state, const Question& question, Entrant entrant) noexcept;
+    [[nodiscard]] static uint32_t victim(const Hashed& at, uint64_t state, const Question& question,
+                                         Entrant entrant) noexcept;
     // The live slots of a bucket in one state of it, by slot; false where it changed too often.
-    static bool copy(const Bucket& bucket, uint64_t& state, std::array<AffinityEntry, Bucket::kSlots>& entries) noexcept;
+    static bool copy(const Bucket& bucket, uint64_t& state,
+                     std::array<AffinityEntry, Bucket::kSlots>& entries) noexcept;
 
     std::span<Bucket> buckets_;
     KeyedMix mix_;

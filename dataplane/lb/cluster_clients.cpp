@@ -17,7 +17,8 @@ bool contains(const Prefix& outer, const Prefix& inner) {
 
 // Without those that another one contains; by family and address.
 std::vector<Prefix> outermost(std::vector<Prefix> prefixes) {
-    std::ranges::sort(prefixes, {}, [](const Prefix& prefix) { return std::pair(place_of(prefix), prefix.length()); });
+    std::ranges::sort(prefixes, {},
+                      [](const Prefix& prefix) { return std::pair(place_of(prefix), prefix.length()); });
     std::vector<Prefix> out;
     for (const Prefix& prefix : prefixes) {
         if (out.empty() || !contains(out.back(), prefix)) {

@@ -15,7 +15,8 @@ namespace {
 enum class Method : uint8_t { Turns, Rendezvous };
 struct SizeClass {
     Method method;
-    uint32_t slots;  // Turns: a prime, so that every step from 1 to slots-1 visits all of them. Rendezvous: a power of two
+    uint32_t
+        slots;  // Turns: a prime, so that every step from 1 to slots-1 visits all of them. Rendezvous: a power of two
     // Up to this many backends the ring stands alone; from there to kBlend times as many its share goes to the next class.
     uint32_t alone_until;
 };
@@ -30,17 +31,19 @@ constexpr std::array<SizeClass, 4> kClasses{{{Method::Turns, 16'381, 10},
                                              {Method::Rendezvous, 1u << 20, 16'384},
                                              {Method::Rendezvous, 1u << 23, ~0u}}};
 static_assert(kClasses[0].slots >= 160 * kClasses[0].alone_until * kClasses[0].alone_until);
-static_assert(kClasses[0].alone_until * kBlend <= kClasses[1].alone_until && kClasses[1].alone_until * kBlend <= kClasses[2].alone_until);
+static_assert(kClasses[0].alone_until * kBlend <= kClasses[1].alone_until &&
+              kClasses[1].alone_until * kBlend <= kClasses[2].alone_until);
 // Eight slots a backend: one in a million would win none of them.
-static_assert(kClasses.back().slots >= 8 * limits::kBackendsPerServiceMax, "backends without a slot would get no flows");
+static_assert(kClasses.back().slots >= 8 * limits::kBackendsPerServiceMax,
+              "backends without a slot would get no flows");
 
 // Public and fixed: see MaglevRing::build. Two keys give the two independent hashes of the paper.
 constexpr HashKey kOffsetKey{0x6d61676c65760001ULL, 0x6f66667365740001ULL};
 constexpr HashKey kSkipKey{0x6d61676c65760002ULL, 0x736b697000000002ULL};
 
 uint64_t backend_hash(const Backend& backend, const HashKey& key) {
-    return siphash13<3>(
-        key, {load<uint64_t>(backend.address.bytes().data()), load<uint64_t>(backend.address.bytes().data() + 8), uint64_t{backend.port}});
+    return siphash13<3>(key, {load<uint64_t>(backend.address.bytes().data()),
+                              load<uint64_t>(backend.address.bytes().data() + 8), uint64_t{backend.port}});
 }
 
 // One backend's place in its own order of slots.
@@ -64,10 +67,11 @@ void append_by_turns(std::span<const Backend> backends, uint32_t slots, std::vec
     for (uint32_t i = 0; i < backends.size(); ++i) {
         const uint64_t weight = weight_max == 0 ? 1 : backends[i].weight;
         if (weight != 0) {
-            claimants.push_back({.backend = i,
-                                 .next = static_cast<uint32_t>(backend_hash(backends[i], kOffsetKey) % slots),
-                                 .skip = static_cast<uint32_t>(backend_hash(backends[i], kSkipKey) % (slots - 1)) + 1,
-                                 .weight = weight});
+            claimants.push_back(
+                {.backend = i,
+                 .next = static_cast<uint32_t>(backend_hash(backends[i], kOffsetKey) % slots),
+                 .skip = static_cast<uint32_t>(backend_hash(backends[i], kSkipKey) % (slots - 1)) + 1,
+                 .weight = weight});
         }
     }
     weight_max = std::max<uint64_t>(weight_max, 1);
@@ -112,7 +116,8 @@ MaglevRing MaglevRing::build(std::span<const Backend> backends) {
         return made;
     }
     PENSTOCK_CHECK(backends.size() <= limits::kBackendsPerServiceMax);
-    auto count = static_cast<uint32_t>(std::ranges::count_if(backends, [](const Backend& b) { return b.weight != 0; }));
+    auto count = static_cast<uint32_t>(
+        std::ranges::count_if(backends, [](const Backend& b) { return b.weight != 0; }));
     count = count == 0 ? static_cast<uint32_t>(backends.size()) : count;
     if (backends.size() == 1) {
         made.ring_ = {0};

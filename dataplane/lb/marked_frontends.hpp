@@ -30,9 +30,12 @@ class MarkedFrontends {
     }
 
     // The frontend of this destination if the mark names it, else null: then ask the table.
-    [[nodiscard]] const FrontendRow* find(uint16_t mark, const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+    [[nodiscard]] const FrontendRow* find(uint16_t mark, const IpAddr& address, L4Port port,
+                                          Protocol protocol) const noexcept {
         const FrontendRow* row = mark < rows_.size() ? rows_[mark] : nullptr;
-        return row != nullptr && row->address == address && row->port == port && row->protocol == protocol ? row : nullptr;
+        return row != nullptr && row->address == address && row->port == port && row->protocol == protocol
+                   ? row
+                   : nullptr;
     }
 
  private:

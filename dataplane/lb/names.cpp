@@ -24,7 +24,8 @@ Result<SchedulerKind> parse_scheduler(std::string_view text) {
         known += to_string(kind);
     }
     // An annotation may hold anything; 64 bytes are enough to find it again.
-    return fail(Errc::InvalidArgument, "\"" + std::string(text.substr(0, 64)) + "\" is not a scheduler: " + known + " are known");
+    return fail(Errc::InvalidArgument,
+                "\"" + std::string(text.substr(0, 64)) + "\" is not a scheduler: " + known + " are known");
 }
 
 }  // namespace penstock::lb

@@ -22,8 +22,9 @@ constexpr uint64_t kVisitsPerSlot = 4;
 class Visits {
  public:
     explicit Visits(const Backend& backend)
-        : state_(siphash13<3>(kVisitKey, {load<uint64_t>(backend.address.bytes().data()),
-                                          load<uint64_t>(backend.address.bytes().data() + 8), uint64_t{backend.port}})) {}
+        : state_(siphash13<3>(
+              kVisitKey, {load<uint64_t>(backend.address.bytes().data()),
+                          load<uint64_t>(backend.address.bytes().data() + 8), uint64_t{backend.port}})) {}
     uint64_t next() noexcept {
         state_ += 0x9e3779b97f4a7c15ULL;
         uint64_t out = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -39,13 +40,15 @@ class Visits {
 
 void append_rendezvous(std::span<const Backend> backends, uint32_t slots, std::vector<uint32_t>& ring) {
     PENSTOCK_CHECK(std::has_single_bit(slots) && !backends.empty());
-    const uint64_t sum = std::accumulate(backends.begin(), backends.end(), uint64_t{0},
-                                         [](uint64_t so_far, const Backend& backend) { return so_far + backend.weight; });
+    const uint64_t sum =
+        std::accumulate(backends.begin(), backends.end(), uint64_t{0},
+                        [](uint64_t so_far, const Backend& backend) { return so_far + backend.weight; });
     const uint64_t weights = sum == 0 ? backends.size() : sum;
     // Never beyond 2^63: the smallest sum, 1, would end there with the largest table.
     const auto shift = static_cast<unsigned>(64 - std::countr_zero(slots));
-    const auto horizon = static_cast<uint64_t>(
-        std::min<unsigned __int128>(static_cast<unsigned __int128>(kVisitsPerSlot) * slots * kUnitsPerVisit / weights, uint64_t{1} << 63));
+    const auto horizon = static_cast<uint64_t>(std::min<unsigned __int128>(
+        static_cast<unsigned __int128>(kVisitsPerSlot) * slots * kUnitsPerVisit / weights,
+        uint64_t{1} << 63));
 
     constexpr uint64_t kNever = ~uint64_t{0};
     constexpr uint32_t kFree = ~0u;
@@ -65,7 +68,8 @@ void append_rendezvous(std::span<const Backend> backends, uint32_t slots, std::v
             // The high bits choose the slot, the low ones the moment.
             const uint64_t time = begin + ((period * (random & 0xffff)) >> 16);
             const uint64_t slot = random >> shift;
-            if (time < first_visit[slot]) {  // at the same moment: the lower position, which is the same everywhere
+            if (time <
+                first_visit[slot]) {  // at the same moment: the lower position, which is the same everywhere
                 first_visit[slot] = time;
                 owner[slot] = i;
             }

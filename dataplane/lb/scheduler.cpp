@@ -8,9 +8,11 @@ namespace {
 // Public and fixed, unlike every other hash key of the product: each worker, each gateway and each restart must send a 5-tuple to the same
 // backend (SCHED-004). The price is known: who knows the backends can choose source ports that all meet one of them. That is also why the
 // quick hash serves as well as a pseudo-random one. Changing either moves nearly every client.
-constexpr KeyedMix kMaglevFlowMix(HashKey{0x70656e73746f636bULL, 0x6d61676c65766d68ULL});  // "penstock", "maglevmh"
+constexpr KeyedMix kMaglevFlowMix(HashKey{0x70656e73746f636bULL,
+                                          0x6d61676c65766d68ULL});  // "penstock", "maglevmh"
 // One for client and frontend addresses: no set is looked up by both.
-constexpr KeyedMix kAddressMix(HashKey{0x70656e73746f636bULL, 0x616464726d697873ULL});  // "penstock", "addrmixs"
+constexpr KeyedMix kAddressMix(HashKey{0x70656e73746f636bULL,
+                                       0x616464726d697873ULL});  // "penstock", "addrmixs"
 
 uint64_t hash_of(const IpAddr& address) noexcept {
     return kAddressMix.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8));
@@ -35,13 +37,16 @@ struct Load {
     uint64_t flows;
     uint32_t weight;
     // Flows of all workers take fewer than 40 bits, weights 16.
-    [[nodiscard]] bool less_than(const Load& other) const noexcept { return flows * other.weight < other.flows * weight; }
+    [[nodiscard]] bool less_than(const Load& other) const noexcept {
+        return flows * other.weight < other.flows * weight;
+    }
 };
 
 // Which backend has the least load: by lc without weights, by wlc with them, by sed with the new flow included. No load is less than 0, so
 // the first without open flows ends the search but for sed, where a heavier one may still be better.
 uint32_t least_loaded(const BackendSet& set, const SchedulerState& state, SchedulerKind kind) noexcept {
-    const uint64_t new_flow = kind == SchedulerKind::ShortestExpectedDelay || kind == SchedulerKind::NeverQueue ? 1 : 0;
+    const uint64_t new_flow =
+        kind == SchedulerKind::ShortestExpectedDelay || kind == SchedulerKind::NeverQueue ? 1 : 0;
     const bool takes_first_idle = kind != SchedulerKind::ShortestExpectedDelay;
     uint32_t least = 0;
     Load least_load{0, 1};
@@ -68,7 +73,9 @@ uint32_t lesser_of_two(const BackendSet& set, const SchedulerState& state, uint6
     const auto first = static_cast<uint32_t>((random >> 32) * n >> 32);
     const auto among_others = static_cast<uint32_t>((random & ~uint32_t{0}) * (n - 1) >> 32);
     const uint32_t second = among_others + (among_others >= first ? 1 : 0);
-    const auto load_of = [&](uint32_t i) { return Load{state.open_flows(set.usable[i].id) + 1, set.usable[i].weight}; };
+    const auto load_of = [&](uint32_t i) {
+        return Load{state.open_flows(set.usable[i].id) + 1, set.usable[i].weight};
+    };
     return load_of(second).less_than(load_of(first)) ? second : first;
 }
 
@@ -84,7 +91,8 @@ SchedulerState::SchedulerState(std::span<uint32_t> cursors, uint64_t seed, Backe
 
 uint64_t SchedulerState::peek_draw() const noexcept {
     // atomic_ref takes no const object before C++26; this only loads.
-    const uint64_t state = std::atomic_ref(const_cast<uint64_t&>(random_state_)).load(std::memory_order_relaxed);
+    const uint64_t state =
+        std::atomic_ref(const_cast<uint64_t&>(random_state_)).load(std::memory_order_relaxed);
     return splitmix_output(state + kSplitMixStep);
 }
 
@@ -95,7 +103,8 @@ uint64_t SchedulerState::draw() noexcept {
     return splitmix_output(next);
 }
 
-uint32_t peek(const Service& service, const BackendSet& set, const packet::FlowKey& forward, const SchedulerState& state) noexcept {
+uint32_t peek(const Service& service, const BackendSet& set, const packet::FlowKey& forward,
+              const SchedulerState& state) noexcept {
     PENSTOCK_ASSERT(!set.usable.empty());
     const auto n = static_cast<uint32_t>(set.usable.size());
     const auto place = [&](uint32_t turn) {
@@ -120,17 +129,19 @@ uint32_t peek(const Service& service, const BackendSet& set, const packet::FlowK
         case SchedulerKind::DestinationHash:
             return set.ring.pick(hash_of(forward.destination));
         case SchedulerKind::Maglev:
-            return set.ring.pick(service.affinity_timeout_s == 0 ? packet::hash_of(forward, kMaglevFlowMix) : hash_of(forward.source));
+            return set.ring.pick(service.affinity_timeout_s == 0 ? packet::hash_of(forward, kMaglevFlowMix)
+                                                                 : hash_of(forward.source));
     }
     return place(n);
 }
 
-uint32_t detail::pick_without_turn(const Service& service, const BackendSet& set, const packet::FlowKey& forward,
-                                   SchedulerState& state) noexcept {
+uint32_t detail::pick_without_turn(const Service& service, const BackendSet& set,
+                                   const packet::FlowKey& forward, SchedulerState& state) noexcept {
     const uint32_t chosen = peek(service, set, forward, state);
     if (service.scheduler == SchedulerKind::WeightedRoundRobin) {
         const size_t index = index_of(service, set);
-        state.set_cursor(service.id, index, rotation_index(state.cursor(service.id, index), set.order.length()) + 1);
+        state.set_cursor(service.id, index,
+                         rotation_index(state.cursor(service.id, index), set.order.length()) + 1);
     } else if (service.scheduler == SchedulerKind::Random || service.scheduler == SchedulerKind::TwoChoices) {
         state.draw();
     }

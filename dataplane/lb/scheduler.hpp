@@ -98,20 +98,22 @@ PENSTOCK_ALWAYS_INLINE size_t index_of(const Service& service, const BackendSet&
     PENSTOCK_ASSERT(index < service.sets.size());
     return index;
 }
-[[nodiscard]] uint32_t pick_without_turn(const Service& service, const BackendSet& set, const packet::FlowKey& forward,
-                                         SchedulerState& state) noexcept;
+[[nodiscard]] uint32_t pick_without_turn(const Service& service, const BackendSet& set,
+                                         const packet::FlowKey& forward, SchedulerState& state) noexcept;
 }  // namespace detail
 
 // Index into set.usable for a new flow whose first packet is `forward`. `set` is one of service.sets and is not empty. Worker. For lc and
 // its like to see it, the caller counts the flow as open at once.
-[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t pick(const Service& service, const BackendSet& set, const packet::FlowKey& forward,
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t pick(const Service& service, const BackendSet& set,
+                                                   const packet::FlowKey& forward,
                                                    SchedulerState& state) noexcept {
     if (service.scheduler != SchedulerKind::RoundRobin) {
         return detail::pick_without_turn(service, set, forward, state);
     }
     PENSTOCK_ASSERT(!set.usable.empty());
     const size_t index = detail::index_of(service, set);
-    const uint32_t chosen = detail::rotation_index(state.cursor(service.id, index), static_cast<uint32_t>(set.usable.size()));
+    const uint32_t chosen =
+        detail::rotation_index(state.cursor(service.id, index), static_cast<uint32_t>(set.usable.size()));
     // One past the end is left to the next pick to wrap: a backend added at the end meanwhile is then simply the next.
     state.set_cursor(service.id, index, chosen + 1);
     return chosen;

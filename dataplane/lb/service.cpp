@@ -125,7 +125,8 @@ std::string Service::display_name() const {
     return port_name.empty() ? text : text + ":" + port_name;
 }
 
-SourceFilter::SourceFilter(bool restricted, std::vector<Prefix> listed, bool deny) : restricted_(restricted), deny_(deny) {
+SourceFilter::SourceFilter(bool restricted, std::vector<Prefix> listed, bool deny)
+    : restricted_(restricted), deny_(deny) {
     // Sorted by address, then length: an outer prefix comes before all that it contains.
     std::ranges::sort(listed);
     for (const Prefix& prefix : listed) {

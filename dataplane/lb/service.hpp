@@ -51,7 +51,7 @@ inline constexpr std::array kSchedulerKinds{SchedulerKind::RoundRobin,
 // How a packet's source address leaves the gateway.
 enum class SourceMode : uint8_t {
     Translate,  // full NAT: a SNAT address and port of the gateway (externalTrafficPolicy Cluster, NAT-002)
-    Keep,       // DNAT only: the client's own address and port (Local, NAT-003); hairpin flows are translated all the same (NAT-005)
+    Keep,  // DNAT only: the client's own address and port (Local, NAT-003); hairpin flows are translated all the same (NAT-005)
 };
 [[nodiscard]] const char* to_string(SourceMode mode) noexcept;
 
@@ -83,10 +83,11 @@ enum class AffinityScope : uint8_t {
 struct BackendSet {
     // Sorted by (address, port): the order is part of the state, and the same on every gateway. No weight is 0 (EP-018).
     std::vector<Backend> usable;
-    MaglevRing ring;              // prepare() fills what the scheduler looks at: sh, dh, mh,
-    WeightedOrder order;          // wrr
-    EndpointPositions positions;  // of what affinity entries name; built where the Service has session affinity, else empty
-    BackendPositions by_id;       // built where a client is pinned for all ports of the Service, else empty
+    MaglevRing ring;      // prepare() fills what the scheduler looks at: sh, dh, mh,
+    WeightedOrder order;  // wrr
+    EndpointPositions
+        positions;  // of what affinity entries name; built where the Service has session affinity, else empty
+    BackendPositions by_id;  // built where a client is pinned for all ports of the Service, else empty
     SourceMode source = SourceMode::Translate;
     EmptyAction when_empty = EmptyAction::Reject;
 
@@ -114,7 +115,8 @@ struct Service {
     AffinityOwner affinity_owner;  // of the entries, besides the epoch; unset without affinity
 
     [[nodiscard]] AffinityScope affinity_scope() const noexcept {
-        return has_affinity() && affinity_owner != affinity_owner_of(id) ? AffinityScope::Service : AffinityScope::Port;
+        return has_affinity() && affinity_owner != affinity_owner_of(id) ? AffinityScope::Service
+                                                                         : AffinityScope::Port;
     }
     [[nodiscard]] bool has_affinity() const noexcept { return affinity_timeout_s != 0; }
     // "default/web:http", or "default/web" where the port has no name.
@@ -155,7 +157,8 @@ struct Frontend {
     uint8_t set = 0;  // index into Service::sets
     std::shared_ptr<const Service> service;
     std::shared_ptr<const SourceFilter> filter;  // null: everyone
-    std::optional<uint8_t> inside_set = {};      // instead of `set` for clients inside the cluster (ClusterClients); empty: the same
+    std::optional<uint8_t> inside_set =
+        {};  // instead of `set` for clients inside the cluster (ClusterClients); empty: the same
 };
 
 }  // namespace penstock::lb

@@ -11,8 +11,8 @@ namespace penstock::lb {
 namespace {
 
 std::string describe(const Frontend& frontend) {
-    return std::string(penstock::to_string(frontend.protocol)) + " " + frontend.address.to_string() + " port " +
-           std::to_string(frontend.port);
+    return std::string(penstock::to_string(frontend.protocol)) + " " + frontend.address.to_string() +
+           " port " + std::to_string(frontend.port);
 }
 
 template <typename Row>
@@ -22,9 +22,9 @@ bool is_at(const Row& row, const IpAddr& address, L4Port port, Protocol protocol
 
 }  // namespace
 
-Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(const std::vector<Frontend>& frontends,
-                                                                const std::vector<std::shared_ptr<const Service>>& services,
-                                                                const ServiceTable* previous) {
+Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(
+    const std::vector<Frontend>& frontends, const std::vector<std::shared_ptr<const Service>>& services,
+    const ServiceTable* previous) {
     ServiceTableBuilder builder;
     if (previous != nullptr) {
         builder.remember(*previous);
@@ -36,23 +36,27 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(const std::vecto
             if ((frontend.cls == FrontendClass::NodePort) != node_ports) {
                 continue;
             }
-            if (frontend.service == nullptr || std::max(frontend.set, frontend.inside_set.value_or(0)) >= frontend.service->sets.size()) {
+            if (frontend.service == nullptr ||
+                std::max(frontend.set, frontend.inside_set.value_or(0)) >= frontend.service->sets.size()) {
                 return fail(Errc::Internal, "frontend " + describe(frontend) + " leads to no backend set");
             }
-            const auto [present, is_new] = placed.try_emplace({frontend.address, frontend.port, frontend.protocol}, &frontend);
+            const auto [present, is_new] =
+                placed.try_emplace({frontend.address, frontend.port, frontend.protocol}, &frontend);
             const Frontend& owner = *present->second;
             const bool outranked = node_ports && owner.cls != FrontendClass::NodePort;
-            const bool repeated =
-                node_ports && owner.service == frontend.service && owner.set == frontend.set && owner.inside_set == frontend.inside_set;
+            const bool repeated = node_ports && owner.service == frontend.service &&
+                                  owner.set == frontend.set && owner.inside_set == frontend.inside_set;
             if (!is_new && !outranked && !repeated) {
-                return fail(Errc::Internal, "frontend " + describe(frontend) + " is claimed by service " + owner.service->display_name() +
-                                                " and by service " + frontend.service->display_name());
+                return fail(Errc::Internal, "frontend " + describe(frontend) + " is claimed by service " +
+                                                owner.service->display_name() + " and by service " +
+                                                frontend.service->display_name());
             }
             if (is_new) {
                 builder.put(frontend);
             }
             if (node_ports) {
-                builder.set_node_port(frontend.port, frontend.protocol, true);  // declared, even where an exact row hides it
+                builder.set_node_port(frontend.port, frontend.protocol,
+                                      true);  // declared, even where an exact row hides it
             } else if (frontend.cls != FrontendClass::ClusterIp) {
                 builder.set_vip(frontend.address, true);
             }
@@ -64,21 +68,26 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(const std::vecto
     return builder.table();
 }
 
-PlacementModes ServiceTable::placement_modes(const IpAddr& address, L4Port port, Protocol protocol, uint64_t hash) const noexcept {
+PlacementModes ServiceTable::placement_modes(const IpAddr& address, L4Port port, Protocol protocol,
+                                             uint64_t hash) const noexcept {
     if (const FrontendRow* row = find(address, port, protocol, hash)) {
         return row->modes;
     }
-    const RetiredFrontend* gone =
-        retired_.find(hash, [&](const RetiredFrontend& row) PENSTOCK_INLINE_LAMBDA { return is_at(row, address, port, protocol); });
+    const RetiredFrontend* gone = retired_.find(hash, [&](const RetiredFrontend& row) PENSTOCK_INLINE_LAMBDA {
+        return is_at(row, address, port, protocol);
+    });
     return gone == nullptr ? PlacementModes{} : gone->modes;
 }
 
-const FrontendRow* ServiceTable::find(const IpAddr& address, L4Port port, Protocol protocol, uint64_t hash) const noexcept {
-    return rows_.find(hash, [&](const FrontendRow& row) PENSTOCK_INLINE_LAMBDA { return is_at(row, address, port, protocol); });
+const FrontendRow* ServiceTable::find(const IpAddr& address, L4Port port, Protocol protocol,
+                                      uint64_t hash) const noexcept {
+    return rows_.find(hash, [&](const FrontendRow& row)
+                                PENSTOCK_INLINE_LAMBDA { return is_at(row, address, port, protocol); });
 }
 
 bool ServiceTable::is_vip(const IpAddr& address) const noexcept {
-    return vips_.find(HashOf{mix_}(address), [&](const Vip& row) { return row.address == address; }) != nullptr;
+    return vips_.find(HashOf{mix_}(address), [&](const Vip& row) { return row.address == address; }) !=
+           nullptr;
 }
 
 ServiceTable::Echo ServiceTable::echo(const IpAddr& vip, const IpAddr& client) const noexcept {
@@ -90,16 +99,19 @@ ServiceTable::Echo ServiceTable::echo(const IpAddr& vip, const IpAddr& client) c
 }
 
 bool ServiceTable::is_flow_address(const IpAddr& address) const noexcept {
-    return flow_addresses_.find(HashOf{mix_}(address), [&](const FlowAddress& row) { return row.address == address; }) != nullptr;
+    return flow_addresses_.find(HashOf{mix_}(address),
+                                [&](const FlowAddress& row) { return row.address == address; }) != nullptr;
 }
 
 bool ServiceTable::is_endpoint(const IpAddr& address) const noexcept {
-    return endpoints_.find(HashOf{mix_}(address), [&](const Endpoint& row) { return row.address == address; }) != nullptr;
+    return endpoints_.find(HashOf{mix_}(address),
+                           [&](const Endpoint& row) { return row.address == address; }) != nullptr;
 }
 
 bool ServiceTable::is_kept_backend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
-    return kept_backends_.find(hash(address, port, protocol),
-                               [&](const KeptBackend& row) { return is_at(row, address, port, protocol); }) != nullptr;
+    return kept_backends_.find(hash(address, port, protocol), [&](const KeptBackend& row) {
+        return is_at(row, address, port, protocol);
+    }) != nullptr;
 }
 
 const uint64_t* ServiceTable::node_port_bits(Protocol protocol) const noexcept {

@@ -29,7 +29,9 @@ struct SourceModes {
 // Those for clients outside the cluster, and for those inside; nearly always the same.
 struct PlacementModes : SourceModes {
     SourceModes inside;
-    [[nodiscard]] constexpr bool ask_for_client() const noexcept { return inside != static_cast<const SourceModes&>(*this); }
+    [[nodiscard]] constexpr bool ask_for_client() const noexcept {
+        return inside != static_cast<const SourceModes&>(*this);
+    }
 };
 
 // What a worker needs of a frontend, in one cache line of its own: a row across two lines costs two.
@@ -43,9 +45,11 @@ struct alignas(kCacheLine) FrontendRow {
     uint8_t set = 0;
     uint8_t inside_set = 0;  // for clients inside the cluster; nearly always the same
     PlacementModes modes;
-    std::shared_ptr<const void> owner;  // keeps service and filter alive; not for workers, who would share its count
+    std::shared_ptr<const void>
+        owner;  // keeps service and filter alive; not for workers, who would share its count
     [[nodiscard]] const BackendSet& backends() const noexcept { return service->sets[set]; }
-    [[nodiscard]] const BackendSet& backends(const IpAddr& client, const ClusterClients& cluster) const noexcept {
+    [[nodiscard]] const BackendSet& backends(const IpAddr& client,
+                                             const ClusterClients& cluster) const noexcept {
         return service->sets[inside_set == set || !cluster.are_inside(client) ? set : inside_set];
     }
 };
@@ -60,25 +64,28 @@ class ServiceTable {
     // tuple, the exact row is kept and it is no error. The same NodePort of the same Service given twice for one address (it lies on two
     // twins) is one row. `services`: those whose endpoints may be kept backends. `previous`, the table that this one replaces, hands on
     // what placement must remember of frontends and kept backends that are gone. Null at start.
-    static Result<std::shared_ptr<const ServiceTable>> build(const std::vector<Frontend>& frontends,
-                                                             const std::vector<std::shared_ptr<const Service>>& services,
-                                                             const ServiceTable* previous = nullptr);
+    static Result<std::shared_ptr<const ServiceTable>> build(
+        const std::vector<Frontend>& frontends, const std::vector<std::shared_ptr<const Service>>& services,
+        const ServiceTable* previous = nullptr);
     // How many frontends and kept backends that are gone are remembered, the last ones of each: a day of flows (the longest idle timeout)
     // at one gone every 1.3 s.
     static constexpr size_t kRememberedMax = 65'536;
 
     // The frontend of a packet's destination, or null. Nearly always one cache line where there is none, two where there is; any worker.
-    [[nodiscard]] const FrontendRow* find(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+    [[nodiscard]] const FrontendRow* find(const IpAddr& address, L4Port port,
+                                          Protocol protocol) const noexcept {
         return find(address, port, protocol, hash(address, port, protocol));
     }
     // The same in steps, for the misses of a burst: all hashes with their prefetch, then all searches. A hash is good for every question
     // of this table that takes one, and for no other table.
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash(const IpAddr& address, L4Port port,
+                                                       Protocol protocol) const noexcept {
         return mix_.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8),
                        uint64_t{port} << 8 | static_cast<uint8_t>(protocol), 0, 0);
     }
     PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { rows_.prefetch(hash); }
-    [[nodiscard]] const FrontendRow* find(const IpAddr& address, L4Port port, Protocol protocol, uint64_t hash) const noexcept;
+    [[nodiscard]] const FrontendRow* find(const IpAddr& address, L4Port port, Protocol protocol,
+                                          uint64_t hash) const noexcept;
 
     // True where some frontend of class L or X, whatever its port, has this address (for VipPortClosed). Such an address may be the host's
     // as well: then its other ports are the host's business (XIP-003), so ask RouteTable::is_local first.
@@ -98,22 +105,29 @@ class ServiceTable {
     [[nodiscard]] const uint64_t* node_port_bits(Protocol protocol) const noexcept;
     // True where a frontend of this tuple exists; a question that a packet's source hardly ever answers with yes. Most ports have never
     // been a frontend's since this process started, and tell so by one bit.
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool is_frontend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool is_frontend(const IpAddr& address, L4Port port,
+                                                          Protocol protocol) const noexcept {
         return has_bit(frontend_ports_, port, protocol) && find(address, port, protocol) != nullptr;
     }
     // True where some Service has an endpoint with this port, whatever its address, or had one since this process started: only then can a
     // packet from that port be an endpoint's.
-    [[nodiscard]] bool is_endpoint_port(L4Port port, Protocol protocol) const noexcept { return has_bit(endpoint_ports_, port, protocol); }
+    [[nodiscard]] bool is_endpoint_port(L4Port port, Protocol protocol) const noexcept {
+        return has_bit(endpoint_ports_, port, protocol);
+    }
     // False where no Service has an endpoint with this address, or had one since this process started. Of others it may be true as well:
     // among thousands of endpoints it nearly always is.
-    [[nodiscard]] bool may_be_endpoint(const IpAddr& address) const noexcept { return endpoint_addresses_.may_hold(address); }
+    [[nodiscard]] bool may_be_endpoint(const IpAddr& address) const noexcept {
+        return endpoint_addresses_.may_hold(address);
+    }
     // True where some Service offers an endpoint with this address to new flows.
     [[nodiscard]] bool is_endpoint(const IpAddr& address) const noexcept;
     // How flows to this destination were and are placed; any() is false where it never was a frontend.
-    [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+    [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port,
+                                                 Protocol protocol) const noexcept {
         return placement_modes(address, port, protocol, hash(address, port, protocol));
     }
-    [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port, Protocol protocol, uint64_t hash) const noexcept;
+    [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port, Protocol protocol,
+                                                 uint64_t hash) const noexcept;
     // True where a backend set with SourceMode::Keep holds or held this endpoint: a packet *from* it may be the reply of a flow that is
     // placed by the client's address.
     [[nodiscard]] bool is_kept_backend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
@@ -162,20 +176,25 @@ class ServiceTable {
             return mix.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8));
         }
         [[nodiscard]] uint64_t operator()(const Vip& row) const noexcept { return (*this)(row.address); }
-        [[nodiscard]] uint64_t operator()(const FlowAddress& row) const noexcept { return (*this)(row.address); }
+        [[nodiscard]] uint64_t operator()(const FlowAddress& row) const noexcept {
+            return (*this)(row.address);
+        }
         [[nodiscard]] uint64_t operator()(const Endpoint& row) const noexcept { return (*this)(row.address); }
         template <typename Row>
         [[nodiscard]] uint64_t operator()(const Row& row) const noexcept {
-            return mix.of(load<uint64_t>(row.address.bytes().data()), load<uint64_t>(row.address.bytes().data() + 8),
+            return mix.of(load<uint64_t>(row.address.bytes().data()),
+                          load<uint64_t>(row.address.bytes().data() + 8),
                           uint64_t{row.port} << 8 | static_cast<uint8_t>(row.protocol), 0, 0);
         }
     };
     using PortBits = std::array<uint64_t, 65'536 / 64>;
-    using PortBitsByProtocol = std::array<std::shared_ptr<const PortBits>, 3>;  // TCP, UDP, SCTP; null: no port has its bit set
+    using PortBitsByProtocol =
+        std::array<std::shared_ptr<const PortBits>, 3>;  // TCP, UDP, SCTP; null: no port has its bit set
     static constexpr size_t protocol_index(Protocol protocol) noexcept {
         return protocol == Protocol::Tcp ? 0 : protocol == Protocol::Udp ? 1 : 2;
     }
-    static PENSTOCK_ALWAYS_INLINE bool has_bit(const PortBitsByProtocol& ports, L4Port port, Protocol protocol) noexcept {
+    static PENSTOCK_ALWAYS_INLINE bool has_bit(const PortBitsByProtocol& ports, L4Port port,
+                                               Protocol protocol) noexcept {
         const PortBits* bits = ports[protocol_index(protocol)].get();
         return bits != nullptr && (((*bits)[port / 64] >> (port % 64)) & 1) != 0;
     }

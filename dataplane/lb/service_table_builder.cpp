@@ -22,7 +22,9 @@ struct IsAt {
 
 SourceModes modes_of(const Frontend& frontend, uint8_t set) noexcept {
     const SourceMode mode = frontend.service->sets[set].source;
-    return {.translate_seen = mode == SourceMode::Translate, .keep_seen = mode == SourceMode::Keep, .current = mode};
+    return {.translate_seen = mode == SourceMode::Translate,
+            .keep_seen = mode == SourceMode::Keep,
+            .current = mode};
 }
 
 void add_what_was(SourceModes& modes, const SourceModes& before) noexcept {
@@ -35,8 +37,9 @@ std::shared_ptr<const void> owner_of(const Frontend& frontend) {
     if (frontend.filter == nullptr) {
         return frontend.service;
     }
-    return std::make_shared<const std::pair<std::shared_ptr<const Service>, std::shared_ptr<const SourceFilter>>>(frontend.service,
-                                                                                                                  frontend.filter);
+    return std::make_shared<
+        const std::pair<std::shared_ptr<const Service>, std::shared_ptr<const SourceFilter>>>(
+        frontend.service, frontend.filter);
 }
 
 bool is_of_vip(const FrontendRow& row) noexcept {
@@ -131,14 +134,17 @@ void ServiceTableBuilder::erase(const IpAddr& address, L4Port port, Protocol pro
     }
 }
 
-void ServiceTableBuilder::retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes) {
-    retired_.insert({.address = address, .port = port, .protocol = protocol, .modes = modes, .gone_as = ++departures_});
+void ServiceTableBuilder::retire(const IpAddr& address, L4Port port, Protocol protocol,
+                                 PlacementModes modes) {
+    retired_.insert(
+        {.address = address, .port = port, .protocol = protocol, .modes = modes, .gone_as = ++departures_});
     gone_frontends_.push_back({address, port, protocol, departures_});
 }
 
 void ServiceTableBuilder::add_flow_address(const IpAddr& address) {
     const uint64_t at = hash_of_(address);
-    if (FlowAddress* row = flow_addresses_.find_to_edit(at, [&](const FlowAddress& known) { return known.address == address; })) {
+    if (FlowAddress* row = flow_addresses_.find_to_edit(
+            at, [&](const FlowAddress& known) { return known.address == address; })) {
         ++row->rows;
     } else {
         flow_addresses_.insert({address, 1});
@@ -167,7 +173,8 @@ void ServiceTableBuilder::set_vip(const IpAddr& address, bool is_vip) {
     }
 }
 
-void ServiceTableBuilder::count_in(const FrontendRow& row, const std::shared_ptr<const SourceFilter>& filter) {
+void ServiceTableBuilder::count_in(const FrontendRow& row,
+                                   const std::shared_ptr<const SourceFilter>& filter) {
     if (!is_of_vip(row)) {
         return;
     }
@@ -222,12 +229,14 @@ void ServiceTableBuilder::renew_vips() {
 }
 
 // In a copy, where it differs: tables share what does not change.
-void ServiceTableBuilder::set_bit(ServiceTable::PortBitsByProtocol& ports, L4Port port, Protocol protocol, bool is_set) {
+void ServiceTableBuilder::set_bit(ServiceTable::PortBitsByProtocol& ports, L4Port port, Protocol protocol,
+                                  bool is_set) {
     if (ServiceTable::has_bit(ports, port, protocol) == is_set) {
         return;
     }
     auto& bits = ports[ServiceTable::protocol_index(protocol)];
-    auto next = bits == nullptr ? std::make_shared<ServiceTable::PortBits>() : std::make_shared<ServiceTable::PortBits>(*bits);
+    auto next = bits == nullptr ? std::make_shared<ServiceTable::PortBits>()
+                                : std::make_shared<ServiceTable::PortBits>(*bits);
     (*next)[port / 64] ^= uint64_t{1} << (port % 64);
     bits = std::move(next);
 }
@@ -238,7 +247,8 @@ void ServiceTableBuilder::set_node_port(L4Port port, Protocol protocol, bool is_
 
 void ServiceTableBuilder::note_endpoints(const Service& service) {
     auto& known = endpoint_ports_[ServiceTable::protocol_index(service.protocol)];
-    std::shared_ptr<ServiceTable::PortBits> next;  // a copy where one is missing: tables share what does not change
+    std::shared_ptr<ServiceTable::PortBits>
+        next;  // a copy where one is missing: tables share what does not change
     for (const BackendSet& set : service.sets) {
         for (const Backend& backend : set.usable) {
             endpoint_addresses_.add(backend.address);
@@ -248,7 +258,8 @@ void ServiceTableBuilder::note_endpoints(const Service& service) {
                 continue;
             }
             if (next == nullptr) {
-                next = known == nullptr ? std::make_shared<ServiceTable::PortBits>() : std::make_shared<ServiceTable::PortBits>(*known);
+                next = known == nullptr ? std::make_shared<ServiceTable::PortBits>()
+                                        : std::make_shared<ServiceTable::PortBits>(*known);
             }
             (*next)[backend.port / 64] |= mask;
         }
@@ -274,7 +285,8 @@ void ServiceTableBuilder::count_endpoints_out(const Service& service) {
             const auto counted = sets_of_endpoint_.find(backend.address);
             if (--counted->second == 0) {
                 sets_of_endpoint_.erase(counted);
-                endpoints_.erase(hash_of_(backend.address), [&](const Endpoint& row) { return row.address == backend.address; });
+                endpoints_.erase(hash_of_(backend.address),
+                                 [&](const Endpoint& row) { return row.address == backend.address; });
             }
         }
     }
@@ -285,11 +297,13 @@ void ServiceTableBuilder::add_backends(const Service& service) {
     count_endpoints(service);
     for_each_kept(service, [&](const Backend& backend) {
         const uint64_t at = hash(backend.address, backend.port, service.protocol);
-        if (KeptBackend* row = kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol})) {
+        if (KeptBackend* row =
+                kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol})) {
             kept_gone_ -= row->sets == 0 ? 1 : 0;
             ++row->sets;
         } else {
-            kept_backends_.insert({.address = backend.address, .port = backend.port, .protocol = service.protocol, .sets = 1});
+            kept_backends_.insert(
+                {.address = backend.address, .port = backend.port, .protocol = service.protocol, .sets = 1});
             add_flow_address(backend.address);
         }
     });
@@ -299,7 +313,8 @@ void ServiceTableBuilder::remove_backends(const Service& service) {
     count_endpoints_out(service);
     for_each_kept(service, [&](const Backend& backend) {
         const uint64_t at = hash(backend.address, backend.port, service.protocol);
-        KeptBackend* row = kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol});
+        KeptBackend* row =
+            kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol});
         if (--row->sets == 0) {
             row->gone_as = ++departures_;
             gone_kept_.push_back({backend.address, backend.port, service.protocol, departures_});
@@ -320,7 +335,11 @@ void ServiceTableBuilder::remember(const ServiceTable& previous) {
     previous.rows_.for_each(take_over);
     previous.kept_backends_.for_each([&](const KeptBackend& row) {
         add_flow_address(row.address);
-        kept_backends_.insert({.address = row.address, .port = row.port, .protocol = row.protocol, .sets = 0, .gone_as = ++departures_});
+        kept_backends_.insert({.address = row.address,
+                               .port = row.port,
+                               .protocol = row.protocol,
+                               .sets = 0,
+                               .gone_as = ++departures_});
         gone_kept_.push_back({row.address, row.port, row.protocol, departures_});
         ++kept_gone_;
     });
@@ -328,19 +347,20 @@ void ServiceTableBuilder::remember(const ServiceTable& previous) {
 
 void ServiceTableBuilder::forget_oldest() {
     const auto retired_as = [&](const Departure& gone) {
-        const RetiredFrontend* row =
-            retired_.find(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+        const RetiredFrontend* row = retired_.find(hash(gone.address, gone.port, gone.protocol),
+                                                   IsAt{gone.address, gone.port, gone.protocol});
         return row != nullptr && row->gone_as == gone.gone_as;
     };
     const auto kept_gone_as = [&](const Departure& gone) {
-        const KeptBackend* row =
-            kept_backends_.find(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+        const KeptBackend* row = kept_backends_.find(hash(gone.address, gone.port, gone.protocol),
+                                                     IsAt{gone.address, gone.port, gone.protocol});
         return row != nullptr && row->sets == 0 && row->gone_as == gone.gone_as;
     };
     while (retired_.size() > remembered_max_) {
         const Departure& gone = gone_frontends_.front();
         if (retired_as(gone)) {
-            retired_.erase(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+            retired_.erase(hash(gone.address, gone.port, gone.protocol),
+                           IsAt{gone.address, gone.port, gone.protocol});
             remove_flow_address(gone.address);
         }
         gone_frontends_.pop_front();
@@ -348,7 +368,8 @@ void ServiceTableBuilder::forget_oldest() {
     while (kept_gone_ > remembered_max_) {
         const Departure& gone = gone_kept_.front();
         if (kept_gone_as(gone)) {
-            kept_backends_.erase(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+            kept_backends_.erase(hash(gone.address, gone.port, gone.protocol),
+                                 IsAt{gone.address, gone.port, gone.protocol});
             remove_flow_address(gone.address);
             --kept_gone_;
         }

@@ -41,7 +41,8 @@ class SharedHash {
         uint32_t depth = 0;  // how many high bits of the hash its rows have in common
 
         template <typename Matches>
-        [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Row* find(uint64_t hash, Matches&& matches) const noexcept {
+        [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Row* find(uint64_t hash,
+                                                             Matches&& matches) const noexcept {
             const uint32_t tag = tag_of(hash);
             for (uint32_t at = hash % kSlots;; at = (at + 1) % kSlots) {
                 if (tags[at] == tag && matches(rows[at])) {
@@ -76,10 +77,13 @@ class SharedHash {
 
         // `matches(row)` compares the full key. Null where no row matches.
         template <typename Matches>
-        [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Row* find(uint64_t hash, Matches&& matches) const noexcept {
+        [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Row* find(uint64_t hash,
+                                                             Matches&& matches) const noexcept {
             return pages_[hash >> shift_]->find(hash, std::forward<Matches>(matches));
         }
-        PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { prefetch_read(&pages_[hash >> shift_]->tags[hash % kSlots]); }
+        PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept {
+            prefetch_read(&pages_[hash >> shift_]->tags[hash % kSlots]);
+        }
         [[nodiscard]] size_t size() const noexcept { return size_; }
         template <typename Visit>
         void for_each(Visit&& visit) const {
@@ -99,7 +103,8 @@ class SharedHash {
         std::shared_ptr<const Directory> directory_;
     };
 
-    explicit SharedHash(HashOf hash_of) : hash_of_(std::move(hash_of)), pages_{std::make_shared<Page>(), std::make_shared<Page>()} {
+    explicit SharedHash(HashOf hash_of)
+        : hash_of_(std::move(hash_of)), pages_{std::make_shared<Page>(), std::make_shared<Page>()} {
         for (auto& page : pages_) {
             page->depth = 1;
         }

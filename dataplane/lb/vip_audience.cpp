@@ -11,13 +11,16 @@ namespace {
 // `list` is sorted by address and disjoint, as a filter's is.
 bool is_within(const Prefix& prefix, std::span<const Prefix> list) {
     const auto behind = std::ranges::upper_bound(list, prefix.address(), {}, &Prefix::address);
-    return behind != list.begin() && std::prev(behind)->length() <= prefix.length() && std::prev(behind)->contains(prefix.address());
+    return behind != list.begin() && std::prev(behind)->length() <= prefix.length() &&
+           std::prev(behind)->contains(prefix.address());
 }
 
 // Two prefixes are apart, or one holds the other: what two lists have in common is what of either lies within the other.
 void add_common(std::span<const Prefix> a, std::span<const Prefix> b, std::vector<Prefix>& common) {
-    std::ranges::copy_if(a, std::back_inserter(common), [&](const Prefix& prefix) { return is_within(prefix, b); });
-    std::ranges::copy_if(b, std::back_inserter(common), [&](const Prefix& prefix) { return is_within(prefix, a); });
+    std::ranges::copy_if(a, std::back_inserter(common),
+                         [&](const Prefix& prefix) { return is_within(prefix, b); });
+    std::ranges::copy_if(b, std::back_inserter(common),
+                         [&](const Prefix& prefix) { return is_within(prefix, a); });
 }
 
 }  // namespace

@@ -27,8 +27,9 @@ WeightedOrder WeightedOrder::build(std::span<const Backend> backends) {
         return weight == 0 ? 0 : std::max(weight >> halvings, 1u);
     };
     const auto total = [&](unsigned halvings) {
-        return std::accumulate(backends.begin(), backends.end(), uint64_t{0},
-                               [&](uint64_t so_far, const Backend& backend) { return so_far + reduced(backend, halvings); });
+        return std::accumulate(
+            backends.begin(), backends.end(), uint64_t{0},
+            [&](uint64_t so_far, const Backend& backend) { return so_far + reduced(backend, halvings); });
     };
     unsigned halvings = 0;
     while (total(halvings) > ~uint32_t{0}) {

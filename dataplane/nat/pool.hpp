@@ -32,7 +32,8 @@ struct alignas(kCacheLine) Pool {
     uint32_t turn : 10;           // the same by its place in BlockOrder
     uint32_t passed_blocks : 12;  // since a port was last bound or none was found
     uint32_t refusals : 9;        // since then
-    uint32_t recent : 1;          // opened, or lost its last live port, since pools of its set were last replaced in turn
+    uint32_t
+        recent : 1;  // opened, or lost its last live port, since pools of its set were last replaced in turn
 
     static constexpr uint32_t kNoMap = ~0U;
     static constexpr uint32_t kRefusalsMax = (1U << 9) - 1;  // and no further
@@ -40,10 +41,13 @@ struct alignas(kCacheLine) Pool {
 
     [[nodiscard]] PoolKey key() const noexcept { return {snat, endpoint, endpoint_port, protocol}; }
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool is_of(const PoolKey& key) const noexcept {
-        return snat == key.snat && endpoint == key.endpoint && endpoint_port == key.endpoint_port && protocol == key.protocol;
+        return snat == key.snat && endpoint == key.endpoint && endpoint_port == key.endpoint_port &&
+               protocol == key.protocol;
     }
     void refuse() noexcept { refusals = std::min(refusals + 1U, kRefusalsMax) & kRefusalsMax; }
-    void pass(uint32_t blocks) noexcept { passed_blocks = std::min(passed_blocks + blocks, kPassedMax) & kPassedMax; }
+    void pass(uint32_t blocks) noexcept {
+        passed_blocks = std::min(passed_blocks + blocks, kPassedMax) & kPassedMax;
+    }
     void start_counting() noexcept {
         refusals = 0;
         passed_blocks = 0;
@@ -66,7 +70,8 @@ struct PortMap {
     uint32_t walk_turn : 10;
     uint32_t walk_next : 7;
     uint32_t has_walked : 1;
-    uint32_t opened : 14;  // full blocks that a port of has come free since then, and no further than it can count
+    uint32_t
+        opened : 14;  // full blocks that a port of has come free since then, and no further than it can count
 
     static constexpr uint32_t kOpenedMax = (1U << 14) - 1;
 };

@@ -17,7 +17,9 @@ namespace penstock::nat {
 class BlockOrder {
  public:
     constexpr explicit BlockOrder(uint32_t blocks) noexcept
-        : blocks_(blocks), half_(blocks < 2 ? 0 : (static_cast<uint32_t>(std::bit_width(blocks - 1)) + 1) / 2), mask_((1U << half_) - 1) {}
+        : blocks_(blocks),
+          half_(blocks < 2 ? 0 : (static_cast<uint32_t>(std::bit_width(blocks - 1)) + 1) / 2),
+          mask_((1U << half_) - 1) {}
 
     [[nodiscard]] constexpr uint32_t block_at(uint64_t key, uint32_t place) const noexcept {
         do {

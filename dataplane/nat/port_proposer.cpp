@@ -10,7 +10,8 @@
 namespace penstock::nat {
 namespace {
 
-constexpr uint32_t kConnectionsMax = (1U << 28) + 1;  // one more than a connection table can hold (pipeline/context.hpp)
+constexpr uint32_t kConnectionsMax =
+    (1U << 28) + 1;  // one more than a connection table can hold (pipeline/context.hpp)
 
 // A worker that holds 10 million connections has more pools than there can be endpoints (limits::kBackendsMax), and the one line of each
 // costs a connection 8 bytes. The least is for small tables, whose few connections may all go to different endpoints; in a tiny one four
@@ -51,17 +52,21 @@ struct PortProposer::Layout {
                 kPoolsPerSet - 1) /
                kPoolsPerSet),
           pools(sets * kPoolsPerSet + 1),
-          map_from(std::max(blocks * kSharersOfWholeMap / std::max(sharers, kSharersOfWholeMap), kMapFromMin)),
+          map_from(
+              std::max(blocks * kSharersOfWholeMap / std::max(sharers, kSharersOfWholeMap), kMapFromMin)),
           maps(connections / map_from + kSpareMaps),
           full_words((blocks + 63) / 64),
           map_stride(sizeof(PortMap) + (2 * full_words + blocks) * sizeof(uint64_t)) {}
-    [[nodiscard]] size_t bytes() const noexcept { return sets * sizeof(PoolTags) + pools * sizeof(Pool) + maps * map_stride; }
+    [[nodiscard]] size_t bytes() const noexcept {
+        return sets * sizeof(PoolTags) + pools * sizeof(Pool) + maps * map_stride;
+    }
     size_t sets, pools;
     uint32_t map_from;
     size_t maps, full_words, map_stride;
 };
 
-size_t PortProposer::memory_needed(uint32_t connections, PortRange range, uint32_t workers, const ReplyRules* rules) noexcept {
+size_t PortProposer::memory_needed(uint32_t connections, PortRange range, uint32_t workers,
+                                   const ReplyRules* rules) noexcept {
     if (connections == 0 || connections > kConnectionsMax) {
         return 0;
     }
@@ -70,24 +75,29 @@ size_t PortProposer::memory_needed(uint32_t connections, PortRange range, uint32
     }
     size_t most = 0;
     for (uint32_t worker = 0; worker < workers; ++worker) {
-        most = std::max(most, Layout(connections, PortShare(range, {static_cast<uint8_t>(worker)}, workers).blocks(), 1).bytes());
+        most = std::max(
+            most, Layout(connections, PortShare(range, {static_cast<uint8_t>(worker)}, workers).blocks(), 1)
+                      .bytes());
     }
     return most;
 }
 
-Result<PortProposer> PortProposer::create(std::span<std::byte> memory, uint32_t connections, PortRange range, WorkerId self,
-                                          uint32_t workers, const HashKey& secret, const ReplyRules* rules) {
+Result<PortProposer> PortProposer::create(std::span<std::byte> memory, uint32_t connections, PortRange range,
+                                          WorkerId self, uint32_t workers, const HashKey& secret,
+                                          const ReplyRules* rules) {
     if (workers == 0 || workers > limits::kWorkersMax || self.value >= workers) {
-        return fail(Errc::InvalidArgument,
-                    "SNAT ports: there is no worker " + std::to_string(self.value) + " of " + std::to_string(workers));
+        return fail(Errc::InvalidArgument, "SNAT ports: there is no worker " + std::to_string(self.value) +
+                                               " of " + std::to_string(workers));
     }
     const size_t needed = memory_needed(connections, range, workers, rules);
     if (needed == 0) {
-        return fail(Errc::InvalidArgument,
-                    "SNAT ports: " + std::to_string(connections) + " connections is not between 1 and " + std::to_string(kConnectionsMax));
+        return fail(Errc::InvalidArgument, "SNAT ports: " + std::to_string(connections) +
+                                               " connections is not between 1 and " +
+                                               std::to_string(kConnectionsMax));
     }
     if (memory.size() < needed || reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
-        return fail(Errc::InvalidArgument, "SNAT ports: " + std::to_string(connections) + " connections need " + std::to_string(needed) +
+        return fail(Errc::InvalidArgument, "SNAT ports: " + std::to_string(connections) +
+                                               " connections need " + std::to_string(needed) +
                                                " bytes from the start of a cache line");
     }
     const bool by_hash = rules != nullptr && !rules->empty();
@@ -124,7 +134,8 @@ PoolNumber PortProposer::find_or_open(const PoolKey& key, uint64_t hash) noexcep
         }
     }
     const uint32_t never_used = match16(set.tags, 0);
-    const uint32_t number = never_used != 0 ? first + static_cast<uint32_t>(std::countr_zero(never_used)) : pool_to_replace(first);
+    const uint32_t number = never_used != 0 ? first + static_cast<uint32_t>(std::countr_zero(never_used))
+                                            : pool_to_replace(first);
     if (number == kNone) {
         return kShared;
     }
@@ -174,13 +185,15 @@ void PortProposer::enter(Pool& pool, uint32_t turn, uint32_t place) const noexce
 
 void PortProposer::start_at_random(Pool& pool) noexcept {
     const uint64_t drawn = random();
-    enter(pool, static_cast<uint32_t>((drawn >> 32) * share_.blocks() >> 32), static_cast<uint32_t>(drawn) % kPortsPerBlock);
+    enter(pool, static_cast<uint32_t>((drawn >> 32) * share_.blocks() >> 32),
+          static_cast<uint32_t>(drawn) % kPortsPerBlock);
 }
 
 // Forward past ports that were taken in a row: anywhere in the next 64 blocks, then 128, up to half a round, so that a freed port still
 // rests. With fewer live ports than blocks the first lands on a taken one once in four times at most, the next once in eight, and so on.
 void PortProposer::jump(Pool& pool) noexcept {
-    const uint32_t window = std::max(1U, std::min(share_.blocks() / 2, 64U << std::min(pool.refusals - kRefusalsInRow, 4U)));
+    const uint32_t window =
+        std::max(1U, std::min(share_.blocks() / 2, 64U << std::min(pool.refusals - kRefusalsInRow, 4U)));
     const uint64_t drawn = random();
     const uint32_t blocks = 1 + static_cast<uint32_t>((drawn >> 32) * window >> 32);
     pool.pass(blocks);
@@ -199,7 +212,9 @@ bool PortProposer::move_on(Pool& pool) const noexcept {
             while (open == 0 && ++word < full_words_) {
                 open = ~full[word];
             }
-            return std::min(share_.blocks(), open == 0 ? share_.blocks() : word * 64 + static_cast<uint32_t>(std::countr_zero(open)));
+            return std::min(share_.blocks(), open == 0
+                                                 ? share_.blocks()
+                                                 : word * 64 + static_cast<uint32_t>(std::countr_zero(open)));
         };
         next = first_open(next);
         if (next == share_.blocks() && first_open(0) == share_.blocks()) {
@@ -227,7 +242,8 @@ OwnPorts PortProposer::own_among_all(const PoolKey& key, NicPortId reply_egress)
 }
 
 // propose_in_block() where the next place's port is not to be had: another's, as most are where ports are chosen by hash, or taken.
-PENSTOCK_NOINLINE L4Port PortProposer::propose_later_in_block(Pool& pool, uint32_t rules_version) const noexcept {
+PENSTOCK_NOINLINE L4Port PortProposer::propose_later_in_block(Pool& pool,
+                                                              uint32_t rules_version) const noexcept {
     if (pool.version != rules_version || pool.usable == 0) {
         return 0;
     }
@@ -252,7 +268,8 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
         return std::nullopt;
     }
     if (number == kShared) {
-        if (pool.refusals >= kSharedProposals || (pool.refusals > 0 && pool.passed_blocks > share_.blocks())) {
+        if (pool.refusals >= kSharedProposals ||
+            (pool.refusals > 0 && pool.passed_blocks > share_.blocks())) {
             pool.start_counting();
             return std::nullopt;
         }
@@ -384,7 +401,8 @@ void PortProposer::refuse(PoolNumber number, L4Port port) noexcept {
         return;
     }
     // One that has been round meets its own refusals again: few ports are usable, and all may be taken.
-    if (pool.map == Pool::kNoMap && (pool.refusals >= 2 * kRefusalsInRow || pool.passed_blocks >= share_.blocks())) {
+    if (pool.map == Pool::kNoMap &&
+        (pool.refusals >= 2 * kRefusalsInRow || pool.passed_blocks >= share_.blocks())) {
         give_map(number.value);
     }
     if (pool.map != Pool::kNoMap) {

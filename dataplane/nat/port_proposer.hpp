@@ -48,7 +48,9 @@
 
 namespace penstock::nat {
 
-using PoolNumber = Id<struct PoolTag, uint32_t>;  // a pool of one worker; kept in the connection, which gives its port back with it
+using PoolNumber =
+    Id<struct PoolTag,
+       uint32_t>;  // a pool of one worker; kept in the connection, which gives its port back with it
 inline constexpr PoolNumber kShared{0xffff'fffe};
 
 class PortProposer {
@@ -58,8 +60,9 @@ class PortProposer {
                                               const ReplyRules* rules = nullptr) noexcept;
     // Clears `memory`, which must outlive the proposer and begin on a cache line. Every PortRules.range later lies within `range`. `rules`
     // are borrowed; null or empty: ports belong to workers in blocks.
-    static Result<PortProposer> create(std::span<std::byte> memory, uint32_t connections, PortRange range, WorkerId self, uint32_t workers,
-                                       const HashKey& secret, const ReplyRules* rules = nullptr);
+    static Result<PortProposer> create(std::span<std::byte> memory, uint32_t connections, PortRange range,
+                                       WorkerId self, uint32_t workers, const HashKey& secret,
+                                       const ReplyRules* rules = nullptr);
 
     PortProposer(PortProposer&&) noexcept = default;
     PortProposer& operator=(PortProposer&&) noexcept = default;
@@ -76,11 +79,13 @@ class PortProposer {
 
     // The key's pool, opened if need be; kShared where there is no room for one. Until a port of it is bound, a pool may be given to
     // another key; that costs some evenness and nothing else.
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE PoolNumber open(const PoolKey& key, uint64_t hash, PoolNumber probably = {}) noexcept {
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE PoolNumber open(const PoolKey& key, uint64_t hash,
+                                                         PoolNumber probably = {}) noexcept {
         return probably.is_set() && pools_[probably.value].is_of(key) ? probably : find_or_open(key, hash);
     }
     // For PortRules.own: the ports towards key.endpoint whose replies this worker receives. `reply_egress`: SnatAddresses::reply_egress().
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE OwnPorts own_ports(const PoolKey& key, NicPortId reply_egress) const noexcept {
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE OwnPorts own_ports(const PoolKey& key,
+                                                            NicPortId reply_egress) const noexcept {
         return rules_ == nullptr ? OwnPorts() : own_among_all(key, reply_egress);
     }
     // A port to try, and moves the cursor behind it. Empty: exhausted under these rules.
@@ -89,7 +94,8 @@ class PortProposer {
         return port != 0 ? port : propose_next(number, rules);
     }
     // The same where the last proposal was of the same rules and its block has a free port left, as is nearly always so. 0: ask propose().
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE L4Port propose_in_block(PoolNumber number, uint32_t rules_version) noexcept;
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE L4Port propose_in_block(PoolNumber number,
+                                                                 uint32_t rules_version) noexcept;
     // What became of a proposal: the connection is in the table, or the table said that the tuple is taken. A proposal may also be dropped
     // without a word. At most `connections` are bound at once.
     PENSTOCK_ALWAYS_INLINE void bind(PoolNumber number, L4Port port) noexcept;
@@ -142,12 +148,19 @@ class PortProposer {
 
     struct Layout;
 
-    PortProposer(const PortShare& share, const HashKey& secret) noexcept : share_(share), order_(share.blocks()), mix_(secret) {}
+    PortProposer(const PortShare& share, const HashKey& secret) noexcept
+        : share_(share), order_(share.blocks()), mix_(secret) {}
 
-    [[nodiscard]] Pool& at(PoolNumber number) const noexcept { return pools_[std::min<size_t>(number.value, pools_.size() - 1)]; }
+    [[nodiscard]] Pool& at(PoolNumber number) const noexcept {
+        return pools_[std::min<size_t>(number.value, pools_.size() - 1)];
+    }
     // The set comes of the hash's high half, the tag of the low one.
-    [[nodiscard]] PoolTags& set_of(uint64_t hash) const noexcept { return sets_[(hash >> 32) * sets_.size() >> 32]; }
-    [[nodiscard]] static uint32_t tag_of(uint64_t hash) noexcept { return std::max(static_cast<uint32_t>(hash), 1U); }
+    [[nodiscard]] PoolTags& set_of(uint64_t hash) const noexcept {
+        return sets_[(hash >> 32) * sets_.size() >> 32];
+    }
+    [[nodiscard]] static uint32_t tag_of(uint64_t hash) noexcept {
+        return std::max(static_cast<uint32_t>(hash), 1U);
+    }
     [[nodiscard]] uint32_t first_of(const PoolTags& set) const noexcept {
         return static_cast<uint32_t>(&set - sets_.data()) * kPoolsPerSet;
     }
@@ -164,10 +177,18 @@ class PortProposer {
     [[nodiscard]] std::optional<L4Port> propose_next(PoolNumber number, const PortRules& rules) noexcept;
     [[nodiscard]] bool look_anew(Pool& pool, const PortRules& rules) noexcept;
 
-    [[nodiscard]] PortMap& map_at(uint32_t map) const noexcept { return *reinterpret_cast<PortMap*>(maps_ + map * map_stride_); }
-    [[nodiscard]] uint64_t* full_of(const Pool& pool) const noexcept { return reinterpret_cast<uint64_t*>(&map_at(pool.map) + 1); }
-    [[nodiscard]] uint64_t* full_by_number_of(const Pool& pool) const noexcept { return full_of(pool) + full_words_; }
-    [[nodiscard]] uint64_t* taken_of(const Pool& pool) const noexcept { return full_of(pool) + 2 * size_t{full_words_}; }
+    [[nodiscard]] PortMap& map_at(uint32_t map) const noexcept {
+        return *reinterpret_cast<PortMap*>(maps_ + map * map_stride_);
+    }
+    [[nodiscard]] uint64_t* full_of(const Pool& pool) const noexcept {
+        return reinterpret_cast<uint64_t*>(&map_at(pool.map) + 1);
+    }
+    [[nodiscard]] uint64_t* full_by_number_of(const Pool& pool) const noexcept {
+        return full_of(pool) + full_words_;
+    }
+    [[nodiscard]] uint64_t* taken_of(const Pool& pool) const noexcept {
+        return full_of(pool) + 2 * size_t{full_words_};
+    }
     void note_full(const Pool& pool) const noexcept;
     void note_open(const Pool& pool, uint32_t turn, uint32_t block) const noexcept;
     void give_map(uint32_t number) noexcept;
@@ -208,7 +229,8 @@ class PortProposer {
 PENSTOCK_ALWAYS_INLINE uint64_t PortProposer::hash(const PoolKey& key) const noexcept {
     const auto snat = load<std::array<uint64_t, 2>>(&key.snat);
     const auto endpoint = load<std::array<uint64_t, 2>>(&key.endpoint);
-    return mix_.of(snat[0], snat[1], endpoint[0], endpoint[1], uint64_t{key.endpoint_port} << 8 | static_cast<uint8_t>(key.protocol));
+    return mix_.of(snat[0], snat[1], endpoint[0], endpoint[1],
+                   uint64_t{key.endpoint_port} << 8 | static_cast<uint8_t>(key.protocol));
 }
 
 PENSTOCK_ALWAYS_INLINE PoolNumber PortProposer::prefetch_pool(uint64_t hash) const noexcept {
@@ -222,11 +244,13 @@ PENSTOCK_ALWAYS_INLINE PoolNumber PortProposer::prefetch_pool(uint64_t hash) con
     return number;
 }
 
-PENSTOCK_ALWAYS_INLINE L4Port PortProposer::propose_in_block(PoolNumber number, uint32_t rules_version) noexcept {
+PENSTOCK_ALWAYS_INLINE L4Port PortProposer::propose_in_block(PoolNumber number,
+                                                             uint32_t rules_version) noexcept {
     Pool& pool = at(number);
     const uint64_t taken = pool.map == Pool::kNoMap ? 0 : taken_of(pool)[pool.block];
     const uint32_t port = PortOrder(pool.order).port_at(pool.place);
-    if (((pool.usable & ~taken) >> port & 1) == 0 || pool.version != rules_version || pool.place == kPortsPerBlock) [[unlikely]] {
+    if (((pool.usable & ~taken) >> port & 1) == 0 || pool.version != rules_version ||
+        pool.place == kPortsPerBlock) [[unlikely]] {
         return propose_later_in_block(pool, rules_version);
     }
     ++pool.place;

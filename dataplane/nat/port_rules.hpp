@@ -24,8 +24,10 @@ struct PoolKey {
 
 // Which ports may be handed out. A view, made per call; what it forbids later is not taken any more, and what is live stays.
 struct PortRules {
-    PortRange range;                            // --snat-ports
-    PortRange excluded{.first = 1, .last = 0};  // the host's ephemeral ports where the address is shared; empty where first > last
+    PortRange range;  // --snat-ports
+    PortRange excluded{
+        .first = 1,
+        .last = 0};  // the host's ephemeral ports where the address is shared; empty where first > last
     // 65,536 bits, port p being bit p % 64 of word p / 64: NodePorts that Services declare. Null: none.
     const uint64_t* node_port_bits = nullptr;
     OwnPorts own;  // PortProposer::own_ports()
@@ -37,13 +39,15 @@ struct PortRules {
         const uint32_t first = block * kPortsPerBlock;
         const uint32_t last = first + kPortsPerBlock - 1;
         // Nearly every block lies whole within the range and outside what is excluded. Port 0 is in the block that begins with it.
-        const bool is_whole = first != 0 && first >= range.first && last <= range.last && (first > excluded.last || last < excluded.first);
+        const bool is_whole = first != 0 && first >= range.first && last <= range.last &&
+                              (first > excluded.last || last < excluded.first);
         const uint64_t node_ports = node_port_bits != nullptr ? node_port_bits[block] : 0;
         return (is_whole ? ~0ULL : usable_in_part(block)) & ~node_ports & own.in_block(block);
     }
 
  private:
-    [[nodiscard]] uint64_t usable_in_part(uint32_t block) const noexcept;  // NodePorts and others' ports apart
+    [[nodiscard]] uint64_t usable_in_part(
+        uint32_t block) const noexcept;  // NodePorts and others' ports apart
 };
 
 }  // namespace penstock::nat

@@ -18,13 +18,16 @@ class PortShare {
         const uint32_t last = range.last / kPortsPerBlock;
         first_ = from + (self.value + workers - from % workers) % workers;
         // Port 0 is never handed out: a range of nothing else is empty.
-        count_ = range.first > range.last || range.last == 0 || first_ > last ? 0 : (last - first_) / workers + 1;
+        count_ =
+            range.first > range.last || range.last == 0 || first_ > last ? 0 : (last - first_) / workers + 1;
         reciprocal_ = 0xffff'ffffULL / workers + 1;
     }
     // How many blocks the worker has; the first and the last may hold ports outside the range.
     [[nodiscard]] constexpr uint32_t blocks() const noexcept { return count_; }
     // From the share's count to the port space's, and back for a block of the share.
-    [[nodiscard]] constexpr uint32_t block_at(uint32_t index) const noexcept { return first_ + index * workers_; }
+    [[nodiscard]] constexpr uint32_t block_at(uint32_t index) const noexcept {
+        return first_ + index * workers_;
+    }
     [[nodiscard]] constexpr uint32_t index_of(uint32_t block) const noexcept {
         // (block - first_) / workers_. The reciprocal is too large by less than one in 2^32, which no number below 2^16 makes out.
         return static_cast<uint32_t>(uint64_t{block - first_} * reciprocal_ >> 32);

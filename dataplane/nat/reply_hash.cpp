@@ -40,8 +40,9 @@ std::string starved_worker(const ReplyHash& hash, uint32_t workers, IpFamily fam
         }
         const auto fewest = std::ranges::min_element(entries);
         if (uint64_t{*fewest} * 2 * workers < reach.size()) {
-            return "worker " + std::to_string(fewest - entries.begin()) + " would own " + std::to_string(*fewest) + " in " +
-                   std::to_string(reach.size()) + " of the SNAT ports towards some endpoints over " + to_string(family) +
+            return "worker " + std::to_string(fewest - entries.begin()) + " would own " +
+                   std::to_string(*fewest) + " in " + std::to_string(reach.size()) +
+                   " of the SNAT ports towards some endpoints over " + to_string(family) +
                    ", less than half of an even share";
         }
     }
@@ -53,11 +54,13 @@ std::string starved_worker(const ReplyHash& hash, uint32_t workers, IpFamily fam
 std::string obstacle_of(const ReplyHash& hash, uint32_t workers) {
     const size_t size = hash.worker_of.size();
     if (!std::has_single_bit(size) || size > kReplyHashEntriesMax) {
-        return "its table has " + std::to_string(size) + " entries, which is no power of two up to " + std::to_string(kReplyHashEntriesMax);
+        return "its table has " + std::to_string(size) + " entries, which is no power of two up to " +
+               std::to_string(kReplyHashEntriesMax);
     }
     for (const WorkerId worker : hash.worker_of) {
         if (worker.value >= workers) {
-            return "its table names worker " + std::to_string(worker.value) + " of " + std::to_string(workers);
+            return "its table names worker " + std::to_string(worker.value) + " of " +
+                   std::to_string(workers);
         }
     }
     if (!hash.tcp4 && !hash.udp4 && !hash.tcp6 && !hash.udp6) {
@@ -68,8 +71,8 @@ std::string obstacle_of(const ReplyHash& hash, uint32_t workers) {
             continue;
         }
         if (const size_t needed = Toeplitz::key_bytes(family); hash.key.size() < needed) {
-            return "its key has " + std::to_string(hash.key.size()) + " bytes, and " + to_string(family) + " needs " +
-                   std::to_string(needed);
+            return "its key has " + std::to_string(hash.key.size()) + " bytes, and " + to_string(family) +
+                   " needs " + std::to_string(needed);
         }
         if (std::string starved = starved_worker(hash, workers, family); !starved.empty()) {
             return starved;

@@ -16,8 +16,9 @@
 namespace penstock::nat {
 
 struct ReplyHash {
-    std::vector<uint8_t> key;         // as the NIC holds it; 40 bytes or more, of which IPv6 with ports uses 36 + 4
-    std::vector<WorkerId> worker_of;  // by hash % size: the RETA, with the worker that polls each queue; a power of two
+    std::vector<uint8_t> key;  // as the NIC holds it; 40 bytes or more, of which IPv6 with ports uses 36 + 4
+    std::vector<WorkerId>
+        worker_of;  // by hash % size: the RETA, with the worker that polls each queue; a power of two
     // Whose hash covers both addresses and both L4 ports. Replies of other kinds are handed over.
     bool tcp4 = false, udp4 = false, tcp6 = false, udp6 = false;
 

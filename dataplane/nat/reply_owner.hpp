@@ -20,10 +20,12 @@ struct ReplyOwner {
     uint32_t workers = 1;
     HashKey secret;  // keyed, or an attacker could aim all his flows at one worker
     KeyedMix mix = KeyedMix(secret);
-    const ReplyRules* rules = nullptr;  // of the NicPorts' RSS; null: none can be foretold. Outlives whoever asks
+    const ReplyRules* rules =
+        nullptr;  // of the NicPorts' RSS; null: none can be foretold. Outlives whoever asks
 
     // The rule for replies to a SNAT address with that SnatAddress::egress; null: of_snat_port() is.
-    [[nodiscard]] const ReplyRule* rule_of_replies(NicPortId egress, IpFamily family, Protocol protocol) const noexcept {
+    [[nodiscard]] const ReplyRule* rule_of_replies(NicPortId egress, IpFamily family,
+                                                   Protocol protocol) const noexcept {
         return rules == nullptr ? nullptr : rules->of_replies(egress, family, protocol);
     }
     // A reply to such an address, with its tuple as received: the worker whose pool the port came from.
@@ -43,25 +45,35 @@ struct ReplyOwner {
         const uint32_t first = kFirstBlock + (worker.value + workers - kFirstBlock % workers) % workers;
         const uint32_t blocks = (kPortBlocks - first + workers - 1) / workers;
         const auto at = static_cast<uint32_t>(number % (uint64_t{blocks} * kPortsPerBlock));
-        return static_cast<L4Port>((first + at / kPortsPerBlock * workers) * kPortsPerBlock + at % kPortsPerBlock);
+        return static_cast<L4Port>((first + at / kPortsPerBlock * workers) * kPortsPerBlock +
+                                   at % kPortsPerBlock);
     }
     // Where the source is kept the reply carries the client's address and nothing else of the first packet that could be relied on before
     // the flow is known: ask with the forward packet's source, or the reverse packet's destination.
-    [[nodiscard]] WorkerId of_client(const IpAddr& client) const noexcept { return spread(client_hash(client)); }
+    [[nodiscard]] WorkerId of_client(const IpAddr& client) const noexcept {
+        return spread(client_hash(client));
+    }
     // A forward packet on a NicPort that does not promise flow_stays_on_queue.
-    [[nodiscard]] WorkerId of_tuple(const packet::FlowKey& forward) const noexcept { return spread(packet::hash_of(forward, mix)); }
+    [[nodiscard]] WorkerId of_tuple(const packet::FlowKey& forward) const noexcept {
+        return spread(packet::hash_of(forward, mix));
+    }
     // A fragment: all of a datagram have these in common (packet::datagram_id()), and nothing else.
-    [[nodiscard]] WorkerId of_datagram(const IpAddr& source, const IpAddr& destination, uint8_t protocol, uint32_t id) const noexcept {
+    [[nodiscard]] WorkerId of_datagram(const IpAddr& source, const IpAddr& destination, uint8_t protocol,
+                                       uint32_t id) const noexcept {
         const auto from = load<std::array<uint64_t, 2>>(source.bytes().data()),
                    to = load<std::array<uint64_t, 2>>(destination.bytes().data());
         return spread(mix.of(from[0], from[1], to[0], to[1], uint64_t{id} << 8 | protocol));
     }
     // Even over clients, and the same on every worker.
-    [[nodiscard]] uint64_t client_hash(const IpAddr& client) const noexcept { return packet::hash_of(client, mix); }
+    [[nodiscard]] uint64_t client_hash(const IpAddr& client) const noexcept {
+        return packet::hash_of(client, mix);
+    }
 
  private:
     // The high word scaled to the workers: no division, and even to one part in 2^32.
-    [[nodiscard]] WorkerId spread(uint64_t hash) const noexcept { return {static_cast<uint8_t>(((hash >> 32) * workers) >> 32)}; }
+    [[nodiscard]] WorkerId spread(uint64_t hash) const noexcept {
+        return {static_cast<uint8_t>(((hash >> 32) * workers) >> 32)};
+    }
 };
 
 }  // namespace penstock::nat

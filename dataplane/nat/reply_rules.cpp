@@ -27,7 +27,8 @@ ReplyRule::ReplyRule(NicPortId port, const ReplyHash& hash, uint32_t workers, ui
 OwnPorts ReplyRule::own_ports(WorkerId self, packet::FlowKey reply) const noexcept {
     const IpFamily family = reply.source.family();
     reply.destination_port = 0;
-    return {toeplitz_, own_[is_v6(family)].data() + self.value * worker_of_.size(), mask_, toeplitz_.of(reply), family};
+    return {toeplitz_, own_[is_v6(family)].data() + self.value * worker_of_.size(), mask_,
+            toeplitz_.of(reply), family};
 }
 
 Result<ReplyRules> ReplyRules::create(std::span<const PortReplyHash> hashes, uint32_t workers) {
@@ -43,8 +44,8 @@ Result<ReplyRules> ReplyRules::create(std::span<const PortReplyHash> hashes, uin
         const auto alike = std::ranges::find_if(hashes, [&](const PortReplyHash& other) {
             return other.hash->key == of_port.hash->key && other.hash->worker_of == of_port.hash->worker_of;
         });
-        rules.rules_.push_back(
-            std::make_unique<const ReplyRule>(of_port.port, *of_port.hash, workers, static_cast<uint32_t>(alike - hashes.begin())));
+        rules.rules_.push_back(std::make_unique<const ReplyRule>(
+            of_port.port, *of_port.hash, workers, static_cast<uint32_t>(alike - hashes.begin())));
         rules.by_port_[of_port.port.value] = rules.rules_.back().get();
     }
     for (size_t port = rules.by_port_.size(); port-- > 0;) {

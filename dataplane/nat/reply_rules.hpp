@@ -31,7 +31,8 @@ class OwnPorts {
     // Whole blocks in turn, as ReplyOwner::of_snat_port() gives them away.
     constexpr OwnPorts(WorkerId self, uint32_t workers) noexcept : workers_(workers), self_(self) {}
     // By hash: `words` are the worker's own[], `base` the hash of a reply to port 0.
-    OwnPorts(const Toeplitz& toeplitz, const uint64_t* words, uint32_t mask, uint32_t base, IpFamily family) noexcept
+    OwnPorts(const Toeplitz& toeplitz, const uint64_t* words, uint32_t mask, uint32_t base,
+             IpFamily family) noexcept
         : toeplitz_(&toeplitz), words_(words), mask_(mask), base_(base), workers_(0), family_(family) {}
 
     // As bits.
@@ -40,7 +41,9 @@ class OwnPorts {
             return ~0ULL;
         }
         if (words_ != nullptr) {
-            return words_[(base_ ^ toeplitz_->of_destination_port(family_, static_cast<L4Port>(block * kPortsPerBlock))) & mask_];
+            return words_[(base_ ^ toeplitz_->of_destination_port(
+                                       family_, static_cast<L4Port>(block * kPortsPerBlock))) &
+                          mask_];
         }
         return block % workers_ == self_.value ? ~0ULL : 0;
     }
@@ -64,7 +67,9 @@ class ReplyRule {
     [[nodiscard]] NicPortId port() const noexcept { return port_; }
     // Both put the same packet on the same worker, where both cover it: two ports of a driver that gives all the same key and table.
     [[nodiscard]] bool is_alike(const ReplyRule& other) const noexcept { return number_ == other.number_; }
-    [[nodiscard]] bool covers(IpFamily family, Protocol protocol) const noexcept { return kinds_.covers(family, protocol); }
+    [[nodiscard]] bool covers(IpFamily family, Protocol protocol) const noexcept {
+        return kinds_.covers(family, protocol);
+    }
 
     // The way that a packet takes, step by step; for explain.
     struct Way {
@@ -76,12 +81,16 @@ class ReplyRule {
         const uint32_t hash = toeplitz_.of(as_received);
         return {hash, hash & mask_, worker_of_[hash & mask_]};
     }
-    [[nodiscard]] WorkerId worker_of(const packet::FlowKey& as_received) const noexcept { return way_of(as_received).worker; }
+    [[nodiscard]] WorkerId worker_of(const packet::FlowKey& as_received) const noexcept {
+        return way_of(as_received).worker;
+    }
     // The destination ports that bring a reply with the other three parts of `reply` to `self`.
     [[nodiscard]] OwnPorts own_ports(WorkerId self, packet::FlowKey reply) const noexcept;
 
  private:
-    [[nodiscard]] static constexpr size_t is_v6(IpFamily family) noexcept { return family == IpFamily::V6 ? 1 : 0; }
+    [[nodiscard]] static constexpr size_t is_v6(IpFamily family) noexcept {
+        return family == IpFamily::V6 ? 1 : 0;
+    }
 
     NicPortId port_;
     uint32_t number_;  // one for each key with its table
@@ -112,7 +121,8 @@ class ReplyRules {
     }
     // Of replies to a SNAT address with that SnatAddress::egress: that NicPort's, or, where replies may come by any, the first one's that
     // has a rule. Null: the port's block says who owns the reply.
-    [[nodiscard]] const ReplyRule* of_replies(NicPortId egress, IpFamily family, Protocol protocol) const noexcept {
+    [[nodiscard]] const ReplyRule* of_replies(NicPortId egress, IpFamily family,
+                                              Protocol protocol) const noexcept {
         const ReplyRule* rule = egress.is_set() ? of_port(egress) : first_;
         return rule != nullptr && rule->covers(family, protocol) ? rule : nullptr;
     }

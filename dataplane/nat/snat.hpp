@@ -15,8 +15,9 @@ struct BindRequest {
     IpAddr endpoint;
     L4Port endpoint_port = 0;
     Protocol protocol = Protocol::Tcp;
-    NicPortId egress;          // the NicPort that leads to the endpoint
-    uint64_t client_hash = 0;  // ReplyOwner::client_hash(): a client keeps its SNAT address while that has ports (RFC 4787, REQ-2)
+    NicPortId egress;  // the NicPort that leads to the endpoint
+    uint64_t client_hash =
+        0;  // ReplyOwner::client_hash(): a client keeps its SNAT address while that has ports (RFC 4787, REQ-2)
 };
 
 // What the host needs for itself on the addresses it shares, as PortRules wants it.
@@ -39,7 +40,8 @@ struct HostPorts {
 
 // Which of the addresses that fit a client tries in its `turn`: it begins at number client_hash % count of them and goes round. Counted
 // among those that fit, or the neighbours of an address that does not would get its share. `fitting` is not empty.
-[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint8_t choice_of(SnatAddressSet fitting, uint64_t client_hash, uint32_t turn) noexcept {
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint8_t choice_of(SnatAddressSet fitting, uint64_t client_hash,
+                                                       uint32_t turn) noexcept {
     if ((fitting & (fitting - 1)) != 0) {
         const auto count = static_cast<uint32_t>(std::popcount(fitting));
         for (uint64_t skip = (client_hash % count + turn) % count; skip > 0; --skip) {
@@ -50,6 +52,7 @@ struct HostPorts {
 }
 
 // The addresses that fit, in the order in which a SourceSearch tries them; for explain.
-[[nodiscard]] std::vector<const SnatAddress*> choices_in_turn(const SnatConfig& config, const BindRequest& request);
+[[nodiscard]] std::vector<const SnatAddress*> choices_in_turn(const SnatConfig& config,
+                                                              const BindRequest& request);
 
 }  // namespace penstock::nat

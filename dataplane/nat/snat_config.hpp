@@ -59,7 +59,8 @@ class SnatAddresses {
     }
 
     // Those that a flow to `endpoint` may leave with through `egress`.
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE SnatAddressSet fitting(const IpAddr& endpoint, NicPortId egress) const noexcept {
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE SnatAddressSet fitting(const IpAddr& endpoint,
+                                                                NicPortId egress) const noexcept {
         return fitting_[is_v6(endpoint)][row_of(egress)];
     }
 

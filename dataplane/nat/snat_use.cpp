@@ -24,7 +24,8 @@ size_t SnatCensus::Hash::operator()(const PoolKey& key) const noexcept {
     static const KeyedMix kMix{HashKey{}};
     const auto snat = load<std::array<uint64_t, 2>>(&key.snat);
     const auto endpoint = load<std::array<uint64_t, 2>>(&key.endpoint);
-    return kMix.of(snat[0], snat[1], endpoint[0], endpoint[1], uint64_t{key.endpoint_port} << 8 | static_cast<uint8_t>(key.protocol));
+    return kMix.of(snat[0], snat[1], endpoint[0], endpoint[1],
+                   uint64_t{key.endpoint_port} << 8 | static_cast<uint8_t>(key.protocol));
 }
 
 SnatCensus::SnatCensus(const SnatConfig& config, const NodePortBits& node_ports) {
@@ -33,15 +34,17 @@ SnatCensus::SnatCensus(const SnatConfig& config, const NodePortBits& node_ports)
             continue;
         }
         for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
-            const PortRules rules = rules_for(config, address, {.node_port_bits = node_ports(protocol), .version = 0});
+            const PortRules rules =
+                rules_for(config, address, {.node_port_bits = node_ports(protocol), .version = 0});
             uses_.push_back({.address = address.address, .protocol = protocol, .ports = ports_of(rules)});
         }
     }
 }
 
 void SnatCensus::count(const PoolKey& key) {
-    const auto use = std::ranges::find_if(
-        uses_, [&key](const SnatUse& candidate) { return candidate.address == key.snat && candidate.protocol == key.protocol; });
+    const auto use = std::ranges::find_if(uses_, [&key](const SnatUse& candidate) {
+        return candidate.address == key.snat && candidate.protocol == key.protocol;
+    });
     if (use != uses_.end()) {
         ++use->in_use;
         use->busiest_endpoint = std::max(use->busiest_endpoint, ++by_key_[key]);

@@ -14,7 +14,8 @@ const Source* SourceSearch::prefer(PortProposer& ports, const IpAddr& address, L
             turn_to(turn, ports);
         }
         const SnatAddress& snat = config_->addresses[source_.index];
-        if (snat.address == address && (rules_of_address(ports).usable(port / kPortsPerBlock) >> port % kPortsPerBlock & 1) != 0) {
+        if (snat.address == address &&
+            (rules_of_address(ports).usable(port / kPortsPerBlock) >> port % kPortsPerBlock & 1) != 0) {
             source_.pool = ports.open(key_, hash_, pool_probably_);
             source_.port = port;
             is_preferred_ = true;
@@ -64,7 +65,8 @@ uint32_t SourceSearch::walk(PortProposer& ports, uint32_t turn, std::span<PortPr
     return ports.walk(source_.pool, rules_of_address(ports), out);
 }
 
-const Source* SourceSearch::take(PortProposer& ports, uint32_t turn, const PortProposer::Place& place) noexcept {
+const Source* SourceSearch::take(PortProposer& ports, uint32_t turn,
+                                 const PortProposer::Place& place) noexcept {
     open_turn(turn, ports);
     ports.go_behind(source_.pool, place);
     source_.port = place.port;

@@ -37,8 +37,8 @@ class SourceSearch {
  public:
     SourceSearch() = default;
     // `config` and `host`'s bits are borrowed for as long as the search is used.
-    PENSTOCK_ALWAYS_INLINE SourceSearch(const PortProposer& ports, const SnatConfig& config, const HostPorts& host,
-                                        const BindRequest& request) noexcept
+    PENSTOCK_ALWAYS_INLINE SourceSearch(const PortProposer& ports, const SnatConfig& config,
+                                        const HostPorts& host, const BindRequest& request) noexcept
         : config_(&config),
           host_(host),
           key_{{}, request.endpoint, request.endpoint_port, request.protocol},
@@ -72,15 +72,21 @@ class SourceSearch {
     // The table has the last one already: the one to try instead.
     [[nodiscard]] const Source* after_refusal(PortProposer& ports) noexcept;
     // The table holds the last one now.
-    PENSTOCK_ALWAYS_INLINE void confirm(PortProposer& ports) const noexcept { ports.bind(source_.pool, source_.port); }
+    PENSTOCK_ALWAYS_INLINE void confirm(PortProposer& ports) const noexcept {
+        ports.bind(source_.pool, source_.port);
+    }
 
     // Where all addresses are out of ports: the ports of the address of `turn`, below addresses(), that were handed out longest ago, taken
     // or not (PortProposer::walk()).
-    [[nodiscard]] uint32_t walk(PortProposer& ports, uint32_t turn, std::span<PortProposer::Place> out) noexcept;
+    [[nodiscard]] uint32_t walk(PortProposer& ports, uint32_t turn,
+                                std::span<PortProposer::Place> out) noexcept;
     // One of those, whose former connection is gone, instead of first(). The walk of its address goes on behind it.
-    [[nodiscard]] const Source* take(PortProposer& ports, uint32_t turn, const PortProposer::Place& place) noexcept;
+    [[nodiscard]] const Source* take(PortProposer& ports, uint32_t turn,
+                                     const PortProposer::Place& place) noexcept;
     // How many fit.
-    [[nodiscard]] uint32_t addresses() const noexcept { return static_cast<uint32_t>(std::popcount(fitting_)); }
+    [[nodiscard]] uint32_t addresses() const noexcept {
+        return static_cast<uint32_t>(std::popcount(fitting_));
+    }
     // The address that the last of these was about.
     [[nodiscard]] const IpAddr& address() const noexcept { return source_.address; }
 

@@ -38,7 +38,8 @@ uint32_t Toeplitz::of(const packet::FlowKey& as_received) const noexcept {
             hash ^= table[0][bytes[i] >> 4] ^ table[1][bytes[i] & 15];
         }
     }
-    return hash ^ of_port(2 * address_bytes, as_received.source_port) ^ of_port(2 * address_bytes + 2, as_received.destination_port);
+    return hash ^ of_port(2 * address_bytes, as_received.source_port) ^
+           of_port(2 * address_bytes + 2, as_received.destination_port);
 }
 
 }  // namespace penstock::nat

@@ -22,7 +22,9 @@ class Toeplitz {
         return family == IpFamily::V4 ? kTupleBytesV4 : kTupleBytesV6;
     }
     // The last bit's 32 end four bytes behind the tuple.
-    [[nodiscard]] static constexpr size_t key_bytes(IpFamily family) noexcept { return tuple_bytes(family) + 4; }
+    [[nodiscard]] static constexpr size_t key_bytes(IpFamily family) noexcept {
+        return tuple_bytes(family) + 4;
+    }
 
     // What a shorter key lacks counts as zero.
     explicit Toeplitz(std::span<const uint8_t> key) noexcept;
@@ -38,7 +40,8 @@ class Toeplitz {
     // The two bytes of `port` at that offset of the tuple.
     [[nodiscard]] uint32_t of_port(size_t at, L4Port port) const noexcept {
         const Nibble* table = &by_nibble_[2 * at];
-        return table[0][port >> 12] ^ table[1][port >> 8 & 15] ^ table[2][port >> 4 & 15] ^ table[3][port & 15];
+        return table[0][port >> 12] ^ table[1][port >> 8 & 15] ^ table[2][port >> 4 & 15] ^
+               table[3][port & 15];
     }
     using Nibble = std::array<uint32_t, 16>;
     std::array<Nibble, 2 * kTupleBytesV6> by_nibble_{};

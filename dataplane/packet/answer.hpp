@@ -21,8 +21,8 @@ inline constexpr uint8_t kAnswerTtl = 64;
 
 // Writes that header of a packet from `source` to `destination`, both of one family, with `payload_bytes` behind it. `tos` is IPv6's
 // traffic class as well.
-inline void store_answer_header(uint8_t* ip_at, const IpAddr& source, const IpAddr& destination, uint8_t protocol, uint8_t tos,
-                                uint16_t payload_bytes) noexcept {
+inline void store_answer_header(uint8_t* ip_at, const IpAddr& source, const IpAddr& destination,
+                                uint8_t protocol, uint8_t tos, uint16_t payload_bytes) noexcept {
     PENSTOCK_ASSERT(source.family() == destination.family());
     if (source.is_v4()) {
         Ipv4Header ip;

@@ -14,12 +14,14 @@ ChecksumSum& ChecksumSum::add(ByteView bytes) noexcept {
         left -= 2;
     }
     if (left == 1) {
-        sum_ += *at;  // the first byte of a word in memory is the low one on the little-endian hosts that bytes.hpp asserts
+        sum_ +=
+            *at;  // the first byte of a word in memory is the low one on the little-endian hosts that bytes.hpp asserts
     }
     return *this;
 }
 
-ChecksumSum& ChecksumSum::add_pseudo_header(const IpAddr& source, const IpAddr& destination, uint8_t protocol, uint16_t l4_bytes) noexcept {
+ChecksumSum& ChecksumSum::add_pseudo_header(const IpAddr& source, const IpAddr& destination, uint8_t protocol,
+                                            uint16_t l4_bytes) noexcept {
     const size_t from = source.is_v4() ? 12 : 0;
     add(ByteView(source.bytes()).subspan(from));
     add(ByteView(destination.bytes()).subspan(from));

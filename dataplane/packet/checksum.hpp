@@ -35,10 +35,13 @@ class ChecksumSum {
     // Bytes from an even offset on. An odd count is padded with a zero byte, so it must be the last to be added.
     ChecksumSum& add(ByteView bytes) noexcept;
     // What TCP and UDP sum besides their own bytes (RFC 9293, 3.1; RFC 8200, 8.1). Both addresses are of one family.
-    ChecksumSum& add_pseudo_header(const IpAddr& source, const IpAddr& destination, uint8_t protocol, uint16_t l4_bytes) noexcept;
+    ChecksumSum& add_pseudo_header(const IpAddr& source, const IpAddr& destination, uint8_t protocol,
+                                   uint16_t l4_bytes) noexcept;
 
     // The value for the checksum field, which was 0 or left out while adding.
-    [[nodiscard]] constexpr Be16 checksum() const noexcept { return Be16::from_raw(static_cast<uint16_t>(~detail::fold(sum_))); }
+    [[nodiscard]] constexpr Be16 checksum() const noexcept {
+        return Be16::from_raw(static_cast<uint16_t>(~detail::fold(sum_)));
+    }
     // Whether bytes that were added together with their checksum agree with it. Both spellings of zero pass.
     [[nodiscard]] constexpr bool is_valid() const noexcept { return detail::fold(sum_) == 0xffff; }
 
@@ -53,9 +56,12 @@ class ChecksumDelta {
     constexpr ChecksumDelta& replace(Be16 before, Be16 after) noexcept {
         return sum_ += uint64_t{static_cast<uint16_t>(~before.raw())} + after.raw(), *this;
     }
-    constexpr ChecksumDelta& replace(Be32 before, Be32 after) noexcept { return sum_ += uint64_t{~before.raw()} + after.raw(), *this; }
+    constexpr ChecksumDelta& replace(Be32 before, Be32 after) noexcept {
+        return sum_ += uint64_t{~before.raw()} + after.raw(), *this;
+    }
     // An IPv6 address.
-    ChecksumDelta& replace(const std::array<uint8_t, 16>& before, const std::array<uint8_t, 16>& after) noexcept {
+    ChecksumDelta& replace(const std::array<uint8_t, 16>& before,
+                           const std::array<uint8_t, 16>& after) noexcept {
         for (size_t at = 0; at < before.size(); at += sizeof(Be32)) {
             replace(load<Be32>(before.data() + at), load<Be32>(after.data() + at));
         }
@@ -85,7 +91,9 @@ class FoldedDelta {
     constexpr explicit FoldedDelta(ChecksumDelta delta) noexcept : raw_(spell(detail::fold(delta.sum_))) {}
 
     // What takes the change back: the delta of the opposite direction, whose packets carry what these become.
-    [[nodiscard]] constexpr FoldedDelta inverse() const noexcept { return FoldedDelta(spell(static_cast<uint16_t>(~raw_))); }
+    [[nodiscard]] constexpr FoldedDelta inverse() const noexcept {
+        return FoldedDelta(spell(static_cast<uint16_t>(~raw_)));
+    }
     // inverse() where `condition` is 1, itself where it is 0; without a branch.
     [[nodiscard]] constexpr FoldedDelta inverse_if(uint16_t condition) const noexcept {
         return FoldedDelta(spell(static_cast<uint16_t>(raw_ ^ -condition)));
@@ -96,7 +104,8 @@ class FoldedDelta {
     }
     // As ChecksumDelta::applied_to.
     [[nodiscard]] constexpr Be16 applied_to(Be16 sent) const noexcept {
-        return Be16::from_raw(static_cast<uint16_t>(~detail::fold(uint32_t{static_cast<uint16_t>(~sent.raw())} + raw_)));
+        return Be16::from_raw(
+            static_cast<uint16_t>(~detail::fold(uint32_t{static_cast<uint16_t>(~sent.raw())} + raw_)));
     }
     [[nodiscard]] constexpr uint16_t raw() const noexcept { return raw_; }
     constexpr bool operator==(const FoldedDelta&) const = default;

@@ -16,7 +16,8 @@ constexpr uint16_t less(uint16_t whole, size_t part) noexcept {
 
 CommonHeader read_ipv4(const uint8_t* ip_at, size_t header_bytes) noexcept {
     const auto ip = load<Ipv4Header>(ip_at);
-    CommonHeader header{.tos = ip.tos, .ttl = ip.ttl, .payload_bytes = less(ip.total_length.host(), header_bytes)};
+    CommonHeader header{
+        .tos = ip.tos, .ttl = ip.ttl, .payload_bytes = less(ip.total_length.host(), header_bytes)};
     if (ip.is_fragment()) {
         const uint16_t field = ip.flags_and_offset.host();
         header.place = {.id = ip.id.host(),
@@ -41,9 +42,14 @@ CommonHeader read_ipv6(const uint8_t* ip_at, size_t header_bytes) noexcept {
     return header;
 }
 
-void store_ipv4(uint8_t* ip_at, const CommonHeader& header, Be32 source, Be32 destination, uint16_t id) noexcept {
+void store_ipv4(uint8_t* ip_at, const CommonHeader& header, Be32 source, Be32 destination,
+                uint16_t id) noexcept {
     const size_t bytes = sizeof(Ipv4Header) + header.payload_bytes;
-    Ipv4Header ip{.tos = header.tos, .ttl = header.ttl, .protocol = header.protocol, .source = source, .destination = destination};
+    Ipv4Header ip{.tos = header.tos,
+                  .ttl = header.ttl,
+                  .protocol = header.protocol,
+                  .source = source,
+                  .destination = destination};
     // What an error quotes can have been longer than any packet of IPv4.
     ip.total_length = Be16::from_host(static_cast<uint16_t>(bytes < UINT16_MAX ? bytes : UINT16_MAX));
     if (header.place) {
@@ -60,7 +66,8 @@ void store_ipv4(uint8_t* ip_at, const CommonHeader& header, Be32 source, Be32 de
     store(ip_at, ip);
 }
 
-void store_ipv6(uint8_t* ip_at, const CommonHeader& header, const IpAddr& source, const IpAddr& destination) noexcept {
+void store_ipv6(uint8_t* ip_at, const CommonHeader& header, const IpAddr& source,
+                const IpAddr& destination) noexcept {
     const size_t behind = header.payload_bytes + (header.place ? sizeof(Ipv6ExtensionHeader) : 0);
     PENSTOCK_ASSERT(behind <= UINT16_MAX);  // a packet of IPv4 is 20 bytes longer than its payload
     store(ip_at, Ipv6Header{.version_class_flow = Be32::from_host(0x6000'0000U | uint32_t{header.tos} << 20),
@@ -71,16 +78,19 @@ void store_ipv6(uint8_t* ip_at, const CommonHeader& header, const IpAddr& source
                             .destination = destination.bytes()});
     if (header.place) {
         const uint32_t more = header.place->has_more ? Ipv6ExtensionHeader::kMoreFragments : 0;
-        store(ip_at + sizeof(Ipv6Header), Ipv6ExtensionHeader{.next_header = header.protocol,
-                                                              .rest = Be16::from_host(static_cast<uint16_t>(header.place->offset | more)),
-                                                              .more = Be32::from_host(header.place->id)});
+        store(ip_at + sizeof(Ipv6Header),
+              Ipv6ExtensionHeader{.next_header = header.protocol,
+                                  .rest = Be16::from_host(static_cast<uint16_t>(header.place->offset | more)),
+                                  .more = Be32::from_host(header.place->id)});
     }
 }
 
 }  // namespace
 
-CommonHeader read_header(IpFamily family, const uint8_t* ip_at, size_t header_bytes, uint8_t protocol) noexcept {
-    CommonHeader header = family == IpFamily::V4 ? read_ipv4(ip_at, header_bytes) : read_ipv6(ip_at, header_bytes);
+CommonHeader read_header(IpFamily family, const uint8_t* ip_at, size_t header_bytes,
+                         uint8_t protocol) noexcept {
+    CommonHeader header =
+        family == IpFamily::V4 ? read_ipv4(ip_at, header_bytes) : read_ipv6(ip_at, header_bytes);
     header.protocol = protocol;
     return header;
 }
@@ -100,7 +110,8 @@ std::optional<size_t> fragment_header_in(const uint8_t* ip_at, size_t header_byt
     return found;
 }
 
-void store_header(uint8_t* ip_at, const CommonHeader& header, const IpAddr& source, const IpAddr& destination, uint16_t id) noexcept {
+void store_header(uint8_t* ip_at, const CommonHeader& header, const IpAddr& source, const IpAddr& destination,
+                  uint16_t id) noexcept {
     PENSTOCK_ASSERT(source.family() == destination.family());
     if (source.is_v4()) {
         store_ipv4(ip_at, header, source.v4_wire(), destination.v4_wire(), id);

@@ -35,7 +35,8 @@ uint16_t make_echo_reply(std::span<uint8_t> frame, const Parsed& parsed) noexcep
     const Be16 sum = ChecksumDelta().replace(request, load<Be16>(icmp_at)).applied_to(load<Be16>(sum_at));
     // A difference cannot tell the two spellings of zero apart, and over a message of zeros alone only this one is right.
     store(sum_at, sum.raw() == 0 ? Be16::from_raw(0xffff) : sum);
-    store_answer_header(ip_at, parsed.key.destination, parsed.key.source, is_v4 ? kProtoIcmp : kProtoIcmpv6, tos, icmp_bytes);
+    store_answer_header(ip_at, parsed.key.destination, parsed.key.source, is_v4 ? kProtoIcmp : kProtoIcmpv6,
+                        tos, icmp_bytes);
     exchange_ethernet(frame);
     return static_cast<uint16_t>(parsed.l3_offset + ip_header_bytes + icmp_bytes);
 }

@@ -25,7 +25,9 @@ struct FlowKey {
     constexpr bool operator==(const FlowKey&) const = default;
 
     // The same packet's answer: source and destination exchanged.
-    [[nodiscard]] constexpr FlowKey reversed() const noexcept { return {destination, source, destination_port, source_port, protocol, {}}; }
+    [[nodiscard]] constexpr FlowKey reversed() const noexcept {
+        return {destination, source, destination_port, source_port, protocol, {}};
+    }
     // "TCP 192.0.2.1:40000 -> 80.11.12.10:80"
     [[nodiscard]] std::string to_string() const;
 };

@@ -66,7 +66,8 @@ bool is_extension(uint8_t header) noexcept {
 // find them in front of it only.
 ParseResult walk_to_transport(ByteView frame, Parsed& parsed) noexcept {
     for (unsigned walked = 0; is_extension(parsed.ip_protocol); ++walked) {
-        if (walked == kExtensionHeadersMax || parsed.ip_protocol != Ipv6ExtensionHeader::kDestinationOptions) {
+        if (walked == kExtensionHeadersMax ||
+            parsed.ip_protocol != Ipv6ExtensionHeader::kDestinationOptions) {
             return drop(DropReason::BadExtensionHeader);
         }
         if (bytes_in(parsed) < sizeof(Ipv6ExtensionHeader)) {
@@ -87,27 +88,32 @@ ParseResult walk_to_transport(ByteView frame, Parsed& parsed) noexcept {
 }  // namespace
 
 std::expected<FragmentPlace, DropReason> fragment_place(ByteView frame, const Parsed& parsed) noexcept {
-    PENSTOCK_ASSERT(parsed.kind == PacketKind::Fragment && size_t{parsed.l3_offset} + parsed.l3_length <= frame.size());
+    PENSTOCK_ASSERT(parsed.kind == PacketKind::Fragment &&
+                    size_t{parsed.l3_offset} + parsed.l3_length <= frame.size());
     FragmentPlace place;
     uint32_t in_front = 0;  // that counts towards the longest datagram
     if (parsed.family == IpFamily::V4) {
-        const uint16_t field = load<Be16>(frame.data() + parsed.l3_offset + offsetof(Ipv4Header, flags_and_offset)).host();
+        const uint16_t field =
+            load<Be16>(frame.data() + parsed.l3_offset + offsetof(Ipv4Header, flags_and_offset)).host();
         place.begin = static_cast<uint16_t>((field & Ipv4Header::kOffsetMask) * 8);
         place.is_last = (field & Ipv4Header::kMoreFragments) == 0;
         in_front = uint32_t{parsed.l4_offset} - parsed.l3_offset;
     } else {
         // The parser stops behind the fragment header.
-        const auto header = load<Ipv6ExtensionHeader>(frame.data() + parsed.l4_offset - sizeof(Ipv6ExtensionHeader));
+        const auto header =
+            load<Ipv6ExtensionHeader>(frame.data() + parsed.l4_offset - sizeof(Ipv6ExtensionHeader));
         place.begin = header.rest.host() & Ipv6ExtensionHeader::kOffsetMask;
         place.is_last = (header.rest.host() & Ipv6ExtensionHeader::kMoreFragments) == 0;
-        in_front = static_cast<uint32_t>(parsed.l4_offset - parsed.l3_offset - sizeof(Ipv6Header) - sizeof(Ipv6ExtensionHeader));
+        in_front = static_cast<uint32_t>(parsed.l4_offset - parsed.l3_offset - sizeof(Ipv6Header) -
+                                         sizeof(Ipv6ExtensionHeader));
     }
     const size_t bytes = bytes_in(parsed);
     const size_t end = place.begin + bytes;
     if (bytes == 0 || in_front + end > kDatagramBytesMax || (!place.is_last && bytes % 8 != 0)) {
         return drop(DropReason::BadFragment);
     }
-    if (!place.is_first() && place.begin < sizeof(TcpHeader) && parsed.ip_protocol == static_cast<uint8_t>(Protocol::Tcp)) {
+    if (!place.is_first() && place.begin < sizeof(TcpHeader) &&
+        parsed.ip_protocol == static_cast<uint8_t>(Protocol::Tcp)) {
         return drop(DropReason::FragmentTooSmall);
     }
     place.end = static_cast<uint16_t>(end);
@@ -115,7 +121,8 @@ std::expected<FragmentPlace, DropReason> fragment_place(ByteView frame, const Pa
 }
 
 ParseResult read_first_fragment(ByteView frame, Parsed& parsed) noexcept {
-    PENSTOCK_ASSERT(parsed.kind == PacketKind::Fragment && size_t{parsed.l3_offset} + parsed.l3_length <= frame.size());
+    PENSTOCK_ASSERT(parsed.kind == PacketKind::Fragment &&
+                    size_t{parsed.l3_offset} + parsed.l3_length <= frame.size());
     if (parsed.family == IpFamily::V6) {
         if (const ParseResult walked = walk_to_transport(frame, parsed); !walked) {
             return walked;
@@ -124,7 +131,8 @@ ParseResult read_first_fragment(ByteView frame, Parsed& parsed) noexcept {
     if (parsed.ip_protocol == static_cast<uint8_t>(Protocol::Tcp)) {
         return read_tcp(frame, parsed);
     }
-    return parsed.ip_protocol == static_cast<uint8_t>(Protocol::Udp) ? read_udp(frame, parsed) : ParseResult();
+    return parsed.ip_protocol == static_cast<uint8_t>(Protocol::Udp) ? read_udp(frame, parsed)
+                                                                     : ParseResult();
 }
 
 void set_datagram_id(uint8_t* frame, uint32_t id) noexcept {
@@ -133,7 +141,8 @@ void set_datagram_id(uint8_t* frame, uint32_t id) noexcept {
         uint8_t* const id_at = ip_at + offsetof(Ipv4Header, id);
         uint8_t* const sum_at = ip_at + offsetof(Ipv4Header, checksum);
         const auto next = Be16::from_host(static_cast<uint16_t>(id));
-        store(sum_at, FoldedDelta(ChecksumDelta().replace(load<Be16>(id_at), next)).applied_to(load<Be16>(sum_at)));
+        store(sum_at,
+              FoldedDelta(ChecksumDelta().replace(load<Be16>(id_at), next)).applied_to(load<Be16>(sum_at)));
         store(id_at, next);
         return;
     }

@@ -25,7 +25,8 @@ struct FragmentPlace {
 
 // BadFragment: it holds nothing, ends beyond the longest datagram, or is not the last and holds no multiple of 8 bytes, so that none could
 // follow it. FragmentTooSmall: it would overwrite the TCP header of the first one. `parsed` is of `frame` and of kind Fragment.
-[[nodiscard]] std::expected<FragmentPlace, DropReason> fragment_place(ByteView frame, const Parsed& parsed) noexcept;
+[[nodiscard]] std::expected<FragmentPlace, DropReason> fragment_place(ByteView frame,
+                                                                      const Parsed& parsed) noexcept;
 
 // Makes the first fragment that `parsed` describes a Flow, by the L4 header in it; it stays a Fragment where that is neither TCP's nor
 // UDP's. FragmentTooSmall where the header is not whole, for nobody could tell the flow, or filter by it (RFC 8200, 4.5 forbids such
@@ -35,8 +36,8 @@ struct FragmentPlace {
 // Rewrites a later fragment, of Address's family: new addresses, one hop less, and the IPv4 header's checksum. There is no other: the
 // transport's is in the first fragment and counts the addresses there. TTL or hop limit is above 1; `ip` as for translate_packet().
 template <WireAddress Address>
-void translate_fragment(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination,
-                        [[maybe_unused]] FoldedDelta ip) noexcept {
+void translate_fragment(uint8_t* frame, const Parsed& parsed, const Address& source,
+                        const Address& destination, [[maybe_unused]] FoldedDelta ip) noexcept {
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Fragment && parsed.ttl > 1);
     translate_ip<Address>(frame, parsed, source, destination, ip);
 }

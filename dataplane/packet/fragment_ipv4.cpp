@@ -48,10 +48,12 @@ std::optional<Ipv4Fragments> Ipv4Fragments::of(ByteView packet, uint16_t mtu) no
     const uint16_t header_bytes = header.header_bytes();
     PENSTOCK_ASSERT(header_bytes >= sizeof(Ipv4Header) && header.total_length.host() >= header_bytes &&
                     packet.size() >= header.total_length.host());
-    if ((header.flags_and_offset.host() & Ipv4Header::kDontFragment) != 0 || mtu < header_bytes + kFragmentUnitBytes) {
+    if ((header.flags_and_offset.host() & Ipv4Header::kDontFragment) != 0 ||
+        mtu < header_bytes + kFragmentUnitBytes) {
         return std::nullopt;
     }
-    const uint32_t begins_at = (header.flags_and_offset.host() & Ipv4Header::kOffsetMask) * uint32_t{kFragmentUnitBytes};
+    const uint32_t begins_at =
+        (header.flags_and_offset.host() & Ipv4Header::kOffsetMask) * uint32_t{kFragmentUnitBytes};
     if (begins_at + header.total_length.host() - header_bytes > UINT16_MAX) {
         return std::nullopt;  // a fragment of no datagram: the offsets of its pieces would begin again at 0
     }
@@ -60,13 +62,14 @@ std::optional<Ipv4Fragments> Ipv4Fragments::of(ByteView packet, uint16_t mtu) no
     made.first_header_bytes_ = header_bytes;
     made.payload_ = static_cast<uint16_t>(header.total_length.host() - header_bytes);
     made.first_payload_ = whole_units(static_cast<uint16_t>(mtu - header_bytes));
-    made.later_header_bytes_ =
-        static_cast<uint16_t>(sizeof header + copy_options(packet.subspan(sizeof header, header_bytes - sizeof header),
-                                                           made.later_header_.data() + sizeof header));
+    made.later_header_bytes_ = static_cast<uint16_t>(
+        sizeof header + copy_options(packet.subspan(sizeof header, header_bytes - sizeof header),
+                                     made.later_header_.data() + sizeof header));
     made.later_payload_ = whole_units(static_cast<uint16_t>(mtu - made.later_header_bytes_));
     header.version_and_words = static_cast<uint8_t>(0x40 | made.later_header_bytes_ / 4);
     store(made.later_header_.data(), header);
-    const uint32_t behind_first = made.payload_ > made.first_payload_ ? made.payload_ - uint32_t{made.first_payload_} : 0;
+    const uint32_t behind_first =
+        made.payload_ > made.first_payload_ ? made.payload_ - uint32_t{made.first_payload_} : 0;
     made.count_ = 1 + (behind_first + made.later_payload_ - 1) / made.later_payload_;
     if (made.count_ > kFragmentsMax) {
         return std::nullopt;
@@ -77,13 +80,14 @@ std::optional<Ipv4Fragments> Ipv4Fragments::of(ByteView packet, uint16_t mtu) no
 Ipv4Fragment Ipv4Fragments::at(uint32_t number) const noexcept {
     PENSTOCK_ASSERT(number < count_);
     const bool is_first = number == 0;
-    const auto payload_offset = static_cast<uint16_t>(is_first ? 0 : first_payload_ + (number - 1) * later_payload_);
+    const auto payload_offset =
+        static_cast<uint16_t>(is_first ? 0 : first_payload_ + (number - 1) * later_payload_);
     Ipv4Fragment fragment;
     fragment.header = is_first ? first_header_ : later_header_;
     fragment.header_bytes = is_first ? first_header_bytes_ : later_header_bytes_;
     fragment.payload_at = static_cast<uint16_t>(first_header_bytes_ + payload_offset);
-    fragment.payload_bytes =
-        static_cast<uint16_t>(std::min<uint32_t>(is_first ? first_payload_ : later_payload_, payload_ - payload_offset));
+    fragment.payload_bytes = static_cast<uint16_t>(
+        std::min<uint32_t>(is_first ? first_payload_ : later_payload_, payload_ - payload_offset));
 
     auto header = load<Ipv4Header>(fragment.header.data());
     const uint16_t sent = header.flags_and_offset.host();

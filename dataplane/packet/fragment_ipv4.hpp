@@ -23,7 +23,9 @@ struct Ipv4Fragment {
     uint16_t header_bytes = 0;
     uint16_t payload_at = 0;  // in the packet, from its header's first byte
     uint16_t payload_bytes = 0;
-    [[nodiscard]] constexpr uint16_t bytes() const noexcept { return static_cast<uint16_t>(header_bytes + payload_bytes); }
+    [[nodiscard]] constexpr uint16_t bytes() const noexcept {
+        return static_cast<uint16_t>(header_bytes + payload_bytes);
+    }
 };
 
 // The fragments of one packet, one after the other. The header is copied, so a caller may write the first fragment over the packet itself,
@@ -40,7 +42,8 @@ class Ipv4Fragments {
 
  private:
     std::array<uint8_t, kIpv4HeaderBytesMax> first_header_{};  // as it came
-    std::array<uint8_t, kIpv4HeaderBytesMax> later_header_{};  // with the options that each fragment must have
+    std::array<uint8_t, kIpv4HeaderBytesMax>
+        later_header_{};  // with the options that each fragment must have
     uint16_t first_header_bytes_ = 0;
     uint16_t later_header_bytes_ = 0;
     uint16_t first_payload_ = 0;  // bytes, as much as fits

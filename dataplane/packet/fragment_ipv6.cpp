@@ -18,7 +18,8 @@ std::optional<Ipv6Fragments> Ipv6Fragments::of(ByteView packet, uint16_t mtu) no
     }
     made.fragment_ = load<Ipv6ExtensionHeader>(packet.data() + sizeof(Ipv6Header));
     made.payload_ = static_cast<uint16_t>(behind - sizeof(Ipv6ExtensionHeader));
-    if (uint32_t{made.payload_} + (made.fragment_.rest.host() & Ipv6ExtensionHeader::kOffsetMask) > UINT16_MAX) {
+    if (uint32_t{made.payload_} + (made.fragment_.rest.host() & Ipv6ExtensionHeader::kOffsetMask) >
+        UINT16_MAX) {
         return std::nullopt;  // a fragment of no datagram: the offsets of its pieces would begin again at 0
     }
     const auto room = static_cast<uint16_t>(mtu - Ipv6Fragment::header_bytes);
@@ -37,11 +38,12 @@ Ipv6Fragment Ipv6Fragments::at(uint32_t number) const noexcept {
     made.payload_at = static_cast<uint16_t>(Ipv6Fragment::header_bytes + begins_at);
     made.payload_bytes = static_cast<uint16_t>(std::min<uint32_t>(most_, payload_ - begins_at));
     Ipv6Header header = header_;
-    header.payload_length = Be16::from_host(static_cast<uint16_t>(sizeof(Ipv6ExtensionHeader) + made.payload_bytes));
+    header.payload_length =
+        Be16::from_host(static_cast<uint16_t>(sizeof(Ipv6ExtensionHeader) + made.payload_bytes));
     Ipv6ExtensionHeader fragment = fragment_;
     const bool has_more = number + 1 < count_;
-    fragment.rest =
-        Be16::from_host(static_cast<uint16_t>((fragment.rest.host() + begins_at) | (has_more ? Ipv6ExtensionHeader::kMoreFragments : 0)));
+    fragment.rest = Be16::from_host(static_cast<uint16_t>(
+        (fragment.rest.host() + begins_at) | (has_more ? Ipv6ExtensionHeader::kMoreFragments : 0)));
     store(made.header.data(), header);
     store(made.header.data() + sizeof header, fragment);
     return made;

@@ -18,7 +18,9 @@ struct Ipv6Fragment {
     std::array<uint8_t, header_bytes> header{};
     uint16_t payload_at = 0;  // in the packet, from its header's first byte
     uint16_t payload_bytes = 0;
-    [[nodiscard]] constexpr uint16_t bytes() const noexcept { return static_cast<uint16_t>(header_bytes + payload_bytes); }
+    [[nodiscard]] constexpr uint16_t bytes() const noexcept {
+        return static_cast<uint16_t>(header_bytes + payload_bytes);
+    }
 };
 
 // The fragments of one packet, one after the other. The headers are copied, so a caller may write the first fragment over the packet

@@ -16,14 +16,16 @@ constexpr size_t kQuotedL4BytesMin = 8;
 
 }  // namespace
 
-AnswerResult make_icmp_error(std::span<uint8_t> buffer, [[maybe_unused]] size_t frame_bytes, const Parsed& parsed, IcmpError error,
-                             const IpAddr& source) noexcept {
-    PENSTOCK_ASSERT(frame_bytes <= buffer.size() && size_t{parsed.l3_offset} + parsed.l3_length <= frame_bytes);
+AnswerResult make_icmp_error(std::span<uint8_t> buffer, [[maybe_unused]] size_t frame_bytes,
+                             const Parsed& parsed, IcmpError error, const IpAddr& source) noexcept {
+    PENSTOCK_ASSERT(frame_bytes <= buffer.size() &&
+                    size_t{parsed.l3_offset} + parsed.l3_length <= frame_bytes);
     const uint16_t ip_header_bytes = answer_header_bytes(parsed.family);
     const size_t headers_bytes = ip_header_bytes + sizeof(IcmpHeader);
     const size_t quote_at = parsed.l3_offset + headers_bytes;
     const size_t quote_must = size_t{parsed.l4_offset} - parsed.l3_offset + kQuotedL4BytesMin;
-    const size_t quote_may = icmp_error_bytes_max(parsed.family) - headers_bytes;  // which long extension headers can exceed
+    const size_t quote_may =
+        icmp_error_bytes_max(parsed.family) - headers_bytes;  // which long extension headers can exceed
     if (parsed.l3_length < quote_must || quote_may < quote_must || buffer.size() < quote_at + quote_must) {
         return std::unexpected(DropReason::RejectNotAllowed);
     }

@@ -44,7 +44,8 @@ struct IcmpError {
 // much of the packet as fits into icmp_error_bytes_max and into the buffer, whose whole size may be used. The Ethernet addresses are
 // exchanged; the forward stage sets the real ones. Type and code are the caller's choice; its duty is that the packet may be answered at
 // all (reject.hpp). RejectNotAllowed where not even all IP headers and 8 bytes behind them fit (RFC 792) or exist.
-[[nodiscard]] AnswerResult make_icmp_error(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed, IcmpError error,
+[[nodiscard]] AnswerResult make_icmp_error(std::span<uint8_t> buffer, size_t frame_bytes,
+                                           const Parsed& parsed, IcmpError error,
                                            const IpAddr& source) noexcept;
 
 }  // namespace penstock::packet

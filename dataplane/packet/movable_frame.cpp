@@ -5,8 +5,8 @@
 
 namespace penstock::packet {
 
-std::expected<void, DropReason> replace_headers(MovableFrame& frame, size_t payload_at, IpFamily family, size_t header_bytes,
-                                                size_t payload_bytes) noexcept {
+std::expected<void, DropReason> replace_headers(MovableFrame& frame, size_t payload_at, IpFamily family,
+                                                size_t header_bytes, size_t payload_bytes) noexcept {
     const size_t front_bytes = sizeof(EthernetHeader) + header_bytes;
     if (front_bytes + payload_bytes > UINT16_MAX) {
         return std::unexpected(DropReason::PacketTooBig);

@@ -21,7 +21,8 @@ struct MovableFrame {
 // Gives the frame `header_bytes` of room, whose content is then undefined, between an Ethernet header for `family` and what stands at
 // `payload_at` from its beginning; it ends behind `payload_bytes` of that. What was between is overwritten, so it has been read.
 // PacketTooBig: longer than a frame can be. NoBuffer: not so much room in front. On an error the frame is as it was.
-[[nodiscard]] std::expected<void, DropReason> replace_headers(MovableFrame& frame, size_t payload_at, IpFamily family, size_t header_bytes,
+[[nodiscard]] std::expected<void, DropReason> replace_headers(MovableFrame& frame, size_t payload_at,
+                                                              IpFamily family, size_t header_bytes,
                                                               size_t payload_bytes) noexcept;
 
 }  // namespace penstock::packet

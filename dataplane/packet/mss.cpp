@@ -13,14 +13,17 @@ constexpr uint8_t kMss = 2, kMssBytes = 4;
 // The sum of a segment whose field at `at` changes from `before` to `after`. A checksum adds whole words of the segment; a field at an odd
 // place adds its bytes to two of them, exchanged, which adds up to its bytes exchanged (RFC 1071, 2.B).
 Be16 sum_after(Be16 sum, size_t at, Be16 before, Be16 after) noexcept {
-    const auto as_added = [&](Be16 value) { return at % 2 == 0 ? value : Be16::from_raw(__builtin_bswap16(value.raw())); };
+    const auto as_added = [&](Be16 value) {
+        return at % 2 == 0 ? value : Be16::from_raw(__builtin_bswap16(value.raw()));
+    };
     return FoldedDelta(ChecksumDelta().replace(as_added(before), as_added(after))).applied_to(sum);
 }
 
 }  // namespace
 
 bool lower_mss(std::span<uint8_t> frame, const Parsed& parsed, uint16_t mss_max) noexcept {
-    PENSTOCK_ASSERT(parsed.kind == PacketKind::Flow && parsed.key.protocol == Protocol::Tcp && parsed.payload_offset <= frame.size());
+    PENSTOCK_ASSERT(parsed.kind == PacketKind::Flow && parsed.key.protocol == Protocol::Tcp &&
+                    parsed.payload_offset <= frame.size());
     uint8_t* const tcp = frame.data() + parsed.l4_offset;
     const size_t at = find_tcp_option(tcp, size_t{parsed.payload_offset} - parsed.l4_offset, kMss, kMssBytes);
     if (at == 0) {

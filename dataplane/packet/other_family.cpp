@@ -27,15 +27,16 @@ bool is_without_udp_checksum(const uint8_t* frame, const Parsed& parsed) noexcep
 bool is_extension_header(uint8_t number) noexcept {
     constexpr uint8_t kAuthentication = 51, kMobility = 135, kHostIdentity = 139, kShim6 = 140;
     return number == Ipv6ExtensionHeader::kHopByHop || number == Ipv6ExtensionHeader::kRouting ||
-           number == Ipv6ExtensionHeader::kFragment || number == Ipv6ExtensionHeader::kDestinationOptions || number == kAuthentication ||
-           number == kMobility || number == kHostIdentity || number == kShim6;
+           number == Ipv6ExtensionHeader::kFragment || number == Ipv6ExtensionHeader::kDestinationOptions ||
+           number == kAuthentication || number == kMobility || number == kHostIdentity || number == kShim6;
 }
 
 // Whether a fragment of IPv6 means as a fragment of IPv4 the same part of the same datagram.
 bool has_place_in_ipv4(const uint8_t* frame, const Parsed& parsed, const DatagramPlace& place) noexcept {
     const size_t header_bytes = size_t{parsed.l4_offset} - parsed.l3_offset;
     const auto at = fragment_header_in(frame + parsed.l3_offset, header_bytes);
-    const bool has_more_headers = !at || *at + sizeof(Ipv6ExtensionHeader) != header_bytes || is_extension_header(parsed.ip_protocol);
+    const bool has_more_headers =
+        !at || *at + sizeof(Ipv6ExtensionHeader) != header_bytes || is_extension_header(parsed.ip_protocol);
     // IPv4 counts its header towards the longest datagram, IPv6 does not.
     return !has_more_headers && sizeof(Ipv4Header) + place.offset + payload_bytes(parsed) <= UINT16_MAX;
 }
@@ -45,14 +46,16 @@ void translate_transport(std::span<uint8_t> l4, const Parsed& parsed, const Fami
     if (parsed.key.protocol == Protocol::Sctp) {
         return set_sctp_ports(l4, rewrite.source_port, rewrite.destination_port);
     }
-    translate_ports(l4.data(), parsed.key.protocol, rewrite.source_port, rewrite.destination_port, rewrite.l4);
+    translate_ports(l4.data(), parsed.key.protocol, rewrite.source_port, rewrite.destination_port,
+                    rewrite.l4);
 }
 
 // The sum that a datagram without one needs over IPv6 (RFC 7915, 4.5). What stands behind the datagram is not its own.
 void sum_datagram(std::span<uint8_t> l4, const FamilyRewrite& rewrite) noexcept {
     const uint16_t bytes = load<UdpHeader>(l4.data()).length.host();
     ChecksumSum sum;
-    sum.add_pseudo_header(rewrite.source, rewrite.destination, static_cast<uint8_t>(Protocol::Udp), bytes).add(l4.first(bytes));
+    sum.add_pseudo_header(rewrite.source, rewrite.destination, static_cast<uint8_t>(Protocol::Udp), bytes)
+        .add(l4.first(bytes));
     store(l4.data() + offsetof(UdpHeader, checksum), udp_checksum_field(sum.checksum()));
 }
 
@@ -61,20 +64,24 @@ void sum_datagram(std::span<uint8_t> l4, const FamilyRewrite& rewrite) noexcept 
 uint16_t bytes_in_other_family(const Parsed& parsed) noexcept {
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment);
     const size_t header_bytes = parsed.family == IpFamily::V6 ? sizeof(Ipv4Header)
-                                : parsed.is_fragment          ? sizeof(Ipv6Header) + sizeof(Ipv6ExtensionHeader)
-                                                              : sizeof(Ipv6Header);
+                                : parsed.is_fragment ? sizeof(Ipv6Header) + sizeof(Ipv6ExtensionHeader)
+                                                     : sizeof(Ipv6Header);
     return static_cast<uint16_t>(std::min<size_t>(header_bytes + payload_bytes(parsed), UINT16_MAX));
 }
 
 bool may_be_cut(ByteView frame, const Parsed& parsed) noexcept {
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment);
     return parsed.family == IpFamily::V4 &&
-           (load<Ipv4Header>(frame.data() + parsed.l3_offset).flags_and_offset.host() & Ipv4Header::kDontFragment) == 0;
+           (load<Ipv4Header>(frame.data() + parsed.l3_offset).flags_and_offset.host() &
+            Ipv4Header::kDontFragment) == 0;
 }
 
-Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const FamilyRewrite& rewrite, uint16_t id, bool needs_cut) noexcept {
-    PENSTOCK_ASSERT((parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment) && parsed.ttl > 1);
-    PENSTOCK_ASSERT(rewrite.source.family() == other_family(parsed.family) && rewrite.destination.family() == other_family(parsed.family));
+Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const FamilyRewrite& rewrite,
+                          uint16_t id, bool needs_cut) noexcept {
+    PENSTOCK_ASSERT((parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment) &&
+                    parsed.ttl > 1);
+    PENSTOCK_ASSERT(rewrite.source.family() == other_family(parsed.family) &&
+                    rewrite.destination.family() == other_family(parsed.family));
     PENSTOCK_ASSERT(!needs_cut || may_be_cut(ByteView(frame.data, frame.length), parsed));
     uint8_t* const ip_at = frame.data + parsed.l3_offset;
     uint8_t* const l4_at = frame.data + parsed.l4_offset;
@@ -82,17 +89,20 @@ Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const Famil
     if (needs_sum && parsed.is_fragment) {
         return drop(DropReason::NoUdpChecksum);
     }
-    CommonHeader header = read_header(parsed.family, ip_at, static_cast<size_t>(l4_at - ip_at), parsed.ip_protocol);
+    CommonHeader header =
+        read_header(parsed.family, ip_at, static_cast<size_t>(l4_at - ip_at), parsed.ip_protocol);
     header.ttl = static_cast<uint8_t>(parsed.ttl - 1);
     header.protocol = static_cast<uint8_t>(rewrite.protocol);
-    if (parsed.family == IpFamily::V6 && parsed.is_fragment && !has_place_in_ipv4(frame.data, parsed, *header.place)) {
+    if (parsed.family == IpFamily::V6 && parsed.is_fragment &&
+        !has_place_in_ipv4(frame.data, parsed, *header.place)) {
         return drop(DropReason::BadExtensionHeader);
     }
     if (needs_cut && !header.place) {
         header.place = {.id = load<Ipv4Header>(ip_at).id.host()};
     }
     const IpFamily family = other_family(parsed.family);
-    const Converted replaced = replace_headers(frame, parsed.l4_offset, family, header_bytes_in(family, header), header.payload_bytes);
+    const Converted replaced = replace_headers(frame, parsed.l4_offset, family,
+                                               header_bytes_in(family, header), header.payload_bytes);
     if (!replaced) {
         return replaced;
     }

@@ -58,7 +58,8 @@ using Converted = std::expected<void, DropReason>;
 // extension headers behind its fragment header, which its offset counts, or one that ends where no datagram of IPv4 does (5.1.1).
 // PacketTooBig: as IPv6 it would be longer than a frame can be. NoBuffer: the buffer has no room in front for the longer header. On an
 // error the frame is as it was.
-[[nodiscard]] Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const FamilyRewrite& rewrite, uint16_t id,
+[[nodiscard]] Converted to_other_family(MovableFrame& frame, const Parsed& parsed,
+                                        const FamilyRewrite& rewrite, uint16_t id,
                                         bool needs_cut = false) noexcept;
 
 // What leaves in place of an error's addresses and of what it quotes, as ErrorRewrite (quoted.hpp); all addresses are of the other family

@@ -65,17 +65,20 @@ constexpr std::array<uint8_t, sizeof(Ipv4Header)> kPointerInIpv6 = {
 
 // Figure 6, by the pointer into an IPv6 header.
 constexpr std::array<uint8_t, sizeof(Ipv6Header)> kPointerInIpv4 = [] {
-    std::array<uint8_t, sizeof(Ipv6Header)> pointers{0, 1, kNowhere, kNowhere, 2, 2, 9, 8};  // up to the hop limit
+    std::array<uint8_t, sizeof(Ipv6Header)> pointers{0, 1, kNowhere, kNowhere,
+                                                     2, 2, 9,        8};  // up to the hop limit
     std::fill_n(pointers.begin() + offsetof(Ipv6Header, source), 16, uint8_t{12});
     std::fill_n(pointers.begin() + offsetof(Ipv6Header, destination), 16, uint8_t{16});
     return pointers;
 }();
 
 // RFC 1191, 7: what the links of its time carried.
-constexpr std::array<uint16_t, 11> kPlateaus = {65'535, 32'000, 17'914, 8'166, 4'352, 2'002, 1'492, 1'006, 508, 296, kIpv4MtuMin};
+constexpr std::array<uint16_t, 11> kPlateaus = {65'535, 32'000, 17'914, 8'166, 4'352,      2'002,
+                                                1'492,  1'006,  508,    296,   kIpv4MtuMin};
 
 uint32_t plateau_below(size_t packet_bytes) noexcept {
-    const auto below = std::ranges::find_if(kPlateaus, [&](uint16_t plateau) { return plateau < packet_bytes; });
+    const auto below =
+        std::ranges::find_if(kPlateaus, [&](uint16_t plateau) { return plateau < packet_bytes; });
     return below == kPlateaus.end() ? kIpv4MtuMin : *below;
 }
 
@@ -104,7 +107,8 @@ Told in_icmpv6(const IcmpHeader& icmp, size_t packet_bytes) noexcept {
         case kParameterProblem: {
             // 0: the pointer tells; 2: bad length. 1 is a missing option, which is none of IPv6's.
             const uint32_t pointer = rest >> 24;
-            if ((icmp.code != 0 && icmp.code != 2) || pointer >= kPointerInIpv6.size() || kPointerInIpv6[pointer] == kNowhere) {
+            if ((icmp.code != 0 && icmp.code != 2) || pointer >= kPointerInIpv6.size() ||
+                kPointerInIpv6[pointer] == kNowhere) {
                 return std::nullopt;
             }
             return IcmpError{kParameterProblem6, 0, kPointerInIpv6[pointer]};
@@ -118,7 +122,8 @@ Told in_icmpv4(const IcmpHeader& icmp, bool is_fragment) noexcept {
     const uint32_t rest = icmp.rest.host();
     switch (icmp.type) {
         case kUnreachable6:
-            return icmp.code < kUnreachableInIcmpv4.size() ? Told(kUnreachableInIcmpv4[icmp.code]) : std::nullopt;
+            return icmp.code < kUnreachableInIcmpv4.size() ? Told(kUnreachableInIcmpv4[icmp.code])
+                                                           : std::nullopt;
         case kTooBig6:
             return IcmpError{kUnreachable, kTooBigCode, mtu_in_icmpv4(rest, is_fragment)};
         case kTimeExceeded6:
@@ -152,7 +157,8 @@ size_t quote_end(IpFamily family, const IcmpHeader& icmp, const Quote& quote) no
 }
 
 // What the quote still has of the transport: its ports, and its sum where that is there.
-void translate_quoted_transport(std::span<uint8_t> l4, const CommonHeader& quoted, const ErrorFamilyRewrite& rewrite) noexcept {
+void translate_quoted_transport(std::span<uint8_t> l4, const CommonHeader& quoted,
+                                const ErrorFamilyRewrite& rewrite) noexcept {
     const auto ports_before = load<uint32_t>(l4.data());
     store(l4.data(), rewrite.quoted_source_port);
     store(l4.data() + sizeof(Be16), rewrite.quoted_destination_port);
@@ -164,7 +170,8 @@ void translate_quoted_transport(std::span<uint8_t> l4, const CommonHeader& quote
             return;
         }
         if (const auto sent = load<uint32_t>(l4.data() + kSumAt); sent != 0) {
-            store(l4.data() + kSumAt, sctp_checksum_after(sent, ports_before, load<uint32_t>(l4.data()), whole_bytes));
+            store(l4.data() + kSumAt,
+                  sctp_checksum_after(sent, ports_before, load<uint32_t>(l4.data()), whole_bytes));
         }
         return;
     }
@@ -172,35 +179,41 @@ void translate_quoted_transport(std::span<uint8_t> l4, const CommonHeader& quote
     const size_t sum_at = is_udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum);
     if (l4.size() >= sum_at + sizeof(Be16)) {
         const auto sent = load<Be16>(l4.data() + sum_at);
-        store(l4.data() + sum_at, is_udp ? udp_checksum_after(sent, rewrite.quoted_l4) : rewrite.quoted_l4.applied_to(sent));
+        store(l4.data() + sum_at,
+              is_udp ? udp_checksum_after(sent, rewrite.quoted_l4) : rewrite.quoted_l4.applied_to(sent));
     }
 }
 
 }  // namespace
 
-Converted error_to_other_family(MovableFrame& frame, const Parsed& parsed, const Quote& quote, const ErrorFamilyRewrite& rewrite,
-                                uint16_t id) noexcept {
-    PENSTOCK_ASSERT(parsed.kind == PacketKind::Ip && parsed.ttl > 1 && rewrite.source.family() != parsed.family);
+Converted error_to_other_family(MovableFrame& frame, const Parsed& parsed, const Quote& quote,
+                                const ErrorFamilyRewrite& rewrite, uint16_t id) noexcept {
+    PENSTOCK_ASSERT(parsed.kind == PacketKind::Ip && parsed.ttl > 1 &&
+                    rewrite.source.family() != parsed.family);
     const bool becomes_v6 = parsed.family == IpFamily::V4;
     const IpFamily family = becomes_v6 ? IpFamily::V6 : IpFamily::V4;
     const auto icmp = load<IcmpHeader>(frame.data + parsed.l4_offset);
     const size_t quoted_before = size_t{quote.l4_offset} - quote.ip_offset;
-    const CommonHeader quoted =
-        read_header(parsed.family, frame.data + quote.ip_offset, quoted_before, static_cast<uint8_t>(quote.key.protocol));
-    const Told told = becomes_v6 ? in_icmpv6(icmp, quoted_before + quoted.payload_bytes) : in_icmpv4(icmp, quoted.place.has_value());
+    const CommonHeader quoted = read_header(parsed.family, frame.data + quote.ip_offset, quoted_before,
+                                            static_cast<uint8_t>(quote.key.protocol));
+    const Told told = becomes_v6 ? in_icmpv6(icmp, quoted_before + quoted.payload_bytes)
+                                 : in_icmpv4(icmp, quoted.place.has_value());
     if (!told) {
         return std::unexpected(DropReason::IcmpNotTranslated);
     }
 
-    CommonHeader outer = read_header(parsed.family, frame.data + parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset,
-                                     becomes_v6 ? kProtoIcmpv6 : kProtoIcmp);
+    CommonHeader outer =
+        read_header(parsed.family, frame.data + parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset,
+                    becomes_v6 ? kProtoIcmpv6 : kProtoIcmp);
     outer.ttl = static_cast<uint8_t>(parsed.ttl - 1);
     const size_t outer_bytes = header_bytes_in(family, outer);
     const size_t quoted_bytes = header_bytes_in(family, quoted);
     const size_t headers_bytes = outer_bytes + sizeof(IcmpHeader) + quoted_bytes;
-    const size_t l4_bytes = std::min(quote_end(parsed.family, icmp, quote) - quote.l4_offset, icmp_error_bytes_max(family) - headers_bytes);
+    const size_t l4_bytes = std::min(quote_end(parsed.family, icmp, quote) - quote.l4_offset,
+                                     icmp_error_bytes_max(family) - headers_bytes);
     uint8_t* const l4_at = frame.data + quote.l4_offset;
-    if (const Converted replaced = replace_headers(frame, quote.l4_offset, family, headers_bytes, l4_bytes); !replaced) {
+    if (const Converted replaced = replace_headers(frame, quote.l4_offset, family, headers_bytes, l4_bytes);
+        !replaced) {
         return replaced;
     }
 

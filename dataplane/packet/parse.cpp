@@ -39,8 +39,10 @@ PENSTOCK_ALWAYS_INLINE bool has_valid_checksum(const uint8_t* ip_at) noexcept {
 }
 
 // Writes what stands behind the addresses in a Parsed, in as few words as hold it: GCC 12 does not join stores of single members by itself.
-PENSTOCK_ALWAYS_INLINE void store_tail(Parsed& out, uint32_t ports, uint32_t protocol, uint32_t kind_family_ttl, uint32_t l3_and_l4_offset,
-                                       uint32_t payload_offset, uint32_t l3_length, uint32_t tcp_flags) noexcept {
+PENSTOCK_ALWAYS_INLINE void store_tail(Parsed& out, uint32_t ports, uint32_t protocol,
+                                       uint32_t kind_family_ttl, uint32_t l3_and_l4_offset,
+                                       uint32_t payload_offset, uint32_t l3_length,
+                                       uint32_t tcp_flags) noexcept {
     uint8_t* const tail = reinterpret_cast<uint8_t*>(&out) + 32;
     store(tail, ports);
     store(tail + 4, protocol);  // and the key's zeros
@@ -50,15 +52,19 @@ PENSTOCK_ALWAYS_INLINE void store_tail(Parsed& out, uint32_t ports, uint32_t pro
     store(tail + 18, static_cast<uint16_t>(l3_length));
     store(tail + 20, tcp_flags);  // and that the frame is for one host, no SCTP, and whole
 }
-static_assert(offsetof(FlowKey, source_port) == 32 && offsetof(FlowKey, destination_port) == 34 && offsetof(FlowKey, protocol) == 36 &&
-              offsetof(Parsed, key) == 0 && offsetof(Parsed, kind) == 40 && offsetof(Parsed, family) == 41 && offsetof(Parsed, ttl) == 42 &&
-              offsetof(Parsed, ip_protocol) == 43 && offsetof(Parsed, l3_offset) == 44 && offsetof(Parsed, l4_offset) == 46 &&
-              offsetof(Parsed, payload_offset) == 48 && offsetof(Parsed, l3_length) == 50 && offsetof(Parsed, tcp_flags) == 52 &&
-              offsetof(Parsed, destination_is_multicast_mac) == 53 && offsetof(Parsed, sctp_event) == 54 && sizeof(Parsed) == 56);
+static_assert(offsetof(FlowKey, source_port) == 32 && offsetof(FlowKey, destination_port) == 34 &&
+              offsetof(FlowKey, protocol) == 36 && offsetof(Parsed, key) == 0 &&
+              offsetof(Parsed, kind) == 40 && offsetof(Parsed, family) == 41 && offsetof(Parsed, ttl) == 42 &&
+              offsetof(Parsed, ip_protocol) == 43 && offsetof(Parsed, l3_offset) == 44 &&
+              offsetof(Parsed, l4_offset) == 46 && offsetof(Parsed, payload_offset) == 48 &&
+              offsetof(Parsed, l3_length) == 50 && offsetof(Parsed, tcp_flags) == 52 &&
+              offsetof(Parsed, destination_is_multicast_mac) == 53 && offsetof(Parsed, sctp_event) == 54 &&
+              sizeof(Parsed) == 56);
 
 // Fills `out` where `frame` is a common packet of the family that its Ethernet type has said. Where not, what it leaves there is no use.
 template <IpFamily kFamily>
-PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out, [[maybe_unused]] IpChecksum ip_checksum) noexcept {
+PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out,
+                                         [[maybe_unused]] IpChecksum ip_checksum) noexcept {
     using Header = std::conditional_t<kFamily == IpFamily::V4, Ipv4Header, Ipv6Header>;
     constexpr uint32_t kL4Offset = kL3Offset + sizeof(Header);
     const uint8_t* const ip_at = frame.data() + kL3Offset;
@@ -70,8 +76,10 @@ PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out, [[maybe_un
     uint32_t protocol = 0;
     uint32_t ttl = 0;
     if constexpr (kFamily == IpFamily::V4) {
-        constexpr uint16_t kFragmentBits = Be16::from_host(Ipv4Header::kMoreFragments | Ipv4Header::kOffsetMask).raw();
-        if (ip_at[0] != 0x45 || (load<uint16_t>(ip_at + offsetof(Ipv4Header, flags_and_offset)) & kFragmentBits) != 0) [[unlikely]] {
+        constexpr uint16_t kFragmentBits =
+            Be16::from_host(Ipv4Header::kMoreFragments | Ipv4Header::kOffsetMask).raw();
+        if (ip_at[0] != 0x45 || (load<uint16_t>(ip_at + offsetof(Ipv4Header, flags_and_offset)) &
+                                 kFragmentBits) != 0) [[unlikely]] {
             return false;
         }
         if (ip_checksum == IpChecksum::Verify && !has_valid_checksum(ip_at)) [[unlikely]] {
@@ -95,17 +103,20 @@ PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out, [[maybe_un
         protocol = ip_at[offsetof(Ipv6Header, next_header)];
         ttl = ip_at[offsetof(Ipv6Header, hop_limit)];
         // Word by word: GCC 12 would take whole addresses through the stack.
-        constexpr size_t kSource = offsetof(Ipv6Header, source), kDestination = offsetof(Ipv6Header, destination);
-        const auto source_high = load<uint64_t>(ip_at + kSource), source_low = load<uint64_t>(ip_at + kSource + 8);
-        const auto destination_high = load<uint64_t>(ip_at + kDestination), destination_low = load<uint64_t>(ip_at + kDestination + 8);
+        constexpr size_t kSource = offsetof(Ipv6Header, source),
+                         kDestination = offsetof(Ipv6Header, destination);
+        const auto source_high = load<uint64_t>(ip_at + kSource),
+                   source_low = load<uint64_t>(ip_at + kSource + 8);
+        const auto destination_high = load<uint64_t>(ip_at + kDestination),
+                   destination_low = load<uint64_t>(ip_at + kDestination + 8);
         if (source_low == destination_low && source_high == destination_high) [[unlikely]] {
             return false;
         }
         store(&out.key.source, std::array{source_high, source_low});
         store(&out.key.destination, std::array{destination_high, destination_low});
     }
-    if ((kMayBeSpecial<kFamily>[ip_at[offsetof(Header, source)]] | kMayBeSpecial<kFamily>[ip_at[offsetof(Header, destination)]]) != 0)
-        [[unlikely]] {
+    if ((kMayBeSpecial<kFamily>[ip_at[offsetof(Header, source)]] |
+         kMayBeSpecial<kFamily>[ip_at[offsetof(Header, destination)]]) != 0) [[unlikely]] {
         return false;
     }
     if ((frame[0] & 1) != 0) [[unlikely]] {
@@ -131,8 +142,10 @@ PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out, [[maybe_un
     } else {
         const uint32_t datagram_bytes = load<Be16>(l4_at + offsetof(UdpHeader, length)).host();
         payload_offset = kL4Offset + sizeof(UdpHeader);
-        if (protocol != static_cast<uint8_t>(Protocol::Udp) || datagram_bytes < sizeof(UdpHeader) || kL4Offset + datagram_bytes > end ||
-            (kFamily == IpFamily::V6 && load<Be16>(l4_at + offsetof(UdpHeader, checksum)).raw() == 0)) [[unlikely]] {
+        if (protocol != static_cast<uint8_t>(Protocol::Udp) || datagram_bytes < sizeof(UdpHeader) ||
+            kL4Offset + datagram_bytes > end ||
+            (kFamily == IpFamily::V6 && load<Be16>(l4_at + offsetof(UdpHeader, checksum)).raw() == 0))
+            [[unlikely]] {
             return false;
         }
     }
@@ -140,9 +153,10 @@ PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out, [[maybe_un
     if (static_cast<uint16_t>(ports) == 0 || ports >> 16 == 0) [[unlikely]] {
         return false;
     }
-    constexpr uint32_t kKindAndFamily = static_cast<uint32_t>(PacketKind::Flow) | static_cast<uint32_t>(kFamily) << 8;
-    store_tail(out, std::rotl(ports, 16), protocol, kKindAndFamily | ttl << 16, kL3Offset | kL4Offset << 16, payload_offset, l3_length,
-               tcp_flags);
+    constexpr uint32_t kKindAndFamily =
+        static_cast<uint32_t>(PacketKind::Flow) | static_cast<uint32_t>(kFamily) << 8;
+    store_tail(out, std::rotl(ports, 16), protocol, kKindAndFamily | ttl << 16, kL3Offset | kL4Offset << 16,
+               payload_offset, l3_length, tcp_flags);
     return true;
 }
 
@@ -157,7 +171,8 @@ ParseResult parse(ByteView frame, Parsed& out, IpChecksum ip_checksum) noexcept 
             if (parse_common<IpFamily::V4>(frame, out, ip_checksum)) [[likely]] {
                 return {};
             }
-        } else if (type == Be16::from_host(kEtherTypeIpv6) && parse_common<IpFamily::V6>(frame, out, ip_checksum)) {
+        } else if (type == Be16::from_host(kEtherTypeIpv6) &&
+                   parse_common<IpFamily::V6>(frame, out, ip_checksum)) {
             return {};
         }
     }

@@ -38,6 +38,7 @@ inline constexpr unsigned kExtensionHeadersMax = 8;
 // Drop reasons: FrameTooShort, FrameShorterThanIp, BadIpHeader, BadL4Header, MartianSource, over IPv4 BadIpChecksum and IpOptions (a source
 // route; whether other options pass is the pipeline's to decide), and over IPv6 MappedAddress, BadExtensionHeader, SourceRouted,
 // NoUdpChecksum.
-[[nodiscard]] ParseResult parse(ByteView frame, Parsed& out, IpChecksum ip_checksum = IpChecksum::Verify) noexcept;
+[[nodiscard]] ParseResult parse(ByteView frame, Parsed& out,
+                                IpChecksum ip_checksum = IpChecksum::Verify) noexcept;
 
 }  // namespace penstock::packet

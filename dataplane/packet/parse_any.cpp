@@ -117,7 +117,8 @@ ParseResult parse_ipv4(ByteView frame, Parsed& out, IpChecksum ip_checksum) noex
     if (available < total_bytes) {
         return drop(DropReason::FrameShorterThanIp);
     }
-    if (ip_checksum == IpChecksum::Verify && !ChecksumSum().add(frame.subspan(out.l3_offset, header_bytes)).is_valid()) {
+    if (ip_checksum == IpChecksum::Verify &&
+        !ChecksumSum().add(frame.subspan(out.l3_offset, header_bytes)).is_valid()) {
         return drop(DropReason::BadIpChecksum);
     }
     out.kind = PacketKind::Ip;
@@ -133,7 +134,8 @@ ParseResult parse_ipv4(ByteView frame, Parsed& out, IpChecksum ip_checksum) noex
         return drop(DropReason::MartianSource);
     }
     if (header_bytes > sizeof(Ipv4Header)) {
-        if (const auto refused = refuse_options(frame.subspan(out.l3_offset + sizeof(Ipv4Header), header_bytes - sizeof(Ipv4Header)))) {
+        if (const auto refused = refuse_options(
+                frame.subspan(out.l3_offset + sizeof(Ipv4Header), header_bytes - sizeof(Ipv4Header)))) {
             return drop(*refused);
         }
     }
@@ -229,14 +231,16 @@ ParseResult parse_ipv6(ByteView frame, Parsed& out) noexcept {
 }  // namespace
 
 bool is_for_the_host(const IpAddr& destination) noexcept {
-    return is_heard_by_all(destination) || destination.is_unspecified() || is_of_this_network(destination) || destination.is_loopback();
+    return is_heard_by_all(destination) || destination.is_unspecified() || is_of_this_network(destination) ||
+           destination.is_loopback();
 }
 
 bool is_martian(const IpAddr& source, const IpAddr& destination) noexcept {
     if (source.is_unspecified()) {
         return !is_heard_by_all(destination);
     }
-    return source.is_loopback() || is_heard_by_all(source) || is_of_this_network(source) || source == destination;
+    return source.is_loopback() || is_heard_by_all(source) || is_of_this_network(source) ||
+           source == destination;
 }
 
 ParseResult parse_any(ByteView frame, Parsed& out, IpChecksum ip_checksum) noexcept {

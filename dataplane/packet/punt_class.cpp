@@ -12,7 +12,8 @@ constexpr size_t kTagBytes = 4;
 constexpr uint8_t kHopsFromTheLink = 255;
 
 // Protocol numbers of IANA's registry.
-constexpr uint8_t kProtoIgmp = 2, kProtoRsvp = 46, kProtoEigrp = 88, kProtoOspf = 89, kProtoPim = 103, kProtoVrrp = 112;
+constexpr uint8_t kProtoIgmp = 2, kProtoRsvp = 46, kProtoEigrp = 88, kProtoOspf = 89, kProtoPim = 103,
+                  kProtoVrrp = 112;
 
 // Multicast listener discovery (RFC 2710, RFC 3810) and neighbour discovery (RFC 4861).
 constexpr uint8_t kMldFirst = 130, kMldLast = 132, kNdFirst = 133, kNdLast = 137, kMldReport = 143;
@@ -67,7 +68,8 @@ PuntClass class_of_icmpv6(uint8_t type, uint8_t ttl) noexcept {
     if (type >= kNdFirst && type <= kNdLast) {
         return ttl == kHopsFromTheLink ? PuntClass::Link : PuntClass::Other;
     }
-    return (type >= kMldFirst && type <= kMldLast) || type == kMldReport ? PuntClass::Routing : PuntClass::Other;
+    return (type >= kMldFirst && type <= kMldLast) || type == kMldReport ? PuntClass::Routing
+                                                                         : PuntClass::Other;
 }
 
 // A packet to a group, or from or to a link-local address, of which the parser leaves the transport unread.
@@ -75,7 +77,8 @@ PuntClass class_of_whole(ByteView frame, const Parsed& parsed) noexcept {
     uint8_t protocol = parsed.ip_protocol;
     size_t at = parsed.l4_offset;
     // MLD always has one (RFC 2710, 3).
-    if (parsed.family == IpFamily::V6 && protocol == Ipv6ExtensionHeader::kHopByHop && at + sizeof(Ipv6ExtensionHeader) <= frame.size()) {
+    if (parsed.family == IpFamily::V6 && protocol == Ipv6ExtensionHeader::kHopByHop &&
+        at + sizeof(Ipv6ExtensionHeader) <= frame.size()) {
         const auto options = load<Ipv6ExtensionHeader>(frame.data() + at);
         protocol = options.next_header;
         at += options.bytes();
@@ -109,7 +112,8 @@ PuntClass class_of_ip(ByteView frame, const Parsed& parsed) noexcept {
 PuntClass class_of(ByteView frame, const Parsed& parsed) noexcept {
     switch (parsed.kind) {
         case PacketKind::Flow:
-            return class_of_ports(parsed.key.protocol, parsed.key.source_port, parsed.key.destination_port, parsed.ttl);
+            return class_of_ports(parsed.key.protocol, parsed.key.source_port, parsed.key.destination_port,
+                                  parsed.ttl);
         case PacketKind::Fragment:
         case PacketKind::Ip:
             return class_of_ip(frame, parsed);
@@ -131,7 +135,8 @@ PuntClass punt_class_of(ByteView frame, const Parsed& parsed) noexcept {
         behind = behind.subspan(kTagBytes);
     }
     Parsed inner;
-    return !is_tagged(behind) && parse(behind, inner, IpChecksum::KnownGood) ? class_of(behind, inner) : PuntClass::Other;
+    return !is_tagged(behind) && parse(behind, inner, IpChecksum::KnownGood) ? class_of(behind, inner)
+                                                                             : PuntClass::Other;
 }
 
 }  // namespace penstock::packet

@@ -56,7 +56,8 @@ std::optional<Header> header_in(ByteView bytes, size_t at) noexcept {
 
 // The ports that the packet at `ip_at` of an IP packet of `bytes` has at `l4_at`.
 QuoteResult with_ports(ByteView bytes, size_t ip_at, size_t l4_at, FlowKey key, uint8_t protocol) noexcept {
-    const bool has_ports = protocol == static_cast<uint8_t>(Protocol::Tcp) || protocol == static_cast<uint8_t>(Protocol::Udp) ||
+    const bool has_ports = protocol == static_cast<uint8_t>(Protocol::Tcp) ||
+                           protocol == static_cast<uint8_t>(Protocol::Udp) ||
                            protocol == static_cast<uint8_t>(Protocol::Sctp);
     if (!has_ports) {
         return drop(DropReason::IcmpUnknownFlow);
@@ -67,7 +68,8 @@ QuoteResult with_ports(ByteView bytes, size_t ip_at, size_t l4_at, FlowKey key, 
     key.protocol = static_cast<Protocol>(protocol);
     key.source_port = load<Be16>(bytes.data() + l4_at).host();
     key.destination_port = load<Be16>(bytes.data() + l4_at + 2).host();
-    return Quote{key, static_cast<uint16_t>(ip_at), static_cast<uint16_t>(l4_at), static_cast<uint16_t>(bytes.size())};
+    return Quote{key, static_cast<uint16_t>(ip_at), static_cast<uint16_t>(l4_at),
+                 static_cast<uint16_t>(bytes.size())};
 }
 
 QuoteResult quoted_in_ipv4(ByteView bytes, size_t at) noexcept {
@@ -78,7 +80,8 @@ QuoteResult quoted_in_ipv4(ByteView bytes, size_t at) noexcept {
     if ((ip->flags_and_offset.host() & Ipv4Header::kOffsetMask) != 0) {
         return drop(DropReason::BadIcmp);
     }
-    return with_ports(bytes, at, at + ip->header_bytes(), {.source = IpAddr::v4(ip->source), .destination = IpAddr::v4(ip->destination)},
+    return with_ports(bytes, at, at + ip->header_bytes(),
+                      {.source = IpAddr::v4(ip->source), .destination = IpAddr::v4(ip->destination)},
                       ip->protocol);
 }
 
@@ -138,7 +141,9 @@ class MessageEditor {
 template <typename Header>
 size_t whole_l4_bytes(const Header& ip, size_t headers_bytes) noexcept {
     if constexpr (std::is_same_v<Header, Ipv4Header>) {
-        return ip.is_fragment() || ip.total_length.host() < headers_bytes ? 0 : ip.total_length.host() - headers_bytes;
+        return ip.is_fragment() || ip.total_length.host() < headers_bytes
+                   ? 0
+                   : ip.total_length.host() - headers_bytes;
     } else {
         return headers_bytes == sizeof(Ipv6Header) ? ip.payload_length.host() : 0;
     }
@@ -148,17 +153,20 @@ size_t whole_l4_bytes(const Header& ip, size_t headers_bytes) noexcept {
 template <typename Header>
 void translate_quoted_crc(MessageEditor& message, const Quote& quote, uint32_t ports_before) noexcept {
     const size_t sum_at = quote.l4_offset + offsetof(SctpHeader, checksum);
-    const size_t bytes = whole_l4_bytes(message.get<Header>(quote.ip_offset), quote.l4_offset - quote.ip_offset);
+    const size_t bytes =
+        whole_l4_bytes(message.get<Header>(quote.ip_offset), quote.l4_offset - quote.ip_offset);
     if (bytes < sizeof(SctpHeader) || sum_at + sizeof(uint32_t) > quote.end) {
         return;
     }
     const auto sent = message.get<uint32_t>(sum_at);
     const auto ports_after = message.get<uint32_t>(quote.l4_offset);
-    message.replace(sum_at, Be32::from_raw(sent == 0 ? 0 : sctp_checksum_after(sent, ports_before, ports_after, bytes)));
+    message.replace(
+        sum_at, Be32::from_raw(sent == 0 ? 0 : sctp_checksum_after(sent, ports_before, ports_after, bytes)));
 }
 
 template <WireAddress Address>
-void translate_quote(MessageEditor& message, const Quote& quote, const ErrorRewrite<Address>& rewrite) noexcept {
+void translate_quote(MessageEditor& message, const Quote& quote,
+                     const ErrorRewrite<Address>& rewrite) noexcept {
     using Header = std::conditional_t<std::is_same_v<Address, Be32>, Ipv4Header, Ipv6Header>;
     message.replace(quote.ip_offset + offsetof(Header, source), rewrite.quoted.source);
     message.replace(quote.ip_offset + offsetof(Header, destination), rewrite.quoted.destination);
@@ -173,12 +181,14 @@ void translate_quote(MessageEditor& message, const Quote& quote, const ErrorRewr
         return translate_quoted_crc<Header>(message, quote, ports_before);
     }
     const bool is_udp = quote.key.protocol == Protocol::Udp;
-    const size_t sum_at = quote.l4_offset + (is_udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum));
+    const size_t sum_at =
+        quote.l4_offset + (is_udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum));
     if (sum_at + sizeof(Be16) > quote.end) {
         return;
     }
     const Be16 sent = message.field(sum_at);
-    message.replace(sum_at, is_udp ? udp_checksum_after(sent, rewrite.quoted_deltas.l4) : rewrite.quoted_deltas.l4.applied_to(sent));
+    message.replace(sum_at, is_udp ? udp_checksum_after(sent, rewrite.quoted_deltas.l4)
+                                   : rewrite.quoted_deltas.l4.applied_to(sent));
 }
 
 }  // namespace
@@ -199,7 +209,8 @@ bool has_valid_icmp_checksum(ByteView frame, const Parsed& parsed) noexcept {
     const ByteView message = ip_packet(frame, parsed).subspan(parsed.l4_offset);
     ChecksumSum sum;
     if (parsed.family == IpFamily::V6) {
-        sum.add_pseudo_header(parsed.key.source, parsed.key.destination, kProtoIcmpv6, static_cast<uint16_t>(message.size()));
+        sum.add_pseudo_header(parsed.key.source, parsed.key.destination, kProtoIcmpv6,
+                              static_cast<uint16_t>(message.size()));
     }
     return sum.add(message).is_valid();
 }
@@ -222,7 +233,8 @@ std::optional<TooBig> too_big(ByteView frame, const Parsed& parsed, const Quote&
         return TooBig{load<Be16>(message + kMtuAt).host(), load<Ipv4Header>(quoted).total_length.host()};
     }
     const uint32_t payload_bytes = load<Ipv6Header>(quoted).payload_length.host();
-    return TooBig{load<Be32>(message + kMtuAt6).host(), payload_bytes == 0 ? 0 : payload_bytes + uint32_t{sizeof(Ipv6Header)}};
+    return TooBig{load<Be32>(message + kMtuAt6).host(),
+                  payload_bytes == 0 ? 0 : payload_bytes + uint32_t{sizeof(Ipv6Header)}};
 }
 
 void set_told_mtu(uint8_t* frame, const Parsed& parsed, uint16_t mtu) noexcept {
@@ -233,7 +245,8 @@ void set_told_mtu(uint8_t* frame, const Parsed& parsed, uint16_t mtu) noexcept {
 }
 
 template <WireAddress Address>
-void translate_error(uint8_t* frame, const Parsed& parsed, const Quote& quote, const ErrorRewrite<Address>& rewrite) noexcept {
+void translate_error(uint8_t* frame, const Parsed& parsed, const Quote& quote,
+                     const ErrorRewrite<Address>& rewrite) noexcept {
     constexpr bool kIsV4 = std::is_same_v<Address, Be32>;
     using Header = std::conditional_t<kIsV4, Ipv4Header, Ipv6Header>;
     PENSTOCK_ASSERT((parsed.family == IpFamily::V4) == kIsV4 && parsed.ttl > 1);
@@ -258,7 +271,8 @@ void translate_error(uint8_t* frame, const Parsed& parsed, const Quote& quote, c
     store(sum_at, message.delta().applied_to(load<Be16>(sum_at)));
 }
 template void translate_error(uint8_t*, const Parsed&, const Quote&, const ErrorRewrite<Be32>&) noexcept;
-template void translate_error(uint8_t*, const Parsed&, const Quote&, const ErrorRewrite<std::array<uint8_t, 16>>&) noexcept;
+template void translate_error(uint8_t*, const Parsed&, const Quote&,
+                              const ErrorRewrite<std::array<uint8_t, 16>>&) noexcept;
 
 uint32_t datagram_id(ByteView frame, const Parsed& parsed) noexcept {
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Fragment && parsed.l4_offset <= frame.size());

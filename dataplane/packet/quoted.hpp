@@ -49,12 +49,14 @@ struct Quote {
 
 // What a "packet too big" says (RFC 1191, 4; RFC 4443, 3.2).
 struct TooBig {
-    uint32_t mtu = 0;           // of the link that the quoted packet did not fit
-    uint32_t packet_bytes = 0;  // of the quoted packet when it was whole, as its header tells; 0: it does not (a jumbogram)
+    uint32_t mtu = 0;  // of the link that the quoted packet did not fit
+    uint32_t packet_bytes =
+        0;  // of the quoted packet when it was whole, as its header tells; 0: it does not (a jumbogram)
     bool operator==(const TooBig&) const = default;
 };
 // Nothing where the error is another one. `quote` is what quoted_packet() found in it.
-[[nodiscard]] std::optional<TooBig> too_big(ByteView frame, const Parsed& parsed, const Quote& quote) noexcept;
+[[nodiscard]] std::optional<TooBig> too_big(ByteView frame, const Parsed& parsed,
+                                            const Quote& quote) noexcept;
 
 // Writes another MTU into the too-big of IPv4 in `frame`, and the message's checksum.
 void set_told_mtu(uint8_t* frame, const Parsed& parsed, uint16_t mtu) noexcept;
@@ -74,9 +76,12 @@ struct ErrorRewrite {
 // length that the quoted IP header tells, and stays as it is where that tells none (a fragment, extension headers). Type, code and
 // everything else, the MTU above all, stay as they came. Sums that were wrong stay wrong.
 template <WireAddress Address>
-void translate_error(uint8_t* frame, const Parsed& parsed, const Quote& quote, const ErrorRewrite<Address>& rewrite) noexcept;
-extern template void translate_error(uint8_t*, const Parsed&, const Quote&, const ErrorRewrite<Be32>&) noexcept;
-extern template void translate_error(uint8_t*, const Parsed&, const Quote&, const ErrorRewrite<std::array<uint8_t, 16>>&) noexcept;
+void translate_error(uint8_t* frame, const Parsed& parsed, const Quote& quote,
+                     const ErrorRewrite<Address>& rewrite) noexcept;
+extern template void translate_error(uint8_t*, const Parsed&, const Quote&,
+                                     const ErrorRewrite<Be32>&) noexcept;
+extern template void translate_error(uint8_t*, const Parsed&, const Quote&,
+                                     const ErrorRewrite<std::array<uint8_t, 16>>&) noexcept;
 
 // The number by which the receiver tells a datagram's fragments from another's (RFC 791, 3.2; RFC 8200, 4.5). `parsed` is of `frame` and of
 // kind Fragment.

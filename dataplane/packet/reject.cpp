@@ -44,7 +44,8 @@ TcpHeader reset_for(const TcpHeader& tcp, uint16_t payload_bytes) noexcept {
         rst.seq = tcp.ack;
         return rst;
     }
-    const uint32_t occupied = payload_bytes + (flags.has(TcpFlags::kSyn) ? 1U : 0U) + (flags.has(TcpFlags::kFin) ? 1U : 0U);
+    const uint32_t occupied =
+        payload_bytes + (flags.has(TcpFlags::kSyn) ? 1U : 0U) + (flags.has(TcpFlags::kFin) ? 1U : 0U);
     rst.flags = TcpFlags::kRst | TcpFlags::kAck;
     rst.ack = Be32::from_host(tcp.seq.host() + occupied);
     return rst;
@@ -54,15 +55,19 @@ TcpHeader reset_for(const TcpHeader& tcp, uint16_t payload_bytes) noexcept {
 uint16_t make_reset(std::span<uint8_t> buffer, const Parsed& parsed) noexcept {
     const uint16_t ip_header_bytes = answer_header_bytes(parsed.family);
     const IpAddr &source = parsed.key.destination, &destination = parsed.key.source;
-    const auto payload_bytes = static_cast<uint16_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
+    const auto payload_bytes =
+        static_cast<uint16_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
     TcpHeader rst = reset_for(load<TcpHeader>(buffer.data() + parsed.l4_offset), payload_bytes);
 
     uint8_t* const rst_at = buffer.data() + parsed.l3_offset + ip_header_bytes;
     store(rst_at, rst);
-    rst.checksum =
-        ChecksumSum().add_pseudo_header(source, destination, parsed.ip_protocol, sizeof rst).add(ByteView(rst_at, sizeof rst)).checksum();
+    rst.checksum = ChecksumSum()
+                       .add_pseudo_header(source, destination, parsed.ip_protocol, sizeof rst)
+                       .add(ByteView(rst_at, sizeof rst))
+                       .checksum();
     store(rst_at, rst);
-    store_answer_header(buffer.data() + parsed.l3_offset, source, destination, parsed.ip_protocol, 0, sizeof rst);
+    store_answer_header(buffer.data() + parsed.l3_offset, source, destination, parsed.ip_protocol, 0,
+                        sizeof rst);
     exchange_ethernet(buffer);
     return static_cast<uint16_t>(parsed.l3_offset + ip_header_bytes + sizeof rst);
 }
@@ -71,28 +76,35 @@ uint16_t make_reset(std::span<uint8_t> buffer, const Parsed& parsed) noexcept {
 uint16_t make_abort(std::span<uint8_t> buffer, const Parsed& parsed, uint32_t tag, uint8_t flags) noexcept {
     const uint16_t ip_header_bytes = answer_header_bytes(parsed.family);
     const FlowKey key = parsed.key.reversed();
-    store_abort(buffer.data() + parsed.l3_offset + ip_header_bytes, key.source_port, key.destination_port, tag, flags);
-    store_answer_header(buffer.data() + parsed.l3_offset, key.source, key.destination, parsed.ip_protocol, 0, kAbortBytes);
+    store_abort(buffer.data() + parsed.l3_offset + ip_header_bytes, key.source_port, key.destination_port,
+                tag, flags);
+    store_answer_header(buffer.data() + parsed.l3_offset, key.source, key.destination, parsed.ip_protocol, 0,
+                        kAbortBytes);
     exchange_ethernet(buffer);
     return static_cast<uint16_t>(parsed.l3_offset + ip_header_bytes + kAbortBytes);
 }
 
 // Why the sender of a Flow may not be answered, whatever the answer.
-std::optional<DropReason> why_unanswered(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed) noexcept {
+std::optional<DropReason> why_unanswered(std::span<uint8_t> buffer, size_t frame_bytes,
+                                         const Parsed& parsed) noexcept {
     // Of a fragment nobody can say whether its checksum is right.
     if (parsed.kind != PacketKind::Flow || parsed.is_fragment || parsed.destination_is_multicast_mac) {
         return DropReason::RejectNotAllowed;
     }
-    PENSTOCK_ASSERT(frame_bytes <= buffer.size() && size_t{parsed.l3_offset} + parsed.l3_length <= frame_bytes);
+    PENSTOCK_ASSERT(frame_bytes <= buffer.size() &&
+                    size_t{parsed.l3_offset} + parsed.l3_length <= frame_bytes);
     if (load<EthernetHeader>(buffer.data()).source.is_multicast()) {
         return DropReason::RejectNotAllowed;
     }
-    return has_valid_l4_checksum(buffer.first(frame_bytes), parsed) ? std::nullopt : std::optional(DropReason::BadL4Checksum);
+    return has_valid_l4_checksum(buffer.first(frame_bytes), parsed)
+               ? std::nullopt
+               : std::optional(DropReason::BadL4Checksum);
 }
 
 }  // namespace
 
-AnswerResult make_reject(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed, SctpRefusal sctp) noexcept {
+AnswerResult make_reject(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed,
+                         SctpRefusal sctp) noexcept {
     const bool is_sctp = parsed.key.protocol == Protocol::Sctp;
     if (parsed.tcp_flags.has(TcpFlags::kRst) || (is_sctp && parsed.sctp_event != SctpEvent::Init)) {
         return std::unexpected(DropReason::RejectNotAllowed);
@@ -106,10 +118,12 @@ AnswerResult make_reject(std::span<uint8_t> buffer, size_t frame_bytes, const Pa
     if (is_sctp && sctp == SctpRefusal::Abort) {
         return make_abort(buffer, parsed, initiate_tag(buffer.data(), parsed), 0);
     }
-    return make_icmp_error(buffer, frame_bytes, parsed, port_unreachable(parsed.family), parsed.key.destination);
+    return make_icmp_error(buffer, frame_bytes, parsed, port_unreachable(parsed.family),
+                           parsed.key.destination);
 }
 
-AnswerResult make_reflecting_abort(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed) noexcept {
+AnswerResult make_reflecting_abort(std::span<uint8_t> buffer, size_t frame_bytes,
+                                   const Parsed& parsed) noexcept {
     const SctpEvent event = parsed.sctp_event;
     if (event == SctpEvent::Abort || event == SctpEvent::ShutdownComplete || event == SctpEvent::Init) {
         return std::unexpected(DropReason::RejectNotAllowed);

@@ -29,6 +29,7 @@ enum class SctpRefusal : uint8_t { Icmp, Abort };
 // The same of any packet of an association that has been ended: an ABORT that reflects the packet's own verification tag, so that its
 // sender must take it (RFC 9260, 8.4 and 8.5.1). RejectNotAllowed for an ABORT or a SHUTDOWN COMPLETE, for an INIT, which has no tag, and
 // for frames to or from a group.
-[[nodiscard]] AnswerResult make_reflecting_abort(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed) noexcept;
+[[nodiscard]] AnswerResult make_reflecting_abort(std::span<uint8_t> buffer, size_t frame_bytes,
+                                                 const Parsed& parsed) noexcept;
 
 }  // namespace penstock::packet

@@ -7,13 +7,16 @@ namespace penstock::packet {
 
 SegmentNumbers numbers_behind(const uint8_t* frame, const Parsed& parsed) noexcept {
     const auto tcp = load<TcpHeader>(frame + parsed.l4_offset);
-    const auto payload_bytes = static_cast<uint32_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
+    const auto payload_bytes =
+        static_cast<uint32_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
     const TcpFlags flags{tcp.flags};
-    const uint32_t occupied = payload_bytes + (flags.has(TcpFlags::kSyn) ? 1U : 0U) + (flags.has(TcpFlags::kFin) ? 1U : 0U);
+    const uint32_t occupied =
+        payload_bytes + (flags.has(TcpFlags::kSyn) ? 1U : 0U) + (flags.has(TcpFlags::kFin) ? 1U : 0U);
     return {tcp.seq.host() + occupied, tcp.ack.host()};
 }
 
-uint16_t build_segment(std::span<uint8_t> frame, const FlowKey& key, SegmentNumbers numbers, TcpFlags flags) noexcept {
+uint16_t build_segment(std::span<uint8_t> frame, const FlowKey& key, SegmentNumbers numbers,
+                       TcpFlags flags) noexcept {
     PENSTOCK_ASSERT(frame.size() >= kBareSegmentBytesMax && key.protocol == Protocol::Tcp);
     const IpFamily family = key.source.family();
     EthernetHeader ethernet{};
@@ -31,8 +34,10 @@ uint16_t build_segment(std::span<uint8_t> frame, const FlowKey& key, SegmentNumb
     tcp.ack = Be32::from_host(numbers.ack);
     tcp.flags = flags.bits;
     store(tcp_at, tcp);
-    tcp.checksum =
-        ChecksumSum().add_pseudo_header(key.source, key.destination, kTcp, sizeof tcp).add(ByteView(tcp_at, sizeof tcp)).checksum();
+    tcp.checksum = ChecksumSum()
+                       .add_pseudo_header(key.source, key.destination, kTcp, sizeof tcp)
+                       .add(ByteView(tcp_at, sizeof tcp))
+                       .checksum();
     store(tcp_at, tcp);
     return static_cast<uint16_t>(tcp_at + sizeof tcp - frame.data());
 }

@@ -12,7 +12,8 @@
 
 namespace penstock::packet {
 
-inline constexpr size_t kBareSegmentBytesMax = sizeof(EthernetHeader) + sizeof(Ipv6Header) + sizeof(TcpHeader);
+inline constexpr size_t kBareSegmentBytesMax =
+    sizeof(EthernetHeader) + sizeof(Ipv6Header) + sizeof(TcpHeader);
 
 // Sequence numbers of probes. No receive window reaches over half of all sequence numbers (RFC 7323, 2.2), so of two probes that lie so far
 // apart one at least is out of place. The first one is in place by chance for a window in 2^32, one in 65,536 with 64 KB; then it is an old
@@ -33,6 +34,7 @@ struct SegmentNumbers {
 
 // Writes a whole frame without payload to `frame`, which has room for kBareSegmentBytesMax: zeros for Ethernet addresses, which the next
 // hop decides. Returns its length.
-uint16_t build_segment(std::span<uint8_t> frame, const FlowKey& key, SegmentNumbers numbers, TcpFlags flags) noexcept;
+uint16_t build_segment(std::span<uint8_t> frame, const FlowKey& key, SegmentNumbers numbers,
+                       TcpFlags flags) noexcept;
 
 }  // namespace penstock::packet

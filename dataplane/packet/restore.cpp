@@ -6,7 +6,8 @@ namespace penstock::packet {
 
 void restore(std::span<uint8_t> frame, const Parsed& parsed) noexcept {
     // Back is a translation too, from what the frame carries now to what it carried; only the hop that each one costs is undone twice.
-    apply(frame, parsed, {parsed.key.source, parsed.key.destination, parsed.key.source_port, parsed.key.destination_port});
+    apply(frame, parsed,
+          {parsed.key.source, parsed.key.destination, parsed.key.source_port, parsed.key.destination_port});
     uint8_t* const ip_at = frame.data() + parsed.l3_offset;
     if (parsed.family == IpFamily::V4) {
         uint8_t* const sum_at = ip_at + offsetof(Ipv4Header, checksum);

@@ -24,7 +24,9 @@ WireEndpoints<Address> wire_endpoints(const IpAddr& source, const IpAddr& destin
 // One comparison less than asking each: every new flow asks.
 bool are_both_v4(const IpAddr& one, const IpAddr& other) noexcept {
     const auto first_half = [](const IpAddr& address) { return load<uint64_t>(address.bytes().data()); };
-    const auto is_mapped = [](const IpAddr& address) { return load<uint32_t>(address.bytes().data() + 8) == 0xffff'0000; };
+    const auto is_mapped = [](const IpAddr& address) {
+        return load<uint32_t>(address.bytes().data() + 8) == 0xffff'0000;
+    };
     return (first_half(one) | first_half(other)) == 0 && is_mapped(one) && is_mapped(other);
 }
 
@@ -42,7 +44,8 @@ TranslationDeltas deltas_between(const FlowKey& before, const Rewrite& after) no
     if constexpr (std::is_same_v<Address, Be32>) {
         deltas.ip = FoldedDelta(delta);
     }
-    delta.replace(ports_word(before.source_port, before.destination_port), ports_word(after.source_port, after.destination_port));
+    delta.replace(ports_word(before.source_port, before.destination_port),
+                  ports_word(after.source_port, after.destination_port));
     deltas.l4 = FoldedDelta(delta);
     return deltas;
 }
@@ -53,14 +56,15 @@ void apply_to(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rew
     const auto ip = load<Header>(frame.data() + parsed.l3_offset);
     const auto ports = load<std::array<Be16, 2>>(frame.data() + parsed.l4_offset);
     const WireEndpoints<Address> before{ip.source, ip.destination, ports[0], ports[1]};
-    const auto after = wire_endpoints<Address>(rewrite.source, rewrite.destination, rewrite.source_port, rewrite.destination_port);
+    const auto after = wire_endpoints<Address>(rewrite.source, rewrite.destination, rewrite.source_port,
+                                               rewrite.destination_port);
     const TranslationDeltas deltas = translation_deltas(before, after);
     if (parsed.key.protocol == Protocol::Sctp) {
-        return translate_association(frame.data(), parsed, after.source, after.destination, after.source_port, after.destination_port,
-                                     deltas.ip);
+        return translate_association(frame.data(), parsed, after.source, after.destination, after.source_port,
+                                     after.destination_port, deltas.ip);
     }
-    translate_packet(frame.data(), parsed, after.source, after.destination, after.source_port, after.destination_port, deltas.l4,
-                     deltas.ip);
+    translate_packet(frame.data(), parsed, after.source, after.destination, after.source_port,
+                     after.destination_port, deltas.l4, deltas.ip);
 }
 
 }  // namespace

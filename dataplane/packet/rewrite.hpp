@@ -35,13 +35,17 @@ struct Rewrite {
 // SCTP does not, and what its CRC changes by depends on the packet's length as well (sctp.hpp), so it has no use for `l4`.
 struct TranslationDeltas {
     FoldedDelta l4;
-    FoldedDelta ip;  // of the IPv4 header without its TTL; IPv6 has no header checksum, and there it changes nothing
-    [[nodiscard]] constexpr TranslationDeltas inverse() const noexcept { return {l4.inverse(), ip.inverse()}; }
+    FoldedDelta
+        ip;  // of the IPv4 header without its TTL; IPv6 has no header checksum, and there it changes nothing
+    [[nodiscard]] constexpr TranslationDeltas inverse() const noexcept {
+        return {l4.inverse(), ip.inverse()};
+    }
     constexpr bool operator==(const TranslationDeltas&) const = default;
 };
 
 // What a hop does to an IPv4 header's sum: TTL is the high byte of the word that it shares with the protocol.
-inline constexpr FoldedDelta kOneHopDelta(ChecksumDelta().replace(Be16::from_host(0x0100), Be16::from_host(0)));
+inline constexpr FoldedDelta kOneHopDelta(ChecksumDelta().replace(Be16::from_host(0x0100),
+                                                                  Be16::from_host(0)));
 
 // An address as it lies in a header: Be32 in IPv4's, sixteen bytes in IPv6's.
 template <typename Address>
@@ -65,7 +69,8 @@ template <WireAddress Address>
     if constexpr (std::is_same_v<Address, Be32>) {
         deltas.ip = FoldedDelta(delta);
     }
-    delta.replace(before.source_port, after.source_port).replace(before.destination_port, after.destination_port);
+    delta.replace(before.source_port, after.source_port)
+        .replace(before.destination_port, after.destination_port);
     deltas.l4 = FoldedDelta(delta);
     return deltas;
 }
@@ -75,9 +80,11 @@ template <WireAddress Address>
 
 // What a translation changes in the IP header, of a Flow or of a later fragment.
 template <WireAddress Address>
-PENSTOCK_ALWAYS_INLINE void translate_ip(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination,
+PENSTOCK_ALWAYS_INLINE void translate_ip(uint8_t* frame, const Parsed& parsed, const Address& source,
+                                         const Address& destination,
                                          [[maybe_unused]] FoldedDelta ip) noexcept {
-    PENSTOCK_ASSERT((parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment) && parsed.ttl > 1);
+    PENSTOCK_ASSERT((parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment) &&
+                    parsed.ttl > 1);
     constexpr bool kIsV4 = std::is_same_v<Address, Be32>;
     PENSTOCK_ASSERT((parsed.family == IpFamily::V4) == kIsV4);
 
@@ -96,8 +103,8 @@ PENSTOCK_ALWAYS_INLINE void translate_ip(uint8_t* frame, const Parsed& parsed, c
 }
 
 // Writes the ports of the TCP or UDP header at `l4_at`, and moves its checksum by `l4`, which belongs to them and to the addresses' change.
-PENSTOCK_ALWAYS_INLINE void translate_ports(uint8_t* l4_at, Protocol protocol, Be16 source_port, Be16 destination_port,
-                                            FoldedDelta l4) noexcept {
+PENSTOCK_ALWAYS_INLINE void translate_ports(uint8_t* l4_at, Protocol protocol, Be16 source_port,
+                                            Be16 destination_port, FoldedDelta l4) noexcept {
     // Both begin with their ports.
     static_assert(offsetof(TcpHeader, destination_port) == offsetof(UdpHeader, destination_port));
     store(l4_at, source_port);
@@ -113,8 +120,9 @@ PENSTOCK_ALWAYS_INLINE void translate_ports(uint8_t* l4_at, Protocol protocol, B
 // exactly this change (translation_deltas). Flow label, traffic class and everything behind the ports stay as they came. `parsed` then
 // describes the packet that came in, no longer the one that leaves.
 template <WireAddress Address>
-PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination,
-                                             Be16 source_port, Be16 destination_port, FoldedDelta l4, FoldedDelta ip) noexcept {
+PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parsed, const Address& source,
+                                             const Address& destination, Be16 source_port,
+                                             Be16 destination_port, FoldedDelta l4, FoldedDelta ip) noexcept {
     PENSTOCK_ASSERT(parsed.key.protocol != Protocol::Sctp);
     translate_ip(frame, parsed, source, destination, ip);
 
@@ -123,8 +131,9 @@ PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parse
 
 // The same of a Flow of SCTP.
 template <WireAddress Address>
-inline void translate_association(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination, Be16 source_port,
-                                  Be16 destination_port, FoldedDelta ip) noexcept {
+inline void translate_association(uint8_t* frame, const Parsed& parsed, const Address& source,
+                                  const Address& destination, Be16 source_port, Be16 destination_port,
+                                  FoldedDelta ip) noexcept {
     PENSTOCK_ASSERT(parsed.key.protocol == Protocol::Sctp);
     translate_ip(frame, parsed, source, destination, ip);
     set_sctp_ports(std::span(frame + parsed.l4_offset, sctp_bytes(parsed)), source_port, destination_port);

@@ -103,10 +103,12 @@ void set_sctp_ports(std::span<uint8_t> sctp, Be16 source, Be16 destination) noex
 }
 
 void store_abort(uint8_t* sctp_at, L4Port source, L4Port destination, uint32_t tag, uint8_t flags) noexcept {
-    SctpHeader header{
-        .source_port = Be16::from_host(source), .destination_port = Be16::from_host(destination), .verification_tag = Be32::from_host(tag)};
+    SctpHeader header{.source_port = Be16::from_host(source),
+                      .destination_port = Be16::from_host(destination),
+                      .verification_tag = Be32::from_host(tag)};
     store(sctp_at, header);
-    store(sctp_at + sizeof header, Chunk{.type = Chunk::kAbort, .flags = flags, .length = Be16::from_host(sizeof(Chunk))});
+    store(sctp_at + sizeof header,
+          Chunk{.type = Chunk::kAbort, .flags = flags, .length = Be16::from_host(sizeof(Chunk))});
     header.checksum = crc32c(ByteView(sctp_at, kAbortBytes));
     store(sctp_at, header);
 }
@@ -118,7 +120,8 @@ uint16_t build_abort(std::span<uint8_t> frame, const FlowKey& key, uint32_t tag)
     EthernetHeader ethernet{};
     ethernet.type = Be16::from_host(family == IpFamily::V4 ? kEtherTypeIpv4 : kEtherTypeIpv6);
     store(frame.data(), ethernet);
-    store_answer_header(frame.data() + sizeof ethernet, key.source, key.destination, static_cast<uint8_t>(Protocol::Sctp), 0, kAbortBytes);
+    store_answer_header(frame.data() + sizeof ethernet, key.source, key.destination,
+                        static_cast<uint8_t>(Protocol::Sctp), 0, kAbortBytes);
     store_abort(frame.data() + headers, key.source_port, key.destination_port, tag, 0);
     return headers + kAbortBytes;
 }

@@ -35,7 +35,9 @@ struct SctpSummary {
 }
 // The same where its event is Init or InitAck.
 [[nodiscard]] inline uint32_t initiate_tag(const uint8_t* frame, const Parsed& parsed) noexcept {
-    return load<Be32>(frame + parsed.payload_offset + sizeof(SctpChunkHeader) + offsetof(SctpInitFields, initiate_tag)).host();
+    return load<Be32>(frame + parsed.payload_offset + sizeof(SctpChunkHeader) +
+                      offsetof(SctpInitFields, initiate_tag))
+        .host();
 }
 
 // From the common header to the end of the IP packet, which is what the checksum covers.
@@ -47,7 +49,8 @@ struct SctpSummary {
 
 // The checksum of an SCTP packet of `bytes` bytes whose ports have changed from `before` to `after` (both as four bytes are loaded) and
 // that carried `sent`.
-[[nodiscard]] inline uint32_t sctp_checksum_after(uint32_t sent, uint32_t before, uint32_t after, size_t bytes) noexcept {
+[[nodiscard]] inline uint32_t sctp_checksum_after(uint32_t sent, uint32_t before, uint32_t after,
+                                                  size_t bytes) noexcept {
     return sent ^ crc32c_change(before ^ after, bytes);
 }
 

@@ -30,7 +30,8 @@ size_t find_tcp_option(const uint8_t* tcp, size_t header_bytes, uint8_t kind, ui
 
 uint32_t timestamp_of(const uint8_t* frame, const Parsed& parsed) noexcept {
     const uint8_t* const tcp = frame + parsed.l4_offset;
-    const size_t at = find_tcp_option(tcp, size_t{parsed.payload_offset} - parsed.l4_offset, kTimestamps, kTimestampsBytes);
+    const size_t at =
+        find_tcp_option(tcp, size_t{parsed.payload_offset} - parsed.l4_offset, kTimestamps, kTimestampsBytes);
     return at == 0 ? 0 : std::max(load<Be32>(tcp + at + 2).host(), 1U);
 }
 

@@ -59,7 +59,8 @@ BehindTags look_behind_tags(ByteView frame) noexcept {
         return {.source = IpAddr::v4(load<Be32>(frame.data() + l3 + offsetof(Ipv4Header, source)))};
     }
     if (l3 + sizeof(Ipv6Header) <= frame.size() && type_at(frame, type) == kEtherTypeIpv6) {
-        return {.source = IpAddr::v6(load<std::array<uint8_t, 16>>(frame.data() + l3 + offsetof(Ipv6Header, source)))};
+        return {.source = IpAddr::v6(
+                    load<std::array<uint8_t, 16>>(frame.data() + l3 + offsetof(Ipv6Header, source)))};
     }
     return {};
 }

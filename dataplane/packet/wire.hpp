@@ -45,10 +45,15 @@ struct Ipv4Header {
     static constexpr uint16_t kDontFragment = 0x4000, kMoreFragments = 0x2000, kOffsetMask = 0x1fff;
 
     constexpr uint8_t version() const noexcept { return version_and_words >> 4; }
-    constexpr uint16_t header_bytes() const noexcept { return static_cast<uint16_t>((version_and_words & 0x0f) * 4); }
-    constexpr bool is_fragment() const noexcept { return (flags_and_offset.host() & (kMoreFragments | kOffsetMask)) != 0; }
+    constexpr uint16_t header_bytes() const noexcept {
+        return static_cast<uint16_t>((version_and_words & 0x0f) * 4);
+    }
+    constexpr bool is_fragment() const noexcept {
+        return (flags_and_offset.host() & (kMoreFragments | kOffsetMask)) != 0;
+    }
 };
-static_assert(sizeof(Ipv4Header) == 20 && offsetof(Ipv4Header, checksum) == 10 && offsetof(Ipv4Header, destination) == 16);
+static_assert(sizeof(Ipv4Header) == 20 && offsetof(Ipv4Header, checksum) == 10 &&
+              offsetof(Ipv4Header, destination) == 16);
 
 // RFC 8200, 3. Extension headers may stand between it and the transport header.
 struct Ipv6Header {
@@ -59,9 +64,12 @@ struct Ipv6Header {
     std::array<uint8_t, 16> source{};
     std::array<uint8_t, 16> destination{};
 
-    constexpr uint8_t version() const noexcept { return static_cast<uint8_t>(version_class_flow.host() >> 28); }
+    constexpr uint8_t version() const noexcept {
+        return static_cast<uint8_t>(version_class_flow.host() >> 28);
+    }
 };
-static_assert(sizeof(Ipv6Header) == 40 && offsetof(Ipv6Header, hop_limit) == 7 && offsetof(Ipv6Header, destination) == 24);
+static_assert(sizeof(Ipv6Header) == 40 && offsetof(Ipv6Header, hop_limit) == 7 &&
+              offsetof(Ipv6Header, destination) == 24);
 
 // The unit of fragment offsets in bytes (RFC 791, 3.1; RFC 8200, 4.5). An IPv6 fragment header has three other bits below the offset.
 inline constexpr uint16_t kFragmentUnitBytes = 8;
@@ -80,7 +88,9 @@ struct Ipv6ExtensionHeader {
     constexpr size_t bytes() const noexcept { return (size_t{units_behind_first} + 1) * 8; }
     constexpr uint8_t routing_type() const noexcept { return static_cast<uint8_t>(rest.host() >> 8); }
     constexpr uint8_t segments_left() const noexcept { return static_cast<uint8_t>(rest.host()); }
-    constexpr bool is_fragment() const noexcept { return (rest.host() & (kMoreFragments | kOffsetMask)) != 0; }
+    constexpr bool is_fragment() const noexcept {
+        return (rest.host() & (kMoreFragments | kOffsetMask)) != 0;
+    }
 };
 static_assert(sizeof(Ipv6ExtensionHeader) == 8);
 
@@ -96,9 +106,12 @@ struct TcpHeader {
     Be16 checksum;
     Be16 urgent;
 
-    constexpr uint16_t header_bytes() const noexcept { return static_cast<uint16_t>((words_and_reserved >> 4) * 4); }
+    constexpr uint16_t header_bytes() const noexcept {
+        return static_cast<uint16_t>((words_and_reserved >> 4) * 4);
+    }
 };
-static_assert(sizeof(TcpHeader) == 20 && offsetof(TcpHeader, flags) == 13 && offsetof(TcpHeader, checksum) == 16);
+static_assert(sizeof(TcpHeader) == 20 && offsetof(TcpHeader, flags) == 13 &&
+              offsetof(TcpHeader, checksum) == 16);
 
 // RFC 768.
 struct UdpHeader {
@@ -114,13 +127,15 @@ struct SctpHeader {
     Be16 source_port;
     Be16 destination_port;
     Be32 verification_tag;
-    uint32_t checksum = 0;  // of all of RFC 9260's fields the one whose bytes lie with the lowest first (appendix A)
+    uint32_t checksum =
+        0;  // of all of RFC 9260's fields the one whose bytes lie with the lowest first (appendix A)
 };
-static_assert(sizeof(SctpHeader) == 12 && offsetof(SctpHeader, verification_tag) == 4 && offsetof(SctpHeader, checksum) == 8);
+static_assert(sizeof(SctpHeader) == 12 && offsetof(SctpHeader, verification_tag) == 4 &&
+              offsetof(SctpHeader, checksum) == 8);
 
 struct SctpChunkHeader {
-    static constexpr uint8_t kData = 0, kInit = 1, kInitAck = 2, kAbort = 6, kShutdown = 7, kShutdownAck = 8, kCookieEcho = 10,
-                             kCookieAck = 11, kShutdownComplete = 14;
+    static constexpr uint8_t kData = 0, kInit = 1, kInitAck = 2, kAbort = 6, kShutdown = 7, kShutdownAck = 8,
+                             kCookieEcho = 10, kCookieAck = 11, kShutdownComplete = 14;
     static constexpr uint8_t kInterleavedData = 64;  // RFC 8260
     static constexpr uint8_t kReflectsTag = 0x01;    // the T bit of ABORT and SHUTDOWN COMPLETE
 

@@ -13,7 +13,8 @@ namespace {
 // has asked nothing, and two frontends of UDP would answer each other for ever. Of a VIP it is only the ports that Services declare,
 // because an external IP may be some host's own address (XIP-003). A new flow's source hardly ever is any of that, so each question begins
 // with one bit that says so.
-PENSTOCK_ALWAYS_INLINE bool is_gateways_own(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept {
+PENSTOCK_ALWAYS_INLINE bool is_gateways_own(const config::Snapshot& snapshot,
+                                            const packet::FlowKey& key) noexcept {
     return snapshot.routes->is_local_source(key.source) || snapshot.snat->addresses.contains(key.source) ||
            snapshot.services->is_frontend(key.source, key.source_port, key.protocol);
 }
@@ -23,8 +24,9 @@ PENSTOCK_ALWAYS_INLINE bool is_gateways_own(const config::Snapshot& snapshot, co
 // SYN or an INIT begins something of the endpoint's own. Endpoints that see a SNAT address reply to nothing else, so theirs cannot stray.
 bool is_stray(const config::Snapshot& snapshot, const packet::Parsed& parsed) noexcept {
     const packet::FlowKey& key = parsed.key;
-    const bool begins = (key.protocol == Protocol::Tcp && conn::classify(parsed.tcp_flags) == conn::TcpFlagClass::Syn) ||
-                        (key.protocol == Protocol::Sctp && parsed.sctp_event == packet::SctpEvent::Init);
+    const bool begins =
+        (key.protocol == Protocol::Tcp && conn::classify(parsed.tcp_flags) == conn::TcpFlagClass::Syn) ||
+        (key.protocol == Protocol::Sctp && parsed.sctp_event == packet::SctpEvent::Init);
     return !begins && snapshot.services->is_kept_backend(key.source, key.source_port, key.protocol);
 }
 
@@ -48,32 +50,36 @@ Admission closed_port(const config::Snapshot& snapshot, const packet::Parsed& pa
 }
 
 // SRC-007: the host has several addresses, and which of them it sends from is the routes' choice; one that the ranges name lets it in.
-bool allows(const lb::SourceFilter& filter, const config::Snapshot& snapshot, const IpAddr& client, Sender sender) noexcept {
-    return filter.allows(client) || (sender == Sender::Host && std::ranges::any_of(snapshot.routes->addresses(), [&](const auto& own) {
-                                         return filter.allows(own.address);
-                                     }));
+bool allows(const lb::SourceFilter& filter, const config::Snapshot& snapshot, const IpAddr& client,
+            Sender sender) noexcept {
+    return filter.allows(client) ||
+           (sender == Sender::Host && std::ranges::any_of(snapshot.routes->addresses(), [&](const auto& own) {
+                return filter.allows(own.address);
+            }));
 }
 
 // ETP-006: the host has the set of those inside, which looks for endpoints everywhere.
-const lb::BackendSet& set_for(const lb::FrontendRow& frontend, const config::Snapshot& snapshot, const IpAddr& client,
-                              Sender sender) noexcept {
-    return sender == Sender::Host ? frontend.service->sets[frontend.inside_set] : frontend.backends(client, *snapshot.cluster_clients);
+const lb::BackendSet& set_for(const lb::FrontendRow& frontend, const config::Snapshot& snapshot,
+                              const IpAddr& client, Sender sender) noexcept {
+    return sender == Sender::Host ? frontend.service->sets[frontend.inside_set]
+                                  : frontend.backends(client, *snapshot.cluster_clients);
 }
 
 // An ACK of no flow (REJ-005). Where another gateway may have opened its connection, that gateway's choice can be made again if it was a
 // hash, the same on every gateway. And where the source was translated, the endpoint knows the connection by a port of that gateway's, so
 // that nothing but a RST would come of it.
-bool may_be_picked_up(const config::Snapshot& snapshot, const lb::FrontendRow& frontend, const lb::BackendSet& set,
-                      Sender sender) noexcept {
+bool may_be_picked_up(const config::Snapshot& snapshot, const lb::FrontendRow& frontend,
+                      const lb::BackendSet& set, Sender sender) noexcept {
     const lb::SchedulerKind scheduler = frontend.service->scheduler;
     return snapshot.packets.picks_up_midstream && sender == Sender::Outside &&
-           (scheduler == lb::SchedulerKind::SourceHash || scheduler == lb::SchedulerKind::Maglev) && set.source == lb::SourceMode::Keep &&
-           !set.usable.empty();
+           (scheduler == lb::SchedulerKind::SourceHash || scheduler == lb::SchedulerKind::Maglev) &&
+           set.source == lb::SourceMode::Keep && !set.usable.empty();
 }
 
 // A segment of class `flags`, not Syn, that belongs to no flow.
-PENSTOCK_NOINLINE Admission mid_stream(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed,
-                                       Sender sender, conn::TcpFlagClass flags) noexcept {
+PENSTOCK_NOINLINE Admission mid_stream(const config::Snapshot& snapshot, const lb::FrontendRow* frontend,
+                                       const packet::Parsed& parsed, Sender sender,
+                                       conn::TcpFlagClass flags) noexcept {
     if (flags == conn::TcpFlagClass::Rst) {  // the flow it resets is gone already; a RST is never answered
         return {Admission::Kind::Drop, DropReason::RejectNotAllowed, frontend, nullptr};
     }
@@ -83,8 +89,9 @@ PENSTOCK_NOINLINE Admission mid_stream(const config::Snapshot& snapshot, const l
     if (flags == conn::TcpFlagClass::Ack) {
         const lb::BackendSet& set = set_for(*frontend, snapshot, parsed.key.source, sender);
         if (may_be_picked_up(snapshot, *frontend, set, sender)) {
-            return parsed.ttl <= 1 ? Admission{Admission::Kind::Drop, DropReason::TtlExpired, frontend, nullptr}
-                                   : Admission{Admission::Kind::PickUp, {}, frontend, &set};
+            return parsed.ttl <= 1
+                       ? Admission{Admission::Kind::Drop, DropReason::TtlExpired, frontend, nullptr}
+                       : Admission{Admission::Kind::PickUp, {}, frontend, &set};
         }
     }
     return {Admission::Kind::Reject, {}, frontend, nullptr};  // RST (REJ-005)
@@ -92,15 +99,21 @@ PENSTOCK_NOINLINE Admission mid_stream(const config::Snapshot& snapshot, const l
 
 }  // namespace
 
-Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed, NicPortId arrival,
-                Sender sender) noexcept {
+Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend,
+                const packet::Parsed& parsed, NicPortId arrival, Sender sender) noexcept {
     // What Linux forwards for others has been through its routes already, and what no Service declares is no Service's.
-    if (sender == Sender::Host && (frontend == nullptr || !snapshot.routes->is_host_address(parsed.key.source))) {
+    if (sender == Sender::Host &&
+        (frontend == nullptr || !snapshot.routes->is_host_address(parsed.key.source))) {
         return {};
     }
     const auto is_forged = [&] { return sender == Sender::Outside && is_gateways_own(snapshot, parsed.key); };
-    const auto is_astray = [&] { return sender == Sender::Outside && source_path(snapshot, parsed.key.source, arrival) != SourcePath::Ok; };
-    const auto drop = [&](DropReason reason) { return Admission{Admission::Kind::Drop, reason, frontend, nullptr}; };
+    const auto is_astray = [&] {
+        return sender == Sender::Outside &&
+               source_path(snapshot, parsed.key.source, arrival) != SourcePath::Ok;
+    };
+    const auto drop = [&](DropReason reason) {
+        return Admission{Admission::Kind::Drop, reason, frontend, nullptr};
+    };
 
     if (frontend == nullptr) {
         // An address that Linux has is Linux's on every port that no Service declares (XIP-003). An address that is only a VIP belongs to
@@ -125,12 +138,15 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
         return drop(DropReason::ReversePath);
     }
     if (parsed.key.protocol == Protocol::Tcp) {
-        if (const conn::TcpFlagClass flags = conn::classify(parsed.tcp_flags); flags != conn::TcpFlagClass::Syn) [[unlikely]] {
+        if (const conn::TcpFlagClass flags = conn::classify(parsed.tcp_flags);
+            flags != conn::TcpFlagClass::Syn) [[unlikely]] {
             return mid_stream(snapshot, frontend, parsed, sender, flags);
         }
     }
     if (parsed.key.protocol == Protocol::Sctp && parsed.sctp_event != packet::SctpEvent::Init) {
-        return drop(DropReason::SctpNoAssociation);  // also a HEARTBEAT from a second address of the client's (SCTP-003)
+        return drop(
+            DropReason::
+                SctpNoAssociation);  // also a HEARTBEAT from a second address of the client's (SCTP-003)
     }
     const lb::BackendSet& set = set_for(*frontend, snapshot, parsed.key.source, sender);
     if (set.usable.empty()) {

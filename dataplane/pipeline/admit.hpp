@@ -24,13 +24,15 @@ struct Admission {
     Kind kind = Kind::Punt;
     DropReason reason{};                        // where kind is Drop
     const lb::FrontendRow* frontend = nullptr;  // null for Punt, and where a VIP's port is closed
-    const lb::BackendSet* set = nullptr;        // that this client may choose from; null too where a segment in mid-stream is rejected
+    const lb::BackendSet* set =
+        nullptr;  // that this client may choose from; null too where a segment in mid-stream is rejected
 };
 
 // Order matters and is the requirement sheet's: source ranges before policy and reject (SRC-001), no flow for a segment that cannot open
 // one (REJ-005), the Local rules before the plain empty one (ETP-003). Spoofed sources come before whatever would answer them.
 // `arrival`: the NicPort that the packet arrived by.
-[[nodiscard]] Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed,
-                              NicPortId arrival, Sender sender = Sender::Outside) noexcept;
+[[nodiscard]] Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend,
+                              const packet::Parsed& parsed, NicPortId arrival,
+                              Sender sender = Sender::Outside) noexcept;
 
 }  // namespace penstock::pipeline

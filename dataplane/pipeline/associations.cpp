@@ -14,12 +14,13 @@ using conn::Direction;
 using stats::Counter;
 
 template <packet::WireAddress Address>
-void translate_by(Burst& burst, uint32_t i, const conn::Entry& association, Direction direction, const Address& source,
-                  const Address& destination) noexcept {
+void translate_by(Burst& burst, uint32_t i, const conn::Entry& association, Direction direction,
+                  const Address& source, const Address& destination) noexcept {
     const Direction other = conn::opposite(direction);
-    packet::translate_association<Address>(
-        burst.data[i], burst.parsed[i], source, destination, Be16::from_host(association.destination_port(other)),
-        Be16::from_host(association.source_port(other)), association.ip_delta.inverse_if(static_cast<uint16_t>(direction)));
+    packet::translate_association<Address>(burst.data[i], burst.parsed[i], source, destination,
+                                           Be16::from_host(association.destination_port(other)),
+                                           Be16::from_host(association.source_port(other)),
+                                           association.ip_delta.inverse_if(static_cast<uint16_t>(direction)));
 }
 
 // The association was ended by an order: who goes on sending is told so.
@@ -28,7 +29,8 @@ void answer_by_abort(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         return burst.drop(i, DropReason::ResetLimited);
     }
     const IpAddr sender = burst.parsed[i].key.source;
-    const auto answer = packet::make_reflecting_abort(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i]);
+    const auto answer = packet::make_reflecting_abort(std::span(burst.data[i], burst.capacity[i]),
+                                                      burst.length[i], burst.parsed[i]);
     if (!answer) {
         return burst.drop(i, answer.error());
     }
@@ -47,7 +49,8 @@ conn::SctpPacket packet_of(const Burst& burst, uint32_t i) noexcept {
             .initiate_tag = is_init ? packet::initiate_tag(burst.data[i], parsed) : 0};
 }
 
-void remember(WorkerContext& ctx, ConnectionIndex index, const conn::Association& before, const conn::SctpStep& step) noexcept {
+void remember(WorkerContext& ctx, ConnectionIndex index, const conn::Association& before,
+              const conn::SctpStep& step) noexcept {
     const conn::Association& after = step.next;
     for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
         const auto at = static_cast<size_t>(direction);
@@ -59,7 +62,8 @@ void remember(WorkerContext& ctx, ConnectionIndex index, const conn::Association
         ctx.counters.backends[ctx.connections.at(index).backend.value].open.subtract(1);
     }
     ctx.connections.set_state(index, after.state, ctx.now_coarse);
-    if (conn::is_opening(before.state) && after.state == conn::SctpState::Established && ctx.connections.at(index).is_pinned) {
+    if (conn::is_opening(before.state) && after.state == conn::SctpState::Established &&
+        ctx.connections.at(index).is_pinned) {
         confirm_affinity(ctx, index);
     }
     if (step.shows_life) {
@@ -90,7 +94,8 @@ Tracked serve_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
             return Tracked::IsSettled;
     }
     remember(ctx, found.index, before, step);
-    stats::ServiceCounters::Passed& passed = ctx.counters.services[entry.service.value].passed[static_cast<size_t>(found.direction)];
+    stats::ServiceCounters::Passed& passed =
+        ctx.counters.services[entry.service.value].passed[static_cast<size_t>(found.direction)];
     passed.packets.add(1);
     passed.bytes.add(burst.parsed[i].l3_length);
     ctx.count()[Counter::ConnectionHits].add(1);

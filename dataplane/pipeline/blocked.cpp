@@ -7,7 +7,8 @@ namespace penstock::pipeline {
 namespace {
 
 // No IP packet to classify: ARP and its like, which pass, and what comes in a VLAN.
-PENSTOCK_NOINLINE void drop_if_blocked_behind_tags(const route::PrefixSet& blocked, Burst& burst, uint32_t i) noexcept {
+PENSTOCK_NOINLINE void drop_if_blocked_behind_tags(const route::PrefixSet& blocked, Burst& burst,
+                                                   uint32_t i) noexcept {
     const packet::BehindTags behind = packet::look_behind_tags(ByteView(burst.data[i], burst.length[i]));
     if (behind.are_too_many) {
         burst.drop(i, DropReason::TooManyTags);

@@ -51,29 +51,33 @@ struct Burst {
 
     std::array<packet::Parsed, limits::kBurstMax> parsed{};
     std::array<Verdict, limits::kBurstMax> verdict{};
-    std::array<DropReason, limits::kBurstMax> reason{};       // where verdict is Drop
-    std::array<uint64_t, limits::kBurstMax> hash{};           // of parsed.key, for Flow packets under way
-    PacketList flows;                                         // what classify leaves to the connection table
-    PacketList host_flows;                                    // the same of what Linux has sent; conn_lookup joins them
-    PacketList fragments;                                     // those that may be of a flow (fragments.hpp)
-    std::array<DatagramIndex, limits::kBurstMax> datagram{};  // of the fragments; unset where the table has no room for it
-    std::array<SeatIndex, limits::kBurstMax> seat{};          // where verdict is Await
-    PacketList icmp;                                          // what classify leaves to serve_icmp
-    PacketList moved;                                         // whose frame begins elsewhere in its buffer now (other_family.hpp)
-    bool has_v6 = false;                                      // some of the flows are of IPv6
-    PacketList hits;                                          // packets of known connections, from conn_lookup on
-    PacketList misses;                                        // packets for new_flow
-    std::array<conn::Found, limits::kBurstMax> found{};       // of the hits
-    std::array<Candidates, limits::kBurstMax> candidates{};   // who may own the flow; empty where nobody has asked yet
-    std::array<WorkerId, limits::kBurstMax> handoff_to{};     // where verdict is Handoff; arrival's note goes along
-    std::array<bool, limits::kBurstMax> answers{};            // the packet has become our answer to its sender; no connection
-    std::array<NicPortId, limits::kBurstMax> egress{};        // where verdict is Transmit, Split or Hold
-    std::array<IpAddr, limits::kBurstMax> next_hop{};         // where verdict is Hold
-    std::array<SplitNote, limits::kBurstMax> split;           // where verdict is Split
+    std::array<DropReason, limits::kBurstMax> reason{};  // where verdict is Drop
+    std::array<uint64_t, limits::kBurstMax> hash{};      // of parsed.key, for Flow packets under way
+    PacketList flows;                                    // what classify leaves to the connection table
+    PacketList host_flows;  // the same of what Linux has sent; conn_lookup joins them
+    PacketList fragments;   // those that may be of a flow (fragments.hpp)
+    std::array<DatagramIndex, limits::kBurstMax>
+        datagram{};  // of the fragments; unset where the table has no room for it
+    std::array<SeatIndex, limits::kBurstMax> seat{};  // where verdict is Await
+    PacketList icmp;                                  // what classify leaves to serve_icmp
+    PacketList moved;     // whose frame begins elsewhere in its buffer now (other_family.hpp)
+    bool has_v6 = false;  // some of the flows are of IPv6
+    PacketList hits;      // packets of known connections, from conn_lookup on
+    PacketList misses;    // packets for new_flow
+    std::array<conn::Found, limits::kBurstMax> found{};  // of the hits
+    std::array<Candidates, limits::kBurstMax>
+        candidates{};  // who may own the flow; empty where nobody has asked yet
+    std::array<WorkerId, limits::kBurstMax>
+        handoff_to{};  // where verdict is Handoff; arrival's note goes along
+    std::array<bool, limits::kBurstMax>
+        answers{};  // the packet has become our answer to its sender; no connection
+    std::array<NicPortId, limits::kBurstMax> egress{};  // where verdict is Transmit, Split or Hold
+    std::array<IpAddr, limits::kBurstMax> next_hop{};   // where verdict is Hold
+    std::array<SplitNote, limits::kBurstMax> split;     // where verdict is Split
 
     // Adds a packet and returns its index. The caller knows that there is room. One without headroom is not made IPv6.
-    uint32_t add(rte_mbuf* mbuf, uint8_t* first_byte, uint16_t frame_length, uint16_t buffer_capacity, Arrival how,
-                 uint16_t buffer_headroom = 0) noexcept {
+    uint32_t add(rte_mbuf* mbuf, uint8_t* first_byte, uint16_t frame_length, uint16_t buffer_capacity,
+                 Arrival how, uint16_t buffer_headroom = 0) noexcept {
         PENSTOCK_ASSERT(count < limits::kBurstMax);
         const uint32_t i = count++;
         handle[i] = mbuf;
@@ -100,7 +104,8 @@ struct Burst {
 };
 
 // The frontend of packet i where its mark names it; null: nothing is known, ask the table.
-[[nodiscard]] PENSTOCK_ALWAYS_INLINE const lb::FrontendRow* marked_frontend(const config::Snapshot& snapshot, const Burst& burst,
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE const lb::FrontendRow* marked_frontend(const config::Snapshot& snapshot,
+                                                                            const Burst& burst,
                                                                             uint32_t i) noexcept {
     if (snapshot.marked == nullptr) [[likely]] {
         return nullptr;

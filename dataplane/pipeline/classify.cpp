@@ -13,7 +13,8 @@ using packet::PacketKind;
 
 // An Ethernet address in the upper six bytes of a word, for one comparison.
 PENSTOCK_ALWAYS_INLINE uint64_t word_of(const MacAddr& mac) noexcept {
-    return uint64_t{load<uint32_t>(mac.bytes.data())} << 16 | uint64_t{load<uint16_t>(mac.bytes.data() + 4)} << 48;
+    return uint64_t{load<uint32_t>(mac.bytes.data())} << 16 | uint64_t{load<uint16_t>(mac.bytes.data() + 4)}
+                                                                  << 48;
 }
 // The same from eight bytes of a frame, of which the last two are the next field's.
 PENSTOCK_ALWAYS_INLINE uint64_t mac_word_at(const uint8_t* frame) noexcept {
@@ -27,7 +28,8 @@ bool is_icmp_to_serve(const Burst& burst, uint32_t i) noexcept {
         return false;
     }
     const packet::IcmpRole role = packet::icmp_role(ByteView(burst.data[i], burst.length[i]), parsed);
-    return role == packet::IcmpRole::Error || role == packet::IcmpRole::EchoRequest || role == packet::IcmpRole::Cut;
+    return role == packet::IcmpRole::Error || role == packet::IcmpRole::EchoRequest ||
+           role == packet::IcmpRole::Cut;
 }
 
 // Of what Linux has sent, only TCP and UDP packets may be a flow's, whole or in fragments, and ICMP be about one. The rest leaves as it is,
@@ -60,14 +62,16 @@ PENSTOCK_NOINLINE void refuse(Burst& burst, uint32_t i, DropReason reason, bool 
 
 // What Linux answers for a VIP that VIP presence has put on a twin, echo requests apart: a neighbour that asks by unicast whether its entry
 // still holds or answers what Linux asked in the VIP's name (RFC 4861, 7.3.3 and 7.2.2). Nothing else: the address is no host's.
-bool is_for_present_vip(const config::Snapshot& snapshot, const packet::Parsed& parsed, const uint8_t* frame) noexcept {
+bool is_for_present_vip(const config::Snapshot& snapshot, const packet::Parsed& parsed,
+                        const uint8_t* frame) noexcept {
     constexpr uint8_t kSolicitation = 135, kAdvertisement = 136;
-    if (parsed.kind != PacketKind::Ip || parsed.family != IpFamily::V6 || parsed.ip_protocol != kProtoIcmpv6 ||
-        parsed.l4_offset >= parsed.l3_offset + parsed.l3_length) {
+    if (parsed.kind != PacketKind::Ip || parsed.family != IpFamily::V6 ||
+        parsed.ip_protocol != kProtoIcmpv6 || parsed.l4_offset >= parsed.l3_offset + parsed.l3_length) {
         return false;
     }
     const uint8_t type = frame[parsed.l4_offset];
-    return (type == kSolicitation || type == kAdvertisement) && snapshot.routes->is_present_vip(parsed.key.destination);
+    return (type == kSolicitation || type == kAdvertisement) &&
+           snapshot.routes->is_present_vip(parsed.key.destination);
 }
 
 // Hands a fragment to the worker of its datagram, once, so that all of it meet there before the first one tells whose flow it is. True: it
@@ -94,9 +98,12 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
 
 // A frame that has lost its priority tags is asked again what it is. Its Ethernet addresses have let it in already.
 void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    const auto ip_checksum = burst.arrival[i].note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
+    const auto ip_checksum = burst.arrival[i].note.ip_checksum_checked ? packet::IpChecksum::KnownGood
+                                                                       : packet::IpChecksum::Verify;
     packet::Parsed& parsed = burst.parsed[i];
-    if (const packet::ParseResult result = packet::parse(ByteView(burst.data[i], burst.length[i]), parsed, ip_checksum); !result) {
+    if (const packet::ParseResult result =
+            packet::parse(ByteView(burst.data[i], burst.length[i]), parsed, ip_checksum);
+        !result) {
         return burst.drop(i, result.error());
     }
     if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) {
@@ -150,7 +157,8 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
         burst.fragments.add(i);
         return;
     }
-    if (snapshot.services->is_vip(parsed.key.destination) && !snapshot.routes->is_local(parsed.key.destination) &&
+    if (snapshot.services->is_vip(parsed.key.destination) &&
+        !snapshot.routes->is_local(parsed.key.destination) &&
         !is_for_present_vip(snapshot, parsed, burst.data[i])) {
         burst.drop(i, parsed.kind == PacketKind::Fragment ? DropReason::Fragment : DropReason::VipPortClosed);
     }
@@ -170,8 +178,11 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
         const uint64_t own = word_of(ctx.ports[arrival.port.value].mac);
         const uint8_t* const frame = burst.data[i];
         packet::Parsed& parsed = burst.parsed[i];
-        const auto ip_checksum = arrival.note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
-        if (const packet::ParseResult result = packet::parse(ByteView(frame, burst.length[i]), parsed, ip_checksum); !result) [[unlikely]] {
+        const auto ip_checksum =
+            arrival.note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
+        if (const packet::ParseResult result =
+                packet::parse(ByteView(frame, burst.length[i]), parsed, ip_checksum);
+            !result) [[unlikely]] {
             refuse(burst, i, result.error(), false);
             continue;
         }

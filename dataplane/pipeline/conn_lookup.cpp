@@ -4,7 +4,8 @@ namespace penstock::pipeline {
 namespace {
 
 // Hands the packet to the candidate whose turn it is, unless that is this worker.
-PENSTOCK_ALWAYS_INLINE void hand_on(const WorkerContext& ctx, Burst& burst, uint32_t i, uint8_t turn) noexcept {
+PENSTOCK_ALWAYS_INLINE void hand_on(const WorkerContext& ctx, Burst& burst, uint32_t i,
+                                    uint8_t turn) noexcept {
     const WorkerId next = burst.candidates[i].workers[turn];
     if (next != ctx.self) {
         burst.verdict[i] = Verdict::Handoff;
@@ -24,13 +25,15 @@ Candidates candidates_of(const WorkerContext& ctx, const Burst& burst, uint32_t 
 
 // In fragments, and behind IPv4 options and IPv6 extension headers, NICs find no ports to hash, and anybody may send such packets.
 bool shows_ports_to_nic(const packet::Parsed& parsed) noexcept {
-    return !parsed.is_fragment && parsed.l4_offset - parsed.l3_offset == (parsed.family == IpFamily::V4 ? 20 : 40);
+    return !parsed.is_fragment &&
+           parsed.l4_offset - parsed.l3_offset == (parsed.family == IpFamily::V4 ? 20 : 40);
 }
 
 // A packet that is handed on although the NIC should have brought it here or there itself.
 void count_misplaced(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const Arrival& arrival = burst.arrival[i];
-    if (burst.candidates[i].is_foretold && !burst.under_way(i) && arrival.note.handoffs == 0 && shows_ports_to_nic(burst.parsed[i])) {
+    if (burst.candidates[i].is_foretold && !burst.under_way(i) && arrival.note.handoffs == 0 &&
+        shows_ports_to_nic(burst.parsed[i])) {
         ctx.count(arrival.port).replies_misplaced.add(1);
     }
 }
@@ -94,7 +97,8 @@ bool hand_to_opener(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
         return false;
     }
     HandoffNote& note = burst.arrival[i].note;
-    burst.candidates[i] = note.from_host ? candidates_from_host(ctx, burst, i) : candidates_of(ctx, burst, i, Ask::Everybody);
+    burst.candidates[i] =
+        note.from_host ? candidates_from_host(ctx, burst, i) : candidates_of(ctx, burst, i, Ask::Everybody);
     note.tried = static_cast<uint8_t>(burst.candidates[i].count - 1);  // whoever may open it is asked last
     hand_on(ctx, burst, i, note.tried);
     return !burst.under_way(i);
@@ -129,7 +133,8 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
     }
     ctx.connections.find_hashed(
         flows.count, burst.has_v6,
-        [&](uint32_t at) PENSTOCK_INLINE_LAMBDA -> const packet::FlowKey& { return burst.parsed[flows.at[at]].key; },
+        [&](uint32_t at)
+            PENSTOCK_INLINE_LAMBDA -> const packet::FlowKey& { return burst.parsed[flows.at[at]].key; },
         [&](uint32_t at) PENSTOCK_INLINE_LAMBDA { return burst.hash[flows.at[at]]; },
         [&](uint32_t at) PENSTOCK_INLINE_LAMBDA -> conn::Found& { return burst.found[flows.at[at]]; });
     burst.hits.count = 0;

@@ -6,8 +6,9 @@
 
 namespace penstock::pipeline {
 
-lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb::Service& service, const lb::BackendSet& set,
-                                              const IpAddr& client, CoarseTime now) noexcept {
+lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb::Service& service,
+                                              const lb::BackendSet& set, const IpAddr& client,
+                                              CoarseTime now) noexcept {
     return {.key = {service.affinity_owner, service.affinity_epoch, client},
             .set = set,
             .now = now,
@@ -18,16 +19,20 @@ void confirm_affinity(WorkerContext& ctx, ConnectionIndex index) noexcept {
     const conn::Entry& connection = ctx.connections.at(index);
     const packet::FlowKey forward = connection.key(conn::Direction::Forward);
     const lb::ServiceTable& services = *ctx.snapshot->services;
-    const lb::FrontendRow* frontend = services.find(forward.destination, forward.destination_port, forward.protocol,
-                                                    services.hash(forward.destination, forward.destination_port, forward.protocol));
-    if (frontend == nullptr || frontend->service->id != connection.service || !frontend->service->has_affinity()) {
+    const lb::FrontendRow* frontend =
+        services.find(forward.destination, forward.destination_port, forward.protocol,
+                      services.hash(forward.destination, forward.destination_port, forward.protocol));
+    if (frontend == nullptr || frontend->service->id != connection.service ||
+        !frontend->service->has_affinity()) {
         return;  // the configuration has changed
     }
     for (const lb::BackendSet& set : frontend->service->sets) {
         const uint32_t position = set.pinned_position(connection.backend);
         if (position != lb::BackendPositions::kNone) {
-            const auto question = affinity_question(ctx, *frontend->service, set, forward.source, ctx.now_coarse);
-            ctx.count()[stats::Counter::AffinityEvictions].add(ctx.affinity.establish(question, position).evicted ? 1 : 0);
+            const auto question =
+                affinity_question(ctx, *frontend->service, set, forward.source, ctx.now_coarse);
+            ctx.count()[stats::Counter::AffinityEvictions].add(
+                ctx.affinity.establish(question, position).evicted ? 1 : 0);
             return;
         }
     }
@@ -49,14 +54,16 @@ void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
     const conn::Entry& connection = ctx.connections.at(index);
     ctx.by_backend.remove(index, connection.backend);
     if (!connection.source_kept) {
-        ctx.snat_ports.give_back({connection.snat_pool}, connection.destination_port(conn::Direction::Reverse));
+        ctx.snat_ports.give_back({connection.snat_pool},
+                                 connection.destination_port(conn::Direction::Reverse));
     }
     ctx.counters.services[connection.service.value].connections.subtract(1);
     ctx.prefixes.subtract(prefix_slot_of(connection, ctx.owner.mix));
     stats::BackendCounters& backend = ctx.counters.backends[connection.backend.value];
     backend.connections.subtract(1);
     if (is_open(connection)) {
-        backend.open.subtract(1);  // else its end was counted with the packet that ended it (track.hpp, associations.cpp)
+        backend.open.subtract(
+            1);  // else its end was counted with the packet that ended it (track.hpp, associations.cpp)
     }
     ctx.count()[stats::Counter::ClosedConnections].add(1);
 }
@@ -70,7 +77,8 @@ void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
 void age_connections(WorkerContext& ctx, uint32_t budget_units) noexcept {
     const uint32_t gone = ctx.aging.tick(
         ctx.connections, ctx.now_coarse, *ctx.snapshot->idle_limits, budget_units,
-        [&](ConnectionIndex index) { release_connection(ctx, index); }, [&](ConnectionIndex index) { end_again(ctx, index); },
+        [&](ConnectionIndex index) { release_connection(ctx, index); },
+        [&](ConnectionIndex index) { end_again(ctx, index); },
         [&](ConnectionIndex index) { return probe_for_life(ctx, index); });
     if (gone > 0) {
         ctx.count()[stats::Counter::Connections].set(ctx.connections.size());

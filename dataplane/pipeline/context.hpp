@@ -82,7 +82,8 @@ struct WorkerContext {
     PrefixLimiter expiry_answers{limits::kErrorsPerSecondToPrefix, limits::kErrorsBurstToPrefix, rate};
     SearchBudget error_searches{rate};
     FlowOrderWork flow_orders{rate};
-    RejectLimiter liveness_probes{limits::kLivenessProbesPerSecond, limits::kLivenessProbesBurst, rate};  // of connections
+    RejectLimiter liveness_probes{limits::kLivenessProbesPerSecond, limits::kLivenessProbesBurst,
+                                  rate};  // of connections
     OwnSegments own_segments;
     lb::AffinityTable affinity;  // the same memory for all workers
     stats::CounterRows counters;
@@ -100,7 +101,9 @@ struct WorkerContext {
         return count++ * workers + self.value + static_cast<uint32_t>(hash);
     }
     // The same over IPv4: 65,536 / workers.
-    uint16_t next_ipv4_id(const IpAddr& destination) noexcept { return static_cast<uint16_t>(next_datagram_id(destination)); }
+    uint16_t next_ipv4_id(const IpAddr& destination) noexcept {
+        return static_cast<uint16_t>(next_datagram_id(destination));
+    }
     // Start of a round: what the stages take for the present. `reading`: of the TSC.
     void begin_round(const config::Snapshot* current, TscTime reading) noexcept {
         snapshot = current;
@@ -111,8 +114,10 @@ struct WorkerContext {
 };
 
 // What a new flow of this client asks of the affinity table. Only for a Service with affinity.
-[[nodiscard]] lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb::Service& service, const lb::BackendSet& set,
-                                                            const IpAddr& client, CoarseTime now) noexcept;
+[[nodiscard]] lb::AffinityTable::Question affinity_question(const WorkerContext& ctx,
+                                                            const lb::Service& service,
+                                                            const lb::BackendSet& set, const IpAddr& client,
+                                                            CoarseTime now) noexcept;
 
 // The connection is established, or answered: its client's affinity entry is no longer tentative. Only where it is_pinned.
 PENSTOCK_NOINLINE void confirm_affinity(WorkerContext& ctx, ConnectionIndex index) noexcept;

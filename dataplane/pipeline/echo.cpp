@@ -25,7 +25,8 @@ void answer_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const IpAddr client = parsed.key.source;
     burst.length[i] = packet::make_echo_reply(frame, parsed);
     burst.answers[i] = true;
-    forward_one(ctx, burst, i, client, static_cast<uint16_t>(burst.length[i] - sizeof(packet::EthernetHeader)));
+    forward_one(ctx, burst, i, client,
+                static_cast<uint16_t>(burst.length[i] - sizeof(packet::EthernetHeader)));
     if (burst.verdict[i] != Verdict::Drop) {
         ctx.echoes.take(ctx.now);
         ctx.count()[stats::Counter::EchoReplies].add(1);
@@ -39,8 +40,8 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const bool from_host = burst.arrival[i].note.from_host;
     const bool is_hosts_own = snapshot.routes->is_host_address(parsed.key.source);
-    if (snapshot.routes->is_local(parsed.key.destination) || !snapshot.services->is_vip(parsed.key.destination) ||
-        (from_host && !is_hosts_own)) {
+    if (snapshot.routes->is_local(parsed.key.destination) ||
+        !snapshot.services->is_vip(parsed.key.destination) || (from_host && !is_hosts_own)) {
         return from_host ? burst.relay(i) : void(burst.verdict[i] = Verdict::Punt);
     }
     if (!snapshot.packets.answers_vip_echo) {
@@ -53,7 +54,8 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     // Otherwise one spoofed request would have the gateway answer an inside host. A link-local source has no route, and asks on its own
     // link.
     const bool is_on_link = !parsed.key.source.is_v4() && parsed.key.source.is_link_local();
-    if (!from_host && !is_on_link && source_path(snapshot, parsed.key.source, burst.arrival[i].port) != SourcePath::Ok) {
+    if (!from_host && !is_on_link &&
+        source_path(snapshot, parsed.key.source, burst.arrival[i].port) != SourcePath::Ok) {
         return burst.drop(i, DropReason::ReversePath);
     }
     switch (snapshot.services->echo(parsed.key.destination, parsed.key.source)) {

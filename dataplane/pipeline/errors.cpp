@@ -33,17 +33,21 @@ PortPromises promises_of_any_port(const WorkerContext& ctx) noexcept {
 ErrorOwners owners_of(const WorkerContext& ctx, const Burst& burst, uint32_t i, const Quote& quote) noexcept {
     const Arrival& arrival = burst.arrival[i];
     if (arrival.note.from_host) {
-        return {.candidates = place_from_host(quote.key.reversed(), *ctx.snapshot, ctx.owner, arrival.note.receiver)};
+        return {.candidates =
+                    place_from_host(quote.key.reversed(), *ctx.snapshot, ctx.owner, arrival.note.receiver)};
     }
     return place_error(quote.key, *ctx.snapshot, ctx.owner,
-                       {.receiver = arrival.note.receiver, .port = arrival.port, .promises = ctx.ports[arrival.port.value].promises},
+                       {.receiver = arrival.note.receiver,
+                        .port = arrival.port,
+                        .promises = ctx.ports[arrival.port.value].promises},
                        promises_of_any_port(ctx));
 }
 
 // No flow of ours is quoted. `is_of_service`: it has, or had, the tuple of one. To the host's own address it may be about the host's own
 // connection, and what is nobody's is Linux's to forward; but of a Service's packet Linux knows nothing, and to an address that only
 // Services have nobody may answer.
-void settle_unknown(const WorkerContext& ctx, Burst& burst, uint32_t i, DropReason reason, bool is_of_service) noexcept {
+void settle_unknown(const WorkerContext& ctx, Burst& burst, uint32_t i, DropReason reason,
+                    bool is_of_service) noexcept {
     if (burst.arrival[i].note.from_host) {
         return burst.relay(i);
     }
@@ -71,8 +75,8 @@ Tuple<Address> tuple_of(const conn::Entry& connection, conn::Direction direction
 // Whether a too-big can be true, and may be told to whom it is for (RFC 5927, 7.2; RFC 8201, 4). Its MTU is raised to `shared_min` where it
 // is for an endpoint that sees a SNAT address: the endpoint believes it of that address, behind which are all clients, and one of them must
 // not make the others' packets small. Anything else is the error's receiver's to judge.
-bool is_credible(Burst& burst, uint32_t i, uint16_t shared_min, const Quote& quote, const conn::Entry& connection,
-                 conn::Direction direction) noexcept {
+bool is_credible(Burst& burst, uint32_t i, uint16_t shared_min, const Quote& quote,
+                 const conn::Entry& connection, conn::Direction direction) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const auto told = packet::too_big(ByteView(burst.data[i], burst.length[i]), parsed, quote);
     if (!told) {
@@ -100,19 +104,21 @@ bool is_credible(Burst& burst, uint32_t i, uint16_t shared_min, const Quote& quo
 // nobody answers beyond the link (RFC 4291, 2.5.6).
 bool is_martian(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const IpAddr& source = burst.parsed[i].key.source;
-    return !burst.arrival[i].note.from_host && (ctx.snapshot->routes->is_local_source(source) || may_be_of_flow(source, *ctx.snapshot) ||
-                                                (!source.is_v4() && source.is_link_local()));
+    return !burst.arrival[i].note.from_host &&
+           (ctx.snapshot->routes->is_local_source(source) || may_be_of_flow(source, *ctx.snapshot) ||
+            (!source.is_v4() && source.is_link_local()));
 }
 
 // The connection's packets that go the error's way arrive in `direction`.
 template <packet::WireAddress Address>
-void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, const conn::Entry& connection,
-               conn::Direction direction) noexcept {
+void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
+               const conn::Entry& connection, conn::Direction direction) noexcept {
     using Header = std::conditional_t<std::is_same_v<Address, Be32>, packet::Ipv4Header, packet::Ipv6Header>;
     const packet::Parsed& parsed = burst.parsed[i];
     const conn::Direction other = conn::opposite(direction);
     const Tuple<Address> as_arrived = tuple_of<Address>(connection, direction);
-    const Tuple<Address> as_sent = tuple_of<Address>(connection, other);  // the quoted packet, when the gateway received it
+    const Tuple<Address> as_sent =
+        tuple_of<Address>(connection, other);  // the quoted packet, when the gateway received it
     const auto is_reverse = static_cast<uint16_t>(direction);
     const auto source = load<Address>(burst.data[i] + parsed.l3_offset + offsetof(Header, source));
     const packet::ErrorRewrite<Address> rewrite{
@@ -120,7 +126,8 @@ void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
         .destination = as_sent.source,
         .quoted = {as_sent.source, as_sent.destination, Be16::from_host(connection.source_port(other)),
                    Be16::from_host(connection.destination_port(other))},
-        .quoted_deltas = {connection.l4_delta.inverse_if(is_reverse), connection.ip_delta.inverse_if(is_reverse)}};
+        .quoted_deltas = {connection.l4_delta.inverse_if(is_reverse),
+                          connection.ip_delta.inverse_if(is_reverse)}};
     // An endpoint that would tell itself of its own packet, or a client: somebody has taken its address.
     if (rewrite.source == rewrite.destination) {
         return burst.drop(i, DropReason::MartianSource);
@@ -136,23 +143,25 @@ void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
 
 // The same of a mixed connection. What a router on the way says cannot come from its own address, which the other family has no words for:
 // the gateway is a router there too, and says it by its own (RFC 6791).
-PENSTOCK_NOINLINE void convert(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, const conn::Entry& connection,
-                               conn::Direction direction) noexcept {
+PENSTOCK_NOINLINE void convert(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
+                               const conn::Entry& connection, conn::Direction direction) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const packet::FlowKey as_arrived = connection.key(direction);
     const packet::FlowKey as_sent = connection.key(conn::opposite(direction));
-    const packet::ErrorFamilyRewrite rewrite{.source = error_source(*ctx.snapshot, as_sent, parsed.key.source == as_arrived.source),
-                                             .destination = as_sent.source,
-                                             .quoted_source = as_sent.source,
-                                             .quoted_destination = as_sent.destination,
-                                             .quoted_source_port = Be16::from_host(as_sent.source_port),
-                                             .quoted_destination_port = Be16::from_host(as_sent.destination_port),
-                                             .quoted_l4 = connection.l4_delta.inverse_if(static_cast<uint16_t>(direction))};
+    const packet::ErrorFamilyRewrite rewrite{
+        .source = error_source(*ctx.snapshot, as_sent, parsed.key.source == as_arrived.source),
+        .destination = as_sent.source,
+        .quoted_source = as_sent.source,
+        .quoted_destination = as_sent.destination,
+        .quoted_source_port = Be16::from_host(as_sent.source_port),
+        .quoted_destination_port = Be16::from_host(as_sent.destination_port),
+        .quoted_l4 = connection.l4_delta.inverse_if(static_cast<uint16_t>(direction))};
     if (rewrite.source == rewrite.destination) {
         return burst.drop(i, DropReason::MartianSource);
     }
     packet::MovableFrame frame = frame_to_convert(burst, i);
-    if (const auto converted = packet::error_to_other_family(frame, parsed, quote, rewrite, ctx.next_ipv4_id(rewrite.destination));
+    if (const auto converted = packet::error_to_other_family(frame, parsed, quote, rewrite,
+                                                             ctx.next_ipv4_id(rewrite.destination));
         !converted) {
         return burst.drop(i, converted.error());
     }
@@ -185,7 +194,8 @@ void pass(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, conn
 
 // Asking everybody is for the few errors that come another way than their flow: forged ones must not occupy all workers, and broken ones
 // must not use up the turns of the others.
-std::optional<DropReason> refuses_search(WorkerContext& ctx, const Burst& burst, uint32_t i, const ErrorOwners& owners) noexcept {
+std::optional<DropReason> refuses_search(WorkerContext& ctx, const Burst& burst, uint32_t i,
+                                         const ErrorOwners& owners) noexcept {
     if (!owners.may_be_anywhere || burst.arrival[i].note.tried + 1 != owners.candidates.count) {
         return std::nullopt;
     }
@@ -193,7 +203,8 @@ std::optional<DropReason> refuses_search(WorkerContext& ctx, const Burst& burst,
         return DropReason::BadIcmp;
     }
     const uint64_t destination = ctx.owner.client_hash(burst.parsed[i].key.destination);
-    return ctx.error_searches.take(ctx.now, destination) ? std::nullopt : std::optional(DropReason::IcmpSearchLimited);
+    return ctx.error_searches.take(ctx.now, destination) ? std::nullopt
+                                                         : std::optional(DropReason::IcmpSearchLimited);
 }
 
 }  // namespace

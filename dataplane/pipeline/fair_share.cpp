@@ -17,9 +17,9 @@ uint32_t held_by(const WorkerContext& ctx, ServiceId service) noexcept {
 }  // namespace
 
 uint32_t prefix_slot_of(const conn::Entry& connection, const KeyedMix& mix) noexcept {
-    return PrefixCounts::slot_of(
-        connection.is_v6() ? IpAddr::v6(connection.v6_source(Direction::Forward)) : IpAddr::v4(connection.v4_source(Direction::Forward)),
-        mix);
+    return PrefixCounts::slot_of(connection.is_v6() ? IpAddr::v6(connection.v6_source(Direction::Forward))
+                                                    : IpAddr::v4(connection.v4_source(Direction::Forward)),
+                                 mix);
 }
 
 FairShare::FairShare(const WorkerContext& ctx, ServiceId service, const IpAddr& client) noexcept
@@ -37,11 +37,13 @@ Appraisal FairShare::appraise(const conn::Entry& connection) const noexcept {
     const uint32_t prefix = ctx_.prefixes.of(prefix_slot_of(connection, ctx_.owner.mix));
     if (worth == Worth::Keep) {
         const uint32_t surplus =
-            std::max(is_larger(service, of_service_) ? service : 0, prefix >= kPrefixFloor && is_larger(prefix, of_prefix_) ? prefix : 0);
+            std::max(is_larger(service, of_service_) ? service : 0,
+                     prefix >= kPrefixFloor && is_larger(prefix, of_prefix_) ? prefix : 0);
         return surplus == 0 ? Appraisal{} : Appraisal{Worth::Surplus, surplus};
     }
     const bool is_young = units_between(connection.opened_at, ctx_.now_coarse) < handshake_units_;
-    const bool is_of_smaller = is_larger(of_service_, service) || (of_prefix_ >= kPrefixFloor && is_larger(of_prefix_, prefix));
+    const bool is_of_smaller =
+        is_larger(of_service_, service) || (of_prefix_ >= kPrefixFloor && is_larger(of_prefix_, prefix));
     return {is_young && is_of_smaller ? Worth::Keep : worth, 0};
 }
 

@@ -70,7 +70,9 @@ class FairShare {
     // So few connections are one household's, whatever others hold.
     static constexpr uint32_t kPrefixFloor = 16;
 
-    [[nodiscard]] static bool is_larger(uint32_t holder, uint32_t other) noexcept { return holder / 2 > other; }
+    [[nodiscard]] static bool is_larger(uint32_t holder, uint32_t other) noexcept {
+        return holder / 2 > other;
+    }
 
     const WorkerContext& ctx_;
     int32_t handshake_units_;

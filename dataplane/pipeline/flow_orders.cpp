@@ -131,7 +131,8 @@ uint32_t work_off_flow_orders(WorkerContext& ctx) noexcept {
     FlowOrderWork& work = ctx.flow_orders;
     const conn::FlowOrders& orders = *ctx.snapshot->flow_orders;
     if (work.done() + 1 < orders.first) {
-        work.finish(orders.first - 1);  // all workers have done those before, or this one is younger than they are
+        work.finish(orders.first -
+                    1);  // all workers have done those before, or this one is younger than they are
     }
     uint32_t looked_at = 0;
     while (work.done() < orders.last() && looked_at < limits::kFlowOrderSlice) {
@@ -160,7 +161,8 @@ void reset_both_sides(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const conn::Found found = burst.found[i];
     const IpAddr sender = burst.parsed[i].key.source;
     const packet::SegmentNumbers numbers = packet::numbers_behind(burst.data[i], burst.parsed[i]);
-    const auto answer = packet::make_reject(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i]);
+    const auto answer =
+        packet::make_reject(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i]);
     if (!answer) {
         return burst.drop(i, answer.error());
     }
@@ -169,14 +171,16 @@ void reset_both_sides(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     forward_one(ctx, burst, i, sender, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
     // As if the sender had reset the connection itself, right behind what it has sent. Where some of that was lost before it reached the
     // other side, that side answers by saying what it expects (RFC 5961, 3), and is reset exactly there.
-    const packet::FlowKey onward = ctx.connections.at(found.index).key(conn::opposite(found.direction)).reversed();
+    const packet::FlowKey onward =
+        ctx.connections.at(found.index).key(conn::opposite(found.direction)).reversed();
     const bool is_sent = send_segment(ctx, onward, numbers, TcpFlags{TcpFlags::kRst | TcpFlags::kAck});
     ctx.count()[Counter::ResetsSent].add((burst.verdict[i] == Verdict::Drop ? 0 : 1) + (is_sent ? 1 : 0));
 }
 
 void end_again(WorkerContext& ctx, ConnectionIndex index) noexcept {
     if (ctx.own_segments.room() >= 2 && ctx.flow_orders.probing.take(ctx.now)) {
-        ctx.connections.at(index).is_sctp() ? abort_both_sides(ctx, index) : probe(ctx, index, packet::kSecondProbe);
+        ctx.connections.at(index).is_sctp() ? abort_both_sides(ctx, index)
+                                            : probe(ctx, index, packet::kSecondProbe);
     }
 }
 

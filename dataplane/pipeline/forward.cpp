@@ -25,7 +25,8 @@ bool may_be_split(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
         const auto flags = load<Be16>(header + offsetof(packet::Ipv4Header, flags_and_offset));
         return (flags.host() & packet::Ipv4Header::kDontFragment) == 0;
     }
-    return parsed.family == IpFamily::V4 && header[offsetof(packet::Ipv6Header, next_header)] == packet::Ipv6ExtensionHeader::kFragment;
+    return parsed.family == IpFamily::V4 &&
+           header[offsetof(packet::Ipv6Header, next_header)] == packet::Ipv6ExtensionHeader::kFragment;
 }
 
 // Packet i is about to be cut. Its pieces have an identification of the gateway's own where its source is no longer its sender's: two
@@ -33,7 +34,8 @@ bool may_be_split(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
 void renumber(WorkerContext& ctx, Burst& burst, uint32_t i, const IpAddr& destination) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const bool is_flows = parsed.kind == packet::PacketKind::Flow && !burst.answers[i];
-    if (parsed.is_fragment || (is_flows && keeps_source(ctx.connections.at(burst.found[i].index), burst.found[i].direction))) {
+    if (parsed.is_fragment ||
+        (is_flows && keeps_source(ctx.connections.at(burst.found[i].index), burst.found[i].direction))) {
         return;
     }
     packet::set_datagram_id(burst.data[i], ctx.next_datagram_id(destination));
@@ -62,14 +64,16 @@ void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i, const I
         return burst.drop(i, DropReason::NoRoute);
     }
     NicPortId& twin = burst.arrival[i].port;  // whose twin a punted packet goes to
-    if (const NicPortId back = twin_towards(routes, source_in(burst.data[i], burst.parsed[i])); back.is_set()) {
+    if (const NicPortId back = twin_towards(routes, source_in(burst.data[i], burst.parsed[i]));
+        back.is_set()) {
         twin = back;
     }
     store(burst.data[i], ctx.ports[twin.value].mac.bytes);
     burst.verdict[i] = Verdict::Punt;
 }
 
-void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop, const IpAddr& destination) noexcept {
+void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop,
+                const IpAddr& destination) noexcept {
     if (!may_be_split(burst.data[i], burst.parsed[i])) {
         return tell_too_big(ctx, burst, i, hop.mtu, Frame::Translated);
     }

@@ -11,14 +11,17 @@
 namespace penstock::pipeline {
 
 // Packet i has no next hop: it is delivered to the host where `destination` is its address (EP-007), else dropped.
-PENSTOCK_NOINLINE void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i, const IpAddr& destination) noexcept;
+PENSTOCK_NOINLINE void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i,
+                                       const IpAddr& destination) noexcept;
 
 // Packet i exceeds the MTU of its hop towards `destination`: it leaves in fragments where it may (IPv4 without DF), else its sender is
 // told.
-PENSTOCK_NOINLINE void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop, const IpAddr& destination) noexcept;
+PENSTOCK_NOINLINE void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop,
+                                  const IpAddr& destination) noexcept;
 
 // Whether `frame`, of the packet that `parsed` describes, goes by `hop`, whole or in fragments. Where it does not, exceed_mtu() answers it.
-[[nodiscard]] bool can_go_by(const route::Hop& hop, const uint8_t* frame, const packet::Parsed& parsed) noexcept;
+[[nodiscard]] bool can_go_by(const route::Hop& hop, const uint8_t* frame,
+                             const packet::Parsed& parsed) noexcept;
 
 // Whether a packet to `destination` has a next hop, or is for the host. A look-up: what must not be answered in vain asks this first.
 [[nodiscard]] inline bool has_way_to(const route::RouteTable& routes, const IpAddr& destination) noexcept {
@@ -33,8 +36,8 @@ PENSTOCK_NOINLINE void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, 
 
 // Packet i, of `ip_bytes`, which leaves for `destination`: a Be32 or an IpAddr.
 template <typename Destination>
-PENSTOCK_ALWAYS_INLINE void forward_one(WorkerContext& ctx, Burst& burst, uint32_t i, const Destination& destination,
-                                        uint16_t ip_bytes) noexcept {
+PENSTOCK_ALWAYS_INLINE void forward_one(WorkerContext& ctx, Burst& burst, uint32_t i,
+                                        const Destination& destination, uint16_t ip_bytes) noexcept {
     // What came behind the IP packet ends here: padding, which may show what another packet left in its sender's buffer (CVE-2003-0001), or
     // what somebody would carry past a filter that reads IP. The NIC pads a frame that is too short now, as it does the gateway's own.
     burst.length[i] = static_cast<uint16_t>(sizeof(packet::EthernetHeader) + ip_bytes);

@@ -14,7 +14,9 @@ using Kind = DatagramFate::Kind;
 }  // namespace
 
 FragmentTable::FragmentTable(TscRate rate, const HashKey& secret) noexcept
-    : datagram_time_(rate.milliseconds(kDatagramMs)), wait_(rate.milliseconds(kFragmentWaitMs)), mix_(secret) {
+    : datagram_time_(rate.milliseconds(kDatagramMs)),
+      wait_(rate.milliseconds(kFragmentWaitMs)),
+      mix_(secret) {
     for (uint32_t i = 0; i < kSeats; ++i) {
         seats_[i].next = static_cast<uint16_t>(i + 1 < kSeats ? i + 1 : kEnd);
     }
@@ -60,12 +62,13 @@ uint16_t FragmentTable::make_room(uint32_t set, TscTime now) const noexcept {
     return oldest;
 }
 
-std::expected<void, DropReason> FragmentTable::note_piece(Datagram& datagram, const packet::FragmentPlace& place) noexcept {
+std::expected<void, DropReason> FragmentTable::note_piece(Datagram& datagram,
+                                                          const packet::FragmentPlace& place) noexcept {
     auto& seen = datagram.seen;
     const uint8_t count = datagram.pieces;
-    const bool contradicts = place.is_last
-                                 ? (datagram.total != 0 && datagram.total != place.end) || (count > 0 && seen[count - 1].end > place.end)
-                                 : datagram.total != 0 && place.end >= datagram.total;
+    const bool contradicts = place.is_last ? (datagram.total != 0 && datagram.total != place.end) ||
+                                                 (count > 0 && seen[count - 1].end > place.end)
+                                           : datagram.total != 0 && place.end >= datagram.total;
     if (contradicts) {
         datagram.fate = {.kind = Kind::Dead};
         return drop(DropReason::BadFragment);
@@ -75,7 +78,8 @@ std::expected<void, DropReason> FragmentTable::note_piece(Datagram& datagram, co
         ++at;
     }
     const bool touches_left = at < count && seen[at].end == place.begin;
-    const uint8_t next = static_cast<uint8_t>(at + (touches_left ? 1 : 0));  // the first piece that could overlap
+    const uint8_t next =
+        static_cast<uint8_t>(at + (touches_left ? 1 : 0));  // the first piece that could overlap
     if (next < count && seen[next].begin < place.end) {
         if (seen[next].begin > place.begin || seen[next].end < place.end) {
             datagram.fate = {.kind = Kind::Dead};
@@ -106,7 +110,8 @@ std::expected<void, DropReason> FragmentTable::note_piece(Datagram& datagram, co
     return {};
 }
 
-std::expected<DatagramIndex, DropReason> FragmentTable::take(const DatagramKey& key, const packet::FragmentPlace& place,
+std::expected<DatagramIndex, DropReason> FragmentTable::take(const DatagramKey& key,
+                                                             const packet::FragmentPlace& place,
                                                              TscTime now) noexcept {
     const uint64_t hash = hash_of(key);
     const uint32_t set = set_of(hash), tag = tag_of(hash);
@@ -159,7 +164,8 @@ void FragmentTable::served(DatagramIndex index) noexcept {
     Datagram& datagram = datagrams_[index.value];
     PENSTOCK_ASSERT(datagram.under_way > 0);
     --datagram.under_way;
-    const bool is_whole = datagram.pieces == 1 && datagram.seen[0].begin == 0 && datagram.seen[0].end == datagram.total;
+    const bool is_whole =
+        datagram.pieces == 1 && datagram.seen[0].begin == 0 && datagram.seen[0].end == datagram.total;
     if (datagram.under_way == 0 && is_whole) {
         forget(index.value);
     }
@@ -167,8 +173,8 @@ void FragmentTable::served(DatagramIndex index) noexcept {
 
 SeatIndex FragmentTable::wait(DatagramIndex index, TscTime now) noexcept {
     Datagram& datagram = datagrams_[index.value];
-    const auto source = static_cast<uint8_t>(
-        mix_.of(load<uint64_t>(datagram.key.source.bytes().data()), load<uint64_t>(datagram.key.source.bytes().data() + 8)));
+    const auto source = static_cast<uint8_t>(mix_.of(load<uint64_t>(datagram.key.source.bytes().data()),
+                                                     load<uint64_t>(datagram.key.source.bytes().data() + 8)));
     if (free_seat_ == kEnd || datagram.waiting == limits::kFragmentsWaitingPerDatagram ||
         waiting_of_source_[source] == limits::kFragmentsWaitingPerSource) {
         return {};

@@ -72,9 +72,10 @@ struct DatagramKey {
     IpAddr source;
     IpAddr destination;
     uint64_t rest = 0;  // of()
-    static constexpr DatagramKey of(const IpAddr& source, const IpAddr& destination, uint8_t protocol, uint32_t id,
-                                    const HandoffNote& note) noexcept {
-        return {source, destination, id | uint64_t{protocol} << 32 | uint64_t{note.tried} << 40 | uint64_t{note.from_host} << 48};
+    static constexpr DatagramKey of(const IpAddr& source, const IpAddr& destination, uint8_t protocol,
+                                    uint32_t id, const HandoffNote& note) noexcept {
+        return {source, destination,
+                id | uint64_t{protocol} << 32 | uint64_t{note.tried} << 40 | uint64_t{note.from_host} << 48};
     }
     constexpr bool operator==(const DatagramKey&) const = default;
 };
@@ -91,12 +92,15 @@ class FragmentTable {
     // Notes a fragment that has come, of a known datagram or a new one. The index is good for this burst; served() must follow in it, or
     // wait(). FragmentOverlap, BadFragment (it contradicts the length that another one has shown), Fragment (the datagram is dead),
     // FragmentsFull (no room, or in too many pieces).
-    [[nodiscard]] std::expected<DatagramIndex, DropReason> take(const DatagramKey& key, const packet::FragmentPlace& place,
+    [[nodiscard]] std::expected<DatagramIndex, DropReason> take(const DatagramKey& key,
+                                                                const packet::FragmentPlace& place,
                                                                 TscTime now) noexcept;
     // Whether the next take() with this key means a datagram that is there.
     [[nodiscard]] bool is_known(const DatagramKey& key, TscTime now) const noexcept;
 
-    [[nodiscard]] const DatagramFate& fate(DatagramIndex datagram) const noexcept { return datagrams_[datagram.value].fate; }
+    [[nodiscard]] const DatagramFate& fate(DatagramIndex datagram) const noexcept {
+        return datagrams_[datagram.value].fate;
+    }
     // What waits for it becomes ready.
     void decide(DatagramIndex datagram, const DatagramFate& fate) noexcept;
     // A fragment that was taken has met its verdict. The last one takes the datagram along.
@@ -147,7 +151,8 @@ class FragmentTable {
     static constexpr uint32_t kWaysWaitingMax = 4;  // the rest of a set is for who comes in order
     // Disjoint pieces of one datagram at once. In order there is one, backwards too; every second fragment of 64 first makes 32.
     static constexpr uint32_t kPiecesMax = 32;
-    static_assert(kDatagrams % kWays == 0 && (kDatagrams & (kDatagrams - 1)) == 0 && kDatagrams <= kEnd && kSeats <= kEnd);
+    static_assert(kDatagrams % kWays == 0 && (kDatagrams & (kDatagrams - 1)) == 0 && kDatagrams <= kEnd &&
+                  kSeats <= kEnd);
 
     struct Piece {
         uint16_t begin;
@@ -177,7 +182,9 @@ class FragmentTable {
         uint16_t next;   // of the datagram, of those that are ready, or of those that are free
     };
     static uint32_t tag_of(uint64_t hash) noexcept { return static_cast<uint32_t>(hash) | 1; }  // 0: free
-    static uint32_t set_of(uint64_t hash) noexcept { return static_cast<uint32_t>(hash >> 32) & (kDatagrams / kWays - 1); }
+    static uint32_t set_of(uint64_t hash) noexcept {
+        return static_cast<uint32_t>(hash >> 32) & (kDatagrams / kWays - 1);
+    }
     [[nodiscard]] uint64_t hash_of(const DatagramKey& key) const noexcept;
     [[nodiscard]] bool is_expired(const Datagram& datagram, TscTime now) const noexcept {
         return datagram.under_way == 0 && ticks_between(datagram.since, now) >= datagram_time_;
@@ -187,7 +194,8 @@ class FragmentTable {
     [[nodiscard]] uint16_t make_room(uint32_t set, TscTime now) const noexcept;
     void forget(uint16_t at) noexcept { tags_[at] = 0; }
     // Empty where it is well.
-    static std::expected<void, DropReason> note_piece(Datagram& datagram, const packet::FragmentPlace& place) noexcept;
+    static std::expected<void, DropReason> note_piece(Datagram& datagram,
+                                                      const packet::FragmentPlace& place) noexcept;
     void unlink(uint16_t at) noexcept;  // from those with waiting fragments
     void leave(uint16_t seat) noexcept;
 

@@ -18,7 +18,8 @@ bool is_number(uint8_t ip_protocol, Protocol protocol) noexcept {
 
 // Whether the first fragment may name a flow. A later one of IPv6 may name another protocol than that does (RFC 8200, 4.5).
 bool may_be_translated(const packet::Parsed& parsed) noexcept {
-    return parsed.family == IpFamily::V6 || is_number(parsed.ip_protocol, Protocol::Tcp) || is_number(parsed.ip_protocol, Protocol::Udp);
+    return parsed.family == IpFamily::V6 || is_number(parsed.ip_protocol, Protocol::Tcp) ||
+           is_number(parsed.ip_protocol, Protocol::Udp);
 }
 
 // Linux has the address, so a datagram that is nobody's here is its own.
@@ -34,7 +35,8 @@ void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noe
     if (burst.arrival[i].note.from_host) {
         return burst.relay(i);
     }
-    const bool is_vips = ctx.snapshot->services->is_vip(parsed.key.destination) && !may_be_hosts(ctx, burst, i);
+    const bool is_vips =
+        ctx.snapshot->services->is_vip(parsed.key.destination) && !may_be_hosts(ctx, burst, i);
     if (is_vips || is_number(parsed.ip_protocol, Protocol::Sctp)) {
         return burst.drop(i, DropReason::Fragment);
     }
@@ -47,7 +49,8 @@ void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noe
 void settle_unknown_from_host(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::FlowKey& key = burst.parsed[i].key;
     const lb::ServiceTable& services = *ctx.snapshot->services;
-    const bool may_be_answer = ctx.snapshot->routes->is_host_address(key.source) && services.may_be_endpoint(key.source);
+    const bool may_be_answer =
+        ctx.snapshot->routes->is_host_address(key.source) && services.may_be_endpoint(key.source);
     if (may_be_answer || services.is_vip(key.destination)) {
         return burst.drop(i, DropReason::Fragment);
     }
@@ -62,9 +65,10 @@ void join_flows(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         return burst.host_flows.add(i);
     }
     // The NIC could not see the ports, so that this worker's queue got it says nothing of the flow.
-    arrival.note.receiver =
-        receiver_of_whole(parsed.key, ctx.owner,
-                          {.receiver = arrival.note.receiver, .port = arrival.port, .promises = ctx.ports[arrival.port.value].promises});
+    arrival.note.receiver = receiver_of_whole(parsed.key, ctx.owner,
+                                              {.receiver = arrival.note.receiver,
+                                               .port = arrival.port,
+                                               .promises = ctx.ports[arrival.port.value].promises});
     burst.has_v6 |= parsed.family == IpFamily::V6;
     burst.flows.add(i);
 }
@@ -79,14 +83,16 @@ void conclude(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& fate) no
 // Whether the connection that served a packet of this burst is there yet. A new flow of the same burst may have taken its place in a full
 // table, and a finished one whose frontend is gone goes with its packet (new_flow.cpp, serve_again).
 bool is_still(const WorkerContext& ctx, const conn::Found& found, const packet::FlowKey& key) noexcept {
-    return ctx.connections.is_live(found.index.value) && ctx.connections.at(found.index).key(found.direction) == key;
+    return ctx.connections.is_live(found.index.value) &&
+           ctx.connections.at(found.index).key(found.direction) == key;
 }
 
 // What becomes of the rest of a datagram whose first fragment has met its verdict.
 Fate fate_after(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const Verdict verdict = burst.verdict[i];
     if (verdict == Verdict::Handoff) {
-        return {.kind = Fate::Kind::Handed, .worker = burst.handoff_to[i], .tried = burst.arrival[i].note.tried};
+        return {
+            .kind = Fate::Kind::Handed, .worker = burst.handoff_to[i], .tried = burst.arrival[i].note.tried};
     }
     if (verdict == Verdict::Drop || burst.answers[i]) {
         return {.kind = Fate::Kind::Dead};
@@ -123,7 +129,8 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         return settle_untranslated(ctx, burst, i);
     }
     const uint8_t protocol = parsed.family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
-    const auto key = DatagramKey::of(parsed.key.source, parsed.key.destination, protocol, packet::datagram_id(frame, parsed), note);
+    const auto key = DatagramKey::of(parsed.key.source, parsed.key.destination, protocol,
+                                     packet::datagram_id(frame, parsed), note);
     const auto place = packet::fragment_place(frame, parsed);
     if (!place) {
         return burst.drop(i, place.error());
@@ -134,10 +141,12 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const auto taken = ctx.fragments.take(key, *place, ctx.now);
     if (taken) {
         burst.datagram[i] = *taken;
-    } else if (taken.error() != DropReason::FragmentsFull || (!note.from_host && !may_be_hosts(ctx, burst, i))) {
+    } else if (taken.error() != DropReason::FragmentsFull ||
+               (!note.from_host && !may_be_hosts(ctx, burst, i))) {
         return burst.drop(i, taken.error());
     } else if (!place->is_first()) {
-        return note.from_host ? settle_unknown_from_host(ctx, burst, i) : void(burst.verdict[i] = Verdict::Punt);
+        return note.from_host ? settle_unknown_from_host(ctx, burst, i)
+                              : void(burst.verdict[i] = Verdict::Punt);
     }
     if (!place->is_first()) {
         return;
@@ -155,7 +164,8 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
 // A later fragment of a known connection leaves as the first one did. There is no room for its ports, and no checksum but IPv4's.
 void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& fate) noexcept {
     // Where no connection is, part of one's addresses may be: it is no generation.
-    if (!ctx.connections.is_live(fate.connection.value) || ctx.connections.generation(fate.connection) != fate.generation) {
+    if (!ctx.connections.is_live(fate.connection.value) ||
+        ctx.connections.generation(fate.connection) != fate.generation) {
         return burst.drop(i, DropReason::Fragment);
     }
     const packet::Parsed& parsed = burst.parsed[i];
@@ -173,7 +183,8 @@ void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& f
         }
     }
     ctx.connections.touch(fate.connection, ctx.now_coarse);
-    stats::ServiceCounters::Passed& passed = ctx.counters.services[connection.service.value].passed[static_cast<size_t>(fate.direction)];
+    stats::ServiceCounters::Passed& passed =
+        ctx.counters.services[connection.service.value].passed[static_cast<size_t>(fate.direction)];
     passed.packets.add(1);
     passed.bytes.add(parsed.l3_length);
     ctx.count()[Counter::FragmentsForwarded].add(1);
@@ -202,7 +213,8 @@ bool follow_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
                 ctx.count()[Counter::FragmentsHeld].add(1);
                 return false;
             }
-            may_be_hosts(ctx, burst, i) ? void(burst.verdict[i] = Verdict::Punt) : burst.drop(i, DropReason::FragmentsFull);
+            may_be_hosts(ctx, burst, i) ? void(burst.verdict[i] = Verdict::Punt)
+                                        : burst.drop(i, DropReason::FragmentsFull);
             break;
         case Fate::Kind::Flow:
             translate_later(ctx, burst, i, fate);
@@ -237,7 +249,8 @@ void take_fragments(WorkerContext& ctx, Burst& burst) noexcept {
                 take_one(ctx, burst, i);
             }
         } else if (!burst.under_way(i)) {
-            ctx.fragments.served(note.waited_for);  // dropped by what has changed meanwhile: options, the blocklist
+            ctx.fragments.served(
+                note.waited_for);  // dropped by what has changed meanwhile: options, the blocklist
         }
     }
 }

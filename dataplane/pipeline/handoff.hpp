@@ -24,7 +24,8 @@ struct HandoffNote {
     uint8_t handoffs = 0;  // rings crossed
     WorkerId receiver{0};  // whose receive queue it came from
     bool ip_checksum_checked = false;
-    bool from_host = false;  // Linux sent it through the twin of arrival's port: what is no flow's goes on to the wire
+    bool from_host =
+        false;  // Linux sent it through the twin of arrival's port: what is no flow's goes on to the wire
     // The fragment has waited for the first one of this datagram, with this worker, and holds the datagram until it is served
     // (fragment_table.hpp). Stays behind in a handoff.
     DatagramIndex waited_for;
@@ -32,12 +33,12 @@ struct HandoffNote {
     [[nodiscard]] constexpr bool has_waited() const noexcept { return waited_for.is_set(); }
 
     [[nodiscard]] constexpr uint32_t packed() const noexcept {
-        return uint32_t{tried} | uint32_t{handoffs} << 8 | uint32_t{receiver.value} << 16 | uint32_t{ip_checksum_checked} << 24 |
-               uint32_t{from_host} << 25;
+        return uint32_t{tried} | uint32_t{handoffs} << 8 | uint32_t{receiver.value} << 16 |
+               uint32_t{ip_checksum_checked} << 24 | uint32_t{from_host} << 25;
     }
     static constexpr HandoffNote unpacked(uint32_t bits) noexcept {
-        return {static_cast<uint8_t>(bits), static_cast<uint8_t>(bits >> 8), WorkerId{static_cast<uint8_t>(bits >> 16)},
-                (bits >> 24 & 1) != 0, (bits >> 25 & 1) != 0};
+        return {static_cast<uint8_t>(bits), static_cast<uint8_t>(bits >> 8),
+                WorkerId{static_cast<uint8_t>(bits >> 16)}, (bits >> 24 & 1) != 0, (bits >> 25 & 1) != 0};
     }
 };
 

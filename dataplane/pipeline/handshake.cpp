@@ -18,7 +18,8 @@ struct Occupied {
 Occupied occupied_by(const Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const auto tcp = load<packet::TcpHeader>(burst.data[i] + parsed.l4_offset);
-    const uint32_t syn = parsed.tcp_flags.has(packet::TcpFlags::kSyn) ? 1 : 0, fin = parsed.tcp_flags.has(packet::TcpFlags::kFin) ? 1 : 0;
+    const uint32_t syn = parsed.tcp_flags.has(packet::TcpFlags::kSyn) ? 1 : 0,
+                   fin = parsed.tcp_flags.has(packet::TcpFlags::kFin) ? 1 : 0;
     return {tcp.seq.host() + syn, packet::numbers_behind(burst.data[i], parsed).seq - fin};
 }
 
@@ -28,7 +29,8 @@ TcpState note(WorkerContext& ctx, const Burst& burst, uint32_t i, conn::TcpStep 
     const Occupied occupied = occupied_by(burst, i);
     SentNumbers sent = ctx.connections.sent_numbers(index);
     if (before == TcpState::PickedUp) {
-        if (conn::classify(burst.parsed[i].tcp_flags) == conn::TcpFlagClass::Ack && occupied.begin == sent.first) {
+        if (conn::classify(burst.parsed[i].tcp_flags) == conn::TcpFlagClass::Ack &&
+            occupied.begin == sent.first) {
             return TcpState::Established;
         }
         sent = {};
@@ -65,7 +67,8 @@ TcpState state_after(WorkerContext& ctx, const Burst& burst, uint32_t i, conn::T
 
 std::array<uint32_t, 2> tags_of_picked_up(const Burst& burst, uint32_t i) noexcept {
     std::array<uint32_t, 2> tags{};
-    tags[static_cast<size_t>(Direction::Reverse)] = packet::numbers_behind(burst.data[i], burst.parsed[i]).ack;
+    tags[static_cast<size_t>(Direction::Reverse)] =
+        packet::numbers_behind(burst.data[i], burst.parsed[i]).ack;
     return tags;
 }
 

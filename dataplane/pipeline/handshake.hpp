@@ -13,7 +13,8 @@ namespace penstock::pipeline {
 
 // Packet i is a TCP segment of connection found[i], not translated yet, and `step` is its cell of the table of transitions, neither
 // Invalid, Reset nor Reopen. Keeps or forgets the endpoint's numbers as the cell demands, and returns the state that follows.
-[[nodiscard]] PENSTOCK_NOINLINE conn::TcpState state_after(WorkerContext& ctx, const Burst& burst, uint32_t i, conn::TcpStep step) noexcept;
+[[nodiscard]] PENSTOCK_NOINLINE conn::TcpState state_after(WorkerContext& ctx, const Burst& burst, uint32_t i,
+                                                           conn::TcpStep step) noexcept;
 
 // The tags of a connection that packet i, a client's segment, shows in mid-stream: its ACK number, where the endpoint will continue if the
 // client has received all that the endpoint has sent. It allows nothing yet.

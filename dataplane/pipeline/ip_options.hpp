@@ -8,9 +8,12 @@
 
 namespace penstock::pipeline {
 
-[[nodiscard]] inline bool has_refused_options(const WorkerContext& ctx, const packet::Parsed& parsed) noexcept {
-    return !ctx.snapshot->packets.passes_ip_options && parsed.kind != packet::PacketKind::Other && parsed.family == IpFamily::V4 &&
-           parsed.l4_offset - parsed.l3_offset != sizeof(packet::Ipv4Header) && !parsed.key.destination.is_multicast();
+[[nodiscard]] inline bool has_refused_options(const WorkerContext& ctx,
+                                              const packet::Parsed& parsed) noexcept {
+    return !ctx.snapshot->packets.passes_ip_options && parsed.kind != packet::PacketKind::Other &&
+           parsed.family == IpFamily::V4 &&
+           parsed.l4_offset - parsed.l3_offset != sizeof(packet::Ipv4Header) &&
+           !parsed.key.destination.is_multicast();
 }
 
 // Drops those of the burst's flows. Of the other packets classify asks each.

@@ -39,8 +39,9 @@ bool probe_for_life(WorkerContext& ctx, ConnectionIndex index) noexcept {
     }
     const uint32_t number = is_first ? packet::kFirstProbe : packet::kSecondProbe;
     for (const Direction side : {Direction::Reverse, Direction::Forward}) {
-        const bool is_sent = is_asked(before, side) &&
-                             send_segment(ctx, entry.key(side).reversed(), {number, number}, packet::TcpFlags{packet::TcpFlags::kAck});
+        const bool is_sent =
+            is_asked(before, side) && send_segment(ctx, entry.key(side).reversed(), {number, number},
+                                                   packet::TcpFlags{packet::TcpFlags::kAck});
         ctx.count()[stats::Counter::LivenessProbes].add(is_sent ? 1 : 0);
     }
     ctx.connections.set_state(index, after, ctx.now_coarse);

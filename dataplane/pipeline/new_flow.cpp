@@ -33,7 +33,8 @@ constexpr uint32_t kVictimSearchUnits = 64;
 // Ports that are tried for a flow to an endpoint on the host before it is given up.
 constexpr uint8_t kOwnPortsMax = 64;
 
-void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, DropReason reason) noexcept {
+void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend,
+                  DropReason reason) noexcept {
     burst.drop(i, reason);
     if (frontend != nullptr) {
         ctx.counters.services[frontend->service->id.value].dropped.add(1);
@@ -53,8 +54,9 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     if (!has_way_to(*ctx.snapshot->routes, client)) {
         return drop_counted(ctx, burst, i, frontend, DropReason::NoRoute);
     }
-    const auto answer = packet::make_reject(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i],
-                                            ctx.snapshot->packets.aborts_sctp ? packet::SctpRefusal::Abort : packet::SctpRefusal::Icmp);
+    const auto answer = packet::make_reject(
+        std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i],
+        ctx.snapshot->packets.aborts_sctp ? packet::SctpRefusal::Abort : packet::SctpRefusal::Icmp);
     if (!answer) {
         return drop_counted(ctx, burst, i, frontend, answer.error());
     }
@@ -72,14 +74,14 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
 }
 
 // Inserts a complete entry; a full table gives up a half-open, finished or brief connection for it, or one of a holder with too many.
-PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash,
-                                             uint64_t reverse_hash) noexcept {
+PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry,
+                                             uint64_t forward_hash, uint64_t reverse_hash) noexcept {
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
     if (inserted.status == conn::InsertStatus::Full) [[unlikely]] {
         const bool is_v4 = entry.forward.source.is_v4() && entry.reverse.source.is_v4();
         const FairShare share(ctx, entry.service, entry.forward.source);
-        const conn::Victims victims =
-            ctx.aging.find_victims(ctx.connections, is_v4 ? IpFamily::V4 : IpFamily::V6, kVictimSearchUnits, share.appraiser());
+        const conn::Victims victims = ctx.aging.find_victims(
+            ctx.connections, is_v4 ? IpFamily::V4 : IpFamily::V6, kVictimSearchUnits, share.appraiser());
         for (uint32_t i = 0; i < victims.count; ++i) {
             close_connection(ctx, victims.index[i]);
             ctx.count()[Counter::EvictedConnections].add(1);
@@ -102,7 +104,8 @@ struct Opening {
     uint8_t packet;
     bool keep_source;
     uint8_t own_ports_tried = 0;
-    L4Port kept_port;  // where the source is kept: the client's, but for some endpoints on the host (take_own_port)
+    L4Port
+        kept_port;  // where the source is kept: the client's, but for some endpoints on the host (take_own_port)
 };
 // Of those whose Service has session affinity; beside the others, which pay nothing for it.
 using Pins = std::array<lb::AffinityTable::Pin, limits::kBurstMax>;
@@ -128,31 +131,36 @@ bool begin_search(WorkerContext& ctx, const FlowKey& forward, Opening& opening) 
     if (hop == nullptr) {
         return false;
     }
-    const nat::BindRequest request{opening.backend->address, opening.backend->port, forward.protocol, hop->egress,
-                                   ctx.owner.client_hash(forward.source)};
-    const nat::HostPorts host{ctx.snapshot->services->node_port_bits(forward.protocol), static_cast<uint32_t>(ctx.snapshot->generation)};
+    const nat::BindRequest request{opening.backend->address, opening.backend->port, forward.protocol,
+                                   hop->egress, ctx.owner.client_hash(forward.source)};
+    const nat::HostPorts host{ctx.snapshot->services->node_port_bits(forward.protocol),
+                              static_cast<uint32_t>(ctx.snapshot->generation)};
     std::construct_at(&opening.search, ctx.snat_ports, *ctx.snapshot->snat, host, request);
     return true;
 }
 
 // The next port for a flow to an endpoint on the host that cannot have the client's: the reply is addressed to it, and it says that this
 // worker owns the flow. The same for the same flow, so that a client that comes again finds its former connection there (ADR 0009).
-std::optional<DropReason> take_own_port(const WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
+std::optional<DropReason> take_own_port(const WorkerContext& ctx, const FlowKey& forward,
+                                        Opening& opening) noexcept {
     if (!ctx.snapshot->routes->is_host_address(opening.backend->address)) {
         return DropReason::NoRoute;
     }
     if (opening.own_ports_tried == kOwnPortsMax) {
         return DropReason::SnatPortsExhausted;
     }
-    opening.kept_port = ctx.owner.port_of(ctx.self, packet::hash_of(forward, ctx.owner.mix) + opening.own_ports_tried++);
+    opening.kept_port =
+        ctx.owner.port_of(ctx.self, packet::hash_of(forward, ctx.owner.mix) + opening.own_ports_tried++);
     return std::nullopt;
 }
 
 // No route to the chosen endpoint: if it is the host itself (EP-007), the host gets the client's own address, because it takes no packet
 // that comes from outside with one of its own (ADR 0019).
-std::optional<DropReason> keep_for_host(const WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
+std::optional<DropReason> keep_for_host(const WorkerContext& ctx, const FlowKey& forward,
+                                        Opening& opening) noexcept {
     const route::RouteTable& routes = *ctx.snapshot->routes;
-    if (!routes.is_host_address(opening.backend->address) || forward.source.is_v4() != opening.backend->address.is_v4()) {
+    if (!routes.is_host_address(opening.backend->address) ||
+        forward.source.is_v4() != opening.backend->address.is_v4()) {
         return DropReason::NoRoute;  // a client of the other family cannot keep its address
     }
     if (routes.is_host_address(forward.source)) {
@@ -160,7 +168,8 @@ std::optional<DropReason> keep_for_host(const WorkerContext& ctx, const FlowKey&
     }
     opening.keep_source = true;
     // The reply is led here by the client's address, or has to be by a port of this worker's.
-    return ctx.owner.of_client(forward.source) == ctx.self ? std::nullopt : take_own_port(ctx, forward, opening);
+    return ctx.owner.of_client(forward.source) == ctx.self ? std::nullopt
+                                                           : take_own_port(ctx, forward, opening);
 }
 
 PENSTOCK_NOINLINE void open_association(conn::Connection& entry, const Burst& burst, uint32_t i) noexcept {
@@ -178,8 +187,9 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
                            .opened_at = ctx.now_coarse,
                            .service = opening.service->id,
                            .backend = opening.backend->id,
-                           .state = forward.protocol == Protocol::Tcp ? static_cast<uint8_t>(conn::kTcpOpeningState)
-                                                                      : static_cast<uint8_t>(conn::DatagramState::OneWay),
+                           .state = forward.protocol == Protocol::Tcp
+                                        ? static_cast<uint8_t>(conn::kTcpOpeningState)
+                                        : static_cast<uint8_t>(conn::DatagramState::OneWay),
                            .is_pinned = opening.service->has_affinity()};
     if (forward.protocol == Protocol::Sctp) [[unlikely]] {
         open_association(entry, burst, i);
@@ -188,7 +198,8 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
     bool has_reclaimed = false;
     for (;;) {
         if (!opening.keep_source && opening.source == nullptr) [[unlikely]] {
-            opening.source = has_reclaimed ? nullptr : reclaim_source(ctx, burst, i, *opening.backend, opening.search);
+            opening.source =
+                has_reclaimed ? nullptr : reclaim_source(ctx, burst, i, *opening.backend, opening.search);
             if (opening.source == nullptr) {
                 return opening.search.failure();
             }
@@ -199,8 +210,9 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
         entry.source_kept = opening.keep_source;
         entry.snat_pool = opening.keep_source ? 0 : opening.source->pool.value;
         entry.snat_index = opening.keep_source ? 0 : opening.source->index;
-        const packet::TranslationDeltas deltas = packet::translation_deltas(
-            forward, {entry.reverse.destination, entry.reverse.source, entry.reverse.destination_port, entry.reverse.source_port});
+        const packet::TranslationDeltas deltas =
+            packet::translation_deltas(forward, {entry.reverse.destination, entry.reverse.source,
+                                                 entry.reverse.destination_port, entry.reverse.source_port});
         entry.l4_delta = deltas.l4;
         entry.ip_delta = deltas.ip;
         const conn::Inserted inserted = insert(ctx, entry, burst.hash[i], reverse_hash);
@@ -240,7 +252,8 @@ void drop_chosen(WorkerContext& ctx, Burst& burst, const Opening& opening, DropR
     drop_counted(ctx, burst, opening.packet, opening.frontend, reason);
 }
 
-PENSTOCK_ALWAYS_INLINE void count_opened(WorkerContext& ctx, const Burst& burst, const Opening& opening) noexcept {
+PENSTOCK_ALWAYS_INLINE void count_opened(WorkerContext& ctx, const Burst& burst,
+                                         const Opening& opening) noexcept {
     stats::ServiceCounters& counters = ctx.counters.services[opening.service->id.value];
     counters.new_flows.add(1);
     counters.connections.add(1);
@@ -255,9 +268,11 @@ PENSTOCK_ALWAYS_INLINE void count_opened(WorkerContext& ctx, const Burst& burst,
 }
 
 // The client's former backend (affinity precedes the scheduler: AFF-006), else a new choice that all workers agree on.
-PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb::Service& service, const lb::BackendSet& set,
-                                                   const FlowKey& forward, lb::AffinityTable::Pin& pin) noexcept {
-    const lb::AffinityTable::Question question = affinity_question(ctx, service, set, forward.source, ctx.now_coarse);
+PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb::Service& service,
+                                                   const lb::BackendSet& set, const FlowKey& forward,
+                                                   lb::AffinityTable::Pin& pin) noexcept {
+    const lb::AffinityTable::Question question =
+        affinity_question(ctx, service, set, forward.source, ctx.now_coarse);
     lb::AffinityTable::Answer answer = ctx.affinity.find(question);
     const bool is_known = answer.position != lb::AffinityTable::Answer::kNone;
     if (!is_known) {
@@ -270,8 +285,8 @@ PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb:
 }
 
 // What follows from whether the flow could be opened.
-PENSTOCK_ALWAYS_INLINE void settle_pin(WorkerContext& ctx, const Opening& opening, const lb::AffinityTable::Pin& pin,
-                                       bool is_open) noexcept {
+PENSTOCK_ALWAYS_INLINE void settle_pin(WorkerContext& ctx, const Opening& opening,
+                                       const lb::AffinityTable::Pin& pin, bool is_open) noexcept {
     if (opening.service->has_affinity()) [[unlikely]] {
         is_open ? lb::AffinityTable::open(pin, ctx.now_coarse) : lb::AffinityTable::withdraw(pin);
     }
@@ -279,13 +294,17 @@ PENSTOCK_ALWAYS_INLINE void settle_pin(WorkerContext& ctx, const Opening& openin
 
 // An association's own port where it may be had (SCTP-003): peers are often configured by it. placement.cpp has led it to the worker whose
 // port it is.
-PENSTOCK_NOINLINE const nat::Source* associations_source(WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
-    return ctx.owner.of_snat_port(forward.source_port) == ctx.self ? opening.search.prefer(ctx.snat_ports, forward.source_port) : nullptr;
+PENSTOCK_NOINLINE const nat::Source* associations_source(WorkerContext& ctx, const FlowKey& forward,
+                                                         Opening& opening) noexcept {
+    return ctx.owner.of_snat_port(forward.source_port) == ctx.self
+               ? opening.search.prefer(ctx.snat_ports, forward.source_port)
+               : nullptr;
 }
 
 // A connection that another gateway has opened, from its middle (REJ-005). Its endpoint knows it by the client's own address and port. So
 // where these cannot be kept, it gets its RST: the endpoint is the client itself, or has the client's socket through another frontend.
-PENSTOCK_NOINLINE void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& admission) noexcept {
+PENSTOCK_NOINLINE void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i,
+                               const Admission& admission) noexcept {
     const FlowKey& forward = burst.parsed[i].key;
     Opening opening{};
     opening.packet = static_cast<uint8_t>(i);
@@ -294,14 +313,15 @@ PENSTOCK_NOINLINE void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i, con
     opening.keep_source = true;
     opening.kept_port = forward.source_port;
     lb::AffinityTable::Pin pin{};
-    opening.backend = opening.service->has_affinity()
-                          ? choose_pinned(ctx, *opening.service, *admission.set, forward, pin)
-                          : &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
+    opening.backend =
+        opening.service->has_affinity()
+            ? choose_pinned(ctx, *opening.service, *admission.set, forward, pin)
+            : &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
     conn::Inserted inserted{conn::InsertStatus::ReverseTaken, {}};
     if (!nat::must_translate(true, forward.source, opening.backend->address)) {
         const FlowKey reverse = reverse_key(forward, opening);
-        const packet::TranslationDeltas deltas =
-            packet::translation_deltas(forward, {reverse.destination, reverse.source, reverse.destination_port, reverse.source_port});
+        const packet::TranslationDeltas deltas = packet::translation_deltas(
+            forward, {reverse.destination, reverse.source, reverse.destination_port, reverse.source_port});
         const conn::Connection entry{.forward = forward,
                                      .reverse = reverse,
                                      .last_seen = ctx.now_coarse,
@@ -331,7 +351,8 @@ PENSTOCK_NOINLINE void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i, con
 }
 
 // Packet i opens no flow.
-PENSTOCK_NOINLINE void settle_unopened(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& admission) noexcept {
+PENSTOCK_NOINLINE void settle_unopened(WorkerContext& ctx, Burst& burst, uint32_t i,
+                                       const Admission& admission) noexcept {
     switch (admission.kind) {
         case Admission::Kind::Open:
             break;
@@ -342,8 +363,9 @@ PENSTOCK_NOINLINE void settle_unopened(WorkerContext& ctx, Burst& burst, uint32_
             reject(ctx, burst, i, admission.frontend);
             break;
         case Admission::Kind::Drop:
-            admission.reason == DropReason::TtlExpired ? tell_expired(ctx, burst, i)
-                                                       : drop_counted(ctx, burst, i, admission.frontend, admission.reason);
+            admission.reason == DropReason::TtlExpired
+                ? tell_expired(ctx, burst, i)
+                : drop_counted(ctx, burst, i, admission.frontend, admission.reason);
             break;
         case Admission::Kind::PickUp:
             pick_up(ctx, burst, i, admission);
@@ -355,8 +377,8 @@ PENSTOCK_NOINLINE void settle_unopened(WorkerContext& ctx, Burst& burst, uint32_
 bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, Opening& opening,
             lb::AffinityTable::Pin& pin) noexcept {
     const bool from_host = burst.arrival[i].note.from_host;
-    const Admission admission =
-        admit(*ctx.snapshot, frontend, burst.parsed[i], burst.arrival[i].port, from_host ? Sender::Host : Sender::Outside);
+    const Admission admission = admit(*ctx.snapshot, frontend, burst.parsed[i], burst.arrival[i].port,
+                                      from_host ? Sender::Host : Sender::Outside);
     if (admission.kind != Admission::Kind::Open) {
         settle_unopened(ctx, burst, i, admission);
         return false;
@@ -368,7 +390,8 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     if (opening.service->has_affinity()) [[unlikely]] {
         opening.backend = choose_pinned(ctx, *opening.service, *admission.set, forward, pin);
     } else {
-        opening.backend = &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
+        opening.backend =
+            &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
     }
     // Now, not when the connection is there: the other flows of this burst are scheduled before that, and would all find the same backend
     // the least loaded.
@@ -381,7 +404,8 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
 
 // Serves misses whose keys differ from one another, each step for all of them before the next, so that what they wait for in memory is
 // loaded side by side: frontends, the pools of the chosen endpoints, the buckets of both keys.
-void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, const FormerSource* former) noexcept {
+void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
+                const FormerSource* former) noexcept {
     const lb::ServiceTable& services = *ctx.snapshot->services;
     std::array<uint64_t, limits::kBurstMax> frontend_hash;
     std::array<const lb::FrontendRow*, limits::kBurstMax> known;
@@ -411,7 +435,9 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
         const FlowKey& key = burst.parsed[i].key;
         Opening& opening = *std::construct_at(&openings[count]);
         const lb::FrontendRow* frontend =
-            known[at] != nullptr ? known[at] : services.find(key.destination, key.destination_port, key.protocol, frontend_hash[at]);
+            known[at] != nullptr
+                ? known[at]
+                : services.find(key.destination, key.destination_port, key.protocol, frontend_hash[at]);
         if (!choose(ctx, burst, i, frontend, opening, pins[count])) {
             continue;
         }
@@ -437,7 +463,9 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
         ctx.by_backend.prefetch_newest(opening.backend->id);
         if (!opening.keep_source) {
             const FlowKey& key = burst.parsed[opening.packet].key;
-            opening.source = former == nullptr ? nullptr : opening.search.prefer(ctx.snat_ports, former->address, former->port);
+            opening.source = former == nullptr
+                                 ? nullptr
+                                 : opening.search.prefer(ctx.snat_ports, former->address, former->port);
             if (key.protocol == Protocol::Sctp && !opening.source) [[unlikely]] {
                 opening.source = associations_source(ctx, key, opening);
             }
@@ -446,7 +474,8 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
             }
         }
         if (opening.keep_source || opening.source) {
-            opening.reverse_hash = ctx.connections.hash(reverse_key(burst.parsed[opening.packet].key, opening));
+            opening.reverse_hash =
+                ctx.connections.hash(reverse_key(burst.parsed[opening.packet].key, opening));
             ctx.connections.prefetch_buckets(opening.reverse_hash);
         }
     }

@@ -15,14 +15,17 @@ void lower_offered_mss(const WorkerContext& ctx, Burst& burst, uint32_t i) noexc
         return;
     }
     constexpr uint16_t kAny = UINT16_MAX;
-    const auto limit_of = [&](NicPortId port) { return policy.mss_max[port.value] == 0 ? kAny : policy.mss_max[port.value]; };
+    const auto limit_of = [&](NicPortId port) {
+        return policy.mss_max[port.value] == 0 ? kAny : policy.mss_max[port.value];
+    };
     uint16_t mss_max = limit_of(burst.arrival[i].port);
     const conn::Found found = burst.found[i];
     const conn::Entry& connection = ctx.connections.at(found.index);
     const IpAddr destination = connection.key(conn::opposite(found.direction)).source;
     if (const route::Hop* const hop = ctx.snapshot->routes->hop(destination); hop != nullptr) {
-        if (!(connection.is_mixed() ? can_go_by_converted(*hop, ByteView(burst.data[i], burst.length[i]), parsed)
-                                    : can_go_by(*hop, burst.data[i], parsed))) {
+        if (!(connection.is_mixed()
+                  ? can_go_by_converted(*hop, ByteView(burst.data[i], burst.length[i]), parsed)
+                  : can_go_by(*hop, burst.data[i], parsed))) {
             return;  // it will be quoted to its sender, who must find what it sent
         }
         mss_max = std::min(mss_max, limit_of(hop->egress));

@@ -14,11 +14,13 @@ namespace penstock::pipeline {
 // Packet i, a Flow or a later Fragment of `flow`, which is mixed, leaves: converted (RFC 7915), and on its way to the destination that this
 // gives it. Where it is too long for that way, it leaves in fragments if its sender allows it, else its sender is told; IPv4 that may be
 // cut leaves in fragments also where it is too long for the least that IPv6 carries.
-PENSTOCK_NOINLINE void send_to_other_family(WorkerContext& ctx, Burst& burst, uint32_t i, conn::Found flow) noexcept;
+PENSTOCK_NOINLINE void send_to_other_family(WorkerContext& ctx, Burst& burst, uint32_t i,
+                                            conn::Found flow) noexcept;
 
 // Whether a packet that will be converted, as `frame` holds it, may leave by `hop`, whole or in fragments; otherwise its sender will be
 // told.
-[[nodiscard]] bool can_go_by_converted(const route::Hop& hop, ByteView frame, const packet::Parsed& parsed) noexcept;
+[[nodiscard]] bool can_go_by_converted(const route::Hop& hop, ByteView frame,
+                                       const packet::Parsed& parsed) noexcept;
 
 // The frame of packet i and the room around it, for conversion; and back, when it has been converted.
 [[nodiscard]] packet::MovableFrame frame_to_convert(const Burst& burst, uint32_t i) noexcept;

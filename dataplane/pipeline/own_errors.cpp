@@ -17,9 +17,11 @@ bool is_broadcast_here(const route::RouteTable& routes, const IpAddr& source) no
 
 // Whether an error may be sent about a packet at all (RFC 1122, 3.2.2; RFC 1812, 4.3.2.7; RFC 4443, 2.4 e). Sources that are groups,
 // unspecified or loopback have been dropped by the parser.
-bool is_answerable(const route::RouteTable& routes, const uint8_t* frame, const packet::Parsed& parsed) noexcept {
+bool is_answerable(const route::RouteTable& routes, const uint8_t* frame,
+                   const packet::Parsed& parsed) noexcept {
     return parsed.kind == packet::PacketKind::Flow && !parsed.destination_is_multicast_mac &&
-           !load<packet::EthernetHeader>(frame).source.is_multicast() && !is_broadcast_here(routes, parsed.key.source);
+           !load<packet::EthernetHeader>(frame).source.is_multicast() &&
+           !is_broadcast_here(routes, parsed.key.source);
 }
 
 // The gateway's own address on the port by which `sender` is reached, as RFC 1812, 4.3.2.4 asks; else any of its own, since some address
@@ -41,7 +43,8 @@ IpAddr own_address_towards(const route::RouteTable& routes, const IpAddr& sender
 
 // Whether packets to this address end at the gateway, as far as their sender knows.
 bool is_gateways(const config::Snapshot& snapshot, const IpAddr& address) noexcept {
-    return snapshot.services->is_vip(address) || snapshot.routes->is_host_address(address) || snapshot.snat->addresses.contains(address);
+    return snapshot.services->is_vip(address) || snapshot.routes->is_host_address(address) ||
+           snapshot.snat->addresses.contains(address);
 }
 
 // The bucket of `limiter` for an error to the sender of packet i; null where packet i has been dropped. What costs little comes first: the
@@ -61,12 +64,14 @@ RejectLimiter* bucket_for(WorkerContext& ctx, Burst& burst, uint32_t i, PrefixLi
 }
 
 // Makes of packet i, which is as it arrived, the error, and takes its token.
-void answer(WorkerContext& ctx, Burst& burst, uint32_t i, RejectLimiter& bucket, packet::IcmpError error, const IpAddr& source) noexcept {
+void answer(WorkerContext& ctx, Burst& burst, uint32_t i, RejectLimiter& bucket, packet::IcmpError error,
+            const IpAddr& source) noexcept {
     const IpAddr sender = burst.parsed[i].key.source;
     if (!packet::has_valid_l4_checksum(std::span(burst.data[i], burst.length[i]), burst.parsed[i])) {
         return burst.drop(i, DropReason::BadL4Checksum);
     }
-    const auto made = packet::make_icmp_error(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i], error, source);
+    const auto made = packet::make_icmp_error(std::span(burst.data[i], burst.capacity[i]), burst.length[i],
+                                              burst.parsed[i], error, source);
     if (!made) {
         return burst.drop(i, made.error());
     }
@@ -82,7 +87,8 @@ void answer(WorkerContext& ctx, Burst& burst, uint32_t i, RejectLimiter& bucket,
 }  // namespace
 
 // Linux takes no packet from the wire that has one of its own addresses for a source, so the host hears from whom it has talked to.
-IpAddr error_source(const config::Snapshot& snapshot, const packet::FlowKey& key, bool speaks_for_destination) noexcept {
+IpAddr error_source(const config::Snapshot& snapshot, const packet::FlowKey& key,
+                    bool speaks_for_destination) noexcept {
     if (speaks_for_destination || snapshot.routes->is_host_address(key.source)) {
         return key.destination;
     }
@@ -97,7 +103,8 @@ void tell_expired(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         return burst.drop(i, DropReason::TtlExpired);
     }
     if (RejectLimiter* const bucket = bucket_for(ctx, burst, i, ctx.expiry_answers)) {
-        answer(ctx, burst, i, *bucket, packet::time_exceeded(parsed.family), error_source(snapshot, parsed.key, false));
+        answer(ctx, burst, i, *bucket, packet::time_exceeded(parsed.family),
+               error_source(snapshot, parsed.key, false));
     }
 }
 

@@ -19,10 +19,12 @@ enum class Frame : uint8_t { AsArrived, Translated };
 
 // Packet i is longer than a packet of its family may be, `mtu` IP bytes, and must not be cut. Nobody is told of what has been converted to
 // the other family: whether it fits is found out before (other_family.hpp).
-PENSTOCK_NOINLINE void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu, Frame frame) noexcept;
+PENSTOCK_NOINLINE void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu,
+                                    Frame frame) noexcept;
 
 // Where an error about a packet of `key` comes from, as its sender shall see it: the destination, where the error speaks for that, else the
 // gateway as a router, where it has an address of that family.
-[[nodiscard]] IpAddr error_source(const config::Snapshot& snapshot, const packet::FlowKey& key, bool speaks_for_destination) noexcept;
+[[nodiscard]] IpAddr error_source(const config::Snapshot& snapshot, const packet::FlowKey& key,
+                                  bool speaks_for_destination) noexcept;
 
 }  // namespace penstock::pipeline

@@ -60,12 +60,16 @@ bool send_built(WorkerContext& ctx, const packet::FlowKey& key, Build&& build) n
 
 }  // namespace
 
-bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers, packet::TcpFlags flags) noexcept {
-    return send_built(ctx, key, [&](std::span<uint8_t> frame) { return packet::build_segment(frame, key, numbers, flags); });
+bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers,
+                  packet::TcpFlags flags) noexcept {
+    return send_built(ctx, key, [&](std::span<uint8_t> frame) {
+        return packet::build_segment(frame, key, numbers, flags);
+    });
 }
 
 bool send_abort(WorkerContext& ctx, const packet::FlowKey& key, uint32_t tag) noexcept {
-    return send_built(ctx, key, [&](std::span<uint8_t> frame) { return packet::build_abort(frame, key, tag); });
+    return send_built(ctx, key,
+                      [&](std::span<uint8_t> frame) { return packet::build_abort(frame, key, tag); });
 }
 
 }  // namespace penstock::pipeline

@@ -33,7 +33,8 @@ struct OwnSegments {
 
 // Adds a segment from key.source to key.destination. False where it cannot leave now: no room, no route, or a next hop that Linux is asked
 // for meanwhile. It is never held, because what waits for next hops are other people's packets; whoever needs it sends it again.
-bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers, packet::TcpFlags flags) noexcept;
+bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers,
+                  packet::TcpFlags flags) noexcept;
 // The same of an ABORT with the receiver's verification tag.
 bool send_abort(WorkerContext& ctx, const packet::FlowKey& key, uint32_t tag) noexcept;
 

@@ -7,25 +7,28 @@ enum class Rule : uint8_t { Frontend, SnatReply, KeptReply, Receiver };
 
 // A reply to full NAT is addressed to a SNAT port: to the port of which address. Ports that Linux or a NodePort uses are never taken for
 // SNAT, so they need no owner. Null: it is no such reply.
-const nat::SnatAddress* replied_address(const packet::FlowKey& key, const config::Snapshot& snapshot) noexcept {
+const nat::SnatAddress* replied_address(const packet::FlowKey& key,
+                                        const config::Snapshot& snapshot) noexcept {
     const nat::SnatConfig& snat = *snapshot.snat;
     if (key.destination_port < snat.ports.first || key.destination_port > snat.ports.last) {
         return nullptr;
     }
     const nat::SnatAddress* address = snat.addresses.find(key.destination);
-    const bool is_hosts = address != nullptr && address->shared_with_host && key.destination_port >= snat.host_ephemeral.first &&
+    const bool is_hosts = address != nullptr && address->shared_with_host &&
+                          key.destination_port >= snat.host_ephemeral.first &&
                           key.destination_port <= snat.host_ephemeral.last;
     return is_hosts ? nullptr : address;
 }
 
 // Where the reply arrived, RSS follows the rule that its port was chosen by.
-bool is_foretold(const nat::ReplyRule& rule, const packet::FlowKey& reply, const nat::ReplyOwner& owner, NicPortId port) noexcept {
+bool is_foretold(const nat::ReplyRule& rule, const packet::FlowKey& reply, const nat::ReplyOwner& owner,
+                 NicPortId port) noexcept {
     const nat::ReplyRule* there = owner.rules->of_port(port);
     return there != nullptr && there->is_alike(rule) && there->covers(reply.source.family(), reply.protocol);
 }
 
-void add_owner_of_reply(const packet::FlowKey& reply, NicPortId egress, const nat::ReplyOwner& owner, const Arrived& arrived, Ask ask,
-                        Candidates& candidates) noexcept {
+void add_owner_of_reply(const packet::FlowKey& reply, NicPortId egress, const nat::ReplyOwner& owner,
+                        const Arrived& arrived, Ask ask, Candidates& candidates) noexcept {
     const nat::ReplyRule* rule = owner.rule_of_replies(egress, reply.source.family(), reply.protocol);
     if (rule == nullptr) {
         candidates.is_foretold = arrived.promises.snat_blocks_on_queue;
@@ -43,19 +46,23 @@ void add_owner_of_reply(const packet::FlowKey& reply, NicPortId egress, const na
 }
 
 // Where they are not the same for clients inside the cluster and outside: those for what this client is, and has been.
-lb::SourceModes modes_for(const IpAddr& client, const lb::PlacementModes& modes, const lb::ClusterClients& cluster) noexcept {
+lb::SourceModes modes_for(const IpAddr& client, const lb::PlacementModes& modes,
+                          const lb::ClusterClients& cluster) noexcept {
     const bool were_outside = cluster.were_outside(client);
     const bool were_inside = cluster.were_inside(client);
-    return {.translate_seen = (were_outside && modes.translate_seen) || (were_inside && modes.inside.translate_seen),
+    return {.translate_seen =
+                (were_outside && modes.translate_seen) || (were_inside && modes.inside.translate_seen),
             .keep_seen = (were_outside && modes.keep_seen) || (were_inside && modes.inside.keep_seen),
             .current = cluster.are_inside(client) ? modes.inside.current : modes.current};
 }
 
 // `known`: the destination's frontend, where that is known. `modes` is set for Frontend, `replied` for SnatReply.
-Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const lb::FrontendRow* known, lb::SourceModes& modes,
-             const nat::SnatAddress*& replied) noexcept {
+Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const lb::FrontendRow* known,
+             lb::SourceModes& modes, const nat::SnatAddress*& replied) noexcept {
     const lb::PlacementModes all =
-        known != nullptr ? known->modes : snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol);
+        known != nullptr
+            ? known->modes
+            : snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol);
     modes = all;
     if (all.ask_for_client()) [[unlikely]] {
         modes = modes_for(key.source, all, *snapshot.cluster_clients);
@@ -75,19 +82,22 @@ Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const
 }
 
 bool keeps_port(const packet::FlowKey& association, const config::Snapshot& snapshot) noexcept {
-    return association.source_port >= snapshot.snat->ports.first && association.source_port <= snapshot.snat->ports.last;
+    return association.source_port >= snapshot.snat->ports.first &&
+           association.source_port <= snapshot.snat->ports.last;
 }
 
 // Whether the receiver of a flow's first packet receives all of them, and other flows have other receivers. A rule that brings a worker's
 // SNAT ports to its queue brings it NodePorts of that address as well, all clients of one to one worker, from the moment when it is made.
-bool comes_to_one_of_many(const packet::FlowKey& key, const config::Snapshot& snapshot, const PortPromises& promises) noexcept {
-    return promises.flow_stays_on_queue && !(promises.snat_blocks_on_queue && snapshot.snat->addresses.find(key.destination) != nullptr);
+bool comes_to_one_of_many(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                          const PortPromises& promises) noexcept {
+    return promises.flow_stays_on_queue &&
+           !(promises.snat_blocks_on_queue && snapshot.snat->addresses.find(key.destination) != nullptr);
 }
 
 // Where a flow with a translated source is opened. An association keeps its port where it can (new_flow.cpp), so that port says who will
 // get the replies.
-WorkerId owner_of_translated(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                             const Arrived& arrived) noexcept {
+WorkerId owner_of_translated(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                             const nat::ReplyOwner& owner, const Arrived& arrived) noexcept {
     if (key.protocol == Protocol::Sctp) [[unlikely]] {
         return keeps_port(key, snapshot) ? owner.of_snat_port(key.source_port) : owner.of_tuple(key);
     }
@@ -96,8 +106,8 @@ WorkerId owner_of_translated(const packet::FlowKey& key, const config::Snapshot&
 
 }  // namespace
 
-Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner, const Arrived& arrived,
-                 Ask ask) noexcept {
+Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                 const Arrived& arrived, Ask ask) noexcept {
     Candidates candidates;
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
@@ -108,7 +118,8 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
             const bool keeps_now = modes.current == lb::SourceMode::Keep;
             // The NodePort of a Service that is gone may be a SNAT port again. New flows are not opened here, so every owner is asked.
             if (const nat::SnatAddress* address = replied_address(key, snapshot);
-                address != nullptr && snapshot.services->find(key.destination, key.destination_port, key.protocol) == nullptr) {
+                address != nullptr &&
+                snapshot.services->find(key.destination, key.destination_port, key.protocol) == nullptr) {
                 candidates.add(owner.of_snat_reply(address->egress, key));
             }
             if (keeps_now ? modes.translate_seen : modes.keep_seen) {
@@ -130,13 +141,16 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
     return candidates;
 }
 
-WorkerId receiver_of_whole(const packet::FlowKey& key, const nat::ReplyOwner& owner, const Arrived& arrived) noexcept {
+WorkerId receiver_of_whole(const packet::FlowKey& key, const nat::ReplyOwner& owner,
+                           const Arrived& arrived) noexcept {
     const nat::ReplyRule* rule = owner.rules != nullptr ? owner.rules->of_port(arrived.port) : nullptr;
-    return rule != nullptr && rule->covers(key.source.family(), key.protocol) ? rule->worker_of(key) : arrived.receiver;
+    return rule != nullptr && rule->covers(key.source.family(), key.protocol) ? rule->worker_of(key)
+                                                                              : arrived.receiver;
 }
 
-ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                        const Arrived& arrived, const PortPromises& of_any_port) noexcept {
+ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot,
+                        const nat::ReplyOwner& owner, const Arrived& arrived,
+                        const PortPromises& of_any_port) noexcept {
     const packet::FlowKey answered = quoted.reversed();  // a packet of the flow that came the error's way
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
@@ -149,7 +163,8 @@ ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& s
     as_answered.receiver = receiver_of_whole(answered, owner, arrived);
     // An association's owner never follows from a queue (owner_of_translated).
     return {.candidates = place(answered, snapshot, owner, as_answered, Ask::Everybody),
-            .may_be_anywhere = rule == Rule::Frontend && modes.translate_seen && answered.protocol != Protocol::Sctp &&
+            .may_be_anywhere = rule == Rule::Frontend && modes.translate_seen &&
+                               answered.protocol != Protocol::Sctp &&
                                comes_to_one_of_many(answered, snapshot, of_any_port)};
 }
 
@@ -157,16 +172,18 @@ bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot)
     return snapshot.services->is_vip(destination) || snapshot.snat->addresses.find(destination) != nullptr;
 }
 
-bool fragment_may_be_of_flow(const IpAddr& source, const IpAddr& destination, const config::Snapshot& snapshot) noexcept {
+bool fragment_may_be_of_flow(const IpAddr& source, const IpAddr& destination,
+                             const config::Snapshot& snapshot) noexcept {
     const lb::ServiceTable& services = *snapshot.services;
     return services.is_flow_address(destination) || snapshot.snat->addresses.find(destination) != nullptr ||
            services.is_flow_address(source);
 }
 
-Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                           WorkerId receiver) noexcept {
+Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                           const nat::ReplyOwner& owner, WorkerId receiver) noexcept {
     if (snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol).any()) {
-        return place(key, snapshot, owner, {.receiver = receiver, .port = {}, .promises = {}}, Ask::Everybody);
+        return place(key, snapshot, owner, {.receiver = receiver, .port = {}, .promises = {}},
+                     Ask::Everybody);
     }
     Candidates candidates;
     if (snapshot.services->is_endpoint_port(key.source_port, key.protocol)) {
@@ -178,8 +195,8 @@ Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& s
     return candidates;
 }
 
-std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                           const Arrived& arrived) {
+std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                           const nat::ReplyOwner& owner, const Arrived& arrived) {
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
     switch (rule_of(key, snapshot, arrived.known, modes, replied)) {
@@ -191,12 +208,14 @@ std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& s
                 return keeps_port(key, snapshot) ? "the block of the association's own port, which it keeps"
                                                  : "the keyed hash of the 5-tuple";
             }
-            return comes_to_one_of_many(key, snapshot, arrived.promises) ? "the receiver, because the port keeps a flow on one queue"
-                                                                         : "the keyed hash of the 5-tuple";
+            return comes_to_one_of_many(key, snapshot, arrived.promises)
+                       ? "the receiver, because the port keeps a flow on one queue"
+                       : "the keyed hash of the 5-tuple";
         case Rule::SnatReply:
             return reply_rule_text(key, replied->egress, owner);
         case Rule::KeptReply:
-            return "the keyed hash of the client's address, because the source is a backend of a Service that keeps it";
+            return "the keyed hash of the client's address, because the source is a backend of a Service "
+                   "that keeps it";
         case Rule::Receiver:
             return "the receiver: the packet belongs to no Service";
     }
@@ -206,16 +225,16 @@ std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& s
 std::string reply_rule_text(const packet::FlowKey& reply, NicPortId egress, const nat::ReplyOwner& owner) {
     const nat::ReplyRule* rule = owner.rule_of_replies(egress, reply.source.family(), reply.protocol);
     if (rule == nullptr) {
-        return "the SNAT port's block " + std::to_string(reply.destination_port / nat::kPortsPerBlock) + " -> worker " +
-               std::to_string(owner.of_snat_port(reply.destination_port).value);
+        return "the SNAT port's block " + std::to_string(reply.destination_port / nat::kPortsPerBlock) +
+               " -> worker " + std::to_string(owner.of_snat_port(reply.destination_port).value);
     }
     const nat::ReplyRule::Way way = rule->way_of(reply);
     std::array<char, 9> hex{};
     for (uint32_t digit = 0; digit < 8; ++digit) {
         hex[digit] = "0123456789abcdef"[way.hash >> (28 - 4 * digit) & 15];
     }
-    return "RSS of NicPort " + std::to_string(rule->port().value) + ": hash 0x" + hex.data() + ", entry " + std::to_string(way.entry) +
-           " -> worker " + std::to_string(way.worker.value);
+    return "RSS of NicPort " + std::to_string(rule->port().value) + ": hash 0x" + hex.data() + ", entry " +
+           std::to_string(way.entry) + " -> worker " + std::to_string(way.worker.value);
 }
 
 }  // namespace penstock::pipeline

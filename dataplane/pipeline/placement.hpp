@@ -22,7 +22,8 @@ namespace penstock::pipeline {
 struct Candidates {
     std::array<WorkerId, 3> workers{};
     uint8_t count = 0;
-    bool is_foretold = false;     // RSS or a flow rule of the arrival port should have brought the packet to its owner
+    bool is_foretold =
+        false;  // RSS or a flow rule of the arrival port should have brought the packet to its owner
     bool is_first_guess = false;  // asked with Ask::ReceiverFirst: on a miss ask again for everybody
     void add(WorkerId worker) noexcept {
         if (count == 0 || workers[count - 1] != worker) {  // two rules may agree
@@ -30,7 +31,9 @@ struct Candidates {
         }
     }
     // The configuration may change while a packet is on its way, so a position that another worker counted need not be there any more.
-    [[nodiscard]] uint8_t in_range(uint8_t tried) const noexcept { return tried < count ? tried : static_cast<uint8_t>(count - 1); }
+    [[nodiscard]] uint8_t in_range(uint8_t tried) const noexcept {
+        return tried < count ? tried : static_cast<uint8_t>(count - 1);
+    }
     [[nodiscard]] bool is_last(uint8_t tried) const noexcept { return tried + 1 >= count; }
 };
 
@@ -57,8 +60,8 @@ enum class Ask : uint8_t {
     Everybody,
 };
 
-[[nodiscard]] Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                               const Arrived& arrived, Ask ask) noexcept;
+[[nodiscard]] Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                               const nat::ReplyOwner& owner, const Arrived& arrived, Ask ask) noexcept;
 
 // Whose flow an ICMP error may be about.
 struct ErrorOwners {
@@ -81,30 +84,34 @@ struct ErrorOwners {
 };
 
 // By the packet that it quotes (packet::quoted_packet()), which the gateway has sent. `of_any_port`: the best promises of all ports.
-[[nodiscard]] ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                                      const Arrived& arrived, const PortPromises& of_any_port) noexcept;
+[[nodiscard]] ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot,
+                                      const nat::ReplyOwner& owner, const Arrived& arrived,
+                                      const PortPromises& of_any_port) noexcept;
 
 // Who would have received a packet with this key if the NIC had seen its ports, which it cannot in a fragment and behind what encloses a
 // quoted packet. Where the arrival port's RSS is not known, whoever received this one.
-[[nodiscard]] WorkerId receiver_of_whole(const packet::FlowKey& key, const nat::ReplyOwner& owner, const Arrived& arrived) noexcept;
+[[nodiscard]] WorkerId receiver_of_whole(const packet::FlowKey& key, const nat::ReplyOwner& owner,
+                                         const Arrived& arrived) noexcept;
 
 // Whether the destination is a Service's or a SNAT address.
 [[nodiscard]] bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot) noexcept;
 
 // Whether a fragment between these may be of a flow: it goes to a frontend's or a SNAT address, or comes from an endpoint that answers to
 // its clients' own addresses.
-[[nodiscard]] bool fragment_may_be_of_flow(const IpAddr& source, const IpAddr& destination, const config::Snapshot& snapshot) noexcept;
+[[nodiscard]] bool fragment_may_be_of_flow(const IpAddr& source, const IpAddr& destination,
+                                           const config::Snapshot& snapshot) noexcept;
 
 // The same for a packet that Linux has sent through a twin; `receiver` serves that twin. The queue says nothing then: Linux may change the
 // twin in the middle of a flow. An endpoint on the host answers to the client itself, and to a port that tells the owner where the client's
 // address does not (new_flow.cpp); so both are asked, if any endpoint has the source's port.
-[[nodiscard]] Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                                         WorkerId receiver) noexcept;
+[[nodiscard]] Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                                         const nat::ReplyOwner& owner, WorkerId receiver) noexcept;
 
 // What decided, for explain: "the keyed hash of the 5-tuple", "RSS of NicPort 1: hash 0x51ccc178, entry 120 -> worker 0", ...
-[[nodiscard]] std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                                         const Arrived& arrived);
+[[nodiscard]] std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                                         const nat::ReplyOwner& owner, const Arrived& arrived);
 // The same of a reply to a SNAT address with that nat::SnatAddresses::reply_egress().
-[[nodiscard]] std::string reply_rule_text(const packet::FlowKey& reply, NicPortId egress, const nat::ReplyOwner& owner);
+[[nodiscard]] std::string reply_rule_text(const packet::FlowKey& reply, NicPortId egress,
+                                          const nat::ReplyOwner& owner);
 
 }  // namespace penstock::pipeline

@@ -16,7 +16,9 @@ namespace penstock::pipeline {
 
 class PrefixLimiter {
  public:
-    PrefixLimiter(uint32_t per_second, uint32_t burst, TscRate rate) noexcept { buckets_.fill(RejectLimiter(per_second, burst, rate)); }
+    PrefixLimiter(uint32_t per_second, uint32_t burst, TscRate rate) noexcept {
+        buckets_.fill(RejectLimiter(per_second, burst, rate));
+    }
 
     // The bucket of answers to `destination`.
     [[nodiscard]] RejectLimiter& of(const IpAddr& destination, const nat::ReplyOwner& keyed) noexcept {

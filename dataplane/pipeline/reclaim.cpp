@@ -38,9 +38,14 @@ bool is_better(const Candidate& one, const Candidate& other) noexcept {
 
 class Reclaim {
  public:
-    Reclaim(WorkerContext& ctx, const FlowKey& forward, const conn::TcpProgress* syn, const lb::Backend& endpoint,
-            nat::SourceSearch& search) noexcept
-        : ctx_(ctx), protocol_(forward.protocol), syn_(syn), endpoint_(endpoint), search_(search), rest_(ctx.rate) {}
+    Reclaim(WorkerContext& ctx, const FlowKey& forward, const conn::TcpProgress* syn,
+            const lb::Backend& endpoint, nat::SourceSearch& search) noexcept
+        : ctx_(ctx),
+          protocol_(forward.protocol),
+          syn_(syn),
+          endpoint_(endpoint),
+          search_(search),
+          rest_(ctx.rate) {}
 
     [[nodiscard]] const Candidate* find() noexcept {
         const uint32_t each = std::max(kPortsLookedAt / std::max(search_.addresses(), 1U), 1U);
@@ -118,8 +123,8 @@ class Reclaim {
 
 }  // namespace
 
-const nat::Source* reclaim_source(WorkerContext& ctx, const Burst& burst, uint32_t i, const lb::Backend& endpoint,
-                                  nat::SourceSearch& search) noexcept {
+const nat::Source* reclaim_source(WorkerContext& ctx, const Burst& burst, uint32_t i,
+                                  const lb::Backend& endpoint, nat::SourceSearch& search) noexcept {
     const FlowKey& forward = burst.parsed[i].key;
     const bool is_tcp = forward.protocol == Protocol::Tcp;
     conn::TcpProgress syn;
@@ -141,8 +146,10 @@ const nat::Source* reclaim_source(WorkerContext& ctx, const Burst& burst, uint32
 
 void note_finish(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const ConnectionIndex index = burst.found[i].index;
-    ctx.connections.set_tag(index, conn::Direction::Forward, packet::numbers_behind(burst.data[i], burst.parsed[i]).seq);
-    ctx.connections.set_tag(index, conn::Direction::Reverse, packet::timestamp_of(burst.data[i], burst.parsed[i]));
+    ctx.connections.set_tag(index, conn::Direction::Forward,
+                            packet::numbers_behind(burst.data[i], burst.parsed[i]).seq);
+    ctx.connections.set_tag(index, conn::Direction::Reverse,
+                            packet::timestamp_of(burst.data[i], burst.parsed[i]));
 }
 
 }  // namespace penstock::pipeline

@@ -10,8 +10,9 @@ namespace penstock::pipeline {
 
 // A source for packet i, the first of a flow to `endpoint` for which `search` has found none: closes the connection that holds it. Null: of
 // the ports that were looked at none may be had. Bounded: kPortsLookedAt of the ports that were handed out longest ago, over all addresses.
-[[nodiscard]] PENSTOCK_NOINLINE const nat::Source* reclaim_source(WorkerContext& ctx, const Burst& burst, uint32_t i,
-                                                                  const lb::Backend& endpoint, nat::SourceSearch& search) noexcept;
+[[nodiscard]] PENSTOCK_NOINLINE const nat::Source* reclaim_source(WorkerContext& ctx, const Burst& burst,
+                                                                  uint32_t i, const lb::Backend& endpoint,
+                                                                  nat::SourceSearch& search) noexcept;
 
 // Packet i is a FIN of the client's of connection found[i], not translated yet, and the connection is closing now. Keeps how far the client
 // has come, for passes_time_wait().

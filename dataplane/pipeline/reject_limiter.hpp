@@ -16,7 +16,9 @@ class RejectLimiter {
         : ticks_per_token_(rate.hz / per_second), capacity_ticks_(ticks_per_token_ * burst) {}
 
     // True where an answer may be sent now. For callers that find out more before they take() the token.
-    [[nodiscard]] bool has_token(TscTime now) const noexcept { return start(now) + ticks_per_token_ <= now.value; }
+    [[nodiscard]] bool has_token(TscTime now) const noexcept {
+        return start(now) + ticks_per_token_ <= now.value;
+    }
     // True where an answer may be sent now; takes one token.
     bool take(TscTime now) noexcept {
         const uint64_t since = start(now);

@@ -2,7 +2,8 @@
 
 namespace penstock::pipeline {
 
-PENSTOCK_NOINLINE SourcePath judge_other_path(const config::Snapshot& snapshot, const IpAddr& source, NicPortId arrival) noexcept {
+PENSTOCK_NOINLINE SourcePath judge_other_path(const config::Snapshot& snapshot, const IpAddr& source,
+                                              NicPortId arrival) noexcept {
     const config::ReversePath mode = snapshot.packets.reverse_path[arrival.value];
     if (mode == config::ReversePath::Off) {
         return SourcePath::Ok;

@@ -18,12 +18,14 @@ void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) n
         return;
     }
     burst.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(mbuf->data_len),
-              static_cast<uint16_t>(mbuf->data_len + rte_pktmbuf_tailroom(mbuf)), how, rte_pktmbuf_headroom(mbuf));
+              static_cast<uint16_t>(mbuf->data_len + rte_pktmbuf_tailroom(mbuf)), how,
+              rte_pktmbuf_headroom(mbuf));
 }
 
 // Kept over handoff rings too: the note lies in the other half of what the PMD wrote.
 PENSTOCK_ALWAYS_INLINE uint16_t mark_of(const rte_mbuf& mbuf) noexcept {
-    return (mbuf.ol_flags & RTE_MBUF_F_RX_FDIR_ID) == 0 ? uint16_t{0} : static_cast<uint16_t>(mbuf.hash.fdir.hi);
+    return (mbuf.ol_flags & RTE_MBUF_F_RX_FDIR_ID) == 0 ? uint16_t{0}
+                                                        : static_cast<uint16_t>(mbuf.hash.fdir.hi);
 }
 
 }  // namespace
@@ -44,7 +46,8 @@ uint32_t receive(WorkerContext& ctx, WorkerIo& io, NicPortId port, uint16_t queu
         Arrival how{port, {}, mark_of(*mbufs[i])};
         how.note.receiver = ctx.self;
         how.note.ip_checksum_checked =
-            from.rx_checksum_checked && (mbufs[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+            from.rx_checksum_checked &&
+            (mbufs[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
         add_packet(ctx, burst, mbufs[i], how);
     }
     ctx.count()[Counter::RxPackets].add(taken);
@@ -59,7 +62,8 @@ uint32_t receive_from_host(WorkerContext& ctx, WorkerIo& io, NicPortId port, Bur
         return 0;
     }
     std::array<rte_mbuf*, limits::kBurstMax> mbufs;
-    const unsigned taken = rte_ring_dequeue_burst(from_host, reinterpret_cast<void**>(mbufs.data()), io.burst, nullptr);
+    const unsigned taken =
+        rte_ring_dequeue_burst(from_host, reinterpret_cast<void**>(mbufs.data()), io.burst, nullptr);
     for (unsigned i = 0; i < taken; ++i) {
         Arrival how{port, {}, 0};
         how.note.receiver = ctx.self;
@@ -74,7 +78,9 @@ uint32_t receive_from_host(WorkerContext& ctx, WorkerIo& io, NicPortId port, Bur
 
 void receive_ready_fragments(WorkerContext& ctx, Burst& burst) noexcept {
     while (ctx.fragments.has_ready() && burst.count < limits::kBurstMax) {
-        ctx.fragments.take_ready([&](rte_mbuf* mbuf, NicPortId port, HandoffNote note) { add_packet(ctx, burst, mbuf, {port, note, 0}); });
+        ctx.fragments.take_ready([&](rte_mbuf* mbuf, NicPortId port, HandoffNote note) {
+            add_packet(ctx, burst, mbuf, {port, note, 0});
+        });
     }
 }
 
@@ -83,14 +89,16 @@ uint32_t receive_handed(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept
         return 0;
     }
     std::array<rte_mbuf*, limits::kBurstMax> mbufs;
-    const unsigned taken = rte_ring_dequeue_burst(io.handoff_in, reinterpret_cast<void**>(mbufs.data()), io.burst, nullptr);
+    const unsigned taken =
+        rte_ring_dequeue_burst(io.handoff_in, reinterpret_cast<void**>(mbufs.data()), io.burst, nullptr);
     for (unsigned i = 0; i < taken; ++i) {
         prefetch_read(rte_pktmbuf_mtod(mbufs[i], const void*));
     }
     for (unsigned i = 0; i < taken; ++i) {
         // The ring's sender left the NicPort where the PMD keeps the DPDK port, and its note in the hash's user field.
         add_packet(ctx, burst, mbufs[i],
-                   {NicPortId{static_cast<uint8_t>(mbufs[i]->port)}, HandoffNote::unpacked(mbufs[i]->hash.usr), mark_of(*mbufs[i])});
+                   {NicPortId{static_cast<uint8_t>(mbufs[i]->port)},
+                    HandoffNote::unpacked(mbufs[i]->hash.usr), mark_of(*mbufs[i])});
     }
     if (taken > 0) {
         ctx.count()[Counter::HandedIn].add(taken);

@@ -17,11 +17,14 @@ inline constexpr uint32_t kErrorSearchesPerSecondOfAll = 4 * kErrorSearchesPerSe
 
 class SearchBudget {
  public:
-    explicit SearchBudget(TscRate rate) noexcept : all_(kErrorSearchesPerSecondOfAll, kErrorSearchesPerSecondOfAll, rate) {
+    explicit SearchBudget(TscRate rate) noexcept
+        : all_(kErrorSearchesPerSecondOfAll, kErrorSearchesPerSecondOfAll, rate) {
         shares_.fill(RejectLimiter(kErrorSearchesPerSecond, kErrorSearchesPerSecond, rate));
     }
     // `address_hash`: keyed, of whom the error is addressed to.
-    bool take(TscTime now, uint64_t address_hash) noexcept { return shares_[address_hash % shares_.size()].take(now) && all_.take(now); }
+    bool take(TscTime now, uint64_t address_hash) noexcept {
+        return shares_[address_hash % shares_.size()].take(now) && all_.take(now);
+    }
 
  private:
     RejectLimiter all_;

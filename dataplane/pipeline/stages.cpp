@@ -16,7 +16,8 @@ void run_stages(WorkerContext& ctx, Burst& burst) noexcept {
     if (!ctx.snapshot->packets.passes_ip_options) [[unlikely]] {
         drop_options(ctx, burst);
     }
-    if (const route::PrefixSet* blocked = ctx.snapshot->blocked_sources.get(); blocked != nullptr) [[unlikely]] {
+    if (const route::PrefixSet* blocked = ctx.snapshot->blocked_sources.get(); blocked != nullptr)
+        [[unlikely]] {
         drop_blocked(*blocked, burst);
     }
     if (burst.icmp.count > 0) [[unlikely]] {

@@ -45,13 +45,14 @@ Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpSte
         open.add(1);
     }
     // In other states the numbers of the handshake are still needed.
-    if (found.direction == conn::Direction::Forward && burst.parsed[i].tcp_flags.has(packet::TcpFlags::kFin) &&
+    if (found.direction == conn::Direction::Forward &&
+        burst.parsed[i].tcp_flags.has(packet::TcpFlags::kFin) &&
         (after == conn::TcpState::FinForward || after == conn::TcpState::TimeWait)) {
         note_finish(ctx, burst, i);
     }
     ctx.connections.set_state(found.index, after, ctx.now_coarse);
-    if (connection.is_pinned && after != before && (after == conn::TcpState::Established || after == conn::TcpState::FinForward))
-        [[unlikely]] {
+    if (connection.is_pinned && after != before &&
+        (after == conn::TcpState::Established || after == conn::TcpState::FinForward)) [[unlikely]] {
         confirm_affinity(ctx, found.index);
     }
     ctx.connections.touch(found.index, ctx.now_coarse);

@@ -9,7 +9,8 @@
 
 namespace penstock::pipeline {
 
-PENSTOCK_ALWAYS_INLINE void count_passed(WorkerContext& ctx, const Burst& burst, uint32_t i, const conn::Entry& connection) noexcept {
+PENSTOCK_ALWAYS_INLINE void count_passed(WorkerContext& ctx, const Burst& burst, uint32_t i,
+                                         const conn::Entry& connection) noexcept {
     stats::ServiceCounters::Passed& passed =
         ctx.counters.services[connection.service.value].passed[static_cast<size_t>(burst.found[i].direction)];
     passed.packets.add(1);
@@ -17,7 +18,8 @@ PENSTOCK_ALWAYS_INLINE void count_passed(WorkerContext& ctx, const Burst& burst,
 }
 
 // track_one() of what is no plain segment of a TCP connection, because it opens, ends or revives it, is refused, or is of an association.
-PENSTOCK_NOINLINE Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpStep step) noexcept;
+PENSTOCK_NOINLINE Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i,
+                                        conn::TcpStep step) noexcept;
 
 // Packet i, whose connection is found[i].
 PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
@@ -28,7 +30,8 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
     const conn::Found found = burst.found[i];
     const conn::Entry& connection = ctx.connections.at(found.index);
     if (connection.protocol != Protocol::Udp) {
-        const conn::TcpStep step = conn::step(connection.tcp_state(), found.direction, burst.parsed[i].tcp_flags);
+        const conn::TcpStep step =
+            conn::step(connection.tcp_state(), found.direction, burst.parsed[i].tcp_flags);
         if (step.action != conn::TcpAction::Pass) [[unlikely]] {
             return track_unusual(ctx, burst, i, step);
         }

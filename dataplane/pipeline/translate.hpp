@@ -13,13 +13,15 @@ namespace penstock::pipeline {
 
 namespace detail {
 template <packet::WireAddress Address>
-PENSTOCK_ALWAYS_INLINE void translate_by(Burst& burst, uint32_t i, const conn::Entry& connection, conn::Direction direction,
-                                         const Address& source, const Address& destination) noexcept {
+PENSTOCK_ALWAYS_INLINE void translate_by(Burst& burst, uint32_t i, const conn::Entry& connection,
+                                         conn::Direction direction, const Address& source,
+                                         const Address& destination) noexcept {
     const conn::Direction other = conn::opposite(direction);
     const auto is_reverse = static_cast<uint16_t>(direction);
-    packet::translate_packet<Address>(burst.data[i], burst.parsed[i], source, destination,
-                                      Be16::from_host(connection.destination_port(other)), Be16::from_host(connection.source_port(other)),
-                                      connection.l4_delta.inverse_if(is_reverse), connection.ip_delta.inverse_if(is_reverse));
+    packet::translate_packet<Address>(
+        burst.data[i], burst.parsed[i], source, destination,
+        Be16::from_host(connection.destination_port(other)), Be16::from_host(connection.source_port(other)),
+        connection.l4_delta.inverse_if(is_reverse), connection.ip_delta.inverse_if(is_reverse));
 }
 }  // namespace detail
 

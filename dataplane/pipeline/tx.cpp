@@ -17,7 +17,8 @@ namespace {
 
 using stats::Counter;
 
-void free_and_count(WorkerContext& ctx, rte_mbuf* const* packets, uint32_t count, DropReason reason) noexcept {
+void free_and_count(WorkerContext& ctx, rte_mbuf* const* packets, uint32_t count,
+                    DropReason reason) noexcept {
     for (uint32_t i = 0; i < count; ++i) {
         rte_pktmbuf_free(packets[i]);
     }
@@ -36,13 +37,15 @@ void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
         return;
     }
     if (port.tx_through != nullptr) {
-        sent = rte_ring_enqueue_burst(port.tx_through, reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
+        sent = rte_ring_enqueue_burst(port.tx_through, reinterpret_cast<void**>(out.packets.data()),
+                                      out.count, nullptr);
     } else {
         uint64_t bytes = 0;
         for (uint32_t i = 0; i < out.count; ++i) {
             bytes += out.packets[i]->pkt_len;
         }
-        sent = rte_eth_tx_burst(port.dpdk_port, port.tx_queue, out.packets.data(), static_cast<uint16_t>(out.count));
+        sent = rte_eth_tx_burst(port.dpdk_port, port.tx_queue, out.packets.data(),
+                                static_cast<uint16_t>(out.count));
         for (uint32_t i = sent; i < out.count; ++i) {
             bytes -= out.packets[i]->pkt_len;
         }
@@ -59,11 +62,12 @@ PENSTOCK_NOINLINE void flush_punts(WorkerContext& ctx, PortIo& port) noexcept {
         if (out.count == 0) {
             continue;
         }
-        const uint32_t taken =
-            rte_ring_enqueue_burst(port.to_host[punt_class], reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
+        const uint32_t taken = rte_ring_enqueue_burst(
+            port.to_host[punt_class], reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
         ctx.count()[Counter::Punted].add(taken);
         free_and_count(ctx, out.packets.data() + taken, out.count - taken,
-                       punt_class == static_cast<size_t>(PuntClass::Other) ? DropReason::PuntRingFull : DropReason::PuntControlFull);
+                       punt_class == static_cast<size_t>(PuntClass::Other) ? DropReason::PuntRingFull
+                                                                           : DropReason::PuntControlFull);
         out.count = 0;
     }
     port.punts = 0;
@@ -74,10 +78,12 @@ void flush_handoff(WorkerContext& ctx, WorkerIo& io, uint32_t worker) noexcept {
     if (out.count == 0) {
         return;
     }
-    const uint32_t taken = rte_ring_enqueue_burst(io.handoff_to[worker], reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
+    const uint32_t taken = rte_ring_enqueue_burst(
+        io.handoff_to[worker], reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
     ctx.count()[Counter::HandedOff].add(taken);
     for (uint32_t i = taken; i < out.count; ++i) {
-        ctx.count(NicPortId{static_cast<uint8_t>(out.packets[i]->port)}).handoff_lost.add(1);  // dispose() wrote it there
+        ctx.count(NicPortId{static_cast<uint8_t>(out.packets[i]->port)})
+            .handoff_lost.add(1);  // dispose() wrote it there
     }
     free_and_count(ctx, out.packets.data() + taken, out.count - taken, DropReason::HandoffRingFull);
     out.count = 0;
@@ -122,8 +128,10 @@ IpAddr destination_of(const rte_mbuf* mbuf) noexcept {
 }
 
 // The packet in `mbuf` finds no room to wait in, and no other one waits for its next hop: the next hop is resolved for those to come.
-PENSTOCK_NOINLINE void ask_unheld(WorkerContext& ctx, const rte_mbuf* mbuf, NicPortId egress, const IpAddr& next_hop) noexcept {
-    const bool is_configured = next_hop != destination_of(mbuf) || ctx.snapshot->services->may_be_endpoint(next_hop);
+PENSTOCK_NOINLINE void ask_unheld(WorkerContext& ctx, const rte_mbuf* mbuf, NicPortId egress,
+                                  const IpAddr& next_hop) noexcept {
+    const bool is_configured =
+        next_hop != destination_of(mbuf) || ctx.snapshot->services->may_be_endpoint(next_hop);
     const auto kind = is_configured ? UnheldAsks::Kind::Configured : UnheldAsks::Kind::Host;
     if (ctx.unheld_asks.ask(kind, egress, next_hop, ctx.owner.client_hash(next_hop), ctx.now)) {
         ctx.resolve->push({egress, next_hop});
@@ -154,7 +162,8 @@ void hold(WorkerContext& ctx, rte_mbuf* mbuf, NicPortId egress, const IpAddr& ne
 template <typename Fragments>
 uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const Fragments& fragments,
                std::array<rte_mbuf*, packet::kFragmentsMax>& made) noexcept {
-    if (fragments.count() > 1 && rte_pktmbuf_alloc_bulk(mbuf->pool, made.data() + 1, fragments.count() - 1) != 0) {
+    if (fragments.count() > 1 &&
+        rte_pktmbuf_alloc_bulk(mbuf->pool, made.data() + 1, fragments.count() - 1) != 0) {
         return 0;
     }
     made[0] = mbuf;
@@ -165,7 +174,8 @@ uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const Fragments& fragments,
         // The first one's payload is where it was, because its header is as long as the packet's.
         if (number > 0) {
             std::memcpy(to, frame, l3_offset);
-            std::memcpy(to + l3_offset + fragment.header_bytes, frame + l3_offset + fragment.payload_at, fragment.payload_bytes);
+            std::memcpy(to + l3_offset + fragment.header_bytes, frame + l3_offset + fragment.payload_at,
+                        fragment.payload_bytes);
         }
         std::memcpy(to + l3_offset, fragment.header.data(), fragment.header_bytes);
         made[number]->data_len = static_cast<uint16_t>(l3_offset + fragment.bytes());
@@ -180,7 +190,8 @@ void send_cut(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) 
     rte_mbuf* mbuf = burst.handle[i];
     mbuf->ol_flags = 0;
     const uint16_t l3_offset = burst.parsed[i].l3_offset;
-    const auto fragments = Fragments::of(ByteView(burst.data[i], burst.length[i]).subspan(l3_offset), burst.split[i].mtu);
+    const auto fragments =
+        Fragments::of(ByteView(burst.data[i], burst.length[i]).subspan(l3_offset), burst.split[i].mtu);
     if (!fragments) {
         return free_and_count(ctx, &mbuf, 1, DropReason::PacketTooBig);
     }
@@ -197,16 +208,19 @@ void send_cut(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) 
     ctx.count()[Counter::FragmentsMade].add(count);
 }
 
-PENSTOCK_NOINLINE void send_in_fragments(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) noexcept {
-    packet::ether_type(burst.data[i]) == packet::kEtherTypeIpv4 ? send_cut<packet::Ipv4Fragments>(ctx, io, burst, i)
-                                                                : send_cut<packet::Ipv6Fragments>(ctx, io, burst, i);
+PENSTOCK_NOINLINE void send_in_fragments(WorkerContext& ctx, WorkerIo& io, const Burst& burst,
+                                         uint32_t i) noexcept {
+    packet::ether_type(burst.data[i]) == packet::kEtherTypeIpv4
+        ? send_cut<packet::Ipv4Fragments>(ctx, io, burst, i)
+        : send_cut<packet::Ipv6Fragments>(ctx, io, burst, i);
 }
 
 // Their frames begin where conversion has put them.
 PENSTOCK_NOINLINE void note_places(const Burst& burst) noexcept {
     for (uint32_t at = 0; at < burst.moved.count; ++at) {
         const uint32_t i = burst.moved.at[at];
-        burst.handle[i]->data_off = static_cast<uint16_t>(burst.data[i] - static_cast<const uint8_t*>(burst.handle[i]->buf_addr));
+        burst.handle[i]->data_off =
+            static_cast<uint16_t>(burst.data[i] - static_cast<const uint8_t*>(burst.handle[i]->buf_addr));
     }
 }
 
@@ -231,8 +245,9 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
                 send_in_fragments(ctx, io, burst, i);
                 break;
             case Verdict::Punt:
-                queue_for_host(ctx, io.port[burst.arrival[i].port.value], mbuf,
-                               packet::punt_class_of(ByteView(burst.data[i], burst.length[i]), burst.parsed[i]));
+                queue_for_host(
+                    ctx, io.port[burst.arrival[i].port.value], mbuf,
+                    packet::punt_class_of(ByteView(burst.data[i], burst.length[i]), burst.parsed[i]));
                 break;
             case Verdict::Handoff: {
                 HandoffNote note = burst.arrival[i].note;
@@ -271,18 +286,21 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
 
 void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept {
     ctx.pending.take_ready(*ctx.snapshot->routes, [&](rte_mbuf* mbuf, const route::NextHop& hop) {
-        packet::set_ethernet(std::span(rte_pktmbuf_mtod(mbuf, uint8_t*), mbuf->data_len), ctx.ports[hop.egress.value].mac,
-                             hop.neighbour->mac);
+        packet::set_ethernet(std::span(rte_pktmbuf_mtod(mbuf, uint8_t*), mbuf->data_len),
+                             ctx.ports[hop.egress.value].mac, hop.neighbour->mac);
         ctx.neighbour_use.note(hop.neighbour->id, ctx.now_s);
         queue_for(ctx, io.port[hop.egress.value], mbuf);
     });
-    ctx.pending.expire(ctx.now, [&](rte_mbuf* mbuf) { free_and_count(ctx, &mbuf, 1, DropReason::NextHopUnresolved); });
-    ctx.pending.ask_again(ctx.now, [&](NicPortId egress, const IpAddr& next_hop) { ctx.resolve->push({egress, next_hop}); });
+    ctx.pending.expire(ctx.now,
+                       [&](rte_mbuf* mbuf) { free_and_count(ctx, &mbuf, 1, DropReason::NextHopUnresolved); });
+    ctx.pending.ask_again(
+        ctx.now, [&](NicPortId egress, const IpAddr& next_hop) { ctx.resolve->push({egress, next_hop}); });
     flush_all(ctx, io);
 }
 
 void expire_fragments(WorkerContext& ctx) noexcept {
-    ctx.fragments.expire(ctx.now, [&](rte_mbuf* mbuf) { free_and_count(ctx, &mbuf, 1, DropReason::FragmentExpired); });
+    ctx.fragments.expire(ctx.now,
+                         [&](rte_mbuf* mbuf) { free_and_count(ctx, &mbuf, 1, DropReason::FragmentExpired); });
 }
 
 void send_own_segments(WorkerContext& ctx, WorkerIo& io) noexcept {
@@ -310,8 +328,9 @@ uint32_t send_for_others(WorkerContext& ctx, WorkerIo& io) noexcept {
             continue;
         }
         std::array<rte_mbuf*, limits::kBurstMax> mbufs;
-        const unsigned taken = rte_ring_dequeue_burst(port.tx_for_others, reinterpret_cast<void**>(mbufs.data()),
-                                                      static_cast<unsigned>(mbufs.size()), nullptr);
+        const unsigned taken =
+            rte_ring_dequeue_burst(port.tx_for_others, reinterpret_cast<void**>(mbufs.data()),
+                                   static_cast<unsigned>(mbufs.size()), nullptr);
         for (unsigned i = 0; i < taken; ++i) {
             queue_for(ctx, port, mbufs[i]);
         }

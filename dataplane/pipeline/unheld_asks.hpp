@@ -24,13 +24,16 @@ class UnheldAsks {
     explicit UnheldAsks(TscRate rate) noexcept
         : again_after_(rate.milliseconds(route::kAskAgainMs)),
           groups_{Group{RejectLimiter(limits::kUnheldAsksPerSecond, limits::kUnheldAsksPerSecond, rate), {}},
-                  Group{RejectLimiter(limits::kUnheldAsksPerSecondOfHosts, limits::kUnheldAsksPerSecondOfHosts, rate), {}}} {}
+                  Group{RejectLimiter(limits::kUnheldAsksPerSecondOfHosts,
+                                      limits::kUnheldAsksPerSecondOfHosts, rate),
+                        {}}} {}
 
     // Whether Linux is to resolve `address` now. `hash`: of the address, keyed.
     bool ask(Kind kind, NicPortId egress, const IpAddr& address, uint64_t hash, TscTime now) noexcept {
         Group& group = groups_[static_cast<size_t>(kind)];
         Asked& last = group.asked[hash % group.asked.size()];
-        const bool was_asked = last.address == address && last.egress == egress && ticks_between(last.at, now) < again_after_;
+        const bool was_asked =
+            last.address == address && last.egress == egress && ticks_between(last.at, now) < again_after_;
         if (was_asked || !group.limit.take(now)) {
             return false;
         }

@@ -45,18 +45,21 @@ class Intervals {
 
     // Ranges are prefixes: two of them nest or are disjoint. Of equal ones the later wins. O(n log n).
     explicit Intervals(std::vector<Range<Key>> ranges)
-        : Intervals(std::move(ranges), [](std::span<const Range<Key>> equal) { return equal.back().answer; }) {}
+        : Intervals(std::move(ranges),
+                    [](std::span<const Range<Key>> equal) { return equal.back().answer; }) {}
 
     // `answer_of(equal)` returns the answer of equal ranges, given in their original order; never an empty span.
     template <typename AnswerOf>
     Intervals(std::vector<Range<Key>> ranges, AnswerOf&& answer_of) {
         // Outer ranges before the inner ones that start with them.
-        std::ranges::stable_sort(
-            ranges, [](const Range<Key>& a, const Range<Key>& b) { return a.first != b.first ? a.first < b.first : a.last > b.last; });
+        std::ranges::stable_sort(ranges, [](const Range<Key>& a, const Range<Key>& b) {
+            return a.first != b.first ? a.first < b.first : a.last > b.last;
+        });
         size_t distinct = 0;
         for (size_t i = 0, end = 0; i < ranges.size(); i = end) {
             const Range<Key> range = ranges[i];
-            for (end = i + 1; end < ranges.size() && ranges[end].first == range.first && ranges[end].last == range.last;) {
+            for (end = i + 1;
+                 end < ranges.size() && ranges[end].first == range.first && ranges[end].last == range.last;) {
                 ++end;
             }
             const uint32_t answer = answer_of(std::span<const Range<Key>>(ranges).subspan(i, end - i));
@@ -131,7 +134,9 @@ class Intervals {
     [[nodiscard]] const std::vector<Interval<Key>>& cuts() const noexcept { return cuts_; }
     [[nodiscard]] size_t size() const noexcept { return cuts_.size(); }
     // The last address of the i-th.
-    [[nodiscard]] Key last(size_t i) const noexcept { return i + 1 < cuts_.size() ? static_cast<Key>(cuts_[i + 1].first - 1) : kLast; }
+    [[nodiscard]] Key last(size_t i) const noexcept {
+        return i + 1 < cuts_.size() ? static_cast<Key>(cuts_[i + 1].first - 1) : kLast;
+    }
 
  private:
     static constexpr Key kLast = static_cast<Key>(~Key{0});

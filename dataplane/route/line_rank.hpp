@@ -43,11 +43,14 @@ struct LineRank {
         const __m512i keys = _mm512_load_si512(line);
         constexpr auto kAll = (uint64_t{1} << kKeys) - 1;
         if constexpr (sizeof(Key) == 2) {
-            return static_cast<uint32_t>(std::popcount(_mm512_mask_cmplt_epi16_mask(kAll, keys, _mm512_set1_epi16(stored(key)))));
+            return static_cast<uint32_t>(
+                std::popcount(_mm512_mask_cmplt_epi16_mask(kAll, keys, _mm512_set1_epi16(stored(key)))));
         } else if constexpr (sizeof(Key) == 4) {
-            return static_cast<uint32_t>(std::popcount(_mm512_mask_cmplt_epi32_mask(kAll, keys, _mm512_set1_epi32(stored(key)))));
+            return static_cast<uint32_t>(
+                std::popcount(_mm512_mask_cmplt_epi32_mask(kAll, keys, _mm512_set1_epi32(stored(key)))));
         } else {
-            return static_cast<uint32_t>(std::popcount(_mm512_mask_cmplt_epi64_mask(kAll, keys, _mm512_set1_epi64(stored(key)))));
+            return static_cast<uint32_t>(
+                std::popcount(_mm512_mask_cmplt_epi64_mask(kAll, keys, _mm512_set1_epi64(stored(key)))));
         }
     }
 #elif defined(__SSE4_2__)
@@ -56,30 +59,37 @@ struct LineRank {
         if constexpr (sizeof(Key) == 2) {
             const __m128i wanted = _mm_set1_epi16(stored(key));
             const auto half = [&](const __m128i* at) {
-                return static_cast<uint32_t>(_mm_movemask_epi8(
-                    _mm_packs_epi16(_mm_cmpgt_epi16(wanted, _mm_load_si128(at)), _mm_cmpgt_epi16(wanted, _mm_load_si128(at + 1)))));
+                return static_cast<uint32_t>(
+                    _mm_movemask_epi8(_mm_packs_epi16(_mm_cmpgt_epi16(wanted, _mm_load_si128(at)),
+                                                      _mm_cmpgt_epi16(wanted, _mm_load_si128(at + 1)))));
             };
             return ones_before_zero((half(quarters) | half(quarters + 2) << 16), kKeys);
         } else {
-            const __m128i wanted = sizeof(Key) == 4 ? _mm_set1_epi32(static_cast<int32_t>(stored(key))) : _mm_set1_epi64x(stored(key));
+            const __m128i wanted = sizeof(Key) == 4 ? _mm_set1_epi32(static_cast<int32_t>(stored(key)))
+                                                    : _mm_set1_epi64x(stored(key));
             const auto before = [&](const __m128i* at) {
-                return sizeof(Key) == 4 ? _mm_cmpgt_epi32(wanted, _mm_load_si128(at)) : _mm_cmpgt_epi64(wanted, _mm_load_si128(at));
+                return sizeof(Key) == 4 ? _mm_cmpgt_epi32(wanted, _mm_load_si128(at))
+                                        : _mm_cmpgt_epi64(wanted, _mm_load_si128(at));
             };
-            const __m128i narrow = _mm_packs_epi16(_mm_packs_epi32(before(quarters), before(quarters + 1)),
-                                                   _mm_packs_epi32(before(quarters + 2), before(quarters + 3)));
+            const __m128i narrow =
+                _mm_packs_epi16(_mm_packs_epi32(before(quarters), before(quarters + 1)),
+                                _mm_packs_epi32(before(quarters + 2), before(quarters + 3)));
             // One bit for 32 bits, so two for a key of 64.
             constexpr uint32_t kBits = sizeof(Key) / 4;
             return ones_before_zero(static_cast<uint32_t>(_mm_movemask_epi8(narrow)), kKeys * kBits) / kBits;
         }
     }
 #else
-    [[nodiscard]] static uint32_t count_before(const Stored* line, Key key) noexcept { return plain(line, key); }
+    [[nodiscard]] static uint32_t count_before(const Stored* line, Key key) noexcept {
+        return plain(line, key);
+    }
 #endif
 
  private:
     // Keys ascend, so the bits of those before the wanted one are the lowest; whatever the caller's four bytes gave lies at `keys` or
     // above.
-    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE uint32_t ones_before_zero(uint32_t bits, size_t keys) noexcept {
+    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE uint32_t ones_before_zero(uint32_t bits,
+                                                                          size_t keys) noexcept {
         return static_cast<uint32_t>(std::countr_zero(~bits | uint32_t{1} << keys));
     }
 };

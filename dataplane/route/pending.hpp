@@ -46,7 +46,9 @@ class PendingPackets {
  public:
     // The hash key is secret, since clients choose the addresses on a link.
     explicit PendingPackets(TscRate rate, const HashKey& secret = HashKey::random()) noexcept
-        : hold_time_(rate.milliseconds(kHoldMs)), ask_again_after_(rate.milliseconds(kAskAgainMs)), secret_(secret) {
+        : hold_time_(rate.milliseconds(kHoldMs)),
+          ask_again_after_(rate.milliseconds(kAskAgainMs)),
+          secret_(secret) {
         buckets_.fill(kEnd);
         for (uint32_t i = 0; i < kPackets; ++i) {
             packets_[i].hop_next = static_cast<uint16_t>(i + 1U < kPackets ? i + 1U : kEnd);
@@ -150,8 +152,8 @@ class PendingPackets {
     };
 
     size_t bucket_of(NicPortId egress, const IpAddr& address) const noexcept {
-        return siphash13<3>(secret_,
-                            {load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8), uint64_t{egress.value}}) &
+        return siphash13<3>(secret_, {load<uint64_t>(address.bytes().data()),
+                                      load<uint64_t>(address.bytes().data() + 8), uint64_t{egress.value}}) &
                (kBuckets - 1);
     }
 

@@ -87,7 +87,8 @@ PrefixMap6::PrefixMap6(const Intervals<Uint128>& intervals) {
     std::vector<Piece> pieces;
     pieces.reserve(highs.size());
     for (const High& high : highs) {
-        pieces.push_back({high.last, forest_.add(std::span(lows).subspan(high.lows_begin, high.lows_count), low_depth)});
+        pieces.push_back(
+            {high.last, forest_.add(std::span(lows).subspan(high.lows_begin, high.lows_count), low_depth)});
     }
     root_ = forest_.add(pieces);
 }

@@ -39,9 +39,11 @@ PrefixSet::PrefixSet(std::vector<Prefix> prefixes) {
 
 bool PrefixSet::contains(const Prefix& prefix) const {
     // The set's prefixes are disjoint, so only the last one at or before the address can hold it.
-    const auto behind = std::ranges::upper_bound(prefixes_, std::pair(prefix.family(), prefix.address()), {},
-                                                 [](const Prefix& listed) { return std::pair(listed.family(), listed.address()); });
-    return behind != prefixes_.begin() && std::prev(behind)->length() <= prefix.length() && std::prev(behind)->contains(prefix.address());
+    const auto behind = std::ranges::upper_bound(
+        prefixes_, std::pair(prefix.family(), prefix.address()), {},
+        [](const Prefix& listed) { return std::pair(listed.family(), listed.address()); });
+    return behind != prefixes_.begin() && std::prev(behind)->length() <= prefix.length() &&
+           std::prev(behind)->contains(prefix.address());
 }
 
 }  // namespace penstock::route

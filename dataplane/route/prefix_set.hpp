@@ -18,7 +18,8 @@ class PrefixSet {
     [[nodiscard]] bool contains(const IpAddr& address) const noexcept {
         const auto high = load<uint64_t>(address.bytes().data());
         const auto low = load<uint64_t>(address.bytes().data() + 8);
-        return (address.is_v4() ? v4_.find(address.v4_wire().host()) : v6_.find(__builtin_bswap64(high), __builtin_bswap64(low))) !=
+        return (address.is_v4() ? v4_.find(address.v4_wire().host())
+                                : v6_.find(__builtin_bswap64(high), __builtin_bswap64(low))) !=
                Intervals<uint32_t>::kNone;
     }
     // All of it lies in one prefix of the set. Control threads.

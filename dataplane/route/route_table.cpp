@@ -51,8 +51,10 @@ const char* to_string(NeighbourState state) noexcept {
     return "unknown";
 }
 
-std::shared_ptr<const RouteTable> RouteTable::build(std::vector<Route> routes, std::vector<Neighbour> neighbours,
-                                                    std::vector<LocalAddress> addresses, std::vector<EgressPort> ports,
+std::shared_ptr<const RouteTable> RouteTable::build(std::vector<Route> routes,
+                                                    std::vector<Neighbour> neighbours,
+                                                    std::vector<LocalAddress> addresses,
+                                                    std::vector<EgressPort> ports,
                                                     const std::vector<LocalAddress>& vips) {
     auto table = std::make_shared<RouteTable>();
     table->routes_ = std::move(routes);
@@ -75,8 +77,9 @@ void RouteTable::add_routes() {
     for (const Route& route : routes_) {
         order.push_back(&route);
     }
-    std::ranges::stable_sort(
-        order, [](const Route* a, const Route* b) { return std::tie(b->metric, b->egress) < std::tie(a->metric, a->egress); });
+    std::ranges::stable_sort(order, [](const Route* a, const Route* b) {
+        return std::tie(b->metric, b->egress) < std::tie(a->metric, a->egress);
+    });
 
     hops_ = {Hop{}};  // Intervals::kNone
     // Gives each way to leave one row, however many routes lead there: a full Internet table has a million routes and a handful of ways.
@@ -125,11 +128,13 @@ void RouteTable::add_routes() {
     std::vector<Interval<Uint128>> hosts_v6;
     for (const Neighbour& neighbour : neighbours_) {
         const bool is_v4 = neighbour.address.is_v4();
-        const Hop& under = hops_[is_v4 ? v4.find(number_v4(neighbour.address)) : v6.find(number_v6(neighbour.address))];
+        const Hop& under =
+            hops_[is_v4 ? v4.find(number_v4(neighbour.address)) : v6.find(number_v6(neighbour.address))];
         if (!under.is_destination || under.egress != neighbour.port) {
             continue;
         }
-        const uint32_t answer = number_of({neighbour.port, neighbour.address, under.best_ports, under.all_ports});
+        const uint32_t answer =
+            number_of({neighbour.port, neighbour.address, under.best_ports, under.all_ports});
         if (is_v4) {
             hosts_v4.push_back({number_v4(neighbour.address), answer});
         } else {
@@ -186,7 +191,10 @@ void RouteTable::add_connected_subnets() {
 
 Hop RouteTable::make_hop(const Way& way) const noexcept {
     const auto& [egress, address, best_ports, all_ports] = way;
-    Hop hop{.egress = egress, .is_destination = !address.has_value(), .best_ports = best_ports, .all_ports = all_ports};
+    Hop hop{.egress = egress,
+            .is_destination = !address.has_value(),
+            .best_ports = best_ports,
+            .all_ports = all_ports};
     const EgressPort* own = port(egress);
     if (own != nullptr) {
         hop.mtu = own->mtu;
@@ -243,13 +251,16 @@ std::optional<NextHop> RouteTable::next_hop(const IpAddr& destination) const noe
     }
     return NextHop{.egress = found->egress,
                    .address = found->next_hop_of(destination),
-                   .neighbour = found->neighbour_index == Hop::kNoNeighbour ? nullptr : &neighbours_[found->neighbour_index]};
+                   .neighbour = found->neighbour_index == Hop::kNoNeighbour
+                                    ? nullptr
+                                    : &neighbours_[found->neighbour_index]};
 }
 
 bool RouteTable::is_local(const IpAddr& address) const noexcept {
     static constexpr IpAddr kLimitedBroadcast = IpAddr::v4(255, 255, 255, 255);
     // IPv4's groups begin at 224.0.0.0, IPv6's are ff00::/8.
-    const bool may_be_group = address.is_v4() ? address.v4_wire().host() >= 0xe000'0000U : address.bytes()[0] == 0xff;
+    const bool may_be_group =
+        address.is_v4() ? address.v4_wire().host() >= 0xe000'0000U : address.bytes()[0] == 0xff;
     if (may_be_group) [[unlikely]] {
         return address.is_multicast() || address == kLimitedBroadcast;
     }

@@ -33,10 +33,12 @@ static_assert(limits::kNicPortsMax <= 16);
 // A route of Linux's main table.
 struct Route {
     Prefix destination;
-    NicPortId egress;               // unset: it leads elsewhere than through a twin, so no packet of ours may follow a shorter prefix
+    NicPortId
+        egress;  // unset: it leads elsewhere than through a twin, so no packet of ours may follow a shorter prefix
     std::optional<IpAddr> gateway;  // absent: the destination is on the link
     uint32_t metric = 0;            // lower wins between equal prefixes
-    PortSet other_egress = 0;       // of the route's other next hops (multipath), which packets do not take but may come from
+    PortSet other_egress =
+        0;  // of the route's other next hops (multipath), which packets do not take but may come from
     bool operator==(const Route&) const = default;
 };
 
@@ -55,7 +57,9 @@ struct Neighbour {
     IpAddr address;
     MacAddr mac;
     NeighbourState state = NeighbourState::Resolving;
-    [[nodiscard]] bool is_usable() const noexcept { return state == NeighbourState::Reachable || state == NeighbourState::Stale; }
+    [[nodiscard]] bool is_usable() const noexcept {
+        return state == NeighbourState::Reachable || state == NeighbourState::Stale;
+    }
     bool operator==(const Neighbour&) const = default;
 };
 
@@ -86,14 +90,16 @@ struct alignas(kCacheLine) Hop {
     bool is_usable = false;
     NeighbourId neighbour;                    // unset: Linux has not been asked yet
     uint32_t neighbour_index = kNoNeighbour;  // in RouteTable::neighbours()
-    bool is_destination = false;              // on the link and not asked for yet: the next hop is the destination itself
-    IpAddr address;                           // of the next hop; unused where is_destination
-    PortSet best_ports = 0;                   // of the preferred route and of those equal to it in prefix and metric
-    PortSet all_ports = 0;                    // of all routes with that prefix, whatever their metric
+    bool is_destination = false;  // on the link and not asked for yet: the next hop is the destination itself
+    IpAddr address;               // of the next hop; unused where is_destination
+    PortSet best_ports = 0;       // of the preferred route and of those equal to it in prefix and metric
+    PortSet all_ports = 0;        // of all routes with that prefix, whatever their metric
 
     static constexpr uint32_t kNoNeighbour = ~uint32_t{0};
     // Whom to resolve.
-    [[nodiscard]] const IpAddr& next_hop_of(const IpAddr& destination) const noexcept { return is_destination ? destination : address; }
+    [[nodiscard]] const IpAddr& next_hop_of(const IpAddr& destination) const noexcept {
+        return is_destination ? destination : address;
+    }
     bool operator==(const Hop&) const = default;
 };
 static_assert(sizeof(Hop) == kCacheLine);
@@ -112,12 +118,16 @@ class RouteTable {
     // Duplicate prefixes are settled by metric, then by lower egress id; of two neighbours with one (port, address) the later holds.
     // `vips`: on twins for the sake of Services alone, see is_present_vip().
     // Control thread, O(n log n).
-    static std::shared_ptr<const RouteTable> build(std::vector<Route> routes, std::vector<Neighbour> neighbours,
-                                                   std::vector<LocalAddress> addresses, std::vector<EgressPort> ports,
+    static std::shared_ptr<const RouteTable> build(std::vector<Route> routes,
+                                                   std::vector<Neighbour> neighbours,
+                                                   std::vector<LocalAddress> addresses,
+                                                   std::vector<EgressPort> ports,
                                                    const std::vector<LocalAddress>& vips = {});
 
     // Longest prefix match, for each packet. Null: no route. Any worker; valid as long as the table.
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(Be32 destination) const noexcept { return hop_at(v4_.find(destination.host())); }
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(Be32 destination) const noexcept {
+        return hop_at(v4_.find(destination.host()));
+    }
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(const IpAddr& destination) const noexcept {
         return hop_at(find(v4_, v6_, destination));
     }
@@ -132,7 +142,9 @@ class RouteTable {
         return static_cast<PortSet>(find(connected_v4_, connected_v6_, source));
     }
     // Fetches what hop() reads first, where the table is too large to lie in the first-level cache; else it does nothing.
-    PENSTOCK_ALWAYS_INLINE void prefetch(Be32 destination) const noexcept { v4_.prefetch(destination.host()); }
+    PENSTOCK_ALWAYS_INLINE void prefetch(Be32 destination) const noexcept {
+        v4_.prefetch(destination.host());
+    }
     // The same with the neighbour's own row, for the less frequent questions. Empty: no route.
     [[nodiscard]] std::optional<NextHop> next_hop(const IpAddr& destination) const noexcept;
     // An address of the gateway host itself, on any twin (broadcast addresses of the twins' prefixes included).
@@ -158,7 +170,8 @@ class RouteTable {
 
  private:
     // The answer for an address of either family.
-    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE uint32_t find(const PrefixMap4& v4, const PrefixMap6& v6, const IpAddr& address) noexcept {
+    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE uint32_t find(const PrefixMap4& v4, const PrefixMap6& v6,
+                                                              const IpAddr& address) noexcept {
         const auto high = load<uint64_t>(address.bytes().data());
         const auto low = load<uint64_t>(address.bytes().data() + 8);
         // IpAddr::is_v4() in two comparisons: bytes 8 to 11 of ::ffff:0:0, as a little-endian number.

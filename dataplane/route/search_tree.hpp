@@ -30,12 +30,16 @@ class TreeRef {
 
     constexpr TreeRef() = default;
     static constexpr TreeRef answer(uint32_t answer) noexcept { return TreeRef(answer); }
-    static constexpr TreeRef tree(uint32_t node, uint32_t depth) noexcept { return TreeRef(kTree | depth << 27 | node); }
+    static constexpr TreeRef tree(uint32_t node, uint32_t depth) noexcept {
+        return TreeRef(kTree | depth << 27 | node);
+    }
 
     [[nodiscard]] constexpr bool is_tree() const noexcept { return (bits_ & kTree) != 0; }
     [[nodiscard]] constexpr uint32_t answer() const noexcept { return bits_; }
     [[nodiscard]] constexpr uint32_t node() const noexcept { return bits_ & (kNodesMax - 1); }
-    [[nodiscard]] constexpr uint32_t depth() const noexcept { return (bits_ >> 27) & 15; }  // levels of nodes; 8^15 intervals are enough
+    [[nodiscard]] constexpr uint32_t depth() const noexcept {
+        return (bits_ >> 27) & 15;
+    }  // levels of nodes; 8^15 intervals are enough
     constexpr bool operator==(const TreeRef&) const = default;
 
  private:

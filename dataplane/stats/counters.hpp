@@ -18,44 +18,52 @@
 namespace penstock::stats {
 
 // X(Enumerator, counter_name, meaning)
-#define PENSTOCK_COUNTERS(X)                                                                                                       \
-    X(RxPackets, "rx_packets", "packets taken from receive queues")                                                                \
-    X(RxBytes, "rx_bytes", "bytes of those, Ethernet header included")                                                             \
-    X(TxPackets, "tx_packets", "packets given to transmit queues")                                                                 \
-    X(TxBytes, "tx_bytes", "bytes of those, Ethernet header included")                                                             \
-    X(HandedOff, "handed_off", "packets given to the worker that owns their flow")                                                 \
-    X(HandedIn, "handed_in", "packets taken from other workers")                                                                   \
-    X(Punted, "punted", "packets given to Linux through the twin")                                                                 \
-    X(FromHost, "from_host", "packets that Linux sent through the twin")                                                           \
-    X(ConnectionHits, "connection_hits", "packets that belonged to a known connection")                                            \
-    X(NewConnections, "new_connections", "connections set up")                                                                     \
-    X(ClosedConnections, "closed_connections", "connections removed: closed, idle past their timeout, reopened, or ended")         \
-    X(EvictedConnections, "evicted_connections", "half-open, finished, brief or surplus connections removed: the table was full")  \
-    X(EndedConnections, "ended_connections", "connections ended because their endpoint or frontend is gone")                       \
-    X(ResetProbes, "reset_probes", "ACKs sent to learn which RST a side of an ended TCP connection will accept")                   \
-    X(LivenessProbes, "liveness_probes", "ACKs sent to learn whether a TCP connection lives that a FIN or a RST has passed in")    \
-    X(ResetsSent, "resets_sent", "RSTs and ABORTs sent to the sides of ended connections")                                         \
-    X(Rejected, "rejected", "answers sent instead of forwarding: RST, ABORT or ICMP port unreachable")                             \
-    X(IcmpErrorsTranslated, "icmp_errors_translated", "ICMP errors about a flow, translated and forwarded")                        \
-    X(IcmpErrorsSent, "icmp_errors_sent", "ICMP errors of the gateway's own: packet too big, time exceeded")                       \
-    X(EchoReplies, "echo_replies", "echo requests to Services' addresses that the gateway has answered")                           \
-    X(FragmentsForwarded, "fragments_forwarded", "fragments that followed the flow of their datagram")                             \
-    X(FragmentsHeld, "fragments_held", "fragments that waited for the first one of their datagram")                                \
-    X(FragmentedPackets, "fragmented_packets", "packets that left in fragments, because their way carries no more")                \
-    X(FragmentsMade, "fragments_made", "fragments that those packets were cut into")                                               \
-    X(SegmentsMade, "segments_made", "probes, RSTs and ABORTs built in buffers of their own, those included that could not leave") \
-    X(AffinityHits, "affinity_hits", "new flows that got their client's former backend by session affinity")                       \
-    X(AffinityMisses, "affinity_misses", "new flows of Services with affinity whose backend was chosen anew")                      \
-    X(AffinityEvictions, "affinity_evictions", "affinity entries that made room for another client's")                             \
-    X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                                         \
-    X(Polls, "polls", "rounds of the poll loop")                                                                                   \
-    X(EmptyPolls, "empty_polls", "rounds that found nothing to do")                                                                \
-    X(BusyTicks, "busy_ticks", "TSC ticks spent in rounds that found something")                                                   \
-    X(Sleeps, "sleeps", "times the worker slept because nothing had come for a while")                                             \
-    X(SleepTicks, "sleep_ticks", "TSC ticks slept")                                                                                \
-    X(AgingTicks, "aging_ticks", "TSC ticks spent in looking for idle connections")                                                \
-    X(Connections, "connections", "connections now (a level, not a count)")                                                        \
-    X(ReclaimedSnatPorts, "reclaimed_snat_ports", "connections removed for their SNAT port: all towards the endpoint were taken")
+#define PENSTOCK_COUNTERS(X)                                                                                 \
+    X(RxPackets, "rx_packets", "packets taken from receive queues")                                          \
+    X(RxBytes, "rx_bytes", "bytes of those, Ethernet header included")                                       \
+    X(TxPackets, "tx_packets", "packets given to transmit queues")                                           \
+    X(TxBytes, "tx_bytes", "bytes of those, Ethernet header included")                                       \
+    X(HandedOff, "handed_off", "packets given to the worker that owns their flow")                           \
+    X(HandedIn, "handed_in", "packets taken from other workers")                                             \
+    X(Punted, "punted", "packets given to Linux through the twin")                                           \
+    X(FromHost, "from_host", "packets that Linux sent through the twin")                                     \
+    X(ConnectionHits, "connection_hits", "packets that belonged to a known connection")                      \
+    X(NewConnections, "new_connections", "connections set up")                                               \
+    X(ClosedConnections, "closed_connections",                                                               \
+      "connections removed: closed, idle past their timeout, reopened, or ended")                            \
+    X(EvictedConnections, "evicted_connections",                                                             \
+      "half-open, finished, brief or surplus connections removed: the table was full")                       \
+    X(EndedConnections, "ended_connections", "connections ended because their endpoint or frontend is gone") \
+    X(ResetProbes, "reset_probes",                                                                           \
+      "ACKs sent to learn which RST a side of an ended TCP connection will accept")                          \
+    X(LivenessProbes, "liveness_probes",                                                                     \
+      "ACKs sent to learn whether a TCP connection lives that a FIN or a RST has passed in")                 \
+    X(ResetsSent, "resets_sent", "RSTs and ABORTs sent to the sides of ended connections")                   \
+    X(Rejected, "rejected", "answers sent instead of forwarding: RST, ABORT or ICMP port unreachable")       \
+    X(IcmpErrorsTranslated, "icmp_errors_translated", "ICMP errors about a flow, translated and forwarded")  \
+    X(IcmpErrorsSent, "icmp_errors_sent", "ICMP errors of the gateway's own: packet too big, time exceeded") \
+    X(EchoReplies, "echo_replies", "echo requests to Services' addresses that the gateway has answered")     \
+    X(FragmentsForwarded, "fragments_forwarded", "fragments that followed the flow of their datagram")       \
+    X(FragmentsHeld, "fragments_held", "fragments that waited for the first one of their datagram")          \
+    X(FragmentedPackets, "fragmented_packets",                                                               \
+      "packets that left in fragments, because their way carries no more")                                   \
+    X(FragmentsMade, "fragments_made", "fragments that those packets were cut into")                         \
+    X(SegmentsMade, "segments_made",                                                                         \
+      "probes, RSTs and ABORTs built in buffers of their own, those included that could not leave")          \
+    X(AffinityHits, "affinity_hits", "new flows that got their client's former backend by session affinity") \
+    X(AffinityMisses, "affinity_misses",                                                                     \
+      "new flows of Services with affinity whose backend was chosen anew")                                   \
+    X(AffinityEvictions, "affinity_evictions", "affinity entries that made room for another client's")       \
+    X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                   \
+    X(Polls, "polls", "rounds of the poll loop")                                                             \
+    X(EmptyPolls, "empty_polls", "rounds that found nothing to do")                                          \
+    X(BusyTicks, "busy_ticks", "TSC ticks spent in rounds that found something")                             \
+    X(Sleeps, "sleeps", "times the worker slept because nothing had come for a while")                       \
+    X(SleepTicks, "sleep_ticks", "TSC ticks slept")                                                          \
+    X(AgingTicks, "aging_ticks", "TSC ticks spent in looking for idle connections")                          \
+    X(Connections, "connections", "connections now (a level, not a count)")                                  \
+    X(ReclaimedSnatPorts, "reclaimed_snat_ports",                                                            \
+      "connections removed for their SNAT port: all towards the endpoint were taken")
 
 enum class Counter : uint8_t {
 #define PENSTOCK_X(name, counter, meaning) name,
@@ -82,8 +90,12 @@ inline constexpr std::array<CounterText, kCounters> kCounterTexts{{
 template <typename Number>
 class OneWriter {
  public:
-    void add(Number n) noexcept { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-    void subtract(Number n) noexcept { value_.store(value_.load(std::memory_order_relaxed) - n, std::memory_order_relaxed); }
+    void add(Number n) noexcept {
+        value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    }
+    void subtract(Number n) noexcept {
+        value_.store(value_.load(std::memory_order_relaxed) - n, std::memory_order_relaxed);
+    }
     void set(Number n) noexcept { value_.store(n, std::memory_order_relaxed); }
     [[nodiscard]] Number read() const noexcept { return value_.load(std::memory_order_relaxed); }
 
@@ -104,7 +116,9 @@ class ExhaustionSlots {
         slot.store(times << 32 | service.value, std::memory_order_relaxed);
     }
     // 0: nobody ever. Else the service's id in the lower half, and in the upper one how often the slot was written.
-    [[nodiscard]] uint64_t stamp(size_t slot) const noexcept { return slots_[slot].load(std::memory_order_relaxed); }
+    [[nodiscard]] uint64_t stamp(size_t slot) const noexcept {
+        return slots_[slot].load(std::memory_order_relaxed);
+    }
 
     // Two that share a slot take turns in it while both are short of ports, so a reader that looks every second meets both.
     static constexpr size_t kSlots = 64;
@@ -115,11 +129,13 @@ class ExhaustionSlots {
 
 // What one NicPort's choice of queues costs one worker. A row of few: there are at most limits::kNicPortsMax ports.
 // X(member, counter_name, meaning)
-#define PENSTOCK_PORT_COUNTERS(X)                                                                                              \
-    X(received, "port_received", "packets taken from the port's receive queues")                                               \
-    X(handed_off, "port_handed_off", "of these, packets that another worker owned")                                            \
-    X(handoff_lost, "port_handoff_lost", "of those, packets dropped because the owner did not take them as fast as they came") \
-    X(replies_misplaced, "port_replies_misplaced", "replies handed over that RSS or a flow rule should have brought to their owner")
+#define PENSTOCK_PORT_COUNTERS(X)                                                           \
+    X(received, "port_received", "packets taken from the port's receive queues")            \
+    X(handed_off, "port_handed_off", "of these, packets that another worker owned")         \
+    X(handoff_lost, "port_handoff_lost",                                                    \
+      "of those, packets dropped because the owner did not take them as fast as they came") \
+    X(replies_misplaced, "port_replies_misplaced",                                          \
+      "replies handed over that RSS or a flow rule should have brought to their owner")
 
 struct PortCounters {
 #define PENSTOCK_X(member, counter, meaning) Tally member;

@@ -15,7 +15,10 @@ namespace {
 class EntriesInForce {
  public:
     EntriesInForce(const config::Snapshot& snapshot, const pipeline::WorkerContext& context)
-        : services_(snapshot.services), clock_(context.clock), rate_(context.rate), now_(clock_.at(context.timeline.shown(rte_rdtsc()))) {
+        : services_(snapshot.services),
+          clock_(context.clock),
+          rate_(context.rate),
+          now_(clock_.at(context.timeline.shown(rte_rdtsc()))) {
         services_->for_each_row([&](const lb::FrontendRow& row) {
             if (row.service->has_affinity()) {
                 auto& services = by_owner_[row.service->affinity_owner];
@@ -25,7 +28,9 @@ class EntriesInForce {
             }
         });
         for (auto& [owner, services] : by_owner_) {
-            std::ranges::sort(services, {}, [](const lb::Service* service) { return std::tie(service->port_name, service->protocol); });
+            std::ranges::sort(services, {}, [](const lb::Service* service) {
+                return std::tie(service->port_name, service->protocol);
+            });
         }
     }
 
@@ -43,16 +48,19 @@ class EntriesInForce {
     }
 
  private:
-    [[nodiscard]] std::optional<AffinityView> view_at(const lb::Service& service, const lb::AffinityEntry& entry) const {
+    [[nodiscard]] std::optional<AffinityView> view_at(const lb::Service& service,
+                                                      const lb::AffinityEntry& entry) const {
         if (service.affinity_epoch != entry.key.epoch) {
             return std::nullopt;
         }
         const auto limit = static_cast<int32_t>(clock_.units(rate_.seconds(service.affinity_timeout_s)));
         for (const lb::BackendSet& set : service.sets) {
             const uint32_t position = set.positions.find(entry.endpoint);
-            if (position != lb::EndpointPositions::kNone && set.usable[position].stay == entry.stay && !entry.is_past(now_, limit)) {
+            if (position != lb::EndpointPositions::kNone && set.usable[position].stay == entry.stay &&
+                !entry.is_past(now_, limit)) {
                 const int32_t age = units_between(entry.refreshed, now_);
-                return AffinityView{service, set.usable[position], entry.key.client, clock_.to_milliseconds(age),
+                return AffinityView{service, set.usable[position], entry.key.client,
+                                    clock_.to_milliseconds(age),
                                     clock_.to_milliseconds(limit - std::max(age, 0))};
             }
         }
@@ -63,7 +71,8 @@ class EntriesInForce {
     const CoarseClock& clock_;
     TscRate rate_;
     CoarseTime now_;
-    std::unordered_map<AffinityOwner, std::vector<const lb::Service*>> by_owner_;  // the service ports that share entries, in order
+    std::unordered_map<AffinityOwner, std::vector<const lb::Service*>>
+        by_owner_;  // the service ports that share entries, in order
 };
 
 }  // namespace

@@ -14,7 +14,9 @@ class DetachedPorts {
  public:
     static_assert(limits::kNicPortsMax <= 32);
     // Control threads. Pairs with read(): a worker that comes out of a quiescent point that was asked for afterwards sees it.
-    void detach(NicPortId port) noexcept { bits_.fetch_or(uint32_t{1} << port.value, std::memory_order_release); }
+    void detach(NicPortId port) noexcept {
+        bits_.fetch_or(uint32_t{1} << port.value, std::memory_order_release);
+    }
     // Workers, once at the start of a round. Bit n is NicPort n.
     [[nodiscard]] uint32_t read() const noexcept { return bits_.load(std::memory_order_acquire); }
     [[nodiscard]] bool is_detached(NicPortId port) const noexcept { return (read() >> port.value & 1) != 0; }

@@ -20,12 +20,14 @@ namespace {
 using packet::FlowKey;
 
 std::string socket_text(const IpAddr& address, L4Port port) {
-    return (address.is_v4() ? address.to_string() : "[" + address.to_string() + "]") + ":" + std::to_string(port);
+    return (address.is_v4() ? address.to_string() : "[" + address.to_string() + "]") + ":" +
+           std::to_string(port);
 }
 
 class Teller {
  public:
-    Teller(const Inspector& inspector, const WorkerSet::Impl& impl, const config::Snapshot& snapshot, const ExplainQuery& query)
+    Teller(const Inspector& inspector, const WorkerSet::Impl& impl, const config::Snapshot& snapshot,
+           const ExplainQuery& query)
         : inspector_(inspector), impl_(impl), snapshot_(snapshot), query_(query) {}
 
     Explanation tell() {
@@ -51,9 +53,9 @@ class Teller {
     }
 
     void receive() {
-        step("receive", "NicPort " + std::to_string(query_.port.value) + " takes " + query_.key.to_string() + " into worker " +
-                            std::to_string(query_.receiver.value) + "'s burst; configuration generation " +
-                            std::to_string(snapshot_.generation));
+        step("receive", "NicPort " + std::to_string(query_.port.value) + " takes " + query_.key.to_string() +
+                            " into worker " + std::to_string(query_.receiver.value) +
+                            "'s burst; configuration generation " + std::to_string(snapshot_.generation));
         const IpAddr& source = query_.key.source;
         const IpAddr& destination = query_.key.destination;
         if (packet::is_martian(source, destination)) {
@@ -72,8 +74,8 @@ class Teller {
         if (packet::is_for_the_host(destination)) {
             return settle("no Service can have the address " + destination.to_string());
         }
-        step("classify",
-             "a whole " + std::string(to_string(destination.family())) + " packet with a complete header that may belong to a flow");
+        step("classify", "a whole " + std::string(to_string(destination.family())) +
+                             " packet with a complete header that may belong to a flow");
     }
 
     // What cannot be a flow is Linux's, unless only a Service has the address.
@@ -92,16 +94,19 @@ class Teller {
         if (context.workers == 1) {
             return step("owner", "worker 0, the only one");
         }
-        const pipeline::Arrived arrived{query_.receiver, query_.port, context.ports[query_.port.value].promises};
-        const pipeline::Candidates candidates = pipeline::place(query_.key, snapshot_, context.owner, arrived, pipeline::Ask::Everybody);
+        const pipeline::Arrived arrived{query_.receiver, query_.port,
+                                        context.ports[query_.port.value].promises};
+        const pipeline::Candidates candidates =
+            pipeline::place(query_.key, snapshot_, context.owner, arrived, pipeline::Ask::Everybody);
         owner_ = candidates.workers[candidates.count - 1];
-        std::string finding =
-            "worker " + std::to_string(owner_.value) + ", by " + pipeline::placement_rule(query_.key, snapshot_, context.owner, arrived);
+        std::string finding = "worker " + std::to_string(owner_.value) + ", by " +
+                              pipeline::placement_rule(query_.key, snapshot_, context.owner, arrived);
         finding += owner_ == query_.receiver ? "" : "; the packet is handed to it";
         if (candidates.is_foretold) {
             finding += owner_ == query_.receiver ? "" : ", though the port should have brought it there";
         } else if (candidates.count > 1) {
-            finding += "; worker " + std::to_string(candidates.workers[0].value) + " is asked first for flows from before a policy change";
+            finding += "; worker " + std::to_string(candidates.workers[0].value) +
+                       " is asked first for flows from before a policy change";
         }
         step("owner", finding);
     }
@@ -114,9 +119,10 @@ class Teller {
                 return true;
             }
             found = true;
-            step("connection", std::string(forward ? "forward" : "reverse") + " direction of a connection on worker " +
-                                   std::to_string(view.worker.value) + ", " + view.state + ", idle for " + std::to_string(view.idle_ms) +
-                                   " ms");
+            step("connection", std::string(forward ? "forward" : "reverse") +
+                                   " direction of a connection on worker " +
+                                   std::to_string(view.worker.value) + ", " + view.state + ", idle for " +
+                                   std::to_string(view.idle_ms) + " ms");
             leave(forward ? view.reverse.reversed() : view.forward.reversed());
             return false;
         });
@@ -136,35 +142,42 @@ class Teller {
         } else if (query_.key.protocol == Protocol::Sctp) {
             parsed.sctp_event = packet::SctpEvent::Init;
         }
-        const lb::FrontendRow* frontend =
-            snapshot_.services->find(query_.key.destination, query_.key.destination_port, query_.key.protocol);
+        const lb::FrontendRow* frontend = snapshot_.services->find(
+            query_.key.destination, query_.key.destination_port, query_.key.protocol);
         service_step(frontend);
         const pipeline::Admission admission = pipeline::admit(snapshot_, frontend, parsed, query_.port);
         switch (admission.kind) {
             case pipeline::Admission::Kind::Punt:
                 return decide("punt");
             case pipeline::Admission::Kind::Drop:
-                step("admit", "dropped: " + (admission.reason == DropReason::ReversePath ? reverse_path_text()
-                                                                                         : std::string(text_of(admission.reason).meaning)));
+                step("admit", "dropped: " + (admission.reason == DropReason::ReversePath
+                                                 ? reverse_path_text()
+                                                 : std::string(text_of(admission.reason).meaning)));
                 return drop(admission.reason);
             case pipeline::Admission::Kind::Reject:
-                step("admit", admission.frontend == nullptr ? "rejected: closed ports of Services' addresses are told so (vip-closed-port)"
-                              : admission.set == nullptr    ? mid_stream_text()
-                              : query_.key.protocol == Protocol::Tcp ? "rejected with RST: the Service has no usable endpoint"
-                              : query_.key.protocol == Protocol::Sctp && snapshot_.packets.aborts_sctp
-                                  ? "rejected with ABORT: the Service has no usable endpoint"
-                              : query_.key.destination.is_v4()
-                                  ? "rejected with ICMP port unreachable: the Service has no usable endpoint"
-                                  : "rejected with ICMPv6 port unreachable: the Service has no usable endpoint");
+                step("admit",
+                     admission.frontend == nullptr
+                         ? "rejected: closed ports of Services' addresses are told so (vip-closed-port)"
+                     : admission.set == nullptr ? mid_stream_text()
+                     : query_.key.protocol == Protocol::Tcp
+                         ? "rejected with RST: the Service has no usable endpoint"
+                     : query_.key.protocol == Protocol::Sctp && snapshot_.packets.aborts_sctp
+                         ? "rejected with ABORT: the Service has no usable endpoint"
+                     : query_.key.destination.is_v4()
+                         ? "rejected with ICMP port unreachable: the Service has no usable endpoint"
+                         : "rejected with ICMPv6 port unreachable: the Service has no usable endpoint");
                 return decide("reject");
             case pipeline::Admission::Kind::PickUp:
-                step("admit", "taken for the middle of a connection that another gateway has opened (--midstream-pickup)");
+                step("admit",
+                     "taken for the middle of a connection that another gateway has opened "
+                     "(--midstream-pickup)");
                 return choose(*frontend, *admission.set);
             case pipeline::Admission::Kind::Open:
                 break;
         }
-        step("admit",
-             frontend->filter == nullptr ? "any client may open a flow" : "loadBalancerSourceRanges of the Service list this client");
+        step("admit", frontend->filter == nullptr
+                          ? "any client may open a flow"
+                          : "loadBalancerSourceRanges of the Service list this client");
         choose(*frontend, *admission.set);
     }
 
@@ -179,9 +192,11 @@ class Teller {
             case pipeline::SourcePath::Ok:
                 break;
             case pipeline::SourcePath::NoRoute:
-                return "there is no route to the source " + source + " through a port of the gateway (--reverse-path)";
+                return "there is no route to the source " + source +
+                       " through a port of the gateway (--reverse-path)";
             case pipeline::SourcePath::OtherPort:
-                return "the route to the source " + source + " leads through " + ports_text(routes.ports_towards(query_.key.source)) + mode;
+                return "the route to the source " + source + " leads through " +
+                       ports_text(routes.ports_towards(query_.key.source)) + mode;
             case pipeline::SourcePath::OtherSubnet:
                 return "the source " + source + " is in a subnet directly connected to " +
                        ports_text(routes.connected_ports(query_.key.source)) + mode;
@@ -209,7 +224,8 @@ class Teller {
         if (!snapshot_.packets.picks_up_midstream) {
             return "rejected with RST: TCP in mid-stream without a connection";
         }
-        return "rejected with RST: TCP in mid-stream without a connection; --midstream-pickup is for Services with endpoints that keep the "
+        return "rejected with RST: TCP in mid-stream without a connection; --midstream-pickup is for "
+               "Services with endpoints that keep the "
                "source and schedule by sh or mh";
     }
 
@@ -221,38 +237,49 @@ class Teller {
             const lb::BackendSet& set = frontend->backends(client, *snapshot_.cluster_clients);
             std::string which;
             if (frontend->inside_set != frontend->set) {
-                which = "; backend set " + std::to_string(&set - frontend->service->sets.data()) + ", because the client is " +
-                        (snapshot_.cluster_clients->are_inside(client) ? "inside" : "outside") + " the cluster's Pod CIDRs";
+                which = "; backend set " + std::to_string(&set - frontend->service->sets.data()) +
+                        ", because the client is " +
+                        (snapshot_.cluster_clients->are_inside(client) ? "inside" : "outside") +
+                        " the cluster's Pod CIDRs";
             }
-            return step("service",
-                        destination + " is a frontend of " + frontend->service->display_name() + " (" + lb::to_string(frontend->cls) + ")" +
-                            which + "; usable backends: " + std::to_string(set.usable.size()) + "; source: " + lb::to_string(set.source));
+            return step("service", destination + " is a frontend of " + frontend->service->display_name() +
+                                       " (" + lb::to_string(frontend->cls) + ")" + which +
+                                       "; usable backends: " + std::to_string(set.usable.size()) +
+                                       "; source: " + lb::to_string(set.source));
         }
         if (snapshot_.routes->is_local(query_.key.destination)) {
-            return step("service", destination + " is no frontend, but the host's own address: Linux decides");
+            return step("service",
+                        destination + " is no frontend, but the host's own address: Linux decides");
         }
         if (snapshot_.services->is_vip(query_.key.destination)) {
-            return step("service", "the address is a Service's, but no Service declares " + std::string(to_string(query_.key.protocol)) +
-                                       " port " + std::to_string(query_.key.destination_port));
+            return step("service", "the address is a Service's, but no Service declares " +
+                                       std::string(to_string(query_.key.protocol)) + " port " +
+                                       std::to_string(query_.key.destination_port));
         }
-        const bool is_from_endpoint = snapshot_.services->is_kept_backend(query_.key.source, query_.key.source_port, query_.key.protocol);
-        step("service",
-             destination + " belongs to no Service" + (is_from_endpoint ? "; the source is an endpoint of one" : ": Linux decides"));
+        const bool is_from_endpoint = snapshot_.services->is_kept_backend(
+            query_.key.source, query_.key.source_port, query_.key.protocol);
+        step("service", destination + " belongs to no Service" +
+                            (is_from_endpoint ? "; the source is an endpoint of one" : ": Linux decides"));
     }
 
     void choose(const lb::FrontendRow& frontend, const lb::BackendSet& set) {
         const lb::Service& service = *frontend.service;
         const pipeline::WorkerContext& context = impl_.workers_[owner_.value]->context();
         const std::optional<uint32_t> pinned = pinned_position(context, service, set);
-        const lb::Backend& backend = set.usable[pinned ? *pinned : lb::peek(service, set, query_.key, context.schedulers)];
+        const lb::Backend& backend =
+            set.usable[pinned ? *pinned : lb::peek(service, set, query_.key, context.schedulers)];
         if (!pinned) {
-            step("schedule", std::string(lb::to_string(service.scheduler)) + " would choose " + socket_text(backend.address, backend.port) +
-                                 " next on worker " + std::to_string(owner_.value));
+            step("schedule", std::string(lb::to_string(service.scheduler)) + " would choose " +
+                                 socket_text(backend.address, backend.port) + " next on worker " +
+                                 std::to_string(owner_.value));
         }
-        FlowKey after{query_.key.source, backend.address, query_.key.source_port, backend.port, query_.key.protocol, {}};
+        FlowKey after{query_.key.source, backend.address,     query_.key.source_port,
+                      backend.port,      query_.key.protocol, {}};
         const bool keep = set.source == lb::SourceMode::Keep;
         if (query_.tcp_not_syn && nat::must_translate(keep, query_.key.source, backend.address)) {
-            step("snat", "the backend is the client itself, whose address would have to be translated: rejected with RST");
+            step("snat",
+                 "the backend is the client itself, whose address would have to be translated: rejected with "
+                 "RST");
             return decide("reject");
         }
         if (!nat::must_translate(keep, query_.key.source, backend.address)) {
@@ -263,8 +290,12 @@ class Teller {
         const bool is_converted = query_.key.source.is_v4() != backend.address.is_v4();
         if (!next_hop && snapshot_.routes->is_host_address(backend.address) && !is_converted) {
             const bool keeps_port = context.owner.of_client(query_.key.source) == owner_;
-            step("snat", "none: the endpoint is on the gateway host, which takes a client's packet only with the client's own address" +
-                             (keeps_port ? std::string() : "; the port becomes one of worker " + std::to_string(owner_.value) + "'s"));
+            step(
+                "snat",
+                "none: the endpoint is on the gateway host, which takes a client's packet only with the "
+                "client's own address" +
+                    (keeps_port ? std::string()
+                                : "; the port becomes one of worker " + std::to_string(owner_.value) + "'s"));
             after.source_port = keeps_port ? after.source_port : 0;
             return leave(after);
         }
@@ -272,44 +303,49 @@ class Teller {
             step("route", "no route to " + backend.address.to_string() + " through a port of the gateway");
             return drop(DropReason::NoRoute);
         }
-        const std::vector<const nat::SnatAddress*> in_turn =
-            nat::choices_in_turn(*snapshot_.snat, {.endpoint = backend.address,
-                                                   .endpoint_port = backend.port,
-                                                   .protocol = query_.key.protocol,
-                                                   .egress = next_hop->egress,
-                                                   .client_hash = context.owner.client_hash(query_.key.source)});
+        const std::vector<const nat::SnatAddress*> in_turn = nat::choices_in_turn(
+            *snapshot_.snat, {.endpoint = backend.address,
+                              .endpoint_port = backend.port,
+                              .protocol = query_.key.protocol,
+                              .egress = next_hop->egress,
+                              .client_hash = context.owner.client_hash(query_.key.source)});
         if (in_turn.empty()) {
-            step("snat", "no SNAT address of " + std::string(to_string(backend.address.family())) + " fits the backend's port");
+            step("snat", "no SNAT address of " + std::string(to_string(backend.address.family())) +
+                             " fits the backend's port");
             return drop(DropReason::NoSnatAddress);
         }
         const PortChoice choice = choose_port(context, backend, in_turn);
         if (choice.source == nullptr) {
-            step("snat", "all " + std::to_string(choice.use.usable) + " SNAT ports of worker " + std::to_string(owner_.value) +
-                             " towards " + socket_text(backend.address, backend.port) +
+            step("snat", "all " + std::to_string(choice.use.usable) + " SNAT ports of worker " +
+                             std::to_string(owner_.value) + " towards " +
+                             socket_text(backend.address, backend.port) +
                              " are taken, and no connection that holds one may be evicted");
             return drop(DropReason::SnatPortsExhausted);
         }
         after.source = choice.source->address;
         after.source_port = 0;
         const bool may_keep_port = query_.key.protocol == Protocol::Sctp && choice.is_free;
-        step("snat", "the source becomes " + choice.source->address.to_string() + " with " +
-                         (may_keep_port ? "the client's own port where it is free, else " : "") +
-                         (choice.is_free ? "a free port " : "a port that is taken from another connection, ") +
-                         whose_reply_comes_home(context, backend, *choice.source) +
-                         (choice.is_free
-                              ? std::string()
-                              : ": all " + std::to_string(choice.use.usable) + " are taken, and " + std::to_string(choice.use.reclaimable) +
-                                    " are of connections that may be evicted (half-open, finished, brief)") +
-                         (!keep          ? ""
-                          : is_converted ? ", because the client is of the other family"
-                                         : ", because the client is the backend itself"));
+        step("snat",
+             "the source becomes " + choice.source->address.to_string() + " with " +
+                 (may_keep_port ? "the client's own port where it is free, else " : "") +
+                 (choice.is_free ? "a free port " : "a port that is taken from another connection, ") +
+                 whose_reply_comes_home(context, backend, *choice.source) +
+                 (choice.is_free
+                      ? std::string()
+                      : ": all " + std::to_string(choice.use.usable) + " are taken, and " +
+                            std::to_string(choice.use.reclaimable) +
+                            " are of connections that may be evicted (half-open, finished, brief)") +
+                 (!keep          ? ""
+                  : is_converted ? ", because the client is of the other family"
+                                 : ", because the client is the backend itself"));
         leave(after);
     }
 
     // Of the ports that the owner may use towards an endpoint, over one or more SNAT addresses.
     struct PortUse {
         uint32_t usable = 0, free = 0;
-        uint32_t reclaimable = 0;  // taken by a connection that may be evicted for another one (pipeline/reclaim.hpp)
+        uint32_t reclaimable =
+            0;  // taken by a connection that may be evicted for another one (pipeline/reclaim.hpp)
     };
     struct PortChoice {
         const nat::SnatAddress* source = nullptr;  // null: there is none
@@ -339,7 +375,8 @@ class Teller {
 
     // From the connection table, which any thread may read: which tuples exist is all that decides which ports are taken. Of the worker's
     // proposer only what never changes is read.
-    PortUse port_use(const pipeline::WorkerContext& context, const lb::Backend& backend, const nat::SnatAddress& source) {
+    PortUse port_use(const pipeline::WorkerContext& context, const lb::Backend& backend,
+                     const nat::SnatAddress& source) {
         const Protocol protocol = query_.key.protocol;
         enum class Port : uint8_t { Free, Reclaimable, Taken };
         std::vector<Port> ports(65'536, Port::Free);
@@ -354,9 +391,11 @@ class Teller {
             const bool stays = conn::worth_of(connection) == conn::Worth::Keep;
             ports[connection.reverse.destination_port] = stays ? Port::Taken : Port::Reclaimable;
         }
-        const nat::HostPorts host{snapshot_.services->node_port_bits(protocol), static_cast<uint32_t>(snapshot_.generation)};
+        const nat::HostPorts host{snapshot_.services->node_port_bits(protocol),
+                                  static_cast<uint32_t>(snapshot_.generation)};
         nat::PortRules rules = nat::rules_for(*snapshot_.snat, source, host);
-        rules.own = context.snat_ports.own_ports({source.address, backend.address, backend.port, protocol}, reply_egress_of(source));
+        rules.own = context.snat_ports.own_ports({source.address, backend.address, backend.port, protocol},
+                                                 reply_egress_of(source));
         PortUse use;
         context.snat_ports.for_each_usable(rules, [&](L4Port first, uint64_t bits) {
             for (; bits != 0; bits &= bits - 1) {
@@ -375,42 +414,53 @@ class Teller {
     }
 
     // How its port is chosen.
-    std::string whose_reply_comes_home(const pipeline::WorkerContext& context, const lb::Backend& backend, const nat::SnatAddress& source) {
-        const nat::ReplyRule* rule = context.owner.rule_of_replies(reply_egress_of(source), backend.address.family(), query_.key.protocol);
+    std::string whose_reply_comes_home(const pipeline::WorkerContext& context, const lb::Backend& backend,
+                                       const nat::SnatAddress& source) {
+        const nat::ReplyRule* rule = context.owner.rule_of_replies(
+            reply_egress_of(source), backend.address.family(), query_.key.protocol);
         const std::string worker = "worker " + std::to_string(owner_.value);
         return rule == nullptr ? "of " + worker + "'s share"
-                               : "whose reply RSS of NicPort " + std::to_string(rule->port().value) + " brings to " + worker;
+                               : "whose reply RSS of NicPort " + std::to_string(rule->port().value) +
+                                     " brings to " + worker;
     }
 
     // Where in the set the client's entry points; empty: it has none that holds here.
-    std::optional<uint32_t> pinned_position(const pipeline::WorkerContext& context, const lb::Service& service, const lb::BackendSet& set) {
+    std::optional<uint32_t> pinned_position(const pipeline::WorkerContext& context,
+                                            const lb::Service& service, const lb::BackendSet& set) {
         if (!service.has_affinity()) {
             return std::nullopt;
         }
-        const std::string scope = service.affinity_scope() == lb::AffinityScope::Service ? ", on all ports of the Service" : "";
+        const std::string scope =
+            service.affinity_scope() == lb::AffinityScope::Service ? ", on all ports of the Service" : "";
         const CoarseTime now = context.clock.at(context.timeline.shown(rte_rdtsc()));
-        const auto found = context.affinity.find(pipeline::affinity_question(context, service, set, query_.key.source, now));
+        const auto found =
+            context.affinity.find(pipeline::affinity_question(context, service, set, query_.key.source, now));
         if (found.position == lb::AffinityTable::Answer::kNone) {
             step("affinity", "none: the client will be pinned to what the scheduler chooses" + scope);
             return std::nullopt;
         }
         const lb::Backend& backend = set.usable[found.position];
-        const uint64_t age_ms = context.clock.to_milliseconds(units_between(lb::AffinityTable::refreshed(found.pin), now));
-        step("affinity", "pinned to " + socket_text(backend.address, backend.port) + ", refreshed " + std::to_string(age_ms / 1000) +
-                             " s ago, for " + std::to_string(service.affinity_timeout_s) + " s" + scope);
+        const uint64_t age_ms =
+            context.clock.to_milliseconds(units_between(lb::AffinityTable::refreshed(found.pin), now));
+        step("affinity", "pinned to " + socket_text(backend.address, backend.port) + ", refreshed " +
+                             std::to_string(age_ms / 1000) + " s ago, for " +
+                             std::to_string(service.affinity_timeout_s) + " s" + scope);
         return found.position;
     }
 
     void leave(const FlowKey& after) {
         out_.leaves_as = after;
         if (after.destination.is_v4() != query_.key.destination.is_v4()) {
-            step("convert", "the packet becomes one of " + std::string(to_string(after.destination.family())) + " (RFC 7915)");
+            step("convert", "the packet becomes one of " +
+                                std::string(to_string(after.destination.family())) + " (RFC 7915)");
         }
         const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(after.destination);
         if (!next_hop && snapshot_.routes->is_host_address(after.destination)) {
             const NicPortId back = pipeline::twin_towards(*snapshot_.routes, after.source);
-            step("route", after.destination.to_string() + " is the gateway host's own: delivered to the host through the twin of NicPort " +
-                              std::to_string((back.is_set() ? back : query_.port).value));
+            step("route",
+                 after.destination.to_string() +
+                     " is the gateway host's own: delivered to the host through the twin of NicPort " +
+                     std::to_string((back.is_set() ? back : query_.port).value));
             return decide("punt");
         }
         if (!next_hop) {
@@ -419,9 +469,10 @@ class Teller {
         }
         out_.egress = next_hop->egress;
         out_.next_hop = next_hop->address;
-        step("route", "leaves through NicPort " + std::to_string(next_hop->egress.value) +
-                          (next_hop->address == after.destination ? ", the destination is on the link"
-                                                                  : ", by gateway " + next_hop->address.to_string()));
+        step("route",
+             "leaves through NicPort " + std::to_string(next_hop->egress.value) +
+                 (next_hop->address == after.destination ? ", the destination is on the link"
+                                                         : ", by gateway " + next_hop->address.to_string()));
         if (impl_.detached.is_detached(next_hop->egress)) {
             step("route", "the device of NicPort " + std::to_string(next_hop->egress.value) + " is gone");
             return drop(DropReason::PortRemoved);
@@ -434,8 +485,8 @@ class Teller {
             return decide("hold");
         }
         out_.next_hop_mac = neighbour->mac;
-        step("neighbour",
-             next_hop->address.to_string() + " is at " + neighbour->mac.to_string() + " (" + route::to_string(neighbour->state) + ")");
+        step("neighbour", next_hop->address.to_string() + " is at " + neighbour->mac.to_string() + " (" +
+                              route::to_string(neighbour->state) + ")");
         decide("transmit");
     }
 

@@ -33,7 +33,8 @@ class IdleWatch {
     // many have come by the end of the longest sleep: a third of a receive queue's 1,024 descriptors, and less of the rings.
     static constexpr uint64_t kLongestUs = 250;
     static constexpr uint64_t kPacketsAsleepMax = kLongestUs * 1'400'000 / 1'000'000;
-    static_assert(kPacketsAsleepMax * 2 < 1'024 && kPacketsAsleepMax * 2 < std::min(limits::kHandoffRing, limits::kPuntRing));
+    static_assert(kPacketsAsleepMax * 2 < 1'024 &&
+                  kPacketsAsleepMax * 2 < std::min(limits::kHandoffRing, limits::kPuntRing));
     // Where a packet on a receive queue ends the sleep, only what comes by rings waits. They hold what comes in a millisecond (1,400), and
     // a handed packet that ends a silence of 8 ms can wait for it. Connections are looked after every millisecond anyway.
     static constexpr uint64_t kLongestInterruptedUs = 1'000;
@@ -63,7 +64,9 @@ class IdleWatch {
     }
 
  private:
-    static constexpr TscTicks microseconds(TscRate rate, uint64_t n) noexcept { return {rate.hz * n / 1'000'000}; }
+    static constexpr TscTicks microseconds(TscRate rate, uint64_t n) noexcept {
+        return {rate.hz * n / 1'000'000};
+    }
 
     IdleMode mode_;
     TscTicks shortest_, longest_;

@@ -31,17 +31,23 @@ WorkerView Inspector::worker(WorkerId id) const {
     view.generation = worker.generation();
     const uint64_t lived = ticks_between({worker.started_at()}, context.timeline.shown(rte_rdtsc())).value;
     if (worker.started_at() != 0 && lived > 0) {
-        view.busy_ratio = static_cast<double>(counter(id, stats::Counter::BusyTicks)) / static_cast<double>(lived);
-        view.sleep_ratio = static_cast<double>(counter(id, stats::Counter::SleepTicks)) / static_cast<double>(lived);
+        view.busy_ratio =
+            static_cast<double>(counter(id, stats::Counter::BusyTicks)) / static_cast<double>(lived);
+        view.sleep_ratio =
+            static_cast<double>(counter(id, stats::Counter::SleepTicks)) / static_cast<double>(lived);
     }
-    view.idle = worker.idle_mode() == IdleMode::Poll ? "poll" : worker.is_interrupted() ? "interrupt" : "sleep";
+    view.idle = worker.idle_mode() == IdleMode::Poll ? "poll"
+                : worker.is_interrupted()            ? "interrupt"
+                                                     : "sleep";
     view.phase = to_string(worker.phase());
     return view;
 }
 
 uint64_t Inspector::counter(WorkerId id, stats::Counter counter) const {
     const uint64_t by_worker = (*context_of(*workers_->impl_, id).counters.worker)[counter].read();
-    return by_worker + (counter == stats::Counter::FromHost && id.value == 0 ? workers_->impl_->host_frames_lost.read() : 0);
+    return by_worker + (counter == stats::Counter::FromHost && id.value == 0
+                            ? workers_->impl_->host_frames_lost.read()
+                            : 0);
 }
 
 uint64_t Inspector::drops(WorkerId id, DropReason reason) const {
@@ -94,7 +100,8 @@ BackendTotals Inspector::backend(BackendId id) const {
 
 uint64_t Inspector::open_connections(WorkerId id, uint32_t backends) const {
     uint64_t open = 0;
-    for (const stats::BackendCounters& row : context_of(*workers_->impl_, id).counters.backends.first(backends)) {
+    for (const stats::BackendCounters& row :
+         context_of(*workers_->impl_, id).counters.backends.first(backends)) {
         open += row.open.read();
     }
     return open;
@@ -134,8 +141,8 @@ void Inspector::for_each_connection(const std::function<bool(const ConnectionVie
             view.state = std::string(connection.state_name());
             view.age_ms = context.clock.to_milliseconds(units_between(connection.opened_at, now));
             view.idle_ms = context.clock.to_milliseconds(units_between(connection.last_seen, now));
-            const uint64_t limit_ms =
-                context.clock.to_milliseconds(context.aging.limits().limit_for(connection.forward.protocol, connection, *own_limits));
+            const uint64_t limit_ms = context.clock.to_milliseconds(
+                context.aging.limits().limit_for(connection.forward.protocol, connection, *own_limits));
             view.expires_ms = limit_ms > view.idle_ms ? limit_ms - view.idle_ms : 0;
             if (!visit(view)) {
                 return;
@@ -146,7 +153,8 @@ void Inspector::for_each_connection(const std::function<bool(const ConnectionVie
 
 std::vector<nat::SnatUse> Inspector::snat_use() const {
     const config::Snapshot now = workers_->current();
-    nat::SnatCensus census(*now.snat, [&now](Protocol protocol) { return now.services->node_port_bits(protocol); });
+    nat::SnatCensus census(*now.snat,
+                           [&now](Protocol protocol) { return now.services->node_port_bits(protocol); });
     for (const auto& worker : workers_->impl_->workers_) {
         const conn::Table& connections = worker->context().connections;
         const uint32_t end = connections.high_water();

@@ -54,10 +54,11 @@ struct BackendTotals {
 
 // What one NicPort's choice of queues cost, over all workers.
 struct PortTotals {
-    uint64_t received = 0;           // packets taken from its queues
-    uint64_t handed_off = 0;         // of these, given to the worker that owns their flow
-    uint64_t handoff_lost = 0;       // of these, not taken by it
-    uint64_t replies_misplaced = 0;  // handed over although RSS or a flow rule should have brought them to their owner
+    uint64_t received = 0;      // packets taken from its queues
+    uint64_t handed_off = 0;    // of these, given to the worker that owns their flow
+    uint64_t handoff_lost = 0;  // of these, not taken by it
+    uint64_t replies_misplaced =
+        0;  // handed over although RSS or a flow rule should have brought them to their owner
 };
 
 struct WorkerView {
@@ -89,14 +90,15 @@ struct ExplainQuery {
 };
 
 struct ExplainStep {
-    std::string stage;    // receive, classify, owner, connection, service, admit, affinity, schedule, snat, route, neighbour
+    std::string
+        stage;  // receive, classify, owner, connection, service, admit, affinity, schedule, snat, route, neighbour
     std::string finding;  // one sentence
 };
 
 struct Explanation {
     std::vector<ExplainStep> steps;
-    std::string verdict;                              // transmit, punt, hold, reject, drop
-    std::optional<DropReason> reason;                 // for drop, and for a reject that the packet itself forbids
+    std::string verdict;               // transmit, punt, hold, reject, drop
+    std::optional<DropReason> reason;  // for drop, and for a reject that the packet itself forbids
     std::optional<lb::FrontendClass> frontend_class;  // of the frontend that a first packet meets
     std::optional<packet::FlowKey> leaves_as;
     NicPortId egress;

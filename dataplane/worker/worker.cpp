@@ -19,8 +19,8 @@ namespace {
 constexpr uint32_t kIdleRoundsBeforeYield = 32;
 }  // namespace
 
-Worker::Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline::WorkerIo& io, config::Publisher& publisher,
-               const DetachedPorts& detached, Manner manner)
+Worker::Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline::WorkerIo& io,
+               config::Publisher& publisher, const DetachedPorts& detached, Manner manner)
     : owned_(std::move(context)),
       context_(*owned_),
       io_(io),

@@ -20,17 +20,20 @@ namespace penstock::worker {
 class Worker {
  public:
     struct Manner {
-        bool shares_cpu = false;  // another busy thread runs on the same CPU, so an idle round gives the CPU away
+        bool shares_cpu =
+            false;  // another busy thread runs on the same CPU, so an idle round gives the CPU away
         IdleMode idle = IdleMode::Poll;
     };
     // `publisher` and `detached` outlive it.
-    Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline::WorkerIo& io, config::Publisher& publisher,
-           const DetachedPorts& detached, Manner manner);
+    Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline::WorkerIo& io,
+           config::Publisher& publisher, const DetachedPorts& detached, Manner manner);
 
     // The poll loop; returns once stop() was called. On the worker's lcore.
     void run() noexcept;
     // Any thread.
-    void stop() noexcept { stopping_.store(true, std::memory_order_relaxed); }  // pairs with nothing: the loop ends a round later
+    void stop() noexcept {
+        stopping_.store(true, std::memory_order_relaxed);
+    }  // pairs with nothing: the loop ends a round later
 
     [[nodiscard]] const pipeline::WorkerContext& context() const noexcept { return *owned_; }
     // Generation of the snapshot that the last round used. Any thread.
@@ -48,7 +51,9 @@ class Worker {
 
  private:
     uint32_t round() noexcept;
-    void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }  // pairs with nothing
+    void enter(Phase phase) noexcept {
+        phase_.store(phase, std::memory_order_relaxed);
+    }  // pairs with nothing
     void housekeeping() noexcept;
     // Ticks on the worker's timeline, which never go back.
     [[nodiscard]] uint64_t read_time() noexcept;

@@ -19,21 +19,25 @@ namespace penstock::worker {
 namespace {
 
 // Table and port memory: hugepages where EAL has them, because their accesses are random.
-Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, unsigned lcore, const char* option = "--connections") {
-    auto* memory = static_cast<std::byte*>(
-        rte_zmalloc_socket(what.c_str(), bytes, RTE_CACHE_LINE_SIZE, static_cast<int>(rte_lcore_to_socket_id(lcore))));
+Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, unsigned lcore,
+                                       const char* option = "--connections") {
+    auto* memory = static_cast<std::byte*>(rte_zmalloc_socket(
+        what.c_str(), bytes, RTE_CACHE_LINE_SIZE, static_cast<int>(rte_lcore_to_socket_id(lcore))));
     if (memory == nullptr) {
-        return fail(Errc::Exhausted, what + " needs " + std::to_string(bytes >> 20) +
-                                         " MB, which EAL's memory does not have: raise --memory-mb or lower " + option);
+        return fail(Errc::Exhausted,
+                    what + " needs " + std::to_string(bytes >> 20) +
+                        " MB, which EAL's memory does not have: raise --memory-mb or lower " + option);
     }
     return std::span(memory, bytes);
 }
 
 // Holds exactly `packets`: the buffer pools are sized by the same limits (drivers/mempool.cpp).
 Result<rte_ring*> make_ring(const std::string& name, uint32_t packets, unsigned flags) {
-    rte_ring* ring = rte_ring_create(name.c_str(), packets, static_cast<int>(rte_socket_id()), flags | RING_F_EXACT_SZ);
+    rte_ring* ring =
+        rte_ring_create(name.c_str(), packets, static_cast<int>(rte_socket_id()), flags | RING_F_EXACT_SZ);
     if (ring == nullptr) {
-        return fail(Errc::Exhausted, "ring " + name + " of " + std::to_string(packets) + " packets: " + rte_strerror(rte_errno));
+        return fail(Errc::Exhausted, "ring " + name + " of " + std::to_string(packets) +
+                                         " packets: " + rte_strerror(rte_errno));
     }
     return ring;
 }
@@ -48,7 +52,8 @@ void drain(rte_ring* ring) {
 }  // namespace
 
 ZeroPages::ZeroPages(size_t bytes) : bytes_(bytes) {
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     memory_ = memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 ZeroPages::~ZeroPages() {
@@ -75,9 +80,11 @@ Status WorkerSet::Impl::take_rings() {
     }
     for (const PortPlan& port : options.ports) {
         const std::string suffix = std::to_string(port.id.value);
-        constexpr std::array<uint32_t, kPuntClasses> kRings{limits::kPuntLinkRing, limits::kPuntRoutingRing, limits::kPuntRing};
+        constexpr std::array<uint32_t, kPuntClasses> kRings{limits::kPuntLinkRing, limits::kPuntRoutingRing,
+                                                            limits::kPuntRing};
         for (size_t punt_class = 0; punt_class < kPuntClasses; ++punt_class) {
-            const auto to_host = keep("to_host_" + suffix + "_" + std::to_string(punt_class), kRings[punt_class], RING_F_SC_DEQ);
+            const auto to_host = keep("to_host_" + suffix + "_" + std::to_string(punt_class),
+                                      kRings[punt_class], RING_F_SC_DEQ);
             if (!to_host) {
                 return std::unexpected(to_host.error());
             }
@@ -89,7 +96,8 @@ Status WorkerSet::Impl::take_rings() {
         }
         from_host_[port.id.value] = *from_host;
         for (uint32_t q = 0; q < port.tx_queues && port.tx_queues < workers; ++q) {
-            const auto through = keep("tx_through_" + suffix + "_" + std::to_string(q), limits::kHandoffRing, RING_F_SC_DEQ);
+            const auto through =
+                keep("tx_through_" + suffix + "_" + std::to_string(q), limits::kHandoffRing, RING_F_SC_DEQ);
             if (!through) {
                 return std::unexpected(through.error());
             }
@@ -106,19 +114,21 @@ Status WorkerSet::Impl::take_own_buffers() {
     constexpr unsigned kCache = 64;
     own_buffers = rte_mempool_lookup(kName);
     if (own_buffers == nullptr) {
-        own_buffers = rte_pktmbuf_pool_create(kName, limits::kOwnSegmentBuffers, kCache, 0,
-                                              RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(packet::kBareSegmentBytesMax, RTE_CACHE_LINE_SIZE),
-                                              static_cast<int>(rte_socket_id()));
+        own_buffers = rte_pktmbuf_pool_create(
+            kName, limits::kOwnSegmentBuffers, kCache, 0,
+            RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(packet::kBareSegmentBytesMax, RTE_CACHE_LINE_SIZE),
+            static_cast<int>(rte_socket_id()));
     }
     if (own_buffers == nullptr) {
-        return fail(Errc::Exhausted, "buffers for " + std::to_string(limits::kOwnSegmentBuffers) + " segments: " + rte_strerror(rte_errno));
+        return fail(Errc::Exhausted, "buffers for " + std::to_string(limits::kOwnSegmentBuffers) +
+                                         " segments: " + rte_strerror(rte_errno));
     }
     return {};
 }
 
 Status WorkerSet::Impl::take_affinity() {
-    const auto taken = take_huge("affinity table", lb::AffinityTable::memory_needed(options.affinity_entries), options.lcores.front(),
-                                 "--affinity-entries");
+    const auto taken = take_huge("affinity table", lb::AffinityTable::memory_needed(options.affinity_entries),
+                                 options.lcores.front(), "--affinity-entries");
     if (!taken) {
         return std::unexpected(taken.error());
     }
@@ -186,26 +196,30 @@ Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t work
     const std::string suffix = std::to_string(worker);
     auto memory = std::make_unique<WorkerMemory>();
     const auto table =
-        take_huge("connection table " + suffix, conn::Table::memory_needed(options.connections_per_worker), options.lcores[worker]);
+        take_huge("connection table " + suffix, conn::Table::memory_needed(options.connections_per_worker),
+                  options.lcores[worker]);
     if (!table) {
         return std::unexpected(table.error());
     }
     memory->table.reset(table->data());
-    const auto ports = take_huge("SNAT ports " + suffix,
-                                 nat::PortProposer::memory_needed(options.connections_per_worker, options.snat_ports,
-                                                                  static_cast<uint32_t>(options.lcores.size()), &reply_rules),
-                                 options.lcores[worker]);
+    const auto ports = take_huge(
+        "SNAT ports " + suffix,
+        nat::PortProposer::memory_needed(options.connections_per_worker, options.snat_ports,
+                                         static_cast<uint32_t>(options.lcores.size()), &reply_rules),
+        options.lcores[worker]);
     if (!ports) {
         return std::unexpected(ports.error());
     }
     memory->snat_ports.reset(ports->data());
     const auto links =
-        take_huge("flows by endpoint " + suffix, options.connections_per_worker * sizeof(conn::BackendLink), options.lcores[worker]);
+        take_huge("flows by endpoint " + suffix, options.connections_per_worker * sizeof(conn::BackendLink),
+                  options.lcores[worker]);
     if (!links) {
         return std::unexpected(links.error());
     }
     memory->backend_links.reset(links->data());
-    memory->backend_links_span = {reinterpret_cast<conn::BackendLink*>(links->data()), options.connections_per_worker};
+    memory->backend_links_span = {reinterpret_cast<conn::BackendLink*>(links->data()),
+                                  options.connections_per_worker};
     memory->table_span = *table;
     memory->snat_ports_span = *ports;
     return memory;
@@ -221,8 +235,9 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
     WorkerMemory& kept = *memory.emplace_back(std::move(*taken));
 
     auto table = conn::Table::create(kept.table_span, options.connections_per_worker, HashKey::random());
-    auto snat_ports = nat::PortProposer::create(kept.snat_ports_span, options.connections_per_worker, options.snat_ports, self, workers,
-                                                HashKey::random(), &reply_rules);
+    auto snat_ports =
+        nat::PortProposer::create(kept.snat_ports_span, options.connections_per_worker, options.snat_ports,
+                                  self, workers, HashKey::random(), &reply_rules);
     if (!table || !snat_ports) {
         return std::unexpected(table ? snat_ports.error() : table.error());
     }
@@ -232,17 +247,21 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
         .self = self,
         .workers = workers,
         .rate = rate,
-        .owner = {.workers = workers, .secret = options.secret, .rules = reply_rules.empty() ? nullptr : &reply_rules},
+        .owner = {.workers = workers,
+                  .secret = options.secret,
+                  .rules = reply_rules.empty() ? nullptr : &reply_rules},
         .connections = std::move(*table),
         .by_backend = conn::BackendIndex(kept.backend_links_span, kept.backend_heads.as<uint32_t>()),
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),
         .snat_ports = std::move(*snat_ports),
-        .schedulers = lb::SchedulerState(kept.cursors.as<uint32_t>(), HashKey::random().k0, lb::BackendRows(backend_rows_).first(workers)),
+        .schedulers = lb::SchedulerState(kept.cursors.as<uint32_t>(), HashKey::random().k0,
+                                         lb::BackendRows(backend_rows_).first(workers)),
         .pending = route::PendingPackets<rte_mbuf*>(rate),
         .neighbour_use = route::NeighbourUse(kept.neighbour_use.as<std::atomic<route::UseSeconds>>()),
         .rejects = pipeline::RejectLimiter(limits::kRejectsPerSecond, limits::kRejectsBurst, rate),
         .affinity = affinity,
-        .counters = {kept.worker_counters.as<stats::WorkerCounters>().data(), kept.service_counters.as<stats::ServiceCounters>(),
+        .counters = {kept.worker_counters.as<stats::WorkerCounters>().data(),
+                     kept.service_counters.as<stats::ServiceCounters>(),
                      kept.backend_counters.as<stats::BackendCounters>()},
         .resolve = &kept.resolve,
     });
@@ -251,18 +270,23 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
     }
     // An idle worker gives way where its CPU has another worker, or the main lcore.
     const unsigned cpu = options.cpus[index];
-    const bool shares_cpu = std::count(options.cpus.begin(), options.cpus.end(), cpu) > 1 ||
-                            cpu == static_cast<unsigned>(rte_lcore_to_cpu_id(static_cast<int>(rte_get_main_lcore())));
-    workers_.push_back(std::make_unique<Worker>(std::move(context), io_of(index), *publisher, detached,
-                                                Worker::Manner{.shares_cpu = shares_cpu, .idle = options.idle}));
+    const bool shares_cpu =
+        std::count(options.cpus.begin(), options.cpus.end(), cpu) > 1 ||
+        cpu == static_cast<unsigned>(rte_lcore_to_cpu_id(static_cast<int>(rte_get_main_lcore())));
+    workers_.push_back(
+        std::make_unique<Worker>(std::move(context), io_of(index), *publisher, detached,
+                                 Worker::Manner{.shares_cpu = shares_cpu, .idle = options.idle}));
     return {};
 }
 
 WorkerSet::WorkerSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options, std::unique_ptr<config::Snapshot> initial) {
-    if (options.lcores.empty() || options.lcores.size() > limits::kWorkersMax || options.lcores.size() != options.cpus.size()) {
-        return fail(Errc::InvalidArgument, "there must be 1 to " + std::to_string(limits::kWorkersMax) + " workers, each with its CPU");
+Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options,
+                                                    std::unique_ptr<config::Snapshot> initial) {
+    if (options.lcores.empty() || options.lcores.size() > limits::kWorkersMax ||
+        options.lcores.size() != options.cpus.size()) {
+        return fail(Errc::InvalidArgument, "there must be 1 to " + std::to_string(limits::kWorkersMax) +
+                                               " workers, each with its CPU");
     }
     auto impl = std::make_unique<Impl>();
     impl->options = std::move(options);
@@ -299,7 +323,8 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options, st
             },
             impl->workers_[w].get(), impl->options.lcores[w]);
         if (launched != 0) {
-            return fail(Errc::Internal, "lcore " + std::to_string(impl->options.lcores[w]) + " is busy: " + rte_strerror(-launched));
+            return fail(Errc::Internal, "lcore " + std::to_string(impl->options.lcores[w]) +
+                                            " is busy: " + rte_strerror(-launched));
         }
         impl->running = w + 1;
     }
@@ -365,8 +390,9 @@ uint64_t WorkerSet::flow_orders_done() const {
 }
 
 size_t WorkerSet::take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out) {
-    return rte_ring_dequeue_burst(impl_->to_host_[port.value][static_cast<size_t>(punt_class)], reinterpret_cast<void**>(out.data()),
-                                  static_cast<unsigned>(out.size()), nullptr);
+    return rte_ring_dequeue_burst(impl_->to_host_[port.value][static_cast<size_t>(punt_class)],
+                                  reinterpret_cast<void**>(out.data()), static_cast<unsigned>(out.size()),
+                                  nullptr);
 }
 
 size_t WorkerSet::send_from_host(NicPortId port, std::span<rte_mbuf*> frames) {

@@ -31,14 +31,18 @@ struct PortPlan {
     NicPortId id;
     uint16_t dpdk_port = 0;
     uint16_t rx_queues = 1;  // queue q is polled by worker q % workers
-    uint16_t tx_queues = 1;  // worker w sends on queue w; where there are fewer queues than workers, workers without one pass packets on
-                             // to worker w % tx_queues, which sends for them
-    bool flow_stays_on_queue = false;  // the port promises that a flow's packets always arrive on one queue (pipeline::PortPromises)
+    uint16_t tx_queues =
+        1;  // worker w sends on queue w; where there are fewer queues than workers, workers without one pass packets on
+    // to worker w % tx_queues, which sends for them
+    bool flow_stays_on_queue =
+        false;  // the port promises that a flow's packets always arrive on one queue (pipeline::PortPromises)
     bool rx_checksum_checked = false;  // the NIC verifies IPv4 header checksums on receipt
     MacAddr mac;
-    std::optional<nat::ReplyHash> reply_hash = {};  // how its RSS chooses a worker; empty: that cannot be foretold
-    bool snat_blocks_on_queue = false;  // rte_flow rules lead each block of SNAT ports to its owner's queue (pipeline::PortPromises)
-    bool rx_interrupts = false;         // its receive queues can wake a sleeping worker (IdleMode::Adaptive)
+    std::optional<nat::ReplyHash> reply_hash =
+        {};  // how its RSS chooses a worker; empty: that cannot be foretold
+    bool snat_blocks_on_queue =
+        false;  // rte_flow rules lead each block of SNAT ports to its owner's queue (pipeline::PortPromises)
+    bool rx_interrupts = false;  // its receive queues can wake a sleeping worker (IdleMode::Adaptive)
 };
 
 struct WorkerSetOptions {
@@ -47,7 +51,7 @@ struct WorkerSetOptions {
     uint32_t connections_per_worker = limits::kConnectionsDefault;
     uint32_t affinity_entries = limits::kAffinityEntriesDefault;  // of all workers together
     uint32_t burst = limits::kBurstMax;                           // packets taken from a queue at once
-    nat::PortRange snat_ports;                                    // every snapshot's SnatConfig.ports lies within
+    nat::PortRange snat_ports;  // every snapshot's SnatConfig.ports lies within
     std::vector<PortPlan> ports;
     HashKey secret = HashKey::random();
     IdleMode idle = IdleMode::Poll;
@@ -62,7 +66,8 @@ struct NeighbourRequest {
 class WorkerSet {
  public:
     // Takes all memory, publishes `initial`, launches the workers. Exhausted names what did not fit.
-    static Result<std::unique_ptr<WorkerSet>> start(WorkerSetOptions options, std::unique_ptr<config::Snapshot> initial);
+    static Result<std::unique_ptr<WorkerSet>> start(WorkerSetOptions options,
+                                                    std::unique_ptr<config::Snapshot> initial);
     ~WorkerSet();  // stops and joins the workers, frees every packet still held
     WorkerSet(const WorkerSet&) = delete;
     WorkerSet& operator=(const WorkerSet&) = delete;

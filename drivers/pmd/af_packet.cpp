@@ -36,13 +36,16 @@ static_assert(kSlotMin * kSlotsMax <= kRingBytesMax);
 constexpr unsigned kQueuePairsMax = 16;
 
 constexpr Quirk kAfPacketQuirks[] = {
-    {"the kernel joins IPv4 fragments before the driver sees them, and what they make together is cut to a slot of the ring: longer "
+    {"the kernel joins IPv4 fragments before the driver sees them, and what they make together is cut to a "
+     "slot of the ring: longer "
      "datagrams "
      "are dropped as frame_shorter_than_ip, unless framesz has room for them",
      "drivers/net/af_packet/rte_eth_af_packet.c, PACKET_FANOUT_FLAG_DEFRAG"},
-    {"frames that the ring had no room for are counted by the kernel alone; penstockd reads them from the sockets (RX-MISSED)",
+    {"frames that the ring had no room for are counted by the kernel alone; penstockd reads them from the "
+     "sockets (RX-MISSED)",
      "packet(7), PACKET_STATISTICS"},
-    {"the kernel's own stack gets each frame as well; penstockd keeps it away by a netdev ingress drop", "run here"},
+    {"the kernel's own stack gets each frame as well; penstockd keeps it away by a netdev ingress drop",
+     "run here"},
     {"reports 1,518 as its largest frame whatever its slots hold, so ethdev refuses a larger MTU",
      "drivers/net/af_packet/rte_eth_af_packet.c, eth_dev_info()"},
 };
@@ -72,26 +75,30 @@ Result<CompletionResult> complete_af_packet(DeviceString& device, const Completi
         return std::unexpected(slot.error());
     }
     if (*slot < needed) {
-        return fail(Errc::InvalidArgument, device.name + ": framesz=" + std::to_string(*slot) + " cuts frames of MTU " +
-                                               std::to_string(facts.mtu) + ", which need " + std::to_string(needed));
+        return fail(Errc::InvalidArgument, device.name + ": framesz=" + std::to_string(*slot) +
+                                               " cuts frames of MTU " + std::to_string(facts.mtu) +
+                                               ", which need " + std::to_string(needed));
     }
     const auto block = number_argument(device, "blocksz", std::max(kBlock, *slot));
     if (!block) {
         return std::unexpected(block.error());
     }
     if (*block % *slot != 0 || *block % kPage != 0) {
-        return fail(Errc::InvalidArgument, device.name + ": blocksz=" + std::to_string(*block) + " is not a multiple of both framesz=" +
-                                               std::to_string(*slot) + " and the page size " + std::to_string(kPage));
+        return fail(Errc::InvalidArgument, device.name + ": blocksz=" + std::to_string(*block) +
+                                               " is not a multiple of both framesz=" + std::to_string(*slot) +
+                                               " and the page size " + std::to_string(kPage));
     }
     const uint32_t per_block = *block / *slot;
-    const uint32_t default_slots = std::max(per_block, std::min(kSlotsMax, kRingBytesMax / *slot) / per_block * per_block);
+    const uint32_t default_slots =
+        std::max(per_block, std::min(kSlotsMax, kRingBytesMax / *slot) / per_block * per_block);
     const auto slots = number_argument(device, "framecnt", default_slots);
     if (!slots) {
         return std::unexpected(slots.error());
     }
     if (*slots % per_block != 0) {
         return fail(Errc::InvalidArgument, device.name + ": framecnt=" + std::to_string(*slots) +
-                                               " is not a multiple of blocksz / framesz, " + std::to_string(per_block));
+                                               " is not a multiple of blocksz / framesz, " +
+                                               std::to_string(per_block));
     }
     device.complete("framesz", std::to_string(*slot));
     device.complete("blocksz", std::to_string(*block));

@@ -16,9 +16,11 @@ constexpr uint32_t kXdpRing = 2048;
 constexpr uint32_t kXdpObjectMax = 4096;
 
 constexpr Quirk kAfXdpQuirks[] = {
-    {"the interface's own RSS chooses the queue; many hash no UDP ports before `ethtool -N DEV rx-flow-hash udp4 sdfn` says so",
+    {"the interface's own RSS chooses the queue; many hash no UDP ports before `ethtool -N DEV rx-flow-hash "
+     "udp4 sdfn` says so",
      "ethtool(8)"},
-    {"zero copy where the interface's kernel driver can, copies otherwise", "doc/guides/nics/af_xdp.rst, force_copy"},
+    {"zero copy where the interface's kernel driver can, copies otherwise",
+     "doc/guides/nics/af_xdp.rst, force_copy"},
     {"the largest MTU is what a page holds", "doc/guides/nics/af_xdp.rst, Limitations"},
 };
 
@@ -40,14 +42,16 @@ constinit const PmdProfile kAfXdpProfile = {
 
 Result<CompletionResult> complete_af_xdp(DeviceString& device, const CompletionFacts& facts) {
     const unsigned channels = std::max(1u, facts.interface_channels);
-    const auto first = device.argument("start_queue") == nullptr ? Result<uint32_t>(0) : number_argument(device, "start_queue", 0);
+    const auto first = device.argument("start_queue") == nullptr ? Result<uint32_t>(0)
+                                                                 : number_argument(device, "start_queue", 0);
     if (!first && *device.argument("start_queue") != "0") {
         return std::unexpected(first.error());
     }
     const unsigned skipped = first.value_or(0);
     if (skipped >= channels) {
-        return fail(Errc::InvalidArgument, device.name + ": start_queue=" + std::to_string(skipped) + ", but the interface has " +
-                                               std::to_string(channels) + " channels");
+        return fail(Errc::InvalidArgument, device.name + ": start_queue=" + std::to_string(skipped) +
+                                               ", but the interface has " + std::to_string(channels) +
+                                               " channels");
     }
     device.complete("queue_count", std::to_string(std::min(facts.queues, channels - skipped)));
     return CompletionResult{frame_bytes(facts.mtu)};

@@ -25,7 +25,8 @@ Result<uint32_t> number_argument(const DeviceString& device, const char* key, ui
     uint32_t value = 0;
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
     if (error != std::errc{} || end != text->data() + text->size() || value == 0) {
-        return fail(Errc::InvalidArgument, device.name + ": " + key + "=" + *text + " is not a number greater than 0");
+        return fail(Errc::InvalidArgument,
+                    device.name + ": " + key + "=" + *text + " is not a number greater than 0");
     }
     return value;
 }

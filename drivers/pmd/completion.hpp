@@ -10,9 +10,10 @@
 namespace penstock::drivers {
 
 struct CompletionFacts {
-    unsigned queues = 1;              // wanted: one pair for each worker
-    uint16_t mtu = 1500;              // IP bytes
-    unsigned interface_channels = 0;  // combined channels of the Linux interface underneath; 0: it reports none
+    unsigned queues = 1;  // wanted: one pair for each worker
+    uint16_t mtu = 1500;  // IP bytes
+    unsigned interface_channels =
+        0;  // combined channels of the Linux interface underneath; 0: it reports none
 };
 
 // Room that one received frame needs in its mbuf, headroom excluded. At least the frame; some PMDs want their whole ring slot.
@@ -33,6 +34,7 @@ struct CompletionResult {
 [[nodiscard]] Result<CompletionResult> complete_memif(DeviceString& device, const CompletionFacts& facts);
 
 // The number in argument `key`, or `otherwise` where it is absent. InvalidArgument: not a number greater than 0.
-[[nodiscard]] Result<uint32_t> number_argument(const DeviceString& device, const char* key, uint32_t otherwise);
+[[nodiscard]] Result<uint32_t> number_argument(const DeviceString& device, const char* key,
+                                               uint32_t otherwise);
 
 }  // namespace penstock::drivers

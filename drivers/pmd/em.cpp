@@ -7,7 +7,8 @@ namespace {
 constexpr Quirk kEmQuirks[] = {
     {"two receive queues are offered and RSS is not: all frames come to the first",
      "drivers/net/e1000/em_ethdev.c, eth_em_infos_get(); em_rxtx.c, eth_em_rx_init()"},
-    {"the interrupt of a link that goes down did not come from an e1000e, so it is not asked for", "suite vm, QEMU 7.2"},
+    {"the interrupt of a link that goes down did not come from an e1000e, so it is not asked for",
+     "suite vm, QEMU 7.2"},
 };
 
 }  // namespace

@@ -16,8 +16,8 @@ constinit const PmdProfile kIgbProfile = {
     .driver = "net_e1000_igb",
     .family = "Intel 82576, I350, I210, I211",
     .rss = kIntelRss40,
-    .flow = {.items =
-                 FlowExpectation::kEth | FlowExpectation::kIpv4 | FlowExpectation::kIpv6 | FlowExpectation::kTcp | FlowExpectation::kUdp,
+    .flow = {.items = FlowExpectation::kEth | FlowExpectation::kIpv4 | FlowExpectation::kIpv6 |
+                      FlowExpectation::kTcp | FlowExpectation::kUdp,
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kRss},
     .quirks = kIgbQuirks,
 };

@@ -5,8 +5,10 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kIxgbeQuirks[] = {
-    {"sends by its simple path only while no transmit offload is asked for", "drivers/net/ixgbe/ixgbe_rxtx.c, ixgbe_set_tx_function()"},
-    {"the table can be set only once the port is started", "drivers/net/ixgbe/ixgbe_ethdev.c, ixgbe_dev_rss_reta_update()"},
+    {"sends by its simple path only while no transmit offload is asked for",
+     "drivers/net/ixgbe/ixgbe_rxtx.c, ixgbe_set_tx_function()"},
+    {"the table can be set only once the port is started",
+     "drivers/net/ixgbe/ixgbe_ethdev.c, ixgbe_dev_rss_reta_update()"},
     {"all rules of its flow director share one mask, and its n-tuple filters match ports whole",
      "drivers/net/ixgbe/ixgbe_flow.c, cons_parse_ntuple_filter()"},
 };
@@ -23,7 +25,8 @@ constinit const PmdProfile kIxgbeProfile = {
     .family = "Intel 82599, X520, X540, X550",
     .rss = kIntelRss40,
     .flow = {.items = FlowExpectation::kAllItems,
-             .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kRss},
+             .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark |
+                        FlowExpectation::kRss},
     .loops_back = true,
     .quirks = kIxgbeQuirks,
 };

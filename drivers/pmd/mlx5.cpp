@@ -5,9 +5,11 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kMlx5Quirks[] = {
-    {"with a number of queues that is a power of two its table has as many entries, else the largest that the device has",
+    {"with a number of queues that is a power of two its table has as many entries, else the largest that "
+     "the device has",
      "drivers/net/mlx5/mlx5_ethdev.c, mlx5_dev_configure_rss_reta()"},
-    {"setting the table of a started port stops and starts it", "drivers/net/mlx5/mlx5_rss.c, mlx5_dev_rss_reta_update()"},
+    {"setting the table of a started port stops and starts it",
+     "drivers/net/mlx5/mlx5_rss.c, mlx5_dev_rss_reta_update()"},
     {"without isolation it takes all frames for its MAC address, and the kernel interface hears none of them",
      "doc/guides/nics/mlx5.rst, flow isolated mode"},
     {"lpbk_mode does not lead frames back; it keeps a port from hearing its own multicast",
@@ -23,8 +25,8 @@ constinit const PmdProfile kMlx5Profile = {
     .binding = Binding::Bifurcated,
     .rss = {.kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable},
     .flow = {.items = FlowExpectation::kAllItems,
-             .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kCount |
-                        FlowExpectation::kRss,
+             .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark |
+                        FlowExpectation::kCount | FlowExpectation::kRss,
              .masks_ports = true},
     .quirks = kMlx5Quirks,
 };

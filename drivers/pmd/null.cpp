@@ -5,7 +5,8 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kNullQuirks[] = {
-    {"key and table can be set and read, without effect", "drivers/net/null/rte_eth_null.c, eth_rss_reta_update()"},
+    {"key and table can be set and read, without effect",
+     "drivers/net/null/rte_eth_null.c, eth_rss_reta_update()"},
 };
 
 }  // namespace

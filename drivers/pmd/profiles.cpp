@@ -8,9 +8,11 @@ namespace {
 
 // By the alphabet.
 constexpr std::array kProfiles = {
-    &kAfPacketProfile, &kAfXdpProfile, &kBondingProfile, &kEmProfile,      &kEnaProfile,    &kI40eProfile,       &kIavfProfile,
-    &kIceProfile,      &kIgbProfile,   &kIxgbeProfile,   &kIxgbeVfProfile, &kMemifProfile,  &kMlx5Profile,       &kNullProfile,
-    &kPcapProfile,     &kRingProfile,  &kTapProfile,     &kVhostProfile,   &kVirtioProfile, &kVirtioUserProfile, &kVmxnet3Profile,
+    &kAfPacketProfile, &kAfXdpProfile, &kBondingProfile, &kEmProfile,     &kEnaProfile,
+    &kI40eProfile,     &kIavfProfile,  &kIceProfile,     &kIgbProfile,    &kIxgbeProfile,
+    &kIxgbeVfProfile,  &kMemifProfile, &kMlx5Profile,    &kNullProfile,   &kPcapProfile,
+    &kRingProfile,     &kTapProfile,   &kVhostProfile,   &kVirtioProfile, &kVirtioUserProfile,
+    &kVmxnet3Profile,
 };
 
 constexpr PmdProfile kUnknown{};

@@ -5,9 +5,12 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kVmxnet3Quirks[] = {
-    {"IPv4 header checksums are not verified on receipt; workers do", "drivers/net/vmxnet3/vmxnet3_ethdev.c, VMXNET3_RX_OFFLOAD_CAP"},
-    {"the key is taken with the configuration, and cannot be read", "drivers/net/vmxnet3/vmxnet3_ethdev.c, vmxnet3_eth_dev_ops"},
-    {"UDP is hashed from version 4 of the device on", "drivers/net/vmxnet3/vmxnet3_ethdev.c, vmxnet3_dev_info_get()"},
+    {"IPv4 header checksums are not verified on receipt; workers do",
+     "drivers/net/vmxnet3/vmxnet3_ethdev.c, VMXNET3_RX_OFFLOAD_CAP"},
+    {"the key is taken with the configuration, and cannot be read",
+     "drivers/net/vmxnet3/vmxnet3_ethdev.c, vmxnet3_eth_dev_ops"},
+    {"UDP is hashed from version 4 of the device on",
+     "drivers/net/vmxnet3/vmxnet3_ethdev.c, vmxnet3_dev_info_get()"},
     {"the table has four entries for each queue and is known only when RSS is configured",
      "drivers/net/vmxnet3/vmxnet3_rxtx.c, vmxnet3_rss_configure()"},
     {"at least 512 transmit descriptors", "drivers/net/vmxnet3/vmxnet3_ring.h, VMXNET3_DEF_TX_RING_SIZE"},

@@ -109,10 +109,12 @@ class Gateway {
 
 class Changes {
  public:
-    explicit Changes(const Population& population, uint64_t version) : population_(population), version_(version) {}
+    explicit Changes(const Population& population, uint64_t version)
+        : population_(population), version_(version) {}
     std::string next() {
         ++changes_;
-        return one_endpoint(population_, static_cast<uint32_t>(random_() % population_.services), changes_ % 60 + 1, ++version_);
+        return one_endpoint(population_, static_cast<uint32_t>(random_() % population_.services),
+                            changes_ % 60 + 1, ++version_);
     }
 
  private:
@@ -168,11 +170,13 @@ void measure_storm(Gateway& gateway, Changes& changes, uint32_t seconds, const s
     print("gateway_storm_p50_" + suffix, us[count / 2], "us");
     print("gateway_storm_p99_" + suffix, us[count * 99 / 100], "us");
     print("gateway_storm_cpu_" + suffix, (cpu_seconds() - cpu) / took * 100, "percent_of_a_core");
-    print("gateway_storm_publications_" + suffix, double(gateway.publications() - publications) / took, "1/s");
+    print("gateway_storm_publications_" + suffix, double(gateway.publications() - publications) / took,
+          "1/s");
 }
 
 void measure(const Population& population, uint32_t changes_count, const std::string& state_file) {
-    const std::string suffix = std::to_string(population.services) + "x" + std::to_string(population.endpoints);
+    const std::string suffix =
+        std::to_string(population.services) + "x" + std::to_string(population.endpoints);
     const auto parts = full_state(population, 1);
     size_t wire_bytes = 0;
     for (const auto& part : parts) {
@@ -221,7 +225,8 @@ int main(int argc, char** argv) {
     }
     PENSTOCK_CHECK(penstock::log::set_level("", "error"));
     // Each in a process of its own, so that memory is that population's.
-    for (const penstock::perf::Population& population : {penstock::perf::Population{10'000, 10}, {5'000, 50}}) {
+    for (const penstock::perf::Population& population :
+         {penstock::perf::Population{10'000, 10}, {5'000, 50}}) {
         const pid_t child = ::fork();
         if (child == 0) {
             penstock::perf::measure(population, quick ? 500 : 2'500, state_file);

@@ -34,22 +34,26 @@ struct Size {
 std::string endpoint_json(size_t slice, size_t endpoint) {
     const size_t serial = slice * 1000 + endpoint;
     const std::string node = std::to_string(serial * 7919 % 1000);
-    return R"({"addresses":["10.)" + std::to_string(64 + slice % 64) + "." + std::to_string(slice / 64 % 256) + "." +
-           std::to_string(endpoint % 256) + R"("],"conditions":{"ready":true,"serving":true,"terminating":false},)" +
-           R"("targetRef":{"kind":"Pod","namespace":"team-)" + std::to_string(slice % 50) + R"(","name":"web-)" + std::to_string(slice) +
-           "-7d9f8b6c5d-" + std::to_string(10000 + endpoint) + R"(","uid":"0b6f7a52-5b0a-4d6e-9a55-)" +
-           std::to_string(100'000'000'000 + serial) + R"("},"nodeName":"ip-10-0-)" + node + R"(.eu-central-1.compute.internal",)" +
+    return R"({"addresses":["10.)" + std::to_string(64 + slice % 64) + "." +
+           std::to_string(slice / 64 % 256) + "." + std::to_string(endpoint % 256) +
+           R"("],"conditions":{"ready":true,"serving":true,"terminating":false},)" +
+           R"("targetRef":{"kind":"Pod","namespace":"team-)" + std::to_string(slice % 50) +
+           R"(","name":"web-)" + std::to_string(slice) + "-7d9f8b6c5d-" + std::to_string(10000 + endpoint) +
+           R"(","uid":"0b6f7a52-5b0a-4d6e-9a55-)" + std::to_string(100'000'000'000 + serial) +
+           R"("},"nodeName":"ip-10-0-)" + node + R"(.eu-central-1.compute.internal",)" +
            R"("zone":"eu-central-1)" + static_cast<char>('a' + serial % 3) + R"("})";
 }
 
 std::string slice_json(size_t slice, const Size& size) {
     const std::string number = std::to_string(slice);
     std::string text =
-        R"({"metadata":{"name":"web-)" + number + R"(-x7k2p","generateName":"web-)" + number + R"(-","namespace":"team-)" +
-        std::to_string(slice % 50) + R"(","uid":"7f1c1f64-53d4-4d8e-8d53-)" + std::to_string(100'000'000'000 + slice) +
-        R"(","resourceVersion":")" + std::to_string(900'000 + slice) +
+        R"({"metadata":{"name":"web-)" + number + R"(-x7k2p","generateName":"web-)" + number +
+        R"(-","namespace":"team-)" + std::to_string(slice % 50) + R"(","uid":"7f1c1f64-53d4-4d8e-8d53-)" +
+        std::to_string(100'000'000'000 + slice) + R"(","resourceVersion":")" +
+        std::to_string(900'000 + slice) +
         R"(","generation":3,"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"app":"web-)" + number +
-        R"(","endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io","kubernetes.io/service-name":"web-)" + number +
+        R"(","endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io","kubernetes.io/service-name":"web-)" +
+        number +
         R"("},"annotations":{"endpoints.kubernetes.io/last-change-trigger-time":"2026-01-02T03:04:05Z"},"ownerReferences":[{"apiVersion":"v1",)"
         R"("kind":"Service","name":"web","uid":"b5a0ff5a-8a3f-4d0f-8d70-2c61a5d6cf1a","controller":true,"blockOwnerDeletion":true}],)"
         R"("managedFields":[{"manager":"kube-controller-manager","operation":"Update","apiVersion":"discovery.k8s.io/v1","fieldsType":)"
@@ -83,7 +87,8 @@ void in_chunks(std::string_view text, const Function& function) {
 
 void keep(kube::DecodedObject object, kube::Objects& kept) {
     PENSTOCK_CHECK(object.object.has_value());
-    kept.slices.insert_or_assign(std::move(object.id.name), std::get<kube::EndpointSlicePtr>(std::move(*object.object)));
+    kept.slices.insert_or_assign(std::move(object.id.name),
+                                 std::get<kube::EndpointSlicePtr>(std::move(*object.object)));
 }
 
 kube::Objects from_lists(const std::vector<std::string>& pages) {
@@ -158,8 +163,9 @@ void measure(const Size& size) {
         }));
     });
 
-    print_remark(std::to_string(size.slices) + " slices of " + std::to_string(size.endpoints) + " endpoints, " +
-                 std::to_string(list_bytes / 1'000'000) + " MB of JSON; sizeof(Endpoint) is " + std::to_string(sizeof(kube::Endpoint)));
+    print_remark(std::to_string(size.slices) + " slices of " + std::to_string(size.endpoints) +
+                 " endpoints, " + std::to_string(list_bytes / 1'000'000) +
+                 " MB of JSON; sizeof(Endpoint) is " + std::to_string(sizeof(kube::Endpoint)));
     print_value("objects.bytes_per_endpoint", static_cast<double>(heap_after - heap_before) / total, "B");
     print_value("objects.decode_ns_per_endpoint", list_s * 1e9 / total, "ns");
     print_value("objects.decode_list", static_cast<double>(list_bytes) / list_s / 1e6, "MB/s");

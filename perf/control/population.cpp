@@ -11,7 +11,8 @@ namespace {
 constexpr uint32_t kNodes = 1'000;
 
 std::string address(uint8_t first, uint32_t number) {
-    return IpAddr::v4(first, static_cast<uint8_t>(number >> 16), static_cast<uint8_t>(number >> 8), static_cast<uint8_t>(number))
+    return IpAddr::v4(first, static_cast<uint8_t>(number >> 16), static_cast<uint8_t>(number >> 8),
+                      static_cast<uint8_t>(number))
         .to_string();
 }
 

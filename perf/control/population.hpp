@@ -22,6 +22,7 @@ struct Population {
 // The whole in parts of about 1 MiB, serialized.
 [[nodiscard]] std::vector<std::string> full_state(const Population& population, uint64_t version);
 // One service port whose last endpoint has moved `moved` times.
-[[nodiscard]] std::string one_endpoint(const Population& population, uint32_t number, uint32_t moved, uint64_t version);
+[[nodiscard]] std::string one_endpoint(const Population& population, uint32_t number, uint32_t moved,
+                                       uint64_t version);
 
 }  // namespace penstock::perf

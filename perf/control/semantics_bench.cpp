@@ -47,12 +47,13 @@ size_t bytes_in_use() {
 }
 
 std::string dotted(size_t first, size_t number) {
-    return std::to_string(first) + "." + std::to_string(number >> 16 & 255) + "." + std::to_string(number >> 8 & 255) + "." +
-           std::to_string(number & 255);
+    return std::to_string(first) + "." + std::to_string(number >> 16 & 255) + "." +
+           std::to_string(number >> 8 & 255) + "." + std::to_string(number & 255);
 }
 
 kube::ObjectName name_of(size_t number) {
-    return {.namespace_name = "team-" + std::to_string(number % 50), .name = "service-" + std::to_string(number)};
+    return {.namespace_name = "team-" + std::to_string(number % 50),
+            .name = "service-" + std::to_string(number)};
 }
 
 kube::ServicePtr make_service(size_t number) {
@@ -93,7 +94,8 @@ class Population {
 };
 
 // Each endpoint in turn goes unready, or comes back.
-std::vector<double> flip_endpoints(Engine& engine, const std::vector<std::pair<kube::ObjectName, kube::EndpointSlice>>& slices) {
+std::vector<double> flip_endpoints(
+    Engine& engine, const std::vector<std::pair<kube::ObjectName, kube::EndpointSlice>>& slices) {
     std::vector<double> took;
     auto current = slices;
     for (size_t i = 0; i < kRepeats; ++i) {
@@ -119,7 +121,8 @@ void run() {
     std::vector<std::pair<kube::ObjectName, kube::EndpointSlice>> big;
     for (size_t i = 0; i < kServices; ++i) {
         all.services[name_of(i)] = make_service(i);
-        const kube::ObjectName slice_name{.namespace_name = name_of(i).namespace_name, .name = name_of(i).name + "-abcde"};
+        const kube::ObjectName slice_name{.namespace_name = name_of(i).namespace_name,
+                                          .name = name_of(i).name + "-abcde"};
         kube::EndpointSlice slice = population.make_slice(i, kEndpointsEach);
         if (i % (kServices / 100) == 0) {
             small.emplace_back(slice_name, slice);
@@ -143,7 +146,8 @@ void run() {
     print("evaluate_all_ms", (processor_time_us() - start) / 1'000, "ms");
     print("service_ports", static_cast<double>(first.upsert.size()), "ports");
     first = {};
-    print("bytes_per_endpoint", static_cast<double>(bytes_in_use() - before) / static_cast<double>(kEndpointsTotal), "bytes");
+    print("bytes_per_endpoint",
+          static_cast<double>(bytes_in_use() - before) / static_cast<double>(kEndpointsTotal), "bytes");
 
     for (const auto& [label, slices] : {std::pair{"50", &small}, {"1000", &big}}) {
         const std::vector<double> took = flip_endpoints(engine, *slices);

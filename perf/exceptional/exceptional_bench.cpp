@@ -35,8 +35,9 @@ void measure(const test::Ends& ends, const WindowPlan& plan) {
     const std::vector<Journey> journeys = exceptional_journeys(ends);
     std::vector<Side> sides;
     for (const Journey& journey : journeys) {
-        sides.push_back({"exceptional." + journey.path.name + (ends.family == IpFamily::V4 ? ".ipv4" : ".ipv6"),
-                         [&](uint64_t budget) { return window_of(journey, budget); }});
+        sides.push_back(
+            {"exceptional." + journey.path.name + (ends.family == IpFamily::V4 ? ".ipv4" : ".ipv6"),
+             [&](uint64_t budget) { return window_of(journey, budget); }});
     }
     const std::vector<Summary> costs = interleave(sides, plan);
     for (size_t i = 1; i < sides.size(); ++i) {

@@ -11,8 +11,10 @@ namespace {
 
 void count(const test::Ends& ends) {
     for (const Journey& journey : exceptional_journeys(ends)) {
-        InstructionCount instructions("exceptional." + journey.path.name + (ends.family == IpFamily::V4 ? ".ipv4" : ".ipv6"));
-        const std::string wrong = journey.road->drive(journey.path, [&](auto&& work, uint64_t) { instructions.run(work); });
+        InstructionCount instructions("exceptional." + journey.path.name +
+                                      (ends.family == IpFamily::V4 ? ".ipv4" : ".ipv6"));
+        const std::string wrong =
+            journey.road->drive(journey.path, [&](auto&& work, uint64_t) { instructions.run(work); });
         if (!wrong.empty()) {
             std::fprintf(stderr, "exceptional: %s\n", wrong.c_str());
             std::exit(1);

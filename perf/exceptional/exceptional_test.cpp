@@ -20,7 +20,8 @@ std::string drive(const Journey& journey, const Path& path, uint64_t& packets) {
 
 class Exceptional : public testing::TestWithParam<IpFamily> {
  protected:
-    const std::vector<Journey> journeys = exceptional_journeys(GetParam() == IpFamily::V4 ? test::ends4() : test::ends6());
+    const std::vector<Journey> journeys =
+        exceptional_journeys(GetParam() == IpFamily::V4 ? test::ends4() : test::ends6());
 };
 
 // Twice, because what a round leaves behind must not change the next.
@@ -49,7 +50,8 @@ TEST_P(Exceptional, AnotherFateIsTold) {
     Path other_state = yardstick.path;
     other_state.steps.front().state = static_cast<uint8_t>(conn::TcpState::RstForward);
     EXPECT_NE(drive(yardstick, other_state, packets), "");
-    const auto dropped = std::ranges::find(journeys, "error_unknown", [](const Journey& journey) { return journey.path.name; });
+    const auto dropped = std::ranges::find(journeys, "error_unknown",
+                                           [](const Journey& journey) { return journey.path.name; });
     ASSERT_NE(dropped, journeys.end());
     Path other_reason = dropped->path;
     other_reason.steps.front().reason = DropReason::BadIcmp;

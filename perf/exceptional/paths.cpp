@@ -44,7 +44,8 @@ class Maker {
     [[nodiscard]] bool is_v4() const { return ends_.family == IpFamily::V4; }
     static uint16_t port_of(uint32_t n) { return static_cast<uint16_t>(Road::kFirstPort + n); }
 
-    static Frames burst_of(const std::function<FrameBytes(uint32_t)>& one, uint32_t count = kBurst, uint32_t first = 0) {
+    static Frames burst_of(const std::function<FrameBytes(uint32_t)>& one, uint32_t count = kBurst,
+                           uint32_t first = 0) {
         Frames frames;
         for (uint32_t n = first; n < first + count; ++n) {
             frames.push_back(one(n));
@@ -52,7 +53,8 @@ class Maker {
         return frames;
     }
     // Bursts of as many different packets.
-    static std::vector<Step> bursts_of(const std::function<FrameBytes(uint32_t)>& one, uint32_t count, const Step& like) {
+    static std::vector<Step> bursts_of(const std::function<FrameBytes(uint32_t)>& one, uint32_t count,
+                                       const Step& like) {
         std::vector<Step> steps;
         for (uint32_t first = 0; first < count; first += kBurst) {
             steps.push_back(like);
@@ -61,20 +63,25 @@ class Maker {
         return steps;
     }
     // A packet of each flow, as its client sends it.
-    [[nodiscard]] Frames from_clients(const std::function<PacketBuilder(PacketBuilder, uint16_t)>& say) const {
+    [[nodiscard]] Frames from_clients(
+        const std::function<PacketBuilder(PacketBuilder, uint16_t)>& say) const {
         return burst_of([&](uint32_t n) { return say(ends_.from_client(), port_of(n)).build(); });
     }
     [[nodiscard]] Frames segments(const char* flags) const {
-        return from_clients([&](PacketBuilder packet, uint16_t port) { return packet.tcp(port, Road::kTcpPort, flags); });
+        return from_clients(
+            [&](PacketBuilder packet, uint16_t port) { return packet.tcp(port, Road::kTcpPort, flags); });
     }
 
     void add(const std::shared_ptr<Road>& road, Path path) { journeys_.push_back({std::move(path), road}); }
     // One burst that leaves, with what counts each of its packets.
-    void add_sent(const std::shared_ptr<Road>& road, std::string name, Frames frames, Counter counter, NicPortId port = kUp) {
+    void add_sent(const std::shared_ptr<Road>& road, std::string name, Frames frames, Counter counter,
+                  NicPortId port = kUp) {
         const uint64_t packets = frames.size();
-        add(road, {.name = std::move(name), .steps = {{port, std::move(frames)}}, .counts = {{counter, packets}}});
+        add(road,
+            {.name = std::move(name), .steps = {{port, std::move(frames)}}, .counts = {{counter, packets}}});
     }
-    void add_dropped(const std::shared_ptr<Road>& road, std::string name, Frames frames, DropReason reason, NicPortId port = kUp) {
+    void add_dropped(const std::shared_ptr<Road>& road, std::string name, Frames frames, DropReason reason,
+                     NicPortId port = kUp) {
         add(road, {.name = std::move(name), .steps = {{port, std::move(frames), Verdict::Drop, reason}}});
     }
 
@@ -87,9 +94,14 @@ class Maker {
                                                 .opens_flows = true});
         };
         const auto new_port = [](uint32_t n) { return static_cast<uint16_t>(20'000 + n); };
-        opens("tcp_new", [&](uint32_t n) { return ends_.from_client().tcp(new_port(n), Road::kTcpPort, "S").build(); });
-        opens("sctp_new",
-              [&](uint32_t n) { return ends_.from_client().sctp(new_port(n), Road::kSctpPort, 0).sctp_init(Road::kClientTag).build(); });
+        opens("tcp_new",
+              [&](uint32_t n) { return ends_.from_client().tcp(new_port(n), Road::kTcpPort, "S").build(); });
+        opens("sctp_new", [&](uint32_t n) {
+            return ends_.from_client()
+                .sctp(new_port(n), Road::kSctpPort, 0)
+                .sctp_init(Road::kClientTag)
+                .build();
+        });
         const auto data = [&](uint32_t tag) {
             return from_clients([=](PacketBuilder packet, uint16_t port) {
                 return packet.sctp(port, Road::kSctpPort, tag).chunk(kData, FrameBytes(28, 'd'));
@@ -99,42 +111,62 @@ class Maker {
         add_dropped(common, "sctp_wrong_tag", data(Road::kEndpointTag + 1), DropReason::SctpWrongTag);
         const auto rst = std::make_shared<Road>(ends_);
         const Frames from_endpoints = burst_of([&](uint32_t n) {
-            return ends_.from_backend(Road::kHost).tcp(Road::kTcpEndpointPort, rst->tcp_port_at_endpoint(n), "A").build();
+            return ends_.from_backend(Road::kHost)
+                .tcp(Road::kTcpEndpointPort, rst->tcp_port_at_endpoint(n), "A")
+                .build();
         });
         add(rst, {.name = "rst_and_back",
-                  .steps = {{.port = kUp, .frames = segments("R"), .state = static_cast<uint8_t>(conn::TcpState::RstForward)},
-                            {.port = kCluster, .frames = from_endpoints, .state = static_cast<uint8_t>(conn::TcpState::RstForward)},
-                            {.port = kUp, .frames = segments("A"), .state = static_cast<uint8_t>(conn::TcpState::Established)}},
+                  .steps = {{.port = kUp,
+                             .frames = segments("R"),
+                             .state = static_cast<uint8_t>(conn::TcpState::RstForward)},
+                            {.port = kCluster,
+                             .frames = from_endpoints,
+                             .state = static_cast<uint8_t>(conn::TcpState::RstForward)},
+                            {.port = kUp,
+                             .frames = segments("A"),
+                             .state = static_cast<uint8_t>(conn::TcpState::Established)}},
                   .counts = {{Counter::ConnectionHits, 3 * kBurst}}});
         // From the endpoint's port, towards a client that has no flow.
         add_dropped(common, "stray_reply", burst_of([&](uint32_t n) {
-                        return ends_.from_backend_to_client(Road::kHost).udp(Road::kKeptEndpointPort, port_of(n)).payload("late").build();
+                        return ends_.from_backend_to_client(Road::kHost)
+                            .udp(Road::kKeptEndpointPort, port_of(n))
+                            .payload("late")
+                            .build();
                     }),
                     DropReason::StrayReply, kCluster);
     }
 
     // Host unreachable, about a packet that the gateway has sent.
     [[nodiscard]] FrameBytes error(PacketBuilder to_gateway, const FrameBytes& about) const {
-        return to_gateway.icmp(is_v4() ? 3 : 1, is_v4() ? 1 : 3).payload(FrameBytes(about.begin() + kEthernetBytes, about.end())).build();
+        return to_gateway.icmp(is_v4() ? 3 : 1, is_v4() ? 1 : 3)
+            .payload(FrameBytes(about.begin() + kEthernetBytes, about.end()))
+            .build();
     }
 
     void errors(const std::shared_ptr<Road>& common) {
         const auto from_endpoint = [&] { return ends_.from_backend(Road::kHost); };
-        add_sent(common, "error_from_endpoint", burst_of([&](uint32_t n) { return error(from_endpoint(), common->to_endpoint(n)); }),
+        add_sent(common, "error_from_endpoint",
+                 burst_of([&](uint32_t n) { return error(from_endpoint(), common->to_endpoint(n)); }),
                  Counter::IcmpErrorsTranslated, kCluster);
-        add_sent(common, "error_from_client", burst_of([&](uint32_t n) { return error(ends_.from_client(), common->to_client(n)); }),
+        add_sent(common, "error_from_client",
+                 burst_of([&](uint32_t n) { return error(ends_.from_client(), common->to_client(n)); }),
                  Counter::IcmpErrorsTranslated);
         // As long as an error may be (RFC 1812, 4.3.2.3; RFC 4443, 2.4): the sums of outer packet and quote are over all of it.
         const size_t quoted = is_v4() ? 576 - 28 : 1'280 - 48;
         const Frames long_ones = burst_of([&](uint32_t n) {
-            const FrameBytes whole =
-                common->sent(ends_.from_client().udp(port_of(n), Road::kUdpPort).payload(FrameBytes(1'300, 'q')).build(), kUp);
-            return error(from_endpoint(), FrameBytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(kEthernetBytes + quoted)));
+            const FrameBytes whole = common->sent(
+                ends_.from_client().udp(port_of(n), Road::kUdpPort).payload(FrameBytes(1'300, 'q')).build(),
+                kUp);
+            return error(from_endpoint(),
+                         FrameBytes(whole.begin(),
+                                    whole.begin() + static_cast<std::ptrdiff_t>(kEthernetBytes + quoted)));
         });
         add_sent(common, "error_long_quote", long_ones, Counter::IcmpErrorsTranslated, kCluster);
         add_dropped(common, "error_unknown", burst_of([&](uint32_t n) {
                         const auto nobodys = static_cast<uint16_t>(1'024 + n);
-                        return error(ends_.from_client(), ends_.to_client().udp(Road::kUdpPort, nobodys).payload("answer").build());
+                        return error(
+                            ends_.from_client(),
+                            ends_.to_client().udp(Road::kUdpPort, nobodys).payload("answer").build());
                     }),
                     DropReason::IcmpUnknownFlow);
     }
@@ -146,7 +178,9 @@ class Maker {
                  }),
                  Counter::EchoReplies);
         const FrameBytes too_long(1'480, 'x');
-        const auto datagram = [&](PacketBuilder packet, uint16_t port) { return packet.udp(port, Road::kUdpPort).payload(too_long); };
+        const auto datagram = [&](PacketBuilder packet, uint16_t port) {
+            return packet.udp(port, Road::kUdpPort).payload(too_long);
+        };
         add_sent(common, "too_big", from_clients([&](PacketBuilder packet, uint16_t port) {
                      return datagram(is_v4() ? packet.dont_fragment() : packet, port);
                  }),
@@ -158,13 +192,17 @@ class Maker {
                          .is_disposed_of = true});
         }
         add_sent(common, "time_exceeded", from_clients([&](PacketBuilder packet, uint16_t port) {
-                     return (is_v4() ? packet.ttl(1) : packet.hop_limit(1)).udp(port, Road::kUdpPort).payload("query");
+                     return (is_v4() ? packet.ttl(1) : packet.hop_limit(1))
+                         .udp(port, Road::kUdpPort)
+                         .payload("query");
                  }),
                  Counter::IcmpErrorsSent);
-        const Frames refused = from_clients([](PacketBuilder packet, uint16_t port) { return packet.tcp(port, Road::kEmptyPort, "S"); });
+        const Frames refused = from_clients(
+            [](PacketBuilder packet, uint16_t port) { return packet.tcp(port, Road::kEmptyPort, "S"); });
         add_sent(common, "rst", refused, Counter::Rejected);
-        add_sent(common, "port_unreachable",
-                 from_clients([](PacketBuilder packet, uint16_t port) { return packet.udp(port, Road::kEmptyPort).payload("query"); }),
+        add_sent(common, "port_unreachable", from_clients([](PacketBuilder packet, uint16_t port) {
+                     return packet.udp(port, Road::kEmptyPort).payload("query");
+                 }),
                  Counter::Rejected);
         add_sent(common, "sctp_refused", from_clients([](PacketBuilder packet, uint16_t port) {
                      return packet.sctp(port, Road::kEmptyPort, 0).sctp_init(Road::kClientTag);
@@ -193,13 +231,14 @@ class Maker {
             return;
         }
         const auto with_options = [&](const FrameBytes& options) {
-            return from_clients(
-                [=](PacketBuilder packet, uint16_t port) { return packet.options(options).tcp(port, Road::kTcpPort, "A"); });
+            return from_clients([=](PacketBuilder packet, uint16_t port) {
+                return packet.options(options).tcp(port, Road::kTcpPort, "A");
+            });
         };
         const FrameBytes router_alert = {148, 4, 0, 0}, loose_source_route = {131, 7, 4, 10, 80, 2, 11};
         add_sent(common, "ip_options", with_options(router_alert), Counter::ConnectionHits);
-        add_dropped(std::make_shared<Road>(ends_, Road::Policy{.passes_ip_options = false}), "ip_options_refused",
-                    with_options(router_alert), DropReason::IpOptions);
+        add_dropped(std::make_shared<Road>(ends_, Road::Policy{.passes_ip_options = false}),
+                    "ip_options_refused", with_options(router_alert), DropReason::IpOptions);
         add_dropped(common, "source_route", with_options(loose_source_route), DropReason::IpOptions);
     }
 
@@ -207,7 +246,9 @@ class Maker {
     void other_family(const std::shared_ptr<Road>& common) {
         const auto datagram = [&](size_t bytes) {
             return from_clients([&, bytes](PacketBuilder packet, uint16_t port) {
-                return (is_v4() ? packet.dont_fragment() : packet).udp(port, Road::kOtherPort).payload(FrameBytes(bytes, 'o'));
+                return (is_v4() ? packet.dont_fragment() : packet)
+                    .udp(port, Road::kOtherPort)
+                    .payload(FrameBytes(bytes, 'o'));
             });
         };
         add_sent(common, "other_family", datagram(5), Counter::ConnectionHits);
@@ -249,13 +290,17 @@ class Maker {
 
     void fragments(const std::shared_ptr<Road>& common) {
         constexpr uint32_t kPairs = kBurst / 2;
-        add_sent(common, "fragments_in_order", burst_of([&](uint32_t n) { return fragment(n / 2, n % 2); }), Counter::ConnectionHits);
-        journeys_.back().path.counts = {{Counter::ConnectionHits, kPairs}, {Counter::FragmentsForwarded, kPairs}};
+        add_sent(common, "fragments_in_order", burst_of([&](uint32_t n) { return fragment(n / 2, n % 2); }),
+                 Counter::ConnectionHits);
+        journeys_.back().path.counts = {{Counter::ConnectionHits, kPairs},
+                                        {Counter::FragmentsForwarded, kPairs}};
         add(std::make_shared<Road>(ends_),
             {.name = "fragments_held",
              .steps = {{kUp, burst_of([&](uint32_t n) { return fragment(n, 1); }, kPairs), Verdict::Await},
                        {kUp, burst_of([&](uint32_t n) { return fragment(n, 0); }, kPairs)}},
-             .counts = {{Counter::FragmentsHeld, kPairs}, {Counter::ConnectionHits, kPairs}, {Counter::FragmentsForwarded, kPairs}},
+             .counts = {{Counter::FragmentsHeld, kPairs},
+                        {Counter::ConnectionHits, kPairs},
+                        {Counter::FragmentsForwarded, kPairs}},
              .is_disposed_of = true});
 
         const auto of_first = [&](uint32_t n) { return fragment(n, 0); };
@@ -279,10 +324,12 @@ class Maker {
         for (uint32_t n = 0; n < 4 * limits::kFragmentsWaitingMax; ++n) {
             flooded->send(fragment(n, 1, true), kUp);
         }
-        const Step dropped{.port = kUp, .frames = {}, .verdict = Verdict::Drop, .reason = DropReason::FragmentsFull};
-        add(flooded, {.name = "fragment_flood",
-                      .steps = bursts_of([&](uint32_t n) { return fragment(n, 1, true); }, kForgotten, dropped),
-                      .time_passes = true});
+        const Step dropped{
+            .port = kUp, .frames = {}, .verdict = Verdict::Drop, .reason = DropReason::FragmentsFull};
+        add(flooded,
+            {.name = "fragment_flood",
+             .steps = bursts_of([&](uint32_t n) { return fragment(n, 1, true); }, kForgotten, dropped),
+             .time_passes = true});
         // More is to follow, and its length is no multiple of 8.
         const FrameBytes impossible = test::fragment_like(datagram_, 7, kPiece, true, FrameBytes(60, 'b'));
         add_dropped(common, "fragment_impossible", Frames(kBurst, impossible), DropReason::BadFragment);
@@ -290,7 +337,8 @@ class Maker {
 
     test::Ends ends_;
     std::vector<Journey> journeys_;
-    FrameBytes datagram_ = ends_.from_client().udp(port_of(0), Road::kUdpPort).payload(FrameBytes(2 * kPiece - 8, 'f')).build();
+    FrameBytes datagram_ =
+        ends_.from_client().udp(port_of(0), Road::kUdpPort).payload(FrameBytes(2 * kPiece - 8, 'f')).build();
     Frames pieces_ = test::cut(datagram_, 1, kPiece);
     test::Prng forged_{1};
 };

@@ -48,14 +48,15 @@ uint64_t Path::packets() const noexcept {
 Road::Road(const test::Ends& ends, const Policy& policy) : ends_(ends), gateway_(options_of(policy)) {
     test::TestService other = test::service_on_both(Protocol::Udp, kOtherPort, kUdpEndpointPort);
     other.endpoints_of = other_family(ends.family);
-    gateway_.publish({test::service_on_both(Protocol::Tcp, kTcpPort, kTcpEndpointPort),
-                      test::service_on_both(Protocol::Udp, kUdpPort, kUdpEndpointPort),
-                      test::service_on_both(Protocol::Sctp, kSctpPort, kSctpEndpointPort),
-                      test::service_on_both(Protocol::Udp, kKeptPort, kKeptEndpointPort, lb::SourceMode::Keep),
-                      {.name = "empty", .frontends = {{ends.vip, kEmptyPort}}},
-                      {.name = "empty", .protocol = Protocol::Udp, .frontends = {{ends.vip, kEmptyPort}}},
-                      {.name = "empty", .protocol = Protocol::Sctp, .frontends = {{ends.vip, kEmptyPort}}},
-                      other});
+    gateway_.publish(
+        {test::service_on_both(Protocol::Tcp, kTcpPort, kTcpEndpointPort),
+         test::service_on_both(Protocol::Udp, kUdpPort, kUdpEndpointPort),
+         test::service_on_both(Protocol::Sctp, kSctpPort, kSctpEndpointPort),
+         test::service_on_both(Protocol::Udp, kKeptPort, kKeptEndpointPort, lb::SourceMode::Keep),
+         {.name = "empty", .frontends = {{ends.vip, kEmptyPort}}},
+         {.name = "empty", .protocol = Protocol::Udp, .frontends = {{ends.vip, kEmptyPort}}},
+         {.name = "empty", .protocol = Protocol::Sctp, .frontends = {{ends.vip, kEmptyPort}}},
+         other});
     config::PacketPolicy packets = gateway_.snapshot().packets;
     packets.passes_ip_options = policy.passes_ip_options;
     gateway_.set_packets(packets);
@@ -74,13 +75,18 @@ void Road::open_flows() {
 
         to_endpoint_.push_back(sent(client().udp(port, kUdpPort).payload("query").build(), test::kUp));
         const L4Port udp = source_port_of(to_endpoint_.back());
-        to_client_.push_back(sent(endpoint().udp(kUdpEndpointPort, udp).payload("answer").build(), test::kCluster));
+        to_client_.push_back(
+            sent(endpoint().udp(kUdpEndpointPort, udp).payload("answer").build(), test::kCluster));
 
-        to_other_endpoint_.push_back(sent(client().udp(port, kOtherPort).payload("query").build(), test::kUp));
+        to_other_endpoint_.push_back(
+            sent(client().udp(port, kOtherPort).payload("query").build(), test::kUp));
 
-        const L4Port sctp = source_port_of(sent(client().sctp(port, kSctpPort, 0).sctp_init(kClientTag).build(), test::kUp));
-        sent(endpoint().sctp(kSctpEndpointPort, sctp, kClientTag).sctp_init_ack(kEndpointTag).build(), test::kCluster);
-        sent(client().sctp(port, kSctpPort, kEndpointTag).chunk(kCookieEcho, FrameBytes(64, 1)).build(), test::kUp);
+        const L4Port sctp =
+            source_port_of(sent(client().sctp(port, kSctpPort, 0).sctp_init(kClientTag).build(), test::kUp));
+        sent(endpoint().sctp(kSctpEndpointPort, sctp, kClientTag).sctp_init_ack(kEndpointTag).build(),
+             test::kCluster);
+        sent(client().sctp(port, kSctpPort, kEndpointTag).chunk(kCookieEcho, FrameBytes(64, 1)).build(),
+             test::kUp);
         sent(endpoint().sctp(kSctpEndpointPort, sctp, kClientTag).chunk(kCookieAck).build(), test::kCluster);
     }
 }
@@ -88,7 +94,8 @@ void Road::open_flows() {
 FrameBytes Road::sent(const FrameBytes& frame, NicPortId port) {
     const test::Outcome outcome = gateway_.send(frame, port);
     if (outcome.verdict != Verdict::Transmit) {
-        std::fprintf(stderr, "exceptional: a packet that opens a flow was not forwarded: %s\n", test::to_scapy(frame).c_str());
+        std::fprintf(stderr, "exceptional: a packet that opens a flow was not forwarded: %s\n",
+                     test::to_scapy(frame).c_str());
         std::exit(1);
     }
     return outcome.frame;
@@ -128,7 +135,8 @@ void Road::fill(const Path& path, uint32_t at) {
         std::memcpy(data, frame.data(), frame.size());
         lengths_[buffer] = static_cast<uint16_t>(frame.size());
         // A handle that tells the buffer, as an mbuf's address does.
-        burst_.add(reinterpret_cast<rte_mbuf*>(data), data, lengths_[buffer], kBufferBytes - kHeadroom, {step.port, {}}, kHeadroom);
+        burst_.add(reinterpret_cast<rte_mbuf*>(data), data, lengths_[buffer], kBufferBytes - kHeadroom,
+                   {step.port, {}}, kHeadroom);
     }
 }
 
@@ -143,8 +151,8 @@ void Road::dispose() {
     while (context().fragments.has_ready() && released_.count < limits::kBurstMax) {
         context().fragments.take_ready([&](rte_mbuf* handle, NicPortId port, pipeline::HandoffNote note) {
             auto* const data = reinterpret_cast<uint8_t*>(handle);
-            released_.add(handle, data, lengths_[static_cast<size_t>(data - buffers_.data()) / kBufferBytes], kBufferBytes - kHeadroom,
-                          {port, note}, kHeadroom);
+            released_.add(handle, data, lengths_[static_cast<size_t>(data - buffers_.data()) / kBufferBytes],
+                          kBufferBytes - kHeadroom, {port, note}, kHeadroom);
         });
     }
     if (released_.count > 0) {
@@ -160,7 +168,8 @@ void Road::seat(const pipeline::Burst& burst, uint32_t i) {
 void Road::cut(const pipeline::Burst& burst, uint32_t i) {
     const uint16_t l3_offset = burst.parsed[i].l3_offset;
     uint8_t* const frame = burst.data[i];
-    const auto fragments = packet::Ipv4Fragments::of(ByteView(frame, burst.length[i]).subspan(l3_offset), burst.split[i].mtu);
+    const auto fragments =
+        packet::Ipv4Fragments::of(ByteView(frame, burst.length[i]).subspan(l3_offset), burst.split[i].mtu);
     PENSTOCK_CHECK(fragments);
     pieces_.resize(size_t{packet::kFragmentsMax} * kBufferBytes);
     for (uint32_t number = fragments->count(); number-- > 0;) {
@@ -168,7 +177,8 @@ void Road::cut(const pipeline::Burst& burst, uint32_t i) {
         uint8_t* const to = number == 0 ? frame : pieces_.data() + size_t{number} * kBufferBytes;
         if (number > 0) {
             std::memcpy(to, frame, l3_offset);
-            std::memcpy(to + l3_offset + fragment.header_bytes, frame + l3_offset + fragment.payload_at, fragment.payload_bytes);
+            std::memcpy(to + l3_offset + fragment.header_bytes, frame + l3_offset + fragment.payload_at,
+                        fragment.payload_bytes);
         }
         std::memcpy(to + l3_offset, fragment.header.data(), fragment.header_bytes);
     }
@@ -176,21 +186,24 @@ void Road::cut(const pipeline::Burst& burst, uint32_t i) {
 
 void Road::judge(const Path& path, const Step& step) {
     const auto named = [](Verdict verdict, DropReason reason) {
-        return std::string(to_string(verdict)) + (verdict == Verdict::Drop ? " " + std::string(text_of(reason).counter) : "");
+        return std::string(to_string(verdict)) +
+               (verdict == Verdict::Drop ? " " + std::string(text_of(reason).counter) : "");
     };
     for (uint32_t i = 0; i < burst_.count && wrong_.empty(); ++i) {
-        const std::string is = named(burst_.verdict[i], burst_.reason[i]), should_be = named(step.verdict, step.reason);
+        const std::string is = named(burst_.verdict[i], burst_.reason[i]),
+                          should_be = named(step.verdict, step.reason);
         if (is != should_be) {
-            wrong_ = path.name + ": packet " + std::to_string(i) + " ended as " + is + " and not as " + should_be + ": " +
-                     test::to_scapy(step.frames[i]);
+            wrong_ = path.name + ": packet " + std::to_string(i) + " ended as " + is + " and not as " +
+                     should_be + ": " + test::to_scapy(step.frames[i]);
         } else if (step.state && context().connections.at(burst_.found[i].index).state != *step.state) {
-            wrong_ =
-                path.name + ": packet " + std::to_string(i) + " left its connection in another state: " + test::to_scapy(step.frames[i]);
+            wrong_ = path.name + ": packet " + std::to_string(i) +
+                     " left its connection in another state: " + test::to_scapy(step.frames[i]);
         }
     }
     for (uint32_t i = 0; i < released_.count && wrong_.empty(); ++i) {
         if (released_.verdict[i] != Verdict::Transmit) {
-            wrong_ = path.name + ": a packet that had waited ended as " + named(released_.verdict[i], released_.reason[i]);
+            wrong_ = path.name + ": a packet that had waited ended as " +
+                     named(released_.verdict[i], released_.reason[i]);
         }
     }
 }
@@ -199,8 +212,8 @@ void Road::finish(const Path& path, const std::vector<uint64_t>& before) {
     for (size_t c = 0; c < path.counts.size() && wrong_.empty(); ++c) {
         const auto& [counter, added] = path.counts[c];
         if (const uint64_t now = gateway_.count(counter); now != before[c] + added) {
-            wrong_ = path.name + ": " + std::string(stats::kCounterTexts[static_cast<size_t>(counter)].name) + " rose by " +
-                     std::to_string(now - before[c]) + " and not by " + std::to_string(added);
+            wrong_ = path.name + ": " + std::string(stats::kCounterTexts[static_cast<size_t>(counter)].name) +
+                     " rose by " + std::to_string(now - before[c]) + " and not by " + std::to_string(added);
         }
     }
 }

@@ -47,8 +47,10 @@ class Road {
  public:
     static constexpr uint16_t kFirstPort = 40'000;  // of the clients' flows, one for each packet of a burst
     static constexpr uint32_t kFlows = limits::kBurstMax;
-    static constexpr uint16_t kTcpPort = 80, kUdpPort = 53, kSctpPort = 3868, kEmptyPort = 90, kKeptPort = 54, kOtherPort = 55;
-    static constexpr uint16_t kTcpEndpointPort = 9376, kUdpEndpointPort = 5353, kSctpEndpointPort = 13'868, kKeptEndpointPort = 5454;
+    static constexpr uint16_t kTcpPort = 80, kUdpPort = 53, kSctpPort = 3868, kEmptyPort = 90, kKeptPort = 54,
+                              kOtherPort = 55;
+    static constexpr uint16_t kTcpEndpointPort = 9376, kUdpEndpointPort = 5353, kSctpEndpointPort = 13'868,
+                              kKeptEndpointPort = 5454;
     static constexpr uint8_t kHost = 11;
     static constexpr uint32_t kClientTag = 0xc11e0001, kEndpointTag = 0xbac20002;
 
@@ -116,7 +118,8 @@ class Road {
     std::vector<FrameBytes> to_endpoint_, to_client_, to_other_endpoint_;
     std::vector<L4Port> tcp_ports_at_endpoint_;
     pipeline::Burst burst_, released_;
-    std::vector<uint8_t> buffers_ = std::vector<uint8_t>(size_t{kStepsApart} * limits::kBurstMax * kBufferBytes);
+    std::vector<uint8_t> buffers_ =
+        std::vector<uint8_t>(size_t{kStepsApart} * limits::kBurstMax * kBufferBytes);
     std::vector<uint16_t> lengths_ = std::vector<uint16_t>(size_t{kStepsApart} * limits::kBurstMax);
     std::vector<uint8_t> pieces_;  // of a packet that was cut
     std::string wrong_;

@@ -99,7 +99,8 @@ uint64_t cycles_per_second() {
         while (monotonic_ns() - ns < 50'000'000) {
         }
         const uint64_t cycles_after = cycles_end();
-        return static_cast<uint64_t>(static_cast<double>(cycles_after - cycles) * 1e9 / static_cast<double>(monotonic_ns() - ns));
+        return static_cast<uint64_t>(static_cast<double>(cycles_after - cycles) * 1e9 /
+                                     static_cast<double>(monotonic_ns() - ns));
     }();
     return hz;
 }
@@ -124,7 +125,8 @@ void print_fingerprint() {
     line("tsc_mhz", std::to_string(cycles_per_second() / 1'000'000));
     line("l3", first_line("/sys/devices/system/cpu/cpu0/cache/index3/size"));
     line("kernel", kernel.release);
-    line("hugepages_2M", first_line("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") + " reserved, transparent " +
+    line("hugepages_2M", first_line("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") +
+                             " reserved, transparent " +
                              first_line("/sys/kernel/mm/transparent_hugepage/enabled"));
     line("load", first_line("/proc/loadavg"));
     char stolen[32];

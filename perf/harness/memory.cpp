@@ -34,7 +34,8 @@ uint64_t meminfo(const std::string& name) {
 
 }  // namespace
 
-HugeMemory::HugeMemory(size_t bytes) : wanted_(bytes), mapped_((bytes + kHugePage - 1) / kHugePage * kHugePage) {
+HugeMemory::HugeMemory(size_t bytes)
+    : wanted_(bytes), mapped_((bytes + kHugePage - 1) / kHugePage * kHugePage) {
     memory_ = map(mapped_, MAP_HUGETLB | MAP_POPULATE);
     if (memory_ == nullptr) {
         static bool said = false;
@@ -55,7 +56,9 @@ HugeMemory::HugeMemory(size_t bytes) : wanted_(bytes), mapped_((bytes + kHugePag
 }
 
 HugeMemory::HugeMemory(HugeMemory&& other) noexcept
-    : memory_(std::exchange(other.memory_, nullptr)), wanted_(std::exchange(other.wanted_, 0)), mapped_(std::exchange(other.mapped_, 0)) {}
+    : memory_(std::exchange(other.memory_, nullptr)),
+      wanted_(std::exchange(other.wanted_, 0)),
+      mapped_(std::exchange(other.mapped_, 0)) {}
 
 HugeMemory::~HugeMemory() {
     if (memory_ != nullptr) {

@@ -41,8 +41,8 @@ bool Options::has(std::string_view flag) const noexcept {
     return std::find(flags.begin(), flags.end(), flag) != flags.end();
 }
 
-Options read_options(int argc, char** argv, std::span<const uint32_t> usual, std::span<const uint32_t> quick_sizes,
-                     std::span<const std::string_view> own_flags) {
+Options read_options(int argc, char** argv, std::span<const uint32_t> usual,
+                     std::span<const uint32_t> quick_sizes, std::span<const std::string_view> own_flags) {
     Options options;
     const std::span<char*> arguments(argv + 1, static_cast<size_t>(argc - 1));
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -80,8 +80,9 @@ bool fits_memory(std::string_view what, uint32_t size, size_t bytes) {
     if (bytes <= available_bytes() / 10 * 9) {
         return true;
     }
-    print_remark(std::string(what) + " at " + short_count(size) + " left out: it takes " + std::to_string(bytes >> 20) +
-                 " MiB and the machine has " + std::to_string(available_bytes() >> 20));
+    print_remark(std::string(what) + " at " + short_count(size) + " left out: it takes " +
+                 std::to_string(bytes >> 20) + " MiB and the machine has " +
+                 std::to_string(available_bytes() >> 20));
     return false;
 }
 

@@ -21,7 +21,8 @@ struct Options {
 
 // Sizes are `usual`, or `quick_sizes` with --quick, unless --sizes names others. Ends the program with code 2 where it meets an option that
 // is neither shared nor in `own_flags`.
-[[nodiscard]] Options read_options(int argc, char** argv, std::span<const uint32_t> usual, std::span<const uint32_t> quick_sizes,
+[[nodiscard]] Options read_options(int argc, char** argv, std::span<const uint32_t> usual,
+                                   std::span<const uint32_t> quick_sizes,
                                    std::span<const std::string_view> own_flags);
 
 // False, with a remark that names the size, where `bytes` exceed what the machine has left.

@@ -40,7 +40,9 @@ uint32_t Order::zipf() noexcept {
     const double scaled = u * zeta_;
     uint32_t rank = 0;
     if (scaled >= 1.0) {
-        rank = scaled < 1.0 + std::pow(0.5, kTheta) ? 1 : static_cast<uint32_t>(n_ * std::pow(eta_ * u - eta_ + 1.0, alpha_));
+        rank = scaled < 1.0 + std::pow(0.5, kTheta)
+                   ? 1
+                   : static_cast<uint32_t>(n_ * std::pow(eta_ * u - eta_ + 1.0, alpha_));
     }
     return static_cast<uint32_t>(rank * kSpread % n_);
 }

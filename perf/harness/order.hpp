@@ -20,7 +20,9 @@ class Prng {
         return z ^ (z >> 31);
     }
     // Below `n`, which is below 2^32.
-    constexpr uint32_t below(uint32_t n) noexcept { return static_cast<uint32_t>(((next() >> 32) * n) >> 32); }
+    constexpr uint32_t below(uint32_t n) noexcept {
+        return static_cast<uint32_t>(((next() >> 32) * n) >> 32);
+    }
     // In [0, 1).
     constexpr double unit() noexcept { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 

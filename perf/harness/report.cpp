@@ -6,15 +6,18 @@
 namespace penstock::perf {
 namespace {
 
-void print_verdict(const char* word, std::string_view id, double value, const char* relation, double limit, bool passed) {
-    std::printf("%s %.*s %.3f %s%g %s\n", word, static_cast<int>(id.size()), id.data(), value, relation, limit, passed ? "pass" : "fail");
+void print_verdict(const char* word, std::string_view id, double value, const char* relation, double limit,
+                   bool passed) {
+    std::printf("%s %.*s %.3f %s%g %s\n", word, static_cast<int>(id.size()), id.data(), value, relation,
+                limit, passed ? "pass" : "fail");
     std::fflush(stdout);
 }
 
 }  // namespace
 
 void print_value(std::string_view name, double value, std::string_view unit) {
-    std::printf("%.*s %.4g %.*s\n", static_cast<int>(name.size()), name.data(), value, static_cast<int>(unit.size()), unit.data());
+    std::printf("%.*s %.4g %.*s\n", static_cast<int>(name.size()), name.data(), value,
+                static_cast<int>(unit.size()), unit.data());
     std::fflush(stdout);
 }
 void print_remark(const std::string& text) {

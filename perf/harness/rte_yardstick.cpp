@@ -31,8 +31,9 @@ void start_eal() {
         return;
     }
     started = true;
-    std::vector<std::string> words = {"bench",       "--in-memory", "--no-pci", "--no-telemetry", "-l", std::to_string(sched_getcpu()),
-                                      "--log-level", "error"};
+    std::vector<std::string> words = {"bench",          "--in-memory", "--no-pci",
+                                      "--no-telemetry", "-l",          std::to_string(sched_getcpu()),
+                                      "--log-level",    "error"};
     const auto start = [](std::vector<std::string> arguments) {
         std::vector<char*> argv;
         for (std::string& word : arguments) {
@@ -41,7 +42,8 @@ void start_eal() {
         return rte_eal_init(static_cast<int>(argv.size()), argv.data()) >= 0;
     };
     if (!start(words)) {
-        std::fprintf(stderr, "rte_eal_init: %s; rte_hash needs hugepages (scripts/bench reserves them)\n", rte_strerror(rte_errno));
+        std::fprintf(stderr, "rte_eal_init: %s; rte_hash needs hugepages (scripts/bench reserves them)\n",
+                     rte_strerror(rte_errno));
         std::exit(1);
     }
 }
@@ -68,7 +70,8 @@ RteYardstick::~RteYardstick() {
 
 size_t RteYardstick::memory_needed(uint32_t keys) noexcept {
     // A slot: 8 bytes of bucket, 4 of the ring of free positions; a key: 32 with its data pointer and padding, and half a state line.
-    return size_t{std::bit_ceil(entries_for(keys))} * 12 + size_t{entries_for(keys)} * (32 + sizeof(StateLine) / 2);
+    return size_t{std::bit_ceil(entries_for(keys))} * 12 +
+           size_t{entries_for(keys)} * (32 + sizeof(StateLine) / 2);
 }
 
 bool RteYardstick::add(const RteKey& key) noexcept {

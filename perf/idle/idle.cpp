@@ -47,23 +47,27 @@ void wait_until(uint64_t tsc) {
     constexpr uint64_t kSpinUs = 1'000;  // the end is spun, so that it comes when it is due
     const uint64_t now = rte_rdtsc();
     if (tsc > now + ticks_of_us(kSpinUs)) {
-        std::this_thread::sleep_for(std::chrono::microseconds((tsc - now) * 1'000'000 / rte_get_tsc_hz() - kSpinUs));
+        std::this_thread::sleep_for(
+            std::chrono::microseconds((tsc - now) * 1'000'000 / rte_get_tsc_hz() - kSpinUs));
     }
     while (rte_rdtsc() < tsc) {
     }
 }
 
-Latencies measure(const RingWire& up, const RingWire& cluster, rte_mempool* pool, uint64_t gap_us, uint32_t samples) {
+Latencies measure(const RingWire& up, const RingWire& cluster, rte_mempool* pool, uint64_t gap_us,
+                  uint32_t samples) {
     const FrameWriter writer(kRouterMac, kUpMac);
     std::vector<double> us;
     Latencies out;
     uint64_t due = rte_rdtsc();
     for (uint32_t i = 0; i < samples; ++i) {
         // Neither in step with the sleeps nor with anything else: the gap varies by a quarter either way.
-        due = std::max(due, rte_rdtsc()) + ticks_of_us(gap_us * 3 / 4 + gap_us / 2 * (i * 2'654'435'761U >> 16) / 65'536);
+        due = std::max(due, rte_rdtsc()) +
+              ticks_of_us(gap_us * 3 / 4 + gap_us / 2 * (i * 2'654'435'761U >> 16) / 65'536);
         rte_mbuf* packet = rte_pktmbuf_alloc(pool);
         PENSTOCK_CHECK(packet != nullptr);
-        writer.write(reinterpret_cast<uint8_t*>(rte_pktmbuf_append(packet, kFrameBytes)), forward_tuple(i % 16), i % 16, 1, 0);
+        writer.write(reinterpret_cast<uint8_t*>(rte_pktmbuf_append(packet, kFrameBytes)),
+                     forward_tuple(i % 16), i % 16, 1, 0);
         wait_until(due);
         const uint64_t sent = rte_rdtsc();
         PENSTOCK_CHECK(rte_eth_tx_burst(up.other_end(), 0, &packet, 1) == 1);
@@ -100,7 +104,8 @@ double idle_share(double seconds) {
     const double before = process_cpu_seconds();
     const auto begin = std::chrono::steady_clock::now();
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    return (process_cpu_seconds() - before) / std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return (process_cpu_seconds() - before) /
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 struct Result {
@@ -112,10 +117,12 @@ Result run(const drivers::Eal& eal, rte_mempool* pool, worker::IdleMode mode, bo
     static int runs = 0;
     const std::string suffix = std::to_string(runs++);
     const RingWire up("up" + suffix, pool), cluster("cl" + suffix, pool);
-    worker::WorkerSetOptions options{.lcores = eal.worker_lcores(), .cpus = eal.worker_cpus(), .ports = {}, .idle = mode};
+    worker::WorkerSetOptions options{
+        .lcores = eal.worker_lcores(), .cpus = eal.worker_cpus(), .ports = {}, .idle = mode};
     options.ports = {{.id = kUp, .dpdk_port = up.gateway_end(), .mac = kUpMac},
                      {.id = kCluster, .dpdk_port = cluster.gateway_end(), .mac = kClusterMac}};
-    const auto workers = worker::WorkerSet::start(std::move(options), make_snapshot(lb::SourceMode::Translate, kEndpointsPerService));
+    const auto workers = worker::WorkerSet::start(
+        std::move(options), make_snapshot(lb::SourceMode::Translate, kEndpointsPerService));
     if (!workers) {
         std::cerr << "idle: " << workers.error().what << "\n";
         std::exit(1);
@@ -125,7 +132,8 @@ Result run(const drivers::Eal& eal, rte_mempool* pool, worker::IdleMode mode, bo
     result.cpu_share = idle_share(quick ? 1 : 5);
     for (size_t i = 0; i < kGaps.size(); ++i) {
         const uint64_t seconds = quick ? 1 : 5;
-        const auto samples = static_cast<uint32_t>(std::clamp<uint64_t>(seconds * 1'000'000 / kGaps[i].us, 20, 20'000));
+        const auto samples =
+            static_cast<uint32_t>(std::clamp<uint64_t>(seconds * 1'000'000 / kGaps[i].us, 20, 20'000));
         result.latencies[i] = measure(up, cluster, pool, kGaps[i].us, samples);
     }
     return result;
@@ -137,13 +145,15 @@ int measure_both(bool quick) {
         print_remark("one CPU: sender and worker would wait for each other; not measured");
         return 0;
     }
-    auto eal = drivers::Eal::start({.worker_cpus = {cpus[1]}, .main_cpu = cpus[0], .memory_mb = 512, .sink = {}});
+    auto eal =
+        drivers::Eal::start({.worker_cpus = {cpus[1]}, .main_cpu = cpus[0], .memory_mb = 512, .sink = {}});
     if (!eal) {
         std::cerr << "idle: " << eal.error().what << "\n";
         return 1;
     }
     print_fingerprint();
-    rte_mempool* pool = rte_pktmbuf_pool_create("idle", 16'383, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    rte_mempool* pool =
+        rte_pktmbuf_pool_create("idle", 16'383, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     PENSTOCK_CHECK(pool != nullptr);
     const Result polling = run(**eal, pool, worker::IdleMode::Poll, quick);
     const Result adaptive = run(**eal, pool, worker::IdleMode::Adaptive, quick);

@@ -36,7 +36,8 @@ void count_established(World& world, IpFamily family, Protocol protocol) {
     for (uint32_t n = 0; n < kPackets; ++n) {
         order.push_back(frames[prng.below(frames.size())]);
     }
-    InstructionCount count("pipeline." + name_of(family) + (protocol == Protocol::Tcp ? ".tcp.established" : ".udp.established"));
+    InstructionCount count("pipeline." + name_of(family) +
+                           (protocol == Protocol::Tcp ? ".tcp.established" : ".udp.established"));
     world.send(order, &count);
     count.report(kPackets, "packet");
 }

@@ -73,7 +73,8 @@ void count_table(IpFamily family) {
         });
         count.report(kCalls, "call");
     }
-    const auto find = [&](const char* name, const std::vector<packet::FlowKey>& keys, uint32_t hits_expected) {
+    const auto find = [&](const char* name, const std::vector<packet::FlowKey>& keys,
+                          uint32_t hits_expected) {
         uint32_t hits = 0;
         InstructionCount count(region(name, family));
         count.run([&] {
@@ -92,7 +93,8 @@ void count_table(IpFamily family) {
         InstructionCount count(region("conn.find_burst", family));
         for (uint32_t first = 0; first < kCalls; first += limits::kBurstMax) {
             const auto key_at = [&](uint32_t i) -> const packet::FlowKey& { return held[first + i]; };
-            count.run([&] { table->find_burst(limits::kBurstMax, key_at, hashes.data(), found.data() + first); });
+            count.run(
+                [&] { table->find_burst(limits::kBurstMax, key_at, hashes.data(), found.data() + first); });
         }
         count.report(kCalls, "key");
         PENSTOCK_CHECK(std::ranges::all_of(found, &conn::Found::is_hit));
@@ -141,7 +143,8 @@ void count_services(IpFamily family, const config::Snapshot& snapshot) {
         InstructionCount count(region("lb.find", family));
         count.run([&] {
             for (uint32_t n = 0; n < kCalls; ++n) {
-                rows[n] = snapshot.services->find(flows[n].destination, flows[n].destination_port, flows[n].protocol);
+                rows[n] = snapshot.services->find(flows[n].destination, flows[n].destination_port,
+                                                  flows[n].protocol);
             }
         });
         count.report(kCalls, "call");
@@ -151,7 +154,8 @@ void count_services(IpFamily family, const config::Snapshot& snapshot) {
     for (const lb::SchedulerKind kind : {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Maglev}) {
         uint32_t picks = 0;
         uint64_t sum = 0;
-        InstructionCount count(region(kind == lb::SchedulerKind::Maglev ? "lb.pick_maglev" : "lb.pick_round_robin", family));
+        InstructionCount count(
+            region(kind == lb::SchedulerKind::Maglev ? "lb.pick_maglev" : "lb.pick_round_robin", family));
         for (uint32_t n = 0; n < kCalls; ++n) {
             PENSTOCK_CHECK(rows[n] != nullptr);
             if (rows[n]->service->scheduler == kind) {
@@ -172,7 +176,8 @@ void count_snat_ports(IpFamily family, const config::Snapshot& snapshot, uint32_
     PENSTOCK_CHECK(ports);
     std::vector<IpAddr> endpoints;
     std::map<uint32_t, const lb::Service*> services;  // the same ones in every run
-    snapshot.services->for_each_row([&](const lb::FrontendRow& row) { services.emplace(row.service->id.value, row.service); });
+    snapshot.services->for_each_row(
+        [&](const lb::FrontendRow& row) { services.emplace(row.service->id.value, row.service); });
     for (const auto& [id, service] : services) {
         for (const lb::Backend& backend : service->sets.front().usable) {
             if (backend.address.family() == family && endpoints.size() < 16) {
@@ -204,7 +209,9 @@ void count_snat_ports(IpFamily family, const config::Snapshot& snapshot, uint32_
                 sources[n] = searches[n].first(*ports);
             };
             const auto confirm = [&](uint32_t n) PENSTOCK_INLINE_LAMBDA { searches[n].confirm(*ports); };
-            const auto give_back = [&](uint32_t n) PENSTOCK_INLINE_LAMBDA { ports->give_back(sources[n]->pool, sources[n]->port); };
+            const auto give_back = [&](uint32_t n) PENSTOCK_INLINE_LAMBDA {
+                ports->give_back(sources[n]->pool, sources[n]->port);
+            };
             const auto step = [&](int number, auto&& work) {
                 const auto all = [&] {
                     for (uint32_t n = 0; n < kBatch; ++n) {

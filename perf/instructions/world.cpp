@@ -40,14 +40,16 @@ constexpr Protocol kProtocols[] = {Protocol::Tcp, Protocol::Udp};
 Frame make_frame(const packet::FlowKey& key, NicPortId port, packet::TcpFlags flags) {
     const bool is_tcp = key.protocol == Protocol::Tcp;
     const bool is_v4 = key.source.is_v4();
-    const auto l4_bytes = static_cast<uint16_t>((is_tcp ? sizeof(packet::TcpHeader) : sizeof(packet::UdpHeader)) + kPayloadBytes);
+    const auto l4_bytes = static_cast<uint16_t>(
+        (is_tcp ? sizeof(packet::TcpHeader) : sizeof(packet::UdpHeader)) + kPayloadBytes);
     const size_t l3_bytes = is_v4 ? sizeof(packet::Ipv4Header) : sizeof(packet::Ipv6Header);
     Frame frame{std::vector<uint8_t>(sizeof(packet::EthernetHeader) + l3_bytes + l4_bytes), port};
     uint8_t* at = frame.bytes.data();
 
     const bool up = port == test::kUp;
-    store(at, packet::EthernetHeader{up ? test::kUpMac : test::kClusterMac, up ? test::kClientMac : test::backend_mac(11),
-                                     Be16::from_host(is_v4 ? packet::kEtherTypeIpv4 : packet::kEtherTypeIpv6)});
+    store(at, packet::EthernetHeader{
+                  up ? test::kUpMac : test::kClusterMac, up ? test::kClientMac : test::backend_mac(11),
+                  Be16::from_host(is_v4 ? packet::kEtherTypeIpv4 : packet::kEtherTypeIpv6)});
     at += sizeof(packet::EthernetHeader);
     if (is_v4) {
         packet::Ipv4Header ip;
@@ -76,7 +78,8 @@ Frame make_frame(const packet::FlowKey& key, NicPortId port, packet::TcpFlags fl
         packet::TcpHeader tcp;
         tcp.source_port = source;
         tcp.destination_port = destination;
-        tcp.seq = Be32::from_host(flags.has(packet::TcpFlags::kSyn) ? 0xffff'ffff : 0);  // behind it comes 0, which is acknowledged
+        tcp.seq = Be32::from_host(
+            flags.has(packet::TcpFlags::kSyn) ? 0xffff'ffff : 0);  // behind it comes 0, which is acknowledged
         tcp.flags = flags.bits;
         tcp.checksum = checksum;
         store(at, tcp);
@@ -112,21 +115,30 @@ config::Snapshot make_snapshot() {
         };
         routes.push_back({network(1, 0, link_bits), test::kUp, {}, 0});
         routes.push_back({network(2, 0, link_bits), test::kCluster, {}, 0});
-        routes.push_back({*Prefix::parse(family == IpFamily::V4 ? "0.0.0.0/0" : "::/0"), test::kUp, client_address(family), 100});
+        routes.push_back({*Prefix::parse(family == IpFamily::V4 ? "0.0.0.0/0" : "::/0"), test::kUp,
+                          client_address(family), 100});
         for (uint16_t n = 0; n < kRoutes; ++n) {
-            routes.push_back(
-                {network(150, static_cast<uint16_t>(n * 2), family == IpFamily::V4 ? 32 : 128), test::kUp, client_address(family), 0});
+            routes.push_back({network(150, static_cast<uint16_t>(n * 2), family == IpFamily::V4 ? 32 : 128),
+                              test::kUp, client_address(family), 0});
         }
-        for (const auto& [port, number] : {std::pair{test::kUp, uint8_t{1}}, std::pair{test::kCluster, uint8_t{2}}}) {
+        for (const auto& [port, number] :
+             {std::pair{test::kUp, uint8_t{1}}, std::pair{test::kCluster, uint8_t{2}}}) {
             locals.push_back({port, address(family, number, 1), link_bits});
             snat->addresses.push_back({address(family, number, 1), port, false});
         }
-        neighbours.push_back({{neighbour_id++}, test::kUp, client_address(family), test::kClientMac, route::NeighbourState::Reachable});
+        neighbours.push_back({{neighbour_id++},
+                              test::kUp,
+                              client_address(family),
+                              test::kClientMac,
+                              route::NeighbourState::Reachable});
         std::vector<lb::Backend> backends;
         for (uint32_t b = 0; b < kBackends; ++b) {
             const auto host = static_cast<uint8_t>(11 + b);
-            neighbours.push_back(
-                {{neighbour_id++}, test::kCluster, address(family, 2, host), test::backend_mac(host), route::NeighbourState::Reachable});
+            neighbours.push_back({{neighbour_id++},
+                                  test::kCluster,
+                                  address(family, 2, host),
+                                  test::backend_mac(host),
+                                  route::NeighbourState::Reachable});
         }
         for (const Protocol protocol : kProtocols) {
             for (uint32_t s = 0; s < kServices; ++s) {
@@ -139,13 +151,14 @@ config::Snapshot make_snapshot() {
                 service->scheduler = s % 2 == 0 ? lb::SchedulerKind::RoundRobin : lb::SchedulerKind::Maglev;
                 lb::BackendSet set;
                 for (uint32_t b = 0; b < kBackends; ++b) {
-                    set.usable.push_back({{s * kBackends + b}, address(family, 2, static_cast<uint8_t>(11 + b)), 8'080, 1});
+                    set.usable.push_back(
+                        {{s * kBackends + b}, address(family, 2, static_cast<uint8_t>(11 + b)), 8'080, 1});
                 }
                 lb::prepare(set, service->scheduler);
                 service->sets.push_back(std::move(set));
                 for (uint32_t f = 0; f < kFrontendsPerService; ++f) {
-                    frontends.push_back(
-                        {vip(family, s), static_cast<L4Port>(80 + f), protocol, lb::FrontendClass::LoadBalancerIp, 0, service, nullptr});
+                    frontends.push_back({vip(family, s), static_cast<L4Port>(80 + f), protocol,
+                                         lb::FrontendClass::LoadBalancerIp, 0, service, nullptr});
                 }
                 services.push_back(std::move(service));
             }
@@ -156,8 +169,9 @@ config::Snapshot make_snapshot() {
     auto table = lb::ServiceTable::build(std::move(frontends), std::move(services));
     PENSTOCK_CHECK(table);
     snapshot.services = *table;
-    snapshot.routes = route::RouteTable::build(std::move(routes), std::move(neighbours), std::move(locals),
-                                               {{test::kUp, test::kUpMac, 1'500, true}, {test::kCluster, test::kClusterMac, 1'500, true}});
+    snapshot.routes = route::RouteTable::build(
+        std::move(routes), std::move(neighbours), std::move(locals),
+        {{test::kUp, test::kUpMac, 1'500, true}, {test::kCluster, test::kClusterMac, 1'500, true}});
     snapshot.snat = snat;
     return snapshot;
 }
@@ -174,7 +188,8 @@ void World::fill(std::span<const Frame> frames) {
     for (const Frame& frame : frames) {
         uint8_t* buffer = buffers_.data() + size_t{burst_.count} * kBufferBytes;
         std::memcpy(buffer, frame.bytes.data(), frame.bytes.size());
-        burst_.add(nullptr, buffer, static_cast<uint16_t>(frame.bytes.size()), kBufferBytes, {frame.port, {}});
+        burst_.add(nullptr, buffer, static_cast<uint16_t>(frame.bytes.size()), kBufferBytes,
+                   {frame.port, {}});
     }
     context().begin_round(&snapshot_, now_);
 }
@@ -189,9 +204,10 @@ void World::send(std::span<const Frame> frames, InstructionCount* count) {
         }
         for (uint32_t i = 0; i < burst_.count; ++i) {
             if (burst_.verdict[i] != Verdict::Transmit) {
-                std::fprintf(stderr, "instructions: a packet was not forwarded: %s, verdict %u, reason %u\n",
-                             burst_.parsed[i].key.to_string().c_str(), static_cast<unsigned>(burst_.verdict[i]),
-                             burst_.verdict[i] == Verdict::Drop ? static_cast<unsigned>(burst_.reason[i]) : 0);
+                std::fprintf(
+                    stderr, "instructions: a packet was not forwarded: %s, verdict %u, reason %u\n",
+                    burst_.parsed[i].key.to_string().c_str(), static_cast<unsigned>(burst_.verdict[i]),
+                    burst_.verdict[i] == Verdict::Drop ? static_cast<unsigned>(burst_.reason[i]) : 0);
                 std::exit(1);
             }
         }

@@ -17,15 +17,21 @@ class ConnStore {
  public:
     using Key = packet::FlowKey;
     explicit ConnStore(uint32_t connections)
-        : memory_(conn::Table::memory_needed(connections)), table_(make(memory_, connections)), index_of_slot_(connections) {}
+        : memory_(conn::Table::memory_needed(connections)),
+          table_(make(memory_, connections)),
+          index_of_slot_(connections) {}
     static size_t memory_needed(uint32_t connections) noexcept {
         return conn::Table::memory_needed(connections) + connections * sizeof(ConnectionIndex);
     }
-    static Key key(uint32_t number, conn::Direction direction) noexcept { return flow_key(number, direction); }
+    static Key key(uint32_t number, conn::Direction direction) noexcept {
+        return flow_key(number, direction);
+    }
 
     bool insert(uint32_t slot, uint32_t number) noexcept {
-        const conn::Connection entry = connection(flow_key(number, conn::Direction::Forward), flow_key(number, conn::Direction::Reverse));
-        const conn::Inserted inserted = table_.insert(entry, table_.hash(entry.forward), table_.hash(entry.reverse));
+        const conn::Connection entry = connection(flow_key(number, conn::Direction::Forward),
+                                                  flow_key(number, conn::Direction::Reverse));
+        const conn::Inserted inserted =
+            table_.insert(entry, table_.hash(entry.forward), table_.hash(entry.reverse));
         index_of_slot_[slot] = inserted.index;
         return inserted.status == conn::InsertStatus::Inserted;
     }
@@ -35,7 +41,9 @@ class ConnStore {
     PENSTOCK_NOINLINE uint32_t lookup(std::span<const Key> keys) noexcept {
         std::array<uint64_t, kBurst> hash;
         std::array<conn::Found, kBurst> found;
-        table_.find_burst(kBurst, [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; }, hash.data(), found.data());
+        table_.find_burst(
+            kBurst, [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; }, hash.data(),
+            found.data());
         return count<kWithState>(found);
     }
 
@@ -62,7 +70,8 @@ class ConnStore {
     }
 
     [[nodiscard]] conn::Table& table() noexcept { return table_; }
-    [[nodiscard]] static conn::Connection connection(const packet::FlowKey& forward, const packet::FlowKey& reverse) noexcept {
+    [[nodiscard]] static conn::Connection connection(const packet::FlowKey& forward,
+                                                     const packet::FlowKey& reverse) noexcept {
         conn::Connection entry;
         entry.forward = forward;
         entry.reverse = reverse;

@@ -31,10 +31,11 @@ struct Tuple {
 [[nodiscard]] inline Tuple tuple_of(uint32_t number) noexcept {
     const uint32_t endpoint = number % kEndpoints;
     const uint32_t towards_it = number / kEndpoints;
-    return {.client = 0x0b00'0000 + number / kPortsUsed,                          // 11.0.0.0 and on
-            .frontend = 0xcb00'7100 + endpoint % kServices,                       // 203.0.113.0 and on
-            .endpoint = 0x0a20'0000 + (endpoint / 10 << 8) + 10 + endpoint % 10,  // ten on each of 10.32.0.0/24 .. 10.32.99.0/24
-            .snat = 0xc000'0200 + towards_it / kPortsUsed,                        // 192.0.2.0 and on
+    return {.client = 0x0b00'0000 + number / kPortsUsed,     // 11.0.0.0 and on
+            .frontend = 0xcb00'7100 + endpoint % kServices,  // 203.0.113.0 and on
+            .endpoint = 0x0a20'0000 + (endpoint / 10 << 8) + 10 +
+                        endpoint % 10,                      // ten on each of 10.32.0.0/24 .. 10.32.99.0/24
+            .snat = 0xc000'0200 + towards_it / kPortsUsed,  // 192.0.2.0 and on
             .client_port = static_cast<L4Port>(kFirstPort + number % kPortsUsed),
             .snat_port = static_cast<L4Port>(kFirstPort + towards_it % kPortsUsed)};
 }
@@ -59,8 +60,9 @@ struct Tuple {
 
 [[nodiscard]] inline RteKey rte_key(uint32_t number, conn::Direction direction) noexcept {
     const Tuple t = tuple_of(number);
-    return direction == conn::Direction::Forward ? RteKey{t.client, t.frontend, t.client_port, Tuple::kFrontendPort, 6}
-                                                 : RteKey{t.endpoint, t.snat, Tuple::kEndpointPort, t.snat_port, 6};
+    return direction == conn::Direction::Forward
+               ? RteKey{t.client, t.frontend, t.client_port, Tuple::kFrontendPort, 6}
+               : RteKey{t.endpoint, t.snat, Tuple::kEndpointPort, t.snat_port, 6};
 }
 
 }  // namespace penstock::perf

@@ -19,7 +19,8 @@ void measure_size(const Options& options, uint32_t keys) {
     const uint32_t connections = keys / 2;
     const std::string at = size_suffix(keys);
     if (!fits_memory("lookup", keys,
-                     ConnStore::memory_needed(connections) + RteStore::memory_needed(connections) + 8 * size_t{connections})) {
+                     ConnStore::memory_needed(connections) + RteStore::memory_needed(connections) +
+                         8 * size_t{connections})) {
         return;
     }
     Population<RteStore> rte(connections);
@@ -32,16 +33,21 @@ void measure_size(const Options& options, uint32_t keys) {
     Order rte_uniform(OrderKind::Uniform, connections, 1), uniform(OrderKind::Uniform, connections, 1);
     const std::array gate_sides = {
         Side{"lookup.rte_hash" + at, [&](uint64_t budget) { return rte.look_up<true>(rte_uniform, budget); }},
-        Side{"lookup.table" + at, [&](uint64_t budget) { return table.look_up_ahead<true>(uniform, budget); }},
-        Side{"lookup_only.rte_hash" + at, [&](uint64_t budget) { return rte.look_up<false>(rte_uniform, budget); }},
-        Side{"lookup_only.table" + at, [&](uint64_t budget) { return table.look_up_ahead<false>(uniform, budget); }},
+        Side{"lookup.table" + at,
+             [&](uint64_t budget) { return table.look_up_ahead<true>(uniform, budget); }},
+        Side{"lookup_only.rte_hash" + at,
+             [&](uint64_t budget) { return rte.look_up<false>(rte_uniform, budget); }},
+        Side{"lookup_only.table" + at,
+             [&](uint64_t budget) { return table.look_up_ahead<false>(uniform, budget); }},
         // A lone burst, as a worker meets it that is not busy.
-        Side{"lookup_alone.table" + at, [&](uint64_t budget) { return table.look_up<true>(uniform, budget); }},
+        Side{"lookup_alone.table" + at,
+             [&](uint64_t budget) { return table.look_up<true>(uniform, budget); }},
     };
     const std::vector<Summary> result = interleave(gate_sides, options.plan);
     print_value("lookup_alone.ratio" + at, result[4].min / result[0].min, "ratio");
     print_value("lookup_only.ratio" + at, result[3].min / result[2].min, "ratio");
-    print_gate_at_most("G1" + at, result[1].min / result[0].min, keys <= kCachedKeysMax ? kGateFromCache : kGateFromMemory);
+    print_gate_at_most("G1" + at, result[1].min / result[0].min,
+                       keys <= kCachedKeysMax ? kGateFromCache : kGateFromMemory);
 
     WindowPlan brief = options.plan;
     brief.windows = 3;
@@ -51,8 +57,10 @@ void measure_size(const Options& options, uint32_t keys) {
         suffix.append(to_string(kind)).append(at);
         Order rte_order(kind, connections, 1), order(kind, connections, 1);
         const std::array sides = {
-            Side{"lookup.rte_hash" + suffix, [&](uint64_t budget) { return rte.look_up<true>(rte_order, budget); }},
-            Side{"lookup.table" + suffix, [&](uint64_t budget) { return table.look_up_ahead<true>(order, budget); }},
+            Side{"lookup.rte_hash" + suffix,
+                 [&](uint64_t budget) { return rte.look_up<true>(rte_order, budget); }},
+            Side{"lookup.table" + suffix,
+                 [&](uint64_t budget) { return table.look_up_ahead<true>(order, budget); }},
         };
         interleave(sides, brief);
     }

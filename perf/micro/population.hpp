@@ -54,16 +54,20 @@ class Population {
     }
     // Of keys that are not; none may be found.
     BurstClock miss(uint64_t budget_cycles) {
-        return run<false, false>(budget_cycles, 0, [&] { return kStrangers + static_cast<uint32_t>(prng_.next() >> 34); });
+        return run<false, false>(budget_cycles, 0,
+                                 [&] { return kStrangers + static_cast<uint32_t>(prng_.next() >> 34); });
     }
 
-    [[nodiscard]] uint32_t connections() const noexcept { return static_cast<uint32_t>(number_in_slot_.size()); }
+    [[nodiscard]] uint32_t connections() const noexcept {
+        return static_cast<uint32_t>(number_in_slot_.size());
+    }
     [[nodiscard]] Store& store() noexcept { return store_; }
 
  private:
     void must_insert(uint32_t slot) {
         if (!store_.insert(slot, number_in_slot_[slot])) {
-            std::fprintf(stderr, "a table for %u connections refused one before it was full\n", connections());
+            std::fprintf(stderr, "a table for %u connections refused one before it was full\n",
+                         connections());
             std::exit(1);
         }
     }
@@ -96,7 +100,8 @@ class Population {
             }
             const uint64_t cycles = cycles_end() - start;
             if (hits != hits_expected * kBurstsTogether) {
-                std::fprintf(stderr, "%u of %zu keys were found, not %u\n", hits, keys.size(), hits_expected * kBurstsTogether);
+                std::fprintf(stderr, "%u of %zu keys were found, not %u\n", hits, keys.size(),
+                             hits_expected * kBurstsTogether);
                 std::exit(1);
             }
             clock.add(cycles, static_cast<uint32_t>(keys.size()));

@@ -14,11 +14,14 @@ class RteStore {
  public:
     using Key = RteKey;
     explicit RteStore(uint32_t connections) : yardstick_(connections * 2) {}
-    static size_t memory_needed(uint32_t connections) noexcept { return RteYardstick::memory_needed(connections * 2); }
+    static size_t memory_needed(uint32_t connections) noexcept {
+        return RteYardstick::memory_needed(connections * 2);
+    }
     static Key key(uint32_t number, conn::Direction direction) noexcept { return rte_key(number, direction); }
 
     bool insert(uint32_t, uint32_t number) noexcept {
-        return yardstick_.add(rte_key(number, conn::Direction::Forward)) && yardstick_.add(rte_key(number, conn::Direction::Reverse));
+        return yardstick_.add(rte_key(number, conn::Direction::Forward)) &&
+               yardstick_.add(rte_key(number, conn::Direction::Reverse));
     }
     void erase(uint32_t, uint32_t number) noexcept {
         (void)yardstick_.erase(rte_key(number, conn::Direction::Forward));

@@ -26,15 +26,20 @@ struct Subject {
 };
 
 Subject subject_of(lb::SchedulerKind kind, uint32_t n) {
-    Subject made{.name = std::string("pick.") + lb::to_string(kind) + size_suffix(n), .service = {.id = {1}, .scheduler = kind}};
+    Subject made{.name = std::string("pick.") + lb::to_string(kind) + size_suffix(n),
+                 .service = {.id = {1}, .scheduler = kind}};
     lb::BackendSet& set = made.service.sets.emplace_back();
     for (uint32_t i = 0; i < n; ++i) {
         // Weights that share no divisor, and open flows, so that nothing is short-cut.
-        set.usable.push_back({{i}, IpAddr::v4(Be32::from_host(0x0a000000u + i)), 8'080, static_cast<uint16_t>(1 + i * 7'919 % 100)});
+        set.usable.push_back({{i},
+                              IpAddr::v4(Be32::from_host(0x0a000000u + i)),
+                              8'080,
+                              static_cast<uint16_t>(1 + i * 7'919 % 100)});
     }
     const auto begin = std::chrono::steady_clock::now();
     lb::prepare(set, kind);
-    made.prepare_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    made.prepare_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return made;
 }
 
@@ -72,7 +77,8 @@ void measure(const Options& options, uint32_t n) {
                              while (clock.cycles() < budget) {
                                  const uint64_t begin = cycles_begin();
                                  for (uint32_t i = 0; i < kBurst; ++i) {
-                                     sum += lb::pick(subject.service, subject.service.sets[0], flows[at++ % kFlows], state);
+                                     sum += lb::pick(subject.service, subject.service.sets[0],
+                                                     flows[at++ % kFlows], state);
                                  }
                                  // All that there was: a look at thousands of rows takes longer than BurstClock::add() believes.
                                  clock.add_all(cycles_end() - begin, kBurst);
@@ -82,7 +88,8 @@ void measure(const Options& options, uint32_t n) {
     }
     const std::vector<Summary> result = interleave(sides, options.plan);
     for (size_t i = 0; i < subjects.size(); ++i) {
-        print_value(subjects[i].name + ".to_rr", result[i].min / result[0].min, "ratio");  // rr is the first kind
+        print_value(subjects[i].name + ".to_rr", result[i].min / result[0].min,
+                    "ratio");  // rr is the first kind
         print_value(subjects[i].name + ".prepare", subjects[i].prepare_ms, "ms");
     }
     print_remark("sum " + std::to_string(sum));  // what was picked is used

@@ -28,7 +28,8 @@ class NatStore {
         }
     }
     static size_t memory_needed(uint32_t connections) noexcept {
-        return ConnStore::memory_needed(connections) + nat::PortProposer::memory_needed(connections, kPorts, 1) +
+        return ConnStore::memory_needed(connections) +
+               nat::PortProposer::memory_needed(connections, kPorts, 1) +
                connections * sizeof(ConnectionIndex);
     }
 
@@ -56,7 +57,8 @@ class NatStore {
 
  private:
     static nat::PortProposer make(const HugeMemory& memory, uint32_t connections) {
-        auto pool = nat::PortProposer::create(memory.span(), connections, kPorts, WorkerId{0}, 1, HashKey::random());
+        auto pool =
+            nat::PortProposer::create(memory.span(), connections, kPorts, WorkerId{0}, 1, HashKey::random());
         PENSTOCK_CHECK(pool);
         return std::move(*pool);
     }
@@ -153,7 +155,8 @@ BurstClock replace_in_rte(Population<RteStore>& rte, uint64_t budget_cycles) {
 void measure_size(const Options& options, uint32_t connections, bool gated) {
     const std::string at = size_suffix(connections);
     if (!fits_memory("setup", connections,
-                     NatStore::memory_needed(connections) + RteStore::memory_needed(connections) + 8 * size_t{connections})) {
+                     NatStore::memory_needed(connections) + RteStore::memory_needed(connections) +
+                         8 * size_t{connections})) {
         return;
     }
     Population<RteStore> rte(connections);
@@ -209,7 +212,8 @@ void measure_memory() {
     const double ports = static_cast<double>(nat::PortProposer::memory_needed(kConnections, kPorts, 1));
     print_value("memory.table", table / kConnections, "bytes_per_connection");
     // IPv6: two units, and the same two slots and one port.
-    print_value("memory.table.v6", static_cast<double>(conn::Table::memory_needed(2 * kConnections)) / kConnections,
+    print_value("memory.table.v6",
+                static_cast<double>(conn::Table::memory_needed(2 * kConnections)) / kConnections,
                 "bytes_per_connection");
     print_value("memory.snat_ports", ports / kConnections, "bytes_per_connection");
     print_gate_at_most("G12", (table + ports) / kConnections, kGateG12);

@@ -38,21 +38,23 @@ struct Totals {
 Totals read(const worker::WorkerSet& workers) {
     const worker::Inspector inspect = workers.inspect();
     const auto count = [&](stats::Counter counter) { return inspect.counter({0}, counter); };
-    return {count(stats::Counter::RxPackets), count(stats::Counter::TxPackets), count(stats::Counter::BusyTicks),
-            count(stats::Counter::NewConnections)};
+    return {count(stats::Counter::RxPackets), count(stats::Counter::TxPackets),
+            count(stats::Counter::BusyTicks), count(stats::Counter::NewConnections)};
 }
 
 void print(const Totals& before, const Totals& after, uint32_t connections) {
-    std::printf("{\"received\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"busy_ticks\": %" PRIu64 ", \"new\": %" PRIu64
-                ", \"connections\": %u}\n",
-                after.received - before.received, after.sent - before.sent, after.busy_ticks - before.busy_ticks,
-                after.new_connections - before.new_connections, connections);
+    std::printf("{\"received\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"busy_ticks\": %" PRIu64
+                ", \"new\": %" PRIu64 ", \"connections\": %u}\n",
+                after.received - before.received, after.sent - before.sent,
+                after.busy_ticks - before.busy_ticks, after.new_connections - before.new_connections,
+                connections);
     std::fflush(stdout);
 }
 
 bool start_port(uint16_t port, rte_mempool* pool) {
     const rte_eth_conf conf{};
-    return rte_eth_dev_configure(port, 1, 1, &conf) == 0 && rte_eth_rx_queue_setup(port, 0, kDescriptors, 0, nullptr, pool) == 0 &&
+    return rte_eth_dev_configure(port, 1, 1, &conf) == 0 &&
+           rte_eth_rx_queue_setup(port, 0, kDescriptors, 0, nullptr, pool) == 0 &&
            rte_eth_tx_queue_setup(port, 0, kDescriptors, 0, nullptr) == 0 && rte_eth_dev_start(port) == 0;
 }
 
@@ -76,7 +78,9 @@ int obey(const worker::WorkerSet& workers) {
 }
 
 int run(char** argument) {
-    const auto number = [&](int at) { return static_cast<unsigned>(std::strtoul(argument[at], nullptr, 10)); };
+    const auto number = [&](int at) {
+        return static_cast<unsigned>(std::strtoul(argument[at], nullptr, 10));
+    };
     const std::array<std::string, 2> devices{argument[6], argument[7]};
     auto eal = drivers::Eal::start({.worker_cpus = {number(2)},
                                     .main_cpu = number(1),
@@ -93,16 +97,20 @@ int run(char** argument) {
         std::cerr << "replay: " << (*eal)->memory_description() << "\n";  // OVS has them
         return 1;
     }
-    rte_mempool* const pool = rte_pktmbuf_pool_create("replay", number(5), 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    rte_mempool* const pool =
+        rte_pktmbuf_pool_create("replay", number(5), 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     if (pool == nullptr) {
         std::cerr << "replay: no memory for packets\n";
         return 1;
     }
-    worker::WorkerSetOptions options{
-        .lcores = (*eal)->worker_lcores(), .cpus = (*eal)->worker_cpus(), .connections_per_worker = number(4), .ports = {}};
+    worker::WorkerSetOptions options{.lcores = (*eal)->worker_lcores(),
+                                     .cpus = (*eal)->worker_cpus(),
+                                     .connections_per_worker = number(4),
+                                     .ports = {}};
     for (uint8_t i = 0; i < devices.size(); ++i) {
         uint16_t port = 0;
-        if (rte_eth_dev_get_port_by_name(devices[i].substr(0, devices[i].find(',')).c_str(), &port) != 0 || !start_port(port, pool)) {
+        if (rte_eth_dev_get_port_by_name(devices[i].substr(0, devices[i].find(',')).c_str(), &port) != 0 ||
+            !start_port(port, pool)) {
             std::cerr << "replay: " << devices[i] << " does not start\n";
             return 1;
         }
@@ -134,8 +142,8 @@ int run(char** argument) {
 
 int main(int argc, char** argv) {
     if (argc != 8) {
-        std::cerr
-            << "usage: replay MAIN_CPU WORKER_CPU MEMORY_MB CONNECTIONS MBUFS CLIENTS_DEVICE CLUSTER_DEVICE; scripts/bench ovs starts it\n";
+        std::cerr << "usage: replay MAIN_CPU WORKER_CPU MEMORY_MB CONNECTIONS MBUFS CLIENTS_DEVICE "
+                     "CLUSTER_DEVICE; scripts/bench ovs starts it\n";
         return 2;
     }
     return penstock::perf::run(argv);

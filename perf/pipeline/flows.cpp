@@ -7,7 +7,8 @@
 
 namespace penstock::perf {
 
-Flows::Flows(Gateway& gateway, uint32_t connections) : gateway_(gateway), numbers_(connections), bindings_(connections) {}
+Flows::Flows(Gateway& gateway, uint32_t connections)
+    : gateway_(gateway), numbers_(connections), bindings_(connections) {}
 
 void Flows::establish(Player& player, BurstClock& syn_clock) {
     std::vector<Packet> syns;
@@ -45,13 +46,17 @@ void Flows::shake_hands(Player& player, std::span<const uint32_t> slots) {
 Packet Flows::packet(uint32_t slot, bool from_client) const {
     const packet::FlowKey client = gateway_.client_tuple(numbers_[slot]);
     const packet::FlowKey reply = gateway_.reply_tuple(bindings_[slot]);
-    return from_client ? Packet{.key = client, .expected = reply.reversed(), .tcp_flags = kAck}
-                       : Packet{.key = reply, .expected = client.reversed(), .tcp_flags = kAck, .from_client = false};
+    return from_client
+               ? Packet{.key = client, .expected = reply.reversed(), .tcp_flags = kAck}
+               : Packet{.key = reply, .expected = client.reversed(), .tcp_flags = kAck, .from_client = false};
 }
 
 Packet Flows::fresh_syn() {
     const uint32_t number = next_number_++;
-    return {.key = gateway_.client_tuple(number), .number = number, .tcp_flags = kSyn, .outcome = Packet::Outcome::Opens};
+    return {.key = gateway_.client_tuple(number),
+            .number = number,
+            .tcp_flags = kSyn,
+            .outcome = Packet::Outcome::Opens};
 }
 
 void Flows::take_over(Player& player, std::span<const Packet> syns, Order& order) {
@@ -74,7 +79,8 @@ void Flows::take_over(Player& player, std::span<const Packet> syns, Order& order
 }
 
 Packet Flows::stray() {
-    Packet packet{.key = gateway_.client_tuple(next_number_++), .tcp_flags = kSyn, .outcome = Packet::Outcome::Refused};
+    Packet packet{
+        .key = gateway_.client_tuple(next_number_++), .tcp_flags = kSyn, .outcome = Packet::Outcome::Refused};
     packet.key.destination_port = 81;
     return packet;
 }

@@ -53,13 +53,15 @@ uint8_t* l4_checksum(uint8_t* l4, uint8_t protocol) noexcept {
 uint32_t l4_sum(const uint8_t* frame) noexcept {
     const uint8_t protocol = protocol_of(frame);
     const uint32_t bytes = l4_bytes(protocol);
-    const uint32_t addresses = is_v4(frame) ? sum_of(frame + kEthernet + 12, 8) : sum_of(frame + kEthernet + 8, 32);
+    const uint32_t addresses =
+        is_v4(frame) ? sum_of(frame + kEthernet + 12, 8) : sum_of(frame + kEthernet + 8, 32);
     return sum_of(frame + l4_offset(frame), bytes, addresses + protocol + bytes);
 }
 
 }  // namespace
 
-uint16_t make_frame(uint8_t* frame, const packet::FlowKey& key, uint8_t tcp_flags, const MacAddr& port) noexcept {
+uint16_t make_frame(uint8_t* frame, const packet::FlowKey& key, uint8_t tcp_flags,
+                    const MacAddr& port) noexcept {
     const bool v4 = key.source.is_v4();
     const auto protocol = static_cast<uint8_t>(key.protocol);
     const uint32_t segment = l4_bytes(protocol);

@@ -9,7 +9,8 @@ namespace penstock::perf {
 namespace {
 
 // The nets of address().
-constexpr uint8_t kClientNet = 11, kFrontendNet = 12, kPodNet = 13, kNodeNet = 14, kSnatNet = 15, kUplinkNet = 16;
+constexpr uint8_t kClientNet = 11, kFrontendNet = 12, kPodNet = 13, kNodeNet = 14, kSnatNet = 15,
+                  kUplinkNet = 16;
 constexpr uint32_t kSnatAddresses = 4;
 // Connections of one client.
 constexpr uint32_t kPortsEach = 64;
@@ -19,11 +20,13 @@ constexpr L4Port kFirstClientPort = 20'000;
 
 // Host `host` of a net: NET.x.y.z, or 2001:db8:NET::/64 with the host in its low bytes. Pods: ten in each /24 or /112, one for each node.
 IpAddr Gateway::address(uint8_t net, uint32_t host) const noexcept {
-    const auto a = static_cast<uint8_t>(host >> 16), b = static_cast<uint8_t>(host >> 8), c = static_cast<uint8_t>(host);
+    const auto a = static_cast<uint8_t>(host >> 16), b = static_cast<uint8_t>(host >> 8),
+               c = static_cast<uint8_t>(host);
     if (family_ == IpFamily::V4) {
         return IpAddr::v4(net, a, b, c);
     }
-    return IpAddr::v6({0x20, 0x01, 0x0d, 0xb8, 0, net, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(host >> 24), a, b, c});
+    return IpAddr::v6(
+        {0x20, 0x01, 0x0d, 0xb8, 0, net, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(host >> 24), a, b, c});
 }
 
 namespace {
@@ -42,7 +45,8 @@ Gateway::Gateway(IpFamily family, uint32_t connections, uint64_t hz)
       port_memory_(nat::PortProposer::memory_needed(connections, kSnatPorts, 1)) {
     const TscRate rate{hz};
     auto table = conn::Table::create(table_memory_.span(), connections, HashKey::random());
-    auto ports = nat::PortProposer::create(port_memory_.span(), connections, kSnatPorts, WorkerId{0}, 1, HashKey::random());
+    auto ports = nat::PortProposer::create(port_memory_.span(), connections, kSnatPorts, WorkerId{0}, 1,
+                                           HashKey::random());
     PENSTOCK_CHECK(table && ports);
     context_.reset(new pipeline::WorkerContext{
         .rate = rate,
@@ -86,10 +90,14 @@ void Gateway::publish_services() {
             for (uint32_t e = 0; e < kEndpointsEach; ++e) {
                 // A Service's endpoints lie on different nodes.
                 const uint32_t node = (s + e * (kNodes / kEndpointsEach)) % kNodes;
-                set.usable.push_back({{backend_id++}, address(kPodNet, node << 8 | (10 + s)), kEndpointPort, 1});
+                set.usable.push_back(
+                    {{backend_id++}, address(kPodNet, node << 8 | (10 + s)), kEndpointPort, 1});
             }
             service->sets.push_back(std::move(set));
-            frontends.push_back({.address = address(kFrontendNet, 1 + s), .port = kServicePort, .protocol = protocol, .service = service});
+            frontends.push_back({.address = address(kFrontendNet, 1 + s),
+                                 .port = kServicePort,
+                                 .protocol = protocol,
+                                 .service = service});
             services.push_back(std::move(service));
         }
     }
@@ -107,16 +115,22 @@ void Gateway::publish_routes() {
         {prefix(address(kNodeNet, 0), v4 ? 16 : 64), kCluster, {}, 0},
         {prefix(IpAddr(v4 ? IpAddr::v4(0, 0, 0, 0) : IpAddr()), 0), kUp, router, 100},
     };
-    std::vector<route::Neighbour> neighbours = {{{0}, kUp, router, {{2, 0, 0, 0, 1, 2}}, route::NeighbourState::Reachable}};
+    std::vector<route::Neighbour> neighbours = {
+        {{0}, kUp, router, {{2, 0, 0, 0, 1, 2}}, route::NeighbourState::Reachable}};
     for (uint32_t node = 0; node < kNodes; ++node) {
         const IpAddr host = address(kNodeNet, 10 + node);
         routes.push_back({prefix(address(kPodNet, node << 8), v4 ? 24 : 120), kCluster, host, 0});
-        neighbours.push_back({{1 + node}, kCluster, host, {{2, 0, 0, 0, 2, static_cast<uint8_t>(node)}}, route::NeighbourState::Reachable});
+        neighbours.push_back({{1 + node},
+                              kCluster,
+                              host,
+                              {{2, 0, 0, 0, 2, static_cast<uint8_t>(node)}},
+                              route::NeighbourState::Reachable});
     }
-    snapshot_.routes = route::RouteTable::build(std::move(routes), std::move(neighbours),
-                                                {{kUp, address(kUplinkNet, 1), static_cast<uint8_t>(v4 ? 24 : 64)},
-                                                 {kCluster, address(kNodeNet, 1), static_cast<uint8_t>(v4 ? 16 : 64)}},
-                                                {{kUp, kUpMac, 1500, true}, {kCluster, kClusterMac, 1500, true}});
+    snapshot_.routes =
+        route::RouteTable::build(std::move(routes), std::move(neighbours),
+                                 {{kUp, address(kUplinkNet, 1), static_cast<uint8_t>(v4 ? 24 : 64)},
+                                  {kCluster, address(kNodeNet, 1), static_cast<uint8_t>(v4 ? 16 : 64)}},
+                                 {{kUp, kUpMac, 1500, true}, {kCluster, kClusterMac, 1500, true}});
 }
 
 packet::FlowKey Gateway::client_tuple(uint32_t number, Protocol protocol) const noexcept {

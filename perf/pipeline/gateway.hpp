@@ -26,7 +26,8 @@ class Gateway {
     [[nodiscard]] static size_t memory_needed(uint32_t connections) noexcept;
 
     // The tuple of a client's packets, by the connection's number.
-    [[nodiscard]] packet::FlowKey client_tuple(uint32_t number, Protocol protocol = Protocol::Tcp) const noexcept;
+    [[nodiscard]] packet::FlowKey client_tuple(uint32_t number,
+                                               Protocol protocol = Protocol::Tcp) const noexcept;
 
     // What the gateway chose for a connection, in few bytes: ten million of them are kept.
     struct Binding {
@@ -37,7 +38,8 @@ class Gateway {
     // From the tuple that a client's packet leaves with.
     [[nodiscard]] Binding binding_of(const packet::FlowKey& leaves_as) const noexcept;
     // The tuple of the endpoint's replies.
-    [[nodiscard]] packet::FlowKey reply_tuple(const Binding& binding, Protocol protocol = Protocol::Tcp) const noexcept;
+    [[nodiscard]] packet::FlowKey reply_tuple(const Binding& binding,
+                                              Protocol protocol = Protocol::Tcp) const noexcept;
 
     [[nodiscard]] pipeline::WorkerContext& context() noexcept { return *context_; }
     [[nodiscard]] const config::Snapshot& snapshot() const noexcept { return snapshot_; }
@@ -52,10 +54,13 @@ class Gateway {
     HugeMemory table_memory_, links_memory_, port_memory_;
     std::vector<uint32_t> backend_heads_ = std::vector<uint32_t>(2 * kServices * kEndpointsEach);
     std::vector<uint32_t> cursors_ = std::vector<uint32_t>(lb::SchedulerState::kCursors);
-    std::vector<std::atomic<route::UseSeconds>> neighbour_use_ = std::vector<std::atomic<route::UseSeconds>>(limits::kNeighboursMax);
+    std::vector<std::atomic<route::UseSeconds>> neighbour_use_ =
+        std::vector<std::atomic<route::UseSeconds>>(limits::kNeighboursMax);
     stats::WorkerCounters worker_counters_;
-    std::vector<stats::ServiceCounters> service_counters_ = std::vector<stats::ServiceCounters>(2 * kServices);
-    std::vector<stats::BackendCounters> backend_counters_ = std::vector<stats::BackendCounters>(2 * kServices * kEndpointsEach);
+    std::vector<stats::ServiceCounters> service_counters_ =
+        std::vector<stats::ServiceCounters>(2 * kServices);
+    std::vector<stats::BackendCounters> backend_counters_ =
+        std::vector<stats::BackendCounters>(2 * kServices * kEndpointsEach);
     std::array<const stats::BackendCounters*, 1> backend_rows_{backend_counters_.data()};
     pipeline::ResolveQueue resolve_;
     config::Snapshot snapshot_;

@@ -40,7 +40,9 @@ std::unique_ptr<Gateway> filled(uint32_t flows, Protocol protocol) {
     for (uint32_t number = 0; number < flows;) {
         packets.clear();
         for (; number < flows && packets.size() < Player::kFramesMax; ++number) {
-            packets.push_back({.key = gateway->client_tuple(number, protocol), .tcp_flags = kSyn, .outcome = Packet::Outcome::Opens});
+            packets.push_back({.key = gateway->client_tuple(number, protocol),
+                               .tcp_flags = kSyn,
+                               .outcome = Packet::Outcome::Opens});
         }
         player.play(packets, clock);
     }
@@ -57,7 +59,9 @@ Cost end_flows(Gateway& gateway, Protocol protocol, uint32_t endpoints) {
     config::Snapshot snapshot = gateway.snapshot();
     auto orders = std::make_shared<conn::FlowOrders>();
     for (uint32_t i = 0; i < endpoints; ++i) {
-        orders->orders.push_back({.backend = {(protocol == Protocol::Tcp ? 0 : kEndpoints) + i}, .frontend = {}, .frontend_port = 0});
+        orders->orders.push_back({.backend = {(protocol == Protocol::Tcp ? 0 : kEndpoints) + i},
+                                  .frontend = {},
+                                  .frontend_port = 0});
     }
     snapshot.flow_orders = orders;
     pipeline::WorkerContext& context = gateway.context();
@@ -81,7 +85,9 @@ Cost end_flows(Gateway& gateway, Protocol protocol, uint32_t endpoints) {
     cost.slices = slices.size();
     std::ranges::sort(slices);
     const auto at = [&](double share) {
-        return static_cast<double>(slices[static_cast<size_t>(share * static_cast<double>(slices.size() - 1))]) / cycles_per_us;
+        return static_cast<double>(
+                   slices[static_cast<size_t>(share * static_cast<double>(slices.size() - 1))]) /
+               cycles_per_us;
     };
     cost.median_us = at(0.5);
     cost.p99_us = at(0.99);
@@ -92,9 +98,11 @@ Cost end_flows(Gateway& gateway, Protocol protocol, uint32_t endpoints) {
 void measure(uint32_t flows, Protocol protocol, uint32_t endpoints, std::string_view which) {
     const auto gateway = filled(flows, protocol);
     const Cost cost = end_flows(*gateway, protocol, endpoints);
-    const uint64_t expected = uint64_t{gateway->context().connections.capacity()} > 0 ? flows / kEndpoints * endpoints : 0;
+    const uint64_t expected =
+        uint64_t{gateway->context().connections.capacity()} > 0 ? flows / kEndpoints * endpoints : 0;
     PENSTOCK_CHECK(cost.flows >= expected * 9 / 10);
-    const std::string name = std::string("orders.") + (protocol == Protocol::Tcp ? "tcp." : "udp.") + std::string(which);
+    const std::string name =
+        std::string("orders.") + (protocol == Protocol::Tcp ? "tcp." : "udp.") + std::string(which);
     const std::string at = size_suffix(flows);
     print_value(name + ".flows" + at, static_cast<double>(cost.flows), "connections");
     print_value(name + ".slices" + at, static_cast<double>(cost.slices), "slices");

@@ -39,7 +39,8 @@ class Load {
         }
     }
     static size_t memory_needed(IpFamily family, uint32_t connections) {
-        return Gateway::memory_needed(capacity_for(family, connections)) + connections * (sizeof(uint32_t) + sizeof(Gateway::Binding));
+        return Gateway::memory_needed(capacity_for(family, connections)) +
+               connections * (sizeof(uint32_t) + sizeof(Gateway::Binding));
     }
 
     BurstClock window(uint64_t budget_cycles, bool mixed) {
@@ -55,7 +56,9 @@ class Load {
 
     [[nodiscard]] Player& player() { return player_; }
     [[nodiscard]] double syn_cycles() const { return syn_clock_.per_operation(); }
-    [[nodiscard]] double expiry_share() const { return static_cast<double>(expiry_cycles_) / static_cast<double>(all_cycles_); }
+    [[nodiscard]] double expiry_share() const {
+        return static_cast<double>(expiry_cycles_) / static_cast<double>(all_cycles_);
+    }
 
  private:
     // Connections that open take over those that close a moment later, so there is room for a batch more.
@@ -104,7 +107,8 @@ double measure_size(const Options& options, uint32_t connections) {
     // IPv6's entries are larger, and the gates need it at a million only.
     const bool with_v6 = connections <= kMillion && !options.has("--v4-only");
     if (!fits_memory("pipeline", connections,
-                     Load::memory_needed(IpFamily::V4, connections) + (with_v6 ? Load::memory_needed(IpFamily::V6, connections) : 0) +
+                     Load::memory_needed(IpFamily::V4, connections) +
+                         (with_v6 ? Load::memory_needed(IpFamily::V6, connections) : 0) +
                          RteStore::memory_needed(connections))) {
         return 0;
     }
@@ -126,7 +130,8 @@ double measure_size(const Options& options, uint32_t connections) {
 
     print_value("pipeline.syn" + at, v4.syn_cycles(), "cycles");
     if (connections >= kMillion) {
-        print_gate_at_most("G4" + at, cycles / result[0].min, connections == kMillion ? kG4AtMillion : kG4AtTenMillion);
+        print_gate_at_most("G4" + at, cycles / result[0].min,
+                           connections == kMillion ? kG4AtMillion : kG4AtTenMillion);
         print_aim_at_most("established" + at, cycles, kAimMillion);
     } else {
         print_value("pipeline.ratio" + at, cycles / result[0].min, "ratio");
@@ -156,7 +161,8 @@ void measure_stages(const Options& options, uint32_t connections) {
         }
     }
     for (size_t s = 0; s < least.size(); ++s) {
-        print_value(std::string("stage.").append(StageCosts::kNames[s]).append(size_suffix(connections)), least[s], "cycles");
+        print_value(std::string("stage.").append(StageCosts::kNames[s]).append(size_suffix(connections)),
+                    least[s], "cycles");
     }
 }
 
@@ -166,8 +172,9 @@ void sweep_bursts(const Options& options, uint32_t connections) {
     std::vector<Side> sides;
     for (uint32_t burst = 4; burst <= limits::kBurstMax; burst *= 2) {
         loads.push_back(std::make_unique<Load>(IpFamily::V4, connections, burst));
-        sides.push_back(Side{std::string("pipeline.v4.burst").append(std::to_string(burst)).append(size_suffix(connections)),
-                             [load = loads.back().get()](uint64_t budget) { return load->window(budget, false); }});
+        sides.push_back(Side{
+            std::string("pipeline.v4.burst").append(std::to_string(burst)).append(size_suffix(connections)),
+            [load = loads.back().get()](uint64_t budget) { return load->window(budget, false); }});
     }
     interleave(sides, options.plan);
 }

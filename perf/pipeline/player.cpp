@@ -33,9 +33,10 @@ Player::Player(Gateway& gateway, uint32_t burst, uint64_t hz)
 void Player::play(std::span<Packet> packets, BurstClock& clock) {
     PENSTOCK_CHECK(packets.size() <= kFramesMax);
     for (uint32_t i = 0; i < packets.size(); ++i) {
-        auto* frame = reinterpret_cast<uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom;
-        length_[i] =
-            make_frame(frame, packets[i].key, packets[i].tcp_flags, packets[i].from_client ? Gateway::kUpMac : Gateway::kClusterMac);
+        auto* frame =
+            reinterpret_cast<uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom;
+        length_[i] = make_frame(frame, packets[i].key, packets[i].tcp_flags,
+                                packets[i].from_client ? Gateway::kUpMac : Gateway::kClusterMac);
     }
     run_bursts(packets, clock);
     for (uint32_t i = 0; i < packets.size(); ++i) {
@@ -65,7 +66,8 @@ void Player::run_bursts(std::span<const Packet> packets, BurstClock& clock) {
             prefetch_read(buffers + size_t{i} * kBufferBytes);
         }
         for (uint32_t i = first; i < end; ++i) {
-            burst_.add(nullptr, buffers + size_t{i} * kBufferBytes, length_[i], kBufferBytes - kHeadroom, {port_[i], {}});
+            burst_.add(nullptr, buffers + size_t{i} * kBufferBytes, length_[i], kBufferBytes - kHeadroom,
+                       {port_[i], {}});
         }
         if (stage_costs_ == nullptr) {
             pipeline::run_stages(gateway_.context(), burst_);
@@ -79,7 +81,8 @@ void Player::run_bursts(std::span<const Packet> packets, BurstClock& clock) {
     const uint64_t cycles = cycles_end() - start;
     clock.add(cycles, count);
     // An interruption is not the worker's time.
-    now_ = now_ + TscTicks{std::min(cycles, count * BurstClock::kPreemptedPerOperation) + count * ticks_per_packet_};
+    now_ = now_ +
+           TscTicks{std::min(cycles, count * BurstClock::kPreemptedPerOperation) + count * ticks_per_packet_};
 }
 
 void Player::run_stages_apart(uint64_t received_in) {
@@ -106,7 +109,8 @@ void Player::run_stages_apart(uint64_t received_in) {
 }
 
 void Player::check(Packet& packet, uint32_t i) const {
-    const auto* frame = reinterpret_cast<const uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom;
+    const auto* frame =
+        reinterpret_cast<const uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom;
     const bool passed = verdict_[i] == Verdict::Transmit;
     bool right = false;
     switch (packet.outcome) {
@@ -115,16 +119,17 @@ void Player::check(Packet& packet, uint32_t i) const {
             break;
         case Packet::Outcome::Opens:
             packet.leaves_as = tuple_in(frame);
-            right = passed && packet.leaves_as.destination_port == Gateway::kEndpointPort && is_translated_to(frame, packet.leaves_as);
+            right = passed && packet.leaves_as.destination_port == Gateway::kEndpointPort &&
+                    is_translated_to(frame, packet.leaves_as);
             break;
         case Packet::Outcome::Refused:
             right = !passed || answers_[i];
             break;
     }
     if (!right) {
-        std::fprintf(stderr, "%s (flags %02x) came out as %s with verdict %u, and should be %s\n", packet.key.to_string().c_str(),
-                     packet.tcp_flags, tuple_in(frame).to_string().c_str(), static_cast<unsigned>(verdict_[i]),
-                     packet.expected.to_string().c_str());
+        std::fprintf(stderr, "%s (flags %02x) came out as %s with verdict %u, and should be %s\n",
+                     packet.key.to_string().c_str(), packet.tcp_flags, tuple_in(frame).to_string().c_str(),
+                     static_cast<unsigned>(verdict_[i]), packet.expected.to_string().c_str());
         std::exit(1);
     }
 }
@@ -138,7 +143,8 @@ void Player::housekeeping() {
     pipeline::age_connections(context, conn::units_per_tick(context.connections.capacity()));
     const uint64_t cycles = cycles_end() - start;
     expired_ += before - context.connections.size();
-    expiry_cycles_ += std::min(cycles - std::min(cycles, empty_span_cycles()), uint64_t{10} * BurstClock::kPreemptedPerOperation);
+    expiry_cycles_ += std::min(cycles - std::min(cycles, empty_span_cycles()),
+                               uint64_t{10} * BurstClock::kPreemptedPerOperation);
 }
 
 }  // namespace penstock::perf

@@ -30,7 +30,8 @@ struct Packet {
 
 // Cycles by stage, in the order in which run_stages() calls them, behind what receive does; the names are the stages'.
 struct StageCosts {
-    static constexpr std::array<const char*, 5> kNames = {"receive", "classify", "conn_lookup", "serve_hits", "new_flow"};
+    static constexpr std::array<const char*, 5> kNames = {"receive", "classify", "conn_lookup", "serve_hits",
+                                                          "new_flow"};
     std::array<uint64_t, kNames.size()> cycles{};
     uint64_t packets = 0;
 };

@@ -33,7 +33,9 @@ double fill(uint32_t capacity, Protocol protocol) {
     for (uint32_t number = 0; number < wanted;) {
         packets.clear();
         for (; number < wanted && packets.size() < Player::kFramesMax; ++number) {
-            packets.push_back({.key = gateway.client_tuple(number, protocol), .tcp_flags = kSyn, .outcome = Packet::Outcome::Opens});
+            packets.push_back({.key = gateway.client_tuple(number, protocol),
+                               .tcp_flags = kSyn,
+                               .outcome = Packet::Outcome::Opens});
         }
         player.play(packets, clock);
     }
@@ -55,7 +57,8 @@ void measure_new(const Options& options, uint32_t capacity) {
     }
     print_value(std::string("setup.tcp").append(at), tcp, "cycles");
     print_value(std::string("setup.udp").append(at), udp, "cycles");
-    print_value(std::string("setup.udp.rate").append(at), static_cast<double>(cycles_per_second()) / udp, "per_second");
+    print_value(std::string("setup.udp.rate").append(at), static_cast<double>(cycles_per_second()) / udp,
+                "per_second");
     print_aim_at_most(std::string("new").append(at), std::min(tcp, udp), kAimNew);
 }
 
@@ -85,7 +88,8 @@ class ShortConnections {
     // Cycles of bursts and of expiry, for each connection. Whole sweeps of the table, because entries that were opened together lie
     // together and expire together.
     BurstClock window(uint64_t budget_cycles) {
-        const uint64_t batches_per_sweep = uint64_t{capacity_} / 2 * conn::kSweepPeriodMs / 1'000 / kStaySeconds / kGroup + 1;
+        const uint64_t batches_per_sweep =
+            uint64_t{capacity_} / 2 * conn::kSweepPeriodMs / 1'000 / kStaySeconds / kGroup + 1;
         BurstClock packets;
         uint64_t batches = 0;
         const uint64_t expiry_before = player_.expiry_cycles(), expired_before = player_.expired();
@@ -95,14 +99,17 @@ class ShortConnections {
         }
         const uint64_t expiry = player_.expiry_cycles() - expiry_before;
         const uint64_t connections = packets.operations() / kPhases;
-        expired_share_ = static_cast<double>(player_.expired() - expired_before) / static_cast<double>(connections);
+        expired_share_ =
+            static_cast<double>(player_.expired() - expired_before) / static_cast<double>(connections);
         expiry_share_ = static_cast<double>(expiry) / static_cast<double>(packets.cycles() + expiry);
         BurstClock whole;
         whole.add_all(packets.cycles() + expiry, connections);
         return whole;
     }
 
-    [[nodiscard]] double fullness() { return static_cast<double>(gateway_.context().connections.size()) / capacity_; }
+    [[nodiscard]] double fullness() {
+        return static_cast<double>(gateway_.context().connections.size()) / capacity_;
+    }
     [[nodiscard]] double expired_share() const { return expired_share_; }
     [[nodiscard]] double expiry_share() const { return expiry_share_; }
 
@@ -117,7 +124,8 @@ class ShortConnections {
         if (phase == 0) {
             return {.key = client, .tcp_flags = kSyn, .outcome = Packet::Outcome::Opens};
         }
-        static constexpr std::array<uint8_t, kPhases> kFlags = {kSyn, kSyn | kAck, kAck, kFin | kAck, kFin | kAck, kAck};
+        static constexpr std::array<uint8_t, kPhases> kFlags = {kSyn,        kSyn | kAck, kAck,
+                                                                kFin | kAck, kFin | kAck, kAck};
         const packet::FlowKey reply = gateway_.reply_tuple(group.bindings[i]);
         const bool from_client = phase != 1 && phase != 4;
         return {.key = from_client ? client : reply,
@@ -160,12 +168,14 @@ void measure_turnover(const Options& options, uint32_t capacity) {
     }
     const std::string at = size_suffix(capacity);
     ShortConnections connections(capacity);
-    const std::array sides = {Side{std::string("turnover").append(at), [&](uint64_t budget) { return connections.window(budget); }}};
+    const std::array sides = {Side{std::string("turnover").append(at),
+                                   [&](uint64_t budget) { return connections.window(budget); }}};
     const double cycles = interleave(sides, options.plan)[0].min;
     print_value(std::string("turnover.table").append(at), connections.fullness() * 100, "%");
     print_value(std::string("turnover.expired").append(at), connections.expired_share(), "per_connection");
     print_value(std::string("turnover.expiry_share").append(at), connections.expiry_share() * 100, "%");
-    print_value(std::string("turnover.rate").append(at), static_cast<double>(cycles_per_second()) / cycles, "connections_per_second");
+    print_value(std::string("turnover.rate").append(at), static_cast<double>(cycles_per_second()) / cycles,
+                "connections_per_second");
     print_gate_at_most(std::string("G14").append(at), cycles, kG14);
 }
 

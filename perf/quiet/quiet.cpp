@@ -55,7 +55,8 @@ constexpr uint64_t kKnownSystemCalls = 5;
 enum class Word : int32_t { Watch, Stop, Ready, Ended };
 struct Message {
     Word word = Word::Ended;
-    int64_t number = 0;  // Watch: the thread. Stop: not 0 where none is expected, so that they are named. Its answer: system calls
+    int64_t number =
+        0;  // Watch: the thread. Stop: not 0 where none is expected, so that they are named. Its answer: system calls
 };
 
 // One end of a socket pair. A peer that is gone ends this process too: there is nothing left to measure.
@@ -101,7 +102,8 @@ int trace(const Line& child) {
             tracer.look();
             tracer.detach();
             attached = false;
-            for (const auto& [number, times] : said->number != 0 ? tracer.by_number() : std::map<uint64_t, uint64_t>()) {
+            for (const auto& [number, times] :
+                 said->number != 0 ? tracer.by_number() : std::map<uint64_t, uint64_t>()) {
                 std::cerr << "quiet: system call " << number << ", " << times << " times\n";
             }
             child.say({Word::Ready, static_cast<int64_t>(tracer.calls())});
@@ -170,8 +172,9 @@ bool counters_work(const Line& parent) {
     // The counter itself asks once who the thread is.
     const bool works = seen.possible && seen.counted == kKnown && seen.system_calls == kKnownSystemCalls;
     if (!works) {
-        std::cerr << "quiet: a thread with 6 heap calls, 2 locks and 5 system calls was counted as " << seen.counted.heap << ", "
-                  << seen.counted.locks << " and " << seen.system_calls << (seen.possible ? "\n" : " (no ptrace here)\n");
+        std::cerr << "quiet: a thread with 6 heap calls, 2 locks and 5 system calls was counted as "
+                  << seen.counted.heap << ", " << seen.counted.locks << " and " << seen.system_calls
+                  << (seen.possible ? "\n" : " (no ptrace here)\n");
     }
     return works;
 }
@@ -183,7 +186,8 @@ pid_t thread_on(unsigned cpu) {
         pid_t thread = 0;
         std::from_chars(name.data(), name.data() + name.size(), thread);
         cpu_set_t set;
-        if (sched_getaffinity(thread, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1 && CPU_ISSET(cpu, &set)) {
+        if (sched_getaffinity(thread, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1 &&
+            CPU_ISSET(cpu, &set)) {
             return thread;
         }
     }
@@ -195,8 +199,11 @@ bool pass_packets(const TrialPorts& ports, const worker::WorkerSet& workers) {
     const uint64_t before = received();
     double seconds = 0;
     // New connections first, half of them while everything is counted, then all of them in random order.
-    TrialResult result = run_trial(
-        ports, {.rate = kRate / 4, .seconds = kSecondsMax, .first_flow = kFlows / 2, .flows = kFlows / 2, .order = FlowOrder::Once});
+    TrialResult result = run_trial(ports, {.rate = kRate / 4,
+                                           .seconds = kSecondsMax,
+                                           .first_flow = kFlows / 2,
+                                           .flows = kFlows / 2,
+                                           .order = FlowOrder::Once});
     bool sound = result.wrong == 0;
     while (received() - before < kPackets && seconds < kSecondsMax) {
         result = run_trial(ports, {.rate = kRate, .seconds = 1, .flows = kFlows});
@@ -205,7 +212,8 @@ bool pass_packets(const TrialPorts& ports, const worker::WorkerSet& workers) {
     }
     const uint64_t packets = received() - before;
     print_value("quiet_packets", static_cast<double>(packets), "packets");
-    print_value("quiet_connections", static_cast<double>(workers.inspect().worker({0}).connections), "connections");
+    print_value("quiet_connections", static_cast<double>(workers.inspect().worker({0}).connections),
+                "connections");
     if (!sound || packets < kPackets || workers.inspect().worker({0}).connections < kFlows / 2) {
         std::cerr << "quiet: the worker passed too little, or the wrong packets\n";
         return false;
@@ -248,34 +256,41 @@ int measure(const Line& parent) {
         return 1;
     }
     print_fingerprint();
-    rte_mempool* const pool = rte_pktmbuf_pool_create("quiet", 65'535, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    rte_mempool* const pool =
+        rte_pktmbuf_pool_create("quiet", 65'535, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     PENSTOCK_CHECK(pool != nullptr);
     bool passed = false;
     {
         const RingWire up("up", pool), cluster("cluster", pool);
-        worker::WorkerSetOptions options{
-            .lcores = (*eal)->worker_lcores(), .cpus = (*eal)->worker_cpus(), .connections_per_worker = kConnections, .ports = {}};
+        worker::WorkerSetOptions options{.lcores = (*eal)->worker_lcores(),
+                                         .cpus = (*eal)->worker_cpus(),
+                                         .connections_per_worker = kConnections,
+                                         .ports = {}};
         options.ports = {{.id = kUp, .dpdk_port = up.gateway_end(), .mac = kUpMac},
                          {.id = kCluster, .dpdk_port = cluster.gateway_end(), .mac = kClusterMac}};
-        auto workers = worker::WorkerSet::start(std::move(options), make_snapshot(lb::SourceMode::Translate, kEndpointsPerService));
+        auto workers = worker::WorkerSet::start(
+            std::move(options), make_snapshot(lb::SourceMode::Translate, kEndpointsPerService));
         if (!workers) {
             std::cerr << "quiet: " << workers.error().what << "\n";
             return 1;
         }
         const TrialPorts ports{.clients = up.other_end(), .endpoints = cluster.other_end(), .pool = pool};
         // Once, uncounted: the dynamic linker resolves functions at their first call.
-        const TrialResult warm =
-            run_trial(ports, {.rate = kRate / 4, .seconds = kSecondsMax, .flows = kFlows / 2, .order = FlowOrder::Once});
+        const TrialResult warm = run_trial(
+            ports,
+            {.rate = kRate / 4, .seconds = kSecondsMax, .flows = kFlows / 2, .order = FlowOrder::Once});
         PENSTOCK_CHECK(warm.wrong == 0 && warm.returned > 0);
         bool enough = false;
-        const Watched seen = watch(parent, thread_on(cpus[1]), true, [&] { enough = pass_packets(ports, **workers); });
+        const Watched seen =
+            watch(parent, thread_on(cpus[1]), true, [&] { enough = pass_packets(ports, **workers); });
         if (!seen.possible || !enough) {
             return 1;
         }
         print_value("quiet_heap_calls", static_cast<double>(seen.counted.heap), "calls");
         print_value("quiet_locks", static_cast<double>(seen.counted.locks), "locks");
         print_value("quiet_system_calls", static_cast<double>(seen.system_calls), "calls");
-        print_gate_at_most("G15", static_cast<double>(seen.counted.heap + seen.counted.locks + seen.system_calls), 0);
+        print_gate_at_most(
+            "G15", static_cast<double>(seen.counted.heap + seen.counted.locks + seen.system_calls), 0);
         passed = true;
     }
     rte_mempool_free(pool);

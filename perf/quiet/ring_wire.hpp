@@ -18,10 +18,12 @@ class RingWire {
  public:
     RingWire(const std::string& name, rte_mempool* pool) {
         for (size_t i = 0; i < rings_.size(); ++i) {
-            rings_[i] = rte_ring_create((name + std::to_string(i)).c_str(), kSlots, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+            rings_[i] = rte_ring_create((name + std::to_string(i)).c_str(), kSlots, SOCKET_ID_ANY,
+                                        RING_F_SP_ENQ | RING_F_SC_DEQ);
             PENSTOCK_CHECK(rings_[i] != nullptr);
         }
-        ports_ = {open(name + "_a", rings_[0], rings_[1], pool), open(name + "_b", rings_[1], rings_[0], pool)};
+        ports_ = {open(name + "_a", rings_[0], rings_[1], pool),
+                  open(name + "_b", rings_[1], rings_[0], pool)};
     }
     ~RingWire() {
         for (const uint16_t port : ports_) {
@@ -39,14 +41,16 @@ class RingWire {
     [[nodiscard]] uint16_t other_end() const noexcept { return ports_[1]; }
 
  private:
-    static constexpr unsigned kSlots = 8192;  // so that little is lost where another process takes one end's CPU for a while
+    static constexpr unsigned kSlots =
+        8192;  // so that little is lost where another process takes one end's CPU for a while
 
     static uint16_t open(const std::string& name, rte_ring* receive, rte_ring* send, rte_mempool* pool) {
         const int port = rte_eth_from_rings(name.c_str(), &receive, 1, &send, 1, 0);
         PENSTOCK_CHECK(port >= 0);
         const auto id = static_cast<uint16_t>(port);
         const rte_eth_conf conf{};
-        PENSTOCK_CHECK(rte_eth_dev_configure(id, 1, 1, &conf) == 0 && rte_eth_rx_queue_setup(id, 0, kSlots, 0, nullptr, pool) == 0 &&
+        PENSTOCK_CHECK(rte_eth_dev_configure(id, 1, 1, &conf) == 0 &&
+                       rte_eth_rx_queue_setup(id, 0, kSlots, 0, nullptr, pool) == 0 &&
                        rte_eth_tx_queue_setup(id, 0, kSlots, 0, nullptr) == 0 && rte_eth_dev_start(id) == 0);
         return id;
     }

@@ -46,7 +46,8 @@ void SystemCallTracer::on_stop(int status) {
     int deliver = 0;
     if (signal == kSystemCallStop) {
         __ptrace_syscall_info info{};
-        if (ptrace(PTRACE_GET_SYSCALL_INFO, thread_, as_pointer(sizeof(info)), &info) > 0 && info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+        if (ptrace(PTRACE_GET_SYSCALL_INFO, thread_, as_pointer(sizeof(info)), &info) > 0 &&
+            info.op == PTRACE_SYSCALL_INFO_ENTRY) {
             ++by_number_[info.entry.nr];
         }
     } else if (status >> 16 != PTRACE_EVENT_STOP) {

@@ -39,7 +39,8 @@ std::vector<uint8_t> rss_key() {
 }
 
 nat::ReplyRules rules_of(uint32_t workers) {
-    nat::ReplyHash hash{.key = rss_key(), .worker_of = {}, .tcp4 = true, .udp4 = true, .tcp6 = true, .udp6 = true};
+    nat::ReplyHash hash{
+        .key = rss_key(), .worker_of = {}, .tcp4 = true, .udp4 = true, .tcp6 = true, .udp6 = true};
     for (uint32_t entry = 0; entry < kTableEntries; ++entry) {
         hash.worker_of.push_back({static_cast<uint8_t>(entry % workers)});
     }
@@ -90,7 +91,8 @@ class Ports {
 
  private:
     [[nodiscard]] nat::PortProposer make(const nat::ReplyRules* rules) const {
-        auto made = nat::PortProposer::create(memory_.span(), connections_, kRange, WorkerId{0}, workers_, HashKey{1, 2}, rules);
+        auto made = nat::PortProposer::create(memory_.span(), connections_, kRange, WorkerId{0}, workers_,
+                                              HashKey{1, 2}, rules);
         PENSTOCK_CHECK(made);
         return std::move(*made);
     }
@@ -99,11 +101,13 @@ class Ports {
         return family_ == IpFamily::V4
                    ? nat::PoolKey{IpAddr::v4(10, 80, 2, 1), IpAddr::v4(10, 80, 2, host), 9376, Protocol::Tcp}
                    : nat::PoolKey{IpAddr::v6({0xfd, 0, 0, 0x80, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}),
-                                  IpAddr::v6({0xfd, 0, 0, 0x80, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, host}), 9376, Protocol::Tcp};
+                                  IpAddr::v6({0xfd, 0, 0, 0x80, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, host}), 9376,
+                                  Protocol::Tcp};
     }
     [[nodiscard]] uint32_t usable_towards(uint32_t endpoint) const {
         const nat::PortRules rules{.range = kRange,
-                                   .own = by_hash_ ? proposer_.own_ports(key_of(endpoint), kPort) : nat::OwnPorts(WorkerId{0}, workers_),
+                                   .own = by_hash_ ? proposer_.own_ports(key_of(endpoint), kPort)
+                                                   : nat::OwnPorts(WorkerId{0}, workers_),
                                    .version = kVersion};
         uint32_t usable = 0;
         for (uint32_t block = 0; block < nat::kPortBlocks; ++block) {
@@ -132,7 +136,9 @@ class Ports {
             L4Port port = proposer_.propose_in_block(pool, kVersion);
             if (port == 0) [[unlikely]] {
                 const auto proposed =
-                    proposer_.propose(pool, {.range = kRange, .own = proposer_.own_ports(key_of(endpoint), kPort), .version = kVersion});
+                    proposer_.propose(pool, {.range = kRange,
+                                             .own = proposer_.own_ports(key_of(endpoint), kPort),
+                                             .version = kVersion});
                 PENSTOCK_CHECK(proposed);
                 port = *proposed;
             }
@@ -176,7 +182,8 @@ class Adjuster {
         std::vector<uint8_t> key = rss_key();
         const std::string name = family == IpFamily::V4 ? "adjust4" : "adjust6";
         context_ = rte_thash_init_ctx(name.c_str(), static_cast<uint32_t>(key.size()), 7, key.data(), 0);
-        PENSTOCK_CHECK(context_ != nullptr && rte_thash_add_helper(context_, "port", 16, (bytes_ - 2) * 8) == 0);
+        PENSTOCK_CHECK(context_ != nullptr &&
+                       rte_thash_add_helper(context_, "port", 16, (bytes_ - 2) * 8) == 0);
         helper_ = rte_thash_get_helper(context_, "port");
     }
     ~Adjuster() { rte_thash_free_ctx(context_); }
@@ -194,8 +201,10 @@ class Adjuster {
             }
             const uint64_t begin = cycles_begin();
             for (auto& tuple : tuples) {
-                failed_ +=
-                    rte_thash_adjust_tuple(context_, helper_, tuple.data(), bytes_, tuple[0] & 127, 1, nullptr, nullptr) != 0 ? 1 : 0;
+                failed_ += rte_thash_adjust_tuple(context_, helper_, tuple.data(), bytes_, tuple[0] & 127, 1,
+                                                  nullptr, nullptr) != 0
+                               ? 1
+                               : 0;
             }
             clock.add(cycles_end() - begin, kBurst);
         }
@@ -212,14 +221,15 @@ class Adjuster {
 };
 
 void measure(const Options& options, uint32_t workers, IpFamily family, uint32_t percent) {
-    const std::string name = std::string("choice.") + (family == IpFamily::V4 ? "v4" : "v6") + ".workers" + std::to_string(workers) +
-                             ".used" + std::to_string(percent);
+    const std::string name = std::string("choice.") + (family == IpFamily::V4 ? "v4" : "v6") + ".workers" +
+                             std::to_string(workers) + ".used" + std::to_string(percent);
     const nat::ReplyRules rules = rules_of(workers);
     Ports in_blocks(nullptr, workers, family, percent), by_hash(&rules, workers, family, percent);
     Adjuster adjuster(family);
-    const std::array<Side, 3> sides = {{{name + ".blocks", [&](uint64_t budget) { return in_blocks.window(budget); }},
-                                        {name + ".rss", [&](uint64_t budget) { return by_hash.window(budget); }},
-                                        {name + ".rte_thash", [&](uint64_t budget) { return adjuster.window(budget); }}}};
+    const std::array<Side, 3> sides = {
+        {{name + ".blocks", [&](uint64_t budget) { return in_blocks.window(budget); }},
+         {name + ".rss", [&](uint64_t budget) { return by_hash.window(budget); }},
+         {name + ".rte_thash", [&](uint64_t budget) { return adjuster.window(budget); }}}};
     const std::vector<Summary> result = interleave(sides, options.plan);
     print_value(name + ".rss_to_blocks", result[1].min / result[0].min, "ratio");
     print_value(name + ".rss_to_rte_thash", result[1].min / result[2].min, "ratio");

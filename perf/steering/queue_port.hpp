@@ -51,7 +51,8 @@ class QueuePort {
     // All at once.
     void preload(uint16_t queue, std::span<rte_mbuf*> packets) {
         const auto count = static_cast<unsigned>(packets.size());
-        PENSTOCK_CHECK(rte_ring_enqueue_bulk(in_[queue], reinterpret_cast<void**>(packets.data()), count, nullptr) == count);
+        PENSTOCK_CHECK(rte_ring_enqueue_bulk(in_[queue], reinterpret_cast<void**>(packets.data()), count,
+                                             nullptr) == count);
     }
     [[nodiscard]] uint32_t sent() const noexcept {
         uint32_t sum = 0;

@@ -55,8 +55,10 @@ class Bed {
     Bed(const drivers::Eal& eal, uint32_t workers, rte_mempool* pool, uint32_t number)
         : workers_count_(workers),
           pool_(pool),
-          up_("up" + std::to_string(number), static_cast<uint16_t>(workers), kFlowsPerWorker * kWorkersMax, pool),
-          cluster_("cl" + std::to_string(number), static_cast<uint16_t>(workers), kFlowsPerWorker * kWorkersMax, pool) {
+          up_("up" + std::to_string(number), static_cast<uint16_t>(workers), kFlowsPerWorker * kWorkersMax,
+              pool),
+          cluster_("cl" + std::to_string(number), static_cast<uint16_t>(workers),
+                   kFlowsPerWorker * kWorkersMax, pool) {
         worker::WorkerSetOptions options;
         options.connections_per_worker = 4 * kFlowsPerWorker;
         for (uint32_t w = 0; w < workers; ++w) {
@@ -64,15 +66,20 @@ class Bed {
             options.cpus.push_back(eal.worker_cpus()[w]);
         }
         const auto queues = static_cast<uint16_t>(workers);
-        options.ports = {
-            {.id = kUp, .dpdk_port = up_.id(), .rx_queues = queues, .tx_queues = queues, .flow_stays_on_queue = true, .mac = kUpMac},
-            {.id = kCluster,
-             .dpdk_port = cluster_.id(),
-             .rx_queues = queues,
-             .tx_queues = queues,
-             .flow_stays_on_queue = true,
-             .mac = kClusterMac}};
-        auto started = worker::WorkerSet::start(std::move(options), make_snapshot(lb::SourceMode::Translate, 1));
+        options.ports = {{.id = kUp,
+                          .dpdk_port = up_.id(),
+                          .rx_queues = queues,
+                          .tx_queues = queues,
+                          .flow_stays_on_queue = true,
+                          .mac = kUpMac},
+                         {.id = kCluster,
+                          .dpdk_port = cluster_.id(),
+                          .rx_queues = queues,
+                          .tx_queues = queues,
+                          .flow_stays_on_queue = true,
+                          .mac = kClusterMac}};
+        auto started =
+            worker::WorkerSet::start(std::move(options), make_snapshot(lb::SourceMode::Translate, 1));
         PENSTOCK_CHECK(started.has_value());
         workers_ = std::move(*started);
         const FrameWriter writer(kRouterMac, kUpMac);
@@ -106,7 +113,8 @@ class Bed {
         return sum;
     }
     // Each flow once, in chunks. Flow f is worker f % workers's: its first frame went there.
-    [[nodiscard]] bool pass(QueuePort& in, const QueuePort& out, const std::vector<Bytes>& frames, bool misplaced) {
+    [[nodiscard]] bool pass(QueuePort& in, const QueuePort& out, const std::vector<Bytes>& frames,
+                            bool misplaced) {
         const uint32_t chunk = misplaced ? kHandedChunk : kFlowsPerWorker;
         for (uint32_t first = 0; first < flows(); first += chunk * workers_count_) {
             const uint32_t end = first + chunk * workers_count_;
@@ -114,7 +122,8 @@ class Bed {
             for (uint32_t flow = first; flow < end; ++flow) {
                 rte_mbuf* packet = rte_pktmbuf_alloc(pool_);
                 PENSTOCK_CHECK(packet != nullptr);
-                std::copy(frames[flow].begin(), frames[flow].end(), reinterpret_cast<uint8_t*>(rte_pktmbuf_append(packet, kFrameBytes)));
+                std::copy(frames[flow].begin(), frames[flow].end(),
+                          reinterpret_cast<uint8_t*>(rte_pktmbuf_append(packet, kFrameBytes)));
                 of_queue[(flow + (misplaced ? 1 : 0)) % workers_count_].push_back(packet);
             }
             // Worker 1 cannot run before this program sleeps; worker 0 begins at once, so it gets its packets last.
@@ -134,7 +143,9 @@ class Bed {
     }
     Batch run(QueuePort& in, QueuePort& out, const std::vector<Bytes>& frames, bool misplaced) {
         std::array<uint64_t, kWorkersMax> before{};
-        const auto busy = [&](uint32_t w) { return workers_->inspect().counter({static_cast<uint8_t>(w)}, stats::Counter::BusyTicks); };
+        const auto busy = [&](uint32_t w) {
+            return workers_->inspect().counter({static_cast<uint8_t>(w)}, stats::Counter::BusyTicks);
+        };
         for (uint32_t w = 0; w < workers_count_; ++w) {
             before[w] = busy(w);
         }
@@ -203,12 +214,15 @@ int measure(const Options& options) {
         return 1;
     }
     print_fingerprint();
-    print_remark("worker 0 has CPU " + std::to_string(cpus[1]) + " for itself; worker 1 shares CPU " + std::to_string(cpus[0]) +
+    print_remark("worker 0 has CPU " + std::to_string(cpus[1]) + " for itself; worker 1 shares CPU " +
+                 std::to_string(cpus[0]) +
                  " with the bench, which sleeps meanwhile; all share the last-level cache and the mempool");
-    rte_mempool* const pool = rte_pktmbuf_pool_create("steering", 65'535, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    rte_mempool* const pool =
+        rte_pktmbuf_pool_create("steering", 65'535, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     PENSTOCK_CHECK(pool != nullptr);
-    Series forward1("rings.workers1.forward"), reply1("rings.workers1.reply"), forward2("rings.workers2.forward"),
-        reply2("rings.workers2.reply"), handed2("rings.workers2.reply_handed_off");
+    Series forward1("rings.workers1.forward"), reply1("rings.workers1.reply"),
+        forward2("rings.workers2.forward"), reply2("rings.workers2.reply"),
+        handed2("rings.workers2.reply_handed_off");
     const uint32_t rounds = options.quick ? 3 : options.plan.windows;
     constexpr uint32_t kBatches = 10;
     // One worker and two in turn, so that what disturbs one disturbs the other.
@@ -237,10 +251,12 @@ int measure(const Options& options) {
     print_value("rings.handoff.added", handed2.min() - reply2.min(), "cycles");
     print_value("rings.handoff.to_home", handed2.min() / reply2.min(), "ratio");
     print_value("rings.handoff.to_home.median", handed2.median() / reply2.median(), "ratio");
-    for (const auto& [name, one, two] :
-         {std::tuple{"forward", &forward1, &forward2}, {"reply", &reply1, &reply2}, {"handed_off", &reply1, &handed2}}) {
+    for (const auto& [name, one, two] : {std::tuple{"forward", &forward1, &forward2},
+                                         {"reply", &reply1, &reply2},
+                                         {"handed_off", &reply1, &handed2}}) {
         print_value(std::string("rings.scaling.") + name, two->best_rate() / one->best_rate(), "ratio");
-        print_value(std::string("rings.scaling.") + name + ".median", two->median_rate() / one->median_rate(), "ratio");
+        print_value(std::string("rings.scaling.") + name + ".median", two->median_rate() / one->median_rate(),
+                    "ratio");
     }
     return 0;
 }

@@ -79,7 +79,8 @@ std::optional<Collection> collection_of(std::string_view path) {
 
 void answer(Connection& connection, int status, std::string_view body) {
     connection.out += "HTTP/1.1 " + std::to_string(status) + (status < 300 ? " OK" : " Error") +
-                      "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+                      "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+                      "\r\n\r\n";
     connection.out += body;
 }
 
@@ -95,9 +96,11 @@ class Server {
  public:
     explicit Server(Cluster cluster) : cluster_(std::move(cluster)) {
         listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        sockaddr_in here{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+        sockaddr_in here{
+            .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
         socklen_t size = sizeof here;
-        if (listener_ < 0 || ::bind(listener_, reinterpret_cast<sockaddr*>(&here), size) != 0 || ::listen(listener_, 16) != 0 ||
+        if (listener_ < 0 || ::bind(listener_, reinterpret_cast<sockaddr*>(&here), size) != 0 ||
+            ::listen(listener_, 16) != 0 ||
             ::getsockname(listener_, reinterpret_cast<sockaddr*>(&here), &size) != 0) {
             std::perror("api_server");
             std::exit(1);
@@ -112,12 +115,14 @@ class Server {
             std::vector<pollfd> waiting{{STDIN_FILENO, POLLIN, 0}, {listener_, POLLIN, 0}};
             for (const Connection& connection : connections_) {
                 const bool has_more = connection.sent < connection.out.size() || connection.initial_next;
-                waiting.push_back({connection.descriptor, static_cast<short>(has_more ? POLLIN | POLLOUT : POLLIN), 0});
+                waiting.push_back(
+                    {connection.descriptor, static_cast<short>(has_more ? POLLIN | POLLOUT : POLLIN), 0});
             }
             ::poll(waiting.data(), waiting.size(), flips_left_ > 0 ? 1 : -1);
             size_t i = 2;
             for (auto connection = connections_.begin(); connection != connections_.end(); ++i) {
-                const bool stays = (waiting[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0 || receive(*connection);
+                const bool stays =
+                    (waiting[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0 || receive(*connection);
                 if (!stays || !send(*connection)) {
                     ::close(connection->descriptor);
                     connection = connections_.erase(connection);
@@ -145,7 +150,8 @@ class Server {
         std::string line;
         if (!std::getline(std::cin, line) || line == "quit") {
             quit_ = true;
-        } else if (unsigned count = 0, rate = 0; std::sscanf(line.c_str(), "flip %u %u", &count, &rate) == 2) {
+        } else if (unsigned count = 0, rate = 0;
+                   std::sscanf(line.c_str(), "flip %u %u", &count, &rate) == 2) {
             flips_left_ = flips_asked_ = count;
             per_second_ = rate;
             flips_began_ = Clock::now();
@@ -157,11 +163,14 @@ class Server {
             return;
         }
         const double passed = std::chrono::duration<double>(Clock::now() - flips_began_).count();
-        const uint32_t due = per_second_ == 0 ? flips_asked_ : std::min(flips_asked_, static_cast<uint32_t>(passed * per_second_) + 1);
+        const uint32_t due = per_second_ == 0
+                                 ? flips_asked_
+                                 : std::min(flips_asked_, static_cast<uint32_t>(passed * per_second_) + 1);
         for (; flips_asked_ - flips_left_ < due; --flips_left_) {
             const uint32_t slice = next_slice_++ % cluster_.flippable();
             cluster_.flip(slice);
-            const std::string event = R"({"type":"MODIFIED","object":)" + cluster_.object(Collection::Slices, slice) + "}\n";
+            const std::string event =
+                R"({"type":"MODIFIED","object":)" + cluster_.object(Collection::Slices, slice) + "}\n";
             for (Connection& connection : connections_) {
                 if (connection.watches == Collection::Slices && !connection.initial_next) {
                     chunk(connection, event);
@@ -200,7 +209,8 @@ class Server {
                 return true;
             }
             const size_t space = head.find(' ');
-            serve(connection, head.substr(0, space), head.substr(space + 1, head.find(' ', space + 1) - space - 1));
+            serve(connection, head.substr(0, space),
+                  head.substr(space + 1, head.find(' ', space + 1) - space - 1));
             connection.in.erase(0, head_end + 4 + body);
         }
     }
@@ -209,33 +219,39 @@ class Server {
         const std::string_view path = target.substr(0, target.find('?'));
         const auto collection = collection_of(path);
         if (method != "GET") {
-            answer(connection, 201, R"({"kind":"Event","apiVersion":"v1","metadata":{"name":"event","resourceVersion":"1"}})");
+            answer(connection, 201,
+                   R"({"kind":"Event","apiVersion":"v1","metadata":{"name":"event","resourceVersion":"1"}})");
         } else if (path == "/apis/discovery.k8s.io/v1") {
             answer(
                 connection, 200,
                 R"({"kind":"APIResourceList","apiVersion":"v1","groupVersion":"discovery.k8s.io/v1","resources":[{"name":"endpointslices",)"
                 R"("singularName":"endpointslice","namespaced":true,"kind":"EndpointSlice","verbs":["get","list","watch"]}]})");
         } else if (!collection) {
-            answer(connection, 404, R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404})");
+            answer(
+                connection, 404,
+                R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404})");
         } else if (is_true(parameter(target, "watch"))) {
-            connection.out += "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+            connection.out +=
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
             connection.watches = collection;
             if (is_true(parameter(target, "sendInitialEvents"))) {
                 connection.initial_next = 0;
             }
         } else {
-            list(connection, *collection, number(parameter(target, "limit"), UINT32_MAX), number(parameter(target, "continue"), 0));
+            list(connection, *collection, number(parameter(target, "limit"), UINT32_MAX),
+                 number(parameter(target, "continue"), 0));
         }
     }
 
     void list(Connection& connection, Collection collection, uint32_t limit, uint32_t from) {
         const uint32_t size = cluster_.size(collection);
         const uint32_t until = limit < size - std::min(from, size) ? from + limit : size;
-        std::string body = std::string(R"({"kind":")") + Cluster::list_kind(collection) + R"(","apiVersion":")" +
-                           Cluster::api_version(collection) + R"(","metadata":{"resourceVersion":")" + std::to_string(cluster_.version()) +
-                           '"';
+        std::string body = std::string(R"({"kind":")") + Cluster::list_kind(collection) +
+                           R"(","apiVersion":")" + Cluster::api_version(collection) +
+                           R"(","metadata":{"resourceVersion":")" + std::to_string(cluster_.version()) + '"';
         if (until < size) {
-            body += R"(,"continue":")" + std::to_string(until) + R"(","remainingItemCount":)" + std::to_string(size - until);
+            body += R"(,"continue":")" + std::to_string(until) + R"(","remainingItemCount":)" +
+                    std::to_string(size - until);
         }
         body += R"(},"items":[)";
         for (uint32_t i = from; i < until; ++i) {
@@ -252,13 +268,16 @@ class Server {
         const Collection collection = *connection.watches;
         while (connection.initial_next && connection.out.size() - connection.sent < kOutMax) {
             if (*connection.initial_next < cluster_.size(collection)) {
-                chunk(connection, R"({"type":"ADDED","object":)" + cluster_.object(collection, (*connection.initial_next)++) + "}\n");
+                chunk(connection, R"({"type":"ADDED","object":)" +
+                                      cluster_.object(collection, (*connection.initial_next)++) + "}\n");
                 continue;
             }
             const std::string kind(Cluster::list_kind(collection));
-            chunk(connection, R"({"type":"BOOKMARK","object":{"kind":")" + kind.substr(0, kind.size() - 4) + R"(","apiVersion":")" +
-                                  Cluster::api_version(collection) + R"(","metadata":{"resourceVersion":")" +
-                                  std::to_string(cluster_.version()) + R"(","annotations":{"k8s.io/initial-events-end":"true"}}}})" + "\n");
+            chunk(connection, R"({"type":"BOOKMARK","object":{"kind":")" + kind.substr(0, kind.size() - 4) +
+                                  R"(","apiVersion":")" + Cluster::api_version(collection) +
+                                  R"(","metadata":{"resourceVersion":")" +
+                                  std::to_string(cluster_.version()) +
+                                  R"(","annotations":{"k8s.io/initial-events-end":"true"}}}})" + "\n");
             connection.initial_next.reset();
         }
     }
@@ -303,11 +322,14 @@ int main(int argc, char** argv) {
         std::fputs("api_server SERVICES ENDPOINTS [FILE]\n", stderr);
         return 2;
     }
-    Cluster cluster(static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10)), static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)));
+    Cluster cluster(static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10)),
+                    static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)));
     if (argc == 4) {
         std::ifstream file(argv[3]);
         for (std::string line; std::getline(file, line);) {
-            const Collection collection = line[0] == 'n' ? Collection::Nodes : (line[1] == 'e' ? Collection::Services : Collection::Slices);
+            const Collection collection = line[0] == 'n'
+                                              ? Collection::Nodes
+                                              : (line[1] == 'e' ? Collection::Services : Collection::Slices);
             cluster.add(collection, line.substr(line.find(' ') + 1));
         }
     }

@@ -18,7 +18,9 @@ class Cluster {
  public:
     Cluster(uint32_t services, uint32_t endpoints);
     // One more object, as it is; it never flips.
-    void add(Collection collection, std::string object) { more_[static_cast<size_t>(collection)].push_back(std::move(object)); }
+    void add(Collection collection, std::string object) {
+        more_[static_cast<size_t>(collection)].push_back(std::move(object));
+    }
 
     [[nodiscard]] uint32_t size(Collection collection) const noexcept;
     // One object, as JSON without line breaks.
@@ -39,7 +41,8 @@ class Cluster {
         uint64_t version = 0;
     };
     [[nodiscard]] uint32_t numbered(Collection collection) const noexcept;
-    [[nodiscard]] std::string meta(const char* namespace_name, const std::string& name, const std::string& labels, uint64_t version) const;
+    [[nodiscard]] std::string meta(const char* namespace_name, const std::string& name,
+                                   const std::string& labels, uint64_t version) const;
     [[nodiscard]] std::string service(uint32_t index) const;
     [[nodiscard]] std::string slice(uint32_t index) const;
     [[nodiscard]] std::string node(uint32_t index) const;

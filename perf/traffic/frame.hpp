@@ -56,8 +56,8 @@ inline void put_time(uint8_t* frame, uint64_t ticks) noexcept {
 
 // One of our frames, and not something else that a gateway sends (ARP, an ICMP error).
 [[nodiscard]] inline bool is_ours(const uint8_t* frame, uint32_t length) noexcept {
-    return length == kFrameBytes && load<Be16>(frame + 12).host() == packet::kEtherTypeIpv4 && frame[kIpAt] == 0x45 &&
-           frame[kIpAt + 9] == 17;
+    return length == kFrameBytes && load<Be16>(frame + 12).host() == packet::kEtherTypeIpv4 &&
+           frame[kIpAt] == 0x45 && frame[kIpAt + 9] == 17;
 }
 
 // Both checksums, from the bytes.
@@ -65,7 +65,10 @@ inline void put_time(uint8_t* frame, uint64_t ticks) noexcept {
     const auto ip = load<packet::Ipv4Header>(frame + kIpAt);
     packet::ChecksumSum header, datagram;
     header.add(ByteView(frame + kIpAt, sizeof(packet::Ipv4Header)));
-    datagram.add(ip.source).add(ip.destination).add(Be16::from_host(17)).add(Be16::from_host(kFrameBytes - kUdpAt));
+    datagram.add(ip.source)
+        .add(ip.destination)
+        .add(Be16::from_host(17))
+        .add(Be16::from_host(kFrameBytes - kUdpAt));
     datagram.add(ByteView(frame + kUdpAt, kFrameBytes - kUdpAt));
     return header.is_valid() && datagram.is_valid();
 }
@@ -88,7 +91,8 @@ class FrameWriter {
         udp_sum_.add(Be16::from_host(17)).add(udp.length).add(udp.length);
     }
 
-    void write(uint8_t* frame, const Tuple& tuple, uint32_t flow, uint16_t run, uint64_t ticks) const noexcept {
+    void write(uint8_t* frame, const Tuple& tuple, uint32_t flow, uint16_t run,
+               uint64_t ticks) const noexcept {
         std::memcpy(frame, blank_, kFrameBytes);
         auto ip = load<packet::Ipv4Header>(blank_ + kIpAt);
         ip.source = Be32::from_host(tuple.source);

@@ -31,8 +31,8 @@ inline constexpr uint32_t kFlowsMax = kPortsPerClient * 0x1'0000;  // 198.18.0.0
 
 // As the client sends it.
 [[nodiscard]] constexpr Tuple forward_tuple(uint32_t flow) noexcept {
-    return {kClients + flow / kPortsPerClient, kVips + flow % kServices, static_cast<uint16_t>(kClientPortFirst + flow % kPortsPerClient),
-            kServicePort};
+    return {kClients + flow / kPortsPerClient, kVips + flow % kServices,
+            static_cast<uint16_t>(kClientPortFirst + flow % kPortsPerClient), kServicePort};
 }
 // As the client must get its answer.
 [[nodiscard]] constexpr Tuple answer_tuple(uint32_t flow) noexcept {
@@ -42,7 +42,8 @@ inline constexpr uint32_t kFlowsMax = kPortsPerClient * 0x1'0000;  // 198.18.0.0
 // Whether a packet of the flow may go to this destination.
 [[nodiscard]] constexpr bool is_endpoint_of(uint32_t flow, uint32_t address, uint16_t port) noexcept {
     const uint32_t number = address - kEndpoints;
-    return port == kEndpointPort && number < kServices * kEndpointsPerService && number / kEndpointsPerService == flow % kServices;
+    return port == kEndpointPort && number < kServices * kEndpointsPerService &&
+           number / kEndpointsPerService == flow % kServices;
 }
 
 }  // namespace penstock::perf

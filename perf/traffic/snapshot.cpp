@@ -11,8 +11,8 @@ namespace penstock::perf {
 namespace {
 
 IpAddr ip(uint32_t address) {
-    return IpAddr::v4(static_cast<uint8_t>(address >> 24), static_cast<uint8_t>(address >> 16), static_cast<uint8_t>(address >> 8),
-                      static_cast<uint8_t>(address));
+    return IpAddr::v4(static_cast<uint8_t>(address >> 24), static_cast<uint8_t>(address >> 16),
+                      static_cast<uint8_t>(address >> 8), static_cast<uint8_t>(address));
 }
 
 std::shared_ptr<const lb::ServiceTable> services(lb::SourceMode source, uint32_t endpoints_per_service) {
@@ -31,7 +31,8 @@ std::shared_ptr<const lb::ServiceTable> services(lb::SourceMode source, uint32_t
         row->name = "bench-" + std::to_string(k);
         row->protocol = Protocol::Udp;
         row->sets.push_back(std::move(set));
-        frontends.push_back({ip(kVips + k), kServicePort, Protocol::Udp, lb::FrontendClass::ExternalIp, 0, row, nullptr});
+        frontends.push_back(
+            {ip(kVips + k), kServicePort, Protocol::Udp, lb::FrontendClass::ExternalIp, 0, row, nullptr});
         rows.push_back(std::move(row));
     }
     auto table = lb::ServiceTable::build(std::move(frontends), std::move(rows));
@@ -41,15 +42,19 @@ std::shared_ptr<const lb::ServiceTable> services(lb::SourceMode source, uint32_t
 
 std::shared_ptr<const route::RouteTable> routes() {
     const IpAddr router = IpAddr::v4(10, 80, 1, 2);
-    std::vector<route::Neighbour> neighbours{{NeighbourId{0}, kUp, router, kRouterMac, route::NeighbourState::Reachable}};
+    std::vector<route::Neighbour> neighbours{
+        {NeighbourId{0}, kUp, router, kRouterMac, route::NeighbourState::Reachable}};
     for (uint32_t i = 0; i < kServices * kEndpointsPerService; ++i) {
-        neighbours.push_back({NeighbourId{1 + i}, kCluster, ip(kEndpoints + i), kEndpointMac, route::NeighbourState::Reachable});
+        neighbours.push_back({NeighbourId{1 + i}, kCluster, ip(kEndpoints + i), kEndpointMac,
+                              route::NeighbourState::Reachable});
     }
-    return route::RouteTable::build({{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0},
-                                     {*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0},
-                                     {*Prefix::parse("0.0.0.0/0"), kUp, router, 100}},
-                                    std::move(neighbours), {{kUp, IpAddr::v4(10, 80, 1, 1), 24}, {kCluster, IpAddr::v4(10, 80, 2, 1), 24}},
-                                    {{kUp, kUpMac, 1500, true}, {kCluster, kClusterMac, 1500, true}});
+    return route::RouteTable::build(
+        {{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0},
+         {*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0},
+         {*Prefix::parse("0.0.0.0/0"), kUp, router, 100}},
+        std::move(neighbours),
+        {{kUp, IpAddr::v4(10, 80, 1, 1), 24}, {kCluster, IpAddr::v4(10, 80, 2, 1), 24}},
+        {{kUp, kUpMac, 1500, true}, {kCluster, kClusterMac, 1500, true}});
 }
 
 }  // namespace
@@ -58,7 +63,8 @@ std::unique_ptr<config::Snapshot> make_snapshot(lb::SourceMode source, uint32_t 
     PENSTOCK_CHECK(endpoints_per_service <= kEndpointsPerService);
     auto snat = std::make_shared<nat::SnatConfig>();
     for (const uint8_t last : {uint8_t{1}, uint8_t{2}}) {
-        snat->addresses.push_back({.address = IpAddr::v4(192, 0, 2, last), .egress = {}, .shared_with_host = false});
+        snat->addresses.push_back(
+            {.address = IpAddr::v4(192, 0, 2, last), .egress = {}, .shared_with_host = false});
     }
     auto snapshot = std::make_unique<config::Snapshot>();
     snapshot->services = services(source, endpoints_per_service);

@@ -14,6 +14,7 @@ inline constexpr NicPortId kCluster{1};
 
 // `source`: Translate is full NAT, from the addresses that perf/wire gives penstockd; Keep is DNAT only.
 // `endpoints_per_service` may be 1, so that where a flow goes follows from its number.
-[[nodiscard]] std::unique_ptr<config::Snapshot> make_snapshot(lb::SourceMode source, uint32_t endpoints_per_service);
+[[nodiscard]] std::unique_ptr<config::Snapshot> make_snapshot(lb::SourceMode source,
+                                                              uint32_t endpoints_per_service);
 
 }  // namespace penstock::perf

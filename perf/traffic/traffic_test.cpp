@@ -25,14 +25,15 @@ std::vector<uint8_t> frame_of(uint32_t flow) {
 
 TEST(Frame, IsWhatThePacketBuilderMakesOfTheSameWords) {
     const std::vector<uint8_t> frame = frame_of(40'000);
-    const std::vector<uint8_t> expected = test::eth()
-                                              .from_mac(kRouterMac.to_string())
-                                              .to_mac(kUpMac.to_string())
-                                              .ipv4("198.18.0.1", "203.0.113.1")
-                                              .id(0)
-                                              .udp(1024 + 40'000 - 32'768, 80)
-                                              .payload(std::vector<uint8_t>(frame.begin() + kTimeAt, frame.end()))
-                                              .build();
+    const std::vector<uint8_t> expected =
+        test::eth()
+            .from_mac(kRouterMac.to_string())
+            .to_mac(kUpMac.to_string())
+            .ipv4("198.18.0.1", "203.0.113.1")
+            .id(0)
+            .udp(1024 + 40'000 - 32'768, 80)
+            .payload(std::vector<uint8_t>(frame.begin() + kTimeAt, frame.end()))
+            .build();
     EXPECT_EQ(frame, expected) << test::to_scapy(frame);
     EXPECT_TRUE(is_ours(frame.data(), kFrameBytes));
     EXPECT_EQ(flow_of(frame.data()), 40'000u);
@@ -89,7 +90,8 @@ TEST(Latency, PercentilesAreRightToASixtyFourth) {
     for (const double share : {0.0, 0.5, 0.9, 0.99, 0.999}) {
         const uint64_t exact = times[static_cast<size_t>(share * static_cast<double>(times.size()))];
         EXPECT_GE(histogram.at(share), exact) << share;
-        EXPECT_LE(static_cast<double>(histogram.at(share)), static_cast<double>(exact) * (1 + 1.0 / 64)) << share;
+        EXPECT_LE(static_cast<double>(histogram.at(share)), static_cast<double>(exact) * (1 + 1.0 / 64))
+            << share;
     }
     EXPECT_EQ(LatencyHistogram().at(0.5), 0u);
 }

@@ -23,12 +23,15 @@ constexpr uint32_t kVerifyOneIn = 64;
 
 class Trial {
  public:
-    Trial(const TrialPorts& ports, const TrialPlan& plan, uint16_t run) : ports_(ports), plan_(plan), run_(run) {}
+    Trial(const TrialPorts& ports, const TrialPlan& plan, uint16_t run)
+        : ports_(ports), plan_(plan), run_(run) {}
 
     TrialResult go() {
         const auto hz = static_cast<double>(rte_get_tsc_hz());
         const double frames_per_tick = plan_.rate / hz;
-        const auto planned = plan_.order == FlowOrder::Once ? uint64_t{plan_.flows} : static_cast<uint64_t>(plan_.rate * plan_.seconds);
+        const auto planned = plan_.order == FlowOrder::Once
+                                 ? uint64_t{plan_.flows}
+                                 : static_cast<uint64_t>(plan_.rate * plan_.seconds);
         const uint64_t began = rte_rdtsc();
         const auto ends = began + static_cast<uint64_t>(plan_.seconds * hz);
         const auto patience = static_cast<uint64_t>(kPatienceSeconds * hz);
@@ -39,9 +42,12 @@ class Trial {
             longest = std::max(longest, now - before);
             before = now;
             if (sending) {
-                uint64_t due = static_cast<uint64_t>(static_cast<double>(now - schedule_began) * frames_per_tick);
+                uint64_t due =
+                    static_cast<uint64_t>(static_cast<double>(now - schedule_began) * frames_per_tick);
                 if (due > result_.offered + kBehindMax) {
-                    schedule_began = now - static_cast<uint64_t>(static_cast<double>(result_.offered + kBurst) / frames_per_tick);
+                    schedule_began =
+                        now - static_cast<uint64_t>(static_cast<double>(result_.offered + kBurst) /
+                                                    frames_per_tick);
                     due = result_.offered + kBurst;
                 }
                 due = std::min(due, planned);
@@ -112,8 +118,10 @@ class Trial {
             }
             const uint32_t flow = flow_of(frame);
             const Tuple tuple = tuple_of(frame);
-            const bool kept = tuple.source == forward_tuple(flow).source && tuple.source_port == forward_tuple(flow).source_port;
-            if (!is_endpoint_of(flow, tuple.destination, tuple.destination_port) || kept != ports_.source_kept || !is_sound(frame)) {
+            const bool kept = tuple.source == forward_tuple(flow).source &&
+                              tuple.source_port == forward_tuple(flow).source_port;
+            if (!is_endpoint_of(flow, tuple.destination, tuple.destination_port) ||
+                kept != ports_.source_kept || !is_sound(frame)) {
                 ++result_.wrong;
             }
             ++result_.reached;

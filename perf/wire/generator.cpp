@@ -39,7 +39,8 @@ std::string memif_device(int index, const std::string& socket) {
 bool start_port(uint16_t port, rte_mempool* pool) {
     const rte_eth_conf conf{};
     uint16_t rx = kDescriptors, tx = kDescriptors;
-    return rte_eth_dev_configure(port, 1, 1, &conf) == 0 && rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx) == 0 &&
+    return rte_eth_dev_configure(port, 1, 1, &conf) == 0 &&
+           rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx) == 0 &&
            rte_eth_rx_queue_setup(port, 0, rx, rte_socket_id(), nullptr, pool) == 0 &&
            rte_eth_tx_queue_setup(port, 0, tx, rte_socket_id(), nullptr) == 0 && rte_eth_dev_start(port) == 0;
 }
@@ -58,15 +59,16 @@ bool wait_for_link(uint16_t port) {
 void print_latency(const char* name, const LatencyHistogram& times) {
     const double ns_per_tick = 1e9 / static_cast<double>(rte_get_tsc_hz());
     const auto us = [&](double share) { return static_cast<double>(times.at(share)) * ns_per_tick / 1000; };
-    std::printf(", \"%s_us\": {\"p50\": %.2f, \"p99\": %.2f, \"p99_9\": %.2f}", name, us(0.5), us(0.99), us(0.999));
+    std::printf(", \"%s_us\": {\"p50\": %.2f, \"p99\": %.2f, \"p99_9\": %.2f}", name, us(0.5), us(0.99),
+                us(0.999));
 }
 
 void print(const TrialResult& result) {
-    std::printf("{\"offered\": %" PRIu64 ", \"blocked\": %" PRIu64 ", \"reached\": %" PRIu64 ", \"answers_blocked\": %" PRIu64
-                ", \"returned\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"strange\": %" PRIu64
-                ", \"seconds\": %.6f, \"longest_pause_us\": %.0f",
-                result.offered, result.blocked, result.reached, result.answers_blocked, result.returned, result.wrong, result.strange,
-                result.seconds, result.longest_pause_us);
+    std::printf("{\"offered\": %" PRIu64 ", \"blocked\": %" PRIu64 ", \"reached\": %" PRIu64
+                ", \"answers_blocked\": %" PRIu64 ", \"returned\": %" PRIu64 ", \"wrong\": %" PRIu64
+                ", \"strange\": %" PRIu64 ", \"seconds\": %.6f, \"longest_pause_us\": %.0f",
+                result.offered, result.blocked, result.reached, result.answers_blocked, result.returned,
+                result.wrong, result.strange, result.seconds, result.longest_pause_us);
     print_latency("forward", result.forward);
     print_latency("reverse", result.reverse);
     std::printf("}\n");
@@ -88,7 +90,8 @@ bool obey(const std::string& line, const TrialPorts& ports) {
     } else {
         return false;
     }
-    if (!(plan.rate > 0) || !(plan.seconds > 0) || plan.flows == 0 || plan.first_flow > kFlowsMax - plan.flows) {
+    if (!(plan.rate > 0) || !(plan.seconds > 0) || plan.flows == 0 ||
+        plan.first_flow > kFlowsMax - plan.flows) {
         return false;
     }
     print(run_trial(ports, plan));
@@ -111,7 +114,8 @@ int run(unsigned cpu, unsigned memory_mb, const std::string& clients, const std:
         std::cerr << "generator: " << (*eal)->memory_description() << "\n";
     }
     // Both ports' rings full, and as much again on its way.
-    rte_mempool* const pool = rte_pktmbuf_pool_create("generator", 8 * kDescriptors - 1, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    rte_mempool* const pool = rte_pktmbuf_pool_create("generator", 8 * kDescriptors - 1, 256, 0,
+                                                      RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     TrialPorts ports;
     if (pool == nullptr || rte_eth_dev_get_port_by_name("net_memif0", &ports.clients) != 0 ||
         rte_eth_dev_get_port_by_name("net_memif1", &ports.endpoints) != 0) {
@@ -148,8 +152,10 @@ int run(unsigned cpu, unsigned memory_mb, const std::string& clients, const std:
 
 int main(int argc, char** argv) {
     if (argc != 5) {
-        std::cerr << "usage: generator CPU MEMORY_MB CLIENTS_SOCKET ENDPOINTS_SOCKET; scripts/bench wire starts it\n";
+        std::cerr << "usage: generator CPU MEMORY_MB CLIENTS_SOCKET ENDPOINTS_SOCKET; scripts/bench wire "
+                     "starts it\n";
         return 2;
     }
-    return penstock::perf::run(static_cast<unsigned>(std::atoi(argv[1])), static_cast<unsigned>(std::atoi(argv[2])), argv[3], argv[4]);
+    return penstock::perf::run(static_cast<unsigned>(std::atoi(argv[1])),
+                               static_cast<unsigned>(std::atoi(argv[2])), argv[3], argv[4]);
 }

@@ -28,17 +28,20 @@ class FakeClusterTest : public testing::Test {
     }
     // Waits until the watch has shown `text`.
     void await(RecordedAnswer& watch, const std::string& text) {
-        EXPECT_TRUE(poll_until(*transport_, [&] { return watch.body.find(text) != std::string::npos || watch.has_ended; }));
+        EXPECT_TRUE(poll_until(
+            *transport_, [&] { return watch.body.find(text) != std::string::npos || watch.has_ended; }));
         EXPECT_NE(watch.body.find(text), std::string::npos) << watch.body;
     }
     static std::string between(const std::string& text, const std::string& before, const std::string& after) {
         const size_t start = text.find(before);
         return start == std::string::npos
                    ? ""
-                   : text.substr(start + before.size(), text.find(after, start + before.size()) - start - before.size());
+                   : text.substr(start + before.size(),
+                                 text.find(after, start + before.size()) - start - before.size());
     }
     uint64_t put(const std::string& name) {
-        return cluster_.put(kServices, name, R"({"metadata":{"name":")" + name + R"(","resourceVersion":"$RV"}})");
+        return cluster_.put(kServices, name,
+                            R"({"metadata":{"name":")" + name + R"(","resourceVersion":"$RV"}})");
     }
 
     FakeCluster cluster_;
@@ -70,17 +73,23 @@ TEST_F(FakeClusterTest, WatchesShowWhatFollowsTheirVersion) {
     const std::string from = std::to_string(cluster_.version());
     put("missed");
     RecordedAnswer watch;
-    transport_->start({.target = kServices + "?watch=1&allowWatchBookmarks=true&resourceVersion=" + from, .watch = true}, watch);
+    transport_->start(
+        {.target = kServices + "?watch=1&allowWatchBookmarks=true&resourceVersion=" + from, .watch = true},
+        watch);
     await(watch, R"("name":"missed")");
     cluster_.put("/api/v1/nodes", "n", "{}");
     const uint64_t added = put("x");
-    await(watch, R"({"type":"ADDED","object":{"metadata":{"name":"x","resourceVersion":")" + std::to_string(added) + "\"}}}\n");
+    await(watch, R"({"type":"ADDED","object":{"metadata":{"name":"x","resourceVersion":")" +
+                     std::to_string(added) + "\"}}}\n");
     put("x");
     await(watch, R"({"type":"MODIFIED")");
     const uint64_t erased = cluster_.erase(kServices, "x");
-    await(watch, R"({"type":"DELETED","object":{"metadata":{"name":"x","resourceVersion":")" + std::to_string(erased) + "\"}}}\n");
-    await(watch,
-          R"({"type":"BOOKMARK","object":{"kind":"Service","apiVersion":"v1","metadata":{"resourceVersion":")" + std::to_string(erased));
+    await(watch, R"({"type":"DELETED","object":{"metadata":{"name":"x","resourceVersion":")" +
+                     std::to_string(erased) + "\"}}}\n");
+    await(
+        watch,
+        R"({"type":"BOOKMARK","object":{"kind":"Service","apiVersion":"v1","metadata":{"resourceVersion":")" +
+            std::to_string(erased));
     cluster_.inject(kServices, "garbage");
     await(watch, "garbage");
     EXPECT_EQ(watch.body.find("before"), std::string::npos);
@@ -91,13 +100,16 @@ TEST_F(FakeClusterTest, WatchesShowWhatFollowsTheirVersion) {
     EXPECT_TRUE(poll_until(*transport_, [&] { return cluster_.watch_count(kServices) == 0; }));
     cluster_.compact();
     EXPECT_EQ(get(kServices + "?watch=1&resourceVersion=" + from).body,
-              "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+              "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+              "\"status\":\"Failure\","
               "\"message\":\"too old resource version\",\"reason\":\"Expired\",\"code\":410}}\n");
 }
 
 TEST_F(FakeClusterTest, StreamingListsEndWithABookmark) {
     put("a");
-    const std::string target = kServices + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    const std::string target =
+        kServices +
+        "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     RecordedAnswer watch;
     transport_->start({.target = target, .watch = true}, watch);
     await(watch, R"("annotations":{"k8s.io/initial-events-end":"true"})");
@@ -108,13 +120,16 @@ TEST_F(FakeClusterTest, StreamingListsEndWithABookmark) {
 
 TEST_F(FakeClusterTest, WritesAreRecordedAndTokensDemanded) {
     RecordedAnswer written;
-    transport_->start({.method = "POST", .target = "/api/v1/namespaces/a/events", .body = "{\"a\":1}"}, written);
+    transport_->start({.method = "POST", .target = "/api/v1/namespaces/a/events", .body = "{\"a\":1}"},
+                      written);
     ASSERT_TRUE(poll_until(*transport_, [&] { return written.has_ended; }));
     EXPECT_EQ(written.status(), 201);
     EXPECT_EQ(cluster_.writes().at(0).body, "{\"a\":1}");
     cluster_.set_behaviour({.token = "t"});
     EXPECT_EQ(get(kServices).status(), 401);
-    cluster_.intercept([](const RecordedRequest&, Connection& connection) { return connection.respond(429, "{}", {"Retry-After: 3"}); });
+    cluster_.intercept([](const RecordedRequest&, Connection& connection) {
+        return connection.respond(429, "{}", {"Retry-After: 3"});
+    });
     EXPECT_EQ(get(kServices).head->retry_after, 3s);
 }
 

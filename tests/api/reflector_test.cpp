@@ -30,9 +30,10 @@ class ReflectorOverHttp : public testing::Test {
 
     // `watch` answers watches, `list` everything else.
     void begin(Script list, Script watch, const TransportOptions& options = {}, bool streamed_lists = false) {
-        server_ = std::make_unique<FakeApiServer>([list, watch](const RecordedRequest& request, Connection& connection) {
-            (request.query("watch").empty() ? list : watch)(request, connection);
-        });
+        server_ = std::make_unique<FakeApiServer>(
+            [list, watch](const RecordedRequest& request, Connection& connection) {
+                (request.query("watch").empty() ? list : watch)(request, connection);
+            });
         ClientConfig config;
         config.origin = "test";
         config.server = server_->url();
@@ -40,20 +41,24 @@ class ReflectorOverHttp : public testing::Test {
         ASSERT_TRUE(transport) << transport.error().what;
         transport_ = std::move(*transport);
         access_ = std::make_unique<ServerAccess>(*transport_, decoder_, [] { return 0.0; }, log_);
-        reflector_ = std::make_unique<Reflector>(Collection{ObjectKind::Service, "v1", "/api/v1/services", "", ""}, store_.services(),
-                                                 *access_, streamed_lists);
+        reflector_ =
+            std::make_unique<Reflector>(Collection{ObjectKind::Service, "v1", "/api/v1/services", "", ""},
+                                        store_.services(), *access_, streamed_lists);
         store_.slices().begin_list();
         store_.slices().commit_list(ObjectTable::Missing::Erase);
     }
 
-    [[nodiscard]] std::chrono::steady_clock::time_point now() const { return std::chrono::steady_clock::now() + skipped_; }
+    [[nodiscard]] std::chrono::steady_clock::time_point now() const {
+        return std::chrono::steady_clock::now() + skipped_;
+    }
     void run_once() {
         transport_->poll(5ms);
         reflector_->on_time(now());
         readers_.apply(store_.take_changes());
         // Nobody shall wait for a back-off. Those are below a minute and a half; what is further away is the end of a watch.
         const auto left = reflector_->next_deadline() - now();
-        if (skips_waits_ && reflector_->status(now()).state == CollectionStatus::State::BackingOff && left < 90s) {
+        if (skips_waits_ && reflector_->status(now()).state == CollectionStatus::State::BackingOff &&
+            left < 90s) {
             skipped_ += std::max(left, decltype(left)::zero());
         }
     }
@@ -87,11 +92,14 @@ class ReflectorOverHttp : public testing::Test {
     }
 
     static Script lists(const std::string& version, const std::vector<std::string>& items = {}) {
-        return [text = list_text(version, items)](const RecordedRequest&, Connection& c) { c.respond(200, text); };
+        return [text = list_text(version, items)](const RecordedRequest&, Connection& c) {
+            c.respond(200, text);
+        };
     }
     // The first watch does `first`, those behind it tell of Service "later" and stay open.
     static Script first_watch(Script first) {
-        return [first, count = std::make_shared<std::atomic<int>>(0)](const RecordedRequest& request, Connection& c) {
+        return [first, count = std::make_shared<std::atomic<int>>(0)](const RecordedRequest& request,
+                                                                      Connection& c) {
             if (++*count == 1) {
                 first(request, c);
                 return;
@@ -150,7 +158,8 @@ TEST_F(ReflectorOverHttp, GarbageThriceOnOneVersionIsARelist_APISYNC007) {
     begin(
         [](const RecordedRequest& request, Connection& c) {
             const bool again = !request.query("resourceVersion").empty();
-            c.respond(200, again ? list_text("200", {service_text("relisted", "150")}) : list_text("100", {}));
+            c.respond(200,
+                      again ? list_text("200", {service_text("relisted", "150")}) : list_text("100", {}));
         },
         [](const RecordedRequest& request, Connection& c) {
             c.start_chunks(200);
@@ -224,7 +233,8 @@ TEST_F(ReflectorOverHttp, ASocketThatFallsSilentIsLeft_APISYNC015) {
 }
 
 TEST_F(ReflectorOverHttp, ABlackHoleIsLeftToo_APISYNC015) {
-    begin(lists("100", {service_text("web", "7")}), first_watch([](const RecordedRequest&, Connection& c) { c.wait_for_close(); }),
+    begin(lists("100", {service_text("web", "7")}),
+          first_watch([](const RecordedRequest&, Connection& c) { c.wait_for_close(); }),
           {.liveness = {.silence_max = 300ms}});
     ASSERT_TRUE(run_until_served({{"web", 80}, {"later", 80}})) << "a watch without even a head";
 }
@@ -236,7 +246,8 @@ TEST_F(ReflectorOverHttp, RetryAfterIsHonoured_APISYNC012) {
         [count](const RecordedRequest&, Connection& c) {
             const int n = ++*count;
             if (n <= 2) {
-                c.respond(n == 1 ? 429 : 503, status_text(n == 1 ? 429 : 503, "TooManyRequests", "later"), {"Retry-After: 2"});
+                c.respond(n == 1 ? 429 : 503, status_text(n == 1 ? 429 : 503, "TooManyRequests", "later"),
+                          {"Retry-After: 2"});
                 return;
             }
             c.respond(200, list_text("100", {service_text("web", "7")}));
@@ -303,7 +314,8 @@ TEST_F(ReflectorOverHttp, VersionsThatGoBackwardsAreVersions_APISYNC009) {
     begin(
         [](const RecordedRequest& request, Connection& c) {
             const bool again = !request.query("resourceVersion").empty();
-            c.respond(200, again ? list_text("7", {service_text("restored", "3")}) : list_text("100", {service_text("web", "90")}));
+            c.respond(200, again ? list_text("7", {service_text("restored", "3")})
+                                 : list_text("100", {service_text("web", "90")}));
         },
         [count](const RecordedRequest& request, Connection& c) {
             c.start_chunks(200);
@@ -313,7 +325,8 @@ TEST_F(ReflectorOverHttp, VersionsThatGoBackwardsAreVersions_APISYNC009) {
                     c.end_chunks();
                     return;
                 case 2:
-                    c.chunk(event_text("ERROR", status_text(410, "Expired", "from " + request.query("resourceVersion"))));
+                    c.chunk(event_text(
+                        "ERROR", status_text(410, "Expired", "from " + request.query("resourceVersion"))));
                     c.end_chunks();
                     return;
                 default:

@@ -62,7 +62,8 @@ TEST_F(TransportHttp2, ListAndWatchesShareOneConnection_APISYNC019) {
     client->start({.target = "/services?limit=500", .accept_gzip = true}, list);
     client->start({.target = "/services?watch=1", .watch = true}, services);
     client->start({.target = "/nodes?watch=1", .watch = true}, nodes);
-    ASSERT_TRUE(poll_until(*client, [&] { return list.has_ended && services.body == "{}\n" && nodes.body == "{}\n"; }));
+    ASSERT_TRUE(poll_until(
+        *client, [&] { return list.has_ended && services.body == "{}\n" && nodes.body == "{}\n"; }));
     EXPECT_TRUE(list.is_well()) << list.what();
     EXPECT_EQ(list.body, "{\"list\":1}");
     EXPECT_EQ(list.head->content_type, "application/json");

@@ -37,7 +37,8 @@ ClientConfig config_for(const FakeApiServer& server) {
     return config;
 }
 
-std::unique_ptr<CurlTransport> transport_to(const ClientConfig& config, const TransportOptions& options = {}) {
+std::unique_ptr<CurlTransport> transport_to(const ClientConfig& config,
+                                            const TransportOptions& options = {}) {
     auto transport = CurlTransport::create(config, options);
     if (!transport) {
         ADD_FAILURE() << transport.error().what;
@@ -74,7 +75,11 @@ TEST(Transport, RequestIsSentAsItWasGiven_AUTH002_AUTH008_APISYNC017) {
     config.impersonate = {.user = "jane", .uid = "7", .groups = {"dev", "ops"}, .extra = {{"a b", {"x"}}}};
     const auto transport = transport_to(config, {.user_agent = "penstock-sync/test"});
     RecordedAnswer answer;
-    fetch(*transport, {.method = "POST", .target = "/api/v1/events?a=b%20c", .body = "{\"a\":1}", .content_type = "application/json"},
+    fetch(*transport,
+          {.method = "POST",
+           .target = "/api/v1/events?a=b%20c",
+           .body = "{\"a\":1}",
+           .content_type = "application/json"},
           answer);
     EXPECT_TRUE(answer.is_well()) << answer.what();
     EXPECT_EQ(answer.status(), 201);
@@ -101,7 +106,10 @@ TEST(Transport, EveryMethodCarriesItsBody) {
     for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
         RecordedAnswer answer;
         const std::string body = std::string(method) == "GET" ? "" : "{}";
-        fetch(*transport, {.method = method, .target = "/x", .body = body, .content_type = "application/merge-patch+json"}, answer);
+        fetch(
+            *transport,
+            {.method = method, .target = "/x", .body = body, .content_type = "application/merge-patch+json"},
+            answer);
         EXPECT_TRUE(answer.is_well()) << answer.what();
         EXPECT_EQ(server.requests().back().method, method);
         EXPECT_EQ(server.requests().back().body, body);
@@ -114,8 +122,9 @@ TEST(Transport, AnswersMayBeCutAnywhere_APISYNC008) {
     const std::string text =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: "
         "chunked\r\n\r\n5\r\n{\"a\":\r\n1\r\n1\r\n1\r\n}\r\n0\r\n\r\n";
-    FakeApiServer server(
-        [&](const RecordedRequest& request, Connection& c) { c.send_slowly(text, std::stoul(request.query("piece")), 0ms); });
+    FakeApiServer server([&](const RecordedRequest& request, Connection& c) {
+        c.send_slowly(text, std::stoul(request.query("piece")), 0ms);
+    });
     const auto transport = transport_to(config_for(server));
     for (size_t piece = 1; piece < 12; ++piece) {
         RecordedAnswer answer;
@@ -176,7 +185,8 @@ TEST(Transport, ListsAskForGzipAndWatchesForIdentity_APISYNC019) {
 TEST(Transport, DecompressedListsHaveABound_APISYNC019) {
     const std::string bomb = gzip(std::string(20 << 20, ' '));
     ASSERT_LT(bomb.size(), 100'000U);
-    FakeApiServer server([&](const RecordedRequest&, Connection& c) { c.respond(200, bomb, {"Content-Encoding: gzip"}); });
+    FakeApiServer server(
+        [&](const RecordedRequest&, Connection& c) { c.respond(200, bomb, {"Content-Encoding: gzip"}); });
     const auto transport = transport_to(config_for(server), {.body_bytes_max = 1 << 20});
     RecordedAnswer answer;
     fetch(*transport, {.target = "/list?limit=500", .accept_gzip = true}, answer);
@@ -239,7 +249,8 @@ TEST(Transport, EveryWayToFailEndsOnceAndIsNamed_APISYNC007_APISYNC012) {
              c.cut();
          },
          TransportError::Kind::Broken},
-        {"closed before the answer", [](const RecordedRequest&, Connection& c) { c.cut(); }, TransportError::Kind::Broken},
+        {"closed before the answer", [](const RecordedRequest&, Connection& c) { c.cut(); },
+         TransportError::Kind::Broken},
         {"closed in the head",
          [](const RecordedRequest&, Connection& c) {
              c.send("HTTP/1.1 200 OK\r\nContent-Ty");
@@ -266,7 +277,8 @@ TEST(Transport, EveryWayToFailEndsOnceAndIsNamed_APISYNC007_APISYNC012) {
              c.cut();
          },
          TransportError::Kind::Broken},
-        {"silence", [](const RecordedRequest&, Connection& c) { c.wait_for_close(); }, TransportError::Kind::Timeout},
+        {"silence", [](const RecordedRequest&, Connection& c) { c.wait_for_close(); },
+         TransportError::Kind::Timeout},
         {"silence in the body",
          [](const RecordedRequest&, Connection& c) {
              c.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
@@ -343,7 +355,9 @@ TEST(Transport, IdleWatchesCostNoProcessorTime_APISYNC015) {
     for (RecordedAnswer& watch : watches) {
         transport->start({.target = "/w", .watch = true}, watch);
     }
-    ASSERT_TRUE(poll_until(*transport, [&] { return std::ranges::all_of(watches, [](const auto& watch) { return watch.body == "{}"; }); }));
+    ASSERT_TRUE(poll_until(*transport, [&] {
+        return std::ranges::all_of(watches, [](const auto& watch) { return watch.body == "{}"; });
+    }));
     const auto before = test::thread_cpu_time();
     transport->poll(1s);
     EXPECT_LT(test::thread_cpu_time() - before, 100ms);
@@ -352,9 +366,9 @@ TEST(Transport, IdleWatchesCostNoProcessorTime_APISYNC015) {
 TEST(Transport, WarningsAreLoggedOncePerText_APISYNC019_AUTH009) {
     FakeApiServer server([](const RecordedRequest& request, Connection& c) {
         const std::string number = request.query("number");
-        c.respond(
-            200, "{}",
-            {R"(Warning: 299 - "v1beta1 is \"deprecated\"")", "Warning: 299 - \"you sent " + kToken + "\"", "Warning: number " + number});
+        c.respond(200, "{}",
+                  {R"(Warning: 299 - "v1beta1 is \"deprecated\"")",
+                   "Warning: 299 - \"you sent " + kToken + "\"", "Warning: number " + number});
     });
     ClientConfig config = config_for(server);
     config.token = Secret(kToken);
@@ -405,8 +419,10 @@ TEST(Transport, RedirectsStayOnTheHost_APISYNC019) {
     EXPECT_EQ(get("/absolute").body, "GET /there ");
     EXPECT_EQ(get("/absolute", "POST").body, "POST /there b");
     EXPECT_EQ(get("/circle").what(), server_url + ": GET /circle: redirect 302: followed 3 already");
-    EXPECT_EQ(get("/elsewhere").what(), server_url + ": GET /elsewhere: redirect 302 to another host, " + other.url());
-    EXPECT_EQ(get("/relative", "POST").what(), server_url + ": POST /relative: redirect 301 of a request that changes something");
+    EXPECT_EQ(get("/elsewhere").what(),
+              server_url + ": GET /elsewhere: redirect 302 to another host, " + other.url());
+    EXPECT_EQ(get("/relative", "POST").what(),
+              server_url + ": POST /relative: redirect 301 of a request that changes something");
     for (const char* target : {"/circle", "/elsewhere", "/other-scheme", "/protocol-relative"}) {
         EXPECT_EQ(get(target).kind(), kind(TransportError::Kind::Redirect)) << target;
         EXPECT_FALSE(get(target).head) << target;
@@ -459,7 +475,8 @@ TEST(Transport, CallBacksMayStartAndCancelRequests) {
     transport->start({.target = "/killer"}, killer);
     suicide_id = transport->start({.target = "/suicide", .watch = true}, suicide);
     transport->start({.target = "/chained"}, chained);
-    ASSERT_TRUE(poll_until(*transport, [&] { return killer.has_ended && next.has_ended && suicide.call_backs >= 2; }));
+    ASSERT_TRUE(poll_until(*transport,
+                           [&] { return killer.has_ended && next.has_ended && suicide.call_backs >= 2; }));
     const int before = forever.call_backs + suicide.call_backs;
     for (int i = 0; i < 10; ++i) {
         transport->poll(5ms);
@@ -494,7 +511,8 @@ TEST(Transport, WakeEndsAPollOfAnotherThread) {
     });
     transport->poll(60s);
     waker.join();
-    EXPECT_LT(std::chrono::steady_clock::now() - began, 60s) << "a poll that nobody wakes lasts as long as it was told";
+    EXPECT_LT(std::chrono::steady_clock::now() - began, 60s)
+        << "a poll that nobody wakes lasts as long as it was told";
 }
 
 TEST(Transport, TokenOfAFileFollowsItsRotation_AUTH004_APISYNC013) {
@@ -543,10 +561,11 @@ TEST(Transport, RequestsWaitForTheExecPlugin_AUTH007) {
     const ScratchFolder folder;
     FakeApiServer server([](const RecordedRequest&, Connection& c) { c.respond(200, "{}"); });
     ClientConfig config = config_for(server);
-    const auto plugin =
-        folder.write("login", "#!/bin/sh\nwhile [ ! -e " + (folder.path() / "go").string() + " ]; do sleep 0.01; done\n" +
-                                  R"(echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":")" +
-                                  kToken + "\"}}'\n");
+    const auto plugin = folder.write(
+        "login",
+        "#!/bin/sh\nwhile [ ! -e " + (folder.path() / "go").string() + " ]; do sleep 0.01; done\n" +
+            R"(echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":")" +
+            kToken + "\"}}'\n");
     std::filesystem::permissions(plugin, std::filesystem::perms::owner_all);
     config.exec = ExecConfig{.api_version = "client.authentication.k8s.io/v1", .command = plugin.string()};
     const auto transport = transport_to(config);
@@ -574,13 +593,15 @@ TEST(Transport, ExecPluginThatFailsFailsTheRequests_AUTH007) {
     transport->start({.target = "/b"}, answers[1]);
     ASSERT_TRUE(poll_until(*transport, [&] { return answers[0].has_ended && answers[1].has_ended; }));
     EXPECT_EQ(answers[1].kind(), kind(TransportError::Kind::Credentials));
-    EXPECT_EQ(answers[1].what(), server.url() + ": GET /b: exec plugin " + plugin.string() + ": exited with 1");
+    EXPECT_EQ(answers[1].what(),
+              server.url() + ": GET /b: exec plugin " + plugin.string() + ": exited with 1");
     EXPECT_EQ(server.request_count(), 0U);
 }
 
 TEST(Transport, ProxyIsUsed_AUTH008) {
     // To a proxy, a plain http request names the whole URL.
-    FakeApiServer proxy([](const RecordedRequest& request, Connection& c) { c.respond(200, request.target); });
+    FakeApiServer proxy(
+        [](const RecordedRequest& request, Connection& c) { c.respond(200, request.target); });
     ClientConfig config = config_for(proxy);
     config.server = "http://api.example.invalid:6443";
     config.proxy_url = Secret("http://user:" + kToken + "@127.0.0.1:" + std::to_string(proxy.port()));
@@ -607,12 +628,20 @@ TEST(Transport, NoErrorAndNoLogLineHoldsASecret_AUTH009) {
                          c.cut();
                      },
                      TransportError::Kind::Broken},
-             Failure{"location", [](const RecordedRequest&, Connection& c) { c.respond(302, "", {"Location: http://" + kToken + "/"}); },
+             Failure{"location",
+                     [](const RecordedRequest&, Connection& c) {
+                         c.respond(302, "", {"Location: http://" + kToken + "/"});
+                     },
                      TransportError::Kind::Redirect},
-             Failure{"encoding", [](const RecordedRequest&, Connection& c) { c.respond(200, "x", {"Content-Encoding: " + kToken}); },
+             Failure{"encoding",
+                     [](const RecordedRequest&, Connection& c) {
+                         c.respond(200, "x", {"Content-Encoding: " + kToken});
+                     },
                      TransportError::Kind::Broken},
-             Failure{"rejected", [](const RecordedRequest&, Connection& c) { c.respond(401, kToken); }, TransportError::Kind::Broken},
-             Failure{"cut", [](const RecordedRequest&, Connection& c) { c.cut(); }, TransportError::Kind::Broken},
+             Failure{"rejected", [](const RecordedRequest&, Connection& c) { c.respond(401, kToken); },
+                     TransportError::Kind::Broken},
+             Failure{"cut", [](const RecordedRequest&, Connection& c) { c.cut(); },
+                     TransportError::Kind::Broken},
          }) {
         FakeApiServer server(failure.script);
         ClientConfig config = config_for(server);
@@ -643,7 +672,8 @@ TEST(Transport, ConfigurationMistakesAreStartUpErrors_AUTH006_AUTH008) {
     const auto insecure = CurlTransport::create(config);
     ASSERT_FALSE(insecure);
     EXPECT_EQ(insecure.error().what,
-              "test: insecure-skip-tls-verify: anybody could be that server; it works only with --insecure-skip-tls-verify-allowed");
+              "test: insecure-skip-tls-verify: anybody could be that server; it works only with "
+              "--insecure-skip-tls-verify-allowed");
     EXPECT_TRUE(CurlTransport::create(config, {.allow_insecure = true}));
     config.insecure_skip_tls_verify = false;
     config.impersonate.user = "jane\r\nAuthorization: x";

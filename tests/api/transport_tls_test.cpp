@@ -71,9 +71,11 @@ TEST_F(TransportTls, ChainAndNameAreVerified_AUTH006) {
     expect_refused(fetch(system), "certificate");
     EXPECT_EQ(server.request_count(), 1U);
 
-    server.set_tls({.certificate = authority_.issue({.dns_names = {"localhost"}, .addresses = {"127.0.0.1"}, .is_expired = true})});
+    server.set_tls({.certificate = authority_.issue(
+                        {.dns_names = {"localhost"}, .addresses = {"127.0.0.1"}, .is_expired = true})});
     expect_refused(fetch(config), "expired");
-    server.set_tls({.certificate = authority_.issue({.dns_names = {"localhost"}, .addresses = {"127.0.0.2"}})});
+    server.set_tls(
+        {.certificate = authority_.issue({.dns_names = {"localhost"}, .addresses = {"127.0.0.2"}})});
     expect_refused(fetch(config), "127.0.0.1");
     EXPECT_EQ(server.request_count(), 1U);
 }
@@ -89,7 +91,8 @@ TEST_F(TransportTls, DnsNamesAreVerified_AUTH006) {
 }
 
 TEST_F(TransportTls, TlsServerNameIsAskedForAndVerified_AUTH006) {
-    FakeApiServer server(answer_ok, ServerTls{.certificate = authority_.issue({.dns_names = {"inner.example"}})});
+    FakeApiServer server(answer_ok,
+                         ServerTls{.certificate = authority_.issue({.dns_names = {"inner.example"}})});
     ClientConfig config = config_for(server);
     expect_refused(fetch(config), "127.0.0.1");
     config.tls_server_name = "inner.example";
@@ -102,7 +105,8 @@ TEST_F(TransportTls, TlsServerNameIsAskedForAndVerified_AUTH006) {
 }
 
 TEST_F(TransportTls, OldVersionsAreRefused_AUTH006) {
-    FakeApiServer server(answer_ok, ServerTls{.certificate = authority_.issue_loopback(), .version_max = TLS1_2_VERSION});
+    FakeApiServer server(
+        answer_ok, ServerTls{.certificate = authority_.issue_loopback(), .version_max = TLS1_2_VERSION});
     EXPECT_TRUE(fetch(config_for(server)).is_well());
     server.set_tls({.certificate = authority_.issue_loopback(), .version_max = TLS1_1_VERSION});
     expect_refused(fetch(config_for(server)), "");
@@ -110,17 +114,19 @@ TEST_F(TransportTls, OldVersionsAreRefused_AUTH006) {
 }
 
 TEST_F(TransportTls, InsecureNeedsTheSwitchAndWarnsAgainAndAgain_AUTH006) {
-    FakeApiServer server(answer_ok,
-                         ServerTls{.certificate = CertificateAuthority("unknown").issue({.dns_names = {"x"}, .is_expired = true})});
+    FakeApiServer server(answer_ok, ServerTls{.certificate = CertificateAuthority("unknown").issue(
+                                                  {.dns_names = {"x"}, .is_expired = true})});
     ClientConfig config = config_for(server);
     config.ca = {};
     config.insecure_skip_tls_verify = true;
     EXPECT_FALSE(CurlTransport::create(config));
     const LogCapture log("kube");
-    const auto transport = CurlTransport::create(config, {.allow_insecure = true, .insecure_warning_period = 100ms});
+    const auto transport =
+        CurlTransport::create(config, {.allow_insecure = true, .insecure_warning_period = 100ms});
     ASSERT_TRUE(transport);
     EXPECT_TRUE(fetch(**transport).is_well());
-    EXPECT_TRUE(poll_until(**transport, [&] { return log.count("the server's identity is not checked") >= 3; }));
+    EXPECT_TRUE(
+        poll_until(**transport, [&] { return log.count("the server's identity is not checked") >= 3; }));
     const auto hourly = CurlTransport::create(config, {.allow_insecure = true});
     const size_t before = log.count("the server's identity is not checked");
     for (int i = 0; i < 5; ++i) {
@@ -130,7 +136,8 @@ TEST_F(TransportTls, InsecureNeedsTheSwitchAndWarnsAgainAndAgain_AUTH006) {
 }
 
 TEST_F(TransportTls, ClientCertificateIsShown_AUTH002) {
-    FakeApiServer server(answer_ok, ServerTls{.certificate = authority_.issue_loopback(), .client_ca = authority_.pem()});
+    FakeApiServer server(
+        answer_ok, ServerTls{.certificate = authority_.issue_loopback(), .client_ca = authority_.pem()});
     ClientConfig config = config_for(server);
     expect_refused(fetch(config), "certificate");
     for (const bool is_rsa : {false, true}) {
@@ -151,7 +158,8 @@ TEST_F(TransportTls, ClientCertificateIsShown_AUTH002) {
 
 TEST_F(TransportTls, ReplacedClientCertificateServesNewConnections_AUTH005) {
     const ScratchFolder folder;
-    FakeApiServer server(answer_ok, ServerTls{.certificate = authority_.issue_loopback(), .client_ca = authority_.pem()});
+    FakeApiServer server(
+        answer_ok, ServerTls{.certificate = authority_.issue_loopback(), .client_ca = authority_.pem()});
     const auto one = authority_.issue({.common_name = "one"});
     const auto two = authority_.issue({.common_name = "two"});
     ClientConfig config = config_for(server);

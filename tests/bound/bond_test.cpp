@@ -24,10 +24,16 @@ class BondPort : public testing::Test {
         for (const std::string& member : {kFirst, kSecond}) {
             ASSERT_EQ(rte_vdev_init(member.c_str(), ""), 0);
         }
-        const std::string device = "net_bonding900,mode=active-backup,member=" + kFirst + ",member=" + kSecond + ",primary=" + kSecond;
-        auto probed = NicPort::probe(
-            NicPortId{0},
-            {.device = device, .twin_name = "up", .addresses = {}, .rx_queues = 2, .tx_queues = 2, .rss_key = random_rss_key()}, {});
+        const std::string device = "net_bonding900,mode=active-backup,member=" + kFirst +
+                                   ",member=" + kSecond + ",primary=" + kSecond;
+        auto probed = NicPort::probe(NicPortId{0},
+                                     {.device = device,
+                                      .twin_name = "up",
+                                      .addresses = {},
+                                      .rx_queues = 2,
+                                      .tx_queues = 2,
+                                      .rss_key = random_rss_key()},
+                                     {});
         ASSERT_TRUE(probed) << probed.error().what;
         port_ = std::move(*probed);
         MempoolDemand demand{.workers = 2};
@@ -47,13 +53,18 @@ class BondPort : public testing::Test {
 
     rte_mempool* pool() { return pools_.on(port_->facts().socket); }
     [[nodiscard]] std::vector<uint8_t> frame() const {
-        return test::eth().to_mac(port_->facts().mac.to_string()).ipv4("10.0.0.1", "10.0.0.2").udp(1000, 2000).build();
+        return test::eth()
+            .to_mac(port_->facts().mac.to_string())
+            .ipv4("10.0.0.1", "10.0.0.2")
+            .udp(1000, 2000)
+            .build();
     }
     // A frame sent through the port leaves by `member` and by no other.
     [[nodiscard]] bool leaves_by(const std::string& member) {
         rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
         const std::vector<uint8_t> sent = frame();
-        std::copy(sent.begin(), sent.end(), reinterpret_cast<uint8_t*>(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(sent.size()))));
+        std::copy(sent.begin(), sent.end(),
+                  reinterpret_cast<uint8_t*>(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(sent.size()))));
         if (rte_eth_tx_burst(port_->facts().dpdk_port, 0, &mbuf, 1) != 1) {
             rte_pktmbuf_free(mbuf);
             return false;

@@ -45,8 +45,8 @@ class DriversLinux : public ::testing::Test {
     }
 
     // A twin that other tests' leftovers cannot disturb: its interface dies with it.
-    static std::unique_ptr<TapTwin> twin(const std::string& name, const MacAddr& mac, const std::vector<const char*>& addresses,
-                                         uint16_t mtu = 1500) {
+    static std::unique_ptr<TapTwin> twin(const std::string& name, const MacAddr& mac,
+                                         const std::vector<const char*>& addresses, uint16_t mtu = 1500) {
         TapTwinOptions options{.name = name, .mac = mac, .mtu = mtu, .addresses = {}};
         for (const char* address : addresses) {
             options.addresses.push_back(*InterfaceAddress::parse(address));
@@ -63,7 +63,8 @@ class DriversLinux : public ::testing::Test {
         Frame found;
         eventually([&] { return !found.empty(); },
                    [&] {
-                       for (ssize_t length = from.read(room); length > 0 && found.empty(); length = from.read(room)) {
+                       for (ssize_t length = from.read(room); length > 0 && found.empty();
+                            length = from.read(room)) {
                            Frame frame(room.begin(), room.begin() + length);
                            if (wanted(frame)) {
                                found = frame;
@@ -81,12 +82,13 @@ class DriversLinux : public ::testing::Test {
 
     // A neighbour solicitation (RFC 4861, 4.3): ICMPv6 type 135, its target after 8 bytes.
     static bool is_solicitation_for(const Frame& frame, const IpAddr& target) {
-        return frame.size() >= 78 && frame[12] == 0x86 && frame[13] == 0xdd && frame[20] == 58 && frame[54] == 135 &&
-               std::equal(frame.begin() + 62, frame.begin() + 78, target.bytes().begin());
+        return frame.size() >= 78 && frame[12] == 0x86 && frame[13] == 0xdd && frame[20] == 58 &&
+               frame[54] == 135 && std::equal(frame.begin() + 62, frame.begin() + 78, target.bytes().begin());
     }
 
     // An Ethernet ARP packet (RFC 826).
-    static Frame arp(uint8_t operation, const MacAddr& sender, const IpAddr& sender_ip, const MacAddr& target, const IpAddr& target_ip) {
+    static Frame arp(uint8_t operation, const MacAddr& sender, const IpAddr& sender_ip, const MacAddr& target,
+                     const IpAddr& target_ip) {
         Frame frame(42);
         const bool ask = operation == 1;
         std::fill_n(frame.begin(), 6, uint8_t{0xff});
@@ -129,7 +131,8 @@ TEST_F(DriversLinux, TwinHasTheFaceAskedFor) {
 
 // As on a host whose defaults have IPv6 off: solicitations need a link-local address to come from, too.
 TEST_F(DriversLinux, AnIpv6AddressSwitchesIpv6OnForItsTwin) {
-    const char* const defaults = "sysctl -w net.ipv6.conf.default.disable_ipv6=%d net.ipv6.conf.default.addr_gen_mode=%d";
+    const char* const defaults =
+        "sysctl -w net.ipv6.conf.default.disable_ipv6=%d net.ipv6.conf.default.addr_gen_mode=%d";
     const auto set_defaults = [&](int disabled, int mode) {
         std::array<char, 128> command;
         std::snprintf(command.data(), command.size(), defaults, disabled, mode);
@@ -178,9 +181,11 @@ TEST_F(DriversLinux, LinuxCompletesItsChecksums) {
     const auto tap = twin("tw4", kUpMac, {"10.1.0.1/24"});
     ASSERT_TRUE(tap);
     ASSERT_EQ(run("ip neigh replace 10.1.0.2 lladdr 02:00:00:00:09:09 dev tw4 nud permanent"), 0);
-    ASSERT_EQ(run("python3 -c \"import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'odd length!', ('10.1.0.2', 7))\""),
+    ASSERT_EQ(run("python3 -c \"import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'odd "
+                  "length!', ('10.1.0.2', 7))\""),
               0);
-    const Frame frame = next_frame(*tap, [](const Frame& f) { return f.size() > 42 && f[12] == 0x08 && f[13] == 0 && f[23] == 17; });
+    const Frame frame = next_frame(
+        *tap, [](const Frame& f) { return f.size() > 42 && f[12] == 0x08 && f[13] == 0 && f[23] == 17; });
     ASSERT_EQ(frame.size(), 14u + 20 + 8 + 11);
     Frame covered(frame.begin() + 26, frame.end());  // addresses, UDP header, data
     uint32_t sum = 17 + 19;                          // protocol and UDP length of the pseudo header
@@ -206,21 +211,25 @@ class Mirror : public DriversLinux {
         up = twin("up", kUpMac, {"10.1.0.1/24", "2001:db8:1::1/64"});
         cluster = twin("cluster", kClusterMac, {"10.2.0.1/24"});
         ASSERT_TRUE(up && cluster);
-        auto opened =
-            NetlinkMirror::open({{kCluster, "cluster"}, {kUp, "up"}}, [this](NoticeLevel, std::string_view text) { notices += text; });
+        auto opened = NetlinkMirror::open({{kCluster, "cluster"}, {kUp, "up"}},
+                                          [this](NoticeLevel, std::string_view text) { notices += text; });
         ASSERT_TRUE(opened) << opened.error().what;
         mirror = std::move(*opened);
         settle();
     }
     // Lets the kernel's own first messages (link-local addresses, MLD) pass.
     void settle() {
-        eventually([] { return false; }, [this] { mirror->poll(Clock::now()); }, std::chrono::milliseconds(60));
+        eventually([] { return false; }, [this] { mirror->poll(Clock::now()); },
+                   std::chrono::milliseconds(60));
     }
     // Polls until the state is as wanted.
     bool mirrors(const std::function<bool(const MirroredState&)>& wanted) {
-        return eventually([&] { return wanted(mirror->state()); }, [&] { last = merge(last, mirror->poll(Clock::now())); });
+        return eventually([&] { return wanted(mirror->state()); },
+                          [&] { last = merge(last, mirror->poll(Clock::now())); });
     }
-    static MirrorChange merge(MirrorChange a, MirrorChange b) { return {a.forwarding || b.forwarding, a.states || b.states}; }
+    static MirrorChange merge(MirrorChange a, MirrorChange b) {
+        return {a.forwarding || b.forwarding, a.states || b.states};
+    }
 
     const route::Route* route_to(const char* prefix) const {
         const Prefix wanted = *Prefix::parse(prefix);
@@ -249,21 +258,27 @@ TEST_F(Mirror, ReadsWhatIsThereAtTheStart) {
     EXPECT_TRUE(route_to("2001:db8:1::/64"));
     const auto& addresses = mirror->state().addresses;
     EXPECT_TRUE(std::ranges::count(addresses, route::LocalAddress{kUp, IpAddr::v4(10, 1, 0, 1), 24}) == 1);
-    EXPECT_TRUE(std::ranges::count(addresses, route::LocalAddress{kCluster, IpAddr::v4(10, 2, 0, 1), 24}) == 1);
+    EXPECT_TRUE(std::ranges::count(addresses, route::LocalAddress{kCluster, IpAddr::v4(10, 2, 0, 1), 24}) ==
+                1);
     EXPECT_FALSE(NetlinkMirror::open({{kUp, "no_such_twin"}}, {}));
 }
 
 TEST_F(Mirror, FollowsRoutes) {
     ASSERT_EQ(run("ip route add default via 10.1.0.254 metric 7"), 0);
     ASSERT_TRUE(mirrors([&](const auto&) { return route_to("0.0.0.0/0") != nullptr; }));
-    EXPECT_EQ(*route_to("0.0.0.0/0"), (route::Route{*Prefix::parse("0.0.0.0/0"), kUp, IpAddr::v4(10, 1, 0, 254), 7}));
+    EXPECT_EQ(*route_to("0.0.0.0/0"),
+              (route::Route{*Prefix::parse("0.0.0.0/0"), kUp, IpAddr::v4(10, 1, 0, 254), 7}));
     EXPECT_TRUE(last.forwarding);
 
     // A replaced route is announced by its successor only.
     ASSERT_EQ(run("ip route add 10.9.0.0/16 via 10.1.0.5"), 0);
     ASSERT_EQ(run("ip route replace 10.9.0.0/16 via 10.2.0.5"), 0);
-    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr && route_to("10.9.0.0/16")->egress == kCluster; }));
-    EXPECT_EQ(std::ranges::count(mirror->state().routes, *Prefix::parse("10.9.0.0/16"), &route::Route::destination), 1);
+    ASSERT_TRUE(mirrors([&](const auto&) {
+        return route_to("10.9.0.0/16") != nullptr && route_to("10.9.0.0/16")->egress == kCluster;
+    }));
+    EXPECT_EQ(
+        std::ranges::count(mirror->state().routes, *Prefix::parse("10.9.0.0/16"), &route::Route::destination),
+        1);
 
     ASSERT_EQ(run("ip -6 route add 2001:db8:9::/48 via 2001:db8:1::9"), 0);
     ASSERT_TRUE(mirrors([&](const auto&) { return route_to("2001:db8:9::/48") != nullptr; }));
@@ -275,10 +290,11 @@ TEST_F(Mirror, FollowsRoutes) {
 
 // A route that leads elsewhere is known as that: it hides shorter prefixes through twins. Other tables are not ours.
 TEST_F(Mirror, KnowsRoutesElsewhereAndIgnoresOtherTables) {
-    ASSERT_EQ(run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
     ASSERT_EQ(
-        run("ip route add 10.8.0.0/16 dev other && ip route add blackhole 10.7.0.0/16 && ip route add 10.6.0.0/16 via 10.1.0.6 table 77"),
-        0);
+        run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
+    ASSERT_EQ(run("ip route add 10.8.0.0/16 dev other && ip route add blackhole 10.7.0.0/16 && ip route add "
+                  "10.6.0.0/16 via 10.1.0.6 table 77"),
+              0);
     ASSERT_EQ(run("ip route add 10.5.0.0/16 via 10.1.0.5"), 0);  // said last, heard last
     ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.5.0.0/16") != nullptr; }));
     for (const char* prefix : {"10.3.0.0/24", "10.8.0.0/16", "10.7.0.0/16"}) {
@@ -286,13 +302,17 @@ TEST_F(Mirror, KnowsRoutesElsewhereAndIgnoresOtherTables) {
         EXPECT_FALSE(route_to(prefix)->egress.is_set()) << prefix;
     }
     EXPECT_EQ(route_to("10.6.0.0/16"), nullptr);
-    EXPECT_EQ(std::ranges::count(mirror->state().addresses, IpAddr::v4(10, 3, 0, 1), &route::LocalAddress::address), 0);
+    EXPECT_EQ(
+        std::ranges::count(mirror->state().addresses, IpAddr::v4(10, 3, 0, 1), &route::LocalAddress::address),
+        0);
     run("ip link del other; ip route del blackhole 10.7.0.0/16; ip route flush table 77");
 }
 
 TEST_F(Mirror, TakesTheFirstHopThatIsATwin) {
-    ASSERT_EQ(run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
-    ASSERT_EQ(run("ip route add 10.9.0.0/16 nexthop via 10.3.0.9 dev other nexthop via 10.2.0.9 dev cluster nexthop via 10.1.0.9 dev up"),
+    ASSERT_EQ(
+        run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
+    ASSERT_EQ(run("ip route add 10.9.0.0/16 nexthop via 10.3.0.9 dev other nexthop via 10.2.0.9 dev cluster "
+                  "nexthop via 10.1.0.9 dev up"),
               0);
     ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr; }));
     EXPECT_EQ(route_to("10.9.0.0/16")->egress, kCluster);
@@ -310,7 +330,8 @@ TEST_F(Mirror, RoutesGoDownWithTheirLink) {
     ASSERT_EQ(run("ip route add 10.9.0.0/16 via 10.2.0.9"), 0);
     ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr; }));
     ASSERT_EQ(run("ip link set cluster down"), 0);
-    EXPECT_TRUE(mirrors([&](const auto& state) { return route_to("10.9.0.0/16") == nullptr && !state.ports[1].link_up; }));
+    EXPECT_TRUE(mirrors(
+        [&](const auto& state) { return route_to("10.9.0.0/16") == nullptr && !state.ports[1].link_up; }));
     EXPECT_TRUE(mirror->state().ports[0].link_up);
 }
 
@@ -321,16 +342,20 @@ TEST_F(Mirror, RoutesGoDownWithALinkThatHasNoIpv6) {
     ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr; }));
     settle();
     ASSERT_EQ(run("ip link set cluster down"), 0);
-    EXPECT_TRUE(mirrors([&](const auto& state) { return route_to("10.9.0.0/16") == nullptr && !state.ports[1].link_up; }));
+    EXPECT_TRUE(mirrors(
+        [&](const auto& state) { return route_to("10.9.0.0/16") == nullptr && !state.ports[1].link_up; }));
     EXPECT_EQ(route_to("10.2.0.0/24"), nullptr);
 }
 
 // Linux revives the next hop of a multipath route in silence. The other routes of the link come back by message.
 TEST_F(Mirror, AMultipathRouteUsesALinkThatComesBack) {
     ASSERT_EQ(run("sysctl -w net.ipv6.conf.cluster.disable_ipv6=1"), 0);
-    ASSERT_EQ(run("ip route add 10.9.0.0/16 nexthop via 10.2.0.9 dev cluster nexthop via 10.1.0.9 dev up"), 0);
+    ASSERT_EQ(run("ip route add 10.9.0.0/16 nexthop via 10.2.0.9 dev cluster nexthop via 10.1.0.9 dev up"),
+              0);
     const auto leads_to = [&](NicPortId port) {
-        return mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr && route_to("10.9.0.0/16")->egress == port; });
+        return mirrors([&](const auto&) {
+            return route_to("10.9.0.0/16") != nullptr && route_to("10.9.0.0/16")->egress == port;
+        });
     };
     ASSERT_TRUE(leads_to(kCluster));
     settle();
@@ -360,50 +385,58 @@ TEST_F(Mirror, FollowsFlappingRoutesWithoutReadingThemAnew) {
         const std::string number = std::to_string(n);
         lines += "route del 10.100." + number + ".0/24 via 10.1.0.5\n";
         lines += "route replace 2001:db8:f" + number + "::/48 via 2001:db8:1::6\n";
-        lines += "route replace 10.100." + std::to_string(n + 1) + ".0/24 nexthop via 10.2.0.7 dev cluster nexthop via 10.1.0.7 dev up\n";
+        lines += "route replace 10.100." + std::to_string(n + 1) +
+                 ".0/24 nexthop via 10.2.0.7 dev cluster nexthop via 10.1.0.7 dev up\n";
         lines += "route del 2001:db8:f" + std::to_string(n + 1) + "::/48\n";
     }
     ASSERT_EQ(run("printf '" + lines + "' | ip -batch -"), 0);
     ASSERT_EQ(run("ip route add 10.5.0.0/16 via 10.1.0.5"), 0);  // the last one
     ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.5.0.0/16") != nullptr; }));
     EXPECT_EQ(mirror->state().routes, dumped_routes());
-    EXPECT_EQ(
-        std::ranges::count(mirror->state().routes, IpAddr::v4(10, 2, 0, 7), [](const auto& r) { return r.gateway.value_or(IpAddr()); }),
-        100);
+    EXPECT_EQ(std::ranges::count(mirror->state().routes, IpAddr::v4(10, 2, 0, 7),
+                                 [](const auto& r) { return r.gateway.value_or(IpAddr()); }),
+              100);
     EXPECT_EQ(mirror->route_readings(), readings);
 }
 
 // One line for `ip -force -batch`; about a third of them mean nothing where they fall.
 std::string random_change(test::Prng& random) {
-    const auto one_of = [&](std::initializer_list<const char*> words) { return std::string(words.begin()[random.below(words.size())]); };
+    const auto one_of = [&](std::initializer_list<const char*> words) {
+        return std::string(words.begin()[random.below(words.size())]);
+    };
     const std::string number = std::to_string(random.below(4));
     const bool is_v4 = random.one_in(2);
     const auto hop = [&] {
-        return is_v4 ? one_of({"via 10.1.0.5 dev up", "via 10.1.0.6 dev up", "via 10.2.0.7 dev cluster", "via 10.3.0.8 dev other",
-                               "via inet6 fe80::9 dev up"})
-                     : one_of({"via 2001:db8:1::5 dev up", "via 2001:db8:1::6 dev up", "via fe80::7 dev other", "via fe80::8 dev other"});
+        return is_v4 ? one_of({"via 10.1.0.5 dev up", "via 10.1.0.6 dev up", "via 10.2.0.7 dev cluster",
+                               "via 10.3.0.8 dev other", "via inet6 fe80::9 dev up"})
+                     : one_of({"via 2001:db8:1::5 dev up", "via 2001:db8:1::6 dev up",
+                               "via fe80::7 dev other", "via fe80::8 dev other"});
     };
     switch (random.below(12)) {
         case 0:
             return "link set " + one_of({"other", "other", "cluster"}) + " " + one_of({"down", "up", "up"});
         case 1:
-            return one_of({"addr add 10.3.0.77/32 dev other", "addr del 10.3.0.77/32 dev other", "addr add 10.2.0.1/24 dev cluster"});
+            return one_of({"addr add 10.3.0.77/32 dev other", "addr del 10.3.0.77/32 dev other",
+                           "addr add 10.2.0.1/24 dev cluster"});
         case 2:
             return "nexthop " + one_of({"add", "replace", "replace", "del"}) + " id 1" + number + " " +
-                   one_of({"via 10.1.0.5 dev up", "via 10.2.0.7 dev cluster", "via 10.3.0.8 dev other", "blackhole"});
+                   one_of({"via 10.1.0.5 dev up", "via 10.2.0.7 dev cluster", "via 10.3.0.8 dev other",
+                           "blackhole"});
         case 3:
             return "nexthop " + one_of({"add", "replace", "del"}) + " id 20 group 10/11";
         default:
             break;
     }
     std::string line = "route ";
-    line += one_of({"add", "add", "append", "prepend", "replace", "replace", "change", "del", "del", "del"}) + " ";
+    line += one_of({"add", "add", "append", "prepend", "replace", "replace", "change", "del", "del", "del"}) +
+            " ";
     const std::string kind = one_of({"", "", "", "", "", "blackhole ", "throw "});
     line += kind + (is_v4 ? "10.5" + number + ".0.0/16" : "2001:db8:5" + number + "::/48");
     // IPv6 routes that nothing joins have a metric of their own: what dumps show of others beside them is not all that is there
     // (kernel_routes.hpp).
     const bool is_by_device = !is_v4 && kind.empty() && random.one_in(4);
-    line += is_v4 || (kind.empty() && !is_by_device) ? one_of({"", "", " metric 5"}) : one_of({" metric 6", " metric 7"});
+    line += is_v4 || (kind.empty() && !is_by_device) ? one_of({"", "", " metric 5"})
+                                                     : one_of({" metric 6", " metric 7"});
     if (!kind.empty()) {
         return line;
     }
@@ -431,14 +464,16 @@ std::string without(const std::vector<route::Route>& routes, const std::vector<r
     for (const route::Route& route : routes) {
         if (std::ranges::find(others, route) == others.end()) {
             text += route.destination.to_string() + " metric " + std::to_string(route.metric) + " by port " +
-                    std::to_string(route.egress.value) + (route.gateway ? " via " + route.gateway->to_string() : "") + "\n";
+                    std::to_string(route.egress.value) +
+                    (route.gateway ? " via " + route.gateway->to_string() : "") + "\n";
         }
     }
     return text;
 }
 
 TEST_F(Mirror, ComesToWhatADumpGivesWhateverHappened) {
-    ASSERT_EQ(run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
+    ASSERT_EQ(
+        run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
     test::Prng random;
     constexpr uint64_t kRounds = 40;
     for (uint64_t round = 0; round < kRounds; ++round) {
@@ -448,8 +483,8 @@ TEST_F(Mirror, ComesToWhatADumpGivesWhateverHappened) {
         }
         run("printf '" + lines + "' | ip -force -batch - >/dev/null 2>&1");
         // Links that come up get some of their IPv6 routes a little later.
-        ASSERT_TRUE(eventually([&] { return mirror->state().routes == dumped_routes(); }, [&] { mirror->poll(Clock::now()); },
-                               std::chrono::milliseconds(20'000)))
+        ASSERT_TRUE(eventually([&] { return mirror->state().routes == dumped_routes(); },
+                               [&] { mirror->poll(Clock::now()); }, std::chrono::milliseconds(20'000)))
             << "round " << round << " after\n"
             << lines << output_of("ip route; ip -6 route") << "mirrored, and not dumped:\n"
             << without(mirror->state().routes, dumped_routes()) << "dumped, and not mirrored:\n"
@@ -464,7 +499,9 @@ TEST_F(Mirror, CarrierAndMtuReachTheWorkers) {
     EXPECT_TRUE(mirrors([](const auto& state) { return !state.ports[1].link_up; }));
     cluster->set_carrier(true);
     ASSERT_EQ(run("ip link set cluster mtu 1300"), 0);
-    EXPECT_TRUE(mirrors([](const auto& state) { return state.ports[1] == route::EgressPort{kCluster, kClusterMac, 1300, true}; }));
+    EXPECT_TRUE(mirrors([](const auto& state) {
+        return state.ports[1] == route::EgressPort{kCluster, kClusterMac, 1300, true};
+    }));
 }
 
 TEST_F(Mirror, FollowsAddresses) {
@@ -490,7 +527,9 @@ TEST_F(Mirror, VipsOnATwinAreNotTheHostsOwn_LB018) {
         EXPECT_TRUE(*added);
         EXPECT_EQ((*vips)->add(vip).value(), false) << "there already";
     }
-    const auto has = [](const auto& list, const route::LocalAddress& vip) { return std::ranges::count(list, vip) == 1; };
+    const auto has = [](const auto& list, const route::LocalAddress& vip) {
+        return std::ranges::count(list, vip) == 1;
+    };
     EXPECT_TRUE(mirrors([&](const auto& state) { return has(state.vips, vip4) && has(state.vips, vip6); }));
     EXPECT_FALSE(has(mirror->state().addresses, vip4) || has(mirror->state().addresses, vip6));
     EXPECT_TRUE(last.forwarding) << "workers hear of it";
@@ -502,13 +541,15 @@ TEST_F(Mirror, VipsOnATwinAreNotTheHostsOwn_LB018) {
     ASSERT_TRUE(give(*up, arp(1, peer, IpAddr::v4(10, 1, 0, 7), {}, vip4.address)));
     EXPECT_FALSE(next_frame(*up, [&](const Frame& frame) {
                      return frame.size() >= 42 && frame[12] == 0x08 && frame[13] == 0x06 && frame[21] == 2 &&
-                            std::equal(frame.begin() + 28, frame.begin() + 32, vip4.address.bytes().begin() + 12);
+                            std::equal(frame.begin() + 28, frame.begin() + 32,
+                                       vip4.address.bytes().begin() + 12);
                  }).empty());
     // The link is told.
     for (const auto& vip : {vip4, vip6}) {
         (*vips)->announce(vip, kUpMac);
         const Frame said = announcement_of(vip.address, kUpMac);
-        EXPECT_FALSE(next_frame(*up, [&](const Frame& frame) { return frame == said; }).empty()) << vip.address.to_string();
+        EXPECT_FALSE(next_frame(*up, [&](const Frame& frame) { return frame == said; }).empty())
+            << vip.address.to_string();
     }
 
     // Put there by hand: neither ours to mark nor a mirror's VIP.
@@ -559,7 +600,8 @@ TEST_F(Mirror, TheKernelResolvesWhatAWorkerWaitsFor) {
     ASSERT_FALSE(next_frame(*cluster, [&](const Frame& f) { return is_arp_request_for(f, host); }).empty());
     // Linux does not announce an entry before it has an answer, or gives up.
     ASSERT_TRUE(give(*cluster, arp(2, kHostMac, host, kClusterMac, own)));
-    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(host) != nullptr && neighbour(host)->is_usable(); }));
+    ASSERT_TRUE(
+        mirrors([&](const auto&) { return neighbour(host) != nullptr && neighbour(host)->is_usable(); }));
     EXPECT_EQ(neighbour(host)->mac, kHostMac);
     EXPECT_EQ(neighbour(host)->state, route::NeighbourState::Reachable);
 }
@@ -574,18 +616,21 @@ TEST_F(Mirror, ALinkLocalRouterLeadsToItsMac) {
     const IpAddr router = *IpAddr::parse("fe80::9");
     ASSERT_EQ(run("ip -6 route add 2001:db8:9::/48 via fe80::9 dev up"), 0);
     ASSERT_TRUE(mirrors([&](const auto&) { return route_to("2001:db8:9::/48") != nullptr; }));
-    EXPECT_EQ(*route_to("2001:db8:9::/48"), (route::Route{*Prefix::parse("2001:db8:9::/48"), kUp, router, 1024}));
+    EXPECT_EQ(*route_to("2001:db8:9::/48"),
+              (route::Route{*Prefix::parse("2001:db8:9::/48"), kUp, router, 1024}));
     mirror->resolve(kUp, router, Clock::now());
     EXPECT_FALSE(next_frame(*up, [&](const Frame& f) { return is_solicitation_for(f, router); }).empty());
     ASSERT_EQ(run("ip neigh replace fe80::9 lladdr 02:00:00:00:09:09 dev up nud permanent"), 0);
-    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(router) != nullptr && neighbour(router)->is_usable(); }));
+    ASSERT_TRUE(
+        mirrors([&](const auto&) { return neighbour(router) != nullptr && neighbour(router)->is_usable(); }));
 
     const auto& state = mirror->state();
     const auto table = route::RouteTable::build(state.routes, state.neighbours, state.addresses, state.ports);
     const auto hop = table->next_hop(*IpAddr::parse("2001:db8:9::1"));
     ASSERT_TRUE(hop && hop->neighbour != nullptr);
     EXPECT_EQ(hop->neighbour->mac, kHostMac);
-    EXPECT_FALSE(table->next_hop(*IpAddr::parse("fe80::77"))) << "nothing is forwarded to a link-local address";
+    EXPECT_FALSE(table->next_hop(*IpAddr::parse("fe80::77")))
+        << "nothing is forwarded to a link-local address";
     EXPECT_TRUE(table->is_local(*IpAddr::parse("fe80::ff:fe00:a"))) << "the twin's own";
 }
 
@@ -602,17 +647,22 @@ TEST_F(Mirror, AStaleIpv6NextHopInUseIsProbed) {
 }
 
 TEST_F(Mirror, AFailedNextHopIsAskedForAgainAfterAPause) {
-    ASSERT_EQ(run("sysctl -w net.ipv4.neigh.cluster.retrans_time_ms=20 net.ipv4.neigh.cluster.mcast_solicit=1"), 0);
+    ASSERT_EQ(
+        run("sysctl -w net.ipv4.neigh.cluster.retrans_time_ms=20 net.ipv4.neigh.cluster.mcast_solicit=1"), 0);
     const IpAddr host = IpAddr::v4(10, 2, 0, 61);
     const auto start = Clock::now();
     mirror->resolve(kCluster, host, start);
-    ASSERT_TRUE(
-        mirrors([&](const auto&) { return neighbour(host) != nullptr && neighbour(host)->state == route::NeighbourState::Failed; }));
+    ASSERT_TRUE(mirrors([&](const auto&) {
+        return neighbour(host) != nullptr && neighbour(host)->state == route::NeighbourState::Failed;
+    }));
     const auto asks = [&](Clock::time_point when, std::chrono::milliseconds patience) {
-        while (!next_frame(*cluster, [](const Frame&) { return true; }, std::chrono::milliseconds(10)).empty()) {
+        while (
+            !next_frame(*cluster, [](const Frame&) { return true; }, std::chrono::milliseconds(10)).empty()) {
         }
         mirror->resolve(kCluster, host, when);
-        return !next_frame(*cluster, [&](const Frame& f) { return is_arp_request_for(f, host); }, patience).empty();
+        return !next_frame(
+                    *cluster, [&](const Frame& f) { return is_arp_request_for(f, host); }, patience)
+                    .empty();
     };
     EXPECT_FALSE(asks(start + std::chrono::milliseconds(2'900), std::chrono::milliseconds(100)));
     EXPECT_TRUE(asks(start + std::chrono::milliseconds(3'100), std::chrono::seconds(60)));
@@ -629,7 +679,8 @@ TEST_F(Mirror, AStaleNextHopInUseIsProbed) {
     ASSERT_FALSE(probe.empty());
     EXPECT_TRUE(std::equal(probe.begin(), probe.begin() + 6, kHostMac.bytes.begin()));
     ASSERT_TRUE(give(*cluster, arp(2, kHostMac, host, kClusterMac, IpAddr::v4(10, 2, 0, 1))));
-    EXPECT_TRUE(mirrors([&](const auto&) { return neighbour(host)->state == route::NeighbourState::Reachable; }));
+    EXPECT_TRUE(
+        mirrors([&](const auto&) { return neighbour(host)->state == route::NeighbourState::Reachable; }));
 }
 
 TEST_F(Mirror, ReadsEverythingAnewAfterLostMessages) {
@@ -641,15 +692,18 @@ TEST_F(Mirror, ReadsEverythingAnewAfterLostMessages) {
 
     const int tiny = 1;  // the kernel makes it its minimum
     ASSERT_EQ(setsockopt(mirror->fd(), SOL_SOCKET, SO_RCVBUF, &tiny, sizeof(tiny)), 0);
-    ASSERT_EQ(run("ip neigh del 10.2.0.71 dev cluster; ip route add 10.9.0.0/16 via 10.2.0.9; for i in $(seq 1 40); do "
-                  "ip neigh replace 10.2.0.$((100 + i)) lladdr 02:00:00:00:07:07 dev cluster nud permanent; done"),
-              0);
+    ASSERT_EQ(
+        run("ip neigh del 10.2.0.71 dev cluster; ip route add 10.9.0.0/16 via 10.2.0.9; for i in $(seq 1 "
+            "40); do "
+            "ip neigh replace 10.2.0.$((100 + i)) lladdr 02:00:00:00:07:07 dev cluster nud permanent; done"),
+        0);
     notices.clear();
     ASSERT_TRUE(mirrors([&](const auto& state) {
         return std::ranges::count(state.neighbours, kHostMac, &route::Neighbour::mac) == 0 &&
                neighbour(IpAddr::v4(10, 2, 0, 140)) != nullptr;
     }));
-    EXPECT_NE(notices.find("were lost"), std::string::npos) << "the socket never overflowed: the test proves nothing";
+    EXPECT_NE(notices.find("were lost"), std::string::npos)
+        << "the socket never overflowed: the test proves nothing";
     EXPECT_EQ(neighbour(IpAddr::v4(10, 2, 0, 71)), nullptr);
     EXPECT_EQ(neighbour(IpAddr::v4(10, 2, 0, 70))->id, kept);
     EXPECT_TRUE(route_to("10.9.0.0/16"));
@@ -721,19 +775,23 @@ TEST_F(Guard, ACrashGivesTheInterfaceBack) {
 
 TEST_F(Guard, TheInterfaceIsMadeAWireAndPutBack) {
     run("ip link set wire0 down; ethtool -K wire0 gro on; sysctl -w net.ipv6.conf.wire0.disable_ipv6=0");
-    const std::string before =
-        output_of("ip -o link show wire0; ethtool -k wire0 | grep generic-receive; sysctl net.ipv6.conf.wire0.disable_ipv6");
+    const std::string before = output_of(
+        "ip -o link show wire0; ethtool -k wire0 | grep generic-receive; sysctl "
+        "net.ipv6.conf.wire0.disable_ipv6");
     {
         const auto interface = KernelInterface::prepare("wire0", 4000, {});
         ASSERT_TRUE(interface) << interface.error().what;
-        const std::string during = output_of("ip -d -o link show wire0; ethtool -k wire0; sysctl net.ipv6.conf.wire0.disable_ipv6");
+        const std::string during =
+            output_of("ip -d -o link show wire0; ethtool -k wire0; sysctl net.ipv6.conf.wire0.disable_ipv6");
         EXPECT_NE(during.find("mtu 4000"), std::string::npos) << during;
         EXPECT_NE(during.find("ALLMULTI"), std::string::npos) << during;
         EXPECT_NE(during.find(",UP"), std::string::npos) << during;
         EXPECT_NE(during.find("generic-receive-offload: off"), std::string::npos) << during;
         EXPECT_NE(during.find("disable_ipv6 = 1"), std::string::npos) << during;
     }
-    EXPECT_EQ(output_of("ip -o link show wire0; ethtool -k wire0 | grep generic-receive; sysctl net.ipv6.conf.wire0.disable_ipv6"), before);
+    EXPECT_EQ(output_of("ip -o link show wire0; ethtool -k wire0 | grep generic-receive; sysctl "
+                        "net.ipv6.conf.wire0.disable_ipv6"),
+              before);
 }
 
 TEST_F(Guard, AddressesBelongOnTheTwin) {

@@ -94,13 +94,15 @@ class Peer {
 
 // A veth pair: `ours` here, `theirs` in the peer's namespace with `addresses` ("10.0.0.2/24 2001:db8::2/64"), and no offload that would
 // put frames on it that no wire carries.
-inline bool wire(const Peer& peer, const std::string& ours, const std::string& theirs, const std::string& addresses, unsigned mtu = 1500) {
+inline bool wire(const Peer& peer, const std::string& ours, const std::string& theirs,
+                 const std::string& addresses, unsigned mtu = 1500) {
     const std::string size = " mtu " + std::to_string(mtu);
     const std::string bare = " tx off rx off tso off gso off gro off";
-    return run("ip link add " + ours + size + " type veth peer name " + theirs + size + " netns " + std::to_string(peer.pid())) == 0 &&
+    return run("ip link add " + ours + size + " type veth peer name " + theirs + size + " netns " +
+               std::to_string(peer.pid())) == 0 &&
            (run("ethtool -K " + ours + bare), run(peer.inside("ethtool -K " + theirs + bare)),
-            run(peer.inside("for a in " + addresses + "; do ip addr add $a dev " + theirs + " nodad || exit 1; done; ip link set " +
-                            theirs + " up"))) == 0;
+            run(peer.inside("for a in " + addresses + "; do ip addr add $a dev " + theirs +
+                            " nodad || exit 1; done; ip link set " + theirs + " up"))) == 0;
 }
 
 // Waits until `done` says so, letting `step` work meanwhile. Patient beyond all that the kernel's own timers take: the machine may be busy.

@@ -52,11 +52,12 @@ struct SharedEal {
             return;
         }
         const unsigned cpu = allowed_cpus().front();
-        auto started = Eal::start({.worker_cpus = {cpu, cpu},
-                                   .main_cpu = cpu,
-                                   .memory_mb = 256,
-                                   .no_huge = true,
-                                   .sink = [this](NoticeLevel, std::string_view line) { log += std::string(line) + "\n"; }});
+        auto started = Eal::start(
+            {.worker_cpus = {cpu, cpu},
+             .main_cpu = cpu,
+             .memory_mb = 256,
+             .no_huge = true,
+             .sink = [this](NoticeLevel, std::string_view line) { log += std::string(line) + "\n"; }});
         if (started) {
             eal = std::move(*started);
         } else {
@@ -80,12 +81,14 @@ class PortItself : public TwinIoPorts {
         }
         size_t count = 0;
         for (uint16_t queue = 0; queue < port_.facts().rx_queues && count < out.size(); ++queue) {
-            count += rte_eth_rx_burst(port_.facts().dpdk_port, queue, out.data() + count, static_cast<uint16_t>(out.size() - count));
+            count += rte_eth_rx_burst(port_.facts().dpdk_port, queue, out.data() + count,
+                                      static_cast<uint16_t>(out.size() - count));
         }
         return count;
     }
     size_t send_from_host(NicPortId, std::span<rte_mbuf*> frames) override {
-        return rte_eth_tx_burst(port_.facts().dpdk_port, 0, frames.data(), static_cast<uint16_t>(frames.size()));
+        return rte_eth_tx_burst(port_.facts().dpdk_port, 0, frames.data(),
+                                static_cast<uint16_t>(frames.size()));
     }
     void count_host_drop(DropReason, uint64_t packets) override { dropped += packets; }
     uint64_t dropped = 0;
@@ -111,7 +114,12 @@ class Ports : public ::testing::Test {
     }
 
     NicPortOptions options(const std::string& device, uint16_t mtu, unsigned queues) const {
-        NicPortOptions asked{.device = device, .twin_name = "up", .addresses = {}, .mtu = mtu, .rx_queues = queues, .tx_queues = queues};
+        NicPortOptions asked{.device = device,
+                             .twin_name = "up",
+                             .addresses = {},
+                             .mtu = mtu,
+                             .rx_queues = queues,
+                             .tx_queues = queues};
         asked.lock_directory = locks;
         return asked;
     }
@@ -121,7 +129,8 @@ class Ports : public ::testing::Test {
         if (!test::wire(peer, "wire0", "far0", "10.5.0.2/24 2001:db8:5::2/64", mtu)) {
             return fail(Errc::Internal, "no veth");
         }
-        auto probed = NicPort::probe(kPort, options(device, mtu, queues), [](NoticeLevel, std::string_view) {});
+        auto probed =
+            NicPort::probe(kPort, options(device, mtu, queues), [](NoticeLevel, std::string_view) {});
         if (!probed) {
             return std::unexpected(probed.error());
         }
@@ -142,7 +151,8 @@ class Ports : public ::testing::Test {
         auto opened = TapTwin::open({.name = "up",
                                      .mac = port->facts().mac,
                                      .mtu = mtu,
-                                     .addresses = {*InterfaceAddress::parse("10.5.0.1/24"), *InterfaceAddress::parse("2001:db8:5::1/64")}});
+                                     .addresses = {*InterfaceAddress::parse("10.5.0.1/24"),
+                                                   *InterfaceAddress::parse("2001:db8:5::1/64")}});
         if (!opened) {
             return std::unexpected(opened.error());
         }
@@ -173,7 +183,8 @@ class Ports : public ::testing::Test {
     }
 
     test::Peer peer;
-    std::string locks = std::filesystem::temp_directory_path() / ("penstock_locks_" + std::to_string(getpid()));
+    std::string locks =
+        std::filesystem::temp_directory_path() / ("penstock_locks_" + std::to_string(getpid()));
     std::unique_ptr<NicPort> port;
     std::optional<Mempools> pools;
     std::unique_ptr<TapTwin> twin;
@@ -226,7 +237,8 @@ class Flooded : public TwinIoPorts {
                 break;
             }
             const std::vector<uint8_t> bytes = punt_class == PuntClass::Link ? arp_request(++asked) : junk;
-            std::ranges::copy(bytes, reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes.size()))));
+            std::ranges::copy(bytes, reinterpret_cast<uint8_t*>(
+                                         rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes.size()))));
             out[count] = frame;
         }
         link_frames -= punt_class == PuntClass::Link ? count : 0;
@@ -236,7 +248,8 @@ class Flooded : public TwinIoPorts {
     size_t send_from_host(NicPortId, std::span<rte_mbuf*> frames) override {
         for (const rte_mbuf* frame : frames) {
             const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
-            answers += frame->data_len >= 42 && bytes[12] == 0x08 && bytes[13] == 0x06 && bytes[21] == 2 ? 1 : 0;
+            answers +=
+                frame->data_len >= 42 && bytes[12] == 0x08 && bytes[13] == 0x06 && bytes[21] == 2 ? 1 : 0;
         }
         offered += frames.size();
         return 0;
@@ -245,9 +258,12 @@ class Flooded : public TwinIoPorts {
 
     // From a host of its own each, as Linux answers one asker at a time.
     static std::vector<uint8_t> arp_request(uint8_t host) {
-        return {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2,  0, 0, 0, 9, host, 0x08, 0x06, 0, 1,
-                0x08, 0,    6,    4,    0,    1,    2,  0, 0, 0, 9, host, 10,   5,    0, static_cast<uint8_t>(100 + host),
-                0,    0,    0,    0,    0,    0,    10, 5, 0, 1};
+        return {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2,  0,
+                0,    0,    9,    host, 0x08, 0x06, 0,  1,
+                0x08, 0,    6,    4,    0,    1,    2,  0,
+                0,    0,    9,    host, 10,   5,    0,  static_cast<uint8_t>(100 + host),
+                0,    0,    0,    0,    0,    0,    10, 5,
+                0,    1};
     }
 
     std::string order;
@@ -267,8 +283,10 @@ TEST_F(Ports, ControlFramesDoNotWaitForAFlood) {
     const MempoolDemand demand{.workers = 1, .ports = 1, .frame_bytes_max = 1518};
     pools.emplace();
     ASSERT_TRUE(pools->add(0, demand));
-    auto opened =
-        TapTwin::open({.name = "up", .mac = {{2, 0, 0, 0, 0, 0x0a}}, .mtu = 1500, .addresses = {*InterfaceAddress::parse("10.5.0.1/24")}});
+    auto opened = TapTwin::open({.name = "up",
+                                 .mac = {{2, 0, 0, 0, 0, 0x0a}},
+                                 .mtu = 1500,
+                                 .addresses = {*InterfaceAddress::parse("10.5.0.1/24")}});
     ASSERT_TRUE(opened) << opened.error().what;
     twin = std::move(*opened);
     Flooded flooded(pools->on(0));
@@ -299,7 +317,8 @@ TEST_F(Ports, ASecondPortOnTheSameInterfaceFailsByName) {
     const auto second = NicPort::probe(NicPortId{1}, options("net_af_packet1,iface=wire0", 1500, 1), {});
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Errc::AlreadyExists);
-    EXPECT_EQ(second.error().what, "port net_af_packet1: wire0 is in use by process " + std::to_string(getpid()));
+    EXPECT_EQ(second.error().what,
+              "port net_af_packet1: wire0 is in use by process " + std::to_string(getpid()));
     EXPECT_EQ(run(peer.inside("ping -c 1 -W 1 10.5.0.1")), 0) << "the first port was disturbed";
 }
 
@@ -317,7 +336,9 @@ TEST_F(Ports, WhatTheKernelsRingDroppedIsCounted) {
             rte_pktmbuf_free_bulk(frames.data(), static_cast<unsigned>(count));
         }
     };
-    const auto on_the_wire = [] { return std::stoull(output_of("awk '/wire0:/ {print $3}' /proc/self/net/dev")); };
+    const auto on_the_wire = [] {
+        return std::stoull(output_of("awk '/wire0:/ {print $3}' /proc/self/net/dev"));
+    };
     drain();
     const uint64_t before = on_the_wire();
     const NicPortCounters idle = port->counters();
@@ -328,7 +349,8 @@ TEST_F(Ports, WhatTheKernelsRingDroppedIsCounted) {
     const NicPortCounters after = port->counters();
     EXPECT_GE(after.rx_missed, 500u - 2 * 64u);
     // A frame may have come between the readings.
-    EXPECT_NEAR(static_cast<double>(after.rx_packets - idle.rx_packets + after.rx_missed), static_cast<double>(on_the_wire() - before), 5);
+    EXPECT_NEAR(static_cast<double>(after.rx_packets - idle.rx_packets + after.rx_missed),
+                static_cast<double>(on_the_wire() - before), 5);
     port->stop();
     EXPECT_GE(port->counters().rx_missed, after.rx_missed) << "the count outlives the device's sockets";
 }
@@ -377,7 +399,8 @@ TEST_F(Ports, NamesWhatIsMissing) {
     const auto no_interface = NicPort::probe(kPort, options("net_af_packet0,iface=nowhere", 1500, 1), {});
     ASSERT_FALSE(no_interface);
     EXPECT_EQ(no_interface.error().code, Errc::NotFound);
-    EXPECT_NE(no_interface.error().what.find("interface nowhere"), std::string::npos) << no_interface.error().what;
+    EXPECT_NE(no_interface.error().what.find("interface nowhere"), std::string::npos)
+        << no_interface.error().what;
     const auto no_device = NicPort::probe(kPort, options("0000:7f:1f.7", 1500, 1), {});
     ASSERT_FALSE(no_device);
     EXPECT_NE(no_device.error().what.find("0000:7f:1f.7"), std::string::npos) << no_device.error().what;
@@ -416,7 +439,8 @@ TEST_F(Ports, APortWithoutInterfaceIsWhole) {
 TEST_F(Ports, EalSaysWhichMemoryItHas) {
     EXPECT_EQ(shared_eal().eal->memory_description(), "no hugepages, 256 MB: as asked for");
     EXPECT_EQ(shared_eal().eal->worker_lcores(), (std::vector<unsigned>{1, 2}));
-    const auto twice = Eal::start({.worker_cpus = {allowed_cpus().front()}, .main_cpu = allowed_cpus().front()});
+    const auto twice =
+        Eal::start({.worker_cpus = {allowed_cpus().front()}, .main_cpu = allowed_cpus().front()});
     ASSERT_FALSE(twice);
     EXPECT_EQ(twice.error().code, Errc::AlreadyExists);
 }

@@ -25,7 +25,8 @@ class StartedPort {
     StartedPort(const std::string& arguments, unsigned workers, const std::string& driver = "net_soft") {
         static int number = 0;
         name_ = driver + std::to_string(700 + number++);
-        NicPortOptions options{.device = name_ + (arguments.empty() ? "" : "," + arguments), .twin_name = "up", .addresses = {}};
+        NicPortOptions options{
+            .device = name_ + (arguments.empty() ? "" : "," + arguments), .twin_name = "up", .addresses = {}};
         options.rx_queues = options.tx_queues = workers;
         options.rss_key = random_rss_key();
         options.flow_rules = false;  // what RSS alone does
@@ -88,7 +89,9 @@ class StartedPort {
     std::string error;
 
  private:
-    static unsigned workers_of(const nat::ReplyHash& hash) { return std::ranges::max(hash.worker_of, {}, &WorkerId::value).value + 1u; }
+    static unsigned workers_of(const nat::ReplyHash& hash) {
+        return std::ranges::max(hash.worker_of, {}, &WorkerId::value).value + 1u;
+    }
     static IpAddr address(IpFamily family, test::Prng& prng) {
         if (family == IpFamily::V4) {
             return IpAddr::v4(10, prng.byte(), prng.byte(), static_cast<uint8_t>(prng.between(1, 254)));
@@ -130,13 +133,18 @@ TEST_F(PortRss, AGoodDeviceTakesEverythingAndKeepsItsWord) {
     for (const unsigned workers : {2u, 3u, 4u}) {
         const StartedPort port("", workers);
         ASSERT_EQ(port.error, "");
-        EXPECT_STREQ(to_string(port.facts().steering.steering), "predictable-rss") << port.facts().steering.reason;
+        EXPECT_STREQ(to_string(port.facts().steering.steering), "predictable-rss")
+            << port.facts().steering.reason;
         EXPECT_TRUE(port.facts().steering.flow_stays_on_queue);
-        EXPECT_EQ(port.setting("rss-key"), (PortSetting{"rss-key", "random, 40 bytes", "random, 40 bytes", ""}));
+        EXPECT_EQ(port.setting("rss-key"),
+                  (PortSetting{"rss-key", "random, 40 bytes", "random, 40 bytes", ""}));
         const std::string table = "128 entries over " + std::to_string(workers) + " queues in turn";
         EXPECT_EQ(port.setting("rss-table"), (PortSetting{"rss-table", table, table, ""}));
-        EXPECT_EQ(port.setting("rss-types"), (PortSetting{"rss-types", "tcp4,udp4,tcp6,udp6", "tcp4,udp4,tcp6,udp6", ""}));
-        EXPECT_EQ(port.setting("self-check"), (PortSetting{"self-check", "by loopback", "64 of 64 known packets came to their queue", ""}));
+        EXPECT_EQ(port.setting("rss-types"),
+                  (PortSetting{"rss-types", "tcp4,udp4,tcp6,udp6", "tcp4,udp4,tcp6,udp6", ""}));
+        EXPECT_EQ(
+            port.setting("self-check"),
+            (PortSetting{"self-check", "by loopback", "64 of 64 known packets came to their queue", ""}));
         EXPECT_FALSE(port.nic().is_looped_back()) << "the check must leave an ordinary port behind";
         EXPECT_EQ(port.misplaced(500), 0u);
     }
@@ -151,25 +159,35 @@ TEST_F(PortRss, WhatIsReadIsWhatCounts) {
         const char* granted;
         const char* why;
     } rows[] = {
-        {"key=fixed", "predictable-rss", "", "rss-key", "the device's own, 40 bytes", "the driver does not take a key"},
-        {"key=ignored", "predictable-rss", "", "rss-key", "the device's own, 40 bytes", "the driver took it and shows another"},
-        {"key=hidden", "handoff", "the driver does not tell its RSS key", "rss-key", "", "the driver does not take a key"},
+        {"key=fixed", "predictable-rss", "", "rss-key", "the device's own, 40 bytes",
+         "the driver does not take a key"},
+        {"key=ignored", "predictable-rss", "", "rss-key", "the device's own, 40 bytes",
+         "the driver took it and shows another"},
+        {"key=hidden", "handoff", "the driver does not tell its RSS key", "rss-key", "",
+         "the driver does not take a key"},
         {"key_bytes=52", "predictable-rss", "", "rss-key", "random, 52 bytes", ""},
         {"reta_access=fixed", "predictable-rss", "", "rss-table", "", ""},
         {"reta_access=ignored", "predictable-rss", "", "rss-table", "", ""},
-        {"reta_access=partly", "predictable-rss", "", "rss-table", "128 entries, the device's own", "the driver took it and shows another"},
-        {"reta_access=beyond", "handoff", "names queue 4 of 4", "rss-table", "", "the RSS indirection table names queue 4 of 4"},
-        {"reta_access=hidden", "handoff", "the driver does not tell its RSS indirection table", "rss-table", "", "does not tell"},
+        {"reta_access=partly", "predictable-rss", "", "rss-table", "128 entries, the device's own",
+         "the driver took it and shows another"},
+        {"reta_access=beyond", "handoff", "names queue 4 of 4", "rss-table", "",
+         "the RSS indirection table names queue 4 of 4"},
+        {"reta_access=hidden", "handoff", "the driver does not tell its RSS indirection table", "rss-table",
+         "", "does not tell"},
         {"reta=0", "handoff", "no RSS indirection table", "rss-table", "", "no RSS indirection table"},
         {"reta=512", "predictable-rss", "", "rss-table", "512 entries over 4 queues in turn", ""},
-        {"rss=tcp4+tcp6", "predictable-rss", "replies of udp4,udp6 are handed over", "rss-types", "tcp4,tcp6", "ports of udp4,udp6"},
+        {"rss=tcp4+tcp6", "predictable-rss", "replies of udp4,udp6 are handed over", "rss-types", "tcp4,tcp6",
+         "ports of udp4,udp6"},
         {"rss=none", "handoff", "the device has no RSS", "rx-queues", "4", ""},
         {"queues=2", "handoff", "2 receive queues for 4 workers", "rx-queues", "2", "the device has no more"},
-        {"loopback=0", "predictable-rss", "", "self-check", "by computing: 64 known packets foretold alike", "configure"},
-        {"spread=lies", "handoff", "the port does not do what it tells: of 64 known packets", "self-check", "of 64 known packets",
-         "came to queue"},
-        {"spread=zero", "handoff", "the port does not do what it tells", "self-check", "of 64 known packets", "came to queue 0 instead of"},
-        {"spread=random", "handoff", "the port does not do what it tells", "self-check", "of 64 known packets", "came to queue"},
+        {"loopback=0", "predictable-rss", "", "self-check", "by computing: 64 known packets foretold alike",
+         "configure"},
+        {"spread=lies", "handoff", "the port does not do what it tells: of 64 known packets", "self-check",
+         "of 64 known packets", "came to queue"},
+        {"spread=zero", "handoff", "the port does not do what it tells", "self-check", "of 64 known packets",
+         "came to queue 0 instead of"},
+        {"spread=random", "handoff", "the port does not do what it tells", "self-check",
+         "of 64 known packets", "came to queue"},
     };
     for (const auto& row : rows) {
         const StartedPort port(row.device, 4);
@@ -178,9 +196,12 @@ TEST_F(PortRss, WhatIsReadIsWhatCounts) {
         EXPECT_STREQ(to_string(plan.steering), row.steering) << row.device << ": " << plan.reason;
         EXPECT_NE(plan.reason.find(row.reason), std::string::npos) << row.device << ": " << plan.reason;
         const PortSetting setting = port.setting(row.setting);
-        EXPECT_NE(setting.granted.find(row.granted), std::string::npos) << row.device << ": " << setting.granted;
+        EXPECT_NE(setting.granted.find(row.granted), std::string::npos)
+            << row.device << ": " << setting.granted;
         EXPECT_NE(setting.reason.find(row.why), std::string::npos) << row.device << ": " << setting.reason;
-        EXPECT_EQ(port.facts().check_failed.empty(), std::string_view(row.device).find("spread") == std::string_view::npos) << row.device;
+        EXPECT_EQ(port.facts().check_failed.empty(),
+                  std::string_view(row.device).find("spread") == std::string_view::npos)
+            << row.device;
         EXPECT_FALSE(port.nic().is_looped_back()) << row.device;
         if (plan.reply_hash) {
             EXPECT_EQ(port.misplaced(100), 0u) << row.device;
@@ -206,7 +227,8 @@ TEST_F(PortRss, MembersOfABondSpreadAlike) {
         ASSERT_EQ(bond.error, "");
         EXPECT_EQ(bond.facts().driver, "net_bonding");
         EXPECT_EQ(bond.facts().rx_queues, 4);
-        EXPECT_STREQ(to_string(bond.facts().steering.steering), "predictable-rss") << bond.facts().steering.reason;
+        EXPECT_STREQ(to_string(bond.facts().steering.steering), "predictable-rss")
+            << bond.facts().steering.reason;
         EXPECT_EQ(bond.setting("rss-key").granted, "random, 40 bytes");
         EXPECT_EQ(bond.setting("self-check").asked, "by computing") << "the bond itself has no loopback";
         EXPECT_EQ(bond.port->members().size(), 2u);

@@ -40,8 +40,8 @@ TEST(Publisher, ReadersSeeWholeSnapshotsAndNoneAfterItsEnd_GEN007) {
             while (!stop.load(std::memory_order_relaxed)) {
                 const Snapshot* snapshot = publisher.read();
                 const nat::SnatConfig& snat = *snapshot->snat;
-                if (snat.ports.first != snat.ports.last || snat.addresses.size() != snat.ports.first % 7 + 1u ||
-                    snapshot->generation < last) {
+                if (snat.ports.first != snat.ports.last ||
+                    snat.addresses.size() != snat.ports.first % 7 + 1u || snapshot->generation < last) {
                     torn.fetch_add(1);
                 }
                 last = snapshot->generation;
@@ -119,7 +119,8 @@ TEST(Publisher, DoesNotWaitForAStoppedReaderForeverAndKeepsWhatItHolds) {
         }
         publisher.go_offline({1});
     });
-    EXPECT_EQ(publisher.publish(numbered(1)), std::vector<WorkerId>{{0}}) << "the one that has stopped is named";
+    EXPECT_EQ(publisher.publish(numbered(1)), std::vector<WorkerId>{{0}})
+        << "the one that has stopped is named";
     EXPECT_EQ(publisher.publish(numbered(2)), std::vector<WorkerId>{{0}});
     EXPECT_EQ(publisher.publish(numbered(3)), std::vector<WorkerId>{{0}});
     EXPECT_EQ(publisher.reclaim(), 3U);

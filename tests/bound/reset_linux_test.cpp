@@ -38,19 +38,23 @@ class Descriptor : public penstock::Descriptor {
 // A namespace with nothing but a TAP, whose far end the test reads and writes. What is made while it is entered belongs to it for good.
 class Host {
  public:
-    Host(const MacAddr& mac, const MacAddr& gateway_mac, const std::vector<std::pair<std::string, std::string>>& addresses_and_gateways) {
+    Host(const MacAddr& mac, const MacAddr& gateway_mac,
+         const std::vector<std::pair<std::string, std::string>>& addresses_and_gateways) {
         enter();
         tap_ = Descriptor(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
         ifreq request{};
         request.ifr_flags = IFF_TAP | IFF_NO_PI;
         std::strncpy(request.ifr_name, "t0", IFNAMSIZ);
         is_up_ = ioctl(tap_, TUNSETIFF, &request) == 0;
-        std::string commands = "sysctl -w net.ipv6.conf.t0.accept_dad=0 net.ipv6.conf.t0.dad_transmits=0; set -e; ip link set t0 address " +
-                               mac.to_string() + " up";
+        std::string commands =
+            "sysctl -w net.ipv6.conf.t0.accept_dad=0 net.ipv6.conf.t0.dad_transmits=0; set -e; ip link set "
+            "t0 address " +
+            mac.to_string() + " up";
         for (const auto& [address, gateway] : addresses_and_gateways) {
             const std::string v = address.find(':') == std::string::npos ? " -4 " : " -6 ";
-            commands += "; ip" + v + "address add " + address + " dev t0" + (v == " -6 " ? " nodad" : "") + "; ip" + v + "neighbour add " +
-                        gateway + " dev t0 lladdr " + gateway_mac.to_string() + " nud permanent; ip" + v + "route add default via " +
+            commands += "; ip" + v + "address add " + address + " dev t0" + (v == " -6 " ? " nodad" : "") +
+                        "; ip" + v + "neighbour add " + gateway + " dev t0 lladdr " +
+                        gateway_mac.to_string() + " nud permanent; ip" + v + "route add default via " +
                         gateway + " dev t0";
         }
         is_up_ = is_up_ && run(commands) == 0;
@@ -111,23 +115,27 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
         if (access("/dev/net/tun", R_OK | W_OK) != 0) {
             GTEST_SKIP() << "no /dev/net/tun";
         }
-        client_ = std::make_unique<Host>(
-            kClientMac, kUpMac,
-            std::vector<std::pair<std::string, std::string>>{{"10.80.1.2/24", "10.80.1.1"}, {"fd00:80:1::2/64", "fd00:80:1::1"}});
-        backend_ = std::make_unique<Host>(
-            backend_mac(11), kClusterMac,
-            std::vector<std::pair<std::string, std::string>>{{"10.80.2.11/24", "10.80.2.1"}, {"fd00:80:2::b/64", "fd00:80:2::1"}});
+        client_ =
+            std::make_unique<Host>(kClientMac, kUpMac,
+                                   std::vector<std::pair<std::string, std::string>>{
+                                       {"10.80.1.2/24", "10.80.1.1"}, {"fd00:80:1::2/64", "fd00:80:1::1"}});
+        backend_ =
+            std::make_unique<Host>(backend_mac(11), kClusterMac,
+                                   std::vector<std::pair<std::string, std::string>>{
+                                       {"10.80.2.11/24", "10.80.2.1"}, {"fd00:80:2::b/64", "fd00:80:2::1"}});
         ASSERT_TRUE(client_->is_up() && backend_->is_up());
         gateway_.publish({web_});
         listener_ = socket_in(*backend_);
         const Address any = address_of(backend_address(11, GetParam()), kPort);
-        ASSERT_EQ(bind(listener_, reinterpret_cast<const sockaddr*>(&any.storage), any.size), 0) << std::strerror(errno);
+        ASSERT_EQ(bind(listener_, reinterpret_cast<const sockaddr*>(&any.storage), any.size), 0)
+            << std::strerror(errno);
         ASSERT_EQ(listen(listener_, 64), 0);
     }
 
     Descriptor socket_in(Host& host) {
         host.enter();
-        Descriptor made(socket(GetParam() == IpFamily::V4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        Descriptor made(socket(GetParam() == IpFamily::V4 ? AF_INET : AF_INET6,
+                               SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         host.leave();
         return made;
     }
@@ -138,14 +146,16 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
         poll(taps, 2, 1);
         const auto now = std::chrono::steady_clock::now();
         // A machine that was busy elsewhere must not make the gateway believe that connections were idle for long.
-        gateway_.advance_milliseconds(std::min<uint64_t>(50, static_cast<uint64_t>((now - last_) / std::chrono::milliseconds(1))));
+        gateway_.advance_milliseconds(
+            std::min<uint64_t>(50, static_cast<uint64_t>((now - last_) / std::chrono::milliseconds(1))));
         if (now - last_ >= std::chrono::milliseconds(1)) {
             last_ = now;
         }
         for (const NicPortId port : {kUp, kCluster}) {
             for (int i = 0; i < 32; ++i) {
                 std::vector<uint8_t> frame(2'048);
-                const ssize_t bytes = read(port == kUp ? client_->tap() : backend_->tap(), frame.data(), frame.size());
+                const ssize_t bytes =
+                    read(port == kUp ? client_->tap() : backend_->tap(), frame.data(), frame.size());
                 if (bytes <= 0) {
                     break;
                 }
@@ -160,20 +170,24 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
         static std::vector<char> sink(65'536);
         for (Pair* pair : pairs) {
             if (pair->client_sends) {
-                static_cast<void>(!::send(pair->client, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+                static_cast<void>(
+                    !::send(pair->client, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
             }
             if (pair->backend_sends) {
-                static_cast<void>(!::send(pair->backend, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+                static_cast<void>(
+                    !::send(pair->backend, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
                 static_cast<void>(!recv(pair->client, sink.data(), sink.size(), MSG_DONTWAIT));
             }
             if (pair->client_sends && pair->backend_reads) {
-                moved_ += static_cast<uint64_t>(std::max<ssize_t>(0, recv(pair->backend, sink.data(), sink.size(), MSG_DONTWAIT)));
+                moved_ += static_cast<uint64_t>(
+                    std::max<ssize_t>(0, recv(pair->backend, sink.data(), sink.size(), MSG_DONTWAIT)));
             }
         }
     }
     void put(const Outcome& outcome) {
         if (outcome.verdict == Verdict::Transmit) {
-            static_cast<void>(!write(outcome.egress == kUp ? client_->tap() : backend_->tap(), outcome.frame.data(), outcome.frame.size()));
+            static_cast<void>(!write(outcome.egress == kUp ? client_->tap() : backend_->tap(),
+                                     outcome.frame.data(), outcome.frame.size()));
         }
     }
     // Pumps until a condition; false after what no machine is too busy for.
@@ -200,7 +214,9 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
         pair.client = socket_in(*client_);
         const Address vip = address_of(vip_, 80);
         connect(pair.client, reinterpret_cast<const sockaddr*>(&vip.storage), vip.size);
-        EXPECT_TRUE(pump_until({}, [&] { return (pair.backend = Descriptor(accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK))) >= 0; }));
+        EXPECT_TRUE(pump_until({}, [&] {
+            return (pair.backend = Descriptor(accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK))) >= 0;
+        }));
         return pair;
     }
     // The TCP state as the kernel has it, and the error that a program meets next.
@@ -216,16 +232,22 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
         return error;
     }
     void order_end() {
-        gateway_.order({.backend = gateway_.backend_of(web_, 11, GetParam()), .frontend = {}, .frontend_port = 0});
+        gateway_.order(
+            {.backend = gateway_.backend_of(web_, 11, GetParam()), .frontend = {}, .frontend_port = 0});
         gateway_.work_off_orders();
     }
     // After the order: both ends are reset. A program that reads and writes meets the error itself, so that SO_ERROR may have none left.
-    void expect_reset(Pair& pair, const char* what, std::initializer_list<int> at_client, std::initializer_list<int> at_backend) {
+    void expect_reset(Pair& pair, const char* what, std::initializer_list<int> at_client,
+                      std::initializer_list<int> at_backend) {
         const auto began = std::chrono::steady_clock::now();
         const bool idle = !pair.client_sends && !pair.backend_sends;
-        EXPECT_TRUE(pump_until({&pair}, [&] { return state_of(pair.client) == TCP_CLOSE && state_of(pair.backend) == TCP_CLOSE; }))
-            << what << ": client in state " << state_of(pair.client) << ", backend in " << state_of(pair.backend);
-        RecordProperty(what, static_cast<int>((std::chrono::steady_clock::now() - began) / std::chrono::milliseconds(1)));
+        EXPECT_TRUE(pump_until(
+            {&pair},
+            [&] { return state_of(pair.client) == TCP_CLOSE && state_of(pair.backend) == TCP_CLOSE; }))
+            << what << ": client in state " << state_of(pair.client) << ", backend in "
+            << state_of(pair.backend);
+        RecordProperty(what, static_cast<int>((std::chrono::steady_clock::now() - began) /
+                                              std::chrono::milliseconds(1)));
         if (idle) {
             const int client_error = error_of(pair.client), backend_error = error_of(pair.backend);
             EXPECT_TRUE(std::ranges::find(at_client, client_error) != at_client.end())
@@ -235,8 +257,9 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
         }
     }
 
-    IpAddr vip_ = GetParam() == IpFamily::V4 ? IpAddr::v4(80, 11, 12, 10)
-                                             : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10});
+    IpAddr vip_ = GetParam() == IpFamily::V4
+                      ? IpAddr::v4(80, 11, 12, 10)
+                      : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10});
     TestService web_{.frontends = {{vip_, 80}}, .backends = {11}, .backend_port = kPort};
     VirtualGateway gateway_{VirtualGateway::Options{.workers = 2}};
     std::unique_ptr<Host> client_, backend_;
@@ -245,7 +268,9 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
     uint64_t moved_ = 0;  // bytes that the backend has read
 };
 INSTANTIATE_TEST_SUITE_P(Families, ResetLinux, testing::Values(IpFamily::V4, IpFamily::V6),
-                         [](const auto& info) { return std::string(info.param == IpFamily::V4 ? "v4" : "v6"); });
+                         [](const auto& info) {
+                             return std::string(info.param == IpFamily::V4 ? "v4" : "v6");
+                         });
 
 TEST_P(ResetLinux, IdleConnectionsAreResetOnBothSides_DRAIN005) {
     std::vector<Pair> pairs;
@@ -259,7 +284,8 @@ TEST_P(ResetLinux, IdleConnectionsAreResetOnBothSides_DRAIN005) {
 }
 
 TEST_P(ResetLinux, ConnectionsInFullTransferAreResetOnBothSides_DRAIN005) {
-    for (const auto& [name, up, down] : {std::tuple{"upload", true, false}, {"download", false, true}, {"both", true, true}}) {
+    for (const auto& [name, up, down] :
+         {std::tuple{"upload", true, false}, {"download", false, true}, {"both", true, true}}) {
         Pair pair = connect_pair();
         pair.client_sends = up;
         pair.backend_sends = down;
@@ -301,8 +327,8 @@ TEST_P(ResetLinux, HalfClosedConnectionsAreResetOnBothSides_DRAIN005) {
         const int other = client_closes ? pair.backend : pair.client;
         ASSERT_TRUE(pump_until({&pair}, [&] { return state_of(other) == TCP_CLOSE_WAIT; }));
         order_end();
-        expect_reset(pair, client_closes ? "client closed" : "backend closed", {client_closes ? ECONNRESET : EPIPE},
-                     {client_closes ? EPIPE : ECONNRESET});
+        expect_reset(pair, client_closes ? "client closed" : "backend closed",
+                     {client_closes ? ECONNRESET : EPIPE}, {client_closes ? EPIPE : ECONNRESET});
     }
 }
 
@@ -314,10 +340,12 @@ TEST_P(ResetLinux, AForgedEndAndSilenceDoNotEndAConnection_NAT006) {
         sockaddr_storage name{};
         socklen_t size = sizeof name;
         ASSERT_EQ(getsockname(pair.client, reinterpret_cast<sockaddr*>(&name), &size), 0);
-        const uint16_t port = ntohs(GetParam() == IpFamily::V4 ? reinterpret_cast<sockaddr_in*>(&name)->sin_port
-                                                               : reinterpret_cast<sockaddr_in6*>(&name)->sin6_port);
+        const uint16_t port =
+            ntohs(GetParam() == IpFamily::V4 ? reinterpret_cast<sockaddr_in*>(&name)->sin_port
+                                             : reinterpret_cast<sockaddr_in6*>(&name)->sin6_port);
         PacketBuilder forged = eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string());
-        GetParam() == IpFamily::V4 ? forged.ipv4("10.80.1.2", vip_.to_string()) : forged.ipv6("fd00:80:1::2", vip_.to_string());
+        GetParam() == IpFamily::V4 ? forged.ipv4("10.80.1.2", vip_.to_string())
+                                   : forged.ipv6("fd00:80:1::2", vip_.to_string());
         put(gateway_.send(forged.tcp(port, 80, flags).seq(0x1234'5678).ack(0x8765'4321).build()));
         for (int second = 0; second < 400; ++second) {
             gateway_.advance_seconds(1);
@@ -325,7 +353,8 @@ TEST_P(ResetLinux, AForgedEndAndSilenceDoNotEndAConnection_NAT006) {
             gateway_.age();
             // Linux answers what is out of place once in half a second of its own time (tcp_invalid_ratelimit).
             const bool has_probed = gateway_.count(stats::Counter::LivenessProbes) > probes;
-            const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(has_probed ? 700 : 0);
+            const auto until =
+                std::chrono::steady_clock::now() + std::chrono::milliseconds(has_probed ? 700 : 0);
             do {
                 pump({&pair});
             } while (std::chrono::steady_clock::now() < until);
@@ -334,7 +363,8 @@ TEST_P(ResetLinux, AForgedEndAndSilenceDoNotEndAConnection_NAT006) {
         ASSERT_EQ(gateway_.connections(), 1u) << flags;
         ASSERT_EQ(::send(pair.client, "x", 1, MSG_NOSIGNAL), 1);
         char byte = 0;
-        EXPECT_TRUE(pump_until({&pair}, [&] { return recv(pair.backend, &byte, 1, MSG_DONTWAIT) == 1; })) << flags;
+        EXPECT_TRUE(pump_until({&pair}, [&] { return recv(pair.backend, &byte, 1, MSG_DONTWAIT) == 1; }))
+            << flags;
         EXPECT_EQ(state_of(pair.client), TCP_ESTABLISHED) << flags;
         EXPECT_EQ(state_of(pair.backend), TCP_ESTABLISHED) << flags;
         order_end();
@@ -355,9 +385,12 @@ TEST_P(ResetLinux, AnUnansweredConnectGoesToALiveEndpoint_DRAIN004) {
     ASSERT_TRUE(pump_until({}, [&] { return gateway_.connections() > 0; }));
     web_.backends = {11};
     gateway_.publish({web_});
-    gateway_.order({.backend = gateway_.backend_of(web_, 12, GetParam()), .frontend = {}, .frontend_port = 0});
+    gateway_.order(
+        {.backend = gateway_.backend_of(web_, 12, GetParam()), .frontend = {}, .frontend_port = 0});
     gateway_.work_off_orders();
-    EXPECT_TRUE(pump_until({}, [&] { return (pair.backend = Descriptor(accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK))) >= 0; }));
+    EXPECT_TRUE(pump_until({}, [&] {
+        return (pair.backend = Descriptor(accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK))) >= 0;
+    }));
     EXPECT_TRUE(pump_until({}, [&] { return state_of(pair.client) == TCP_ESTABLISHED; }));
 }
 

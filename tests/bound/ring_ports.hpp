@@ -24,7 +24,8 @@ class RingPort {
             to_worker_.push_back(make_ring(name + "_in" + std::to_string(q)));
             from_worker_.push_back(make_ring(name + "_out" + std::to_string(q)));
         }
-        const int port = rte_eth_from_rings(name.c_str(), to_worker_.data(), queues, from_worker_.data(), queues, rte_socket_id());
+        const int port = rte_eth_from_rings(name.c_str(), to_worker_.data(), queues, from_worker_.data(),
+                                            queues, rte_socket_id());
         PENSTOCK_CHECK(port >= 0);
         id_ = static_cast<uint16_t>(port);
         rte_eth_conf conf{};
@@ -54,7 +55,8 @@ class RingPort {
     void put(const std::vector<uint8_t>& frame, uint16_t queue) {
         rte_mbuf* mbuf = rte_pktmbuf_alloc(pool_);
         PENSTOCK_CHECK(mbuf != nullptr);
-        std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
+        std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(),
+                    frame.size());
         put(mbuf, queue);
     }
     void put(rte_mbuf* mbuf, uint16_t queue) {

@@ -24,7 +24,8 @@ constexpr uint16_t kQueues = 4;
 constexpr std::string_view kMac = "02:00:00:00:00:02";  // where PacketBuilder's frames go
 
 rte_mempool* pool() {
-    static rte_mempool* made = rte_pktmbuf_pool_create("soft_nic_test", 8191, 0, 0, 2048 + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
+    static rte_mempool* made =
+        rte_pktmbuf_pool_create("soft_nic_test", 8191, 0, 0, 2048 + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
     return made;
 }
 
@@ -96,7 +97,8 @@ class SoftPort {
         return rte_eth_rx_burst(port, queue, &packet, 1) == 1 ? packet : nullptr;
     }
     // Puts the frame on the wire and looks for it in the queues: its queue, or nothing. `look` may see the packet.
-    std::optional<uint16_t> arrives_at(const Frame& frame, const std::function<void(const rte_mbuf&)>& look = {}) {
+    std::optional<uint16_t> arrives_at(const Frame& frame,
+                                       const std::function<void(const rte_mbuf&)>& look = {}) {
         const Received said = wire->put(frame);
         std::optional<uint16_t> found;
         for (uint16_t q = 0; q < kQueues; ++q) {
@@ -115,7 +117,8 @@ class SoftPort {
     }
     void send(const Frame& frame, uint64_t flags = 0, uint16_t l3_bytes = 20) {
         rte_mbuf* packet = rte_pktmbuf_alloc(pool());
-        std::ranges::copy(frame, reinterpret_cast<uint8_t*>(rte_pktmbuf_append(packet, static_cast<uint16_t>(frame.size()))));
+        std::ranges::copy(frame, reinterpret_cast<uint8_t*>(
+                                     rte_pktmbuf_append(packet, static_cast<uint16_t>(frame.size()))));
         packet->ol_flags = flags;
         packet->l2_len = 14;
         packet->l3_len = l3_bytes & 0x1ff;
@@ -156,7 +159,8 @@ TEST_F(SoftNicTest, HashesAsTheSpecificationsVectorsDo) {
         {"tcp6", eth().ipv6(a6, b6).tcp(2794, 1766, "A").build(), 0x40207d3d},
         {"icmp6", eth().ipv6(a6, b6).icmp(128, 0).build(), 0x2cc18cd5},
         {"fragment6", eth().ipv6(a6, b6).fragment(0, true).tcp(2794, 1766, "A").build(), 0x2cc18cd5},
-        {"behind an extension header", eth().ipv6(a6, b6).hop_by_hop().tcp(2794, 1766, "A").build(), 0x2cc18cd5},
+        {"behind an extension header", eth().ipv6(a6, b6).hop_by_hop().tcp(2794, 1766, "A").build(),
+         0x2cc18cd5},
     };
     for (const auto& one : cases) {
         const auto queue = port.arrives_at(one.frame, [&](const rte_mbuf& packet) {
@@ -165,7 +169,9 @@ TEST_F(SoftNicTest, HashesAsTheSpecificationsVectorsDo) {
         });
         EXPECT_EQ(queue, one.hash % 128 % kQueues) << one.name;
     }
-    EXPECT_EQ(port.arrives_at(eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(Frame(46)).build()), 0) << "no IP, no hash";
+    EXPECT_EQ(
+        port.arrives_at(eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(Frame(46)).build()), 0)
+        << "no IP, no hash";
 }
 
 TEST_F(SoftNicTest, HashesOnlyWhatIsOfferedAndAsked) {
@@ -173,8 +179,9 @@ TEST_F(SoftNicTest, HashesOnlyWhatIsOfferedAndAsked) {
     EXPECT_EQ(no_udp_ports.info.flow_type_rss_offloads & RTE_ETH_RSS_NONFRAG_IPV4_UDP, 0u);
     no_udp_ports.arrives_at(eth().ipv4("66.9.149.187", "161.142.100.80").udp(2794, 1766).build(),
                             [](const rte_mbuf& packet) { EXPECT_EQ(packet.hash.rss, 0x323e8fc2); });
-    EXPECT_EQ(no_udp_ports.arrives_at(eth().ipv6("fd00::1", "fd00::2").tcp(1, 2, "A").build(),
-                                      [](const rte_mbuf& packet) { EXPECT_EQ(packet.ol_flags & RTE_MBUF_F_RX_RSS_HASH, 0u); }),
+    EXPECT_EQ(no_udp_ports.arrives_at(
+                  eth().ipv6("fd00::1", "fd00::2").tcp(1, 2, "A").build(),
+                  [](const rte_mbuf& packet) { EXPECT_EQ(packet.ol_flags & RTE_MBUF_F_RX_RSS_HASH, 0u); }),
               0);
     SoftPort none("rss=none", {});
     EXPECT_EQ(none.info.hash_key_size, 0);
@@ -220,8 +227,10 @@ TEST_F(SoftNicTest, TakesAKeyAndARetaAsItsArgumentsSay) {
         EXPECT_EQ(hidden.configure({}), 0);
         EXPECT_TRUE(read_key(hidden.port).empty());
     }
-    for (const auto& [access, update, query, moved] :
-         {std::tuple{"set", 0, 0, true}, {"ignored", 0, 0, false}, {"fixed", -ENOTSUP, 0, false}, {"hidden", -ENOTSUP, -ENOTSUP, false}}) {
+    for (const auto& [access, update, query, moved] : {std::tuple{"set", 0, 0, true},
+                                                       {"ignored", 0, 0, false},
+                                                       {"fixed", -ENOTSUP, 0, false},
+                                                       {"hidden", -ENOTSUP, -ENOTSUP, false}}) {
         SoftPort port("reta=512,reta_access=" + std::string(access), {});
         EXPECT_EQ(port.info.reta_size, 512);
         std::array<rte_eth_rss_reta_entry64, 8> to{};
@@ -250,7 +259,8 @@ TEST_F(SoftNicTest, SpreadsAsBadlyAsItIsTold) {
         }
         return queues.size();
     };
-    SoftPort good("", {}), random("spread=random", {}), zero("spread=zero", {}), wander("spread=wander", {}), lies("spread=lies", {});
+    SoftPort good("", {}), random("spread=random", {}), zero("spread=zero", {}), wander("spread=wander", {}),
+        lies("spread=lies", {});
     EXPECT_EQ(queues_of(good, true), 1u);
     EXPECT_EQ(queues_of(good, false), kQueues);
     EXPECT_EQ(queues_of(random, true), kQueues);
@@ -274,8 +284,12 @@ struct Rule {
     rte_flow_attr attr{.ingress = 1};
     rte_flow_error error{};
 
-    int validate(const SoftPort& port) { return rte_flow_validate(port.port, &attr, ended(items), ended(actions), &error); }
-    rte_flow* create(const SoftPort& port) { return rte_flow_create(port.port, &attr, ended(items), ended(actions), &error); }
+    int validate(const SoftPort& port) {
+        return rte_flow_validate(port.port, &attr, ended(items), ended(actions), &error);
+    }
+    rte_flow* create(const SoftPort& port) {
+        return rte_flow_create(port.port, &attr, ended(items), ended(actions), &error);
+    }
 
     static const rte_flow_item* ended(std::vector<rte_flow_item>& of) {
         of.push_back({.type = RTE_FLOW_ITEM_TYPE_END});
@@ -303,7 +317,8 @@ const rte_flow_item_tcp kBlockMask{.hdr = {.src_port = RTE_BE16(0xffc0)}};
 
 TEST_F(SoftNicTest, SendsToAQueueWhatARuleNames) {
     SoftPort port("", {});
-    Rule block{{item(RTE_FLOW_ITEM_TYPE_ETH), item(RTE_FLOW_ITEM_TYPE_IPV4), item(RTE_FLOW_ITEM_TYPE_TCP, &kBlockOne, &kBlockMask)},
+    Rule block{{item(RTE_FLOW_ITEM_TYPE_ETH), item(RTE_FLOW_ITEM_TYPE_IPV4),
+                item(RTE_FLOW_ITEM_TYPE_TCP, &kBlockOne, &kBlockMask)},
                {action(RTE_FLOW_ACTION_TYPE_QUEUE, &kToQueue3), action(RTE_FLOW_ACTION_TYPE_COUNT)}};
     rte_flow* rule = block.create(port);
     ASSERT_NE(rule, nullptr) << block.error.message;
@@ -319,7 +334,8 @@ TEST_F(SoftNicTest, SendsToAQueueWhatARuleNames) {
     EXPECT_EQ(elsewhere.size(), kQueues);
     std::set<uint16_t> udp;
     for (uint16_t source = 64; source < 128; ++source) {
-        udp.insert(port.arrives_at(eth().ipv4("66.9.149.187", "161.142.100.80").udp(source, 1).build()).value());
+        udp.insert(
+            port.arrives_at(eth().ipv4("66.9.149.187", "161.142.100.80").udp(source, 1).build()).value());
     }
     EXPECT_GT(udp.size(), 1u) << "another protocol";
     const rte_flow_action count[] = {action(RTE_FLOW_ACTION_TYPE_COUNT), action(RTE_FLOW_ACTION_TYPE_END)};
@@ -345,14 +361,18 @@ TEST_F(SoftNicTest, DropsMarksSpreadsAndLetsPass) {
     const rte_flow_item_ipv4 slash24{.hdr = {.src_addr = RTE_BE32(0xffffff00)}};
     Rule drop{{item(RTE_FLOW_ITEM_TYPE_IPV4, &denied, &slash24)}, {action(RTE_FLOW_ACTION_TYPE_DROP)}};
     ASSERT_NE(drop.create(port), nullptr) << drop.error.message;
-    EXPECT_EQ(port.wire->put(eth().ipv4("203.0.113.9", "10.0.0.1").tcp(1, 2, "S").build()).fate, Received::Fate::Dropped);
+    EXPECT_EQ(port.wire->put(eth().ipv4("203.0.113.9", "10.0.0.1").tcp(1, 2, "S").build()).fate,
+              Received::Fate::Dropped);
     EXPECT_TRUE(port.arrives_at(eth().ipv4("203.0.114.9", "10.0.0.1").tcp(1, 2, "S").build()));
-    EXPECT_EQ(port.wire->put(eth().ipv4("203.0.113.9", "10.0.0.1").more_fragments().tcp(1, 2, "S").build()).fate, Received::Fate::Dropped)
+    EXPECT_EQ(
+        port.wire->put(eth().ipv4("203.0.113.9", "10.0.0.1").more_fragments().tcp(1, 2, "S").build()).fate,
+        Received::Fate::Dropped)
         << "addresses are there in fragments";
 
     const uint16_t two[] = {1, 2};
     const rte_flow_action_rss over_two{.queue_num = 2, .queue = two};
-    Rule spread{{item(RTE_FLOW_ITEM_TYPE_IPV4), item(RTE_FLOW_ITEM_TYPE_UDP)}, {action(RTE_FLOW_ACTION_TYPE_RSS, &over_two)}};
+    Rule spread{{item(RTE_FLOW_ITEM_TYPE_IPV4), item(RTE_FLOW_ITEM_TYPE_UDP)},
+                {action(RTE_FLOW_ACTION_TYPE_RSS, &over_two)}};
     ASSERT_NE(spread.create(port), nullptr) << spread.error.message;
     std::map<uint16_t, int> at;
     for (uint16_t source = 0; source < 100; ++source) {
@@ -366,7 +386,8 @@ TEST_F(SoftNicTest, DropsMarksSpreadsAndLetsPass) {
     Rule mark{{item(RTE_FLOW_ITEM_TYPE_IPV4), item(RTE_FLOW_ITEM_TYPE_TCP, &kPort2794, &kWholeSourcePort)},
               {action(RTE_FLOW_ACTION_TYPE_MARK, &kMark77), action(RTE_FLOW_ACTION_TYPE_PASSTHRU)}};
     ASSERT_NE(mark.create(port), nullptr) << mark.error.message;
-    Rule later{{item(RTE_FLOW_ITEM_TYPE_IPV4), item(RTE_FLOW_ITEM_TYPE_TCP)}, {action(RTE_FLOW_ACTION_TYPE_QUEUE, &kToQueue3)}};
+    Rule later{{item(RTE_FLOW_ITEM_TYPE_IPV4), item(RTE_FLOW_ITEM_TYPE_TCP)},
+               {action(RTE_FLOW_ACTION_TYPE_QUEUE, &kToQueue3)}};
     later.attr.priority = 3;
     ASSERT_NE(later.create(port), nullptr) << later.error.message;
     EXPECT_EQ(port.arrives_at(tcp4().build(),
@@ -375,7 +396,10 @@ TEST_F(SoftNicTest, DropsMarksSpreadsAndLetsPass) {
                                   EXPECT_EQ(packet.hash.fdir.hi, 77u);
                               }),
               3);
-    EXPECT_EQ(port.arrives_at(tcp4(1).build(), [](const rte_mbuf& packet) { EXPECT_EQ(packet.ol_flags & RTE_MBUF_F_RX_FDIR_ID, 0u); }), 3);
+    EXPECT_EQ(port.arrives_at(
+                  tcp4(1).build(),
+                  [](const rte_mbuf& packet) { EXPECT_EQ(packet.ol_flags & RTE_MBUF_F_RX_FDIR_ID, 0u); }),
+              3);
     rte_flow_error error;
     EXPECT_EQ(rte_flow_flush(port.port, &error), 0);
     EXPECT_EQ(port.nic->flow_rules(), 0u);
@@ -387,14 +411,16 @@ TEST_F(SoftNicTest, MatchesIpv6AndVlans) {
     rte_flow_item_ipv6 spec{}, mask{};
     spec.hdr.src_addr[0] = mask.hdr.src_addr[0] = 0xfd;
     mask.hdr.src_addr[1] = 0xff;
-    Rule six{{item(RTE_FLOW_ITEM_TYPE_ETH), item(RTE_FLOW_ITEM_TYPE_IPV6, &spec, &mask)}, {action(RTE_FLOW_ACTION_TYPE_DROP)}};
+    Rule six{{item(RTE_FLOW_ITEM_TYPE_ETH), item(RTE_FLOW_ITEM_TYPE_IPV6, &spec, &mask)},
+             {action(RTE_FLOW_ACTION_TYPE_DROP)}};
     ASSERT_NE(six.create(port), nullptr) << six.error.message;
     EXPECT_FALSE(port.arrives_at(eth().ipv6("fd00::1", "fd00::2").udp(1, 2).build()));
     EXPECT_TRUE(port.arrives_at(eth().ipv6("fd01::1", "fd00::2").udp(1, 2).build()));
 
     const rte_flow_item_vlan seven{.hdr = {.vlan_tci = RTE_BE16(7)}};
-    Rule vlan{{item(RTE_FLOW_ITEM_TYPE_ETH), item(RTE_FLOW_ITEM_TYPE_VLAN, &seven), item(RTE_FLOW_ITEM_TYPE_IPV4)},
-              {action(RTE_FLOW_ACTION_TYPE_QUEUE, &kToQueue3)}};
+    Rule vlan{
+        {item(RTE_FLOW_ITEM_TYPE_ETH), item(RTE_FLOW_ITEM_TYPE_VLAN, &seven), item(RTE_FLOW_ITEM_TYPE_IPV4)},
+        {action(RTE_FLOW_ACTION_TYPE_QUEUE, &kToQueue3)}};
     ASSERT_NE(vlan.create(port), nullptr) << vlan.error.message;
     const auto tagged = [](uint8_t number) {
         Frame frame = tcp4(1).build();
@@ -422,18 +448,39 @@ TEST_F(SoftNicTest, RefusesRulesInTheWordsOfDrivers) {
     } cases[] = {
         {"good", {{ip, tcp}, {drop}}, 0, RTE_FLOW_ERROR_TYPE_NONE},
         {"item", {{item(RTE_FLOW_ITEM_TYPE_ETH), ip}, {drop}}, -ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM},
-        {"action", {{ip}, {action(RTE_FLOW_ACTION_TYPE_MARK, &kMark77), drop}}, -ENOTSUP, RTE_FLOW_ERROR_TYPE_ACTION},
+        {"action",
+         {{ip}, {action(RTE_FLOW_ACTION_TYPE_MARK, &kMark77), drop}},
+         -ENOTSUP,
+         RTE_FLOW_ERROR_TYPE_ACTION},
         {"order", {{tcp, ip}, {drop}}, -EINVAL, RTE_FLOW_ERROR_TYPE_ITEM},
         {"range", {{ip, range}, {drop}}, -ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_LAST},
-        {"part of a field", {{ip, item(RTE_FLOW_ITEM_TYPE_TCP, &kBlockOne, &kBlockMask)}, {drop}}, -ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_MASK},
-        {"field", {{item(RTE_FLOW_ITEM_TYPE_IPV4, &ttl, &ttl)}, {drop}}, -ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_MASK},
-        {"mask alone", {{item(RTE_FLOW_ITEM_TYPE_IPV4, nullptr, &ttl)}, {drop}}, -EINVAL, RTE_FLOW_ERROR_TYPE_ITEM_MASK},
-        {"queue", {{ip}, {action(RTE_FLOW_ACTION_TYPE_QUEUE, &no_queue)}}, -EINVAL, RTE_FLOW_ERROR_TYPE_ACTION_CONF},
+        {"part of a field",
+         {{ip, item(RTE_FLOW_ITEM_TYPE_TCP, &kBlockOne, &kBlockMask)}, {drop}},
+         -ENOTSUP,
+         RTE_FLOW_ERROR_TYPE_ITEM_MASK},
+        {"field",
+         {{item(RTE_FLOW_ITEM_TYPE_IPV4, &ttl, &ttl)}, {drop}},
+         -ENOTSUP,
+         RTE_FLOW_ERROR_TYPE_ITEM_MASK},
+        {"mask alone",
+         {{item(RTE_FLOW_ITEM_TYPE_IPV4, nullptr, &ttl)}, {drop}},
+         -EINVAL,
+         RTE_FLOW_ERROR_TYPE_ITEM_MASK},
+        {"queue",
+         {{ip}, {action(RTE_FLOW_ACTION_TYPE_QUEUE, &no_queue)}},
+         -EINVAL,
+         RTE_FLOW_ERROR_TYPE_ACTION_CONF},
         {"no fate", {{ip}, {}}, -EINVAL, RTE_FLOW_ERROR_TYPE_ACTION},
-        {"two fates", {{ip}, {drop, action(RTE_FLOW_ACTION_TYPE_QUEUE, &kToQueue3)}}, -EINVAL, RTE_FLOW_ERROR_TYPE_ACTION},
+        {"two fates",
+         {{ip}, {drop, action(RTE_FLOW_ACTION_TYPE_QUEUE, &kToQueue3)}},
+         -EINVAL,
+         RTE_FLOW_ERROR_TYPE_ACTION},
         {"egress", {{ip}, {drop}, {.egress = 1}}, -ENOTSUP, RTE_FLOW_ERROR_TYPE_ATTR_EGRESS},
         {"group", {{ip}, {drop}, {.group = 1, .ingress = 1}}, -ENOTSUP, RTE_FLOW_ERROR_TYPE_ATTR_GROUP},
-        {"priority", {{ip}, {drop}, {.priority = 1, .ingress = 1}}, -ENOTSUP, RTE_FLOW_ERROR_TYPE_ATTR_PRIORITY},
+        {"priority",
+         {{ip}, {drop}, {.priority = 1, .ingress = 1}},
+         -ENOTSUP,
+         RTE_FLOW_ERROR_TYPE_ATTR_PRIORITY},
     };
     for (const auto& one : cases) {
         Rule rule = one.rule;
@@ -489,16 +536,20 @@ TEST_F(SoftNicTest, LeavesTheRestToTheKernelWhereIsolated) {
 }
 
 TEST_F(SoftNicTest, VerifiesAndFillsInChecksums) {
-    constexpr uint64_t kBoth = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-    SoftPort port("", {.rx_offloads = kBoth, .tx_offloads = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM});
+    constexpr uint64_t kBoth =
+        RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+    SoftPort port("", {.rx_offloads = kBoth,
+                       .tx_offloads = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM});
     const auto flags_of = [&](const Frame& frame) {
         uint64_t flags = 0;
         port.arrives_at(frame, [&](const rte_mbuf& packet) { flags = packet.ol_flags; });
         return flags;
     };
     EXPECT_EQ(flags_of(tcp4().build()), RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD);
-    EXPECT_EQ(flags_of(tcp4().ip_checksum(1).build()), RTE_MBUF_F_RX_IP_CKSUM_BAD | RTE_MBUF_F_RX_L4_CKSUM_GOOD);
-    EXPECT_EQ(flags_of(tcp4().l4_checksum(1).build()), RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_BAD);
+    EXPECT_EQ(flags_of(tcp4().ip_checksum(1).build()),
+              RTE_MBUF_F_RX_IP_CKSUM_BAD | RTE_MBUF_F_RX_L4_CKSUM_GOOD);
+    EXPECT_EQ(flags_of(tcp4().l4_checksum(1).build()),
+              RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_BAD);
     EXPECT_EQ(flags_of(eth().ipv6("fd00::1", "fd00::2").udp(1, 2).build()), RTE_MBUF_F_RX_L4_CKSUM_GOOD);
     EXPECT_EQ(flags_of(eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).l4_checksum(0).build()),
               RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD);
@@ -597,7 +648,8 @@ TEST_F(SoftNicTest, TellsOfLinkAndRemoval) {
 TEST_F(SoftNicTest, WakesWhoSleepsOnAQueue) {
     SoftPort port("", {.interrupts = true});
     const auto queue = static_cast<uint16_t>(0x51ccc178 % 128 % kQueues);
-    ASSERT_EQ(rte_eth_dev_rx_intr_ctl_q(port.port, queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_ADD, nullptr), 0);
+    ASSERT_EQ(rte_eth_dev_rx_intr_ctl_q(port.port, queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_ADD, nullptr),
+              0);
     const auto wakes = [] {
         rte_epoll_event event{};
         return rte_epoll_wait(RTE_EPOLL_PER_THREAD, &event, 1, 20) == 1;
@@ -619,8 +671,9 @@ TEST_F(SoftNicTest, WakesWhoSleepsOnAQueue) {
 }
 
 TEST_F(SoftNicTest, RefusesArgumentsThatItHasNot) {
-    for (const char* wrong : {"queues=65", "queues=0", "reta=100", "reta=1024", "key_bytes=41", "key=maybe", "rss=ipv4+tcp9",
-                              "spread=evenly", "flow_items=", "mac=02:00:00", "colour=red", "loopback=2", "queues"}) {
+    for (const char* wrong :
+         {"queues=65", "queues=0", "reta=100", "reta=1024", "key_bytes=41", "key=maybe", "rss=ipv4+tcp9",
+          "spread=evenly", "flow_items=", "mac=02:00:00", "colour=red", "loopback=2", "queues"}) {
         EXPECT_NE(rte_vdev_init("net_soft999", wrong), 0) << wrong;
         EXPECT_EQ(SoftNic::find("net_soft999"), nullptr) << wrong;
     }

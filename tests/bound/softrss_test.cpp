@@ -16,7 +16,8 @@ uint32_t softrss_of(const std::vector<uint8_t>& key, const packet::FlowKey& tupl
     const std::vector<uint8_t> input = test::rss_input(tuple);
     std::vector<uint32_t> words;
     for (size_t i = 0; i < input.size(); i += 4) {
-        words.push_back(uint32_t{input[i]} << 24 | uint32_t{input[i + 1]} << 16 | uint32_t{input[i + 2]} << 8 | input[i + 3]);
+        words.push_back(uint32_t{input[i]} << 24 | uint32_t{input[i + 1]} << 16 |
+                        uint32_t{input[i + 2]} << 8 | input[i + 3]);
     }
     return rte_softrss(words.data(), static_cast<uint32_t>(words.size()), key.data());
 }
@@ -38,7 +39,8 @@ TEST(SoftRss, AgreesWithToeplitz) {
                     }
                     return IpAddr::v6(bytes);
                 };
-                const packet::FlowKey tuple{address(), address(), static_cast<L4Port>(prng.next()), static_cast<L4Port>(prng.next())};
+                const packet::FlowKey tuple{address(), address(), static_cast<L4Port>(prng.next()),
+                                            static_cast<L4Port>(prng.next())};
                 ASSERT_EQ(toeplitz.of(tuple), softrss_of(key, tuple)) << tuple.to_string();
             }
         }

@@ -34,7 +34,8 @@ const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
 rte_mempool* pool() {
     // Every ring of four workers full at once: 8 x 2,048 on the wires, 4 x 2,048 handed on, 1,792 punted, and what is in hands.
-    static rte_mempool* made = rte_pktmbuf_pool_create("worker_test", 32'767, 0, 0, 2048, static_cast<int>(rte_socket_id()));
+    static rte_mempool* made =
+        rte_pktmbuf_pool_create("worker_test", 32'767, 0, 0, 2048, static_cast<int>(rte_socket_id()));
     return made;
 }
 
@@ -45,7 +46,11 @@ packet::FlowKey key_of(const std::vector<uint8_t>& frame) {
 }
 
 PacketBuilder from_client(L4Port port, const char* flags = "S") {
-    return eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", "80.11.12.10").tcp(port, 80, flags);
+    return eth()
+        .from_mac(kClientMac.to_string())
+        .to_mac(kUpMac.to_string())
+        .ipv4("10.80.1.2", "80.11.12.10")
+        .tcp(port, 80, flags);
 }
 std::vector<uint8_t> reply_to(const packet::FlowKey& inside, const char* flags = "SA") {
     return eth()
@@ -57,7 +62,8 @@ std::vector<uint8_t> reply_to(const packet::FlowKey& inside, const char* flags =
 }
 
 // Snapshots as the stage tests make them.
-std::unique_ptr<config::Snapshot> snapshot_of(VirtualGateway& gateway, const std::vector<TestService>& services) {
+std::unique_ptr<config::Snapshot> snapshot_of(VirtualGateway& gateway,
+                                              const std::vector<TestService>& services) {
     gateway.publish(services);
     return std::make_unique<config::Snapshot>(gateway.snapshot());
 }
@@ -71,15 +77,18 @@ class Workers : public testing::TestWithParam<uint32_t> {
  protected:
     void SetUp() override {
         if (kUnderThreadSanitizer) {
-            GTEST_SKIP()
-                << "DPDK's lcores and rings synchronise by barriers, inside libraries, that TSan cannot see; publish_test has threads "
-                   "of its own";
+            GTEST_SKIP() << "DPDK's lcores and rings synchronise by barriers, inside libraries, that TSan "
+                            "cannot see; publish_test has threads "
+                            "of its own";
         }
         ASSERT_TRUE(start_eal());
     }
 
-    void start(uint32_t workers, uint16_t tx_queues_of_cluster = 0, worker::IdleMode idle = worker::IdleMode::Poll, Queues wanted = {}) {
-        const auto granted = [&](uint16_t queues) { return queues == 0 ? static_cast<uint16_t>(workers) : queues; };
+    void start(uint32_t workers, uint16_t tx_queues_of_cluster = 0,
+               worker::IdleMode idle = worker::IdleMode::Poll, Queues wanted = {}) {
+        const auto granted = [&](uint16_t queues) {
+            return queues == 0 ? static_cast<uint16_t>(workers) : queues;
+        };
         queues_ = {granted(wanted.up), granted(wanted.cluster)};
         static int run = 0;
         const std::string suffix = std::to_string(run++);
@@ -91,9 +100,10 @@ class Workers : public testing::TestWithParam<uint32_t> {
             options.lcores.push_back(w + 1);
             options.cpus.push_back(worker_cpu());
         }
-        options.ports = {{kUp, up_->dpdk_port(), queues_.up, queues_.up, false, false, kUpMac},
-                         {kCluster, cluster_->dpdk_port(), queues_.cluster,
-                          tx_queues_of_cluster == 0 ? queues_.cluster : tx_queues_of_cluster, false, false, kClusterMac}};
+        options.ports = {
+            {kUp, up_->dpdk_port(), queues_.up, queues_.up, false, false, kUpMac},
+            {kCluster, cluster_->dpdk_port(), queues_.cluster,
+             tx_queues_of_cluster == 0 ? queues_.cluster : tx_queues_of_cluster, false, false, kClusterMac}};
         for (worker::PortPlan& port : options.ports) {
             port.reply_hash = hash_;
             port.flow_stays_on_queue = hash_.has_value();
@@ -193,8 +203,9 @@ TEST_P(Workers, SnatUseFollowsConnections_NAT001) {
     const worker::Inspector inspect = workers_->inspect();
     const auto tcp = [&inspect] {
         const std::vector<nat::SnatUse> uses = inspect.snat_use();
-        const auto found = std::ranges::find_if(
-            uses, [](const nat::SnatUse& use) { return use.protocol == Protocol::Tcp && use.ports > 0 && use.in_use > 0; });
+        const auto found = std::ranges::find_if(uses, [](const nat::SnatUse& use) {
+            return use.protocol == Protocol::Tcp && use.ports > 0 && use.in_use > 0;
+        });
         return found == uses.end() ? nat::SnatUse{} : *found;
     };
     EXPECT_EQ(tcp(), nat::SnatUse{});
@@ -207,10 +218,14 @@ TEST_P(Workers, SnatUseFollowsConnections_NAT001) {
         ++by_endpoint[key_of(syn).destination];
         snat = key_of(syn).source;
     }
-    const uint64_t busiest = std::ranges::max_element(by_endpoint, {}, [](const auto& entry) { return entry.second; })->second;
+    const uint64_t busiest =
+        std::ranges::max_element(by_endpoint, {}, [](const auto& entry) { return entry.second; })->second;
     EXPECT_GT(by_endpoint.size(), 1u);
-    EXPECT_EQ(tcp(),
-              (nat::SnatUse{.address = snat, .protocol = Protocol::Tcp, .ports = 64'512, .in_use = 60, .busiest_endpoint = busiest}));
+    EXPECT_EQ(tcp(), (nat::SnatUse{.address = snat,
+                                   .protocol = Protocol::Tcp,
+                                   .ports = 64'512,
+                                   .in_use = 60,
+                                   .busiest_endpoint = busiest}));
     EXPECT_EQ(inspect.own_buffers().name, "own_segments");
     EXPECT_EQ(inspect.own_buffers().buffers, limits::kOwnSegmentBuffers);
     EXPECT_EQ(inspect.own_buffers().in_use, 0u);
@@ -349,7 +364,8 @@ TEST_P(Workers, BringRepliesHomeByRssAndCountWhatIsMisplaced_NAT001) {
         const std::string home = std::to_string(rss(reply_to(inside[0])));
         EXPECT_EQ(owner.find("worker " + home + ", by RSS of NicPort 1: hash 0x"), 0u) << owner;
         EXPECT_NE(owner.find(" -> worker " + home), std::string::npos) << owner;
-        EXPECT_NE(snat.find("a free port whose reply RSS of NicPort 1 brings to worker "), std::string::npos) << snat;
+        EXPECT_NE(snat.find("a free port whose reply RSS of NicPort 1 brings to worker "), std::string::npos)
+            << snat;
     }
 }
 
@@ -370,18 +386,21 @@ TEST_P(Workers, KeepTheOrderOfAFlowAcrossRings) {
     }
     for (uint32_t n = 0; n < kSegments; ++n) {
         for (uint32_t f = 0; f < kFlows; ++f) {
-            const std::vector<uint8_t> segment = eth()
-                                                     .from_mac(backend_mac(inside[f].destination.bytes()[15]).to_string())
-                                                     .to_mac(kClusterMac.to_string())
-                                                     .ipv4(inside[f].destination.to_string(), inside[f].source.to_string())
-                                                     .tcp(inside[f].destination_port, inside[f].source_port, "A")
-                                                     .seq(n)
-                                                     .build();
-            const uint32_t astray = f == 0 ? n % 2 : f;  // the first flow's come by turns to its owner and to another worker
+            const std::vector<uint8_t> segment =
+                eth()
+                    .from_mac(backend_mac(inside[f].destination.bytes()[15]).to_string())
+                    .to_mac(kClusterMac.to_string())
+                    .ipv4(inside[f].destination.to_string(), inside[f].source.to_string())
+                    .tcp(inside[f].destination_port, inside[f].source_port, "A")
+                    .seq(n)
+                    .build();
+            const uint32_t astray =
+                f == 0 ? n % 2 : f;  // the first flow's come by turns to its owner and to another worker
             cluster_->put(segment, static_cast<uint16_t>((rss(segment) + astray) % workers));
         }
     }
-    std::map<std::pair<L4Port, uint32_t>, uint32_t> last;  // by client's port, and the queue's turn where there are two
+    std::map<std::pair<L4Port, uint32_t>, uint32_t>
+        last;  // by client's port, and the queue's turn where there are two
     for (uint32_t i = 0; i < kFlows * kSegments; ++i) {
         const std::vector<uint8_t> frame = up_->take_frame();
         ASSERT_FALSE(frame.empty()) << i;
@@ -401,11 +420,14 @@ TEST_P(Workers, KeepTheOrderOfAFlowAcrossRings) {
 
 TEST_P(Workers, PuntAndCarryWhatLinuxSends) {
     start(GetParam());
-    const std::vector<uint8_t> arp = eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
+    const std::vector<uint8_t> arp =
+        eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
     up_->put(arp, 0);
     rte_mbuf* punted = take_punted(kUp);
     ASSERT_NE(punted, nullptr);
-    EXPECT_EQ(std::vector<uint8_t>(rte_pktmbuf_mtod(punted, uint8_t*), rte_pktmbuf_mtod(punted, uint8_t*) + punted->data_len), arp);
+    EXPECT_EQ(std::vector<uint8_t>(rte_pktmbuf_mtod(punted, uint8_t*),
+                                   rte_pktmbuf_mtod(punted, uint8_t*) + punted->data_len),
+              arp);
     ASSERT_EQ(workers_->send_from_host(kCluster, {&punted, 1}), 1u);
     EXPECT_EQ(cluster_->take_frame(), arp);
 }
@@ -416,9 +438,14 @@ TEST_P(Workers, KeepControlFramesApartFromAFloodForTheHost) {
     constexpr uint32_t kExcess = 300;
     constexpr uint32_t kControl = 30;
     const uint32_t junk = limits::kPuntRing + kExcess;
-    const std::vector<uint8_t> datagram =
-        eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", kUpAddress.to_string()).udp(5000, 9).build();
-    const std::vector<uint8_t> arp = eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
+    const std::vector<uint8_t> datagram = eth()
+                                              .from_mac(kClientMac.to_string())
+                                              .to_mac(kUpMac.to_string())
+                                              .ipv4("10.80.1.2", kUpAddress.to_string())
+                                              .udp(5000, 9)
+                                              .build();
+    const std::vector<uint8_t> arp =
+        eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
     const std::vector<uint8_t> bgp = eth()
                                          .from_mac(kClientMac.to_string())
                                          .to_mac(kUpMac.to_string())
@@ -441,7 +468,9 @@ TEST_P(Workers, KeepControlFramesApartFromAFloodForTheHost) {
         }
         return total;
     };
-    for (const Patience patience; sum(stats::Counter::Punted) + drops(DropReason::PuntRingFull) < junk + 2 * kControl && patience.wait();) {
+    for (const Patience patience;
+         sum(stats::Counter::Punted) + drops(DropReason::PuntRingFull) < junk + 2 * kControl &&
+         patience.wait();) {
     }
     EXPECT_EQ(drops(DropReason::PuntRingFull), kExcess) << "a ring holds exactly what limits.hpp says";
     EXPECT_EQ(drops(DropReason::PuntControlFull), 0u);
@@ -487,19 +516,21 @@ TEST_P(Workers, DeliverToTheHostAndTranslateItsAnswers_EP007) {
         up_->put(from_client(port).build(), static_cast<uint16_t>(random.below(GetParam())));
         rte_mbuf* frame = take_punted(kUp);
         ASSERT_NE(frame, nullptr) << port;
-        const packet::FlowKey inside =
-            key_of(std::vector<uint8_t>(rte_pktmbuf_mtod(frame, uint8_t*), rte_pktmbuf_mtod(frame, uint8_t*) + frame->data_len));
+        const packet::FlowKey inside = key_of(std::vector<uint8_t>(
+            rte_pktmbuf_mtod(frame, uint8_t*), rte_pktmbuf_mtod(frame, uint8_t*) + frame->data_len));
         EXPECT_EQ(inside.source, kClient);
         EXPECT_EQ(inside.destination, kClusterAddress);
-        const std::vector<uint8_t> answer = eth()
-                                                .from_mac(kUpMac.to_string())
-                                                .to_mac(kClientMac.to_string())
-                                                .ipv4(inside.destination.to_string(), inside.source.to_string())
-                                                .tcp(inside.destination_port, inside.source_port, "SA")
-                                                .build();
+        const std::vector<uint8_t> answer =
+            eth()
+                .from_mac(kUpMac.to_string())
+                .to_mac(kClientMac.to_string())
+                .ipv4(inside.destination.to_string(), inside.source.to_string())
+                .tcp(inside.destination_port, inside.source_port, "SA")
+                .build();
         rte_pktmbuf_reset(frame);
-        std::copy(answer.begin(), answer.end(),
-                  reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(answer.size()))));
+        std::copy(
+            answer.begin(), answer.end(),
+            reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(answer.size()))));
         ASSERT_EQ(workers_->send_from_host(kUp, {&frame, 1}), 1u);
         const std::vector<uint8_t> outside = up_->take_frame();
         ASSERT_FALSE(outside.empty()) << port;
@@ -537,10 +568,11 @@ class Disposal : public testing::Test {
     pipeline::Burst& burst_with(const std::vector<uint8_t>& frame) {
         rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
         PENSTOCK_CHECK(mbuf != nullptr);
-        std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
+        std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(),
+                    frame.size());
         burst_ = {};
-        burst_.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(frame.size()), static_cast<uint16_t>(frame.size()),
-                   {kUp, {}, 0});
+        burst_.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(frame.size()),
+                   static_cast<uint16_t>(frame.size()), {kUp, {}, 0});
         return burst_;
     }
     void hold(const std::vector<uint8_t>& frame, NicPortId egress, const IpAddr& next_hop) {
@@ -574,14 +606,18 @@ TEST_F(Disposal, AFullWaitingRoomStillAsksForANewNextHop) {
     const auto to = [](const IpAddr& source, const IpAddr& destination) {
         return eth().ipv4(source.to_string(), destination.to_string()).udp(1, 2).payload("x").build();
     };
-    const auto host = [](uint32_t n) { return IpAddr::v4(10, 80, static_cast<uint8_t>(100 + n / 256), static_cast<uint8_t>(n)); };
+    const auto host = [](uint32_t n) {
+        return IpAddr::v4(10, 80, static_cast<uint8_t>(100 + n / 256), static_cast<uint8_t>(n));
+    };
     for (uint32_t n = 0; n < limits::kPendingMax; ++n) {
         hold(to(kVip, host(n)), kUp, host(n));
     }
     EXPECT_EQ(context_.pending.size(), limits::kPendingMax);
     EXPECT_GT(asked().size(), 0u);
     uint64_t dropped = 0;
-    const auto is_dropped = [&] { return std::exchange(dropped, context_.count()[DropReason::PendingFull].read()) + 1 == dropped; };
+    const auto is_dropped = [&] {
+        return std::exchange(dropped, context_.count()[DropReason::PendingFull].read()) + 1 == dropped;
+    };
     // Spoofed clients on a link, each another one; then an endpoint, and a router.
     for (uint32_t n = limits::kPendingMax; n < 1'000; ++n) {
         hold(to(kVip, host(n)), kUp, host(n));
@@ -616,8 +652,16 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
     gateway_.set_mtu(kCluster, 600);
     start(GetParam());
     Prng random;
-    TestService dns{.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11, 12}, .backend_port = 5353};
-    TestService lost{.name = "lost", .protocol = Protocol::Udp, .frontends = {{kVip, 54}}, .backends = {200}, .backend_port = 5353};
+    TestService dns{.name = "dns",
+                    .protocol = Protocol::Udp,
+                    .frontends = {{kVip, 53}},
+                    .backends = {11, 12},
+                    .backend_port = 5353};
+    TestService lost{.name = "lost",
+                     .protocol = Protocol::Udp,
+                     .frontends = {{kVip, 54}},
+                     .backends = {200},
+                     .backend_port = 5353};
     TestService empty{.name = "empty", .frontends = {{kVip, 81}}};
     gateway_.set_unresolved({200});
     workers_->publish(snapshot_of(gateway_, {web_, dns, lost, empty}));
@@ -635,22 +679,34 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
             case 0:
                 return frames.push_back(any_client().tcp(any_port(), 80, "S").build());
             case 1:
-                return frames.push_back(any_client().tcp(any_port(), 80, random.one_in(2) ? "A" : "R").payload(any_payload()).build());
+                return frames.push_back(any_client()
+                                            .tcp(any_port(), 80, random.one_in(2) ? "A" : "R")
+                                            .payload(any_payload())
+                                            .build());
             case 2:
                 return frames.push_back(any_client().tcp(any_port(), 81, "S").build());
             case 3:
-                return frames.push_back(any_client().dont_fragment().udp(any_port(), 53).payload(any_payload()).build());
+                return frames.push_back(
+                    any_client().dont_fragment().udp(any_port(), 53).payload(any_payload()).build());
             case 4:
-                return frames.push_back(any_client(static_cast<uint8_t>(random.between(1, 2))).udp(any_port(), 53).payload("?").build());
+                return frames.push_back(any_client(static_cast<uint8_t>(random.between(1, 2)))
+                                            .udp(any_port(), 53)
+                                            .payload("?")
+                                            .build());
             case 5:
                 return frames.push_back(any_client().udp(any_port(), 54).payload(any_payload()).build());
             case 6:
                 return frames.push_back(random.bytes(random.between(1, 200)));
             case 7:
-                return frames.push_back(eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build());
+                return frames.push_back(eth()
+                                            .to_mac("ff:ff:ff:ff:ff:ff")
+                                            .ether_type(0x0806)
+                                            .payload(std::vector<uint8_t>(46, 7))
+                                            .build());
             default: {  // in any order, and not always whole
                 std::vector<std::vector<uint8_t>> pieces =
-                    cut(any_client().udp(any_port(), 53).payload(random.bytes(1'400)).build(), static_cast<uint32_t>(random.next()), 304);
+                    cut(any_client().udp(any_port(), 53).payload(random.bytes(1'400)).build(),
+                        static_cast<uint32_t>(random.next()), 304);
                 for (size_t i = pieces.size(); i > 1; --i) {
                     std::swap(pieces[i - 1], pieces[random.below(i)]);
                 }
@@ -671,8 +727,9 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
                 const std::vector<uint8_t> frame(data, data + mbuf->data_len);
                 rte_pktmbuf_free(mbuf);
                 packet::Parsed parsed;
-                if (port == cluster_.get() && packet::parse(frame, parsed) && parsed.kind == packet::PacketKind::Flow &&
-                    parsed.key.protocol == Protocol::Tcp && parsed.tcp_flags.bits == packet::TcpFlags::kSyn) {
+                if (port == cluster_.get() && packet::parse(frame, parsed) &&
+                    parsed.kind == packet::PacketKind::Flow && parsed.key.protocol == Protocol::Tcp &&
+                    parsed.tcp_flags.bits == packet::TcpFlags::kSyn) {
                     cluster_->put(reply_to(parsed.key), static_cast<uint16_t>(random.below(GetParam())));
                     ++put;
                 }
@@ -682,7 +739,8 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
             for (size_t taken; (taken = take_punted(port, punted)) > 0;) {
                 at_linux += taken;
                 // Linux sends some of it back.
-                const auto given = static_cast<size_t>(workers_->send_from_host(port, {punted.data(), taken / 2}));
+                const auto given =
+                    static_cast<size_t>(workers_->send_from_host(port, {punted.data(), taken / 2}));
                 sent_from_host += given;
                 for (size_t i = given; i < taken; ++i) {
                     rte_pktmbuf_free(punted[i]);
@@ -702,12 +760,17 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
     };
     using stats::Counter;
     const auto came = [&] {
-        return sum(Counter::RxPackets) + sum(Counter::FromHost) + sum(Counter::FragmentsMade) + sum(Counter::SegmentsMade);
+        return sum(Counter::RxPackets) + sum(Counter::FromHost) + sum(Counter::FragmentsMade) +
+               sum(Counter::SegmentsMade);
     };
-    const auto went = [&] { return sum(Counter::TxPackets) + sum(Counter::Punted) + sum(Counter::FragmentedPackets) + total_drops(); };
+    const auto went = [&] {
+        return sum(Counter::TxPackets) + sum(Counter::Punted) + sum(Counter::FragmentedPackets) +
+               total_drops();
+    };
     const auto settles = [&] {  // packets that wait do so for a second
         for (int tries = 0; tries < 200'000; ++tries) {
-            const bool are_closed = sum(Counter::RxPackets) == put && sum(Counter::FromHost) == sent_from_host && came() == went();
+            const bool are_closed = sum(Counter::RxPackets) == put &&
+                                    sum(Counter::FromHost) == sent_from_host && came() == went();
             if (!drain() && are_closed) {
                 return true;
             }
@@ -731,7 +794,8 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
             gateway_.order({.backend = gateway_.backend_of(web_, 11)});
             workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
         }
-        ASSERT_TRUE(settles()) << "in " << came() << ", out " << went() << ", put " << put << ", from Linux " << sent_from_host;
+        ASSERT_TRUE(settles()) << "in " << came() << ", out " << went() << ", put " << put << ", from Linux "
+                               << sent_from_host;
         EXPECT_EQ(sum(Counter::HandedOff), sum(Counter::HandedIn));
         EXPECT_EQ(sum(Counter::TxPackets), left);
         EXPECT_EQ(sum(Counter::Punted), at_linux);
@@ -806,7 +870,8 @@ TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
         for (const size_t padding : {0u, 6u, 16u, 20u, 24u, 60u}) {
             const std::vector<uint8_t> payload = random.bytes(100);
             std::vector<uint8_t> frame = from_client(++client).payload(payload).pad_to(154 + padding).build();
-            up_->put(has_tag ? vlan::tagged(frame, {vlan::kPriority}) : frame, static_cast<uint16_t>(random.below(GetParam())));
+            up_->put(has_tag ? vlan::tagged(frame, {vlan::kPriority}) : frame,
+                     static_cast<uint16_t>(random.below(GetParam())));
             const std::vector<uint8_t> syn = cluster_->take_frame();
             ASSERT_FALSE(syn.empty()) << padding;
             const L4Port port = key_of(syn).source_port;
@@ -819,7 +884,8 @@ TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
                         .payload(payload)
                         .pad_to(174 + padding)
                         .build();
-            cluster_->put(has_tag ? vlan::tagged(frame, {vlan::kPriority}) : frame, static_cast<uint16_t>(random.below(GetParam())));
+            cluster_->put(has_tag ? vlan::tagged(frame, {vlan::kPriority}) : frame,
+                          static_cast<uint16_t>(random.below(GetParam())));
             const std::vector<uint8_t> answer = up_->take_frame();
             ASSERT_FALSE(answer.empty()) << padding;
             EXPECT_TRUE(same_frame(answer, eth()
@@ -840,7 +906,8 @@ TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
     const std::vector<uint8_t> first = cluster_->take_frame();
     ASSERT_GT(first.size(), 64u);
     const std::vector<std::vector<uint8_t>> pieces =
-        cut(to_endpoint().tcp(load<Be16>(first.data() + 62).host(), 9376, "S").payload(payload).build(), id_of(first), 1232);
+        cut(to_endpoint().tcp(load<Be16>(first.data() + 62).host(), 9376, "S").payload(payload).build(),
+            id_of(first), 1232);
     ASSERT_EQ(pieces.size(), 2u);
     EXPECT_TRUE(same_frame(first, pieces[0]));
     EXPECT_TRUE(same_frame(cluster_->take_frame(), pieces[1]));
@@ -854,7 +921,9 @@ TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
         ASSERT_TRUE(told.leaves_as.has_value());
         EXPECT_EQ(told.leaves_as->source, kClusterAddress6);
         EXPECT_EQ(told.leaves_as->destination, endpoint);
-        EXPECT_EQ(std::ranges::count(told.steps, "the packet becomes one of IPv6 (RFC 7915)", &worker::ExplainStep::finding), 1);
+        EXPECT_EQ(std::ranges::count(told.steps, "the packet becomes one of IPv6 (RFC 7915)",
+                                     &worker::ExplainStep::finding),
+                  1);
     }
     uint32_t listed = 0;
     workers_->inspect().for_each_connection([&](const worker::ConnectionView& view) {
@@ -887,7 +956,8 @@ TEST_P(Workers, WorkOffAnOrderOverManyRounds_DRAIN004) {
         }
         return fewest;
     };
-    for (const uint64_t end = rounds() + 100 * kFlows; sum(stats::Counter::EndedConnections) < kFlows && rounds() < end;) {
+    for (const uint64_t end = rounds() + 100 * kFlows;
+         sum(stats::Counter::EndedConnections) < kFlows && rounds() < end;) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     EXPECT_EQ(sum(stats::Counter::EndedConnections), kFlows);
@@ -946,9 +1016,17 @@ TEST_P(Workers, AllocateNothingOverAMillionPackets) {
     std::vector<std::vector<uint8_t>> frames;
     for (L4Port port = 2000; port < 2512; ++port) {
         frames.push_back(from_client(port, "S").build());
-        frames.push_back(
-            eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", "80.11.12.10").tcp(port, 81, "S").build());
-        frames.push_back(eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build());
+        frames.push_back(eth()
+                             .from_mac(kClientMac.to_string())
+                             .to_mac(kUpMac.to_string())
+                             .ipv4("10.80.1.2", "80.11.12.10")
+                             .tcp(port, 81, "S")
+                             .build());
+        frames.push_back(eth()
+                             .to_mac("ff:ff:ff:ff:ff:ff")
+                             .ether_type(0x0806)
+                             .payload(std::vector<uint8_t>(46, 7))
+                             .build());
     }
     start_counting_worker_allocations();
     uint32_t put = 0;
@@ -1024,7 +1102,8 @@ TEST_P(Workers, ExplainWhatComesOfPortsThatAreAllTaken_NAT002) {
     const auto expect_told = [&](const char* verdict, const std::string& finding) {
         const worker::Explanation told = workers_->inspect().explain(query);
         EXPECT_EQ(told.verdict, verdict);
-        EXPECT_EQ(told.reason, verdict == std::string("drop") ? std::optional(DropReason::SnatPortsExhausted) : std::nullopt);
+        EXPECT_EQ(told.reason, verdict == std::string("drop") ? std::optional(DropReason::SnatPortsExhausted)
+                                                              : std::nullopt);
         const auto snat_step = std::ranges::find(told.steps, "snat", &worker::ExplainStep::stage);
         ASSERT_NE(snat_step, told.steps.end());
         EXPECT_NE(snat_step->finding.find(finding), std::string::npos) << snat_step->finding;
@@ -1039,7 +1118,8 @@ TEST_P(Workers, ExplainWhatComesOfPortsThatAreAllTaken_NAT002) {
     const uint64_t reclaimed = sum(stats::Counter::ReclaimedSnatPorts);
     EXPECT_EQ(reclaimed, 512u - 256u);
     const std::string taken = std::to_string(share);
-    expect_told("transmit", "all " + taken + " are taken, and " + taken + " are of connections that may be evicted");
+    expect_told("transmit",
+                "all " + taken + " are taken, and " + taken + " are of connections that may be evicted");
     EXPECT_EQ(sum(stats::Counter::ReclaimedSnatPorts), reclaimed) << "explain takes nothing";
 
     std::vector<worker::ConnectionView> flows;
@@ -1079,14 +1159,16 @@ TEST_P(Workers, ExplainWhatComesOfPortsThatAreAllTaken_NAT002) {
     ASSERT_FALSE(cluster_->take_frame().empty());
     expect_told("transmit", "all " + taken + " are taken, and 1 are of connections that may be evicted");
     ASSERT_FALSE(HasFailure()) << "the port below is reclaimed, or the test waits without end";
-    while (sum(stats::Counter::ReclaimedSnatPorts) == reclaimed) {  // 64 ports are looked at each time, and this may take four
+    while (sum(stats::Counter::ReclaimedSnatPorts) ==
+           reclaimed) {  // 64 ports are looked at each time, and this may take four
         const uint64_t before = dropped();
         up_->put(from_client(5'000).build(), 0);
         while (dropped() == before && sum(stats::Counter::ReclaimedSnatPorts) == reclaimed) {
             std::this_thread::yield();
         }
     }
-    EXPECT_EQ(key_of(cluster_->take_frame()).reversed(), over->reverse) << "with the port of the connection that was over";
+    EXPECT_EQ(key_of(cluster_->take_frame()).reversed(), over->reverse)
+        << "with the port of the connection that was over";
 }
 
 // Its verdict is that of the packet itself.
@@ -1100,13 +1182,20 @@ TEST_P(Workers, ExplainSourcesThatNoHostHas) {
         return counted;
     };
     uint64_t dropped = 0;
-    for (const char* source :
-         {"127.0.0.1", "0.0.0.0", "0.1.2.3", "240.0.0.1", "255.255.255.255", "224.0.0.5", "80.11.12.10", "10.80.1.255"}) {
+    for (const char* source : {"127.0.0.1", "0.0.0.0", "0.1.2.3", "240.0.0.1", "255.255.255.255", "224.0.0.5",
+                               "80.11.12.10", "10.80.1.255"}) {
         const worker::Explanation told =
-            workers_->inspect().explain({.key = {*IpAddr::parse(source), kVip, 5000, 80, Protocol::Tcp, {}}, .port = kUp, .receiver = {0}});
+            workers_->inspect().explain({.key = {*IpAddr::parse(source), kVip, 5000, 80, Protocol::Tcp, {}},
+                                         .port = kUp,
+                                         .receiver = {0}});
         EXPECT_EQ(told.verdict, "drop") << source;
         EXPECT_EQ(told.reason, DropReason::MartianSource) << source;
-        up_->put(eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4(source, "80.11.12.10").tcp(5000, 80, "S").build(),
+        up_->put(eth()
+                     .from_mac(kClientMac.to_string())
+                     .to_mac(kUpMac.to_string())
+                     .ipv4(source, "80.11.12.10")
+                     .tcp(5000, 80, "S")
+                     .build(),
                  0);
         ++dropped;
         for (int tries = 0; tries < 20'000 && martians() < dropped; ++tries) {
@@ -1115,7 +1204,10 @@ TEST_P(Workers, ExplainSourcesThatNoHostHas) {
         EXPECT_EQ(martians(), dropped) << source;
     }
     for (const char* destination : {"224.0.0.5", "255.255.255.255", "127.0.0.1"}) {
-        EXPECT_EQ(workers_->inspect().explain({.key = {kClient, *IpAddr::parse(destination), 5000, 80, Protocol::Udp, {}}}).verdict, "punt")
+        EXPECT_EQ(workers_->inspect()
+                      .explain({.key = {kClient, *IpAddr::parse(destination), 5000, 80, Protocol::Udp, {}}})
+                      .verdict,
+                  "punt")
             << destination;
     }
 }
@@ -1153,14 +1245,15 @@ TEST_P(Workers, ExplainByWhichPortASourceMayArrive) {
     EXPECT_EQ(workers_->inspect().arrival_port(kClient), kUp);
     EXPECT_EQ(workers_->inspect().arrival_port(backend_address(13)), kCluster);
     const auto told = [&](const IpAddr& source, NicPortId port) {
-        const worker::Explanation explanation =
-            workers_->inspect().explain({.key = {source, kVip, 5000, 80, Protocol::Tcp, {}}, .port = port, .receiver = {0}});
+        const worker::Explanation explanation = workers_->inspect().explain(
+            {.key = {source, kVip, 5000, 80, Protocol::Tcp, {}}, .port = port, .receiver = {0}});
         const auto admit = std::ranges::find(explanation.steps, "admit", &worker::ExplainStep::stage);
         EXPECT_EQ(explanation.verdict == "drop", explanation.reason == DropReason::ReversePath);
         return admit == explanation.steps.end() ? std::string() : admit->finding;
     };
     EXPECT_EQ(told(backend_address(13), kUp),
-              "dropped: the source 10.80.2.13 is in a subnet directly connected to NicPort 1, not NicPort 0 where the packet arrives "
+              "dropped: the source 10.80.2.13 is in a subnet directly connected to NicPort 1, not NicPort 0 "
+              "where the packet arrives "
               "(--reverse-path feasible)");
     EXPECT_EQ(told(backend_address(13), kCluster), "any client may open a flow");
     config::PacketPolicy strict;
@@ -1169,7 +1262,8 @@ TEST_P(Workers, ExplainByWhichPortASourceMayArrive) {
     gateway_.set_packets(strict);
     start(GetParam());
     EXPECT_EQ(told(IpAddr::v4(198, 51, 100, 7), kCluster),
-              "dropped: the route to the source 198.51.100.7 leads through NicPort 0, not NicPort 1 where the packet arrives "
+              "dropped: the route to the source 198.51.100.7 leads through NicPort 0, not NicPort 1 where "
+              "the packet arrives "
               "(--reverse-path strict)");
 }
 
@@ -1182,7 +1276,8 @@ TEST_P(Workers, ExplainThatTheHostGetsIt_EP007) {
     for (const bool is_known : {false, true}) {
         const worker::Explanation told = workers_->inspect().explain(query);
         EXPECT_EQ(told.verdict, "punt");
-        EXPECT_NE(told.steps.back().finding.find("delivered to the host through the twin of NicPort 0"), std::string::npos)
+        EXPECT_NE(told.steps.back().finding.find("delivered to the host through the twin of NicPort 0"),
+                  std::string::npos)
             << told.steps.back().finding;
         ASSERT_TRUE(told.leaves_as.has_value());
         EXPECT_EQ(told.leaves_as->source, kClient);
@@ -1208,7 +1303,8 @@ TEST_P(Workers, ServeEverythingThoughTheySleep) {
         cluster_->put(reply_to(key_of(syn)), static_cast<uint16_t>(random.below(GetParam())));
         ASSERT_FALSE(up_->take_frame().empty()) << port;
     }
-    const std::vector<uint8_t> arp = eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
+    const std::vector<uint8_t> arp =
+        eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
     up_->put(arp, 0);
     rte_mbuf* punted = take_punted(kUp);
     ASSERT_NE(punted, nullptr);
@@ -1231,7 +1327,8 @@ TEST_P(Workers, TakeANewStateThoughTheySleep_GEN007) {
         TestService now = web_;
         now.backend_port = static_cast<L4Port>(9000 + round);
         workers_->publish(snapshot_of(gateway_, {now}));
-        up_->put(from_client(static_cast<L4Port>(1000 + round)).build(), static_cast<uint16_t>(round % GetParam()));
+        up_->put(from_client(static_cast<L4Port>(1000 + round)).build(),
+                 static_cast<uint16_t>(round % GetParam()));
         const std::vector<uint8_t> syn = cluster_->take_frame();
         ASSERT_FALSE(syn.empty());
         EXPECT_EQ(key_of(syn).destination_port, 9000 + round);
@@ -1295,9 +1392,14 @@ TEST_P(WorkersWithInterrupts, SleepUntilAPacketCalls) {
         options.cpus.push_back(worker_cpu());
     }
     options.idle = worker::IdleMode::Adaptive;
-    for (const auto& [id, port, mac] : {std::tuple{kUp, &up, kUpMac}, std::tuple{kCluster, &cluster, kClusterMac}}) {
-        options.ports.push_back(
-            {.id = id, .dpdk_port = port->dpdk_port(), .rx_queues = queues, .tx_queues = queues, .mac = mac, .rx_interrupts = true});
+    for (const auto& [id, port, mac] :
+         {std::tuple{kUp, &up, kUpMac}, std::tuple{kCluster, &cluster, kClusterMac}}) {
+        options.ports.push_back({.id = id,
+                                 .dpdk_port = port->dpdk_port(),
+                                 .rx_queues = queues,
+                                 .tx_queues = queues,
+                                 .mac = mac,
+                                 .rx_interrupts = true});
     }
     auto started = worker::WorkerSet::start(std::move(options), snapshot_of(gateway_, {web_}));
     ASSERT_TRUE(started.has_value()) << started.error().what;
@@ -1340,7 +1442,8 @@ class WorkersLoseAPort : public Workers {
         std::atomic<bool> enough{false};
         std::atomic<uint32_t> put{0};
         std::thread clients([&] {
-            for (L4Port port = 1000; !enough.load(); port = port == 60'000 ? 1000 : static_cast<L4Port>(port + 1)) {
+            for (L4Port port = 1000; !enough.load();
+                 port = port == 60'000 ? 1000 : static_cast<L4Port>(port + 1)) {
                 up_->put(from_client(port).build(), static_cast<uint16_t>(port % GetParam()));
                 put.fetch_add(1);
                 while (rte_mbuf* out = cluster_->try_take()) {
@@ -1367,7 +1470,8 @@ class WorkersLoseAPort : public Workers {
         }
         rte_eth_stats later{};
         EXPECT_EQ(rte_eth_stats_get(gone, &later), 0);
-        EXPECT_EQ(later.opackets + later.oerrors, at_the_end.opackets + at_the_end.oerrors) << "a worker sent on a closed port";
+        EXPECT_EQ(later.opackets + later.oerrors, at_the_end.opackets + at_the_end.oerrors)
+            << "a worker sent on a closed port";
         enough = true;
         clients.join();
         EXPECT_GE(dropped(DropReason::PortRemoved), 50u);
@@ -1378,7 +1482,8 @@ class WorkersLoseAPort : public Workers {
         EXPECT_EQ(told.reason, DropReason::PortRemoved) << told.verdict;
 
         // The other port and its twin live on.
-        const std::vector<uint8_t> arp = eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
+        const std::vector<uint8_t> arp =
+            eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
         up_->put(arp, 0);
         rte_mbuf* punted = take_punted(kUp);
         ASSERT_NE(punted, nullptr);

@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     const auto list = gateway::parse_blocklist(text);
     if (!list) {
-        PENSTOCK_CHECK(list.error().what.find("line ") != std::string::npos || size > gateway::kBlocklistBytesMax);
+        PENSTOCK_CHECK(list.error().what.find("line ") != std::string::npos ||
+                       size > gateway::kBlocklistBytesMax);
         PENSTOCK_CHECK(list.error().what.size() < 16'384);
         return 0;
     }
@@ -25,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::array own{IpAddr::v4(192, 0, 2, 1), *IpAddr::parse("2001:db8::1")};
     const auto set = gateway::admit_blocklist(*list, own);
     const auto holds = [&](const IpAddr& address) {
-        return std::ranges::any_of(*list, [&](const gateway::BlockedPrefix& entry) { return entry.prefix.contains(address); });
+        return std::ranges::any_of(
+            *list, [&](const gateway::BlockedPrefix& entry) { return entry.prefix.contains(address); });
     };
     PENSTOCK_CHECK(set.has_value() == std::ranges::none_of(own, holds));
     if (set) {

@@ -31,14 +31,16 @@ void fuzz_ini(const std::string& text) {
         PENSTOCK_CHECK(!options.error().what.empty());
         return;
     }
-    PENSTOCK_CHECK(!options->ports.empty() && !options->listen.empty() && !options->identity.gateway_name.empty());
+    PENSTOCK_CHECK(!options->ports.empty() && !options->listen.empty() &&
+                   !options->identity.gateway_name.empty());
     for (const auto& port : options->ports) {
         check_port(port);
     }
     PENSTOCK_CHECK(options->snat_ports.first >= 1 && options->snat_ports.first <= options->snat_ports.last);
     for (const auto& address : options->listen) {
         // Whoever listens on TCP does it with certificates.
-        PENSTOCK_CHECK(address.is_unix() || (!options->tls_cert.empty() && !options->tls_key.empty() && !options->tls_client_ca.empty()));
+        PENSTOCK_CHECK(address.is_unix() || (!options->tls_cert.empty() && !options->tls_key.empty() &&
+                                             !options->tls_client_ca.empty()));
     }
 }
 
@@ -61,7 +63,8 @@ class Silence final : public google::protobuf::io::ErrorCollector {
 model::Service neighbour() {
     model::Service service{.key = {"fuzz", "neighbour", "", Protocol::Tcp}, .service_port = 1};
     service.sets.push_back({.endpoints = {{IpAddr::v4(198, 18, 0, 1), 1, 1, "", ""}}});
-    service.frontends.push_back({lb::FrontendClass::ExternalIp, IpAddr::v4(198, 18, 0, 2), IpFamily::V4, 1, 0, false});
+    service.frontends.push_back(
+        {lb::FrontendClass::ExternalIp, IpAddr::v4(198, 18, 0, 2), IpFamily::V4, 1, 0, false});
     return service;
 }
 
@@ -76,7 +79,8 @@ void fuzz_state(const std::string& text) {
     }
     rpc::StateParts parts;
     auto whole = parts.add(message);
-    if (whole && !*whole) {  // announces another part: the same once more, so that each service port is there twice
+    if (whole &&
+        !*whole) {  // announces another part: the same once more, so that each service port is there twice
         message.has_full() ? message.mutable_full()->clear_more() : message.mutable_delta()->clear_more();
         whole = parts.add(message);
     }
@@ -101,7 +105,8 @@ void fuzz_state(const std::string& text) {
     // The neighbour is in force first; small tables, so that running out of them is reached.
     gateway::Compiler compiler(gateway::IdMap(4, 8));
     const auto& ids = compiler.ids();
-    const model::NodePortAddresses rule = checked.update.environment.value_or(model::Environment{}).node_ports;
+    const model::NodePortAddresses rule =
+        checked.update.environment.value_or(model::Environment{}).node_ports;
     const std::vector<model::PortAddress> addresses = {{"pen0", IpAddr::v4(192, 0, 2, 1), 24, true}};
     std::vector<model::ServiceKey> keys;
     for (const auto& [key, service] : desired) {
@@ -125,7 +130,8 @@ void fuzz_state(const std::string& text) {
         }
     }
     compiler.run({{}, rule, addresses}, keys);
-    PENSTOCK_CHECK(compiler.compiled()->services.empty() && ids.services.live() == 0 && ids.backends.live() == 0);
+    PENSTOCK_CHECK(compiler.compiled()->services.empty() && ids.services.live() == 0 &&
+                   ids.backends.live() == 0);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     const auto policy = sync::parse_external_ip_policy(text);
     if (!policy) {
-        PENSTOCK_CHECK(policy.error().what.find("line ") != std::string::npos || size > sync::kPolicyBytesMax);
+        PENSTOCK_CHECK(policy.error().what.find("line ") != std::string::npos ||
+                       size > sync::kPolicyBytesMax);
         PENSTOCK_CHECK(policy.error().what.size() < 16'384);
         return 0;
     }

@@ -36,9 +36,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string text(reinterpret_cast<const char*>(data), size);
     const std::array<KubeconfigText, 2> files = {
         KubeconfigText{.file = "/f/config", .text = text},
-        KubeconfigText{.file = "/g/config",
-                       .text = "current-context: spare\ncontexts: [{name: spare, context: {cluster: spare, user: spare}}]\n"
-                               "clusters: [{name: spare, cluster: {server: https://spare}}]\nusers: [{name: spare, user: {token: t}}]\n"}};
+        KubeconfigText{
+            .file = "/g/config",
+            .text =
+                "current-context: spare\ncontexts: [{name: spare, context: {cluster: spare, user: spare}}]\n"
+                "clusters: [{name: spare, cluster: {server: https://spare}}]\nusers: [{name: spare, user: "
+                "{token: t}}]\n"}};
     const auto alone = resolve_kubeconfig({files.data(), 1}, "");
     if (!alone) {
         PENSTOCK_CHECK(!alone.error().what.empty());

@@ -10,7 +10,8 @@ namespace penstock::manifest {
 namespace {
 
 // Small enough that an input of a few hundred bytes can reach each of them.
-constexpr DecodeLimits kLimits{.file_bytes_max = 4096, .documents_max = 16, .tree = {.depth_max = 12, .values_max = 512}};
+constexpr DecodeLimits kLimits{
+    .file_bytes_max = 4096, .documents_max = 16, .tree = {.depth_max = 12, .values_max = 512}};
 
 void check_promises(const DecodedFile& file) {
     size_t quarantined = 0;
@@ -33,7 +34,8 @@ void check_promises(const DecodedFile& file) {
 }
 
 void check_isolation(std::string_view text, const DecodedFile& alone) {
-    constexpr std::string_view kNeighbour = "\n---\napiVersion: v1\nkind: Node\nmetadata: {name: the-neighbour}\n";
+    constexpr std::string_view kNeighbour =
+        "\n---\napiVersion: v1\nkind: Node\nmetadata: {name: the-neighbour}\n";
     if (alone.has_unidentified && alone.objects.empty() && alone.problems.front().line == 0) {
         return;  // refused as a whole: too large, too many documents
     }

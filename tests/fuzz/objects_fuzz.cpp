@@ -23,7 +23,8 @@ void check_promises(const DecodedObject& object, ObjectKind kind) {
     PENSTOCK_CHECK(object.object->index() == static_cast<size_t>(kind));
     if (const auto* slices = std::get_if<std::vector<EndpointSlicePtr>>(&*object.object)) {
         for (const EndpointSlicePtr& slice : *slices) {
-            PENSTOCK_CHECK(!slice->endpoints.empty() && slice->meta.name.starts_with(object.id.name.name + "-"));
+            PENSTOCK_CHECK(!slice->endpoints.empty() &&
+                           slice->meta.name.starts_with(object.id.name.name + "-"));
         }
     } else if (const auto* node = std::get_if<NodePtr>(&*object.object)) {
         PENSTOCK_CHECK((*node)->meta.name == object.id.name.name);
@@ -34,7 +35,8 @@ void check_promises(const DecodedObject& object, ObjectKind kind) {
 void check_json(std::string_view text) {
     static simdjson::dom::parser reference;  // parsers are made once: it costs more than most inputs do
     const auto document = reference.parse(text.data(), text.size());
-    const bool refused = document.error() == simdjson::NUMBER_ERROR || document.error() == simdjson::DEPTH_ERROR;
+    const bool refused =
+        document.error() == simdjson::NUMBER_ERROR || document.error() == simdjson::DEPTH_ERROR;
     static JsonTree tree;
     const bool accepted = tree.parse(text).has_value();
     if (!refused && !tree.is_too_deep()) {
@@ -46,7 +48,8 @@ void check_json(std::string_view text) {
 template <typename Ptr>
 void check_against_manifest(std::string_view text, const DecodedObject& object) {
     const manifest::DecodedFile file = manifest::decode(text, "f");
-    if (!object.object || file.objects.size() != 1 || !file.objects[0].object || file.objects[0].id != object.id) {
+    if (!object.object || file.objects.size() != 1 || !file.objects[0].object ||
+        file.objects[0].id != object.id) {
         return;
     }
     auto mine = *std::get<Ptr>(*object.object);
@@ -64,7 +67,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     check_json(text);
     static Decoder decoder;
-    for (const ObjectKind kind : {ObjectKind::Service, ObjectKind::EndpointSlice, ObjectKind::Endpoints, ObjectKind::Node}) {
+    for (const ObjectKind kind :
+         {ObjectKind::Service, ObjectKind::EndpointSlice, ObjectKind::Endpoints, ObjectKind::Node}) {
         const auto decoded = decode_object(decoder, kind, text);
         if (!decoded) {
             PENSTOCK_CHECK(!decoded.error().what.empty());

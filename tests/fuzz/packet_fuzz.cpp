@@ -35,7 +35,8 @@ Be16 field_at(ByteView frame, size_t offset) {
 // IPv6 has none that could be wrong.
 bool has_right_ip_checksum(ByteView frame, const Parsed& parsed) {
     return parsed.family == IpFamily::V6 ||
-           reference_checksum(frame.subspan(parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset)) == 0;
+           reference_checksum(frame.subspan(parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset)) ==
+               0;
 }
 // The sum that the SCTP packet should carry, and the one that it does.
 uint32_t right_crc(ByteView frame, const Parsed& parsed) {
@@ -50,14 +51,17 @@ bool is_without_l4_checksum(ByteView frame, const Parsed& parsed) {
     if (parsed.key.protocol == Protocol::Sctp) {
         return crc_in(frame, parsed) == 0 && right_crc(frame, parsed) != 0;
     }
-    return parsed.key.protocol == Protocol::Udp && field_at(frame, parsed.l4_offset + offsetof(UdpHeader, checksum)).raw() == 0;
+    return parsed.key.protocol == Protocol::Udp &&
+           field_at(frame, parsed.l4_offset + offsetof(UdpHeader, checksum)).raw() == 0;
 }
 bool has_right_l4_checksum(ByteView frame, const Parsed& parsed) {
     if (parsed.key.protocol == Protocol::Sctp) {
         return crc_in(frame, parsed) == right_crc(frame, parsed);
     }
     const bool udp = parsed.key.protocol == Protocol::Udp;
-    const uint16_t sent = field_at(frame, parsed.l4_offset + (udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum))).host();
+    const uint16_t sent = field_at(frame, parsed.l4_offset + (udp ? offsetof(UdpHeader, checksum)
+                                                                  : offsetof(TcpHeader, checksum)))
+                              .host();
     // Zero has two spellings; only UDP gives them meanings.
     return sent % 0xffff == test::reference_l4_checksum(frame) % 0xffff;
 }
@@ -66,8 +70,11 @@ void check_offsets(ByteView frame, const Parsed& parsed) {
     if (parsed.kind == PacketKind::Other) {
         return;
     }
-    PENSTOCK_CHECK(parsed.l3_offset + (parsed.family == IpFamily::V4 ? sizeof(Ipv4Header) : sizeof(Ipv6Header)) <= parsed.l4_offset);
-    PENSTOCK_CHECK(parsed.key.source.family() == parsed.family && parsed.key.destination.family() == parsed.family);
+    PENSTOCK_CHECK(parsed.l3_offset +
+                       (parsed.family == IpFamily::V4 ? sizeof(Ipv4Header) : sizeof(Ipv6Header)) <=
+                   parsed.l4_offset);
+    PENSTOCK_CHECK(parsed.key.source.family() == parsed.family &&
+                   parsed.key.destination.family() == parsed.family);
     PENSTOCK_CHECK(parsed.l4_offset <= parsed.payload_offset);
     PENSTOCK_CHECK(parsed.payload_offset <= parsed.l3_offset + parsed.l3_length);
     PENSTOCK_CHECK(size_t{parsed.l3_offset} + parsed.l3_length <= frame.size());
@@ -79,29 +86,33 @@ void check_offsets(ByteView frame, const Parsed& parsed) {
 
 void translate(const Frame& before, const Parsed& parsed) {
     const bool is_v4 = parsed.family == IpFamily::V4;
-    const Rewrite rewrite{is_v4 ? IpAddr::v4(10, 1, 0, 1) : IpAddr::v6({0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}),
-                          is_v4 ? IpAddr::v4(10, 255, 255, 255) : IpAddr::v6({0x20, 1, 0xff, 0xff, 0xff, 0xff}), 1024, 65535};
+    const Rewrite rewrite{
+        is_v4 ? IpAddr::v4(10, 1, 0, 1) : IpAddr::v6({0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}),
+        is_v4 ? IpAddr::v4(10, 255, 255, 255) : IpAddr::v6({0x20, 1, 0xff, 0xff, 0xff, 0xff}), 1024, 65535};
     Frame frame = before;
     apply(frame, parsed, rewrite);
 
     const bool ip_was_right = has_right_ip_checksum(before, parsed);
     Parsed after;
     PENSTOCK_CHECK(parse(frame, after, IpChecksum::KnownGood).has_value());
-    PENSTOCK_CHECK(after.key == (FlowKey{rewrite.source, rewrite.destination, 1024, 65535, parsed.key.protocol, {}}));
+    PENSTOCK_CHECK(after.key ==
+                   (FlowKey{rewrite.source, rewrite.destination, 1024, 65535, parsed.key.protocol, {}}));
     PENSTOCK_CHECK(after.ttl == parsed.ttl - 1 && after.payload_offset == parsed.payload_offset);
     PENSTOCK_CHECK(has_right_ip_checksum(frame, after) == ip_was_right);
     PENSTOCK_CHECK(is_without_l4_checksum(frame, after) == is_without_l4_checksum(before, parsed));
     if (!is_without_l4_checksum(before, parsed)) {
         PENSTOCK_CHECK(has_right_l4_checksum(frame, after) == has_right_l4_checksum(before, parsed));
     }
-    PENSTOCK_CHECK(std::equal(frame.begin() + after.payload_offset, frame.end(), before.begin() + after.payload_offset, before.end()));
+    PENSTOCK_CHECK(std::equal(frame.begin() + after.payload_offset, frame.end(),
+                              before.begin() + after.payload_offset, before.end()));
 }
 
 void pass_on(Frame frame, const Parsed& parsed) {
     const bool ip_was_right = has_right_ip_checksum(frame, parsed);
     decrement_ttl(frame, parsed);
     PENSTOCK_CHECK(has_right_ip_checksum(frame, parsed) == ip_was_right);
-    const size_t ttl = parsed.family == IpFamily::V4 ? offsetof(Ipv4Header, ttl) : offsetof(Ipv6Header, hop_limit);
+    const size_t ttl =
+        parsed.family == IpFamily::V4 ? offsetof(Ipv4Header, ttl) : offsetof(Ipv6Header, hop_limit);
     PENSTOCK_CHECK(frame[parsed.l3_offset + ttl] == parsed.ttl - 1);
 }
 
@@ -109,7 +120,8 @@ void check_answer(Frame frame, const Parsed& asked, SctpRefusal sctp) {
     Parsed answer;
     PENSTOCK_CHECK(parse(frame, answer).has_value());
     PENSTOCK_CHECK(answer.key.source == asked.key.destination && answer.key.destination == asked.key.source);
-    PENSTOCK_CHECK(frame.size() == size_t{answer.l3_offset} + answer.l3_length && answer.l3_length <= icmp_error_bytes_max(asked.family));
+    PENSTOCK_CHECK(frame.size() == size_t{answer.l3_offset} + answer.l3_length &&
+                   answer.l3_length <= icmp_error_bytes_max(asked.family));
     if (asked.key.protocol == Protocol::Tcp) {
         PENSTOCK_CHECK(answer.key == asked.key.reversed() && answer.tcp_flags.has(TcpFlags::kRst));
         PENSTOCK_CHECK(has_right_l4_checksum(frame, answer));
@@ -141,7 +153,8 @@ void refuse(const Frame& before, const Parsed& parsed) {
             continue;
         }
         PENSTOCK_CHECK(parsed.kind == PacketKind::Flow && *result <= buffer.size());
-        const bool is_udp_without = parsed.key.protocol == Protocol::Udp && is_without_l4_checksum(before, parsed);
+        const bool is_udp_without =
+            parsed.key.protocol == Protocol::Udp && is_without_l4_checksum(before, parsed);
         PENSTOCK_CHECK(is_udp_without || has_right_l4_checksum(before, parsed));
         buffer.resize(*result);
         check_answer(buffer, parsed, sctp);
@@ -153,14 +166,16 @@ Frame with_right_checksums(Frame frame, const Parsed& parsed) {
     if (parsed.family == IpFamily::V4) {
         const size_t ip_field = parsed.l3_offset + offsetof(Ipv4Header, checksum);
         store(frame.data() + ip_field, Be16());
-        const ByteView header = ByteView(frame).subspan(parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset);
+        const ByteView header =
+            ByteView(frame).subspan(parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset);
         store(frame.data() + ip_field, Be16::from_host(reference_checksum(header)));
     }
     if (parsed.key.protocol == Protocol::Sctp) {
         store(frame.data() + parsed.l4_offset + offsetof(SctpHeader, checksum), right_crc(frame, parsed));
         return frame;
     }
-    const size_t in_l4 = parsed.key.protocol == Protocol::Udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum);
+    const size_t in_l4 =
+        parsed.key.protocol == Protocol::Udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum);
     store(frame.data() + parsed.l4_offset + in_l4, Be16::from_host(test::reference_l4_checksum(frame)));
     return frame;
 }
@@ -169,12 +184,13 @@ Frame with_right_checksums(Frame frame, const Parsed& parsed) {
 void retell(Frame frame, const Parsed& parsed, const Quote& quote) {
     const bool was_valid = has_valid_icmp_checksum(frame, parsed);
     if (parsed.family == IpFamily::V4) {
-        translate_error(frame.data(), parsed, quote,
-                        ErrorRewrite<Be32>{.source = Be32::from_host(0x0a500201),
-                                           .destination = Be32::from_host(0xc0000207),
-                                           .quoted = {Be32::from_host(0xc0000207), Be32::from_host(0x500b0c0a), Be16::from_host(40'000),
-                                                      Be16::from_host(80)},
-                                           .quoted_deltas = {}});
+        translate_error(
+            frame.data(), parsed, quote,
+            ErrorRewrite<Be32>{.source = Be32::from_host(0x0a500201),
+                               .destination = Be32::from_host(0xc0000207),
+                               .quoted = {Be32::from_host(0xc0000207), Be32::from_host(0x500b0c0a),
+                                          Be16::from_host(40'000), Be16::from_host(80)},
+                               .quoted_deltas = {}});
     } else {
         ErrorRewrite<std::array<uint8_t, 16>> rewrite{.quoted = {.source_port = Be16::from_host(40'000)}};
         rewrite.source.fill(0x21);
@@ -192,42 +208,51 @@ void retell(Frame frame, const Parsed& parsed, const Quote& quote) {
 
 // Of the other family than `family`; ports that no zero would hide.
 Rewrite in_other_family(IpFamily family) {
-    return family == IpFamily::V4 ? Rewrite{IpAddr::v6({0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}),
-                                            IpAddr::v6({0x20, 1, 0xff, 0xff, 0xff}), 1024, 65535}
-                                  : Rewrite{IpAddr::v4(10, 1, 0, 1), IpAddr::v4(10, 255, 255, 255), 1024, 65535};
+    return family == IpFamily::V4
+               ? Rewrite{IpAddr::v6({0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}),
+                         IpAddr::v6({0x20, 1, 0xff, 0xff, 0xff}), 1024, 65535}
+               : Rewrite{IpAddr::v4(10, 1, 0, 1), IpAddr::v4(10, 255, 255, 255), 1024, 65535};
 }
 
 void convert(const Frame& before, const Parsed& parsed, uint16_t headroom, bool needs_cut) {
     const Rewrite rewrite = in_other_family(parsed.family);
     test::MovableBuffer buffer(before, headroom);
-    if (const Converted result = to_other_family(buffer.frame, parsed, test::family_rewrite(parsed.key, rewrite), 7, needs_cut); !result) {
+    if (const Converted result =
+            to_other_family(buffer.frame, parsed, test::family_rewrite(parsed.key, rewrite), 7, needs_cut);
+        !result) {
         const bool is_v4 = parsed.family == IpFamily::V4;
         PENSTOCK_CHECK(buffer.is_untouched());
         PENSTOCK_CHECK(result.error() == DropReason::BadExtensionHeader ? !is_v4 && parsed.is_fragment
                        : result.error() == DropReason::NoUdpChecksum    ? is_v4 && parsed.is_fragment
-                       : result.error() == DropReason::NoBuffer         ? is_v4 && headroom < kFamilyHeaderDifference + 8
-                                                                        : result.error() == DropReason::PacketTooBig && is_v4);
+                       : result.error() == DropReason::NoBuffer
+                           ? is_v4 && headroom < kFamilyHeaderDifference + 8
+                           : result.error() == DropReason::PacketTooBig && is_v4);
         return;
     }
     PENSTOCK_CHECK(buffer.is_sound());
     const Frame frame = buffer.content();
     const Parsed after = test::parsed_of(frame);  // the IP checksum included
     const bool has_new_header = needs_cut && !parsed.is_fragment;
-    PENSTOCK_CHECK(after.kind == parsed.kind && after.is_fragment == parsed.is_fragment && after.ttl == parsed.ttl - 1);
+    PENSTOCK_CHECK(after.kind == parsed.kind && after.is_fragment == parsed.is_fragment &&
+                   after.ttl == parsed.ttl - 1);
     PENSTOCK_CHECK(after.key.source == rewrite.source && after.key.destination == rewrite.destination);
-    PENSTOCK_CHECK(after.l3_length == bytes_in_other_family(parsed) + (has_new_header ? sizeof(Ipv6ExtensionHeader) : 0));
+    PENSTOCK_CHECK(after.l3_length ==
+                   bytes_in_other_family(parsed) + (has_new_header ? sizeof(Ipv6ExtensionHeader) : 0));
     PENSTOCK_CHECK(frame.size() == size_t{after.l3_offset} + after.l3_length);
-    PENSTOCK_CHECK(std::equal(frame.begin() + after.payload_offset, frame.end(), before.begin() + parsed.payload_offset,
+    PENSTOCK_CHECK(std::equal(frame.begin() + after.payload_offset, frame.end(),
+                              before.begin() + parsed.payload_offset,
                               before.begin() + parsed.l3_offset + parsed.l3_length));
     if (parsed.kind != PacketKind::Flow) {
         return;
     }
-    PENSTOCK_CHECK(after.key.source_port == rewrite.source_port && after.key.destination_port == rewrite.destination_port);
+    PENSTOCK_CHECK(after.key.source_port == rewrite.source_port &&
+                   after.key.destination_port == rewrite.destination_port);
     if (!parsed.is_fragment) {
         const bool had_none = is_without_l4_checksum(before, parsed);
         const bool has_none = had_none && parsed.key.protocol == Protocol::Sctp;
         PENSTOCK_CHECK(is_without_l4_checksum(frame, after) == has_none);
-        PENSTOCK_CHECK(has_none || has_right_l4_checksum(frame, after) == (had_none || has_right_l4_checksum(before, parsed)));
+        PENSTOCK_CHECK(has_none || has_right_l4_checksum(frame, after) ==
+                                       (had_none || has_right_l4_checksum(before, parsed)));
     }
 }
 
@@ -235,7 +260,8 @@ void convert(const Frame& before, const Parsed& parsed, uint16_t headroom, bool 
 void convert(const Frame& frame, Parsed parsed) {
     if (parsed.kind == PacketKind::Fragment) {
         const auto place = fragment_place(frame, parsed);
-        if (!place || (place->is_first() && (!read_first_fragment(frame, parsed) || parsed.kind != PacketKind::Flow))) {
+        if (!place ||
+            (place->is_first() && (!read_first_fragment(frame, parsed) || parsed.kind != PacketKind::Flow))) {
             return;
         }
     }
@@ -259,9 +285,11 @@ void convert_error(const Frame& before, const Parsed& parsed, const Quote& quote
                                      .quoted_l4 = translation_deltas(quote.key, back).l4};
     for (const uint16_t headroom : {uint16_t{0}, uint16_t{48}}) {
         test::MovableBuffer buffer(before, headroom);
-        if (const Converted result = error_to_other_family(buffer.frame, parsed, quote, rewrite, 7); !result) {
+        if (const Converted result = error_to_other_family(buffer.frame, parsed, quote, rewrite, 7);
+            !result) {
             PENSTOCK_CHECK(buffer.is_untouched());
-            PENSTOCK_CHECK(result.error() == DropReason::IcmpNotTranslated || (result.error() == DropReason::NoBuffer && headroom == 0));
+            PENSTOCK_CHECK(result.error() == DropReason::IcmpNotTranslated ||
+                           (result.error() == DropReason::NoBuffer && headroom == 0));
             continue;
         }
         PENSTOCK_CHECK(buffer.is_sound());
@@ -271,7 +299,8 @@ void convert_error(const Frame& before, const Parsed& parsed, const Quote& quote
         PENSTOCK_CHECK(after.ttl == parsed.ttl - 1 && after.l3_length <= icmp_error_bytes_max(after.family));
         PENSTOCK_CHECK(frame.size() == size_t{after.l3_offset} + after.l3_length);
         const auto quoted = quoted_packet(frame, after);
-        const FlowKey expected{back.source, back.destination, back.source_port, back.destination_port, quote.key.protocol, {}};
+        const FlowKey expected{back.source,           back.destination,   back.source_port,
+                               back.destination_port, quote.key.protocol, {}};
         PENSTOCK_CHECK(quoted && quoted->key == expected);
         PENSTOCK_CHECK(quoted->end - quoted->l4_offset <= quote.end - quote.l4_offset);
     }
@@ -285,11 +314,13 @@ void answer_echo(Frame frame, const Parsed& parsed) {
     Parsed after;
     const ParseResult result = parse(frame, after);
     if (!result) {
-        PENSTOCK_CHECK(result.error() == DropReason::MartianSource);  // as from a group, which whoever answers has ruled out
+        PENSTOCK_CHECK(result.error() ==
+                       DropReason::MartianSource);  // as from a group, which whoever answers has ruled out
         return;
     }
     PENSTOCK_CHECK(after.key.source == parsed.key.destination && after.key.destination == parsed.key.source);
-    PENSTOCK_CHECK(icmp_role(frame, after) == IcmpRole::Other && has_valid_icmp_checksum(frame, after) == was_valid);
+    PENSTOCK_CHECK(icmp_role(frame, after) == IcmpRole::Other &&
+                   has_valid_icmp_checksum(frame, after) == was_valid);
 }
 
 // In a buffer of just the IP packet, so that a read behind it is seen.
@@ -306,7 +337,8 @@ void find_owner(const Frame& frame, const Parsed& parsed) {
         if (role == IcmpRole::Error) {
             const auto quote = quoted_packet(exact, parsed);
             PENSTOCK_CHECK(quote == quoted_packet(frame, parsed));
-            PENSTOCK_CHECK(!quote || (quote->key.source.family() == parsed.family && quote->key.destination.family() == parsed.family));
+            PENSTOCK_CHECK(!quote || (quote->key.source.family() == parsed.family &&
+                                      quote->key.destination.family() == parsed.family));
             if (quote && parsed.ttl > 1) {
                 retell(exact, parsed, *quote);
                 convert_error(exact, parsed, *quote);
@@ -346,7 +378,8 @@ void take_tags_off(ByteView bytes) {
     Frame frame(bytes.begin(), bytes.end());
     const auto length = without_priority_tags(frame);
     if (!length) {
-        PENSTOCK_CHECK(length.error() == DropReason::FrameTooShort || length.error() == DropReason::TooManyTags);
+        PENSTOCK_CHECK(length.error() == DropReason::FrameTooShort ||
+                       length.error() == DropReason::TooManyTags);
         return;
     }
     PENSTOCK_CHECK(*length <= bytes.size() && bytes.size() - *length <= size_t{4} * kVlanTagsMax);

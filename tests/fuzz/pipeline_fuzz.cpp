@@ -98,9 +98,11 @@ class Program {
         add(outcome);
         judge_.judge(arrived, outcome, rules_);
         judge_released();
-        const bool is_sent = outcome.verdict == Verdict::Transmit || (outcome.verdict == Verdict::Punt && outcome.frame != arrived.frame);
+        const bool is_sent = outcome.verdict == Verdict::Transmit ||
+                             (outcome.verdict == Verdict::Punt && outcome.frame != arrived.frame);
         if (is_sent && outcome.frame.size() >= kEtherBytes) {
-            remember({std::move(arrived), std::move(outcome.frame), outcome.egress, outcome.verdict == Verdict::Punt});
+            remember({std::move(arrived), std::move(outcome.frame), outcome.egress,
+                      outcome.verdict == Verdict::Punt});
         }
     }
 
@@ -142,8 +144,9 @@ class Program {
     static void tell(const Arrived& arrived, const Outcome& outcome) {
         const std::string reason(outcome.verdict == Verdict::Drop ? text_of(outcome.reason).counter : "");
         std::fprintf(stderr, "port %u%s %s\n    %s %s by port %u, worker %u\n", unsigned{arrived.port.value},
-                     arrived.from_host ? " from host" : "", test::to_scapy(arrived.frame).c_str(), to_string(outcome.verdict),
-                     reason.c_str(), unsigned{outcome.egress.value}, unsigned{outcome.worker.value});
+                     arrived.from_host ? " from host" : "", test::to_scapy(arrived.frame).c_str(),
+                     to_string(outcome.verdict), reason.c_str(), unsigned{outcome.egress.value},
+                     unsigned{outcome.worker.value});
     }
 
     void remember(Passed passed) {
@@ -170,7 +173,8 @@ class Program {
     }
 
     void pass_time() {
-        static constexpr uint32_t kSpans[] = {1, 100, 900, 1'100, 5'000, 31'000, 121'000, 301'000, 7'200'000};  // ms; limits lie between
+        static constexpr uint32_t kSpans[] = {1,      100,     900,     1'100,    5'000,
+                                              31'000, 121'000, 301'000, 7'200'000};  // ms; limits lie between
         advance(choices_.one_of(kSpans));
         if (choices_.one_in(2)) {
             gateway_.age();
@@ -251,7 +255,8 @@ VirtualGateway& gateway_of(uint32_t workers) {
 // Allocations and frames of functions are most of what AddressSanitizer costs here. Long memories of what was freed, and of who allocated
 // it, make each of them dear; whoever looks into a failure asks for more by ASAN_OPTIONS.
 extern "C" const char* __asan_default_options() {
-    return "malloc_context_size=1:max_malloc_fill_size=64:quarantine_size_mb=4:thread_local_quarantine_size_kb=256"
+    return "malloc_context_size=1:max_malloc_fill_size=64:quarantine_size_mb=4:thread_local_quarantine_size_"
+           "kb=256"
            ":detect_stack_use_after_return=0";
 }
 

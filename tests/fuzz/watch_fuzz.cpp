@@ -35,7 +35,8 @@ std::string shown(const DecodedObject& object) {
 
 std::string shown(const WatchEvent& event) {
     using Type = WatchEvent::Type;
-    const bool upsert = event.type == Type::Added || event.type == Type::Modified || event.type == Type::Deleted;
+    const bool upsert =
+        event.type == Type::Added || event.type == Type::Modified || event.type == Type::Deleted;
     PENSTOCK_CHECK(upsert == (event.object.has_value() || !event.faults.empty()));
     PENSTOCK_CHECK(!event.type_text.empty());
     return event.type_text + " " + event.resource_version + " " + event.status.to_string() + "\n" +
@@ -48,7 +49,8 @@ void in_pieces(std::string_view text, uint8_t pattern, const Push& push) {
     uint32_t state = pattern;
     while (!text.empty()) {
         state = state * 1'103'515'245 + 12'345;
-        const size_t size = pattern == 0 ? text.size() : std::min<size_t>(text.size(), 1 + (state >> 16) % 16);
+        const size_t size =
+            pattern == 0 ? text.size() : std::min<size_t>(text.size(), 1 + (state >> 16) % 16);
         // Memory of its own: a view that is kept too long, or read too far, shows.
         const std::string piece(text.substr(0, size));
         if (!push(std::string_view(piece))) {

@@ -23,7 +23,9 @@ const std::string kClientText = kClient6.to_string();
 const std::string kClusterText = kClusterAddress6.to_string();
 
 TestService web(lb::SourceMode source = lb::SourceMode::Translate) {
-    return {.frontends = {{*IpAddr::parse(kVip6), 80}, {*IpAddr::parse(kOtherVip6), 80}}, .backends = {11}, .source = source};
+    return {.frontends = {{*IpAddr::parse(kVip6), 80}, {*IpAddr::parse(kOtherVip6), 80}},
+            .backends = {11},
+            .source = source};
 }
 TestService dns(lb::SourceMode source = lb::SourceMode::Translate) {
     return {.name = "dns",
@@ -58,18 +60,35 @@ uint16_t source_port_of(const Outcome& outcome) {
 TEST(FullNat6, TranslatesTcpBothWaysAndKeepsTheFlowLabel_ETP001_NAT001_NAT002_SVC009) {
     VirtualGateway gateway;
     gateway.publish({web()});
-    const Outcome syn =
-        gateway.send(from_client().ipv6(kClientText, kVip6).hop_limit(63).flow_label(0xabcde).tos(0x28).tcp(40000, 80, "S").seq(7).build());
+    const Outcome syn = gateway.send(from_client()
+                                         .ipv6(kClientText, kVip6)
+                                         .hop_limit(63)
+                                         .flow_label(0xabcde)
+                                         .tos(0x28)
+                                         .tcp(40000, 80, "S")
+                                         .seq(7)
+                                         .build());
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
     EXPECT_EQ(syn.egress, kCluster);
     const uint16_t port = source_port_of(syn);
     EXPECT_GE(port, 1024);
-    EXPECT_TRUE(same_frame(
-        syn.frame,
-        to_backend().ipv6(kClusterText, kBackendText).hop_limit(62).flow_label(0xabcde).tos(0x28).tcp(port, 9376, "S").seq(7).build()));
-    const Outcome answer = gateway.send(
-        from_backend().ipv6(kBackendText, kClusterText).flow_label(0x54321).tcp(9376, port, "SA").seq(90).ack(8).payload("hello").build(),
-        kCluster);
+    EXPECT_TRUE(same_frame(syn.frame, to_backend()
+                                          .ipv6(kClusterText, kBackendText)
+                                          .hop_limit(62)
+                                          .flow_label(0xabcde)
+                                          .tos(0x28)
+                                          .tcp(port, 9376, "S")
+                                          .seq(7)
+                                          .build()));
+    const Outcome answer = gateway.send(from_backend()
+                                            .ipv6(kBackendText, kClusterText)
+                                            .flow_label(0x54321)
+                                            .tcp(9376, port, "SA")
+                                            .seq(90)
+                                            .ack(8)
+                                            .payload("hello")
+                                            .build(),
+                                        kCluster);
     ASSERT_EQ(answer.verdict, Verdict::Transmit);
     EXPECT_EQ(answer.egress, kUp);
     EXPECT_TRUE(same_frame(answer.frame, to_client()
@@ -92,15 +111,22 @@ TEST(FullNat6, TranslatesTcpBothWaysAndKeepsTheFlowLabel_ETP001_NAT001_NAT002_SV
 TEST(FullNat6, TranslatesUdpBothWays_ETP001_NAT001_NAT002) {
     VirtualGateway gateway;
     gateway.publish({dns()});
-    const Outcome query = gateway.send(from_client().ipv6(kClientText, kVip6).udp(5000, 53).payload("query").build());
+    const Outcome query =
+        gateway.send(from_client().ipv6(kClientText, kVip6).udp(5000, 53).payload("query").build());
     ASSERT_EQ(query.verdict, Verdict::Transmit);
     const uint16_t port = source_port_of(query);
-    EXPECT_TRUE(
-        same_frame(query.frame, to_backend().ipv6(kClusterText, kBackendText).hop_limit(63).udp(port, 5353).payload("query").build()));
-    const Outcome answer =
-        gateway.send(from_backend().ipv6(kBackendText, kClusterText).udp(5353, port).payload("answers").build(), kCluster);
+    EXPECT_TRUE(same_frame(query.frame, to_backend()
+                                            .ipv6(kClusterText, kBackendText)
+                                            .hop_limit(63)
+                                            .udp(port, 5353)
+                                            .payload("query")
+                                            .build()));
+    const Outcome answer = gateway.send(
+        from_backend().ipv6(kBackendText, kClusterText).udp(5353, port).payload("answers").build(), kCluster);
     ASSERT_EQ(answer.verdict, Verdict::Transmit);
-    EXPECT_TRUE(same_frame(answer.frame, to_client().ipv6(kVip6, kClientText).hop_limit(63).udp(53, 5000).payload("answers").build()));
+    EXPECT_TRUE(same_frame(
+        answer.frame,
+        to_client().ipv6(kVip6, kClientText).hop_limit(63).udp(53, 5000).payload("answers").build()));
 }
 
 TEST(KeptSource6, LeavesTheClientsAddressAndPort_ETP002_NAT003) {
@@ -109,15 +135,23 @@ TEST(KeptSource6, LeavesTheClientsAddressAndPort_ETP002_NAT003) {
     constexpr const char* kFarClient = "2001:db8:99::7";  // behind the router on the uplink
     const Outcome syn = gateway.send(from_client().ipv6(kFarClient, kVip6).tcp(40000, 80, "S").build());
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
-    EXPECT_TRUE(same_frame(syn.frame, to_backend().ipv6(kFarClient, kBackendText).hop_limit(63).tcp(40000, 9376, "S").build()));
-    const Outcome syn_ack = gateway.send(from_backend().ipv6(kBackendText, kFarClient).tcp(9376, 40000, "SA").build(), kCluster);
-    EXPECT_TRUE(same_frame(syn_ack.frame, to_client().ipv6(kVip6, kFarClient).hop_limit(63).tcp(80, 40000, "SA").build()));
+    EXPECT_TRUE(same_frame(
+        syn.frame, to_backend().ipv6(kFarClient, kBackendText).hop_limit(63).tcp(40000, 9376, "S").build()));
+    const Outcome syn_ack =
+        gateway.send(from_backend().ipv6(kBackendText, kFarClient).tcp(9376, 40000, "SA").build(), kCluster);
+    EXPECT_TRUE(same_frame(syn_ack.frame,
+                           to_client().ipv6(kVip6, kFarClient).hop_limit(63).tcp(80, 40000, "SA").build()));
 
-    const Outcome query = gateway.send(from_client().ipv6(kFarClient, kVip6).udp(5000, 53).payload("q").build());
+    const Outcome query =
+        gateway.send(from_client().ipv6(kFarClient, kVip6).udp(5000, 53).payload("q").build());
     ASSERT_EQ(query.verdict, Verdict::Transmit);
-    EXPECT_TRUE(same_frame(query.frame, to_backend().ipv6(kFarClient, kBackendText).hop_limit(63).udp(5000, 5353).payload("q").build()));
-    const Outcome answer = gateway.send(from_backend().ipv6(kBackendText, kFarClient).udp(5353, 5000).payload("a").build(), kCluster);
-    EXPECT_TRUE(same_frame(answer.frame, to_client().ipv6(kVip6, kFarClient).hop_limit(63).udp(53, 5000).payload("a").build()));
+    EXPECT_TRUE(same_frame(
+        query.frame,
+        to_backend().ipv6(kFarClient, kBackendText).hop_limit(63).udp(5000, 5353).payload("q").build()));
+    const Outcome answer = gateway.send(
+        from_backend().ipv6(kBackendText, kFarClient).udp(5353, 5000).payload("a").build(), kCluster);
+    EXPECT_TRUE(same_frame(
+        answer.frame, to_client().ipv6(kVip6, kFarClient).hop_limit(63).udp(53, 5000).payload("a").build()));
     EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 0u);
 }
 
@@ -126,32 +160,45 @@ TEST(KeptSource6, OneSocketThroughTwoFrontendsStaysTwoFlows_NAT003) {
     VirtualGateway gateway;
     gateway.publish({web(lb::SourceMode::Keep)});
     const Outcome one = gateway.send(from_client().ipv6(kClientText, kVip6).tcp(40000, 80, "S").build());
-    EXPECT_TRUE(same_frame(one.frame, to_backend().ipv6(kClientText, kBackendText).hop_limit(63).tcp(40000, 9376, "S").build()));
+    EXPECT_TRUE(same_frame(
+        one.frame, to_backend().ipv6(kClientText, kBackendText).hop_limit(63).tcp(40000, 9376, "S").build()));
     const Outcome two = gateway.send(from_client().ipv6(kClientText, kOtherVip6).tcp(40000, 80, "S").build());
     ASSERT_EQ(two.verdict, Verdict::Transmit);
     const uint16_t port = source_port_of(two);
-    EXPECT_TRUE(same_frame(two.frame, to_backend().ipv6(kClusterText, kBackendText).hop_limit(63).tcp(port, 9376, "S").build()));
-    const Outcome answer = gateway.send(from_backend().ipv6(kBackendText, kClusterText).tcp(9376, port, "SA").build(), kCluster);
-    EXPECT_TRUE(same_frame(answer.frame, to_client().ipv6(kOtherVip6, kClientText).hop_limit(63).tcp(80, 40000, "SA").build()));
+    EXPECT_TRUE(same_frame(
+        two.frame, to_backend().ipv6(kClusterText, kBackendText).hop_limit(63).tcp(port, 9376, "S").build()));
+    const Outcome answer =
+        gateway.send(from_backend().ipv6(kBackendText, kClusterText).tcp(9376, port, "SA").build(), kCluster);
+    EXPECT_TRUE(same_frame(
+        answer.frame, to_client().ipv6(kOtherVip6, kClientText).hop_limit(63).tcp(80, 40000, "SA").build()));
 }
 
 TEST(Hairpin6, IsTranslatedWhateverThePolicy_NAT005) {
     VirtualGateway gateway;
     gateway.publish({web(lb::SourceMode::Keep)});
-    const Outcome syn = gateway.send(from_backend().ipv6(kBackendText, kVip6).tcp(40000, 80, "S").build(), kCluster);
+    const Outcome syn =
+        gateway.send(from_backend().ipv6(kBackendText, kVip6).tcp(40000, 80, "S").build(), kCluster);
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
     EXPECT_EQ(syn.egress, kCluster);
     const uint16_t port = source_port_of(syn);
-    EXPECT_TRUE(same_frame(syn.frame, to_backend().ipv6(kClusterText, kBackendText).hop_limit(63).tcp(port, 9376, "S").build()));
-    const Outcome answer = gateway.send(from_backend().ipv6(kBackendText, kClusterText).tcp(9376, port, "SA").build(), kCluster);
-    EXPECT_TRUE(same_frame(answer.frame, to_backend().ipv6(kVip6, kBackendText).hop_limit(63).tcp(80, 40000, "SA").build()));
+    EXPECT_TRUE(same_frame(
+        syn.frame, to_backend().ipv6(kClusterText, kBackendText).hop_limit(63).tcp(port, 9376, "S").build()));
+    const Outcome answer =
+        gateway.send(from_backend().ipv6(kBackendText, kClusterText).tcp(9376, port, "SA").build(), kCluster);
+    EXPECT_TRUE(same_frame(
+        answer.frame, to_backend().ipv6(kVip6, kBackendText).hop_limit(63).tcp(80, 40000, "SA").build()));
 }
 
 TEST(ExtensionHeaders, ArePassedOnAsTheyCame_NAT001) {
     VirtualGateway gateway;
     gateway.publish({dns()});
-    const Outcome query =
-        gateway.send(from_client().ipv6(kClientText, kVip6).hop_by_hop().destination_options(1).udp(5000, 53).payload("q").build());
+    const Outcome query = gateway.send(from_client()
+                                           .ipv6(kClientText, kVip6)
+                                           .hop_by_hop()
+                                           .destination_options(1)
+                                           .udp(5000, 53)
+                                           .payload("q")
+                                           .build());
     ASSERT_EQ(query.verdict, Verdict::Transmit) << text_of(query.reason).counter;
     EXPECT_TRUE(same_frame(query.frame, to_backend()
                                             .ipv6(kClusterText, kBackendText)
@@ -169,14 +216,20 @@ TEST(NodePorts6, AnswerOnEveryAddressOfTheGateway_NODEPORT001) {
     node.node_ports = {30080};
     gateway.publish({node});
     for (const IpAddr& address : {kUpAddress6, kClusterAddress6}) {
-        const Outcome syn = gateway.send(from_client().ipv6(kClientText, address.to_string()).tcp(40000, 30080, "S").build());
+        const Outcome syn =
+            gateway.send(from_client().ipv6(kClientText, address.to_string()).tcp(40000, 30080, "S").build());
         ASSERT_EQ(syn.verdict, Verdict::Transmit) << address.to_string();
-        const Outcome answer =
-            gateway.send(from_backend().ipv6(kBackendText, kClusterText).tcp(9376, source_port_of(syn), "SA").build(), kCluster);
-        EXPECT_TRUE(
-            same_frame(answer.frame, to_client().ipv6(address.to_string(), kClientText).hop_limit(63).tcp(30080, 40000, "SA").build()));
+        const Outcome answer = gateway.send(
+            from_backend().ipv6(kBackendText, kClusterText).tcp(9376, source_port_of(syn), "SA").build(),
+            kCluster);
+        EXPECT_TRUE(same_frame(answer.frame, to_client()
+                                                 .ipv6(address.to_string(), kClientText)
+                                                 .hop_limit(63)
+                                                 .tcp(30080, 40000, "SA")
+                                                 .build()));
     }
-    EXPECT_EQ(gateway.send(from_client().ipv6(kClientText, kVip6).tcp(40000, 30080, "S").build()).reason, DropReason::VipPortClosed);
+    EXPECT_EQ(gateway.send(from_client().ipv6(kClientText, kVip6).tcp(40000, 30080, "S").build()).reason,
+              DropReason::VipPortClosed);
 }
 
 // The same ports of both families at once: four tuples that differ in their addresses only.
@@ -185,18 +238,25 @@ TEST(DualStack, EachFamilyIsServedByItsOwn_DUAL001_DUAL002) {
     TestService both = web();
     both.frontends.emplace_back(*IpAddr::parse(kVip), 80);
     gateway.publish({both});
-    const std::vector<Outcome> opened = gateway.send_burst({from_client().ipv4("10.80.1.2", kVip).tcp(40000, 80, "S").build(),
-                                                            from_client().ipv6(kClientText, kVip6).tcp(40000, 80, "S").build()});
+    const std::vector<Outcome> opened =
+        gateway.send_burst({from_client().ipv4("10.80.1.2", kVip).tcp(40000, 80, "S").build(),
+                            from_client().ipv6(kClientText, kVip6).tcp(40000, 80, "S").build()});
     ASSERT_EQ(opened[0].verdict, Verdict::Transmit);
     ASSERT_EQ(opened[1].verdict, Verdict::Transmit);
     const uint16_t port4 = source_port_of(opened[0]), port6 = source_port_of(opened[1]);
-    EXPECT_TRUE(same_frame(opened[0].frame, to_backend().ipv4("10.80.2.1", "10.80.2.11").ttl(63).tcp(port4, 9376, "S").build()));
-    EXPECT_TRUE(same_frame(opened[1].frame, to_backend().ipv6(kClusterText, kBackendText).hop_limit(63).tcp(port6, 9376, "S").build()));
-    const std::vector<Outcome> answers = gateway.send_burst({from_backend().ipv6(kBackendText, kClusterText).tcp(9376, port6, "SA").build(),
-                                                             from_backend().ipv4("10.80.2.11", "10.80.2.1").tcp(9376, port4, "SA").build()},
-                                                            kCluster);
-    EXPECT_TRUE(same_frame(answers[0].frame, to_client().ipv6(kVip6, kClientText).hop_limit(63).tcp(80, 40000, "SA").build()));
-    EXPECT_TRUE(same_frame(answers[1].frame, to_client().ipv4(kVip, "10.80.1.2").ttl(63).tcp(80, 40000, "SA").build()));
+    EXPECT_TRUE(same_frame(
+        opened[0].frame, to_backend().ipv4("10.80.2.1", "10.80.2.11").ttl(63).tcp(port4, 9376, "S").build()));
+    EXPECT_TRUE(same_frame(
+        opened[1].frame,
+        to_backend().ipv6(kClusterText, kBackendText).hop_limit(63).tcp(port6, 9376, "S").build()));
+    const std::vector<Outcome> answers =
+        gateway.send_burst({from_backend().ipv6(kBackendText, kClusterText).tcp(9376, port6, "SA").build(),
+                            from_backend().ipv4("10.80.2.11", "10.80.2.1").tcp(9376, port4, "SA").build()},
+                           kCluster);
+    EXPECT_TRUE(same_frame(answers[0].frame,
+                           to_client().ipv6(kVip6, kClientText).hop_limit(63).tcp(80, 40000, "SA").build()));
+    EXPECT_TRUE(same_frame(answers[1].frame,
+                           to_client().ipv4(kVip, "10.80.1.2").ttl(63).tcp(80, 40000, "SA").build()));
     EXPECT_EQ(gateway.connections(), 2u);
 }
 
@@ -205,12 +265,23 @@ TEST(Rejects6, TcpGetsARst_REJ001_REJ002) {
     TestService empty = web();
     empty.backends = {};
     gateway.publish({empty});
-    const Outcome answer =
-        gateway.send(from_client().ipv6(kClientText, kVip6).flow_label(0xabcde).tcp(40000, 80, "S").seq(1000).payload("early").build());
+    const Outcome answer = gateway.send(from_client()
+                                            .ipv6(kClientText, kVip6)
+                                            .flow_label(0xabcde)
+                                            .tcp(40000, 80, "S")
+                                            .seq(1000)
+                                            .payload("early")
+                                            .build());
     ASSERT_EQ(answer.verdict, Verdict::Transmit);
     EXPECT_EQ(answer.egress, kUp);
-    EXPECT_TRUE(same_frame(answer.frame,
-                           to_client().ipv6(kVip6, kClientText).hop_limit(64).tcp(80, 40000, "RA").seq(0).ack(1006).window(0).build()));
+    EXPECT_TRUE(same_frame(answer.frame, to_client()
+                                             .ipv6(kVip6, kClientText)
+                                             .hop_limit(64)
+                                             .tcp(80, 40000, "RA")
+                                             .seq(0)
+                                             .ack(1006)
+                                             .window(0)
+                                             .build()));
     EXPECT_EQ(gateway.service_counters(0, "web").rejected.read(), 1u);
     EXPECT_EQ(gateway.connections(), 0u);
 }
@@ -218,10 +289,17 @@ TEST(Rejects6, TcpGetsARst_REJ001_REJ002) {
 TEST(Rejects6, MidStreamWithoutAFlowGetsARst_REJ005) {
     VirtualGateway gateway;
     gateway.publish({web()});
-    const Outcome answer = gateway.send(from_client().ipv6(kClientText, kVip6).tcp(40000, 80, "A").seq(1000).ack(77).build());
+    const Outcome answer =
+        gateway.send(from_client().ipv6(kClientText, kVip6).tcp(40000, 80, "A").seq(1000).ack(77).build());
     ASSERT_EQ(answer.verdict, Verdict::Transmit);
-    EXPECT_TRUE(
-        same_frame(answer.frame, to_client().ipv6(kVip6, kClientText).hop_limit(64).tcp(80, 40000, "R").seq(77).ack(0).window(0).build()));
+    EXPECT_TRUE(same_frame(answer.frame, to_client()
+                                             .ipv6(kVip6, kClientText)
+                                             .hop_limit(64)
+                                             .tcp(80, 40000, "R")
+                                             .seq(77)
+                                             .ack(0)
+                                             .window(0)
+                                             .build()));
 }
 
 // RFC 4443, 3.1 and 2.4 (c): port unreachable, quoting as much as fits 1,280 bytes; the transport's checksum is the client's own.
@@ -231,15 +309,20 @@ TEST(Rejects6, UdpGetsPortUnreachable_REJ001_REJ002) {
     empty.backends = {};
     gateway.publish({empty});
     for (const size_t payload_bytes : {size_t{5}, size_t{1'400}}) {
-        const std::vector<uint8_t> query =
-            from_client().ipv6(kClientText, kVip6).udp(5000, 53).payload(std::string(payload_bytes, 'q')).build();
+        const std::vector<uint8_t> query = from_client()
+                                               .ipv6(kClientText, kVip6)
+                                               .udp(5000, 53)
+                                               .payload(std::string(payload_bytes, 'q'))
+                                               .build();
         const Outcome answer = gateway.send(query);
         ASSERT_EQ(answer.verdict, Verdict::Transmit) << text_of(answer.reason).counter;
         constexpr size_t kEthernet = 14, kHeaders = 40 + 8, kIpBytesMax = 1'280;
         const size_t quoted = std::min(query.size() - kEthernet, kIpBytesMax - kHeaders);
-        const std::vector<uint8_t> quote(query.begin() + kEthernet, query.begin() + static_cast<std::ptrdiff_t>(kEthernet + quoted));
-        EXPECT_TRUE(
-            same_frame(answer.frame, to_client().ipv6(kVip6, kClientText).hop_limit(64).tos(0xc0).icmp(1, 4).payload(quote).build()));
+        const std::vector<uint8_t> quote(query.begin() + kEthernet,
+                                         query.begin() + static_cast<std::ptrdiff_t>(kEthernet + quoted));
+        EXPECT_TRUE(same_frame(
+            answer.frame,
+            to_client().ipv6(kVip6, kClientText).hop_limit(64).tos(0xc0).icmp(1, 4).payload(quote).build()));
     }
     EXPECT_EQ(gateway.connections(), 0u);
 }
@@ -249,10 +332,16 @@ TEST(Rejects6, AreForThoseWhoseChecksumIsRight_REJ002) {
     TestService empty = web(), silent = dns();
     empty.backends = silent.backends = {};
     gateway.publish({empty, silent});
-    EXPECT_EQ(gateway.send(from_client().ipv6(kClientText, kVip6).tcp(40000, 80, "S").l4_checksum(0x1234).build()).reason,
-              DropReason::BadL4Checksum);
-    EXPECT_EQ(gateway.send(from_client().ipv6(kClientText, kVip6).udp(5000, 53).payload("q").l4_checksum(0x1234).build()).reason,
-              DropReason::BadL4Checksum);
+    EXPECT_EQ(
+        gateway.send(from_client().ipv6(kClientText, kVip6).tcp(40000, 80, "S").l4_checksum(0x1234).build())
+            .reason,
+        DropReason::BadL4Checksum);
+    EXPECT_EQ(
+        gateway
+            .send(
+                from_client().ipv6(kClientText, kVip6).udp(5000, 53).payload("q").l4_checksum(0x1234).build())
+            .reason,
+        DropReason::BadL4Checksum);
 }
 
 }  // namespace forwarding6_test

@@ -23,7 +23,11 @@ TestService web() {
     return {.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
 }
 TestService dns() {
-    return {.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11, 12}, .backend_port = 5353};
+    return {.name = "dns",
+            .protocol = Protocol::Udp,
+            .frontends = {{kVip, 53}},
+            .backends = {11, 12},
+            .backend_port = 5353};
 }
 
 PacketBuilder from_client() {
@@ -52,23 +56,33 @@ uint8_t host_of(const IpAddr& backend) {
 TEST(FullNat, TranslatesBothWaysAndBackToTheVip_ETP001_NAT001_NAT002_SVC009) {
     VirtualGateway gateway;
     gateway.publish({web()});
-    const Outcome syn = gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").ttl(63).tcp(40000, 80, "S").seq(7).build());
+    const Outcome syn = gateway.send(
+        from_client().ipv4("10.80.1.2", "80.11.12.10").ttl(63).tcp(40000, 80, "S").seq(7).build());
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
     EXPECT_EQ(syn.egress, kCluster);
     const packet::FlowKey out = key_of(syn.frame);
     EXPECT_EQ(out.source, kClusterAddress) << "a gateway address that routes to the endpoint";
     EXPECT_GE(out.source_port, 1024);
     const uint8_t host = host_of(out.destination);
-    EXPECT_TRUE(same_frame(
-        syn.frame, to_backend(host).ipv4("10.80.2.1", out.destination.to_string()).ttl(62).tcp(out.source_port, 9376, "S").seq(7).build()));
+    EXPECT_TRUE(same_frame(syn.frame, to_backend(host)
+                                          .ipv4("10.80.2.1", out.destination.to_string())
+                                          .ttl(62)
+                                          .tcp(out.source_port, 9376, "S")
+                                          .seq(7)
+                                          .build()));
 
-    const Outcome syn_ack = gateway.send(
-        from_backend(host).ipv4(out.destination.to_string(), "10.80.2.1").tcp(9376, out.source_port, "SA").seq(90).ack(8).build(),
-        kCluster);
+    const Outcome syn_ack = gateway.send(from_backend(host)
+                                             .ipv4(out.destination.to_string(), "10.80.2.1")
+                                             .tcp(9376, out.source_port, "SA")
+                                             .seq(90)
+                                             .ack(8)
+                                             .build(),
+                                         kCluster);
     ASSERT_EQ(syn_ack.verdict, Verdict::Transmit);
     EXPECT_EQ(syn_ack.egress, kUp);
-    EXPECT_TRUE(
-        same_frame(syn_ack.frame, to_client().ipv4("80.11.12.10", "10.80.1.2").ttl(63).tcp(80, 40000, "SA").seq(90).ack(8).build()));
+    EXPECT_TRUE(same_frame(
+        syn_ack.frame,
+        to_client().ipv4("80.11.12.10", "10.80.1.2").ttl(63).tcp(80, 40000, "SA").seq(90).ack(8).build()));
     EXPECT_EQ(gateway.connections(), 1u);
     const stats::ServiceCounters& counters = gateway.service_counters(0, "web");
     EXPECT_EQ(counters.new_flows.read(), 1u);
@@ -82,22 +96,30 @@ TEST(KeptSource, LeavesTheClientsAddressAndPort_ETP002_NAT003) {
     TestService local = web();
     local.source = lb::SourceMode::Keep;
     gateway.publish({local});
-    const Outcome syn = gateway.send(from_client().ipv4("198.51.100.7", "80.11.12.10").tcp(40000, 80, "S").build());
+    const Outcome syn =
+        gateway.send(from_client().ipv4("198.51.100.7", "80.11.12.10").tcp(40000, 80, "S").build());
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
     const uint8_t host = host_of(key_of(syn.frame).destination);
-    EXPECT_TRUE(same_frame(syn.frame,
-                           to_backend(host).ipv4("198.51.100.7", backend_address(host).to_string()).ttl(63).tcp(40000, 9376, "S").build()));
-    const Outcome answer =
-        gateway.send(from_backend(host).ipv4(backend_address(host).to_string(), "198.51.100.7").tcp(9376, 40000, "SA").build(), kCluster);
+    EXPECT_TRUE(same_frame(syn.frame, to_backend(host)
+                                          .ipv4("198.51.100.7", backend_address(host).to_string())
+                                          .ttl(63)
+                                          .tcp(40000, 9376, "S")
+                                          .build()));
+    const Outcome answer = gateway.send(from_backend(host)
+                                            .ipv4(backend_address(host).to_string(), "198.51.100.7")
+                                            .tcp(9376, 40000, "SA")
+                                            .build(),
+                                        kCluster);
     ASSERT_EQ(answer.verdict, Verdict::Transmit);
-    EXPECT_TRUE(same_frame(answer.frame, to_client().ipv4("80.11.12.10", "198.51.100.7").ttl(63).tcp(80, 40000, "SA").build()));
+    EXPECT_TRUE(same_frame(
+        answer.frame, to_client().ipv4("80.11.12.10", "198.51.100.7").ttl(63).tcp(80, 40000, "SA").build()));
 }
 
 TEST(Udp, KeepsAnAbsentChecksumAbsent_NAT001) {
     VirtualGateway gateway;
     gateway.publish({dns()});
-    const Outcome query =
-        gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").udp(5000, 53).payload("query").l4_checksum(0).build());
+    const Outcome query = gateway.send(
+        from_client().ipv4("10.80.1.2", "80.11.12.10").udp(5000, 53).payload("query").l4_checksum(0).build());
     ASSERT_EQ(query.verdict, Verdict::Transmit);
     const packet::FlowKey out = key_of(query.frame);
     EXPECT_TRUE(same_frame(query.frame, to_backend(host_of(out.destination))
@@ -117,13 +139,18 @@ TEST(Frontends, TcpAndUdpOfOneNumberAreDifferent_SVC008_XIP007) {
     TestService udp = dns();
     udp.backends = {21};
     gateway.publish({tcp, udp});
-    EXPECT_NE(key_of(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1, 53, "S").build()).frame).destination,
-              backend_address(21));
-    EXPECT_EQ(key_of(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").udp(1, 53).build()).frame).destination,
+    EXPECT_NE(
+        key_of(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1, 53, "S").build()).frame)
+            .destination,
+        backend_address(21));
+    EXPECT_EQ(key_of(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").udp(1, 53).build()).frame)
+                  .destination,
               backend_address(21));
     gateway.publish({tcp});
-    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").udp(2, 53).build()).reason, DropReason::VipPortClosed);
-    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(2, 53, "S").build()).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").udp(2, 53).build()).reason,
+              DropReason::VipPortClosed);
+    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(2, 53, "S").build()).verdict,
+              Verdict::Transmit);
 }
 
 TEST(Scheduling, RoundRobinIsExactOnOneWorker_SCHED002) {
@@ -131,8 +158,10 @@ TEST(Scheduling, RoundRobinIsExactOnOneWorker_SCHED002) {
     gateway.publish({web()});
     std::map<uint8_t, int> share;
     for (uint16_t i = 0; i < 300; ++i) {
-        const Outcome syn =
-            gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(static_cast<uint16_t>(1000 + i), 80, "S").build());
+        const Outcome syn = gateway.send(from_client()
+                                             .ipv4("10.80.1.2", "80.11.12.10")
+                                             .tcp(static_cast<uint16_t>(1000 + i), 80, "S")
+                                             .build());
         ++share[host_of(key_of(syn.frame).destination)];
     }
     EXPECT_EQ(share, (std::map<uint8_t, int>{{11, 100}, {12, 100}, {13, 100}}));
@@ -147,16 +176,24 @@ TEST(Flows, OutliveTheirBackendsRemovalAndTheirFrontends_DRAIN001) {
     };
     const packet::FlowKey first = key_of(segment("S").frame);
     const uint8_t host = host_of(first.destination);
-    gateway.send(from_backend(host).ipv4(first.destination.to_string(), "10.80.2.1").tcp(9376, first.source_port, "SA").build(), kCluster);
+    gateway.send(from_backend(host)
+                     .ipv4(first.destination.to_string(), "10.80.2.1")
+                     .tcp(9376, first.source_port, "SA")
+                     .build(),
+                 kCluster);
     TestService without = web();
     std::erase(without.backends, host);
     gateway.publish({without});
     EXPECT_EQ(key_of(segment("A").frame), first);
     gateway.publish({});
     EXPECT_EQ(key_of(segment("A").frame), first);
-    const Outcome answer = gateway.send(
-        from_backend(host).ipv4(first.destination.to_string(), "10.80.2.1").tcp(9376, first.source_port, "A").build(), kCluster);
-    EXPECT_TRUE(same_frame(answer.frame, to_client().ipv4("80.11.12.10", "10.80.1.2").ttl(63).tcp(80, 40000, "A").build()));
+    const Outcome answer = gateway.send(from_backend(host)
+                                            .ipv4(first.destination.to_string(), "10.80.2.1")
+                                            .tcp(9376, first.source_port, "A")
+                                            .build(),
+                                        kCluster);
+    EXPECT_TRUE(same_frame(answer.frame,
+                           to_client().ipv4("80.11.12.10", "10.80.1.2").ttl(63).tcp(80, 40000, "A").build()));
 }
 
 TEST(Hairpin, IsTranslatedWhateverThePolicy_NAT005) {
@@ -165,13 +202,15 @@ TEST(Hairpin, IsTranslatedWhateverThePolicy_NAT005) {
     local.source = lb::SourceMode::Keep;
     local.backends = {11};
     gateway.publish({local});
-    const Outcome syn = gateway.send(from_backend(11).ipv4("10.80.2.11", "80.11.12.10").tcp(40000, 80, "S").build(), kCluster);
+    const Outcome syn = gateway.send(
+        from_backend(11).ipv4("10.80.2.11", "80.11.12.10").tcp(40000, 80, "S").build(), kCluster);
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
     const packet::FlowKey out = key_of(syn.frame);
     EXPECT_EQ(out.source, kClusterAddress);
-    const Outcome answer =
-        gateway.send(from_backend(11).ipv4("10.80.2.11", "10.80.2.1").tcp(9376, out.source_port, "SA").build(), kCluster);
-    EXPECT_TRUE(same_frame(answer.frame, to_backend(11).ipv4("80.11.12.10", "10.80.2.11").ttl(63).tcp(80, 40000, "SA").build()));
+    const Outcome answer = gateway.send(
+        from_backend(11).ipv4("10.80.2.11", "10.80.2.1").tcp(9376, out.source_port, "SA").build(), kCluster);
+    EXPECT_TRUE(same_frame(
+        answer.frame, to_backend(11).ipv4("80.11.12.10", "10.80.2.11").ttl(63).tcp(80, 40000, "SA").build()));
 }
 
 // One client socket, two frontends, one endpoint, source kept: without care both flows would have one reverse tuple.
@@ -182,20 +221,25 @@ TEST(KeptSource, OneSocketThroughTwoFrontendsStaysTwoFlows) {
     local.backends = {11};
     local.frontends = {{kVip, 80}, {IpAddr::v4(80, 11, 12, 11), 80}};
     gateway.publish({local});
-    const Outcome one = gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(40000, 80, "S").build());
-    const Outcome two = gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.11").tcp(40000, 80, "S").build());
+    const Outcome one =
+        gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(40000, 80, "S").build());
+    const Outcome two =
+        gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.11").tcp(40000, 80, "S").build());
     ASSERT_EQ(two.verdict, Verdict::Transmit);
     EXPECT_NE(key_of(one.frame), key_of(two.frame));
     const packet::FlowKey out = key_of(two.frame);
-    const Outcome answer =
-        gateway.send(from_backend(11).ipv4("10.80.2.11", out.source.to_string()).tcp(9376, out.source_port, "SA").build(), kCluster);
-    EXPECT_TRUE(same_frame(answer.frame, to_client().ipv4("80.11.12.11", "10.80.1.2").ttl(63).tcp(80, 40000, "SA").build()));
+    const Outcome answer = gateway.send(
+        from_backend(11).ipv4("10.80.2.11", out.source.to_string()).tcp(9376, out.source_port, "SA").build(),
+        kCluster);
+    EXPECT_TRUE(same_frame(
+        answer.frame, to_client().ipv4("80.11.12.11", "10.80.1.2").ttl(63).tcp(80, 40000, "SA").build()));
 }
 
 TEST(Flows, TwoFirstPacketsInOneBurstAreOneFlow) {
     VirtualGateway gateway;
     gateway.publish({dns()});
-    const std::vector<uint8_t> query = from_client().ipv4("10.80.1.2", "80.11.12.10").udp(5000, 53).payload("q").build();
+    const std::vector<uint8_t> query =
+        from_client().ipv4("10.80.1.2", "80.11.12.10").udp(5000, 53).payload("q").build();
     const std::vector<Outcome> both = gateway.send_burst({query, query});
     EXPECT_EQ(both[0].frame, both[1].frame);
     EXPECT_EQ(gateway.connections(), 1u);
@@ -224,7 +268,8 @@ TEST(Tcp, ANewSynOnAFinishedTupleOpensANewFlow) {
     client("A");
     const Outcome again = client("S");
     ASSERT_EQ(again.verdict, Verdict::Transmit);
-    EXPECT_NE(key_of(again.frame), first) << "another backend or another port: the endpoint may still be in TIME-WAIT";
+    EXPECT_NE(key_of(again.frame), first)
+        << "another backend or another port: the endpoint may still be in TIME-WAIT";
     EXPECT_EQ(gateway.connections(), 1u);
     EXPECT_EQ(gateway.service_counters(0, "web").new_flows.read(), 2u);
 }
@@ -242,7 +287,10 @@ TEST(IdleTimeouts, FollowTheState_NAT008) {
         {"TCP half-open", Protocol::Tcp, {{true, "S"}}, 60},
         {"TCP half-open, answered", Protocol::Tcp, {{true, "S"}, {false, "SA"}}, 60},
         {"TCP established", Protocol::Tcp, {{true, "S"}, {false, "SA"}, {true, "A"}}, 86'400},
-        {"TCP closing", Protocol::Tcp, {{true, "S"}, {false, "SA"}, {true, "A"}, {true, "FA"}, {false, "FA"}}, 120},
+        {"TCP closing",
+         Protocol::Tcp,
+         {{true, "S"}, {false, "SA"}, {true, "A"}, {true, "FA"}, {false, "FA"}},
+         120},
         {"UDP one way", Protocol::Udp, {{true, ""}}, 30},
         {"UDP answered", Protocol::Udp, {{true, ""}, {false, ""}}, 30},
         {"UDP answered, and it lasts", Protocol::Udp, {{true, ""}, {false, ""}, {true, ""}}, 120, 2},
@@ -260,7 +308,8 @@ TEST(IdleTimeouts, FollowTheState_NAT008) {
                 c.protocol == Protocol::Tcp ? packet.tcp(40000, port, flags) : packet.udp(40000, port);
                 out = key_of(gateway.send(packet.build()).frame);
             } else {
-                PacketBuilder packet = from_backend(host_of(out.destination)).ipv4(out.destination.to_string(), "10.80.2.1");
+                PacketBuilder packet =
+                    from_backend(host_of(out.destination)).ipv4(out.destination.to_string(), "10.80.2.1");
                 c.protocol == Protocol::Tcp ? packet.tcp(out.destination_port, out.source_port, flags)
                                             : packet.udp(out.destination_port, out.source_port);
                 gateway.send(packet.build(), kCluster);
@@ -272,7 +321,8 @@ TEST(IdleTimeouts, FollowTheState_NAT008) {
         gateway.advance_seconds(3);  // the limit, the second within which last-seen may lag, and one more
         gateway.age();
         EXPECT_EQ(gateway.connections(), 0u) << c.name << ": still there";
-        EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 0u) << c.name << ": its SNAT port was not given back";
+        EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 0u)
+            << c.name << ": its SNAT port was not given back";
         EXPECT_EQ(gateway.service_counters(0, service.name).connections.read(), 0u) << c.name;
     }
 }

@@ -28,13 +28,17 @@ class BackendIndexProperty : public testing::Test {
             if (n % 4 != 0) {
                 return IpAddr::v4(Be32::from_host(host));
             }
-            return IpAddr::v6({0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(host >> 24), static_cast<uint8_t>(host >> 16),
-                               static_cast<uint8_t>(host >> 8), static_cast<uint8_t>(host)});
+            return IpAddr::v6({0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(host >> 24),
+                               static_cast<uint8_t>(host >> 16), static_cast<uint8_t>(host >> 8),
+                               static_cast<uint8_t>(host)});
         };
-        connection.forward = {.source = address(0x0a000000 + n), .destination = address(1), .destination_port = 80};
-        connection.reverse = {.source = address(2), .destination = address(0x0b000000 + n), .source_port = 9376};
+        connection.forward = {
+            .source = address(0x0a000000 + n), .destination = address(1), .destination_port = 80};
+        connection.reverse = {
+            .source = address(2), .destination = address(0x0b000000 + n), .source_port = 9376};
         connection.backend = {static_cast<uint32_t>(prng.below(kBackends))};
-        const Inserted inserted = table.insert(connection, table.hash(connection.forward), table.hash(connection.reverse));
+        const Inserted inserted =
+            table.insert(connection, table.hash(connection.forward), table.hash(connection.reverse));
         if (inserted.status == InsertStatus::Inserted) {
             index.add(inserted.index, connection.backend);
             live.push_back(inserted.index);
@@ -65,7 +69,9 @@ class BackendIndexProperty : public testing::Test {
         std::map<uint32_t, std::set<uint32_t>> by = by_table();
         for (uint32_t backend = 0; backend < kBackends; ++backend) {
             std::set<uint32_t> listed;
-            index.for_each({backend}, [&](ConnectionIndex flow) { EXPECT_TRUE(listed.insert(flow.value).second) << "listed twice"; });
+            index.for_each({backend}, [&](ConnectionIndex flow) {
+                EXPECT_TRUE(listed.insert(flow.value).second) << "listed twice";
+            });
             EXPECT_EQ(listed, by[backend]) << "backend " << backend;
         }
     }

@@ -30,7 +30,9 @@ bool same_refusal(const model::Refusal& a, const model::Refusal& b) {
 class World {
  public:
     World(test::Prng& random, uint32_t services_max, uint32_t backends_max)
-        : random_(random), compiler_(IdMap(services_max, backends_max)), full_ids_(services_max, backends_max) {}
+        : random_(random),
+          compiler_(IdMap(services_max, backends_max)),
+          full_ids_(services_max, backends_max) {}
 
     void step() {
         touched_.clear();
@@ -54,7 +56,8 @@ class World {
         ASSERT_EQ(got.refusals.size(), full_.refusals.size());
         for (const auto& [key, refusal] : full_.refusals) {
             ASSERT_TRUE(got.refusals.contains(key)) << refusal.why;
-            ASSERT_TRUE(same_refusal(got.refusals.at(key), refusal)) << got.refusals.at(key).why << "\n" << refusal.why;
+            ASSERT_TRUE(same_refusal(got.refusals.at(key), refusal)) << got.refusals.at(key).why << "\n"
+                                                                     << refusal.why;
             refused_ += 1;
             short_ += refusal.reason == model::kCapacityExceeded ? 1 : 0;
             leftovers_ += full_.services.contains(key) ? 1 : 0;
@@ -68,9 +71,11 @@ class World {
             ASSERT_EQ(ours.service->id, programmed.service->id) << key.to_string();
             ASSERT_EQ(ours.service->sets.size(), programmed.service->sets.size());
             for (size_t set = 0; set < ours.service->sets.size(); ++set) {
-                ASSERT_EQ(ours.service->sets[set].usable, programmed.service->sets[set].usable) << key.to_string();
+                ASSERT_EQ(ours.service->sets[set].usable, programmed.service->sets[set].usable)
+                    << key.to_string();
                 ASSERT_EQ(ours.service->sets[set].source, programmed.service->sets[set].source);
-                ASSERT_EQ(ours.service->sets[set].when_empty, programmed.service->sets[set].when_empty) << key.to_string();
+                ASSERT_EQ(ours.service->sets[set].when_empty, programmed.service->sets[set].when_empty)
+                    << key.to_string();
             }
         }
         compare_ids();
@@ -81,7 +86,8 @@ class World {
 
  private:
     model::ServiceKey some_key() {
-        return {"default", std::string(1, static_cast<char>('a' + random_.below(7))), "", kProtocols[random_.below(2)]};
+        return {"default", std::string(1, static_cast<char>('a' + random_.below(7))), "",
+                kProtocols[random_.below(2)]};
     }
     lb::EmptyAction some_empty_action() { return static_cast<lb::EmptyAction>(random_.below(3)); }
     void change_a_service() {
@@ -124,7 +130,8 @@ class World {
         const auto repeated = std::ranges::unique(chosen);
         chosen.erase(repeated.begin(), repeated.end());
         for (const uint64_t n : chosen) {
-            service.sets[0].endpoints.push_back({endpoint(n), 8'080, static_cast<uint16_t>(random_.one_in(5) ? 0 : 1), "", ""});
+            service.sets[0].endpoints.push_back(
+                {endpoint(n), 8'080, static_cast<uint16_t>(random_.one_in(5) ? 0 : 1), "", ""});
         }
         for (uint64_t n = random_.below(4); n > 0; --n) {
             model::Frontend frontend;
@@ -137,7 +144,9 @@ class World {
             }
             frontend.set = frontend.family == IpFamily::V4 ? 0 : 1;
             frontend.filtered = random_.one_in(4);
-            const auto same = [&](const model::Frontend& other) { return Claim(other, key.protocol) == Claim(frontend, key.protocol); };
+            const auto same = [&](const model::Frontend& other) {
+                return Claim(other, key.protocol) == Claim(frontend, key.protocol);
+            };
             if (std::ranges::none_of(service.frontends, same)) {
                 service.frontends.push_back(frontend);
             }
@@ -189,14 +198,18 @@ class World {
                     }
                     const auto modes = got.placement_modes(vip(n), port, protocol);
                     const auto expected = wanted.placement_modes(vip(n), port, protocol);
-                    ASSERT_EQ(modes.translate_seen, expected.translate_seen) << vip(n).to_string() << " " << port;
+                    ASSERT_EQ(modes.translate_seen, expected.translate_seen)
+                        << vip(n).to_string() << " " << port;
                     ASSERT_EQ(modes.keep_seen, expected.keep_seen) << vip(n).to_string() << " " << port;
-                    ASSERT_TRUE(!modes.any() || modes.current == expected.current) << vip(n).to_string() << " " << port;
+                    ASSERT_TRUE(!modes.any() || modes.current == expected.current)
+                        << vip(n).to_string() << " " << port;
                 }
                 ASSERT_EQ(got.is_node_port(port, protocol), wanted.is_node_port(port, protocol)) << port;
             }
             for (uint64_t n = 0; n < 12; ++n) {
-                ASSERT_EQ(got.is_kept_backend(endpoint(n), 8'080, protocol), wanted.is_kept_backend(endpoint(n), 8'080, protocol)) << n;
+                ASSERT_EQ(got.is_kept_backend(endpoint(n), 8'080, protocol),
+                          wanted.is_kept_backend(endpoint(n), 8'080, protocol))
+                    << n;
             }
         }
         for (uint64_t n = 0; n < 4; ++n) {

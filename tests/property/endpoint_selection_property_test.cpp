@@ -91,10 +91,12 @@ void add_slice(Prng& prng, World& world) {
         slice.ports.push_back(
             {.name = any_of<std::string>(prng, {"http", "http", "http", "http", "http", "http", "", "dns"}),
              .protocol = any_of<std::string>(prng, {"TCP", "TCP", "TCP", "TCP", "TCP", "TCP", "UDP", "tcp"}),
-             .port = any_of<std::optional<int64_t>>(prng, {8080, 8080, 8080, 8080, 8080, 9090, 9090, 9090, 0, std::nullopt, 65536, -1})});
+             .port = any_of<std::optional<int64_t>>(
+                 prng, {8080, 8080, 8080, 8080, 8080, 9090, 9090, 9090, 0, std::nullopt, 65536, -1})});
     }
     for (uint64_t j = prng.below(8); j > 0; --j) {
-        slice.endpoints.push_back(any_endpoint(prng, slice.address_type == "IPv6" ? kAddresses6 : kAddresses));
+        slice.endpoints.push_back(
+            any_endpoint(prng, slice.address_type == "IPv6" ? kAddresses6 : kAddresses));
     }
     if (prng.one_in(4)) {
         for (size_t j = 0; j < slice.endpoints.size(); ++j) {
@@ -111,7 +113,8 @@ World random_world(Prng& prng) {
     World world;
     world.gateway.node_name = prng.one_in(10) ? "" : kNode;
     if (prng.one_in(4)) {
-        world.gateway = {.gateway_name = "gw", .mode = model::GatewayMode::External, .labels = any_labels(prng)};
+        world.gateway = {
+            .gateway_name = "gw", .mode = model::GatewayMode::External, .labels = any_labels(prng)};
     }
     world.policy.serve_cluster_ips = prng.one_in(2);
     world.policy.masquerade_all = prng.one_in(4);
@@ -125,9 +128,11 @@ World random_world(Prng& prng) {
             node.pod_cidrs = any_of<std::vector<std::string>>(prng, {{}, {"10.245.0.0/24"}});
         }
     }
-    world.service("default/yard", "10.96.0.1");  // so that it is a ClusterIP whatever families the other one has
+    world.service("default/yard",
+                  "10.96.0.1");  // so that it is a ClusterIP whatever families the other one has
     kube::Service& web = world.service("default/web", "10.96.0.1");
-    web.ip_families = any_of<std::vector<std::string>>(prng, {{"IPv4"}, {"IPv4"}, {"IPv6"}, {"IPv6", "IPv4"}});
+    web.ip_families =
+        any_of<std::vector<std::string>>(prng, {{"IPv4"}, {"IPv4"}, {"IPv6"}, {"IPv6", "IPv4"}});
     web.cluster_ips.clear();
     for (const std::string& family : web.ip_families) {
         web.cluster_ips.push_back(family == "IPv4" ? "10.96.0.1" : "fd00:96::1");
@@ -142,11 +147,13 @@ World random_world(Prng& prng) {
     web.ports = {{.name = "http", .port = 80}};
     if (prng.one_in(3)) {
         web.topology_keys = any_of<std::vector<std::string>>(
-            prng, {{kRack}, {kZone}, {kRack, kZone}, {kZone, "*"}, {"*"}, {"absent", kRack, "*"}, {"*", kZone}});
+            prng,
+            {{kRack}, {kZone}, {kRack, kZone}, {kZone, "*"}, {"*"}, {"absent", kRack, "*"}, {"*", kZone}});
     }
     if (prng.one_in(4)) {
-        web.meta.annotations["penstock.io/backend-node-selector"] = any_of<std::string>(
-            prng, {"example.com/rack=1", "topology.kubernetes.io/zone in (a)", "!weight", "example.com/rack notin (1)"});
+        web.meta.annotations["penstock.io/backend-node-selector"] =
+            any_of<std::string>(prng, {"example.com/rack=1", "topology.kubernetes.io/zone in (a)", "!weight",
+                                       "example.com/rack notin (1)"});
     }
     if (prng.one_in(4)) {
         web.meta.annotations["penstock.io/node-weight-label"] = "weight";
@@ -194,7 +201,9 @@ class Model {
         const auto value = web_.meta.annotations.find(kTranslate);
         return value != web_.meta.annotations.end() && (value->second == "true" || value->second == "1");
     }
-    [[nodiscard]] bool serves(IpFamily family) const { return translates() || std::ranges::count(web_.ip_families, to_string(family)) > 0; }
+    [[nodiscard]] bool serves(IpFamily family) const {
+        return translates() || std::ranges::count(web_.ip_families, to_string(family)) > 0;
+    }
 
     // At an external IP or a ClusterIP of `family`; for a client outside or inside.
     [[nodiscard]] View view(bool external, bool inside, IpFamily family) const {
@@ -226,8 +235,9 @@ class Model {
         return drop ? EmptyAction::Drop : EmptyAction::Reject;  // REJ-001
     }
     [[nodiscard]] bool usable(const View& view, IpFamily family) const {
-        return std::ranges::any_of(view.fate,
-                                   [&](const auto& one) { return one.second.empty() && by_family.at(family).at(one.first).weight > 0; });
+        return std::ranges::any_of(view.fate, [&](const auto& one) {
+            return one.second.empty() && by_family.at(family).at(one.first).weight > 0;
+        });
     }
     [[nodiscard]] View view_of_own(bool external, bool inside, IpFamily family) const {
         const std::map<Place, Known>& all = by_family.at(family);
@@ -254,13 +264,15 @@ class Model {
             }
         };
         const auto any = [&](auto&& holds) {
-            return std::ranges::any_of(fate, [&](const auto& one) { return one.second.empty() && holds(all.at(one.first)); });
+            return std::ranges::any_of(
+                fate, [&](const auto& one) { return one.second.empty() && holds(all.at(one.first)); });
         };
         const auto weighs = [](const Known& one) { return one.weight > 0; };
         const auto is_ready = [](const Known& one) { return one.rank == 0; };
         take_out("not ready", [](const Known& one) { return one.rank == 2; });
         const bool any_ready_anywhere = any(is_ready);
-        const bool any_anywhere = any([&](const Known& one) { return weighs(one) && (one.rank == 0 || !any_ready_anywhere); });
+        const bool any_anywhere =
+            any([&](const Known& one) { return weighs(one) && (one.rank == 0 || !any_ready_anywhere); });
         if (local && node) {
             take_out("not local", [&](const Known& one) {
                 return one.endpoint->node_name.empty() || one.endpoint->node_name != world_.gateway.node_name;
@@ -281,7 +293,9 @@ class Model {
         if (!keys.empty()) {
             std::optional<std::string> found;
             for (const std::string& key : keys) {  // TOPO-002, TOPO-003
-                const auto agrees = [&](const Known& one) { return one.place.contains(key) && one.place.at(key) == here.at(key); };
+                const auto agrees = [&](const Known& one) {
+                    return one.place.contains(key) && one.place.at(key) == here.at(key);
+                };
                 if (!found && (key == "*" || (here.contains(key) && any(agrees)))) {
                     found = key;
                 }
@@ -290,12 +304,16 @@ class Model {
                 view.when_empty = EmptyAction::Drop;  // TOPO-004
             }
             take_out("topology keys", [&](const Known& one) {
-                return !found || (*found != "*" && (!one.place.contains(*found) || one.place.at(*found) != here.at(*found)));
+                return !found || (*found != "*" &&
+                                  (!one.place.contains(*found) || one.place.at(*found) != here.at(*found)));
             });
         } else if (!fallback) {  // TOPO-008, TOPO-010
             const auto follow = [&](auto hints, const std::string& wanted) {
-                const auto has = [&](const Known& one) { return std::ranges::count((one.endpoint->*hints).value(), wanted) > 0; };
-                if (wanted.empty() || any([&](const Known& one) { return (one.endpoint->*hints).empty(); }) || !any(has)) {
+                const auto has = [&](const Known& one) {
+                    return std::ranges::count((one.endpoint->*hints).value(), wanted) > 0;
+                };
+                if (wanted.empty() || any([&](const Known& one) { return (one.endpoint->*hints).empty(); }) ||
+                    !any(has)) {
                     return false;
                 }
                 take_out("topology hints", [&](const Known& one) { return !has(one); });
@@ -322,7 +340,8 @@ class Model {
         return labels == nullptr ? Labels() : *labels;
     }
     [[nodiscard]] bool pod_cidrs_known() const {
-        return std::ranges::any_of(world_.objects.nodes, [](const auto& node) { return !node.second.pod_cidrs.empty(); });
+        return std::ranges::any_of(world_.objects.nodes,
+                                   [](const auto& node) { return !node.second.pod_cidrs.empty(); });
     }
     [[nodiscard]] std::vector<std::string> valid_keys() const {
         const bool star_first = web_.topology_keys.size() > 1 && web_.topology_keys[0] == "*";  // TOPO-005
@@ -334,18 +353,21 @@ class Model {
             return true;
         }
         const Labels* labels = labels_of(one.endpoint->node_name.value());
-        const auto is = [&](const char* key, const char* value) { return labels->contains(key) && labels->at(key) == value; };
+        const auto is = [&](const char* key, const char* value) {
+            return labels->contains(key) && labels->at(key) == value;
+        };
         return labels != nullptr && (wanted->second == "example.com/rack=1"                   ? is(kRack, "1")
                                      : wanted->second == "topology.kubernetes.io/zone in (a)" ? is(kZone, "a")
-                                     : wanted->second == "!weight"                            ? !labels->contains("weight")
-                                                                                              : !is(kRack, "1"));
+                                     : wanted->second == "!weight" ? !labels->contains("weight")
+                                                                   : !is(kRack, "1"));
     }
     void merge(IpFamily family) {
         std::map<Place, Known>& all = by_family[family];
         for (const auto& [name, slice] : world_.objects.slices) {  // in the order of names
             int64_t port = 0;
             for (const kube::EndpointPort& entry : slice.ports) {  // EP-003, EP-009
-                const bool good = entry.name == "http" && entry.protocol == "TCP" && entry.port && *entry.port > 0 && *entry.port < 65536;
+                const bool good = entry.name == "http" && entry.protocol == "TCP" && entry.port &&
+                                  *entry.port > 0 && *entry.port < 65536;
                 port = port == 0 && good ? *entry.port : port;
             }
             if (slice.address_type != to_string(family) || port == 0) {  // EP-008
@@ -354,7 +376,8 @@ class Model {
             for (size_t i = 0; i < slice.endpoints.size(); ++i) {
                 const kube::Endpoint& one = slice.endpoints[i];
                 const bool leaving = one.serving != false && one.terminating == true;
-                Known known{.rank = one.ready != false ? 0 : (leaving ? 1 : 2), .serving = one.ready != false || one.serving != false};
+                Known known{.rank = one.ready != false ? 0 : (leaving ? 1 : 2),
+                            .serving = one.ready != false || one.serving != false};
                 known.endpoint = &one;
                 const Labels* labels = labels_of(one.node_name.value());
                 if (labels != nullptr) {
@@ -370,7 +393,8 @@ class Model {
                 const auto own = slice.meta.annotations.find("penstock.io/weight");  // EP-018, ANN-27
                 if (own != slice.meta.annotations.end() && own->second != "x") {
                     known.weight = own->second == "0" ? 0 : 2;
-                } else if (labels != nullptr && web_.meta.annotations.contains("penstock.io/node-weight-label") &&
+                } else if (labels != nullptr &&
+                           web_.meta.annotations.contains("penstock.io/node-weight-label") &&
                            labels->contains("weight")) {
                     known.weight = labels->at("weight") == "0" ? 0 : labels->at("weight") == "3" ? 3 : 1;
                 }
@@ -391,8 +415,10 @@ class Model {
 // ------------------------------------------------------------------------------------------------------------------------- the comparison
 
 View view_of(const model::BackendSet& set, const Model& model) {
-    View view{
-        .fate = {}, .kept = set.source == lb::SourceMode::Keep, .when_empty = set.when_empty, .translates_family = set.translates_family};
+    View view{.fate = {},
+              .kept = set.source == lb::SourceMode::Keep,
+              .when_empty = set.when_empty,
+              .translates_family = set.translates_family};
     const IpFamily family = set.endpoint_family();
     const std::map<Place, Known>& all = model.by_family.at(family);
     for (const model::Endpoint& one : set.endpoints) {
@@ -409,8 +435,9 @@ View view_of(const model::BackendSet& set, const Model& model) {
     return view;
 }
 
-TEST(EndpointSelection,
-     AgreesWithAPageOfModel_EP003_EP004_EP005_EP006_EP009_EP010_EP011_EP012_EP013_EP018_EP020_ETP003_ETP006_ETP009_TOPO002_TOPO008_ANN32) {
+TEST(
+    EndpointSelection,
+    AgreesWithAPageOfModel_EP003_EP004_EP005_EP006_EP009_EP010_EP011_EP012_EP013_EP018_EP020_ETP003_ETP006_ETP009_TOPO002_TOPO008_ANN32) {
     Prng prng;
     std::map<std::string, size_t> seen;
     for (int i = 0; i < kInputs && !::testing::Test::HasFailure(); ++i) {
@@ -420,15 +447,19 @@ TEST(EndpointSelection,
         const model::Service* web = find(outcome, "default/web:http/TCP");
         ASSERT_NE(web, nullptr);
         const Model model(world);
-        const size_t cluster_ips = world.policy.serve_cluster_ips ? world.objects.services.begin()->second.cluster_ips.size() : 0;
-        ASSERT_EQ(web->frontends.size(), (model.serves(IpFamily::V4) ? 1 : 0) + (model.serves(IpFamily::V6) ? 1 : 0) + cluster_ips);
+        const size_t cluster_ips =
+            world.policy.serve_cluster_ips ? world.objects.services.begin()->second.cluster_ips.size() : 0;
+        ASSERT_EQ(web->frontends.size(),
+                  (model.serves(IpFamily::V4) ? 1 : 0) + (model.serves(IpFamily::V6) ? 1 : 0) + cluster_ips);
         ASSERT_LE(web->sets.size(), 8U);
         for (const model::Frontend& frontend : web->frontends) {
             const bool external = frontend.cls == lb::FrontendClass::ExternalIp;
             for (const bool inside : {false, true}) {
-                const View found = view_of(web->sets.at(inside ? frontend.inside_set.value_or(frontend.set) : frontend.set), model);
+                const View found = view_of(
+                    web->sets.at(inside ? frontend.inside_set.value_or(frontend.set) : frontend.set), model);
                 const View expected = model.view(external, inside, frontend.family);
-                ASSERT_EQ(found.fate, expected.fate) << (external ? "external" : "internal") << (inside ? " inside" : " outside");
+                ASSERT_EQ(found.fate, expected.fate)
+                    << (external ? "external" : "internal") << (inside ? " inside" : " outside");
                 ASSERT_EQ(found.kept, expected.kept);
                 ASSERT_EQ(found.when_empty, expected.when_empty);
                 ASSERT_EQ(found.translates_family, expected.translates_family);
@@ -457,8 +488,8 @@ TEST(EndpointSelection,
         ASSERT_EQ(places.size(), known);
     }
     // The inputs are worth the time only if they reach every end.
-    for (const char* why : {"", "forbidden", "node selector", "not ready", "terminating", "not local", "topology keys", "topology hints",
-                            "drop", "translated family"}) {
+    for (const char* why : {"", "forbidden", "node selector", "not ready", "terminating", "not local",
+                            "topology keys", "topology hints", "drop", "translated family"}) {
         EXPECT_GT(seen[why], size_t{kInputs} / 100) << why;
     }
 }

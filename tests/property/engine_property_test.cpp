@@ -20,7 +20,8 @@ const T& any_of(Prng& prng, const std::vector<T>& values) {
     return values[prng.below(values.size())];
 }
 
-bool chooses_nodes(const kube::Objects& objects, const model::GatewayIdentity& gateway, const Policy& policy) {
+bool chooses_nodes(const kube::Objects& objects, const model::GatewayIdentity& gateway,
+                   const Policy& policy) {
     PrefixSet of_nodes;
     std::vector<ObjectNotice> said_elsewhere;
     for (const auto& [name, node] : objects.nodes) {
@@ -28,10 +29,12 @@ bool chooses_nodes(const kube::Objects& objects, const model::GatewayIdentity& g
             of_nodes.add(cidr);
         }
     }
-    return choose_backends(gateway, policy, of_nodes.empty() ? PrefixSet(policy.cluster_cidrs) : of_nodes).through_nodes;
+    return choose_backends(gateway, policy, of_nodes.empty() ? PrefixSet(policy.cluster_cidrs) : of_nodes)
+        .through_nodes;
 }
 
-Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity& gateway, const Policy& policy) {
+Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity& gateway,
+                     const Policy& policy) {
     Outcome outcome;
     ClusterFacts facts;
     for (const auto& [name, service] : objects.services) {
@@ -78,25 +81,29 @@ Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity&
         }
     }
     const auto node = objects.nodes.find(gateway.node_name);
-    outcome.desired.environment.node_ports =
-        node_port_addresses_of(node == objects.nodes.end() ? nullptr : node->second.get(), gateway, policy, outcome.notices);
+    outcome.desired.environment.node_ports = node_port_addresses_of(
+        node == objects.nodes.end() ? nullptr : node->second.get(), gateway, policy, outcome.notices);
     std::ranges::sort(pod_cidrs);
     for (const Prefix& one : pod_cidrs) {
-        const bool is_outermost =
-            std::ranges::none_of(pod_cidrs, [&](const Prefix& other) { return other != one && PrefixSet({other}).covers(one); });
+        const bool is_outermost = std::ranges::none_of(
+            pod_cidrs, [&](const Prefix& other) { return other != one && PrefixSet({other}).covers(one); });
         auto& told = outcome.desired.environment.pod_cidrs;
         if (is_outermost && (told.empty() || told.back() != one)) {
             told.push_back(one);
         }
     }
     outcome.desired.environment.rejects_closed_vip_ports = policy.rejects_closed_vip_ports;
-    outcome.desired.environment.node_eligible = gateway.mode == model::GatewayMode::External || node == objects.nodes.end() ||
+    outcome.desired.environment.node_eligible = gateway.mode == model::GatewayMode::External ||
+                                                node == objects.nodes.end() ||
                                                 (!node->second->deleting && node->second->taints.empty());
     if (gateway.mode == model::GatewayMode::Node && node != objects.nodes.end()) {
-        const bool excluded = node->second->meta.labels.contains("node.kubernetes.io/exclude-from-external-load-balancers");
+        const bool excluded =
+            node->second->meta.labels.contains("node.kubernetes.io/exclude-from-external-load-balancers");
         const std::string about = "Node " + gateway.node_name + " has the ";
         std::string& why = outcome.desired.environment.vips_withheld;
-        why += excluded && !policy.ignore_exclude_label ? about + "label node.kubernetes.io/exclude-from-external-load-balancers" : "";
+        why += excluded && !policy.ignore_exclude_label
+                   ? about + "label node.kubernetes.io/exclude-from-external-load-balancers"
+                   : "";
         if (node->second->network_unavailable && !policy.ignore_network_unavailable) {
             why += (why.empty() ? "" : "; ") + about + "condition NetworkUnavailable=True";
         }
@@ -118,14 +125,16 @@ Lines lines_of(const Outcome& outcome) {
         }
     }
     for (const ObjectNotice& notice : outcome.notices) {
-        lines.push_back(notice.kind + " " + notice.object.namespace_name + "/" + notice.object.name + " " + notice.notice.message);
+        lines.push_back(notice.kind + " " + notice.object.namespace_name + "/" + notice.object.name + " " +
+                        notice.notice.message);
     }
     return lines;
 }
 
 // Few addresses, so that ClusterIPs, VIPs, external IPs, endpoints and Pod CIDRs keep meeting each other.
-const std::vector<std::string> kAddresses = {
-    "203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.65", "10.96.0.1", "2001:db8::1", "198.51.100.1", "127.0.0.1", "x"};
+const std::vector<std::string> kAddresses = {"203.0.113.1",  "203.0.113.2", "203.0.113.3",
+                                             "203.0.113.65", "10.96.0.1",   "2001:db8::1",
+                                             "198.51.100.1", "127.0.0.1",   "x"};
 const std::vector<std::string> kServices = {"one", "two", "three", "four"};
 const std::vector<std::string> kNodes = {"edge-1", "edge-2", "other"};
 
@@ -135,29 +144,36 @@ std::string any_address(Prng& prng) {
 
 kube::ServicePtr random_service(Prng& prng) {
     kube::Service service;
-    service.type = any_of<std::string>(prng, {"ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer", "ExternalName", "?"});
-    service.cluster_ip = any_of<std::string>(prng, {"", "None", "203.0.113.1", "203.0.113.3", "10.96.0.1", "10.96.0.2", "10.96.0.3"});
+    service.type = any_of<std::string>(
+        prng, {"ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer", "ExternalName", "?"});
+    service.cluster_ip = any_of<std::string>(
+        prng, {"", "None", "203.0.113.1", "203.0.113.3", "10.96.0.1", "10.96.0.2", "10.96.0.3"});
     service.cluster_ips = {service.cluster_ip};
     service.awaits_cluster_ip = prng.one_in(2);
     service.ip_families = any_of<std::vector<std::string>>(prng, {{"IPv4"}, {"IPv4", "IPv6"}, {}});
-    service.meta.creation_timestamp = any_of<std::string>(prng, {"", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"});
+    service.meta.creation_timestamp =
+        any_of<std::string>(prng, {"", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"});
     service.health_check_node_port = any_of<int64_t>(prng, {0, 30080, 31000, 31001});
     if (prng.one_in(3)) {
-        service.meta.annotations["penstock.io/node-weight"] = any_of<std::string>(prng, {"ready-pods", "equal", "?"});
+        service.meta.annotations["penstock.io/node-weight"] =
+            any_of<std::string>(prng, {"ready-pods", "equal", "?"});
     }
     service.external_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
     service.internal_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
     service.meta.labels["team"] = any_of<std::string>(prng, {"blue", "red"});
     service.traffic_distribution = any_of<std::string>(prng, {"", "PreferClose", "?"});
-    service.topology_keys = any_of<std::vector<std::string>>(prng, {{}, {}, {}, {"rack"}, {"rack", "*"}, {"*", "rack"}});
+    service.topology_keys =
+        any_of<std::vector<std::string>>(prng, {{}, {}, {}, {"rack"}, {"rack", "*"}, {"*", "rack"}});
     if (prng.one_in(4)) {
-        service.meta.annotations["penstock.io/backend-node-selector"] = any_of<std::string>(prng, {"rack=1", "!rack", "("});
+        service.meta.annotations["penstock.io/backend-node-selector"] =
+            any_of<std::string>(prng, {"rack=1", "!rack", "("});
     }
     if (prng.one_in(4)) {
         service.meta.annotations["penstock.io/node-weight-label"] = "weight";
     }
     if (prng.one_in(3)) {
-        service.meta.annotations["penstock.io/translate-family"] = any_of<std::string>(prng, {"true", "true", "false", "?"});
+        service.meta.annotations["penstock.io/translate-family"] =
+            any_of<std::string>(prng, {"true", "true", "false", "?"});
     }
     for (uint64_t i = prng.below(3); i > 0; --i) {
         service.external_ips.push_back(any_address(prng));
@@ -168,7 +184,9 @@ kube::ServicePtr random_service(Prng& prng) {
     for (uint64_t i = prng.below(3); i > 0; --i) {
         service.ingress.push_back({.ip = any_address(prng)});
     }
-    service.ports.push_back({.name = "p", .port = any_of<int64_t>(prng, {80, 81}), .node_port = any_of<int64_t>(prng, {0, 30080, 30081})});
+    service.ports.push_back({.name = "p",
+                             .port = any_of<int64_t>(prng, {80, 81}),
+                             .node_port = any_of<int64_t>(prng, {0, 30080, 30081})});
     if (prng.one_in(2)) {
         service.ports.push_back({.name = any_of<std::string>(prng, {"q", "a"}),
                                  .protocol = any_of<std::string>(prng, {"TCP", "UDP", "QUIC"}),
@@ -185,12 +203,14 @@ kube::EndpointSlicePtr random_slice(Prng& prng) {
         slice.meta.labels["kubernetes.io/service-name"] = any_of(prng, kServices);
     }
     slice.from_endpoints = prng.one_in(4);
-    slice.ports = {{.name = "p", .port = any_of<int64_t>(prng, {8080, 8081})},
-                   {.name = "q", .protocol = any_of<std::string>(prng, {"TCP", "UDP", "QUIC"}), .port = 8081}};
+    slice.ports = {
+        {.name = "p", .port = any_of<int64_t>(prng, {8080, 8081})},
+        {.name = "q", .protocol = any_of<std::string>(prng, {"TCP", "UDP", "QUIC"}), .port = 8081}};
     for (uint64_t i = prng.below(4); i > 0; --i) {
         const std::string pods = slice.address_type == "IPv6" ? "fd00:244::" : "10.244.0.";
-        slice.endpoints.push_back(endpoint(prng.one_in(3) ? any_address(prng) : pods + std::to_string(prng.between(1, 4)),
-                                           any_of<std::string>(prng, {"edge-1", "edge-2", "other", ""})));
+        slice.endpoints.push_back(
+            endpoint(prng.one_in(3) ? any_address(prng) : pods + std::to_string(prng.between(1, 4)),
+                     any_of<std::string>(prng, {"edge-1", "edge-2", "other", ""})));
         slice.endpoints.back().ready = !prng.one_in(3);
         slice.endpoints.back().terminating = prng.one_in(3);
         slice.endpoints.back().hints_for_zones = any_of<InternedTexts>(prng, {{"a"}, {"b"}, {"a", "b"}, {}});
@@ -211,8 +231,12 @@ kube::EndpointSlicePtr flipped(Prng& prng, const kube::EndpointSlice& old) {
 kube::NodePtr random_node(Prng& prng) {
     kube::Node node;
     node.ready = prng.one_in(2);
-    node.meta.labels = any_of<std::map<std::string, std::string>>(
-        prng, {{}, {{"rack", "1"}, {"weight", "3"}}, {{"rack", "2"}}, {{"topology.kubernetes.io/zone", "a"}}, {{"weight", "0"}}});
+    node.meta.labels =
+        any_of<std::map<std::string, std::string>>(prng, {{},
+                                                          {{"rack", "1"}, {"weight", "3"}},
+                                                          {{"rack", "2"}},
+                                                          {{"topology.kubernetes.io/zone", "a"}},
+                                                          {{"weight", "0"}}});
     node.deleting = prng.one_in(8);
     node.network_unavailable = prng.one_in(4);
     if (prng.one_in(8)) {
@@ -221,21 +245,25 @@ kube::NodePtr random_node(Prng& prng) {
     if (prng.one_in(8)) {
         node.meta.labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "";
     }
-    node.pod_cidrs = any_of<std::vector<std::string>>(prng, {{}, {"10.244.0.0/24"}, {"203.0.113.0/26"}, {"203.0.113.64/26", "?"}, {"?"}});
-    node.addresses = any_of<std::vector<kube::NodeAddress>>(prng, {{},
-                                                                   {{.type = "InternalIP", .address = "192.0.2.1"}},
-                                                                   {{.type = "InternalIP", .address = "192.0.2.2"}},
-                                                                   {{.type = "InternalIP", .address = "2001:db8::5"}},
-                                                                   {{.type = "ExternalIP", .address = "203.0.113.2"}},
-                                                                   {{.type = "InternalIP", .address = "?"}}});
+    node.pod_cidrs = any_of<std::vector<std::string>>(
+        prng, {{}, {"10.244.0.0/24"}, {"203.0.113.0/26"}, {"203.0.113.64/26", "?"}, {"?"}});
+    node.addresses =
+        any_of<std::vector<kube::NodeAddress>>(prng, {{},
+                                                      {{.type = "InternalIP", .address = "192.0.2.1"}},
+                                                      {{.type = "InternalIP", .address = "192.0.2.2"}},
+                                                      {{.type = "InternalIP", .address = "2001:db8::5"}},
+                                                      {{.type = "ExternalIP", .address = "203.0.113.2"}},
+                                                      {{.type = "InternalIP", .address = "?"}}});
     return std::make_shared<const kube::Node>(std::move(node));
 }
 
 kube::Changes random_changes(Prng& prng, const kube::Objects& objects) {
     kube::Changes changes;
     for (uint64_t i = prng.between(1, 3); i > 0; --i) {
-        const kube::ObjectName service{.namespace_name = any_of<std::string>(prng, {"a", "b"}), .name = any_of(prng, kServices)};
-        const kube::ObjectName slice{.namespace_name = service.namespace_name, .name = "s" + std::to_string(prng.below(6))};
+        const kube::ObjectName service{.namespace_name = any_of<std::string>(prng, {"a", "b"}),
+                                       .name = any_of(prng, kServices)};
+        const kube::ObjectName slice{.namespace_name = service.namespace_name,
+                                     .name = "s" + std::to_string(prng.below(6))};
         switch (prng.below(8)) {
             case 0:
                 changes.services[service] = nullptr;
@@ -253,7 +281,8 @@ kube::Changes random_changes(Prng& prng, const kube::Objects& objects) {
             case 5:
             case 6: {
                 const auto known = objects.slices.find(slice);
-                changes.slices[slice] = known == objects.slices.end() ? random_slice(prng) : flipped(prng, *known->second);
+                changes.slices[slice] =
+                    known == objects.slices.end() ? random_slice(prng) : flipped(prng, *known->second);
                 break;
             }
             default:
@@ -264,15 +293,20 @@ kube::Changes random_changes(Prng& prng, const kube::Objects& objects) {
 }
 
 model::GatewayIdentity random_gateway(Prng& prng) {
-    model::GatewayIdentity gateway{.gateway_name = "gw", .mode = prng.one_in(3) ? model::GatewayMode::External : model::GatewayMode::Node};
+    model::GatewayIdentity gateway{
+        .gateway_name = "gw",
+        .mode = prng.one_in(3) ? model::GatewayMode::External : model::GatewayMode::Node};
     if (gateway.mode == model::GatewayMode::Node) {
         gateway.node_name = any_of<std::string>(prng, {"edge-1", "edge-2", "nowhere"});
     }
     gateway.labels["rack"] = any_of<std::string>(prng, {"1", "2"});
     gateway.labels["topology.kubernetes.io/zone"] = any_of<std::string>(prng, {"a", "b"});
     if (gateway.mode == model::GatewayMode::External) {
-        gateway.routed_prefixes = any_of<std::vector<Prefix>>(
-            prng, {{}, {cidr("10.244.0.0/16")}, {cidr("10.244.0.0/16"), cidr("203.0.113.0/24")}, {cidr("203.0.113.0/24")}});
+        gateway.routed_prefixes =
+            any_of<std::vector<Prefix>>(prng, {{},
+                                               {cidr("10.244.0.0/16")},
+                                               {cidr("10.244.0.0/16"), cidr("203.0.113.0/24")},
+                                               {cidr("203.0.113.0/24")}});
     }
     if (prng.one_in(2)) {
         gateway.addresses = {{.port_name = "pen0", .address = ip("203.0.113.2"), .prefix_length = 24}};
@@ -284,7 +318,8 @@ model::GatewayIdentity random_gateway(Prng& prng) {
 class Follower {
  public:
     void follow(const Step& step, const Engine& engine) {
-        ASSERT_TRUE(std::ranges::is_sorted(step.upsert, {}, [](const auto& service) { return service->key; }));
+        ASSERT_TRUE(
+            std::ranges::is_sorted(step.upsert, {}, [](const auto& service) { return service->key; }));
         ASSERT_TRUE(std::ranges::is_sorted(step.remove));
         for (const auto& service : step.upsert) {
             const auto [held, is_new] = held_.desired.services.try_emplace(service->key, *service);
@@ -326,8 +361,8 @@ Policy random_policy(Prng& prng) {
     policy.node_port_primary_only = prng.one_in(4);
     policy.serve_cluster_ips = prng.one_in(2);
     policy.topology_no_match_drops = prng.one_in(2);
-    policy.backend_mode =
-        any_of<Policy::BackendMode>(prng, {Policy::BackendMode::Pod, Policy::BackendMode::Node, Policy::BackendMode::Auto});
+    policy.backend_mode = any_of<Policy::BackendMode>(
+        prng, {Policy::BackendMode::Pod, Policy::BackendMode::Node, Policy::BackendMode::Auto});
     policy.node_weight_ready_pods = prng.one_in(2);
     policy.serve_health_checks = !prng.one_in(4);
     policy.rejects_closed_vip_ports = prng.one_in(2);
@@ -347,9 +382,11 @@ Policy random_policy(Prng& prng) {
         ExternalIpRule& rule = policy.external_ip_rules.emplace_back();
         rule.all_namespaces = prng.one_in(4);
         rule.namespaces = {any_of<std::string>(prng, {"a", "b"})};
-        rule.cidrs = {cidr(any_of<std::string>(prng, {"203.0.113.0/24", "203.0.113.0/30", "198.51.100.1/32"}))};
+        rule.cidrs = {
+            cidr(any_of<std::string>(prng, {"203.0.113.0/24", "203.0.113.0/30", "198.51.100.1/32"}))};
         if (prng.one_in(2)) {
-            rule.services = annotations::Selector::parse(any_of<std::string>(prng, {"team=blue", "team!=blue"})).value();
+            rule.services =
+                annotations::Selector::parse(any_of<std::string>(prng, {"team=blue", "team!=blue"})).value();
         }
     }
     return policy;
@@ -381,7 +418,8 @@ TEST(Engine, HoldsWhatTheObjectsComeTo_GEN006_SVC018_EP006_XIP006) {
                 const kube::Changes changes = random_changes(prng, engine.objects());
                 const Step made = engine.apply(changes);
                 ASSERT_NO_FATAL_FAILURE(follower.follow(made, engine));
-                const bool is_one = changes.services.size() + changes.slices.size() + changes.nodes.size() == 1;
+                const bool is_one =
+                    changes.services.size() + changes.slices.size() + changes.nodes.size() == 1;
                 changed_by_one_object += is_one && made.upsert.size() + made.remove.size() > 1 ? 1U : 0U;
             }
             if (!gateway) {

@@ -66,7 +66,8 @@ class World {
         desired_ = {};
         for (int run = 0; run < 3; ++run) {
             compiler_.run({desired_, {}, addresses_}, touched_);
-            obey(keeper_.follow(compiler_.changes(), *compiler_.compiled(), compiler_.ids(), flows_of_, now_));
+            obey(
+                keeper_.follow(compiler_.changes(), *compiler_.compiled(), compiler_.ids(), flows_of_, now_));
         }
     }
 
@@ -93,7 +94,8 @@ class World {
         const bool has_new_settings = random_.one_in(4);
         if (has_new_settings) {
             object.uid = random_.one_in(3) ? "u" + std::to_string(random_.below(3)) : object.uid;
-            object.drain = random_.one_in(3) ? std::nullopt : std::optional(static_cast<uint32_t>(random_.below(3) * 10));
+            object.drain = random_.one_in(3) ? std::nullopt
+                                             : std::optional(static_cast<uint32_t>(random_.below(3) * 10));
         }
         for (const char* port : {"x", "y"}) {
             for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
@@ -136,17 +138,20 @@ class World {
                 if (what < 4) {
                     set.endpoints.push_back({address, 8'080, static_cast<uint16_t>(what), "", ""});
                 } else if (what < 6) {
-                    set.excluded.push_back({address, 8'080, static_cast<model::Exclusion>(random_.below(model::kExclusions)), what == 4});
+                    set.excluded.push_back({address, 8'080,
+                                            static_cast<model::Exclusion>(random_.below(model::kExclusions)),
+                                            what == 4});
                 }
             }
         }
         for (L4Port port = 80; port < 83; ++port) {
             if (random_.one_in(3)) {
                 const bool is_node_port = random_.one_in(2);
-                service.frontends.push_back({.cls = is_node_port ? lb::FrontendClass::NodePort : lb::FrontendClass::LoadBalancerIp,
-                                             .address = is_node_port ? IpAddr() : IpAddr::v4(192, 0, 2, 80),
-                                             .port = port,
-                                             .set = static_cast<uint8_t>(random_.below(2))});
+                service.frontends.push_back(
+                    {.cls = is_node_port ? lb::FrontendClass::NodePort : lb::FrontendClass::LoadBalancerIp,
+                     .address = is_node_port ? IpAddr() : IpAddr::v4(192, 0, 2, 80),
+                     .port = port,
+                     .set = static_cast<uint8_t>(random_.below(2))});
             }
         }
         return service;
@@ -181,7 +186,8 @@ class World {
         for (const auto& order : orders) {
             for (Flow& flow : flows_) {
                 if (flow.backend == order.backend &&
-                    (order.frontend_port == 0 || flow.frontend == Socket{order.frontend, order.frontend_port})) {
+                    (order.frontend_port == 0 ||
+                     flow.frontend == Socket{order.frontend, order.frontend_port})) {
                     flow.workers_have = false;
                 }
             }
@@ -201,14 +207,18 @@ class World {
         for (const auto& [key, programmed] : compiler_.compiled()->services) {
             auto& seen = in_force_[key];
             if (std::exchange(seen, programmed.desired) != programmed.desired) {
-                timeouts_[{key.name, key.protocol, programmed.desired->uid.value()}] = programmed.desired->drain_timeout_s;
+                timeouts_[{key.name, key.protocol, programmed.desired->uid.value()}] =
+                    programmed.desired->drain_timeout_s;
             }
         }
-        std::erase_if(in_force_, [&](const auto& entry) { return !compiler_.compiled()->services.contains(entry.first); });
+        std::erase_if(in_force_, [&](const auto& entry) {
+            return !compiler_.compiled()->services.contains(entry.first);
+        });
     }
 
     bool is_at_home(const Flow& flow) const {
-        const auto* row = compiler_.compiled()->table->find(flow.frontend.first, flow.frontend.second, flow.key.protocol);
+        const auto* row =
+            compiler_.compiled()->table->find(flow.frontend.first, flow.frontend.second, flow.key.protocol);
         if (row == nullptr || row->service->name != flow.key.name) {
             return false;
         }
@@ -223,7 +233,8 @@ class World {
                 }
             }
             for (const auto& endpoint : set.excluded) {
-                if (flow.place == Socket{endpoint.address, endpoint.port} && endpoint.why != model::Exclusion::ForbiddenAddress &&
+                if (flow.place == Socket{endpoint.address, endpoint.port} &&
+                    endpoint.why != model::Exclusion::ForbiddenAddress &&
                     (endpoint.serving || flow.key.protocol != Protocol::Udp)) {
                     return true;
                 }
@@ -240,16 +251,17 @@ class World {
             }
             flow.astray = flow.astray.value_or(now_);
             const auto timeout = timeouts_.at(object_of(flow));
-            const bool is_over =
-                flow.key.protocol == Protocol::Udp ? true : timeout.has_value() && *flow.astray + seconds(*timeout) <= now_;
+            const bool is_over = flow.key.protocol == Protocol::Udp
+                                     ? true
+                                     : timeout.has_value() && *flow.astray + seconds(*timeout) <= now_;
             flow.model_has = flow.model_has && !is_over;
         }
     }
     void compare() {
         for (const Flow& flow : flows_) {
             ASSERT_EQ(flow.workers_have, flow.model_has)
-                << flow.key.to_string() << " " << flow.uid.value() << " to " << flow.place.first.to_string() << " by "
-                << flow.frontend.first.to_string() << " " << flow.frontend.second;
+                << flow.key.to_string() << " " << flow.uid.value() << " to " << flow.place.first.to_string()
+                << " by " << flow.frontend.first.to_string() << " " << flow.frontend.second;
         }
         std::erase_if(flows_, [](const Flow& flow) { return !flow.model_has; });
     }
@@ -270,13 +282,14 @@ class World {
     std::map<ObjectKey, std::optional<uint32_t>> timeouts_;
     std::vector<Flow> flows_;
     FlowKeeper::FlowsOf flows_of_ = [this](BackendId id) {
-        return static_cast<uint64_t>(
-            std::ranges::count_if(flows_, [&](const Flow& flow) { return flow.backend == id && flow.workers_have; }));
+        return static_cast<uint64_t>(std::ranges::count_if(
+            flows_, [&](const Flow& flow) { return flow.backend == id && flow.workers_have; }));
     };
     std::map<std::string, uint64_t> met_;
 };
 
-TEST(FlowKeeperProperty, EndsEachFlowInItsTimeAndNoOther_UDP001_DRAIN001_DRAIN004_DRAIN007_GEN010_SVC016_SVC017) {
+TEST(FlowKeeperProperty,
+     EndsEachFlowInItsTimeAndNoOther_UDP001_DRAIN001_DRAIN004_DRAIN007_GEN010_SVC016_SVC017) {
     test::Prng random;
     std::map<std::string, uint64_t> met;
     for (int round = 0; round < 120; ++round) {

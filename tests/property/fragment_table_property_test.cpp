@@ -36,7 +36,9 @@ struct Datagram {
         }
         return count;
     }
-    [[nodiscard]] bool is_whole() const { return total != 0 && static_cast<uint32_t>(std::count(seen.begin(), seen.end(), true)) == total; }
+    [[nodiscard]] bool is_whole() const {
+        return total != 0 && static_cast<uint32_t>(std::count(seen.begin(), seen.end(), true)) == total;
+    }
 };
 
 class Model {
@@ -66,11 +68,13 @@ class Model {
         const auto seen_behind = [&](uint32_t unit) {
             return std::find(datagram.seen.begin() + unit, datagram.seen.end(), true) != datagram.seen.end();
         };
-        if (is_last ? (datagram.total != 0 && datagram.total != end) || seen_behind(end) : datagram.total != 0 && end >= datagram.total) {
+        if (is_last ? (datagram.total != 0 && datagram.total != end) || seen_behind(end)
+                    : datagram.total != 0 && end >= datagram.total) {
             decide(datagram, Kind::Dead);
             return DropReason::BadFragment;
         }
-        const auto old = static_cast<uint32_t>(std::count(datagram.seen.begin() + begin, datagram.seen.begin() + end, true));
+        const auto old = static_cast<uint32_t>(
+            std::count(datagram.seen.begin() + begin, datagram.seen.begin() + end, true));
         if (old > 0) {
             if (old < end - begin) {
                 decide(datagram, Kind::Dead);
@@ -105,21 +109,25 @@ TEST(FragmentTableProperty, AgreesWithAMapOfBytes_NAT007) {
     uintptr_t next_handle = 0;
     uint32_t ended_well = 0, ended_badly = 0;
     const auto key_of = [](uint32_t id) {
-        return DatagramKey::of(IpAddr::v4(192, 0, 2, static_cast<uint8_t>(id % 3)), IpAddr::v4(80, 11, 12, 10), 17, id, HandoffNote{});
+        return DatagramKey::of(IpAddr::v4(192, 0, 2, static_cast<uint8_t>(id % 3)),
+                               IpAddr::v4(80, 11, 12, 10), 17, id, HandoffNote{});
     };
     const auto fates = [&](uint32_t id) { return model.datagrams.contains(id); };
 
     for (int step = 0; step < 300'000; ++step) {
         // Waves: of quick and whole datagrams, and of slow ones that expire.
         const bool is_slow = (step / 20'000) % 2 == 1;
-        now = now + kRate.milliseconds(random.one_in(300) ? kDatagramMs : is_slow ? random.below(400) : random.below(2));
+        now = now + kRate.milliseconds(random.one_in(300) ? kDatagramMs
+                                       : is_slow          ? random.below(400)
+                                                          : random.below(2));
         const auto id = static_cast<uint32_t>(random.below(6));
         const bool is_tiny = (step / 5'000) % 4 == 3;  // every second unit by itself: many pieces
-        const auto begin =
-            static_cast<uint32_t>(is_tiny ? 2 * random.below(kUnits / 2) : 8 * random.below(6) + (random.one_in(30) ? 1 : 0));
+        const auto begin = static_cast<uint32_t>(is_tiny ? 2 * random.below(kUnits / 2)
+                                                         : 8 * random.below(6) + (random.one_in(30) ? 1 : 0));
         const uint32_t end = begin + (is_tiny ? 1 : random.one_in(30) ? 9 : 8);
         const bool is_last = !is_tiny && (begin == 40 || random.one_in(40));
-        const packet::FragmentPlace place{static_cast<uint16_t>(8 * begin), static_cast<uint16_t>(8 * end), is_last};
+        const packet::FragmentPlace place{static_cast<uint16_t>(8 * begin), static_cast<uint16_t>(8 * end),
+                                          is_last};
 
         const auto expected = model.take(id, begin, end, is_last, now);
         const auto taken = table.take(key_of(id), place, now);
@@ -173,11 +181,14 @@ TEST(FragmentTableProperty, AgreesWithAMapOfBytes_NAT007) {
             table.expire(now, [&](rte_mbuf* mbuf) { gone.push_back(reinterpret_cast<uintptr_t>(mbuf)); });
             std::vector<Datagram*> late;
             for (auto& [at, datagram] : model.datagrams) {
-                if (!datagram.waiting.empty() && ticks_between(datagram.waits_since, now) >= kRate.milliseconds(kFragmentWaitMs)) {
+                if (!datagram.waiting.empty() &&
+                    ticks_between(datagram.waits_since, now) >= kRate.milliseconds(kFragmentWaitMs)) {
                     late.push_back(&datagram);
                 }
             }
-            std::ranges::sort(late, [](const Datagram* a, const Datagram* b) { return a->waiting.front() < b->waiting.front(); });
+            std::ranges::sort(late, [](const Datagram* a, const Datagram* b) {
+                return a->waiting.front() < b->waiting.front();
+            });
             for (Datagram* datagram : late) {
                 expired.insert(expired.end(), datagram->waiting.begin(), datagram->waiting.end());
                 datagram->under_way -= static_cast<uint32_t>(datagram->waiting.size());
@@ -202,7 +213,8 @@ TEST(FragmentTable, WhatWaitsLeavesRoomInItsSet_NAT007) {
     FragmentTable& table = *owned;
     const TscTime now{1};
     const auto key_of = [](uint32_t id) {
-        return DatagramKey::of(IpAddr::v4(Be32::from_host(0xc0000200 + id % 1'000)), IpAddr::v4(80, 11, 12, 10), 17, id, HandoffNote{});
+        return DatagramKey::of(IpAddr::v4(Be32::from_host(0xc0000200 + id % 1'000)),
+                               IpAddr::v4(80, 11, 12, 10), 17, id, HandoffNote{});
     };
     // A datagram that is whole leaves no trace but where it was.
     const auto set_of = [&](uint32_t id) {

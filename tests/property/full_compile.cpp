@@ -23,8 +23,10 @@ bool same_backends(const model::Service& a, const model::Service& b) {
     const auto same_endpoint = [](const model::Endpoint& x, const model::Endpoint& y) {
         return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
     };
-    return a.scheduler == b.scheduler && std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
-               return x.source == y.source && x.when_empty == y.when_empty && std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
+    return a.scheduler == b.scheduler &&
+           std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
+               return x.source == y.source && x.when_empty == y.when_empty &&
+                      std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
            });
 }
 
@@ -40,7 +42,8 @@ std::set<std::pair<IpAddr, L4Port>> places_of(const model::Service& service) {
 
 class FullCompiler {
  public:
-    FullCompiler(const CompileInput& input, const FullCompiled& previous, const lb::ServiceTable* in_workers, IdMap& ids)
+    FullCompiler(const CompileInput& input, const FullCompiled& previous, const lb::ServiceTable* in_workers,
+                 IdMap& ids)
         : input_(input), previous_(previous), in_workers_(in_workers), ids_(ids) {}
 
     // Whether another run could grant what this one refused: capacity was short, and ids have become free since.
@@ -75,25 +78,29 @@ class FullCompiler {
         for (const auto& frontend : desired->frontends) {
             const Claim claim(frontend, key.protocol);
             if (const auto owner = claims_.find(claim); owner != claims_.end()) {
-                refuse(key, model::kFrontendConflict, claim.to_string() + " belongs to service " + owner->second->to_string());
+                refuse(key, model::kFrontendConflict,
+                       claim.to_string() + " belongs to service " + owner->second->to_string());
                 return;
             }
         }
         const auto former = previous_.services.find(key);
         std::shared_ptr<const lb::Service> service;
-        if (former != previous_.services.end() && (former->second.desired == desired || same_backends(*former->second.desired, *desired))) {
+        if (former != previous_.services.end() &&
+            (former->second.desired == desired || same_backends(*former->second.desired, *desired))) {
             service = former->second.service;
         } else if (service = build_service(key, *desired); service == nullptr) {
             return;
         }
         Programmed programmed{desired, std::move(service), nullptr};
-        if (former != previous_.services.end() && former->second.desired->source_ranges == desired->source_ranges &&
+        if (former != previous_.services.end() &&
+            former->second.desired->source_ranges == desired->source_ranges &&
             former->second.desired->source_ranges_deny == desired->source_ranges_deny) {
             programmed.filter = former->second.filter;
         }
-        if (programmed.filter == nullptr && std::ranges::any_of(desired->frontends, &model::Frontend::filtered)) {
-            programmed.filter =
-                std::make_shared<const lb::SourceFilter>(lb::SourceFilter{true, desired->source_ranges, desired->source_ranges_deny});
+        if (programmed.filter == nullptr &&
+            std::ranges::any_of(desired->frontends, &model::Frontend::filtered)) {
+            programmed.filter = std::make_shared<const lb::SourceFilter>(
+                lb::SourceFilter{true, desired->source_ranges, desired->source_ranges_deny});
         }
         for (const auto& frontend : desired->frontends) {
             place(key, frontend, programmed);
@@ -132,7 +139,8 @@ class FullCompiler {
     }
 
     // Null where it was refused. Takes the ids of what is new in it; what it lost is released at the very end.
-    std::shared_ptr<const lb::Service> build_service(const model::ServiceKey& key, const model::Service& desired) {
+    std::shared_ptr<const lb::Service> build_service(const model::ServiceKey& key,
+                                                     const model::Service& desired) {
         if (!ids_.services.find(key).has_value() && ids_.services.room() == 0) {
             short_of_ids_ = true;
             refuse(key, model::kCapacityExceeded, "there is no room for another service port");
@@ -146,7 +154,8 @@ class FullCompiler {
         if (missing > ids_.backends.room()) {
             short_of_ids_ = true;
             refuse(key, model::kCapacityExceeded,
-                   "there is no room for " + std::to_string(missing) + " more endpoints, only for " + std::to_string(ids_.backends.room()));
+                   "there is no room for " + std::to_string(missing) + " more endpoints, only for " +
+                       std::to_string(ids_.backends.room()));
             return nullptr;
         }
         auto service = std::make_shared<lb::Service>();
@@ -165,7 +174,8 @@ class FullCompiler {
         return service;
     }
 
-    lb::BackendSet build_set(ServiceId service, const model::BackendSet& desired, lb::SchedulerKind scheduler) const {
+    lb::BackendSet build_set(ServiceId service, const model::BackendSet& desired,
+                             lb::SchedulerKind scheduler) const {
         lb::BackendSet set{.usable = {},
                            .ring = {},
                            .order = {},
@@ -236,7 +246,8 @@ class FullCompiler {
     const lb::ServiceTable* in_workers_;
     IdMap& ids_;
     FullCompiled out_;
-    std::unordered_map<Claim, const model::ServiceKey*, ClaimHash> claims_;  // keys are the input's or previous_'s own
+    std::unordered_map<Claim, const model::ServiceKey*, ClaimHash>
+        claims_;  // keys are the input's or previous_'s own
     std::set<IpAddr> vips_;
     std::vector<lb::Frontend> frontends_;
     std::vector<std::pair<IpFamily, lb::Frontend>> node_ports_;  // without addresses yet

@@ -17,6 +17,7 @@ struct FullCompiled {
     std::map<model::ServiceKey, model::Refusal> refusals;
 };
 
-[[nodiscard]] Result<FullCompiled> full_compile(const CompileInput& input, const FullCompiled& previous, IdMap& ids);
+[[nodiscard]] Result<FullCompiled> full_compile(const CompileInput& input, const FullCompiled& previous,
+                                                IdMap& ids);
 
 }  // namespace penstock::gateway

@@ -69,15 +69,16 @@ TEST(JsonChunks, AStreamIsWhatWasWritten_APISYNC008) {
         for (uint64_t i = prng.below(5); i > 0; --i) {
             const Written written = random_name(prng);
             expected.push_back(written.name);
-            text += space(prng) + R"({"type":"ADDED",)" + space(prng) + R"("object":{"metadata":{"name":")" + written.json + "\"}}" +
-                    space(prng) + "}" + space(prng);
+            text += space(prng) + R"({"type":"ADDED",)" + space(prng) + R"("object":{"metadata":{"name":")" +
+                    written.json + "\"}}" + space(prng) + "}" + space(prng);
         }
         std::vector<std::string> names;
         Decoder decoder;
         JsonStream stream;
         in_random_chunks(prng, text, [&](std::string_view chunk) {
             const Status pushed = stream.push(chunk, [&](std::string_view json) -> Status {
-                names.push_back(decode_watch_event(decoder, ObjectKind::Node, json).value().object.value().id.name.name);
+                names.push_back(
+                    decode_watch_event(decoder, ObjectKind::Node, json).value().object.value().id.name.name);
                 return {};
             });
             ASSERT_TRUE(pushed.has_value()) << pushed.error().what;
@@ -95,15 +96,18 @@ TEST(JsonChunks, AListIsWhatWasWritten_APISYNC008) {
         for (uint64_t i = prng.below(5); i > 0; --i) {
             const Written written = random_name(prng);
             expected.push_back(written.name);
-            items += (items.empty() ? "" : ",") + space(prng) + R"({"metadata":{"name":")" + written.json + "\"}}" + space(prng);
+            items += (items.empty() ? "" : ",") + space(prng) + R"({"metadata":{"name":")" + written.json +
+                     "\"}}" + space(prng);
         }
         const Written token = random_name(prng);
         const std::string metadata = R"("metadata":{"continue":")" + token.json + "\"}";
         const std::string list = R"("items":)" + space(prng) + "[" + items + "]";
-        const std::string text = "{" + (prng.one_in(2) ? metadata + "," + list : list + "," + metadata) + space(prng) + "}" + space(prng);
+        const std::string text = "{" + (prng.one_in(2) ? metadata + "," + list : list + "," + metadata) +
+                                 space(prng) + "}" + space(prng);
         Decoder decoder;
         ListReader reader(decoder, ObjectKind::Node);
-        in_random_chunks(prng, text, [&](std::string_view chunk) { ASSERT_TRUE(reader.push(chunk).has_value()) << text; });
+        in_random_chunks(
+            prng, text, [&](std::string_view chunk) { ASSERT_TRUE(reader.push(chunk).has_value()) << text; });
         const auto page = reader.finish();
         ASSERT_TRUE(page.has_value()) << page.error().what << "\n" << text;
         std::vector<std::string> names;

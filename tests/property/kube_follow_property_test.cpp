@@ -49,7 +49,8 @@ class ModelServer {
             objects_[name] = {port, text};
             said_.emplace(name, port);
         } else if (prng_.one_in(3)) {
-            history_.push_back({"DELETED", name, service_text(name, version_at(history_.size() + 1), known->second.port)});
+            history_.push_back(
+                {"DELETED", name, service_text(name, version_at(history_.size() + 1), known->second.port)});
             objects_.erase(known);
         } else {
             history_.push_back({"MODIFIED", name, text});
@@ -95,7 +96,9 @@ class ModelServer {
         }
         return ports;
     }
-    [[nodiscard]] bool has_said(const std::string& name, int64_t port) const { return said_.contains({name, port}); }
+    [[nodiscard]] bool has_said(const std::string& name, int64_t port) const {
+        return said_.contains({name, port});
+    }
     // The whole as events, with their end.
     [[nodiscard]] std::string initial_events() const {
         std::string text;
@@ -127,7 +130,9 @@ class ModelServer {
             pages_[token] = {items, end, at};
         }
         return list_text(version_at(at),
-                         {items.begin() + static_cast<std::ptrdiff_t>(first), items.begin() + static_cast<std::ptrdiff_t>(end)}, token);
+                         {items.begin() + static_cast<std::ptrdiff_t>(first),
+                          items.begin() + static_cast<std::ptrdiff_t>(end)},
+                         token);
     }
 
     Prng& prng_;
@@ -176,7 +181,8 @@ class World {
     }
 
     [[nodiscard]] bool is_in_step() {
-        return watching_ && to_send_.empty() && sent_ == server_.history().size() && store_.services().is_listed();
+        return watching_ && to_send_.empty() && sent_ == server_.history().size() &&
+               store_.services().is_listed();
     }
     [[nodiscard]] std::map<std::string, int64_t> expected() const { return server_.ports(); }
     [[nodiscard]] std::map<std::string, int64_t> held() const {
@@ -202,7 +208,9 @@ class World {
     }
     ResponseHandler& handler() { return *transport_.open[0].handler; }
     bool is_open() const { return !transport_.open.empty() && transport_.open[0].id == answering_; }
-    void head(int status) { handler().on_head({.status = status, .retry_after = std::nullopt, .content_type = ""}); }
+    void head(int status) {
+        handler().on_head({.status = status, .retry_after = std::nullopt, .content_type = ""});
+    }
     void end(std::optional<TransportError> error) {
         if (is_open()) {
             ResponseHandler& ended = handler();
@@ -298,7 +306,8 @@ class World {
     FakeTransport transport_;
     LogLines log_;
     Decoder decoder_;
-    ServerAccess access_{transport_, decoder_, [this] { return static_cast<double>(prng_.below(1000)) / 1000; }, log_};
+    ServerAccess access_{transport_, decoder_,
+                         [this] { return static_cast<double>(prng_.below(1000)) / 1000; }, log_};
     Store store_{false, log_};
     Reflector reflector_;
     Objects readers_;

@@ -38,7 +38,8 @@ double moved(test::Prng& random, const std::vector<Backend>& before, const std::
 // addition are the same comparison read from either side.
 TEST(MaglevProperty, OneChangeMovesAtMostTwoNths_SCHED004) {
     test::Prng random;
-    for (const size_t n : {2, 3, 5, 8, 9, 10, 11, 12, 15, 20, 30, 40, 41, 60, 80, 97, 100, 120, 140, 159, 160, 161, 200, 320, 640, 700}) {
+    for (const size_t n : {2,  3,  5,  8,   9,   10,  11,  12,  15,  20,  30,  40,  41,
+                           60, 80, 97, 100, 120, 140, 159, 160, 161, 200, 320, 640, 700}) {
         const std::vector<Backend> all = random_backends(random, n);
         for (int attempt = 0; attempt < 2; ++attempt) {
             std::vector<Backend> fewer = all;
@@ -96,7 +97,8 @@ TEST(MaglevProperty, IdsDoNotMatter_SCHED004) {
     const MaglevRing one = MaglevRing::build(backends);
     std::vector<Backend> renamed = backends;
     for (Backend& backend : renamed) {
-        backend.id = {static_cast<uint32_t>(random.next())};  // ids are drawn anew after a restart without a saved state
+        backend.id = {static_cast<uint32_t>(
+            random.next())};  // ids are drawn anew after a restart without a saved state
     }
     const MaglevRing two = MaglevRing::build(renamed);
     for (int i = 0; i < 100'000; ++i) {

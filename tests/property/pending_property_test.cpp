@@ -34,12 +34,14 @@ TEST(PendingProperty, AgreesWithAList) {
         // Waves: few next hops fill up one by one, many fill the whole.
         const uint32_t spread = (step / 10'000) % 2 == 0 ? 8 : 400;
         const NicPortId egress{static_cast<uint8_t>(random.below(2))};
-        const IpAddr address = IpAddr::v4(Be32::from_host(0x0a000000u + static_cast<uint32_t>(random.below(spread))));
+        const IpAddr address =
+            IpAddr::v4(Be32::from_host(0x0a000000u + static_cast<uint32_t>(random.below(spread))));
 
         if (!random.one_in(20)) {
             const auto together = std::ranges::count_if(model, for_hop(egress, address));
-            const bool is_full = model.size() == limits::kPendingMax || together == limits::kPendingPerNextHop;
-            const HoldResult expected = is_full         ? (together == 0 ? HoldResult::FullFirst : HoldResult::Full)
+            const bool is_full =
+                model.size() == limits::kPendingMax || together == limits::kPendingPerNextHop;
+            const HoldResult expected = is_full ? (together == 0 ? HoldResult::FullFirst : HoldResult::Full)
                                         : together == 0 ? HoldResult::HeldFirst
                                                         : HoldResult::Held;
             ASSERT_EQ(pending.hold(next_handle, egress, address, now), expected) << "step " << step;
@@ -56,8 +58,9 @@ TEST(PendingProperty, AgreesWithAList) {
             }
             ASSERT_EQ(gone, expected) << "step " << step;
         } else {
-            const auto table =
-                RouteTable::build({}, {{.id = {0}, .port = egress, .address = address, .state = NeighbourState::Reachable}}, {}, {});
+            const auto table = RouteTable::build(
+                {}, {{.id = {0}, .port = egress, .address = address, .state = NeighbourState::Reachable}}, {},
+                {});
             std::vector<uint32_t> sent;
             pending.take_ready(*table, [&](uint32_t handle, const NextHop&) { sent.push_back(handle); });
             std::vector<uint32_t> expected;

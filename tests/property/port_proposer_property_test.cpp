@@ -24,13 +24,14 @@ PoolKey key_of(uint32_t endpoint) {
     const auto byte = [&](uint32_t n) { return static_cast<uint8_t>(endpoint >> 8 * n); };
     if (endpoint >= 1U << 24) {
         return {.snat = IpAddr::v6({0xfd, 0, 0, 0, 0, 0, 0, 1}),
-                .endpoint = IpAddr::v6({0xfd, 0, 0, 0, byte(3), byte(2), byte(1), byte(0), 0, 0, 0, 0, 0, 0, 0, 7}),
+                .endpoint =
+                    IpAddr::v6({0xfd, 0, 0, 0, byte(3), byte(2), byte(1), byte(0), 0, 0, 0, 0, 0, 0, 0, 7}),
                 .endpoint_port = 9376,
                 .protocol = endpoint % 3 == 0 ? Protocol::Udp : Protocol::Tcp};
     }
     return {.snat = IpAddr::v4(192, 0, 2, static_cast<uint8_t>(1 + endpoint % 2)),
-            .endpoint =
-                IpAddr::v4(10, static_cast<uint8_t>(endpoint >> 16), static_cast<uint8_t>(endpoint >> 8), static_cast<uint8_t>(endpoint)),
+            .endpoint = IpAddr::v4(10, static_cast<uint8_t>(endpoint >> 16),
+                                   static_cast<uint8_t>(endpoint >> 8), static_cast<uint8_t>(endpoint)),
             .endpoint_port = 9376,
             .protocol = endpoint % 3 == 0 ? Protocol::Udp : Protocol::Tcp};
 }
@@ -44,10 +45,11 @@ struct Bound {
 // A worker whose table is a set; each new connection is served as the packet path does it.
 struct Worker {
     static constexpr PortRange kAll{0, 65'535};
-    Worker(uint32_t connections, uint8_t self, uint32_t workers, const HashKey& secret, PortRange range = kAll,
-           const ReplyRules* hashes = nullptr)
+    Worker(uint32_t connections, uint8_t self, uint32_t workers, const HashKey& secret,
+           PortRange range = kAll, const ReplyRules* hashes = nullptr)
         : memory(PortProposer::memory_needed(connections, range, workers, hashes)),
-          ports(std::move(*PortProposer::create(memory.span(), connections, range, {self}, workers, secret, hashes))) {}
+          ports(std::move(
+              *PortProposer::create(memory.span(), connections, range, {self}, workers, secret, hashes))) {}
 
     std::optional<Bound> take(uint32_t endpoint, PortRules rules) {
         const PoolKey key = key_of(endpoint);
@@ -81,9 +83,11 @@ HashKey drawn(test::Prng& prng) {
 
 // The rules, said once more in the plainest way.
 bool allowed(const PortRules& rules, uint32_t port) {
-    const bool is_node_port = rules.node_port_bits != nullptr && ((rules.node_port_bits[port / 64] >> (port % 64)) & 1) != 0;
+    const bool is_node_port =
+        rules.node_port_bits != nullptr && ((rules.node_port_bits[port / 64] >> (port % 64)) & 1) != 0;
     const bool is_excluded = port >= rules.excluded.first && port <= rules.excluded.last;
-    return port != 0 && port >= rules.range.first && port <= rules.range.last && !is_excluded && !is_node_port;
+    return port != 0 && port >= rules.range.first && port <= rules.range.last && !is_excluded &&
+           !is_node_port;
 }
 
 // Of an endpoint's replies, who owns what is addressed to that port: by blocks, or by a hash for those that it covers.
@@ -160,7 +164,10 @@ TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
     } cases[] = {
         {"the default", {}, {}, 64'512},
         {"shared with the host", {}, {.excluded = {32'768, 60'999}}, 36'280},
-        {"shared, with NodePorts", {}, {.excluded = {32'768, 60'999}, .node_port_bits = node_ports.data()}, 0},
+        {"shared, with NodePorts",
+         {},
+         {.excluded = {32'768, 60'999}, .node_port_bits = node_ports.data()},
+         0},
         {"bounds inside blocks", {1'030, 1'300}, {.range = {1'030, 1'300}, .excluded = {1'100, 1'233}}, 137},
         {"narrower than at start", {}, {.range = {1'030, 1'300}}, 271},
         {"one block", {2'048, 2'111}, {.range = {2'048, 2'111}}, 64},
@@ -172,8 +179,11 @@ TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
     };
     const auto check = [&](const auto& c, const Owners& owners, uint32_t endpoint) {
         const uint32_t workers = owners.workers;
-        SCOPED_TRACE(std::string(c.name) + ", workers " + std::to_string(workers) + ", endpoint " + std::to_string(endpoint) +
-                     (owners.hash ? ", by hash with " + std::to_string(owners.hash->worker_of.size()) + " entries" : ""));
+        SCOPED_TRACE(std::string(c.name) + ", workers " + std::to_string(workers) + ", endpoint " +
+                     std::to_string(endpoint) +
+                     (owners.hash
+                          ? ", by hash with " + std::to_string(owners.hash->worker_of.size()) + " entries"
+                          : ""));
         size_t total = 0;
         for (uint8_t self = 0; self < workers; ++self) {
             Worker worker(65'536, self, workers, drawn(prng), c.range, owners.hashes());
@@ -231,10 +241,12 @@ void agrees_with_sets(test::Prng& prng, const Owners& owners) {
         if (prng.one_in(20'000)) {
             // Ranges of a thousand ports or so, half of them this worker's, so that the busy endpoints run out.
             const uint64_t first = prng.one_in(2) ? prng.between(1'024, 3'000) : prng.between(29'500, 31'000);
-            rules = {.range = {static_cast<L4Port>(first), static_cast<L4Port>(first + prng.between(200, 1'500))},
-                     .excluded = {static_cast<L4Port>(prng.between(1'024, 3'000)), static_cast<L4Port>(prng.between(2'000, 4'000))},
-                     .node_port_bits = prng.one_in(2) ? node_ports.data() : nullptr,
-                     .version = rules.version + 1};
+            rules = {
+                .range = {static_cast<L4Port>(first), static_cast<L4Port>(first + prng.between(200, 1'500))},
+                .excluded = {static_cast<L4Port>(prng.between(1'024, 3'000)),
+                             static_cast<L4Port>(prng.between(2'000, 4'000))},
+                .node_port_bits = prng.one_in(2) ? node_ports.data() : nullptr,
+                .version = rules.version + 1};
         }
         const bool takes = prng.below(100) < ((i / (kSteps / 8)) % 2 == 0 ? 75u : 25u);
         if ((takes || all.empty()) && all.size() < kConnections) {
@@ -244,7 +256,8 @@ void agrees_with_sets(test::Prng& prng, const Owners& owners) {
             if (!bound) {
                 ++exhausted;
                 for (uint32_t candidate = rules.range.first; candidate <= rules.range.last; ++candidate) {
-                    if (!allowed(rules, candidate) || owners.of(endpoint, static_cast<L4Port>(candidate)) != 1) {
+                    if (!allowed(rules, candidate) ||
+                        owners.of(endpoint, static_cast<L4Port>(candidate)) != 1) {
                         continue;
                     }
                     ASSERT_TRUE(worker.table.contains({endpoint, static_cast<L4Port>(candidate)}))
@@ -265,7 +278,8 @@ void agrees_with_sets(test::Prng& prng, const Owners& owners) {
         ASSERT_EQ(worker.ports.in_use(), all.size());
         maps_most = std::max(maps_most, worker.ports.usage().maps);
         if (i % 5'000 == 0) {
-            const auto pools_live = std::count_if(live.begin(), live.end(), [](const auto& entry) { return entry.second > 0; });
+            const auto pools_live =
+                std::count_if(live.begin(), live.end(), [](const auto& entry) { return entry.second > 0; });
             ASSERT_EQ(worker.ports.usage().pools_live, pools_live);
         }
     }
@@ -314,10 +328,12 @@ void a_freed_port_rests(const Owners& owners, PortRange range) {
                 round.push_back(bound->port);
                 worker.give_back(*bound);
             }
-            ASSERT_EQ(std::set<L4Port>(round.begin(), round.end()).size(), round.size()) << "one came twice in a round";
+            ASSERT_EQ(std::set<L4Port>(round.begin(), round.end()).size(), round.size())
+                << "one came twice in a round";
         }
         EXPECT_EQ(rounds[0], rounds[1]);
-        EXPECT_EQ(worker.ports.usage().maps, taken == 1'500 ? 1u : 0u) << "a few refusals a round are no reason for a map";
+        EXPECT_EQ(worker.ports.usage().maps, taken == 1'500 ? 1u : 0u)
+            << "a few refusals a round are no reason for a map";
     }
 }
 TEST(PortProposerProperty, AFreedPortRestsUntilTheCursorHasGoneRound_NAT002) {

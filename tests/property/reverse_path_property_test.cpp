@@ -20,8 +20,9 @@ constexpr uint8_t kPorts = 4;
 // Few addresses, so that prefixes of all lengths nest and meet.
 IpAddr some_address(test::Prng& random) {
     const auto part = [&] { return static_cast<uint8_t>(random.below(3) * 64 + random.below(3)); };
-    return random.one_in(2) ? IpAddr::v4(10, part(), part(), part())
-                            : IpAddr::v6({0xfd, 0, 0, 0, 0, 0, part(), part(), part(), 0, 0, 0, 0, 0, 0, part()});
+    return random.one_in(2)
+               ? IpAddr::v4(10, part(), part(), part())
+               : IpAddr::v6({0xfd, 0, 0, 0, 0, 0, part(), part(), part(), 0, 0, 0, 0, 0, 0, part()});
 }
 
 Prefix some_prefix(test::Prng& random) {
@@ -59,12 +60,15 @@ World some_world(test::Prng& random) {
         }
     }
     for (uint32_t i = 0; i < 6; ++i) {
-        world.neighbours.push_back({.id = {i}, .port = {static_cast<uint8_t>(random.below(kPorts))}, .address = some_address(random)});
+        world.neighbours.push_back({.id = {i},
+                                    .port = {static_cast<uint8_t>(random.below(kPorts))},
+                                    .address = some_address(random)});
     }
     for (uint64_t i = random.below(3); i > 0; --i) {
         const IpAddr address = some_address(random);
-        world.addresses.push_back(
-            {{static_cast<uint8_t>(random.below(kPorts))}, address, static_cast<uint8_t>(random.between(8, address.bits()))});
+        world.addresses.push_back({{static_cast<uint8_t>(random.below(kPorts))},
+                                   address,
+                                   static_cast<uint8_t>(random.between(8, address.bits()))});
     }
     for (uint64_t i = random.below(3); i > 0; --i) {
         world.pod_cidrs.push_back(some_prefix(random));
@@ -113,14 +117,15 @@ bool may_arrive(const World& world, ReversePath mode, const IpAddr& source, NicP
     if (longest.empty()) {
         return false;
     }
-    const Route& best =
-        *std::ranges::min_element(longest, {}, [](const Route& route) { return std::tuple(route.metric, route.egress.value); });
+    const Route& best = *std::ranges::min_element(
+        longest, {}, [](const Route& route) { return std::tuple(route.metric, route.egress.value); });
     if (!best.egress.is_set()) {
         return false;
     }
     PortSet equal = 0, all = 0;
     for (const Route& route : longest) {
-        const auto ports = static_cast<PortSet>(route.egress.is_set() ? bit(route.egress) | route.other_egress : 0);
+        const auto ports =
+            static_cast<PortSet>(route.egress.is_set() ? bit(route.egress) | route.other_egress : 0);
         all |= ports;
         equal |= route.metric == best.metric ? ports : PortSet{0};
     }
@@ -151,7 +156,8 @@ bool may_arrive(const World& world, ReversePath mode, const IpAddr& source, NicP
         }
     }
     const bool is_elsewhere = connected != 0 && (connected & bit(arrival)) == 0;
-    const bool is_in_pod_cidr = std::ranges::any_of(world.pod_cidrs, [&](const Prefix& cidr) { return cidr.contains(source); });
+    const bool is_in_pod_cidr =
+        std::ranges::any_of(world.pod_cidrs, [&](const Prefix& cidr) { return cidr.contains(source); });
     return !is_elsewhere && !is_in_pod_cidr && !world.endpoints.contains(source);
 }
 
@@ -167,7 +173,8 @@ TEST(ReversePathProperty, AgreesWithAScanOfEverything) {
         for (int probe = 0; probe < 200; ++probe) {
             IpAddr source = some_address(random);
             if (!world.endpoints.empty() && random.one_in(4)) {
-                source = *std::next(world.endpoints.begin(), static_cast<ptrdiff_t>(random.below(world.endpoints.size())));
+                source = *std::next(world.endpoints.begin(),
+                                    static_cast<ptrdiff_t>(random.below(world.endpoints.size())));
             }
             if (snapshot.routes->is_local(source)) {
                 continue;  // a martian before anything else is asked

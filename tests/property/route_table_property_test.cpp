@@ -17,7 +17,9 @@ namespace route_table_property_test {
 
 // Addresses that share long beginnings, so that prefixes of all lengths nest; the corners of each family among them.
 IpAddr some_address(test::Prng& random) {
-    const auto corner = [&]() -> uint8_t { return random.one_in(3) ? 0 : random.one_in(2) ? 0xff : static_cast<uint8_t>(random.below(4)); };
+    const auto corner = [&]() -> uint8_t {
+        return random.one_in(3) ? 0 : random.one_in(2) ? 0xff : static_cast<uint8_t>(random.below(4));
+    };
     if (random.one_in(2)) {
         return IpAddr::v4(corner(), corner(), corner(), corner());
     }
@@ -36,7 +38,9 @@ const Route* best_route(const std::vector<Route>& routes, const IpAddr& destinat
         if (!route.destination.contains(destination)) {
             continue;
         }
-        const auto rank = [](const Route& r) { return std::tuple(-int{r.destination.length()}, r.metric, r.egress); };
+        const auto rank = [](const Route& r) {
+            return std::tuple(-int{r.destination.length()}, r.metric, r.egress);
+        };
         if (best == nullptr || rank(route) < rank(*best)) {
             best = &route;
         }
@@ -50,15 +54,18 @@ TEST(RouteTableProperty, AgreesWithALinearScan) {
         std::vector<Route> routes;
         for (uint64_t i = random.below(60); i > 0; --i) {
             const IpAddr address = some_address(random);
-            Route route{.destination = Prefix::make(address, static_cast<unsigned>(random.below(address.bits() + 1u))).value(),
-                        .egress = {static_cast<uint8_t>(random.below(3))},
-                        .metric = static_cast<uint32_t>(random.below(2))};
+            Route route{
+                .destination =
+                    Prefix::make(address, static_cast<unsigned>(random.below(address.bits() + 1u))).value(),
+                .egress = {static_cast<uint8_t>(random.below(3))},
+                .metric = static_cast<uint32_t>(random.below(2))};
             if (random.one_in(2)) {
                 route.gateway = some_address(random);
             }
             // Nothing tells two routes apart that differ in the gateway only; Linux keeps one of them (or a multipath).
             const bool ambiguous = std::ranges::any_of(routes, [&](const Route& r) {
-                return std::tie(r.destination, r.egress, r.metric) == std::tie(route.destination, route.egress, route.metric);
+                return std::tie(r.destination, r.egress, r.metric) ==
+                       std::tie(route.destination, route.egress, route.metric);
             });
             if (!ambiguous) {
                 routes.push_back(route);
@@ -74,7 +81,8 @@ TEST(RouteTableProperty, AgreesWithALinearScan) {
             return std::nullopt;
         };
         for (uint32_t i = 0; i < 40; ++i) {
-            const Neighbour neighbour{.id = {i}, .port = {static_cast<uint8_t>(random.below(3))}, .address = some_address(random)};
+            const Neighbour neighbour{
+                .id = {i}, .port = {static_cast<uint8_t>(random.below(3))}, .address = some_address(random)};
             if (!known(neighbour.port, neighbour.address)) {
                 neighbours.push_back(neighbour);
             }
@@ -82,7 +90,8 @@ TEST(RouteTableProperty, AgreesWithALinearScan) {
 
         const auto table = RouteTable::build(routes, neighbours, {}, {});
         for (int probe = 0; probe < 200; ++probe) {
-            const IpAddr destination = random.one_in(4) ? neighbours[random.below(neighbours.size())].address : some_address(random);
+            const IpAddr destination =
+                random.one_in(4) ? neighbours[random.below(neighbours.size())].address : some_address(random);
             const Route* route = best_route(routes, destination);
             const std::optional<NextHop> hop = table->next_hop(destination);
             ASSERT_EQ(hop.has_value(), route != nullptr) << destination.to_string();
@@ -125,9 +134,10 @@ TEST_P(LargeTables, FindTheLongestPrefix) {
     std::set<unsigned, std::greater<>> lengths;
     std::vector<Route> routes;
     for (int i = 0; i < route_count; ++i) {
-        Route route{.destination = Prefix::make(address_of(), static_cast<unsigned>(random.between(1, bits))).value(),
-                    .egress = {static_cast<uint8_t>(random.below(3))},
-                    .metric = static_cast<uint32_t>(i)};  // no two alike: the smaller wins
+        Route route{
+            .destination = Prefix::make(address_of(), static_cast<unsigned>(random.between(1, bits))).value(),
+            .egress = {static_cast<uint8_t>(random.below(3))},
+            .metric = static_cast<uint32_t>(i)};  // no two alike: the smaller wins
         if (random.one_in(8)) {
             route.egress = {};
         } else if (!random.one_in(4)) {
@@ -148,11 +158,13 @@ TEST_P(LargeTables, FindTheLongestPrefix) {
     };
 
     std::map<std::pair<NicPortId, IpAddr>, Neighbour> known;
-    const std::vector<EgressPort> ports{{.id = {0}, .mtu = 1500}, {.id = {1}, .mtu = 9000}, {.id = {2}, .mtu = 1280}};
+    const std::vector<EgressPort> ports{
+        {.id = {0}, .mtu = 1500}, {.id = {1}, .mtu = 9000}, {.id = {2}, .mtu = 1280}};
     uint32_t next_id = 0;
     for (int round = 0; round < 4; ++round) {
         for (int i = 0; i < 300; ++i) {
-            const IpAddr address = random.one_in(2) ? address_of() : routes[random.below(routes.size())].destination.address();
+            const IpAddr address =
+                random.one_in(2) ? address_of() : routes[random.below(routes.size())].destination.address();
             const NicPortId port{static_cast<uint8_t>(random.below(3))};
             known[{port, address}] = {.id = {next_id},
                                       .port = port,
@@ -193,14 +205,16 @@ TEST_P(LargeTables, FindTheLongestPrefix) {
             ASSERT_EQ(hop->is_usable, neighbour != known.end() && neighbour->second.is_usable());
             if (neighbour != known.end()) {
                 ASSERT_EQ(hop->neighbour, neighbour->second.id);
-                ASSERT_TRUE(std::ranges::equal(neighbour->second.mac.bytes, std::span(hop->ethernet_addresses).first<6>()));
+                ASSERT_TRUE(std::ranges::equal(neighbour->second.mac.bytes,
+                                               std::span(hop->ethernet_addresses).first<6>()));
             }
         }
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(RouteTableProperty, LargeTables,
-                         testing::Combine(testing::Values(IpFamily::V4, IpFamily::V6), testing::Values(8, 300, 3'000, 40'000)));
+                         testing::Combine(testing::Values(IpFamily::V4, IpFamily::V6),
+                                          testing::Values(8, 300, 3'000, 40'000)));
 
 }  // namespace route_table_property_test
 }  // namespace penstock::route

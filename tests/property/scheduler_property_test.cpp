@@ -44,14 +44,17 @@ struct Workers {
         }
         return made;
     }
-    static std::vector<const stats::BackendCounters*> rows_of(const std::vector<std::vector<stats::BackendCounters>>& counters) {
+    static std::vector<const stats::BackendCounters*> rows_of(
+        const std::vector<std::vector<stats::BackendCounters>>& counters) {
         std::vector<const stats::BackendCounters*> made;
         for (const auto& of_worker : counters) {
             made.push_back(of_worker.data());
         }
         return made;
     }
-    uint32_t pick(const Service& service, const packet::FlowKey& flow = {}) { return lb::pick(service, service.sets[0], flow, state); }
+    uint32_t pick(const Service& service, const packet::FlowKey& flow = {}) {
+        return lb::pick(service, service.sets[0], flow, state);
+    }
 
     std::vector<uint32_t> cursors = std::vector<uint32_t>(SchedulerState::kCursors);
     std::vector<std::vector<stats::BackendCounters>> counters;
@@ -60,14 +63,16 @@ struct Workers {
 };
 
 uint64_t sum_of_weights(const std::vector<Backend>& backends) {
-    return std::accumulate(backends.begin(), backends.end(), uint64_t{0}, [](uint64_t sum, const Backend& b) { return sum + b.weight; });
+    return std::accumulate(backends.begin(), backends.end(), uint64_t{0},
+                           [](uint64_t sum, const Backend& b) { return sum + b.weight; });
 }
 
 TEST(WeightedRoundRobinProperty, EveryRunIsSharedExactly_SCHED002) {
     test::Prng random;
     for (int attempt = 0; attempt < 200; ++attempt) {
         const auto n = static_cast<uint32_t>(random.between(1, 40));
-        const Service service = service_of(random_backends(random, n, attempt % 2 == 0 ? 5 : 200), WeightedRoundRobin);
+        const Service service =
+            service_of(random_backends(random, n, attempt % 2 == 0 ? 5 : 200), WeightedRoundRobin);
         const std::vector<Backend>& backends = service.sets[0].usable;
         Workers worker(1, n, random.next());
         for (uint64_t lead = random.below(1'000); lead > 0; --lead) {  // any run, wherever it begins
@@ -90,7 +95,8 @@ TEST(WeightedRoundRobinProperty, AnyRunIsNearItsShare_SCHED002) {
     double worst = 0;
     for (int attempt = 0; attempt < 100; ++attempt) {
         const auto n = static_cast<uint32_t>(random.between(2, 64));
-        const std::vector<Backend> backends = random_backends(random, n, static_cast<uint16_t>(attempt % 3 == 0 ? 1'000 : 10));
+        const std::vector<Backend> backends =
+            random_backends(random, n, static_cast<uint16_t>(attempt % 3 == 0 ? 1'000 : 10));
         const WeightedOrder order = WeightedOrder::build(backends);
         const uint64_t sum = order.length();
         // The number of flows less the share, at each place of a turn: what a run gains or lacks is a difference of two of these.
@@ -145,7 +151,8 @@ TEST(WeightedRoundRobinProperty, WeightsBeyondTheCursorAreHalved) {
 }
 
 // What each of them promises, said without cleverness: all loads as fractions, sorted.
-uint32_t model_of(SchedulerKind kind, const std::vector<Backend>& backends, const std::vector<uint64_t>& open) {
+uint32_t model_of(SchedulerKind kind, const std::vector<Backend>& backends,
+                  const std::vector<uint64_t>& open) {
     const auto load = [&](uint32_t i) {
         switch (kind) {
             case LeastConnection:
@@ -172,7 +179,8 @@ TEST(LeastLoadedProperty, AgreesWithTheDefinition_SCHED003) {
     for (int attempt = 0; attempt < 3'000; ++attempt) {
         const auto n = static_cast<uint32_t>(random.between(1, 12));
         const auto workers = static_cast<uint32_t>(random.between(1, 4));
-        const std::vector<Backend> backends = random_backends(random, n, static_cast<uint16_t>(random.between(1, 6)));
+        const std::vector<Backend> backends =
+            random_backends(random, n, static_cast<uint16_t>(random.between(1, 6)));
         Workers world(workers, n, random.next());
         std::vector<uint64_t> open(n);
         for (auto& of_worker : world.counters) {
@@ -183,7 +191,8 @@ TEST(LeastLoadedProperty, AgreesWithTheDefinition_SCHED003) {
                 open[i] += flows;
             }
         }
-        for (const SchedulerKind kind : {LeastConnection, WeightedLeastConnection, ShortestExpectedDelay, NeverQueue}) {
+        for (const SchedulerKind kind :
+             {LeastConnection, WeightedLeastConnection, ShortestExpectedDelay, NeverQueue}) {
             const Service service = service_of(backends, kind);
             ASSERT_EQ(world.pick(service), model_of(kind, backends, open)) << to_string(kind) << " of " << n;
         }

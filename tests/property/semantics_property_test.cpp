@@ -25,7 +25,8 @@ void shuffle(Prng& prng, std::vector<T>& values) {
     }
 }
 
-const std::vector<std::string> kAddresses = {"203.0.113.1", "203.0.113.2", "203.0.113.3", "2001:db8::1", "198.51.100.1", "127.0.0.1", "x"};
+const std::vector<std::string> kAddresses = {
+    "203.0.113.1", "203.0.113.2", "203.0.113.3", "2001:db8::1", "198.51.100.1", "127.0.0.1", "x"};
 
 // Few names, addresses and numbers, so that most claims meet another.
 World random_world(Prng& prng) {
@@ -33,12 +34,15 @@ World random_world(Prng& prng) {
     world.gateway.mode = prng.one_in(3) ? model::GatewayMode::External : model::GatewayMode::Node;
     const uint64_t services = prng.between(1, 8);
     for (uint64_t i = 0; i < services; ++i) {
-        const std::string name = any_of<std::string>(prng, {"a/", "b/"}) + any_of<std::string>(prng, {"one", "two", "three", "four"});
-        kube::Service& service = world.service(name, any_of<std::string>(prng, {"", "", "", "None", "203.0.113.3"}));
-        service.type = any_of<std::string>(prng, {"ClusterIP", "NodePort", "LoadBalancer", "ExternalName", "?"});
+        const std::string name = any_of<std::string>(prng, {"a/", "b/"}) +
+                                 any_of<std::string>(prng, {"one", "two", "three", "four"});
+        kube::Service& service =
+            world.service(name, any_of<std::string>(prng, {"", "", "", "None", "203.0.113.3"}));
+        service.type =
+            any_of<std::string>(prng, {"ClusterIP", "NodePort", "LoadBalancer", "ExternalName", "?"});
         service.ip_families = any_of<std::vector<std::string>>(prng, {{"IPv4"}, {"IPv4", "IPv6"}, {}});
-        service.meta.creation_timestamp =
-            any_of<std::string>(prng, {"", "2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"});
+        service.meta.creation_timestamp = any_of<std::string>(
+            prng, {"", "2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"});
         service.external_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
         if (prng.one_in(3)) {
             service.meta.annotations["penstock.io/translate-family"] = "true";
@@ -52,7 +56,8 @@ World random_world(Prng& prng) {
         for (uint64_t j = prng.below(3); j > 0; --j) {
             service.ingress.push_back({.ip = any_of(prng, kAddresses)});
         }
-        service.ports.push_back({.name = "p", .port = 80, .node_port = any_of<int64_t>(prng, {0, 30080, 30081})});
+        service.ports.push_back(
+            {.name = "p", .port = 80, .node_port = any_of<int64_t>(prng, {0, 30080, 30081})});
         service.ports.push_back({.name = "q",
                                  .protocol = any_of<std::string>(prng, {"TCP", "UDP"}),
                                  .port = 81,
@@ -60,12 +65,13 @@ World random_world(Prng& prng) {
         for (uint64_t j = prng.below(3); j > 0; --j) {
             std::vector<kube::Endpoint> members;
             for (uint64_t k = prng.below(4); k > 0; --k) {
-                members.push_back(endpoint(any_of<std::string>(prng, {"10.244.0.1", "10.244.0.2", "203.0.113.1", "127.0.0.1"}),
-                                           any_of<std::string>(prng, {"edge-1", "edge-2", ""})));
+                members.push_back(endpoint(
+                    any_of<std::string>(prng, {"10.244.0.1", "10.244.0.2", "203.0.113.1", "127.0.0.1"}),
+                    any_of<std::string>(prng, {"edge-1", "edge-2", ""})));
                 members.back().ready = !prng.one_in(3);
             }
-            world.slice("s" + std::to_string(prng.below(9)), name, members).ports = {{.name = "p", .port = 8080},
-                                                                                     {.name = "q", .port = 8081}};
+            world.slice("s" + std::to_string(prng.below(9)), name, members).ports = {
+                {.name = "p", .port = 8080}, {.name = "q", .port = 8081}};
         }
     }
     return world;
@@ -109,8 +115,8 @@ TEST(Evaluate, SliceNamesMeanNothingWithoutDuplicates_EP002_GEN006) {
         for (size_t j = 0; j < names.size(); ++j) {
             std::vector<kube::Endpoint> members;
             for (uint64_t k = prng.below(5); k > 0; --k) {
-                members.push_back(
-                    endpoint("10.244." + std::to_string(j) + "." + std::to_string(k), any_of<std::string>(prng, {"edge-1", "n"})));
+                members.push_back(endpoint("10.244." + std::to_string(j) + "." + std::to_string(k),
+                                           any_of<std::string>(prng, {"edge-1", "n"})));
             }
             first.slice(names[j], "default/web", members);
             second.slice(other_names[j], "default/web", members);
@@ -131,8 +137,10 @@ TEST(Evaluate, EveryTupleHasOneOwnerAndNoEndpointIsAFrontend_SVC018_EP006) {
             ASSERT_FALSE(service.sets.empty());
             for (const model::Frontend& frontend : service.frontends) {
                 const bool node_port = frontend.cls == lb::FrontendClass::NodePort;
-                const auto tuple = std::tuple(node_port, frontend.address, frontend.family, frontend.port, key.protocol);
-                ASSERT_TRUE(owners.try_emplace(tuple, key).second) << "input " << i << ": " << key.to_string();
+                const auto tuple =
+                    std::tuple(node_port, frontend.address, frontend.family, frontend.port, key.protocol);
+                ASSERT_TRUE(owners.try_emplace(tuple, key).second)
+                    << "input " << i << ": " << key.to_string();
                 ASSERT_EQ(service.sets.at(frontend.set).family, frontend.family);
                 if (!node_port) {
                     vips.push_back(frontend.address);
@@ -146,7 +154,8 @@ TEST(Evaluate, EveryTupleHasOneOwnerAndNoEndpointIsAFrontend_SVC018_EP006) {
         for (const auto& [key, service] : outcome.desired.services) {
             for (const model::BackendSet& set : service.sets) {
                 for (const model::Endpoint& one : set.endpoints) {
-                    ASSERT_EQ(std::ranges::find(vips, one.address), vips.end()) << "input " << i << ": " << one.address.to_string();
+                    ASSERT_EQ(std::ranges::find(vips, one.address), vips.end())
+                        << "input " << i << ": " << one.address.to_string();
                     ASSERT_EQ(one.address.family(), set.endpoint_family());
                 }
             }
@@ -161,7 +170,8 @@ TEST(Evaluate, WithdrawingAServiceTakesNothingFromOthers_SVC018) {
     for (int i = 0; i < 1'000; ++i) {
         World world = random_world(prng);
         const Lines before = frontends(world.evaluate());
-        const auto gone = std::next(world.objects.services.begin(), static_cast<ptrdiff_t>(prng.below(world.objects.services.size())));
+        const auto gone = std::next(world.objects.services.begin(),
+                                    static_cast<ptrdiff_t>(prng.below(world.objects.services.size())));
         const std::string prefix = gone->first.namespace_name + "/" + gone->first.name;
         world.objects.services.erase(gone);
         const Lines after = frontends(world.evaluate());

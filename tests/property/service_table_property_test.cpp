@@ -20,7 +20,8 @@ constexpr Protocol kProtocols[] = {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}
 // Few addresses and ports, so that tuples meet; both families.
 IpAddr some_address(test::Prng& random) {
     const auto low = static_cast<uint8_t>(random.below(6));
-    return random.one_in(2) ? IpAddr::v4(192, 0, 2, low) : IpAddr::v6({0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, low});
+    return random.one_in(2) ? IpAddr::v4(192, 0, 2, low)
+                            : IpAddr::v6({0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, low});
 }
 L4Port some_port(test::Prng& random) {
     return static_cast<L4Port>(random.one_in(4) ? 65535 - random.below(4) : 62 + random.below(5));
@@ -66,7 +67,8 @@ TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007)
                                     .set = static_cast<uint8_t>(random.below(service->sets.size())),
                                     .service = service};
             auto& claims = cls == FrontendClass::NodePort ? node_port : exact;
-            if (!claims.try_emplace({frontend.address, frontend.port, frontend.protocol}, service.get()).second) {
+            if (!claims.try_emplace({frontend.address, frontend.port, frontend.protocol}, service.get())
+                     .second) {
                 continue;  // duplicates within a rank are refused; the unit test has that
             }
             frontends.push_back(frontend);
@@ -82,13 +84,19 @@ TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007)
         for (int probe = 0; probe < 300; ++probe) {
             const Tuple tuple{some_address(random), some_port(random), some_protocol(random)};
             const auto& [address, port, protocol] = tuple;
-            const Service* expected = exact.contains(tuple) ? exact.at(tuple) : node_port.contains(tuple) ? node_port.at(tuple) : nullptr;
+            const Service* expected = exact.contains(tuple)       ? exact.at(tuple)
+                                      : node_port.contains(tuple) ? node_port.at(tuple)
+                                                                  : nullptr;
             const FrontendRow* row = (*table)->find(address, port, protocol);
-            ASSERT_EQ(row == nullptr ? nullptr : row->service, expected) << address.to_string() << " " << port;
-            ASSERT_EQ((*table)->is_frontend(address, port, protocol), expected != nullptr) << address.to_string() << " " << port;
+            ASSERT_EQ(row == nullptr ? nullptr : row->service, expected)
+                << address.to_string() << " " << port;
+            ASSERT_EQ((*table)->is_frontend(address, port, protocol), expected != nullptr)
+                << address.to_string() << " " << port;
             ASSERT_EQ((*table)->is_vip(address), vips.contains(address)) << address.to_string();
-            ASSERT_EQ((*table)->is_node_port(port, protocol), node_port_numbers.contains({port, protocol})) << port;
-            ASSERT_EQ((*table)->is_kept_backend(address, port, protocol), kept.contains(tuple)) << address.to_string() << " " << port;
+            ASSERT_EQ((*table)->is_node_port(port, protocol), node_port_numbers.contains({port, protocol}))
+                << port;
+            ASSERT_EQ((*table)->is_kept_backend(address, port, protocol), kept.contains(tuple))
+                << address.to_string() << " " << port;
             ASSERT_EQ((*table)->is_endpoint(address), endpoints.contains(address)) << address.to_string();
         }
     }
@@ -144,8 +152,13 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
                     for (BackendSet& set : service->sets) {
                         set.source = random.one_in(2) ? SourceMode::Keep : SourceMode::Translate;
                     }
-                    const std::optional<uint8_t> inside_set = random.one_in(2) ? std::optional<uint8_t>(1) : std::nullopt;
-                    builder.put({.address = address, .port = port, .protocol = protocol, .service = service, .inside_set = inside_set});
+                    const std::optional<uint8_t> inside_set =
+                        random.one_in(2) ? std::optional<uint8_t>(1) : std::nullopt;
+                    builder.put({.address = address,
+                                 .port = port,
+                                 .protocol = protocol,
+                                 .service = service,
+                                 .inside_set = inside_set});
                     row.service = service.get();
                     const auto see = [](SourceModes& modes, SourceMode mode) {
                         modes.current = mode;
@@ -174,8 +187,10 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
             service->sets.resize(2);
             service->sets[0].source = SourceMode::Keep;
             for (uint64_t b = random.below(4); b > 0; --b) {
-                service->sets[0].usable.push_back({.address = some_address(random), .port = some_port(random)});
-                service->sets[1].usable.push_back({.address = some_address(random), .port = some_port(random)});
+                service->sets[0].usable.push_back(
+                    {.address = some_address(random), .port = some_port(random)});
+                service->sets[1].usable.push_back(
+                    {.address = some_address(random), .port = some_port(random)});
             }
             builder.add_backends(*service);
             for (const Backend& backend : service->sets[0].usable) {
@@ -200,7 +215,8 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
             const ServiceTable& table = *versions.back().first;
             for (const auto& [tuple, count] : kept) {
                 const auto& [address, port, protocol] = tuple;
-                ASSERT_TRUE(table.is_kept_backend(address, port, protocol)) << address.to_string() << " " << port;
+                ASSERT_TRUE(table.is_kept_backend(address, port, protocol))
+                    << address.to_string() << " " << port;
             }
             for (int probe = 0; probe < 50; ++probe) {
                 const Tuple tuple{some_address(random), some_port(random), some_protocol(random)};
@@ -254,7 +270,9 @@ TEST(ServiceTableProperty, HoldsManyFrontends_SVC008) {
     }
     const auto table = ServiceTable::build(frontends, {service}).value();
     size_t rows = 0;
-    table->for_each_row([&](const FrontendRow& row) { rows += model.contains({row.address, row.port, row.protocol}) ? 1 : 0; });
+    table->for_each_row([&](const FrontendRow& row) {
+        rows += model.contains({row.address, row.port, row.protocol}) ? 1 : 0;
+    });
     EXPECT_EQ(rows, model.size());
     for (const auto& [tuple, port] : model) {
         const auto& [address, tuple_port, protocol] = tuple;
@@ -262,7 +280,8 @@ TEST(ServiceTableProperty, HoldsManyFrontends_SVC008) {
         ASSERT_NE(row, nullptr);
         ASSERT_EQ(Tuple(row->address, row->port, row->protocol), tuple);
         const Tuple beside{address, static_cast<L4Port>(port + 1), protocol};
-        ASSERT_EQ(table->find(address, static_cast<L4Port>(port + 1), protocol) != nullptr, model.contains(beside));
+        ASSERT_EQ(table->find(address, static_cast<L4Port>(port + 1), protocol) != nullptr,
+                  model.contains(beside));
     }
 }
 

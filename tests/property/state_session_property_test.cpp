@@ -97,7 +97,8 @@ class History {
         for (const auto& [key, service] : outcome.desired.services) {
             const auto held = gateway_.services.find(key.to_string());
             ASSERT_NE(held, gateway_.services.end()) << key.to_string();
-            ASSERT_TRUE(google::protobuf::util::MessageDifferencer::Equals(held->second, rpc::to_proto(service)))
+            ASSERT_TRUE(
+                google::protobuf::util::MessageDifferencer::Equals(held->second, rpc::to_proto(service)))
                 << held->second.DebugString() << rpc::to_proto(service).DebugString();
         }
     }
@@ -114,7 +115,8 @@ class History {
             gateway_.drop_parts();
             answer_.reset();
             if (random_.one_in(10)) {
-                gateway_.applied.set_version(gateway_.applied.version() + random_.below(2));  // it restarted from something else
+                gateway_.applied.set_version(gateway_.applied.version() +
+                                             random_.below(2));  // it restarted from something else
                 gateway_.applied.set_source("somebody else");
             }
         }
@@ -167,12 +169,14 @@ class Moves {
     Moves(uint64_t seed, std::chrono::milliseconds coalesce)
         : random_(seed),
           coalesce_(coalesce),
-          session_({.source = "me", .policy = test::sync_policy(), .coalesce = coalesce, .audit_period = 1s}) {
+          session_(
+              {.source = "me", .policy = test::sync_policy(), .coalesce = coalesce, .audit_period = 1s}) {
         kube::Changes all;
         for (size_t i = 0; i < kServices; ++i) {
             const std::string name = name_of(i);
-            all.merge(test::changes_of({test::service_at(name, "80.0.0." + std::to_string(1 + i))},
-                                       {test::slice_of(name, name + "-0", {"10.0.0.1"}), test::slice_of(name, name + "-1", {})}));
+            all.merge(test::changes_of(
+                {test::service_at(name, "80.0.0." + std::to_string(1 + i))},
+                {test::slice_of(name, name + "-0", {"10.0.0.1"}), test::slice_of(name, name + "-1", {})}));
         }
         session_.on_changes(std::move(all), now_);
         open();
@@ -209,7 +213,10 @@ class Moves {
     static bool is_slow(size_t i) { return i == kServices - 1; }
 
     void say(size_t i, size_t slice, const std::vector<std::string>& addresses) {
-        session_.on_changes(test::changes_of({}, {test::slice_of(name_of(i), name_of(i) + "-" + std::to_string(slice), addresses)}), now_);
+        session_.on_changes(
+            test::changes_of(
+                {}, {test::slice_of(name_of(i), name_of(i) + "-" + std::to_string(slice), addresses)}),
+            now_);
     }
     void advance(size_t i) {
         Mover& mover = movers_[i];
@@ -217,10 +224,12 @@ class Moves {
             mover.slice = 1 - mover.slice;
             mover.lost.reset();
             say(i, mover.slice, {"10.0.0." + std::to_string(random_.between(1, 2))});
-        } else if (!mover.lost && now_ >= mover.found_at + coalesce_ + kSettleMax &&  // the last move has been worked in
+        } else if (!mover.lost &&
+                   now_ >= mover.found_at + coalesce_ + kSettleMax &&  // the last move has been worked in
                    random_.one_in(is_slow(i) ? 500 : 60)) {
             mover.lost = now_;
-            mover.found_at = now_ + std::chrono::milliseconds(is_slow(i) ? random_.between(300, 500) : random_.below(51));
+            mover.found_at =
+                now_ + std::chrono::milliseconds(is_slow(i) ? random_.between(300, 500) : random_.below(51));
             say(i, mover.slice, {});
         }
     }

@@ -16,7 +16,9 @@ namespace penstock::conn {
 namespace table_property_test {
 
 struct ByBytes {
-    bool operator()(const packet::FlowKey& a, const packet::FlowKey& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
+    bool operator()(const packet::FlowKey& a, const packet::FlowKey& b) const {
+        return std::memcmp(&a, &b, sizeof a) < 0;
+    }
 };
 
 // How a test hashes: as the table does, or badly.
@@ -53,7 +55,8 @@ void make_v6(packet::FlowKey& key) {
 Connection random_connection(test::Prng& prng, uint32_t clients, Families family) {
     const auto client = static_cast<uint32_t>(prng.below(clients));
     const auto addr = [](uint32_t n) {
-        return IpAddr::v4(10, static_cast<uint8_t>(n >> 16), static_cast<uint8_t>(n >> 8), static_cast<uint8_t>(n));
+        return IpAddr::v4(10, static_cast<uint8_t>(n >> 16), static_cast<uint8_t>(n >> 8),
+                          static_cast<uint8_t>(n));
     };
     Connection connection;
     connection.forward = {.source = addr(client),
@@ -91,8 +94,10 @@ void expect_found_in_bursts(const Table& table, const Model& model, HashOf hash_
         const auto find_them = [&] {
             std::array<Found, limits::kBurstMax> found;
             table.find_hashed(
-                static_cast<uint32_t>(keys.size()), has_v6, [&](uint32_t i) -> const packet::FlowKey& { return keys[i]; },
-                [&](uint32_t i) { return hash_of(table, keys[i]); }, [&](uint32_t i) -> Found& { return found[i]; });
+                static_cast<uint32_t>(keys.size()), has_v6,
+                [&](uint32_t i) -> const packet::FlowKey& { return keys[i]; },
+                [&](uint32_t i) { return hash_of(table, keys[i]); },
+                [&](uint32_t i) -> Found& { return found[i]; });
             for (size_t i = 0; i < keys.size(); ++i) {
                 ASSERT_TRUE(found[i].is_hit());
                 EXPECT_EQ(found[i].index.value, model.keys.at(keys[i]).first);
@@ -129,8 +134,8 @@ void expect_same(const Table& table, const Model& model, HashOf hash_of) {
             ++listed;
             ASSERT_TRUE(model.live.contains(slot));
             const Connection& expected = model.live.at(slot);
-            EXPECT_TRUE(out.forward == expected.forward && out.reverse == expected.reverse && out.service == expected.service &&
-                        out.opened_at == expected.opened_at);
+            EXPECT_TRUE(out.forward == expected.forward && out.reverse == expected.reverse &&
+                        out.service == expected.service && out.opened_at == expected.opened_at);
         }
     }
     EXPECT_EQ(listed, model.live.size());
@@ -139,7 +144,8 @@ void expect_same(const Table& table, const Model& model, HashOf hash_of) {
 // Whether Full may come before capacity, as it does with a broken hash; it must change nothing all the same.
 enum class Refusals { Never, Allowed, Expected };
 
-void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int steps, Families families = Families::V4) {
+void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int steps,
+                       Families families = Families::V4) {
     test::Prng prng;
     const test::AlignedMemory memory(Table::memory_needed(capacity));
     Result<Table> table = Table::create(memory.span(), capacity, {prng.next(), prng.next()});
@@ -155,7 +161,8 @@ void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int
         const bool opens = prng.below(100) < ((i / (steps / 8)) % 2 == 0 ? 80u : 30u);
         if (opens || model.live.empty()) {
             const Connection wanted = random_connection(prng, capacity * 2, families);
-            const Inserted got = table->insert(wanted, hash_of(*table, wanted.forward), hash_of(*table, wanted.reverse));
+            const Inserted got =
+                table->insert(wanted, hash_of(*table, wanted.forward), hash_of(*table, wanted.reverse));
             if (model.keys.contains(wanted.forward)) {
                 ASSERT_EQ(got.status, InsertStatus::ForwardTaken);
             } else if (model.keys.contains(wanted.reverse)) {
@@ -170,7 +177,8 @@ void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int
                 ASSERT_LT(got.index.value, capacity + 1);
                 units += units_of(wanted);
                 ASSERT_EQ(table->units_used(), units);
-                ASSERT_TRUE(model.live.emplace(got.index.value, wanted).second) << "an index was given out twice";
+                ASSERT_TRUE(model.live.emplace(got.index.value, wanted).second)
+                    << "an index was given out twice";
                 model.keys[wanted.forward] = {got.index.value, Direction::Forward};
                 model.keys[wanted.reverse] = {got.index.value, Direction::Reverse};
             }
@@ -180,7 +188,8 @@ void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int
             if (hash_of == sound && prng.one_in(2)) {
                 table->erase({victim->first});  // the table hashes what it holds
             } else {
-                table->erase({victim->first}, hash_of(*table, victim->second.forward), hash_of(*table, victim->second.reverse));
+                table->erase({victim->first}, hash_of(*table, victim->second.forward),
+                             hash_of(*table, victim->second.reverse));
             }
             for (const packet::FlowKey* key : {&victim->second.forward, &victim->second.reverse}) {
                 EXPECT_FALSE(table->find(*key, hash_of(*table, *key)).is_hit());
@@ -194,7 +203,8 @@ void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int
         }
     }
     ASSERT_NO_FATAL_FAILURE(expect_same(*table, model, hash_of));
-    EXPECT_TRUE(refused > 0 || refusals != Refusals::Expected) << "the broken hash was meant to fill its buckets";
+    EXPECT_TRUE(refused > 0 || refusals != Refusals::Expected)
+        << "the broken hash was meant to fill its buckets";
 }
 
 TEST(TableProperty, AgreesWithAMap) {
@@ -242,8 +252,11 @@ TEST(TableProperty, TakesExactlyItsCapacity) {
         for (uint32_t i = 0; i <= capacity; ++i) {
             connection.forward.source = IpAddr::v4(Be32::from_host(i));
             connection.reverse.destination = IpAddr::v4(Be32::from_host(i));
-            const InsertStatus status = table->insert(connection, table->hash(connection.forward), table->hash(connection.reverse)).status;
-            ASSERT_EQ(status, i < capacity ? InsertStatus::Inserted : InsertStatus::Full) << i << " of " << capacity;
+            const InsertStatus status =
+                table->insert(connection, table->hash(connection.forward), table->hash(connection.reverse))
+                    .status;
+            ASSERT_EQ(status, i < capacity ? InsertStatus::Inserted : InsertStatus::Full)
+                << i << " of " << capacity;
         }
     }
 }

@@ -29,13 +29,14 @@ TEST(ToeplitzProperty, IsWhatTheDefinitionSays) {
             const Toeplitz toeplitz(key);
             for (uint32_t i = 0; i < 50; ++i) {
                 const bool v4 = i % 2 == 0;
-                packet::FlowKey tuple{any_address(prng, v4), any_address(prng, v4), static_cast<L4Port>(prng.next()),
-                                      static_cast<L4Port>(prng.next())};
+                packet::FlowKey tuple{any_address(prng, v4), any_address(prng, v4),
+                                      static_cast<L4Port>(prng.next()), static_cast<L4Port>(prng.next())};
                 const uint32_t hash = test::plain_rss(key, tuple);
                 ASSERT_EQ(toeplitz.of(tuple), hash) << key_bytes << " " << tuple.to_string();
                 const L4Port port = tuple.destination_port;
                 tuple.destination_port = 0;
-                ASSERT_EQ(toeplitz.of(tuple) ^ toeplitz.of_destination_port(tuple.source.family(), port), hash)
+                ASSERT_EQ(toeplitz.of(tuple) ^ toeplitz.of_destination_port(tuple.source.family(), port),
+                          hash)
                     << key_bytes << " " << tuple.to_string();
             }
         }

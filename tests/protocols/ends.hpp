@@ -21,15 +21,22 @@ struct Ends {
     IpFamily family = IpFamily::V4;
     IpAddr vip;
     IpAddr client = family == IpFamily::V4 ? kClient : kClient6;
-    IpAddr snat = family == IpFamily::V4 ? kClusterAddress : kClusterAddress6;  // what an endpoint sees where the source is translated
+    IpAddr snat = family == IpFamily::V4
+                      ? kClusterAddress
+                      : kClusterAddress6;  // what an endpoint sees where the source is translated
 
     // An IP packet between any two; the Ethernet addresses say on which link, and whether to the gateway or from it.
-    [[nodiscard]] PacketBuilder ip(PacketBuilder link, const IpAddr& source, const IpAddr& destination, uint8_t ttl) const {
+    [[nodiscard]] PacketBuilder ip(PacketBuilder link, const IpAddr& source, const IpAddr& destination,
+                                   uint8_t ttl) const {
         return family == IpFamily::V4 ? link.ipv4(source.to_string(), destination.to_string()).ttl(ttl)
                                       : link.ipv6(source.to_string(), destination.to_string()).hop_limit(ttl);
     }
-    [[nodiscard]] static PacketBuilder from_uplink() { return eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()); }
-    [[nodiscard]] static PacketBuilder to_uplink() { return eth().from_mac(kUpMac.to_string()).to_mac(kClientMac.to_string()); }
+    [[nodiscard]] static PacketBuilder from_uplink() {
+        return eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string());
+    }
+    [[nodiscard]] static PacketBuilder to_uplink() {
+        return eth().from_mac(kUpMac.to_string()).to_mac(kClientMac.to_string());
+    }
     [[nodiscard]] static PacketBuilder from_cluster(uint8_t host) {
         return eth().from_mac(backend_mac(host).to_string()).to_mac(kClusterMac.to_string());
     }
@@ -39,8 +46,12 @@ struct Ends {
 
     [[nodiscard]] PacketBuilder from_client() const { return ip(from_uplink(), client, vip, 64); }
     [[nodiscard]] PacketBuilder to_client() const { return ip(to_uplink(), vip, client, 63); }
-    [[nodiscard]] PacketBuilder from_backend(uint8_t host) const { return ip(from_cluster(host), backend_address(host, family), snat, 64); }
-    [[nodiscard]] PacketBuilder to_backend(uint8_t host) const { return ip(to_cluster(host), snat, backend_address(host, family), 63); }
+    [[nodiscard]] PacketBuilder from_backend(uint8_t host) const {
+        return ip(from_cluster(host), backend_address(host, family), snat, 64);
+    }
+    [[nodiscard]] PacketBuilder to_backend(uint8_t host) const {
+        return ip(to_cluster(host), snat, backend_address(host, family), 63);
+    }
     // The same where the client's source is kept.
     [[nodiscard]] PacketBuilder from_backend_to_client(uint8_t host) const {
         return ip(from_cluster(host), backend_address(host, family), client, 64);

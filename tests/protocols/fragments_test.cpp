@@ -66,8 +66,9 @@ testing::AssertionResult same_frames(const Frames& actual, const Frames& expecte
         }
         if (of_expected.try_emplace(should_be[i].second, are[i].second).first->second != are[i].second ||
             of_actual.try_emplace(are[i].second, should_be[i].second).first->second != should_be[i].second) {
-            return testing::AssertionFailure() << "a datagram with the id " << should_be[i].second << " has a fragment with the id "
-                                               << are[i].second << ", which is not that of its others, or is another datagram's";
+            return testing::AssertionFailure()
+                   << "a datagram with the id " << should_be[i].second << " has a fragment with the id "
+                   << are[i].second << ", which is not that of its others, or is another datagram's";
         }
     }
     return testing::AssertionSuccess();
@@ -82,7 +83,8 @@ class Fragments : public ThroughOneEndpoint {
     WorkerId any_queue() { return {static_cast<uint8_t>(random.below(workers))}; }
     // The port that the endpoint sees, of a flow opened by a small datagram.
     uint16_t open(L4Port client_port = 5000) {
-        const Outcome first = gateway.send(ends.from_client().udp(client_port, 53).payload("?").build(), kUp, any_queue());
+        const Outcome first =
+            gateway.send(ends.from_client().udp(client_port, 53).payload("?").build(), kUp, any_queue());
         EXPECT_EQ(first.verdict, Verdict::Transmit) << to_string(first.verdict);
         return key_of(first.frame).source_port;
     }
@@ -95,11 +97,13 @@ class Fragments : public ThroughOneEndpoint {
                 left.push_back(outcome.frame);
             } else {
                 EXPECT_EQ(outcome.verdict, Verdict::Await)
-                    << to_string(outcome.verdict) << " " << (outcome.verdict == Verdict::Drop ? text_of(outcome.reason).counter : "");
+                    << to_string(outcome.verdict) << " "
+                    << (outcome.verdict == Verdict::Drop ? text_of(outcome.reason).counter : "");
             }
             for (const Outcome& released : gateway.take_released()) {
                 EXPECT_EQ(released.verdict, Verdict::Transmit)
-                    << to_string(released.verdict) << " " << (released.verdict == Verdict::Drop ? text_of(released.reason).counter : "");
+                    << to_string(released.verdict) << " "
+                    << (released.verdict == Verdict::Drop ? text_of(released.reason).counter : "");
                 left.push_back(released.frame);
             }
         }
@@ -126,7 +130,8 @@ class Fragments : public ThroughOneEndpoint {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Fragments,
-                         testing::Combine(testing::Values(1, 2, kManyWorkers), testing::Values(IpFamily::V4, IpFamily::V6),
+                         testing::Combine(testing::Values(1, 2, kManyWorkers),
+                                          testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
 TEST_P(Fragments, InOrderOpenAFlowAndAreAnswered_NAT007_NAT001) {
@@ -134,7 +139,8 @@ TEST_P(Fragments, InOrderOpenAFlowAndAreAnswered_NAT007_NAT001) {
     for (L4Port n = 0; n < 20; ++n) {
         const L4Port client_port = static_cast<L4Port>(5000 + n);
         const Frame query = payload_of(4000, n), answer = payload_of(9000, 100 + n);
-        const Frames in = cut(ends.from_client().udp(client_port, 53).payload(query).build(), ++next_id, kEthernetPiece);
+        const Frames in =
+            cut(ends.from_client().udp(client_port, 53).payload(query).build(), ++next_id, kEthernetPiece);
         ASSERT_EQ(in.size(), 3u);
         const Frames out = pass(in, kUp);
         ASSERT_EQ(out.size(), 3u);
@@ -144,10 +150,13 @@ TEST_P(Fragments, InOrderOpenAFlowAndAreAnswered_NAT007_NAT001) {
         if (!translated) {
             EXPECT_EQ(port, client_port);
         }
-        EXPECT_TRUE(same_frames(out, cut(to_endpoint().udp(port, 5353).payload(query).build(), next_id, kEthernetPiece)));
-        const Frames back = cut(from_endpoint().udp(5353, port).payload(answer).build(), ++next_id, kEthernetPiece);
-        EXPECT_TRUE(
-            same_frames(pass(back, kCluster), cut(ends.to_client().udp(53, client_port).payload(answer).build(), next_id, kEthernetPiece)));
+        EXPECT_TRUE(same_frames(
+            out, cut(to_endpoint().udp(port, 5353).payload(query).build(), next_id, kEthernetPiece)));
+        const Frames back =
+            cut(from_endpoint().udp(5353, port).payload(answer).build(), ++next_id, kEthernetPiece);
+        EXPECT_TRUE(same_frames(
+            pass(back, kCluster),
+            cut(ends.to_client().udp(53, client_port).payload(answer).build(), next_id, kEthernetPiece)));
     }
     EXPECT_EQ(gateway.connections(), 20u);
     EXPECT_EQ(gateway.count(Counter::FragmentsForwarded), 20u * (2 + 6));
@@ -172,9 +181,11 @@ TEST_P(Fragments, InAnyOrderFollowTheFirst_NAT007) {
             }
             return turned;
         };
-        EXPECT_TRUE(same_frames(pass(in_order(pieces), kUp), cut(to_endpoint().udp(port, 5353).payload(query).build(), next_id, 104)));
+        EXPECT_TRUE(same_frames(pass(in_order(pieces), kUp),
+                                cut(to_endpoint().udp(port, 5353).payload(query).build(), next_id, 104)));
         const Frames back = cut(from_endpoint().udp(5353, port).payload(query).build(), ++next_id, 104);
-        EXPECT_TRUE(same_frames(pass(in_order(back), kCluster), cut(ends.to_client().udp(53, 5000).payload(query).build(), next_id, 104)));
+        EXPECT_TRUE(same_frames(pass(in_order(back), kCluster),
+                                cut(ends.to_client().udp(53, 5000).payload(query).build(), next_id, 104)));
     } while (std::ranges::next_permutation(order).found);
     EXPECT_EQ(gateway.connections(), 1u) << "a fragmented datagram is of the flow that whole ones are of";
     EXPECT_EQ(datagrams(), 0u);
@@ -214,7 +225,9 @@ TEST_P(Fragments, OfManyDatagramsInOneBurst_NAT007) {
         Frames burst, expected;
         for (uint32_t n = 0; n < 12; ++n) {
             const Frame query = payload_of(8 + random.below(1200), next_id);
-            const auto add = [](Frames& to, const Frames& more) { to.insert(to.end(), more.begin(), more.end()); };
+            const auto add = [](Frames& to, const Frames& more) {
+                to.insert(to.end(), more.begin(), more.end());
+            };
             const Frame whole = ends.from_client().udp(5000, 53).payload(query).build();
             const Frame translated_whole = to_endpoint().udp(port, 5353).payload(query).build();
             const size_t piece = 8 * random.between(31, 64);
@@ -254,10 +267,13 @@ TEST_P(Fragments, OfTwoClientsWithOneIdAreNotJoined_NAT007_RFC6864_5_3_1) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const IpAddr attacker = family == IpFamily::V4 ? IpAddr::v4(10, 80, 1, 66) : v6_on_link(1, 66);
     for (int round = 0; round < 40; ++round) {
-        const Frames victims = cut(ends.from_client().udp(5000, 53).payload(payload_of(2'000)).build(), ++next_id, kEthernetPiece);
-        const Frames attackers =
-            cut(ends.ip(Ends::from_uplink(), attacker, ends.vip, 64).udp(5000, 53).payload(payload_of(2'000, 7)).build(), next_id,
-                kEthernetPiece);
+        const Frames victims = cut(ends.from_client().udp(5000, 53).payload(payload_of(2'000)).build(),
+                                   ++next_id, kEthernetPiece);
+        const Frames attackers = cut(ends.ip(Ends::from_uplink(), attacker, ends.vip, 64)
+                                         .udp(5000, 53)
+                                         .payload(payload_of(2'000, 7))
+                                         .build(),
+                                     next_id, kEthernetPiece);
         ASSERT_EQ(victims.size(), 2u);
         const Frames left = pass({victims[0], attackers[0], victims[1], attackers[1]}, kUp);
         ASSERT_EQ(left.size(), 4u);
@@ -279,7 +295,8 @@ TEST_P(Fragments, OfTwoEndpointsWithOneIdAreNotJoined_NAT007_RFC6864_5_3_1) {
     gateway.publish({service});
     std::map<uint8_t, Frames> answers;  // by endpoint
     for (L4Port client_port = 5'000; answers.size() < 2 && client_port < 5'100; ++client_port) {
-        const Outcome query = gateway.send(ends.from_client().udp(client_port, 53).payload("?").build(), kUp, any_queue());
+        const Outcome query =
+            gateway.send(ends.from_client().udp(client_port, 53).payload("?").build(), kUp, any_queue());
         const packet::FlowKey inside = key_of(query.frame);
         const uint8_t host = inside.destination.bytes()[15];
         answers[host] = cut(ends.ip(Ends::from_cluster(host), inside.destination, inside.source, 64)
@@ -301,11 +318,14 @@ TEST_P(Fragments, OfTcpSegmentsFollowTheirConnection_NAT007) {
     const Outcome syn = gateway.send(ends.from_client().tcp(40000, 80, "S").seq(7).build());
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
     const uint16_t port = key_of(syn.frame).source_port;
-    ASSERT_EQ(gateway.send(from_endpoint().tcp(9376, port, "SA").seq(90).ack(8).build(), kCluster).verdict, Verdict::Transmit);
+    ASSERT_EQ(gateway.send(from_endpoint().tcp(9376, port, "SA").seq(90).ack(8).build(), kCluster).verdict,
+              Verdict::Transmit);
     const Frame data = payload_of(1400);
     Frames pieces = cut(ends.from_client().tcp(40000, 80, "PA").seq(8).ack(91).payload(data).build(), 9, 600);
     std::ranges::reverse(pieces);
-    EXPECT_TRUE(same_frames(pass(pieces, kUp), cut(to_endpoint().tcp(port, 9376, "PA").seq(8).ack(91).payload(data).build(), 9, 600)));
+    EXPECT_TRUE(
+        same_frames(pass(pieces, kUp),
+                    cut(to_endpoint().tcp(port, 9376, "PA").seq(8).ack(91).payload(data).build(), 9, 600)));
 }
 
 TEST_P(Fragments, CarryAnAbsentUdpChecksumAsItIs_NAT007_NAT001) {
@@ -330,10 +350,12 @@ TEST_P(Fragments, WithDestinationOptionsAreReadBehindThem_NAT007) {
     }
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const uint16_t port = open();
-    Frames pieces = cut(ends.from_client().destination_options().udp(5000, 53).payload(payload_of(300)).build(), 3, 48);
+    Frames pieces =
+        cut(ends.from_client().destination_options().udp(5000, 53).payload(payload_of(300)).build(), 3, 48);
     std::swap(pieces[0], pieces[2]);
-    EXPECT_TRUE(
-        same_frames(pass(pieces, kUp), cut(to_endpoint().destination_options().udp(port, 5353).payload(payload_of(300)).build(), 3, 48)));
+    EXPECT_TRUE(same_frames(
+        pass(pieces, kUp),
+        cut(to_endpoint().destination_options().udp(port, 5353).payload(payload_of(300)).build(), 3, 48)));
 }
 
 TEST_P(Fragments, OfADatagramWhoseFirstIsDroppedAreDropped_NAT007) {
@@ -349,10 +371,12 @@ TEST_P(Fragments, OfADatagramWhoseFirstIsDroppedAreDropped_NAT007) {
         DropReason reason;
     } cases[] = {
         {"source ranges", ends.from_client().udp(5000, 53), DropReason::SourceNotAllowed},
-        {"no endpoint: a reject cannot be told from a wrong checksum", ends.from_client().udp(5000, 54), DropReason::RejectNotAllowed},
+        {"no endpoint: a reject cannot be told from a wrong checksum", ends.from_client().udp(5000, 54),
+         DropReason::RejectNotAllowed},
         {"undeclared port", ends.from_client().udp(5000, 5), DropReason::VipPortClosed},
         {"port 0", ends.from_client().udp(0, 55), DropReason::BadL4Header},
-        {"another protocol", ends.from_client().icmp(family == IpFamily::V4 ? 8 : 128, 0), DropReason::Fragment},
+        {"another protocol", ends.from_client().icmp(family == IpFamily::V4 ? 8 : 128, 0),
+         DropReason::Fragment},
     };
     for (const auto& c : cases) {
         PacketBuilder whole = c.whole;
@@ -393,14 +417,18 @@ TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
         std::vector<Step> steps;
     } cases[] = {
         {"a duplicate costs nobody else anything",
-         {{{0, 64, true}, kLeaves}, {{0, 64, true}, DropReason::FragmentOverlap}, {{64, 256, false}, kLeaves}}},
+         {{{0, 64, true}, kLeaves},
+          {{0, 64, true}, DropReason::FragmentOverlap},
+          {{64, 256, false}, kLeaves}}},
         {"nor one that is inside of two",
          {{{0, 64, true}, kLeaves},
           {{64, 128, true}, kLeaves},
           {{32, 96, true}, DropReason::FragmentOverlap},
           {{128, 256, false}, kLeaves}}},
         {"one that is part new",
-         {{{0, 64, true}, kLeaves}, {{56, 128, true}, DropReason::FragmentOverlap}, {{64, 256, false}, DropReason::Fragment}}},
+         {{{0, 64, true}, kLeaves},
+          {{56, 128, true}, DropReason::FragmentOverlap},
+          {{64, 256, false}, DropReason::Fragment}}},
         {"one that reaches into the next",
          {{{0, 64, true}, kLeaves},
           {{128, 256, false}, kLeaves},
@@ -421,10 +449,15 @@ TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
           {{192, 256, false}, kLeaves},
           {{128, 200, false}, DropReason::BadFragment},
           {{128, 192, true}, DropReason::Fragment}}},
-        {"more behind the end", {{{0, 128, true}, kLeaves}, {{192, 200, false}, kLeaves}, {{200, 256, true}, DropReason::BadFragment}}},
+        {"more behind the end",
+         {{{0, 128, true}, kLeaves},
+          {{192, 200, false}, kLeaves},
+          {{200, 256, true}, DropReason::BadFragment}}},
         {"no whole units, and not the last", {{{0, 60, true}, DropReason::BadFragment}}},
-        {"nothing in it", {{{64, 64, true}, DropReason::BadFragment}, {{64, 64, false}, DropReason::BadFragment}}},
-        {"no whole UDP header cannot be cut at 8 bytes, but nothing behind it can", {{{0, 8, true}, kLeaves}, {{8, 256, false}, kLeaves}}},
+        {"nothing in it",
+         {{{64, 64, true}, DropReason::BadFragment}, {{64, 64, false}, DropReason::BadFragment}}},
+        {"no whole UDP header cannot be cut at 8 bytes, but nothing behind it can",
+         {{{0, 8, true}, kLeaves}, {{8, 256, false}, kLeaves}}},
     };
     for (const auto& c : cases) {
         ++next_id;
@@ -432,7 +465,8 @@ TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
         for (const Step& step : c.steps) {
             const auto make = [&](const Frame& of) {
                 const Piece& p = step.piece;
-                return fragment_like(of, next_id, p.begin, p.more, ByteView(of).subspan(header + p.begin, p.end - p.begin));
+                return fragment_like(of, next_id, p.begin, p.more,
+                                     ByteView(of).subspan(header + p.begin, p.end - p.begin));
             };
             const Outcome outcome = gateway.send(make(whole), kUp, any_queue());
             if (step.dropped == kLeaves) {
@@ -440,7 +474,8 @@ TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
                     << c.name << ", from " << step.piece.begin << ": " << text_of(outcome.reason).counter;
                 EXPECT_TRUE(same_but_id(outcome.frame, make(translated_whole))) << c.name;
             } else {
-                expect_drop(outcome, step.dropped, std::string(c.name) + ", from " + std::to_string(step.piece.begin));
+                expect_drop(outcome, step.dropped,
+                            std::string(c.name) + ", from " + std::to_string(step.piece.begin));
             }
         }
     }
@@ -453,12 +488,14 @@ TEST_P(Fragments, ThatWaitAreDroppedWithADeadDatagram_NAT007) {
     const Frames pieces = cut(whole, 5, 64);
     EXPECT_EQ(gateway.send(pieces[1], kUp, any_queue()).verdict, Verdict::Await);
     EXPECT_EQ(gateway.send(pieces[2], kUp, any_queue()).verdict, Verdict::Await);
-    expect_drop(gateway.send(fragment_like(whole, 5, 96, true, payload_of(128)), kUp, any_queue()), DropReason::FragmentOverlap);
+    expect_drop(gateway.send(fragment_like(whole, 5, 96, true, payload_of(128)), kUp, any_queue()),
+                DropReason::FragmentOverlap);
     const std::vector<Outcome> released = gateway.take_released();
     ASSERT_EQ(released.size(), 2u);
     expect_drop(released[0], DropReason::Fragment);
     expect_drop(released[1], DropReason::Fragment);
-    expect_drop(gateway.send(pieces[0], kUp, any_queue()), DropReason::Fragment, "not even the first one leaves");
+    expect_drop(gateway.send(pieces[0], kUp, any_queue()), DropReason::Fragment,
+                "not even the first one leaves");
     EXPECT_EQ(waiting(), 0u);
     EXPECT_EQ(gateway.connections(), 0u);
 }
@@ -486,8 +523,8 @@ TEST_P(Fragments, ThatDieWhenTheirDatagramIsOldAreDroppedWithIt_NAT007) {
     const WorkerId queue = any_queue();
     EXPECT_EQ(gateway.send(pieces[1], kUp, queue).verdict, Verdict::Await);
     gateway.advance_milliseconds(pipeline::kDatagramMs);
-    const std::vector<Outcome> outcomes =
-        gateway.send_burst({fragment_like(whole, 5, 96, true, payload_of(128)), pieces[3], pieces[0]}, kUp, queue);
+    const std::vector<Outcome> outcomes = gateway.send_burst(
+        {fragment_like(whole, 5, 96, true, payload_of(128)), pieces[3], pieces[0]}, kUp, queue);
     expect_drop(outcomes[0], DropReason::FragmentOverlap);
     expect_drop(outcomes[1], DropReason::Fragment);
     expect_drop(outcomes[2], DropReason::Fragment);
@@ -499,9 +536,14 @@ TEST_P(Fragments, ThatDieWhenTheirDatagramIsOldAreDroppedWithIt_NAT007) {
 
 // RFC 1858 and RFC 3128; RFC 8200, 4.5 and RFC 7112 for the whole header chain.
 TEST_P(Fragments, ThatHideTheTransportHeaderAreDropped_NAT007) {
-    gateway.publish({service_on_both(Protocol::Tcp, 80, 9376, source), service_on_both(Protocol::Udp, 53, 5353, source)});
+    gateway.publish(
+        {service_on_both(Protocol::Tcp, 80, 9376, source), service_on_both(Protocol::Udp, 53, 5353, source)});
     const Frame tcp = ends.from_client().tcp(40000, 80, "S").payload(payload_of(100)).build();
-    const Frame optioned = ends.from_client().tcp(40000, 80, "S").tcp_options({2, 4, 5, 180, 1, 1, 1, 1}).payload(payload_of(100)).build();
+    const Frame optioned = ends.from_client()
+                               .tcp(40000, 80, "S")
+                               .tcp_options({2, 4, 5, 180, 1, 1, 1, 1})
+                               .payload(payload_of(100))
+                               .build();
     const size_t header = 14 + (family == IpFamily::V4 ? 20 : 40);
     const auto first_of = [&](const Frame& whole, size_t bytes) {
         return fragment_like(whole, ++next_id, 0, true, ByteView(whole).subspan(header, bytes));
@@ -511,21 +553,29 @@ TEST_P(Fragments, ThatHideTheTransportHeaderAreDropped_NAT007) {
     expect_drop(gateway.send(first_of(optioned, 24)), DropReason::FragmentTooSmall, "half the options");
     EXPECT_EQ(gateway.send(first_of(tcp, 24)).verdict, Verdict::Transmit) << "a whole header";
     for (const size_t begin : {8, 16}) {
-        expect_drop(gateway.send(fragment_like(tcp, ++next_id, begin, true, payload_of(16))), DropReason::FragmentTooSmall,
+        expect_drop(gateway.send(fragment_like(tcp, ++next_id, begin, true, payload_of(16))),
+                    DropReason::FragmentTooSmall,
                     "flags over those of a first one, at " + std::to_string(begin));
     }
     const Frame udp = ends.from_client().udp(5000, 53).payload(payload_of(100)).build();
     if (family == IpFamily::V6) {
-        const Frame behind = ends.from_client().destination_options(3).udp(5000, 53).payload(payload_of(100)).build();
-        expect_drop(gateway.send(first_of(behind, 16)), DropReason::FragmentTooSmall, "a chain of headers that goes on in the next one");
-        expect_drop(gateway.send(first_of(behind, 32)), DropReason::FragmentTooSmall, "a chain that ends where the UDP header begins");
-        const Frame nested = ends.from_client().fragment(0, false).udp(5000, 53).payload(payload_of(100)).build();
-        expect_drop(gateway.send(first_of(nested, 48)), DropReason::BadExtensionHeader, "a fragment of a fragment");
+        const Frame behind =
+            ends.from_client().destination_options(3).udp(5000, 53).payload(payload_of(100)).build();
+        expect_drop(gateway.send(first_of(behind, 16)), DropReason::FragmentTooSmall,
+                    "a chain of headers that goes on in the next one");
+        expect_drop(gateway.send(first_of(behind, 32)), DropReason::FragmentTooSmall,
+                    "a chain that ends where the UDP header begins");
+        const Frame nested =
+            ends.from_client().fragment(0, false).udp(5000, 53).payload(payload_of(100)).build();
+        expect_drop(gateway.send(first_of(nested, 48)), DropReason::BadExtensionHeader,
+                    "a fragment of a fragment");
         const Frame hops = ends.from_client().hop_by_hop().udp(5000, 53).payload(payload_of(100)).build();
-        expect_drop(gateway.send(first_of(hops, 48)), DropReason::BadExtensionHeader, "hop-by-hop options behind a fragment header");
+        expect_drop(gateway.send(first_of(hops, 48)), DropReason::BadExtensionHeader,
+                    "hop-by-hop options behind a fragment header");
     }
     // Beyond the longest datagram: the last units that an offset can name.
-    expect_drop(gateway.send(fragment_like(udp, ++next_id, 65'528, false, payload_of(16))), DropReason::BadFragment, "beyond 65,535");
+    expect_drop(gateway.send(fragment_like(udp, ++next_id, 65'528, false, payload_of(16))),
+                DropReason::BadFragment, "beyond 65,535");
     EXPECT_EQ(waiting(), 0u);
 }
 
@@ -547,10 +597,12 @@ TEST_P(Fragments, WaitForAWhileOnly_NAT007) {
     expect_drop(expired[0], DropReason::FragmentExpired);
     expect_drop(expired[1], DropReason::FragmentExpired);
     EXPECT_EQ(waiting(), 0u);
-    expect_drop(gateway.send(pieces[0], kUp, queue), DropReason::Fragment, "too late: what would follow it is gone");
+    expect_drop(gateway.send(pieces[0], kUp, queue), DropReason::Fragment,
+                "too late: what would follow it is gone");
     // The id is free again once the datagram is forgotten.
     gateway.advance_milliseconds(pipeline::kDatagramMs);
-    EXPECT_TRUE(same_frames(pass(pieces, kUp), cut(to_endpoint().udp(port, 5353).payload(payload_of(248)).build(), 5, 64)));
+    EXPECT_TRUE(same_frames(pass(pieces, kUp),
+                            cut(to_endpoint().udp(port, 5353).payload(payload_of(248)).build(), 5, 64)));
 }
 
 TEST_P(Fragments, OfAFlowThatEndedMeanwhileAreDropped_NAT007) {
@@ -578,7 +630,9 @@ TEST_P(Fragments, ToAnUnresolvedNextHopAreHeldLikeTheFirst_NAT007) {
 TEST_P(Fragments, WhoseTimeRunsOutAreDroppedOneByOne_NAT007_ICMP006) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const Frames pieces = cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), 5, 64);
-    const Frames dying = cut(ends.ip(Ends::from_uplink(), ends.client, ends.vip, 1).udp(5000, 53).payload(payload_of(248)).build(), 5, 64);
+    const Frames dying = cut(
+        ends.ip(Ends::from_uplink(), ends.client, ends.vip, 1).udp(5000, 53).payload(payload_of(248)).build(),
+        5, 64);
     EXPECT_EQ(gateway.send(pieces[0]).verdict, Verdict::Transmit);
     expect_drop(gateway.send(dying[1]), DropReason::TtlExpired);
     EXPECT_EQ(gateway.send(pieces[2]).verdict, Verdict::Transmit);
@@ -587,7 +641,9 @@ TEST_P(Fragments, WhoseTimeRunsOutAreDroppedOneByOne_NAT007_ICMP006) {
 // ICMP errors may be about a first fragment, and are about no other (RFC 1122, 3.2.2).
 TEST_P(Fragments, OfAFirstThatIsAnsweredAreDropped_NAT007_ICMP006) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
-    const Frames dying = cut(ends.ip(Ends::from_uplink(), ends.client, ends.vip, 1).udp(5000, 53).payload(payload_of(248)).build(), 5, 64);
+    const Frames dying = cut(
+        ends.ip(Ends::from_uplink(), ends.client, ends.vip, 1).udp(5000, 53).payload(payload_of(248)).build(),
+        5, 64);
     const Outcome answer = gateway.send(dying[0]);
     ASSERT_EQ(answer.verdict, Verdict::Transmit) << text_of(answer.reason).counter;
     EXPECT_EQ(answer.egress, kUp);
@@ -602,7 +658,10 @@ TEST_P(Fragments, OfAFirstThatIsAnsweredAreDropped_NAT007_ICMP006) {
 // Linux has the SNAT addresses too. What is no flow's there is its own, in any order, and so is what it has asked for itself.
 TEST_P(Fragments, ToTheHostThatAreNoFlowsAreLinuxs_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
-    const auto to_host = [&] { return ends.ip(Ends::from_uplink(), ends.client, family == IpFamily::V4 ? kUpAddress : kUpAddress6, 64); };
+    const auto to_host = [&] {
+        return ends.ip(Ends::from_uplink(), ends.client, family == IpFamily::V4 ? kUpAddress : kUpAddress6,
+                       64);
+    };
     for (const bool reversed : {false, true}) {
         Frames pieces = cut(to_host().udp(5000, 5001).payload(payload_of(248)).build(), ++next_id, 64);
         if (reversed) {
@@ -611,7 +670,8 @@ TEST_P(Fragments, ToTheHostThatAreNoFlowsAreLinuxs_NAT007) {
         uint32_t at_linux = 0;
         for (const Frame& piece : pieces) {
             const Outcome outcome = gateway.send(piece, kUp, any_queue());
-            EXPECT_TRUE(outcome.verdict == Verdict::Punt || outcome.verdict == Verdict::Await) << to_string(outcome.verdict);
+            EXPECT_TRUE(outcome.verdict == Verdict::Punt || outcome.verdict == Verdict::Await)
+                << to_string(outcome.verdict);
             EXPECT_TRUE(outcome.verdict != Verdict::Punt || outcome.frame == piece) << "as it came";
             at_linux += outcome.verdict == Verdict::Punt ? 1 : 0;
             for (const Outcome& released : gateway.take_released()) {
@@ -624,7 +684,8 @@ TEST_P(Fragments, ToTheHostThatAreNoFlowsAreLinuxs_NAT007) {
     }
     const uint8_t echo = family == IpFamily::V4 ? 8 : 128;
     for (const Frame& piece : cut(to_host().icmp(echo, 0).payload(payload_of(248)).build(), ++next_id, 64)) {
-        EXPECT_EQ(gateway.send(piece, kUp, any_queue()).verdict, Verdict::Punt) << "a large ping of the gateway";
+        EXPECT_EQ(gateway.send(piece, kUp, any_queue()).verdict, Verdict::Punt)
+            << "a large ping of the gateway";
     }
     Frame sctp = to_host().ip_protocol(132).payload(payload_of(248)).build();
     expect_drop(gateway.send(cut(sctp, ++next_id, 64)[0], kUp, any_queue()), DropReason::Fragment,
@@ -652,14 +713,17 @@ TEST_P(Fragments, ToAndFromAnEndpointOnTheHost_NAT007_EP007) {
     }
     const auto from_linux = [&] { return ends.ip(Ends::to_uplink(), host, ends.client, 64); };
     Frames out;
-    for (const Frame& piece : cut(from_linux().udp(5353, port).payload(payload_of(248)).build(), ++next_id, 64)) {
+    for (const Frame& piece :
+         cut(from_linux().udp(5353, port).payload(payload_of(248)).build(), ++next_id, 64)) {
         const Outcome outcome = gateway.send_from_host(piece, kUp);
         ASSERT_EQ(outcome.verdict, Verdict::Transmit) << text_of(outcome.reason).counter;
         out.push_back(outcome.frame);
     }
-    EXPECT_TRUE(same_frames(out, cut(ends.to_client().udp(53, 5000).payload(payload_of(248)).build(), next_id, 64)));
+    EXPECT_TRUE(
+        same_frames(out, cut(ends.to_client().udp(53, 5000).payload(payload_of(248)).build(), next_id, 64)));
     // What Linux says to others leaves as it is.
-    for (const Frame& piece : cut(from_linux().udp(123, 124).payload(payload_of(248)).build(), ++next_id, 64)) {
+    for (const Frame& piece :
+         cut(from_linux().udp(123, 124).payload(payload_of(248)).build(), ++next_id, 64)) {
         const Outcome outcome = gateway.send_from_host(piece, kUp);
         EXPECT_EQ(outcome.verdict, Verdict::Transmit);
         EXPECT_EQ(outcome.frame, piece);
@@ -673,12 +737,18 @@ TEST_P(Fragments, OfAnEndpointOnTheHostNeverShowItsAddress_NAT007_NAT006_EP007) 
     service.backends = {1};
     gateway.publish({service});
     const auto later_one_from = [&](const IpAddr& host) {
-        const Frame like = ends.ip(Ends::to_uplink(), host, ends.client, 64).udp(5353, 5000).payload(payload_of(248)).build();
+        const Frame like = ends.ip(Ends::to_uplink(), host, ends.client, 64)
+                               .udp(5353, 5000)
+                               .payload(payload_of(248))
+                               .build();
         return gateway.send_from_host(cut(like, ++next_id, 64)[2], kUp, any_queue());
     };
-    expect_drop(later_one_from(family == IpFamily::V4 ? kClusterAddress : kClusterAddress6), DropReason::Fragment);
-    EXPECT_EQ(later_one_from(family == IpFamily::V4 ? kUpAddress : kUpAddress6).verdict, Verdict::Transmit) << "no endpoint's address";
-    EXPECT_EQ(later_one_from(backend_address(12, family)).verdict, Verdict::Transmit) << "what Linux forwards";
+    expect_drop(later_one_from(family == IpFamily::V4 ? kClusterAddress : kClusterAddress6),
+                DropReason::Fragment);
+    EXPECT_EQ(later_one_from(family == IpFamily::V4 ? kUpAddress : kUpAddress6).verdict, Verdict::Transmit)
+        << "no endpoint's address";
+    EXPECT_EQ(later_one_from(backend_address(12, family)).verdict, Verdict::Transmit)
+        << "what Linux forwards";
     EXPECT_EQ(datagrams(), 0u);
 }
 
@@ -694,15 +764,17 @@ TEST_P(Fragments, OfTheHostToAServiceAreTranslated_NAT007_ETP006) {
         out.push_back(outcome.frame);
     }
     const uint16_t port = load<Be16>(out[0].data() + (family == IpFamily::V4 ? 34 : 62)).host();
-    EXPECT_TRUE(same_frames(out, cut(ends.to_backend(11).udp(port, 5353).payload(payload_of(248)).build(), next_id, 64)))
+    EXPECT_TRUE(same_frames(
+        out, cut(ends.to_backend(11).udp(port, 5353).payload(payload_of(248)).build(), next_id, 64)))
         << "for the host the source is always translated";
-    expect_drop(gateway.send_from_host(fragment_like(in[0], 99, 64, true, payload_of(64)), kUp), DropReason::Fragment,
-                "Linux sends in order: this one's first was no flow's");
+    expect_drop(gateway.send_from_host(fragment_like(in[0], 99, 64, true, payload_of(64)), kUp),
+                DropReason::Fragment, "Linux sends in order: this one's first was no flow's");
 }
 
 TEST_P(Fragments, OfABlockedSourceAreDropped_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
-    gateway.set_blocked_sources(route::PrefixSet({*Prefix::parse(ends.client.to_string() + (family == IpFamily::V4 ? "/32" : "/128"))}));
+    gateway.set_blocked_sources(route::PrefixSet(
+        {*Prefix::parse(ends.client.to_string() + (family == IpFamily::V4 ? "/32" : "/128"))}));
     for (const Frame& piece : cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), 5, 64)) {
         expect_drop(gateway.send(piece), DropReason::SourceBlocked);
     }
@@ -728,8 +800,8 @@ TEST_P(Fragments, ThatComeBackToAnotherConfigurationHoldNothing_NAT007) {
         packet::Parsed parsed;
         ASSERT_TRUE(packet::parse(late, parsed).has_value());
         const uint8_t protocol = family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
-        const auto key =
-            pipeline::DatagramKey::of(parsed.key.source, parsed.key.destination, protocol, packet::datagram_id(late, parsed), {});
+        const auto key = pipeline::DatagramKey::of(parsed.key.source, parsed.key.destination, protocol,
+                                                   packet::datagram_id(late, parsed), {});
         pipeline::WorkerContext& worker = gateway.worker(waits.worker.value);
         const auto place = packet::fragment_place(late, parsed);
         ASSERT_TRUE(place.has_value());
@@ -738,17 +810,20 @@ TEST_P(Fragments, ThatComeBackToAnotherConfigurationHoldNothing_NAT007) {
         worker.fragments.decide(*first, {.kind = pipeline::DatagramFate::Kind::Host});
         worker.fragments.served(*first);
         if (blocks) {
-            gateway.set_blocked_sources(
-                route::PrefixSet({*Prefix::parse(ends.client.to_string() + (family == IpFamily::V4 ? "/32" : "/128"))}));
+            gateway.set_blocked_sources(route::PrefixSet(
+                {*Prefix::parse(ends.client.to_string() + (family == IpFamily::V4 ? "/32" : "/128"))}));
         } else {
             gateway.set_packets({.passes_ip_options = false});
         }
-        gateway.send(ends.ip(Ends::from_uplink(), backend_address(200, family), ends.vip, 64).udp(1, 53).build(), kUp, waits.worker);
+        gateway.send(
+            ends.ip(Ends::from_uplink(), backend_address(200, family), ends.vip, 64).udp(1, 53).build(), kUp,
+            waits.worker);
         const auto released = gateway.take_released();
         ASSERT_EQ(released.size(), 1u);
         expect_drop(released[0], blocks ? DropReason::SourceBlocked : DropReason::IpOptions);
         EXPECT_EQ(waiting(), 0u);
-        EXPECT_FALSE(worker.fragments.is_known(key, worker.now + worker.rate.seconds(6))) << "it may leave when it is old";
+        EXPECT_FALSE(worker.fragments.is_known(key, worker.now + worker.rate.seconds(6)))
+            << "it may leave when it is old";
         gateway.set_blocked_sources({});
         gateway.set_packets({});
     }
@@ -767,7 +842,8 @@ class FragmentsInAFullTable : public testing::Test {
         gateway.publish({service_on_both(Protocol::Udp, kOpenPort, 5353), closed});
     }
     void open(L4Port client_port) {
-        ASSERT_EQ(gateway.send(ends.from_client().udp(client_port, kOpenPort).payload("?").build()).verdict, Verdict::Transmit);
+        ASSERT_EQ(gateway.send(ends.from_client().udp(client_port, kOpenPort).payload("?").build()).verdict,
+                  Verdict::Transmit);
         gateway.advance_seconds(2);  // the first is the oldest
     }
     Frames pieces_of(L4Port client_port) {
@@ -791,11 +867,13 @@ TEST_F(FragmentsInAFullTable, DoNotFollowTheFlowThatTookTheirs_NAT007) {
     open(5000);
     open(5001);
     const IpAddr other = IpAddr::v4(10, 80, 1, 9);
-    rest_is_dropped(5000, ends.ip(Ends::from_uplink(), other, ends.vip, 64).udp(6000, kClosedPort).payload("x").build());
+    rest_is_dropped(
+        5000, ends.ip(Ends::from_uplink(), other, ends.vip, 64).udp(6000, kClosedPort).payload("x").build());
 }
 
 TEST_F(FragmentsInAFullTable, DoNotFollowAnIpv6FlowThatTookTheirs_NAT007) {
-    for (const L4Port first : {L4Port{5000}, L4Port{5001}}) {  // once in the even place and once in the odd one
+    for (const L4Port first :
+         {L4Port{5000}, L4Port{5001}}) {  // once in the even place and once in the odd one
         open(5000);
         open(5001);
         rest_is_dropped(first, ends6().from_client().udp(6000, kOpenPort).payload("x").build());
@@ -815,8 +893,11 @@ TEST_F(FragmentsInAFullTable, TakeNoAddressForAGeneration_NAT007) {
     gateway.advance_seconds(1);
     std::array<uint8_t, 16> chosen{0, 0, 0, 0, 0x0a};
     std::memcpy(chosen.data(), &generation, sizeof generation);
-    const Outcome newcomer =
-        gateway.send(ends6().ip(Ends::from_uplink(), IpAddr::v6(chosen), ends6().vip, 64).udp(6000, kOpenPort).payload("x").build());
+    const Outcome newcomer = gateway.send(ends6()
+                                              .ip(Ends::from_uplink(), IpAddr::v6(chosen), ends6().vip, 64)
+                                              .udp(6000, kOpenPort)
+                                              .payload("x")
+                                              .build());
     ASSERT_EQ(newcomer.verdict, Verdict::Transmit) << text_of(newcomer.reason).counter;
     ASSERT_FALSE(table.is_live(1));
     ASSERT_EQ(table.generation({1}), generation);
@@ -828,7 +909,9 @@ TEST_F(FragmentsInAFullTable, TakeNoAddressForAGeneration_NAT007) {
 TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const Frame like = ends.from_client().udp(5000, 53).payload(payload_of(8)).build();
-    const auto later = [&](const Frame& of, uint32_t id, size_t n) { return fragment_like(of, id, 64 + 16 * n, true, payload_of(16)); };
+    const auto later = [&](const Frame& of, uint32_t id, size_t n) {
+        return fragment_like(of, id, 64 + 16 * n, true, payload_of(16));
+    };
     uint32_t held = 0;
     for (uint32_t n = 0; n < limits::kFragmentsWaitingPerDatagram + 8; ++n) {
         const Outcome outcome = gateway.send(later(like, 1, n));
@@ -837,27 +920,31 @@ TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
     EXPECT_EQ(held, limits::kFragmentsWaitingPerDatagram);
     // Of one source there are more, but not without end. Which worker gets an id is a secret's choice, and ids in a row may go to few for
     // long.
-    for (uint32_t id = 2; id < 60'000 && (id < 1'000 || waiting() < workers * limits::kFragmentsWaitingPerSource); ++id) {
+    for (uint32_t id = 2;
+         id < 60'000 && (id < 1'000 || waiting() < workers * limits::kFragmentsWaitingPerSource); ++id) {
         const Outcome outcome = gateway.send(later(like, id, 0));
         outcome.verdict == Verdict::Await ? void() : expect_drop(outcome, DropReason::FragmentsFull);
     }
     EXPECT_EQ(waiting(), workers * limits::kFragmentsWaitingPerSource);
     // Many sources.
     for (uint32_t n = 0; n < 4 * workers * limits::kFragmentsWaitingMax; ++n) {
-        const IpAddr far =
-            family == IpFamily::V4
-                ? IpAddr::v4(198, 51, static_cast<uint8_t>(n >> 8), static_cast<uint8_t>(n))
-                : IpAddr::v6({0x20, 1, 0xd, 0xb8, 9, 9, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(n >> 8), static_cast<uint8_t>(n), 1, 1});
-        const Outcome outcome =
-            gateway.send(later(ends.ip(Ends::from_uplink(), far, ends.vip, 64).udp(1, 53).payload("12345678").build(), n, 0));
+        const IpAddr far = family == IpFamily::V4
+                               ? IpAddr::v4(198, 51, static_cast<uint8_t>(n >> 8), static_cast<uint8_t>(n))
+                               : IpAddr::v6({0x20, 1, 0xd, 0xb8, 9, 9, 0, 0, 0, 0, 0, 0,
+                                             static_cast<uint8_t>(n >> 8), static_cast<uint8_t>(n), 1, 1});
+        const Outcome outcome = gateway.send(later(
+            ends.ip(Ends::from_uplink(), far, ends.vip, 64).udp(1, 53).payload("12345678").build(), n, 0));
         outcome.verdict == Verdict::Await ? void() : expect_drop(outcome, DropReason::FragmentsFull);
     }
     EXPECT_EQ(waiting(), workers * limits::kFragmentsWaitingMax);
     // In order nobody needs a seat.
     const uint16_t port = open();
     constexpr uint32_t kFreshId = 65'000;
-    const Frames pieces = cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), kFreshId, 64);
-    EXPECT_TRUE(same_frames(pass(pieces, kUp), cut(to_endpoint().udp(port, 5353).payload(payload_of(248)).build(), kFreshId, 64)));
+    const Frames pieces =
+        cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), kFreshId, 64);
+    EXPECT_TRUE(
+        same_frames(pass(pieces, kUp),
+                    cut(to_endpoint().udp(port, 5353).payload(payload_of(248)).build(), kFreshId, 64)));
     gateway.take_released();
     gateway.advance_milliseconds(pipeline::kFragmentWaitMs);
     gateway.expire_fragments();
@@ -877,8 +964,8 @@ TEST_P(Fragments, FloodsLeaveOtherTrafficAlone_NAT007) {
     for (uint32_t round = 0; round < kRounds; ++round) {
         Frames burst;
         for (uint32_t n = 0; n < 60; ++n) {
-            Frame frame =
-                fragment_like(like, static_cast<uint32_t>(random.next()), 8 * random.below(1000), random.one_in(2), payload_of(64));
+            Frame frame = fragment_like(like, static_cast<uint32_t>(random.next()), 8 * random.below(1000),
+                                        random.one_in(2), payload_of(64));
             frame[family == IpFamily::V4 ? 26 + random.below(4) : 29 + random.below(8)] ^=
                 static_cast<uint8_t>(1 + random.below(255));  // somebody else's source
             if (family == IpFamily::V4) {
@@ -899,8 +986,9 @@ TEST_P(Fragments, FloodsLeaveOtherTrafficAlone_NAT007) {
         gateway.take_released();
         const Frame query = payload_of(1000, round);
         const uint32_t id = 1000 + round;
-        ASSERT_TRUE(same_frames(pass(cut(ends.from_client().udp(5000, 53).payload(query).build(), id, 256), kUp),
-                                cut(to_endpoint().udp(port, 5353).payload(query).build(), id, 256)))
+        ASSERT_TRUE(
+            same_frames(pass(cut(ends.from_client().udp(5000, 53).payload(query).build(), id, 256), kUp),
+                        cut(to_endpoint().udp(port, 5353).payload(query).build(), id, 256)))
             << "round " << round;
     }
     for (uint32_t w = 0; w < workers; ++w) {

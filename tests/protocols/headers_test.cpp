@@ -76,7 +76,8 @@ class Headers : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {
         gateway.publish({web, dns, empty});
     }
     [[nodiscard]] PacketBuilder from(const std::string& source) const {
-        return is_v4 ? ends.from_uplink().ipv4(source, ends.vip.to_string()) : ends.from_uplink().ipv6(source, ends.vip.to_string());
+        return is_v4 ? ends.from_uplink().ipv4(source, ends.vip.to_string())
+                     : ends.from_uplink().ipv6(source, ends.vip.to_string());
     }
     [[nodiscard]] PacketBuilder syn() const { return ends.from_client().tcp(40'000, 80, "S"); }
     // Of a flow that is open; the port that the endpoint sees.
@@ -100,7 +101,9 @@ class Headers : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {
         }
     }
 };
-INSTANTIATE_TEST_SUITE_P(All, Headers, testing::Combine(testing::Values(1, 2, kManyWorkers), testing::Values(IpFamily::V4, IpFamily::V6)));
+INSTANTIATE_TEST_SUITE_P(All, Headers,
+                         testing::Combine(testing::Values(1, 2, kManyWorkers),
+                                          testing::Values(IpFamily::V4, IpFamily::V6)));
 
 struct Refused {
     const char* name;
@@ -115,7 +118,8 @@ TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
     gateway.set_blocked_sources(list({"198.51.100.0/24", "2001:db8:bad::/48"}));
     constexpr size_t kIp = 14;
     const size_t l4 = kIp + (is_v4 ? 20 : 40);
-    const Bytes plain = syn().build(), query = ends.from_client().udp(5'000, kDnsPort).payload("query").build();
+    const Bytes plain = syn().build(),
+                query = ends.from_client().udp(5'000, kDnsPort).payload("query").build();
     const auto tcp_from = [&](const char* source) { return from(source).tcp(40'000, 80, "S").build(); };
     std::vector<Refused> cases{
         {"less than an Ethernet header", FrameTooShort, cut(plain, 13)},
@@ -126,9 +130,11 @@ TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
         {"cut in the TCP header", FrameShorterThanIp, cut(plain, l4 + 19)},
         {"cut in the payload", FrameShorterThanIp, cut(query, query.size() - 1)},
         {"our own frame", OwnSourceMac, syn().from_mac(kUpMac.to_string()).build()},
-        {"our own frame with a priority", OwnSourceMac, tagged(syn().from_mac(kUpMac.to_string()).build(), {kPriority})},
+        {"our own frame with a priority", OwnSourceMac,
+         tagged(syn().from_mac(kUpMac.to_string()).build(), {kPriority})},
         {"another host's", WrongDestinationMac, syn().to_mac("02:00:00:00:99:99").build()},
-        {"another host's with a priority", WrongDestinationMac, tagged(syn().to_mac("02:00:00:00:99:99").build(), {kPriority})},
+        {"another host's with a priority", WrongDestinationMac,
+         tagged(syn().to_mac("02:00:00:00:99:99").build(), {kPriority})},
         {"a version that the type does not announce", BadIpHeader, changed(plain, kIp, is_v4 ? 0x65 : 0x45)},
         {"TCP header of 16 bytes", BadL4Header, changed(plain, l4 + 12, 0x40)},
         {"TCP header longer than the packet", BadL4Header, changed(plain, l4 + 12, 0x60)},
@@ -136,23 +142,28 @@ TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
         {"TCP to port 0", BadL4Header, ends.from_client().tcp(40'000, 0, "S").build()},
         {"UDP from port 0", BadL4Header, ends.from_client().udp(0, kDnsPort).build()},
         {"UDP length of 7", BadL4Header, ends.from_client().udp(5'000, kDnsPort).udp_length(7).build()},
-        {"UDP longer than the packet", BadL4Header, ends.from_client().udp(5'000, kDnsPort).udp_length(9).build()},
+        {"UDP longer than the packet", BadL4Header,
+         ends.from_client().udp(5'000, kDnsPort).udp_length(9).build()},
         {"a SYN that would be refused, with a wrong sum", BadL4Checksum,
          ends.from_client().tcp(40'000, kEmptyPort, "S").l4_checksum(0x1234).build()},
         {"from itself", MartianSource, tcp_from(ends.vip.to_string().c_str())},
         {"three priorities", TooManyTags, tagged(plain, {kPriority, kPriority, kPriority})},
-        {"three VLANs, where a blocklist is to be asked", TooManyTags, tagged(plain, {kProvider7, kVlan5, kVlan5})},
+        {"three VLANs, where a blocklist is to be asked", TooManyTags,
+         tagged(plain, {kProvider7, kVlan5, kVlan5})},
     };
     const auto add = [&](std::vector<Refused> more) { cases.insert(cases.end(), more.begin(), more.end()); };
     if (is_v4) {
         const Bytes udp_header_cut = ends.from_client().ip_protocol(17).payload("1234567").build();
         add({{"a header of 16 bytes", BadIpHeader, changed(plain, kIp, 0x44)},
-             {"a header longer than the packet", BadIpHeader, with_ip_sum(changed(changed(plain, kIp, 0x4f), kIp + 3, 40))},
-             {"a header longer than the frame", FrameTooShort, with_ip_sum(changed(changed(plain, kIp, 0x4f), kIp + 3, 60))},
+             {"a header longer than the packet", BadIpHeader,
+              with_ip_sum(changed(changed(plain, kIp, 0x4f), kIp + 3, 40))},
+             {"a header longer than the frame", FrameTooShort,
+              with_ip_sum(changed(changed(plain, kIp, 0x4f), kIp + 3, 60))},
              {"a length of nothing", BadIpHeader, syn().ip_total_length(0).build()},
              {"a length of less than the header", BadIpHeader, syn().ip_total_length(19).build()},
              {"a wrong header sum", BadIpChecksum, syn().ip_checksum(0x1234).build()},
-             {"a wrong header sum under options", BadIpChecksum, syn().options({148, 4, 0, 0}).ip_checksum(0x1234).build()},
+             {"a wrong header sum under options", BadIpChecksum,
+              syn().options({148, 4, 0, 0}).ip_checksum(0x1234).build()},
              {"half a UDP header", BadL4Header, udp_header_cut},
              {"loopback", MartianSource, tcp_from("127.0.0.1")},
              {"a group", MartianSource, tcp_from("224.0.0.1")},
@@ -161,7 +172,8 @@ TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
              {"nobody", MartianSource, tcp_from("0.0.0.0")},
              {"this network", MartianSource, tcp_from("0.1.2.3")},
              {"the gateway", MartianSource, tcp_from("10.80.1.1")},
-             {"the gateway, to a port that would be refused", MartianSource, from("10.80.2.1").tcp(40'000, kEmptyPort, "S").build()},
+             {"the gateway, to a port that would be refused", MartianSource,
+              from("10.80.2.1").tcp(40'000, kEmptyPort, "S").build()},
              {"the broadcast address of a link", MartianSource, tcp_from("10.80.1.255")},
              {"the broadcast address of the other link, to a closed port", MartianSource,
               from("10.80.2.255").tcp(40'000, 8'080, "S").build()},
@@ -173,7 +185,8 @@ TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
               tagged(tcp_from("198.51.100.9"), {kProviderPriority, kPriority, kProvider7, kVlan5})},
              {"a loose source route", IpOptions, syn().options({131, 7, 4, 192, 0, 2, 1}).build()},
              {"a strict source route", IpOptions, syn().options({137, 7, 4, 192, 0, 2, 1}).build()},
-             {"a source route of a ping", IpOptions, ends.from_client().options({137, 3, 4}).icmp(8, 0).build()},
+             {"a source route of a ping", IpOptions,
+              ends.from_client().options({137, 3, 4}).icmp(8, 0).build()},
              {"an option of no length", BadIpHeader, syn().options({7, 0, 0, 0}).build()},
              {"an option beyond the header", BadIpHeader, syn().options({7, 5, 4, 0}).build()}});
     } else {
@@ -186,7 +199,8 @@ TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
              {"nobody", MartianSource, tcp_from("::")},
              {"the gateway", MartianSource, tcp_from("fd00:80:1::1")},
              {"blocked", SourceBlocked, tcp_from("2001:db8:bad::1")},
-             {"blocked behind a priority", SourceBlocked, tagged(tcp_from("2001:db8:bad::1"), {kProviderPriority})},
+             {"blocked behind a priority", SourceBlocked,
+              tagged(tcp_from("2001:db8:bad::1"), {kProviderPriority})},
              {"blocked in a VLAN", SourceBlocked, tagged(tcp_from("2001:db8:bad::1"), {kVlan5})},
              {"blocked in QinQ", SourceBlocked, tagged(tcp_from("2001:db8:bad::1"), {kProvider7, kVlan5})},
              {"a mapped source", MappedAddress, tcp_from("::ffff:10.80.1.2")},
@@ -196,9 +210,12 @@ TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
              {"hop-by-hop options behind others", BadExtensionHeader,
               ends.from_client().destination_options().hop_by_hop().tcp(40'000, 80, "S").build()},
              {"an extension header beyond the packet", BadExtensionHeader,
-              changed(ends.from_client().destination_options().tcp(40'000, 80, "S").build(), kIp + 40 + 1, 9)},
-             {"a routing header of type 0", SourceRouted, ends.from_client().routing(0, 1).tcp(40'000, 80, "S").build()},
-             {"a datagram without a sum", NoUdpChecksum, ends.from_client().udp(5'000, kDnsPort).l4_checksum(0).build()}});
+              changed(ends.from_client().destination_options().tcp(40'000, 80, "S").build(), kIp + 40 + 1,
+                      9)},
+             {"a routing header of type 0", SourceRouted,
+              ends.from_client().routing(0, 1).tcp(40'000, 80, "S").build()},
+             {"a datagram without a sum", NoUdpChecksum,
+              ends.from_client().udp(5'000, kDnsPort).l4_checksum(0).build()}});
     }
     std::set<DropReason> seen;
     for (const Refused& c : cases) {
@@ -209,32 +226,42 @@ TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
 
     const std::set<DropReason> elsewhere{Fragment,        BadFragment,   FragmentTooSmall, FragmentOverlap,
                                          FragmentExpired, FragmentsFull, TtlExpired,       FrameTooLong};
-    const std::set<DropReason> of_v4{BadIpChecksum, IpOptions}, of_v6{MappedAddress, BadExtensionHeader, SourceRouted, NoUdpChecksum};
+    const std::set<DropReason> of_v4{BadIpChecksum, IpOptions},
+        of_v6{MappedAddress, BadExtensionHeader, SourceRouted, NoUdpChecksum};
     for (auto at = static_cast<size_t>(FrameTooShort); at <= static_cast<size_t>(TooManyTags); ++at) {
         const auto reason = static_cast<DropReason>(at);
         const bool concerns_family = !(is_v4 ? of_v6 : of_v4).contains(reason);
-        EXPECT_TRUE(seen.contains(reason) || elsewhere.contains(reason) || !concerns_family) << text_of(reason).counter;
+        EXPECT_TRUE(seen.contains(reason) || elsewhere.contains(reason) || !concerns_family)
+            << text_of(reason).counter;
     }
 }
 
 // IEEE 802.1Q: a tag whose VLAN id is 0 tells a priority and no VLAN.
 TEST_P(Headers, AFrameWithAPriorityIsAnUntaggedOne) {
-    const std::vector<std::vector<Tag>> ways{{kPriority}, {kProviderPriority}, {kProviderPriority, kPriority}, {{0x8100, 0x0000}}};
+    const std::vector<std::vector<Tag>> ways{
+        {kPriority}, {kProviderPriority}, {kProviderPriority, kPriority}, {{0x8100, 0x0000}}};
     const uint16_t port = open();
     for (const auto& tags : ways) {
         for (uint8_t queue = 0; queue < workers; ++queue) {
-            const Outcome forward =
-                gateway.send(tagged(ends.from_client().tcp(40'000, 80, "S").payload("data").build(), tags), kUp, {queue});
+            const Outcome forward = gateway.send(
+                tagged(ends.from_client().tcp(40'000, 80, "S").payload("data").build(), tags), kUp, {queue});
             ASSERT_EQ(forward.verdict, Verdict::Transmit) << to_string(forward.verdict);
-            EXPECT_TRUE(same_frame(forward.frame, ends.to_backend(11).tcp(port, 9376, "S").payload("data").build()));
-            const Outcome reverse = gateway.send(tagged(ends.from_backend(11).tcp(9376, port, "SA").build(), tags), kCluster, {queue});
+            EXPECT_TRUE(
+                same_frame(forward.frame, ends.to_backend(11).tcp(port, 9376, "S").payload("data").build()));
+            const Outcome reverse = gateway.send(
+                tagged(ends.from_backend(11).tcp(9376, port, "SA").build(), tags), kCluster, {queue});
             ASSERT_EQ(reverse.verdict, Verdict::Transmit) << to_string(reverse.verdict);
             EXPECT_TRUE(same_frame(reverse.frame, ends.to_client().tcp(80, 40'000, "SA").build()));
         }
         // What an untagged one meets, it meets.
-        dropped("a port that no Service declares", tagged(ends.from_client().tcp(40'000, 8'080, "S").build(), tags),
-                DropReason::VipPortClosed);
-        const Bytes arp = eth().from_mac(kClientMac.to_string()).to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(Bytes(46)).build();
+        dropped("a port that no Service declares",
+                tagged(ends.from_client().tcp(40'000, 8'080, "S").build(), tags), DropReason::VipPortClosed);
+        const Bytes arp = eth()
+                              .from_mac(kClientMac.to_string())
+                              .to_mac("ff:ff:ff:ff:ff:ff")
+                              .ether_type(0x0806)
+                              .payload(Bytes(46))
+                              .build();
         punted("ARP", tagged(arp, tags), arp);
         const IpAddr& own = is_v4 ? kUpAddress : kUpAddress6;
         const Bytes ssh = ends.ip(ends.from_uplink(), ends.client, own, 64).tcp(40'000, 22, "S").build();
@@ -251,7 +278,8 @@ TEST_P(Headers, AFrameWithAPriorityIsAnUntaggedOne) {
 // They are for VLAN interfaces that Linux has on the twin, byte for byte.
 TEST_P(Headers, FramesOfAVlanAreLinuxs) {
     const Bytes plain = syn().build();
-    for (const auto& tags : {std::vector{kVlan5}, std::vector{kProvider7, kVlan5}, std::vector{kVlan5, kPriority}}) {
+    for (const auto& tags :
+         {std::vector{kVlan5}, std::vector{kProvider7, kVlan5}, std::vector{kVlan5, kPriority}}) {
         punted("without a blocklist", tagged(plain, tags), tagged(plain, tags));
     }
     const std::vector three{kProvider7, kVlan5, kVlan5};
@@ -264,9 +292,11 @@ TEST_P(Headers, FramesOfAVlanAreLinuxs) {
 }
 
 TEST_P(Headers, WhatLinuxTagsLeavesAsLinuxMadeIt_ETP006) {
-    const Bytes plain = ends.ip(ends.to_uplink(), is_v4 ? kUpAddress : kUpAddress6, ends.client, 64).tcp(22, 40'000, "SA").build();
-    for (const auto& tags :
-         {std::vector{kPriority}, std::vector{kVlan5}, std::vector{kProvider7, kVlan5}, std::vector<Tag>(3, kPriority)}) {
+    const Bytes plain = ends.ip(ends.to_uplink(), is_v4 ? kUpAddress : kUpAddress6, ends.client, 64)
+                            .tcp(22, 40'000, "SA")
+                            .build();
+    for (const auto& tags : {std::vector{kPriority}, std::vector{kVlan5}, std::vector{kProvider7, kVlan5},
+                             std::vector<Tag>(3, kPriority)}) {
         for (uint8_t queue = 0; queue < workers; ++queue) {
             const Outcome outcome = gateway.send_from_host(tagged(plain, tags), kUp, {queue});
             EXPECT_EQ(outcome.verdict, Verdict::Transmit);
@@ -294,8 +324,8 @@ TEST_P(Headers, IPv4OptionsPassOrAreDroppedAsTheOperatorSays) {
     const Bytes forward = ends.from_client().options(record_route).tcp(40'000, 80, "S").build();
     const Bytes reverse = ends.from_backend(11).options(router_alert).tcp(9376, port, "SA").build();
     for (uint8_t queue = 0; queue < workers; ++queue) {
-        EXPECT_TRUE(
-            same_frame(gateway.send(forward, kUp, {queue}).frame, ends.to_backend(11).options(record_route).tcp(port, 9376, "S").build()))
+        EXPECT_TRUE(same_frame(gateway.send(forward, kUp, {queue}).frame,
+                               ends.to_backend(11).options(record_route).tcp(port, 9376, "S").build()))
             << "the options stay as they came: the gateway records no route of its own";
         EXPECT_TRUE(same_frame(gateway.send(reverse, kCluster, {queue}).frame,
                                ends.to_client().options(router_alert).tcp(80, 40'000, "SA").build()));
@@ -307,14 +337,23 @@ TEST_P(Headers, IPv4OptionsPassOrAreDroppedAsTheOperatorSays) {
     dropped("of a flow, forward", forward, DropReason::IpOptions);
     dropped("of a flow, reverse", reverse, DropReason::IpOptions, kCluster);
     dropped("a ping to the host", ping, DropReason::IpOptions);
-    dropped("a fragment", ends.from_client().options(record_route).more_fragments().udp(5'000, kDnsPort).payload("12345678").build(),
+    dropped("a fragment",
+            ends.from_client()
+                .options(record_route)
+                .more_fragments()
+                .udp(5'000, kDnsPort)
+                .payload("12345678")
+                .build(),
             DropReason::IpOptions);
     dropped("behind a priority", tagged(forward, {kPriority}), DropReason::IpOptions);
     punted("IGMP, which needs them", report, report);
-    const Bytes from_host = ends.ip(ends.to_uplink(), own, ends.client, 64).options(record_route).icmp(0, 0).build();
-    EXPECT_TRUE(same_frame(gateway.send_from_host(from_host, kUp).frame, from_host)) << "Linux has options of its own";
+    const Bytes from_host =
+        ends.ip(ends.to_uplink(), own, ends.client, 64).options(record_route).icmp(0, 0).build();
+    EXPECT_TRUE(same_frame(gateway.send_from_host(from_host, kUp).frame, from_host))
+        << "Linux has options of its own";
     for (uint8_t queue = 0; queue < workers; ++queue) {
-        EXPECT_EQ(gateway.send(syn().build(), kUp, {queue}).verdict, Verdict::Transmit) << "and nobody else notices";
+        EXPECT_EQ(gateway.send(syn().build(), kUp, {queue}).verdict, Verdict::Transmit)
+            << "and nobody else notices";
     }
 }
 
@@ -331,9 +370,12 @@ TEST_P(Headers, EightExtensionHeadersPassAsTheyCame) {
     };
     const uint16_t port = open();
     for (uint8_t queue = 0; queue < workers; ++queue) {
-        const Outcome forward = gateway.send(with_eight(ends.from_client()).tcp(40'000, 80, "S").payload("data").build(), kUp, {queue});
-        EXPECT_TRUE(same_frame(forward.frame, with_eight(ends.to_backend(11)).tcp(port, 9376, "S").payload("data").build()));
-        const Outcome reverse = gateway.send(with_eight(ends.from_backend(11)).tcp(9376, port, "SA").build(), kCluster, {queue});
+        const Outcome forward = gateway.send(
+            with_eight(ends.from_client()).tcp(40'000, 80, "S").payload("data").build(), kUp, {queue});
+        EXPECT_TRUE(same_frame(forward.frame,
+                               with_eight(ends.to_backend(11)).tcp(port, 9376, "S").payload("data").build()));
+        const Outcome reverse =
+            gateway.send(with_eight(ends.from_backend(11)).tcp(9376, port, "SA").build(), kCluster, {queue});
         EXPECT_TRUE(same_frame(reverse.frame, with_eight(ends.to_client()).tcp(80, 40'000, "SA").build()));
     }
 }
@@ -376,17 +418,22 @@ TEST_P(Headers, WhatComesBehindThePacketStaysHere) {
     const auto bytes = [](size_t count) { return Bytes(count, 'x'); };
     for (const size_t trailer : {size_t{1}, size_t{6}, size_t{20}, size_t{1'400}}) {
         for (uint8_t queue = 0; queue < workers; ++queue) {
-            expect(gateway.send(with_trailer(syn(), trailer), kUp, {queue}), ends.to_backend(11).tcp(port, 9376, "S"));
-            expect(gateway.send(with_trailer(ends.from_backend(11).tcp(9376, port, "SA"), trailer), kCluster, {queue}),
+            expect(gateway.send(with_trailer(syn(), trailer), kUp, {queue}),
+                   ends.to_backend(11).tcp(port, 9376, "S"));
+            expect(gateway.send(with_trailer(ends.from_backend(11).tcp(9376, port, "SA"), trailer), kCluster,
+                                {queue}),
                    ends.to_client().tcp(80, 40'000, "SA"));
-            expect(gateway.send(tagged(with_trailer(syn(), trailer), {kPriority}), kUp, {queue}), ends.to_backend(11).tcp(port, 9376, "S"));
+            expect(gateway.send(tagged(with_trailer(syn(), trailer), {kPriority}), kUp, {queue}),
+                   ends.to_backend(11).tcp(port, 9376, "S"));
         }
     }
     // The first packet of a flow, an association's, a fragment and one that follows it.
-    const Outcome first = gateway.send(with_trailer(ends.from_client().udp(5'000, kDnsPort).payload("query"), 9));
+    const Outcome first =
+        gateway.send(with_trailer(ends.from_client().udp(5'000, kDnsPort).payload("query"), 9));
     const L4Port dns_port = key_of(first).source_port;
     expect(first, ends.to_backend(11).udp(dns_port, 5353).payload("query"));
-    const auto datagram = ends.from_client().udp(5'000, kDnsPort).payload(bytes(92)).build();  // with its header 100 bytes
+    const auto datagram =
+        ends.from_client().udp(5'000, kDnsPort).payload(bytes(92)).build();  // with its header 100 bytes
     const auto as_sent = ends.to_backend(11).udp(dns_port, 5353).payload(bytes(92)).build();
     std::vector<Bytes> in = test::cut(datagram, 7, 48);
     for (Bytes& fragment : in) {
@@ -400,7 +447,8 @@ TEST_P(Headers, WhatComesBehindThePacketStaysHere) {
         }
         EXPECT_TRUE(same_frame(left.frame, out[n])) << n;
     }
-    const Outcome refusal = gateway.send(ends.from_client().tcp(40'000, kEmptyPort, "S").pad_to(1'514).build());
+    const Outcome refusal =
+        gateway.send(ends.from_client().tcp(40'000, kEmptyPort, "S").pad_to(1'514).build());
     ASSERT_EQ(refusal.verdict, Verdict::Transmit);
     EXPECT_EQ(refusal.frame.size(), 14u + (is_v4 ? 20 : 40) + 20) << "an answer has none";
 }
@@ -411,10 +459,13 @@ TEST_P(Headers, JumboFramesPassWhereBothPortsTakeThem_NAT001) {
     gateway.send(ends.from_backend(11).tcp(9376, port, "SA").build(), kCluster);
     const std::string data(9'000 - (is_v4 ? 20 : 40) - 20, 'j');
     for (uint8_t queue = 0; queue < workers; ++queue) {
-        const Outcome forward = gateway.send(ends.from_client().tcp(40'000, 80, "PA").payload(data).build(), kUp, {queue});
+        const Outcome forward =
+            gateway.send(ends.from_client().tcp(40'000, 80, "PA").payload(data).build(), kUp, {queue});
         ASSERT_EQ(forward.verdict, Verdict::Transmit) << text_of(forward.reason).counter;
-        EXPECT_TRUE(same_frame(forward.frame, ends.to_backend(11).tcp(port, 9376, "PA").payload(data).build()));
-        const Outcome reverse = gateway.send(ends.from_backend(11).tcp(9376, port, "PA").payload(data).build(), kCluster, {queue});
+        EXPECT_TRUE(
+            same_frame(forward.frame, ends.to_backend(11).tcp(port, 9376, "PA").payload(data).build()));
+        const Outcome reverse = gateway.send(
+            ends.from_backend(11).tcp(9376, port, "PA").payload(data).build(), kCluster, {queue});
         ASSERT_EQ(reverse.verdict, Verdict::Transmit) << text_of(reverse.reason).counter;
         EXPECT_TRUE(same_frame(reverse.frame, ends.to_client().tcp(80, 40'000, "PA").payload(data).build()));
     }
@@ -428,7 +479,8 @@ TEST_P(Headers, TheSumOfADatagramStaysWhatItIs) {
     const uint16_t port = key_of(first).source_port;
     const auto expected = [&] { return ends.to_backend(11).udp(port, 5353).payload("query"); };
     if (is_v4) {
-        EXPECT_TRUE(same_frame(gateway.send(query().l4_checksum(0).build()).frame, expected().l4_checksum(0).build()));
+        EXPECT_TRUE(same_frame(gateway.send(query().l4_checksum(0).build()).frame,
+                               expected().l4_checksum(0).build()));
     }
     const size_t sum_at = 14 + (is_v4 ? 20 : 40) + offsetof(packet::UdpHeader, checksum);
     const Bytes right = query().build();
@@ -441,8 +493,10 @@ TEST_P(Headers, TheSumOfADatagramStaysWhatItIs) {
         }
         const Outcome outcome = gateway.send(query().l4_checksum(wrong).build());
         ASSERT_EQ(outcome.verdict, Verdict::Transmit);
-        EXPECT_FALSE(std::ranges::equal(outcome.frame, right_after)) << "a sum that was wrong by bit " << bit << " has been mended";
-        EXPECT_NE(static_cast<uint16_t>(outcome.frame[sum_at] << 8 | outcome.frame[sum_at + 1]), 0) << "0 would say that none was sent";
+        EXPECT_FALSE(std::ranges::equal(outcome.frame, right_after))
+            << "a sum that was wrong by bit " << bit << " has been mended";
+        EXPECT_NE(static_cast<uint16_t>(outcome.frame[sum_at] << 8 | outcome.frame[sum_at + 1]), 0)
+            << "0 would say that none was sent";
     }
 }
 

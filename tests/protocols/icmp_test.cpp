@@ -35,8 +35,9 @@ const IpAddr& vip_of(IpFamily family) {
     return family == IpFamily::V4 ? kVip : kVip6;
 }
 IpAddr far(IpFamily family, uint8_t host) {
-    return family == IpFamily::V4 ? IpAddr::v4(198, 51, 100, host)
-                                  : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x99, 0, 0, 0, 0, 0, 0, 0, 0, 0, host});
+    return family == IpFamily::V4
+               ? IpAddr::v4(198, 51, 100, host)
+               : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x99, 0, 0, 0, 0, 0, 0, 0, 0, 0, host});
 }
 
 // One hop on the wire.
@@ -58,7 +59,8 @@ PacketBuilder ip(const Link& link, const IpAddr& source, const IpAddr& destinati
     return packet;
 }
 constexpr size_t kFewBytes = 13, kManyBytes = 1'400;
-PacketBuilder packet_of(const Link& link, const FlowKey& key, uint8_t ttl = 64, const char* flags = "S", size_t payload_bytes = kFewBytes) {
+PacketBuilder packet_of(const Link& link, const FlowKey& key, uint8_t ttl = 64, const char* flags = "S",
+                        size_t payload_bytes = kFewBytes) {
     PacketBuilder packet = ip(link, key.source, key.destination, ttl);
     key.protocol == Protocol::Tcp ? packet.tcp(key.source_port, key.destination_port, flags).seq(77).ack(99)
                                   : packet.udp(key.source_port, key.destination_port);
@@ -66,7 +68,8 @@ PacketBuilder packet_of(const Link& link, const FlowKey& key, uint8_t ttl = 64, 
 }
 // What an error quotes: everything behind the Ethernet header, or no more than `most` bytes of it.
 Bytes quote(const Bytes& frame, size_t most = 10'000) {
-    return {frame.begin() + 14, frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most))};
+    return {frame.begin() + 14,
+            frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most))};
 }
 // The same after one more hop.
 Bytes quote(const PacketBuilder& packet, size_t most = 10'000) {
@@ -84,8 +87,10 @@ struct Kind {
 };
 // Fragmentation needed and packet too big carry an MTU that no link here has.
 std::vector<Kind> kinds_of(IpFamily family) {
-    return family == IpFamily::V4 ? std::vector<Kind>{{3, 0}, {3, 1}, {3, 3}, {3, 4, 1'396}, {3, 13}, {11, 0}, {11, 1}, {12, 0, 0x14000000}}
-                                  : std::vector<Kind>{{1, 0}, {1, 4}, {2, 0, 1'396}, {3, 0}, {3, 1}, {4, 1, 40}};
+    return family == IpFamily::V4
+               ? std::vector<Kind>{{3, 0},  {3, 1},  {3, 3},  {3, 4, 1'396},
+                                   {3, 13}, {11, 0}, {11, 1}, {12, 0, 0x14000000}}
+               : std::vector<Kind>{{1, 0}, {1, 4}, {2, 0, 1'396}, {3, 0}, {3, 1}, {4, 1, 40}};
 }
 // About a packet that such a link would not carry.
 size_t payload_for(const Kind& kind) {
@@ -99,11 +104,16 @@ constexpr size_t kQuotedBytes = 500;
 Kind unreachable(IpFamily family) {
     return family == IpFamily::V4 ? Kind{3, 3} : Kind{1, 4};
 }
-Bytes error(const Link& link, const IpAddr& source, const IpAddr& destination, Kind kind, Bytes quoted, uint8_t ttl = 64) {
-    return ip(link, source, destination, ttl).icmp(kind.type, kind.code, kind.rest).payload(std::move(quoted)).build();
+Bytes error(const Link& link, const IpAddr& source, const IpAddr& destination, Kind kind, Bytes quoted,
+            uint8_t ttl = 64) {
+    return ip(link, source, destination, ttl)
+        .icmp(kind.type, kind.code, kind.rest)
+        .payload(std::move(quoted))
+        .build();
 }
 
-TestService served_by(std::vector<uint8_t> backends, Protocol protocol, lb::SourceMode source = lb::SourceMode::Translate) {
+TestService served_by(std::vector<uint8_t> backends, Protocol protocol,
+                      lb::SourceMode source = lb::SourceMode::Translate) {
     return {.name = protocol == Protocol::Tcp ? "web" : "dns",
             .protocol = protocol,
             .frontends = {{kVip, 80}, {kVip6, 80}},
@@ -118,9 +128,15 @@ struct Opened {
     FlowKey inside;
     [[nodiscard]] uint8_t host() const { return inside.destination.bytes()[15]; }
     // The client's packet when the gateway has sent it on, and when an error about that is translated back; the same of the answer.
-    [[nodiscard]] PacketBuilder request(size_t bytes = kFewBytes) const { return packet_of(to_backend(host()), inside, 63, "S", bytes); }
-    [[nodiscard]] PacketBuilder request_as_sent(size_t bytes = kFewBytes) const { return packet_of(kFromClient, outside, 63, "S", bytes); }
-    [[nodiscard]] PacketBuilder answer(size_t bytes = kFewBytes) const { return packet_of(kToClient, outside.reversed(), 63, "SA", bytes); }
+    [[nodiscard]] PacketBuilder request(size_t bytes = kFewBytes) const {
+        return packet_of(to_backend(host()), inside, 63, "S", bytes);
+    }
+    [[nodiscard]] PacketBuilder request_as_sent(size_t bytes = kFewBytes) const {
+        return packet_of(kFromClient, outside, 63, "S", bytes);
+    }
+    [[nodiscard]] PacketBuilder answer(size_t bytes = kFewBytes) const {
+        return packet_of(kToClient, outside.reversed(), 63, "SA", bytes);
+    }
     [[nodiscard]] PacketBuilder answer_as_sent(size_t bytes = kFewBytes) const {
         return packet_of(from_backend(host()), inside.reversed(), 63, "SA", bytes);
     }
@@ -133,7 +149,8 @@ class IcmpErrors : public testing::TestWithParam<Variant> {
     IpFamily family = std::get<1>(GetParam());
     Protocol protocol = std::get<2>(GetParam());
     lb::SourceMode source = std::get<3>(GetParam());
-    VirtualGateway gateway{VirtualGateway::Options{.workers = workers, .flow_stays_on_queue = std::get<4>(GetParam())}};
+    VirtualGateway gateway{
+        VirtualGateway::Options{.workers = workers, .flow_stays_on_queue = std::get<4>(GetParam())}};
     Prng random{seed()};
 
     WorkerId any_worker() { return {static_cast<uint8_t>(random.below(workers))}; }
@@ -170,12 +187,16 @@ class IcmpErrors : public testing::TestWithParam<Variant> {
             const Link to = of_endpoint ? kToClient : to_backend(flow.host());
             for (const Kind kind : kinds_of(family)) {
                 const size_t bytes = payload_for(kind);
-                const Bytes told = quote(of_endpoint ? flow.request(bytes) : flow.answer(bytes), kQuotedBytes);
-                const Bytes expected = quote(of_endpoint ? flow.request_as_sent(bytes) : flow.answer_as_sent(bytes), kQuotedBytes);
-                expect(gateway.send(error(from_end, comes.source, comes.destination, kind, told), port, any_worker()), egress,
-                       error(to, leaves.source, leaves.destination, kind, expected, 63));
-                expect(gateway.send(error(from_router, router, comes.destination, kind, told), port, any_worker()), egress,
-                       error(to, router, leaves.destination, kind, expected, 63));
+                const Bytes told =
+                    quote(of_endpoint ? flow.request(bytes) : flow.answer(bytes), kQuotedBytes);
+                const Bytes expected = quote(
+                    of_endpoint ? flow.request_as_sent(bytes) : flow.answer_as_sent(bytes), kQuotedBytes);
+                expect(gateway.send(error(from_end, comes.source, comes.destination, kind, told), port,
+                                    any_worker()),
+                       egress, error(to, leaves.source, leaves.destination, kind, expected, 63));
+                expect(gateway.send(error(from_router, router, comes.destination, kind, told), port,
+                                    any_worker()),
+                       egress, error(to, router, leaves.destination, kind, expected, 63));
                 translated += 2;
             }
         }
@@ -188,9 +209,11 @@ std::string name_of(const testing::TestParamInfo<Variant>& info) {
            (source == lb::SourceMode::Keep ? "Kept" : "Translated") + (stays ? "OnQueue" : "");
 }
 INSTANTIATE_TEST_SUITE_P(All, IcmpErrors,
-                         testing::Combine(testing::Values(1u, 2u, 5u), testing::Values(IpFamily::V4, IpFamily::V6),
+                         testing::Combine(testing::Values(1u, 2u, 5u),
+                                          testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(Protocol::Tcp, Protocol::Udp),
-                                          testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep), testing::Bool()),
+                                          testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep),
+                                          testing::Bool()),
                          name_of);
 
 TEST_P(IcmpErrors, FromTheEndpointsSideQuoteWhatTheClientHadSent_ICMP001_ICMP003) {
@@ -207,18 +230,23 @@ TEST_P(IcmpErrors, MayQuoteAnyPartFromThePortsOn_ICMP001_ICMP002) {
     const size_t ip_header = family == IpFamily::V4 ? 20 : 40;
     const Kind kind = unreachable(family);
     const size_t whole = quote(flow.request()).size();
-    const size_t half_a_sum = ip_header + (protocol == Protocol::Tcp ? 17 : 7);  // what half of it should be, nobody can tell
+    const size_t half_a_sum =
+        ip_header + (protocol == Protocol::Tcp ? 17 : 7);  // what half of it should be, nobody can tell
     for (size_t length = ip_header + 4; length <= whole; ++length) {
         if (length == half_a_sum) {
             continue;
         }
-        expect(gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind, quote(flow.request(), length)),
+        expect(gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind,
+                                  quote(flow.request(), length)),
                             kCluster, any_worker()),
-               kUp, error(kToClient, flow.outside.destination, flow.outside.source, kind, quote(flow.request_as_sent(), length), 63));
+               kUp,
+               error(kToClient, flow.outside.destination, flow.outside.source, kind,
+                     quote(flow.request_as_sent(), length), 63));
     }
     for (size_t length = 0; length < ip_header + 4; ++length) {
-        expect_drop(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, quote(flow.answer(), length)), kUp,
-                                 any_worker()),
+        expect_drop(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind,
+                                       quote(flow.answer(), length)),
+                                 kUp, any_worker()),
                     DropReason::BadIcmp);
     }
 }
@@ -229,7 +257,8 @@ TEST_P(IcmpErrors, MayQuoteOptionsExtensionsAndFirstFragments_ICMP001_ICMP002) {
     const Kind kind = unreachable(family);
     std::vector<std::function<PacketBuilder(PacketBuilder)>> shapes;
     if (family == IpFamily::V4) {
-        shapes = {[](PacketBuilder p) { return p.options({1, 1, 1, 1, 1, 1, 1, 1}); }, [](PacketBuilder p) { return p.more_fragments(); },
+        shapes = {[](PacketBuilder p) { return p.options({1, 1, 1, 1, 1, 1, 1, 1}); },
+                  [](PacketBuilder p) { return p.more_fragments(); },
                   [](PacketBuilder p) { return p.dont_fragment().tos(0xb8).id(0xbeef); }};
     } else {
         shapes = {[](PacketBuilder p) { return p.hop_by_hop().destination_options(2); },
@@ -237,12 +266,18 @@ TEST_P(IcmpErrors, MayQuoteOptionsExtensionsAndFirstFragments_ICMP001_ICMP002) {
                   [](PacketBuilder p) { return p.routing(4, 0).flow_label(0xabcde).tos(0xb8); }};
     }
     for (const auto& shape : shapes) {
-        expect(gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind, quote(shape(flow.request()))),
+        expect(gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind,
+                                  quote(shape(flow.request()))),
                             kCluster, any_worker()),
-               kUp, error(kToClient, flow.outside.destination, flow.outside.source, kind, quote(shape(flow.request_as_sent())), 63));
-        expect(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, quote(shape(flow.answer()))), kUp,
-                            any_worker()),
-               kCluster, error(to_backend(11), flow.inside.source, flow.inside.destination, kind, quote(shape(flow.answer_as_sent())), 63));
+               kUp,
+               error(kToClient, flow.outside.destination, flow.outside.source, kind,
+                     quote(shape(flow.request_as_sent())), 63));
+        expect(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind,
+                                  quote(shape(flow.answer()))),
+                            kUp, any_worker()),
+               kCluster,
+               error(to_backend(11), flow.inside.source, flow.inside.destination, kind,
+                     quote(shape(flow.answer_as_sent())), 63));
     }
 }
 
@@ -253,11 +288,17 @@ TEST_P(IcmpErrors, MayComeWithOptionsAndPadding_ICMP001) {
     const Kind kind = unreachable(family);
     const auto shaped = [&](PacketBuilder packet, const PacketBuilder& quoted, size_t frame_bytes) {
         family == IpFamily::V4 ? packet.options({1, 1, 1, 1}) : packet.destination_options(1);
-        return packet.icmp(kind.type, kind.code).payload(quote(quoted, family == IpFamily::V4 ? 28 : 48)).pad_to(frame_bytes).build();
+        return packet.icmp(kind.type, kind.code)
+            .payload(quote(quoted, family == IpFamily::V4 ? 28 : 48))
+            .pad_to(frame_bytes)
+            .build();
     };
-    expect(gateway.send(shaped(ip(from_backend(11), flow.inside.destination, flow.inside.source), flow.request(), 150), kCluster,
-                        any_worker()),
-           kUp, shaped(ip(kToClient, flow.outside.destination, flow.outside.source, 63), flow.request_as_sent(), 0));
+    expect(
+        gateway.send(
+            shaped(ip(from_backend(11), flow.inside.destination, flow.inside.source), flow.request(), 150),
+            kCluster, any_worker()),
+        kUp,
+        shaped(ip(kToClient, flow.outside.destination, flow.outside.source, 63), flow.request_as_sent(), 0));
 }
 
 // A flow of before the change lives by the rule of before; its errors find it all the same.
@@ -267,15 +308,22 @@ TEST_P(IcmpErrors, FindFlowsThatAreOlderThanThePolicy_ICMP001_ICMP002) {
     for (uint8_t client = 2; client < 22; ++client) {
         flows.push_back(open(client));
     }
-    gateway.publish({served_by({11}, protocol, source == lb::SourceMode::Keep ? lb::SourceMode::Translate : lb::SourceMode::Keep)});
+    gateway.publish({served_by(
+        {11}, protocol, source == lb::SourceMode::Keep ? lb::SourceMode::Translate : lb::SourceMode::Keep)});
     const Kind kind = unreachable(family);
     for (const Opened& flow : flows) {
-        expect(gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind, quote(flow.request())), kCluster,
-                            any_worker()),
-               kUp, error(kToClient, flow.outside.destination, flow.outside.source, kind, quote(flow.request_as_sent()), 63));
-        expect(
-            gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, quote(flow.answer())), kUp, any_worker()),
-            kCluster, error(to_backend(11), flow.inside.source, flow.inside.destination, kind, quote(flow.answer_as_sent()), 63));
+        expect(gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind,
+                                  quote(flow.request())),
+                            kCluster, any_worker()),
+               kUp,
+               error(kToClient, flow.outside.destination, flow.outside.source, kind,
+                     quote(flow.request_as_sent()), 63));
+        expect(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind,
+                                  quote(flow.answer())),
+                            kUp, any_worker()),
+               kCluster,
+               error(to_backend(11), flow.inside.source, flow.inside.destination, kind,
+                     quote(flow.answer_as_sent()), 63));
     }
 }
 
@@ -288,10 +336,13 @@ TEST_P(IcmpErrors, OfHairpinFlowsGoBackToTheSender_ICMP001_NAT005) {
     ASSERT_EQ(sent.verdict, Verdict::Transmit);
     const Opened flow{outside, key_of(sent.frame)};
     const Kind kind = unreachable(family);
-    expect(gateway.send(error(from_backend(11), pod, flow.inside.source, kind, quote(flow.request())), kCluster, any_worker()), kCluster,
+    expect(gateway.send(error(from_backend(11), pod, flow.inside.source, kind, quote(flow.request())),
+                        kCluster, any_worker()),
+           kCluster,
            error(to_backend(11), outside.destination, pod, kind, quote(flow.request_as_sent()), 63));
-    expect(gateway.send(error(from_backend(11), pod, outside.destination, kind, quote(flow.answer())), kCluster, any_worker()), kCluster,
-           error(to_backend(11), flow.inside.source, pod, kind, quote(flow.answer_as_sent()), 63));
+    expect(gateway.send(error(from_backend(11), pod, outside.destination, kind, quote(flow.answer())),
+                        kCluster, any_worker()),
+           kCluster, error(to_backend(11), flow.inside.source, pod, kind, quote(flow.answer_as_sent()), 63));
 }
 
 // Linux is the endpoint, and says that nobody listens; or a router beyond the client has a word for it.
@@ -303,14 +354,19 @@ TEST_P(IcmpErrors, OfAnEndpointOnTheHostComeThroughTheTwin_ICMP001_ICMP002_EP007
         ASSERT_EQ(in.verdict, Verdict::Punt);
         const Opened flow{outside, key_of(in.frame)};
         const Kind kind = unreachable(family);
-        expect(gateway.send_from_host(error(kToClient, flow.inside.destination, flow.inside.source, kind, quote(flow.request())), kUp,
-                                      any_worker()),
-               kUp, error(kToClient, outside.destination, outside.source, kind, quote(flow.request_as_sent()), 63));
+        expect(
+            gateway.send_from_host(
+                error(kToClient, flow.inside.destination, flow.inside.source, kind, quote(flow.request())),
+                kUp, any_worker()),
+            kUp,
+            error(kToClient, outside.destination, outside.source, kind, quote(flow.request_as_sent()), 63));
 
         const IpAddr router = far(family, 200);
-        const Outcome told = gateway.send(error(kFromClient, router, outside.destination, kind, quote(flow.answer())), kUp, any_worker());
+        const Outcome told = gateway.send(
+            error(kFromClient, router, outside.destination, kind, quote(flow.answer())), kUp, any_worker());
         ASSERT_EQ(told.verdict, Verdict::Punt) << text_of(told.reason).counter;
-        EXPECT_TRUE(same_frame(told.frame, error(kFromClient, router, flow.inside.destination, kind, quote(flow.answer_as_sent()), 63)));
+        EXPECT_TRUE(same_frame(told.frame, error(kFromClient, router, flow.inside.destination, kind,
+                                                 quote(flow.answer_as_sent()), 63)));
     }
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 40u);
 }
@@ -327,12 +383,17 @@ TEST_P(IcmpErrors, OfAFlowOfTheHostGoToTheHost_ICMP001_ICMP002_ETP006) {
         ASSERT_EQ(sent.verdict, Verdict::Transmit) << text_of(sent.reason).counter;
         const Opened flow{outside, key_of(sent.frame)};
         const Kind kind = unreachable(family);
-        const Outcome told = gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind, quote(flow.request())),
-                                          kCluster, any_worker());
+        const Outcome told = gateway.send(
+            error(from_backend(11), flow.inside.destination, flow.inside.source, kind, quote(flow.request())),
+            kCluster, any_worker());
         ASSERT_EQ(told.verdict, Verdict::Punt) << text_of(told.reason).counter;
-        EXPECT_EQ(quote(told.frame), quote(error(kFromClient, outside.destination, host, kind, quote(flow.request_as_sent()), 63)));
-        expect(gateway.send_from_host(error(kToClient, host, outside.destination, kind, quote(flow.answer())), kUp, any_worker()), kCluster,
-               error(to_backend(11), flow.inside.source, flow.inside.destination, kind, quote(flow.answer_as_sent()), 63));
+        EXPECT_EQ(quote(told.frame), quote(error(kFromClient, outside.destination, host, kind,
+                                                 quote(flow.request_as_sent()), 63)));
+        expect(gateway.send_from_host(error(kToClient, host, outside.destination, kind, quote(flow.answer())),
+                                      kUp, any_worker()),
+               kCluster,
+               error(to_backend(11), flow.inside.source, flow.inside.destination, kind,
+                     quote(flow.answer_as_sent()), 63));
     }
 }
 
@@ -350,29 +411,36 @@ TEST_P(IcmpErrors, AboutNoFlowAreDroppedUnlessTheyMayBeTheHosts_ICMP005) {
     other_port.destination_port = 40'001;
     other_client.destination = far(family, 201);
     other_protocol.protocol = protocol == Protocol::Tcp ? Protocol::Udp : Protocol::Tcp;
-    for (const FlowKey& sent : {other_port, other_client, other_protocol, FlowKey{own.source, router, 81, 5, protocol, {}}}) {
+    for (const FlowKey& sent :
+         {other_port, other_client, other_protocol, FlowKey{own.source, router, 81, 5, protocol, {}}}) {
         expect_drop(gateway.send(about(kFromClient, sent), kUp, any_worker()), DropReason::IcmpUnknownFlow);
     }
     // Addressed to somebody else than the quoted packet's sender.
-    expect_drop(gateway.send(error(kFromClient, router, far(family, 9), kind, quote(flow.answer())), kUp, any_worker()),
+    expect_drop(gateway.send(error(kFromClient, router, far(family, 9), kind, quote(flow.answer())), kUp,
+                             any_worker()),
                 DropReason::IcmpUnknownFlow);
     // What the gateway itself may have answered: a RST or an error of its own.
-    const Bytes icmp = ip(kToClient, own.source, router).icmp(kind.type, kind.code).payload(Bytes(40)).build();
-    expect_drop(gateway.send(error(kFromClient, router, own.source, kind, quote(icmp)), kUp, any_worker()), DropReason::IcmpUnknownFlow);
+    const Bytes icmp =
+        ip(kToClient, own.source, router).icmp(kind.type, kind.code).payload(Bytes(40)).build();
+    expect_drop(gateway.send(error(kFromClient, router, own.source, kind, quote(icmp)), kUp, any_worker()),
+                DropReason::IcmpUnknownFlow);
 
     // The host's own address: Linux may have asked from there.
-    const Outcome hosts = gateway.send(about(from_backend(kRouterHost), {host, router, 999, 53, protocol, {}}), kCluster, any_worker());
+    const Outcome hosts = gateway.send(
+        about(from_backend(kRouterHost), {host, router, 999, 53, protocol, {}}), kCluster, any_worker());
     EXPECT_EQ(hosts.verdict, Verdict::Punt);
     // Through the gateway, and about nothing of ours: Linux's to forward. About an endpoint's packets that belong to no flow: nobody's.
     const FlowKey foreign{far(family, 30), far(family, 31), 1'000, 2'000, protocol, {}};
     EXPECT_EQ(gateway.send(about(kFromClient, foreign), kUp, any_worker()).verdict, Verdict::Punt);
     if (source == lb::SourceMode::Keep) {
         const FlowKey stray{far(family, 40), backend_address(11, family), 1'000, kServerPort, protocol, {}};
-        expect_drop(gateway.send(about(from_backend(11), stray), kCluster, any_worker()), DropReason::IcmpUnknownFlow);
+        expect_drop(gateway.send(about(from_backend(11), stray), kCluster, any_worker()),
+                    DropReason::IcmpUnknownFlow);
     }
     // What Linux says about its own business leaves as Linux made it.
     const Bytes from_linux =
-        error(kToClient, host, far(family, 50), kind, quote(packet_of(kFromClient, {far(family, 50), host, 5, 6, protocol, {}})));
+        error(kToClient, host, far(family, 50), kind,
+              quote(packet_of(kFromClient, {far(family, 50), host, 5, 6, protocol, {}})));
     expect(gateway.send_from_host(from_linux, kUp, any_worker()), kUp, from_linux);
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
@@ -386,7 +454,8 @@ TEST_P(IcmpErrors, BrokenOnesEndHere_ICMP001) {
             .icmp(kind.type, kind.code)
             .payload(quote(flow.request()));
     };
-    expect_drop(gateway.send(about().l4_checksum(0x1234).build(), kCluster, any_worker()), DropReason::BadIcmp);
+    expect_drop(gateway.send(about().l4_checksum(0x1234).build(), kCluster, any_worker()),
+                DropReason::BadIcmp);
     expect_drop(gateway.send(about(1).build(), kCluster, any_worker()), DropReason::TtlExpired);
     expect_drop(gateway.send(about(0).build(), kCluster, any_worker()), DropReason::TtlExpired);
     const uint8_t protocol_number = family == IpFamily::V4 ? 1 : 58;
@@ -397,10 +466,12 @@ TEST_P(IcmpErrors, BrokenOnesEndHere_ICMP001) {
                              kUp, any_worker()),
                 DropReason::BadIcmp);
     const IpAddr host = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
-    expect_drop(gateway.send(error(from_backend(11), host, flow.inside.source, kind, quote(flow.request())), kCluster, any_worker()),
+    expect_drop(gateway.send(error(from_backend(11), host, flow.inside.source, kind, quote(flow.request())),
+                             kCluster, any_worker()),
                 DropReason::MartianSource);
     // In a frame to a group it is never ours to translate (RFC 1122, 3.3.6).
-    EXPECT_EQ(gateway.send(about().to_mac("ff:ff:ff:ff:ff:ff").build(), kCluster, any_worker()).verdict, Verdict::Punt);
+    EXPECT_EQ(gateway.send(about().to_mac("ff:ff:ff:ff:ff:ff").build(), kCluster, any_worker()).verdict,
+              Verdict::Punt);
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
 
@@ -411,20 +482,23 @@ TEST_P(IcmpErrors, TellNoMtuThatCannotBeTrue_ICMP003) {
     const Opened flow = open();
     const IpAddr router = far(family, 200);
     const auto to_client = [&](const PacketBuilder& request, Kind kind) {
-        return gateway.send(error(from_backend(kRouterHost), router, flow.inside.source, kind, quote(request, kQuotedBytes)), kCluster,
-                            any_worker());
+        return gateway.send(
+            error(from_backend(kRouterHost), router, flow.inside.source, kind, quote(request, kQuotedBytes)),
+            kCluster, any_worker());
     };
     const auto to_endpoint = [&](const PacketBuilder& answer, Kind kind) {
-        return gateway.send(error(kFromClient, router, flow.outside.destination, kind, quote(answer, kQuotedBytes)), kUp, any_worker());
+        return gateway.send(
+            error(kFromClient, router, flow.outside.destination, kind, quote(answer, kQuotedBytes)), kUp,
+            any_worker());
     };
     const auto expect_refused = [&](size_t payload_bytes, uint32_t mtu) {
         expect_drop(to_client(flow.request(payload_bytes), too_big(family, mtu)), DropReason::BadIcmp);
         expect_drop(to_endpoint(flow.answer(payload_bytes), too_big(family, mtu)), DropReason::BadIcmp);
     };
     const auto expect_told = [&](uint32_t mtu, uint32_t mtu_of_endpoint) {
-        expect(
-            to_client(flow.request(kManyBytes), too_big(family, mtu)), kUp,
-            error(kToClient, router, flow.outside.source, too_big(family, mtu), quote(flow.request_as_sent(kManyBytes), kQuotedBytes), 63));
+        expect(to_client(flow.request(kManyBytes), too_big(family, mtu)), kUp,
+               error(kToClient, router, flow.outside.source, too_big(family, mtu),
+                     quote(flow.request_as_sent(kManyBytes), kQuotedBytes), 63));
         expect(to_endpoint(flow.answer(kManyBytes), too_big(family, mtu)), kCluster,
                error(to_backend(11), router, flow.inside.destination, too_big(family, mtu_of_endpoint),
                      quote(flow.answer_as_sent(kManyBytes), kQuotedBytes), 63));
@@ -468,23 +542,27 @@ TEST_P(IcmpErrors, TellNoMtuThatCannotBeTrue_ICMP003) {
     EXPECT_EQ(to_client(flow.request(kManyBytes), {3, 4, 0xffff0000 + 1'396}).verdict, Verdict::Transmit);
     EXPECT_EQ(to_client(flow.request(kManyBytes), {3, 1, 67}).verdict, Verdict::Transmit);
     // A kernel that sends more than 64 KiB at once quotes a packet that tells no length.
-    EXPECT_EQ(to_client(flow.request(kManyBytes).ip_total_length(0), too_big(family, 1'396)).verdict, Verdict::Transmit);
+    EXPECT_EQ(to_client(flow.request(kManyBytes).ip_total_length(0), too_big(family, 1'396)).verdict,
+              Verdict::Transmit);
 }
 
 // Whom an error comes from, its receiver believes; some it cannot come from.
 TEST_P(IcmpErrors, FromWhomTheyCannotComeEndHere_ICMP005) {
     TestService other = served_by({12}, protocol, source);
-    const IpAddr other_vip = family == IpFamily::V4 ? IpAddr::v4(80, 11, 12, 11) : *IpAddr::parse("2001:db8:80::11");
+    const IpAddr other_vip =
+        family == IpFamily::V4 ? IpAddr::v4(80, 11, 12, 11) : *IpAddr::parse("2001:db8:80::11");
     other.name = "other";
     other.frontends = {{other_vip, 80}};
     gateway.publish({served_by({11}, protocol, source), other});
     const Opened flow = open();
     const Kind kind = unreachable(family);
     const auto to_client = [&](const IpAddr& from) {
-        return gateway.send(error(from_backend(11), from, flow.inside.source, kind, quote(flow.request())), kCluster, any_worker());
+        return gateway.send(error(from_backend(11), from, flow.inside.source, kind, quote(flow.request())),
+                            kCluster, any_worker());
     };
     const auto to_endpoint = [&](const IpAddr& from) {
-        return gateway.send(error(kFromClient, from, flow.outside.destination, kind, quote(flow.answer())), kUp, any_worker());
+        return gateway.send(error(kFromClient, from, flow.outside.destination, kind, quote(flow.answer())),
+                            kUp, any_worker());
     };
     const IpAddr snat = family == IpFamily::V4 ? kClusterAddress : kClusterAddress6;
     for (const IpAddr& own : {other_vip, snat}) {
@@ -495,7 +573,8 @@ TEST_P(IcmpErrors, FromWhomTheyCannotComeEndHere_ICMP005) {
     expect_drop(to_client(flow.outside.source), DropReason::MartianSource);
     expect_drop(to_endpoint(flow.inside.destination), DropReason::MartianSource);
     // Nobody's own address: of the links alone, and of everybody on one of the gateway's.
-    for (const char* nobody : family == IpFamily::V6 ? std::vector{"fe80::1"} : std::vector{"10.80.1.255", "10.80.2.255"}) {
+    for (const char* nobody :
+         family == IpFamily::V6 ? std::vector{"fe80::1"} : std::vector{"10.80.1.255", "10.80.2.255"}) {
         expect_drop(to_client(*IpAddr::parse(nobody)), DropReason::MartianSource);
         expect_drop(to_endpoint(*IpAddr::parse(nobody)), DropReason::MartianSource);
     }
@@ -524,21 +603,27 @@ TEST_P(IcmpErrors, ThatShowNoPortsEndHere_ICMP005_NAT006) {
     const auto number = static_cast<uint8_t>(protocol);
     for (const bool is_fragment : {false, true}) {
         const IpAddr &client = flow.outside.source, &vip = flow.outside.destination;
-        expect_drop(gateway.send(error(from_backend(11), endpoint, client, kind, of(client, endpoint, number, is_fragment)), kCluster,
-                                 any_worker()),
+        expect_drop(gateway.send(error(from_backend(11), endpoint, client, kind,
+                                       of(client, endpoint, number, is_fragment)),
+                                 kCluster, any_worker()),
                     DropReason::BadIcmp);
-        expect_drop(gateway.send(error(kFromClient, client, vip, kind, of(vip, client, number, is_fragment)), kUp, any_worker()),
+        expect_drop(gateway.send(error(kFromClient, client, vip, kind, of(vip, client, number, is_fragment)),
+                                 kUp, any_worker()),
                     DropReason::BadIcmp);
         // The host's own address: Linux may have asked from there.
         const IpAddr host = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
-        EXPECT_EQ(gateway.send(error(kFromClient, client, host, kind, of(host, client, number, is_fragment)), kUp, any_worker()).verdict,
+        EXPECT_EQ(gateway
+                      .send(error(kFromClient, client, host, kind, of(host, client, number, is_fragment)),
+                            kUp, any_worker())
+                      .verdict,
                   Verdict::Punt);
     }
     // Of a protocol without ports, so nothing of a Service's: Linux's to forward.
     constexpr uint8_t kGre = 47;
     EXPECT_EQ(gateway
-                  .send(error(from_backend(11), endpoint, far(family, 9), kind, of(far(family, 9), endpoint, kGre, false)), kCluster,
-                        any_worker())
+                  .send(error(from_backend(11), endpoint, far(family, 9), kind,
+                              of(far(family, 9), endpoint, kGre, false)),
+                        kCluster, any_worker())
                   .verdict,
               Verdict::Punt);
 }
@@ -547,12 +632,13 @@ TEST_P(IcmpErrors, ThatShowNoPortsEndHere_ICMP005_NAT006) {
 TEST_P(IcmpErrors, OtherKindsAreNotPassedOn_ICMP001) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
-    const std::vector<Kind> others =
-        family == IpFamily::V4 ? std::vector<Kind>{{4, 0}, {5, 1}, {13, 0}} : std::vector<Kind>{{5, 0}, {100, 0}, {127, 0}};
+    const std::vector<Kind> others = family == IpFamily::V4 ? std::vector<Kind>{{4, 0}, {5, 1}, {13, 0}}
+                                                            : std::vector<Kind>{{5, 0}, {100, 0}, {127, 0}};
     for (const Kind kind : others) {
-        expect_drop(
-            gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, quote(flow.answer())), kUp, any_worker()),
-            DropReason::VipPortClosed);
+        expect_drop(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind,
+                                       quote(flow.answer())),
+                                 kUp, any_worker()),
+                    DropReason::VipPortClosed);
     }
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
@@ -560,22 +646,27 @@ TEST_P(IcmpErrors, OtherKindsAreNotPassedOn_ICMP001) {
 // Source ranges say who may open flows. A router on the way to a client that may is nobody's client.
 TEST_P(IcmpErrors, AreNoConcernOfSourceRanges_SRC006_ICMP003) {
     TestService service = served_by({11}, protocol, source);
-    service.source_ranges = std::vector<Prefix>{*Prefix::parse(family == IpFamily::V4 ? "198.51.100.7/32" : "2001:db8:99::7/128")};
+    service.source_ranges = std::vector<Prefix>{
+        *Prefix::parse(family == IpFamily::V4 ? "198.51.100.7/32" : "2001:db8:99::7/128")};
     gateway.publish({service});
     const Opened flow = open(7);
     const IpAddr router = far(family, 200);
     const Kind kind = too_big(family, 1'280);
     const Bytes told = quote(flow.answer(kManyBytes), kQuotedBytes);
-    expect(gateway.send(error(kFromClient, router, flow.outside.destination, kind, told), kUp, any_worker()), kCluster,
-           error(to_backend(11), router, flow.inside.destination, kind, quote(flow.answer_as_sent(kManyBytes), kQuotedBytes), 63));
+    expect(gateway.send(error(kFromClient, router, flow.outside.destination, kind, told), kUp, any_worker()),
+           kCluster,
+           error(to_backend(11), router, flow.inside.destination, kind,
+                 quote(flow.answer_as_sent(kManyBytes), kQuotedBytes), 63));
 }
 
 TEST_P(IcmpErrors, FromABlockedSourceAreNotTranslated) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
-    gateway.set_blocked_sources(route::PrefixSet({*Prefix::parse(family == IpFamily::V4 ? "198.51.100.200/32" : "2001:db8:99::c8/128")}));
-    expect_drop(gateway.send(error(kFromClient, far(family, 200), flow.outside.destination, unreachable(family), quote(flow.answer())), kUp,
-                             any_worker()),
+    gateway.set_blocked_sources(route::PrefixSet(
+        {*Prefix::parse(family == IpFamily::V4 ? "198.51.100.200/32" : "2001:db8:99::c8/128")}));
+    expect_drop(gateway.send(error(kFromClient, far(family, 200), flow.outside.destination,
+                                   unreachable(family), quote(flow.answer())),
+                             kUp, any_worker()),
                 DropReason::SourceBlocked);
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
@@ -588,7 +679,8 @@ TEST_P(IcmpErrors, KeepNoConnectionAlive_ICMP001_NAT008) {
     const uint64_t limit_s = protocol == Protocol::Tcp ? 60 : 30;
     for (uint64_t s = 0; s < limit_s + 3; ++s) {
         gateway.advance_seconds(1);
-        gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, unreachable(family), quote(flow.request())),
+        gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, unreachable(family),
+                           quote(flow.request())),
                      kCluster, any_worker());
     }
     gateway.age();
@@ -603,10 +695,11 @@ TEST(IcmpQuotes, AnAbsentUdpChecksumStaysAbsent_ICMP001_NAT001) {
     const Outcome sent = gateway.send(packet_of(kFromClient, outside).l4_checksum(0).build());
     ASSERT_EQ(sent.verdict, Verdict::Transmit);
     const FlowKey inside = key_of(sent.frame);
-    const Outcome told = gateway.send(error(from_backend(11), inside.destination, inside.source, {3, 3}, quote(sent.frame)), kCluster);
+    const Outcome told = gateway.send(
+        error(from_backend(11), inside.destination, inside.source, {3, 3}, quote(sent.frame)), kCluster);
     ASSERT_EQ(told.verdict, Verdict::Transmit);
-    EXPECT_TRUE(same_frame(told.frame,
-                           error(kToClient, kVip, outside.source, {3, 3}, quote(packet_of(kFromClient, outside, 63).l4_checksum(0)), 63)));
+    EXPECT_TRUE(same_frame(told.frame, error(kToClient, kVip, outside.source, {3, 3},
+                                             quote(packet_of(kFromClient, outside, 63).l4_checksum(0)), 63)));
 }
 
 // Sums inside a quote are not judged: hosts exist that quote what they have worked on. What came wrong leaves wrong by as much.
@@ -616,7 +709,8 @@ TEST(IcmpQuotes, WrongSumsInsideStayWrong_ICMP001) {
     const FlowKey outside{far(IpFamily::V4, 7), kVip, 40'000, 80, Protocol::Udp, {}};
     const FlowKey inside = key_of(gateway.send(packet_of(kFromClient, outside).build()).frame);
     const auto told = [&](PacketBuilder sent) {
-        const Outcome outcome = gateway.send(error(from_backend(11), inside.destination, inside.source, {3, 3}, quote(sent)), kCluster);
+        const Outcome outcome = gateway.send(
+            error(from_backend(11), inside.destination, inside.source, {3, 3}, quote(sent)), kCluster);
         EXPECT_EQ(outcome.verdict, Verdict::Transmit);
         return outcome.frame;
     };
@@ -629,7 +723,9 @@ TEST(IcmpQuotes, WrongSumsInsideStayWrong_ICMP001) {
     }
     EXPECT_EQ(reference_checksum(ByteView(right).subspan(kQuoteAt, 20)), 0);
     EXPECT_NE(reference_checksum(ByteView(wrong_ip).subspan(kQuoteAt, 20)), 0);
-    const auto l4_sum = [&](const Bytes& frame) { return load<Be16>(frame.data() + kQuoteAt + 20 + 6).host(); };
+    const auto l4_sum = [&](const Bytes& frame) {
+        return load<Be16>(frame.data() + kQuoteAt + 20 + 6).host();
+    };
     EXPECT_NE(l4_sum(wrong_l4), l4_sum(right));
     EXPECT_EQ(Bytes(wrong_l4.begin() + kQuoteAt, wrong_l4.begin() + kQuoteAt + 26),
               Bytes(right.begin() + kQuoteAt, right.begin() + kQuoteAt + 26));
@@ -645,11 +741,13 @@ TEST(IcmpSearch, AsksAllWorkersABoundedNumberOfTimes_ICMP002) {
     }
     gateway.publish({service});
     const auto about = [](const FlowKey& outside) {
-        return error(kFromClient, outside.source, outside.destination, {3, 3}, quote(packet_of(kToClient, outside.reversed(), 63)));
+        return error(kFromClient, outside.source, outside.destination, {3, 3},
+                     quote(packet_of(kToClient, outside.reversed(), 63)));
     };
     for (uint8_t owner = 0; owner < kWorkers; ++owner) {
         const FlowKey outside{far(IpFamily::V4, owner), kVip, 40'000, 80, Protocol::Udp, {}};
-        ASSERT_EQ(gateway.send(packet_of(kFromClient, outside).build(), kUp, {owner}).verdict, Verdict::Transmit);
+        ASSERT_EQ(gateway.send(packet_of(kFromClient, outside).build(), kUp, {owner}).verdict,
+                  Verdict::Transmit);
         for (uint8_t receiver = 0; receiver < kWorkers; ++receiver) {
             const Outcome told = gateway.send(about(outside), kUp, {receiver});
             EXPECT_EQ(told.verdict, Verdict::Transmit);
@@ -661,7 +759,8 @@ TEST(IcmpSearch, AsksAllWorkersABoundedNumberOfTimes_ICMP002) {
     uint32_t asked_all = 0;
     for (uint32_t n = 0; n < 2 * pipeline::kErrorSearchesPerSecond; ++n) {
         const Outcome told = gateway.send(about(unknown), kUp, {3});
-        EXPECT_EQ(text_of(told.reason).counter, told.handoffs > 0 ? "icmp_unknown_flow" : "icmp_search_limited");
+        EXPECT_EQ(text_of(told.reason).counter,
+                  told.handoffs > 0 ? "icmp_unknown_flow" : "icmp_search_limited");
         asked_all += told.handoffs == kWorkers - 1 ? 1 : 0;
         EXPECT_TRUE(told.handoffs == 0 || told.handoffs == kWorkers - 1);
     }
@@ -684,7 +783,9 @@ TEST(IcmpSearch, IsNotForBrokenErrors_ICMP002) {
     const FlowKey outside{far(IpFamily::V4, 7), kVip, 40'000, 80, Protocol::Udp, {}};
     ASSERT_EQ(gateway.send(packet_of(kFromClient, outside).build(), kUp, {1}).verdict, Verdict::Transmit);
     const auto about = [&] {
-        return ip(kFromClient, outside.source, kVip).icmp(3, 3).payload(quote(packet_of(kToClient, outside.reversed(), 63)));
+        return ip(kFromClient, outside.source, kVip)
+            .icmp(3, 3)
+            .payload(quote(packet_of(kToClient, outside.reversed(), 63)));
     };
     const Bytes broken = about().l4_checksum(0x1234).build();
     for (uint32_t n = 0; n < 2 * pipeline::kErrorSearchesPerSecond; ++n) {
@@ -719,10 +820,11 @@ TEST(IcmpSearch, FindsFlowsOfPortsThatPromiseMore_ICMP002) {
     gateway.publish({served_by({11}, Protocol::Udp)});
     for (uint8_t owner = 0; owner < kWorkers; ++owner) {
         const FlowKey outside{far(IpFamily::V4, owner), kVip, 40'000, 80, Protocol::Udp, {}};
-        ASSERT_EQ(gateway.send(packet_of(kFromClient, outside).build(), kUp, {owner}).verdict, Verdict::Transmit);
-        const Outcome told = gateway.send(
-            error(from_backend(kRouterHost), far(IpFamily::V4, 200), kVip, {3, 1}, quote(packet_of(kToClient, outside.reversed(), 63))),
-            kCluster, {3});
+        ASSERT_EQ(gateway.send(packet_of(kFromClient, outside).build(), kUp, {owner}).verdict,
+                  Verdict::Transmit);
+        const Outcome told = gateway.send(error(from_backend(kRouterHost), far(IpFamily::V4, 200), kVip,
+                                                {3, 1}, quote(packet_of(kToClient, outside.reversed(), 63))),
+                                          kCluster, {3});
         EXPECT_EQ(told.verdict, Verdict::Transmit) << text_of(told.reason).counter;
         EXPECT_EQ(told.worker, WorkerId{owner});
     }
@@ -738,7 +840,11 @@ class Echo : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {
     IpAddr client = far(family, 7), vip = vip_of(family);
 
     WorkerId any_worker() { return {static_cast<uint8_t>(random.below(workers))}; }
-    PacketBuilder request() { return ip(kFromClient, client, vip, 1).icmp(request_type, 0, 0xbeef0001).payload("an odd number of bytes."); }
+    PacketBuilder request() {
+        return ip(kFromClient, client, vip, 1)
+            .icmp(request_type, 0, 0xbeef0001)
+            .payload("an odd number of bytes.");
+    }
     Bytes reply(const Link& link = kToClient) {
         PacketBuilder packet = ip(link, vip, client, 64);
         family == IpFamily::V4 ? packet.id(0).dont_fragment() : packet;
@@ -746,7 +852,9 @@ class Echo : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {
     }
     Outcome send(const PacketBuilder& packet) { return gateway.send(packet.build(), kUp, any_worker()); }
 };
-INSTANTIATE_TEST_SUITE_P(All, Echo, testing::Combine(testing::Values(1u, 2u), testing::Values(IpFamily::V4, IpFamily::V6)));
+INSTANTIATE_TEST_SUITE_P(All, Echo,
+                         testing::Combine(testing::Values(1u, 2u),
+                                          testing::Values(IpFamily::V4, IpFamily::V6)));
 
 TEST_P(Echo, IsAnsweredByTheGatewayForAVip_ICMP007_LB018) {
     gateway.publish({served_by({11}, Protocol::Tcp)});
@@ -757,7 +865,8 @@ TEST_P(Echo, IsAnsweredByTheGatewayForAVip_ICMP007_LB018) {
     EXPECT_TRUE(same_frame(plain.frame, reply()));
     PacketBuilder with_more = request();
     family == IpFamily::V4 ? with_more.options({1, 1, 1, 1}) : with_more.hop_by_hop().destination_options(1);
-    EXPECT_TRUE(same_frame(send(with_more.pad_to(200)).frame, reply())) << "options and padding do not come back";
+    EXPECT_TRUE(same_frame(send(with_more.pad_to(200)).frame, reply()))
+        << "options and padding do not come back";
     EXPECT_EQ(gateway.count(Counter::EchoReplies), 2u);
     EXPECT_EQ(gateway.connections(), 0u);
 
@@ -791,7 +900,8 @@ TEST_P(Echo, NobodyIsAnsweredWhoMustNotBe_ICMP007_REJ003) {
     EXPECT_EQ(send(fragment).verdict, Verdict::Drop);
     // A reply that nobody has asked for, and other questions.
     expect_drop(send(ip(kFromClient, client, vip).icmp(reply_type, 0)), DropReason::VipPortClosed);
-    expect_drop(send(ip(kFromClient, client, vip).icmp(family == IpFamily::V4 ? 13 : 139, 0)), DropReason::VipPortClosed);
+    expect_drop(send(ip(kFromClient, client, vip).icmp(family == IpFamily::V4 ? 13 : 139, 0)),
+                DropReason::VipPortClosed);
     client = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
     expect_drop(send(request()), DropReason::MartianSource);
     if (family == IpFamily::V6) {
@@ -850,15 +960,19 @@ TEST_P(Echo, IsNotAnsweredForAVipThatIsWithdrawn_LB018_ICMP007) {
     EXPECT_EQ(send(request()).verdict, Verdict::Transmit) << "another Service has an endpoint here";
     local.when_empty = lb::EmptyAction::Reject;
     gateway.publish({local});
-    EXPECT_EQ(send(request()).verdict, Verdict::Transmit) << "clients are to get the reject, so the VIP stays";
+    EXPECT_EQ(send(request()).verdict, Verdict::Transmit)
+        << "clients are to get the reject, so the VIP stays";
 }
 
 // Its own pings to a VIP never leave the gateway.
 TEST_P(Echo, OfTheHostIsAnsweredThroughTheTwin_ICMP007) {
     gateway.publish({served_by({11}, Protocol::Tcp)});
     client = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
-    const Outcome answered = gateway.send_from_host(
-        ip(kToClient, client, vip).icmp(request_type, 0, 0xbeef0001).payload("an odd number of bytes.").build(), kUp, any_worker());
+    const Outcome answered = gateway.send_from_host(ip(kToClient, client, vip)
+                                                        .icmp(request_type, 0, 0xbeef0001)
+                                                        .payload("an odd number of bytes.")
+                                                        .build(),
+                                                    kUp, any_worker());
     ASSERT_EQ(answered.verdict, Verdict::Punt) << text_of(answered.reason).counter;
     EXPECT_EQ(quote(answered.frame), quote(reply()));
     client = far(family, 8);  // what Linux forwards for others has its own ways

@@ -53,7 +53,8 @@ class OtherFamily : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>
     Prng random;
     uint8_t queue = 0;  // the next packet's, as unlucky as can be
 
-    [[nodiscard]] TestService service(Protocol protocol, lb::SourceMode source = lb::SourceMode::Translate) const {
+    [[nodiscard]] TestService service(Protocol protocol,
+                                      lb::SourceMode source = lb::SourceMode::Translate) const {
         TestService made = service_on_both(protocol, kPort, kServerPort, source);
         made.endpoints_of = inside.family;
         return made;
@@ -90,27 +91,35 @@ class OtherFamily : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>
         const Outcome syn = up(outside.from_client().tcp(kClientPort, kPort, "S").seq(7).build());
         EXPECT_EQ(syn.verdict, Verdict::Transmit) << text_of(syn.reason).counter;
         const L4Port port = parsed_of(syn.frame).key.source_port;
-        EXPECT_EQ(down(inside.from_backend(kHost).tcp(kServerPort, port, "SA").seq(90).ack(8).build()).egress, kUp);
+        EXPECT_EQ(down(inside.from_backend(kHost).tcp(kServerPort, port, "SA").seq(90).ack(8).build()).egress,
+                  kUp);
         return port;
     }
     // Bytes of payload with which a datagram has so many in all.
-    static size_t for_udp(const Ends& ends, size_t ip_bytes) { return ip_bytes - (ends.family == IpFamily::V4 ? 20 : 40) - 8; }
+    static size_t for_udp(const Ends& ends, size_t ip_bytes) {
+        return ip_bytes - (ends.family == IpFamily::V4 ? 20 : 40) - 8;
+    }
     static PacketBuilder with_df(const Ends& ends, PacketBuilder packet) {
         return ends.family == IpFamily::V4 ? packet.dont_fragment() : packet;
     }
 };
 std::string name_of(const testing::TestParamInfo<std::tuple<uint32_t, IpFamily>>& info) {
-    return std::string(std::get<1>(info.param) == IpFamily::V4 ? "Nat46" : "Nat64") + "On" + std::to_string(std::get<0>(info.param));
+    return std::string(std::get<1>(info.param) == IpFamily::V4 ? "Nat46" : "Nat64") + "On" +
+           std::to_string(std::get<0>(info.param));
 }
-INSTANTIATE_TEST_SUITE_P(All, OtherFamily, testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6)),
+INSTANTIATE_TEST_SUITE_P(All, OtherFamily,
+                         testing::Combine(testing::Values(1, 2, 4),
+                                          testing::Values(IpFamily::V4, IpFamily::V6)),
                          name_of);
 
 TEST_P(OtherFamily, TcpFromSynToTheLastAck_ANN32_NAT001) {
     gateway.publish({service(Protocol::Tcp)});
-    const Outcome syn = up(outside.from_client().tcp(kClientPort, kPort, "S").seq(7).tcp_options({2, 4, 5, 0xa0}).build());
+    const Outcome syn =
+        up(outside.from_client().tcp(kClientPort, kPort, "S").seq(7).tcp_options({2, 4, 5, 0xa0}).build());
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
     const L4Port port = parsed_of(syn.frame).key.source_port;
-    expect_sent(syn, kCluster, inside.to_backend(kHost).tcp(port, kServerPort, "S").seq(7).tcp_options({2, 4, 5, 0xa0}));
+    expect_sent(syn, kCluster,
+                inside.to_backend(kHost).tcp(port, kServerPort, "S").seq(7).tcp_options({2, 4, 5, 0xa0}));
     const auto sent = [&](const char* flags, uint32_t seq, size_t bytes) {
         const auto tcp = [&](PacketBuilder ip, L4Port from, L4Port to) {
             return ip.tcp(from, to, flags).seq(seq).ack(99).payload(payload_of(bytes, seq));
@@ -152,10 +161,11 @@ TEST_P(OtherFamily, UdpWithAndWithoutAChecksum_ANN32) {
                 ip.udp(from, to).payload(payload_of(bytes));
                 return is_sent && !has_sum && ends.family == IpFamily::V4 ? ip.l4_checksum(0) : ip;
             };
-            expect_sent(up(udp(outside, outside.from_client(), kClientPort, kPort, true).pad_to(60).build()), kCluster,
-                        udp(inside, inside.to_backend(kHost), port, kServerPort, false));
-            expect_sent(down(udp(inside, inside.from_backend(kHost), kServerPort, port, true).pad_to(60).build()), kUp,
-                        udp(outside, outside.to_client(), kPort, kClientPort, false));
+            expect_sent(up(udp(outside, outside.from_client(), kClientPort, kPort, true).pad_to(60).build()),
+                        kCluster, udp(inside, inside.to_backend(kHost), port, kServerPort, false));
+            expect_sent(
+                down(udp(inside, inside.from_backend(kHost), kServerPort, port, true).pad_to(60).build()),
+                kUp, udp(outside, outside.to_client(), kPort, kClientPort, false));
         }
     }
 }
@@ -187,39 +197,61 @@ TEST_P(OtherFamily, AnAssociationFromInitToAbort_ANN32_SCTP001_SCTP003) {
 TEST_P(OtherFamily, TrafficClassAndHopLimitGoAlong_ANN32_ICMP006) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
-    const auto hops = [](PacketBuilder packet, bool v4, uint8_t left) { return v4 ? packet.ttl(left) : packet.hop_limit(left); };
+    const auto hops = [](PacketBuilder packet, bool v4, uint8_t left) {
+        return v4 ? packet.ttl(left) : packet.hop_limit(left);
+    };
     for (const uint8_t tos : {uint8_t{0}, uint8_t{0xb8}, uint8_t{3}, uint8_t{0xff}}) {
-        expect_sent(up(hops(outside.from_client(), client_is_v4, 9).tos(tos).udp(kClientPort, kPort).payload("q").build()), kCluster,
-                    hops(inside.to_backend(kHost), !client_is_v4, 8).tos(tos).udp(port, kServerPort).payload("q"));
-        expect_sent(down(hops(inside.from_backend(kHost), !client_is_v4, 2).tos(tos).udp(kServerPort, port).payload("a").build()), kUp,
+        expect_sent(
+            up(hops(outside.from_client(), client_is_v4, 9)
+                   .tos(tos)
+                   .udp(kClientPort, kPort)
+                   .payload("q")
+                   .build()),
+            kCluster,
+            hops(inside.to_backend(kHost), !client_is_v4, 8).tos(tos).udp(port, kServerPort).payload("q"));
+        expect_sent(down(hops(inside.from_backend(kHost), !client_is_v4, 2)
+                             .tos(tos)
+                             .udp(kServerPort, port)
+                             .payload("a")
+                             .build()),
+                    kUp,
                     hops(outside.to_client(), client_is_v4, 1).tos(tos).udp(kPort, kClientPort).payload("a"));
     }
     // Who sends one that ends here is told in its own family, of the packet as it was.
-    const Frame last = hops(outside.from_client(), client_is_v4, 1).udp(kClientPort, kPort).payload("q").build();
+    const Frame last =
+        hops(outside.from_client(), client_is_v4, 1).udp(kClientPort, kPort).payload("q").build();
     const Outcome told = up(last);
     ASSERT_EQ(told.verdict, Verdict::Transmit);
     EXPECT_EQ(told.egress, kUp);
     const packet::Parsed parsed = parsed_of(told.frame);
     EXPECT_EQ(parsed.key.source, client_is_v4 ? kUpAddress : kUpAddress6);
     EXPECT_EQ(parsed.key.destination, outside.client);
-    EXPECT_TRUE(std::equal(last.begin() + kEthernetBytes, last.end(), told.frame.begin() + parsed.l4_offset + 8, told.frame.end()));
+    EXPECT_TRUE(std::equal(last.begin() + kEthernetBytes, last.end(),
+                           told.frame.begin() + parsed.l4_offset + 8, told.frame.end()));
 }
 
 TEST_P(OtherFamily, OptionsAndExtensionHeadersAreLeftOut_ANN32) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
-    const auto expected = [&](size_t bytes) { return inside.to_backend(kHost).udp(port, kServerPort).payload(payload_of(bytes)); };
+    const auto expected = [&](size_t bytes) {
+        return inside.to_backend(kHost).udp(port, kServerPort).payload(payload_of(bytes));
+    };
     for (const size_t bytes : {1u, 10u, 200u}) {
         if (client_is_v4) {
             // 20 bytes of options make the header as long as that of IPv6.
             for (const size_t options : {4u, 8u, 20u, 40u}) {
-                Frame frame =
-                    outside.from_client().options(Frame(options, 1)).udp(kClientPort, kPort).payload(payload_of(bytes)).pad_to(70).build();
+                Frame frame = outside.from_client()
+                                  .options(Frame(options, 1))
+                                  .udp(kClientPort, kPort)
+                                  .payload(payload_of(bytes))
+                                  .pad_to(70)
+                                  .build();
                 expect_sent(up(frame), kCluster, expected(bytes));
             }
         } else {
             PacketBuilder packet = outside.from_client().hop_by_hop().destination_options(2);
-            expect_sent(up(packet.udp(kClientPort, kPort).payload(payload_of(bytes)).pad_to(200).build()), kCluster, expected(bytes));
+            expect_sent(up(packet.udp(kClientPort, kPort).payload(payload_of(bytes)).pad_to(200).build()),
+                        kCluster, expected(bytes));
         }
     }
 }
@@ -234,7 +266,8 @@ TEST_P(OtherFamily, FragmentsOfUdpInAnyOrder_ANN32_NAT007) {
             if (out.verdict == Verdict::Transmit) {
                 left.push_back(out.frame);
             } else {
-                EXPECT_EQ(out.verdict, Verdict::Await) << to_string(out.verdict) << " " << text_of(out.reason).counter;
+                EXPECT_EQ(out.verdict, Verdict::Await)
+                    << to_string(out.verdict) << " " << text_of(out.reason).counter;
             }
         };
         for (const Frame& frame : frames) {
@@ -264,12 +297,14 @@ TEST_P(OtherFamily, FragmentsOfUdpInAnyOrder_ANN32_NAT007) {
             return turned;
         };
         const uint32_t wide = id | 0x7777'0000U;
-        expect_same(
-            pass(in_order(cut(outside.from_client().udp(kClientPort, kPort).payload(query).build(), client_is_v4 ? id : wide, 104)), kUp),
-            cut(inside.to_backend(kHost).udp(port, kServerPort).payload(query).build(), id, 104));
+        expect_same(pass(in_order(cut(outside.from_client().udp(kClientPort, kPort).payload(query).build(),
+                                      client_is_v4 ? id : wide, 104)),
+                         kUp),
+                    cut(inside.to_backend(kHost).udp(port, kServerPort).payload(query).build(), id, 104));
         ++id;
         expect_same(
-            pass(in_order(cut(inside.from_backend(kHost).udp(kServerPort, port).payload(query).build(), client_is_v4 ? wide + 1 : id, 104)),
+            pass(in_order(cut(inside.from_backend(kHost).udp(kServerPort, port).payload(query).build(),
+                              client_is_v4 ? wide + 1 : id, 104)),
                  kCluster),
             cut(outside.to_client().udp(kPort, kClientPort).payload(query).build(), id, 104));
     } while (std::ranges::next_permutation(order).found);
@@ -283,8 +318,10 @@ TEST_P(OtherFamily, ALaterFragmentIsOfItsFlowsProtocol_ANN32_NAT007) {
     const L4Port port = open_udp();
     const Frame query = payload_of(400);
     const bool is_down = client_is_v4;  // from the side that has IPv6
-    const PacketBuilder from = is_down ? inside.from_backend(kHost).udp(kServerPort, port) : outside.from_client().udp(kClientPort, kPort);
-    const PacketBuilder to = is_down ? outside.to_client().udp(kPort, kClientPort) : inside.to_backend(kHost).udp(port, kServerPort);
+    const PacketBuilder from = is_down ? inside.from_backend(kHost).udp(kServerPort, port)
+                                       : outside.from_client().udp(kClientPort, kPort);
+    const PacketBuilder to = is_down ? outside.to_client().udp(kPort, kClientPort)
+                                     : inside.to_backend(kHost).udp(port, kServerPort);
     Frames came = cut(PacketBuilder(from).payload(query).build(), 9, 104);
     const Frames expected = cut(PacketBuilder(to).payload(query).build(), 9, 104);
     const auto pass = [&](const Frame& frame) { return is_down ? down(frame) : up(frame); };
@@ -306,7 +343,8 @@ TEST_P(OtherFamily, FragmentsOfUdpWithoutAChecksumAreNotConverted_ANN32) {
     }
     gateway.publish({service(Protocol::Udp)});
     open_udp();
-    const Frames pieces = cut(outside.from_client().udp(kClientPort, kPort).payload(payload_of(100)).l4_checksum(0).build(), 3, 48);
+    const Frames pieces = cut(
+        outside.from_client().udp(kClientPort, kPort).payload(payload_of(100)).l4_checksum(0).build(), 3, 48);
     expect_drop(up(pieces[0]), DropReason::NoUdpChecksum);
     expect_drop(up(pieces[1]), DropReason::Fragment);
     expect_drop(up(pieces[2]), DropReason::Fragment);
@@ -325,13 +363,16 @@ TEST_P(OtherFamily, ASenderIsToldWhatFitsTowardsTheOtherFamily_ANN32_ICMP004) {
     };
     const Way ways[] = {
         {outside, outside.from_client().udp(kClientPort, kPort), kUp, outside.vip, outside.client},
-        {inside, inside.from_backend(kHost).udp(kServerPort, port), kCluster, inside.snat, backend_address(kHost, inside.family)}};
+        {inside, inside.from_backend(kHost).udp(kServerPort, port), kCluster, inside.snat,
+         backend_address(kHost, inside.family)}};
     for (const Way& way : ways) {
         const bool is_v4 = way.sender.family == IpFamily::V4;
         const uint16_t fits = is_v4 ? 1380 : 1420;
         for (uint32_t n = 0; n < workers; ++n) {
             const auto of_bytes = [&](size_t bytes) {
-                return with_df(way.sender, way.packet).payload(payload_of(for_udp(way.sender, bytes))).build();
+                return with_df(way.sender, way.packet)
+                    .payload(payload_of(for_udp(way.sender, bytes)))
+                    .build();
             };
             const NicPortId other = way.arrival == kUp ? kCluster : kUp;
             const Outcome passed = gateway.send(of_bytes(fits), way.arrival, next_queue());
@@ -342,15 +383,24 @@ TEST_P(OtherFamily, ASenderIsToldWhatFitsTowardsTheOtherFamily_ANN32_ICMP004) {
             const Outcome told = gateway.send(longer, way.arrival, next_queue());
             ASSERT_EQ(told.verdict, Verdict::Transmit) << text_of(told.reason).counter;
             EXPECT_EQ(told.egress, way.arrival);
-            const size_t quoted = std::min<size_t>(longer.size() - kEthernetBytes, is_v4 ? 576 - 28 : 1280 - 48);
+            const size_t quoted =
+                std::min<size_t>(longer.size() - kEthernetBytes, is_v4 ? 576 - 28 : 1280 - 48);
             PacketBuilder link = way.arrival == kUp ? Ends::to_uplink() : Ends::to_cluster(kHost);
-            PacketBuilder error =
-                is_v4 ? link.ipv4(way.from.to_string(), way.to.to_string()).id(0).dont_fragment().ttl(64).tos(0xc0).icmp(3, 4, fits)
-                      : link.ipv6(way.from.to_string(), way.to.to_string()).hop_limit(64).tos(0xc0).icmp(2, 0, fits);
-            EXPECT_TRUE(same_frame(
-                told.frame,
-                error.payload(Frame(longer.begin() + kEthernetBytes, longer.begin() + kEthernetBytes + static_cast<std::ptrdiff_t>(quoted)))
-                    .build()));
+            PacketBuilder error = is_v4 ? link.ipv4(way.from.to_string(), way.to.to_string())
+                                              .id(0)
+                                              .dont_fragment()
+                                              .ttl(64)
+                                              .tos(0xc0)
+                                              .icmp(3, 4, fits)
+                                        : link.ipv6(way.from.to_string(), way.to.to_string())
+                                              .hop_limit(64)
+                                              .tos(0xc0)
+                                              .icmp(2, 0, fits);
+            EXPECT_TRUE(same_frame(told.frame, error
+                                                   .payload(Frame(longer.begin() + kEthernetBytes,
+                                                                  longer.begin() + kEthernetBytes +
+                                                                      static_cast<std::ptrdiff_t>(quoted)))
+                                                   .build()));
         }
     }
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), 2u * workers);
@@ -360,13 +410,15 @@ TEST_P(OtherFamily, ASenderIsToldWhatFitsTowardsTheOtherFamily_ANN32_ICMP004) {
 TEST_P(OtherFamily, ASenderOfFragmentsIsToldWhatFitsWithTheirHeader_ANN32_ICMP004) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
-    const PacketBuilder from =
-        client_is_v4 ? outside.from_client().udp(kClientPort, kPort) : inside.from_backend(kHost).udp(kServerPort, port);
+    const PacketBuilder from = client_is_v4 ? outside.from_client().udp(kClientPort, kPort)
+                                            : inside.from_backend(kHost).udp(kServerPort, port);
     Frame first = cut(PacketBuilder(from).payload(payload_of(3'000)).build(), 9, 1'480).front();
     first[kEthernetBytes + offsetof(packet::Ipv4Header, flags_and_offset)] |= 0x40;  // DF
     uint8_t* const sum_at = first.data() + kEthernetBytes + offsetof(packet::Ipv4Header, checksum);
     store(sum_at, Be16::from_host(0));
-    store(sum_at, packet::ChecksumSum().add(ByteView(first).subspan(kEthernetBytes, sizeof(packet::Ipv4Header))).checksum());
+    store(sum_at, packet::ChecksumSum()
+                      .add(ByteView(first).subspan(kEthernetBytes, sizeof(packet::Ipv4Header)))
+                      .checksum());
     const Outcome told = client_is_v4 ? up(first) : down(first);
     ASSERT_EQ(told.verdict, Verdict::Transmit) << text_of(told.reason).counter;
     EXPECT_EQ(told.egress, client_is_v4 ? kUp : kCluster);
@@ -422,15 +474,21 @@ TEST_P(OtherFamily, WhatMayBeCutLeavesInFragments_ANN32_ICMP004) {
         }
     };
     if (client_is_v4) {
-        cut_into_v6(up(outside.from_client().id(77).udp(kClientPort, kPort).payload(payload).build()), kCluster,
-                    inside.to_backend(kHost).udp(port, kServerPort).payload(payload));
+        cut_into_v6(up(outside.from_client().id(77).udp(kClientPort, kPort).payload(payload).build()),
+                    kCluster, inside.to_backend(kHost).udp(port, kServerPort).payload(payload));
     } else {
-        cut_into_v6(down(inside.from_backend(kHost).id(77).udp(kServerPort, port).payload(payload).build()), kUp,
-                    outside.to_client().udp(kPort, kClientPort).payload(payload));
+        cut_into_v6(down(inside.from_backend(kHost).id(77).udp(kServerPort, port).payload(payload).build()),
+                    kUp, outside.to_client().udp(kPort, kClientPort).payload(payload));
     }
     const Frame least_for_any_link = payload_of(1'280 - 48);
-    const Outcome whole = client_is_v4 ? up(outside.from_client().id(78).udp(kClientPort, kPort).payload(least_for_any_link).build())
-                                       : down(inside.from_backend(kHost).id(78).udp(kServerPort, port).payload(least_for_any_link).build());
+    const Outcome whole =
+        client_is_v4
+            ? up(outside.from_client().id(78).udp(kClientPort, kPort).payload(least_for_any_link).build())
+            : down(inside.from_backend(kHost)
+                       .id(78)
+                       .udp(kServerPort, port)
+                       .payload(least_for_any_link)
+                       .build());
     EXPECT_EQ(whole.verdict, Verdict::Transmit);
     EXPECT_EQ(whole.frame.size(), kEthernetBytes + 1'280) << "no fragment header";
     gateway.set_mtu(client_is_v4 ? kUp : kCluster, 800);
@@ -448,7 +506,8 @@ TEST_P(OtherFamily, WhatMayBeCutLeavesInFragments_ANN32_ICMP004) {
     const Frame more = payload_of(1'281 - 48);
     if (client_is_v4) {
         const auto packet = inside.from_backend(kHost).udp(kServerPort, port);
-        cut_into_v4(down(PacketBuilder(packet).payload(least).build()), kUp, outside.to_client().udp(kPort, kClientPort).payload(least));
+        cut_into_v4(down(PacketBuilder(packet).payload(least).build()), kUp,
+                    outside.to_client().udp(kPort, kClientPort).payload(least));
         EXPECT_EQ(down(PacketBuilder(packet).payload(more).build()).egress, kCluster) << "told";
     } else {
         const auto packet = outside.from_client().udp(kClientPort, kPort);
@@ -456,7 +515,8 @@ TEST_P(OtherFamily, WhatMayBeCutLeavesInFragments_ANN32_ICMP004) {
                     inside.to_backend(kHost).udp(port, kServerPort).payload(least));
         const Outcome told = up(PacketBuilder(packet).payload(more).build());
         EXPECT_EQ(told.egress, kUp);
-        EXPECT_EQ(load<Be32>(told.frame.data() + kEthernetBytes + 40 + 4).host(), 1280u) << "never less (RFC 8200, 5)";
+        EXPECT_EQ(load<Be32>(told.frame.data() + kEthernetBytes + 40 + 4).host(), 1280u)
+            << "never less (RFC 8200, 5)";
     }
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), 1u);
 }
@@ -470,11 +530,14 @@ TEST_P(OtherFamily, EachPacketHasAnIdOfItsOwn_ANN32) {
     for (L4Port client_port = 1'000; client_port < 1'000 + kFlows; ++client_port) {
         const L4Port port = open_udp(client_port);
         for (uint32_t n = 0; n < kPackets; ++n) {
-            const Outcome out = client_is_v4 ? down(inside.from_backend(kHost).udp(kServerPort, port).payload("!").build())
-                                             : up(outside.from_client().udp(client_port, kPort).payload("?").build());
+            const Outcome out =
+                client_is_v4 ? down(inside.from_backend(kHost).udp(kServerPort, port).payload("!").build())
+                             : up(outside.from_client().udp(client_port, kPort).payload("?").build());
             ASSERT_EQ(out.verdict, Verdict::Transmit) << text_of(out.reason).counter;
-            const uint16_t id = load<Be16>(out.frame.data() + kEthernetBytes + offsetof(packet::Ipv4Header, id)).host();
-            EXPECT_TRUE(ids.insert(id).second) << "packet " << n << " from port " << client_port << " has the id " << id;
+            const uint16_t id =
+                load<Be16>(out.frame.data() + kEthernetBytes + offsetof(packet::Ipv4Header, id)).host();
+            EXPECT_TRUE(ids.insert(id).second)
+                << "packet " << n << " from port " << client_port << " has the id " << id;
         }
     }
 }
@@ -485,11 +548,13 @@ TEST_P(OtherFamily, WhatMayBeCutFitsEvenALinkTooNarrowForIpv6_ANN32) {
     const L4Port port = open_udp();
     gateway.set_mtu(client_is_v4 ? kCluster : kUp, 576);
     const Frame payload = payload_of(577 - 48);
-    const Outcome out = client_is_v4 ? up(outside.from_client().id(77).udp(kClientPort, kPort).payload(payload).build())
-                                     : down(inside.from_backend(kHost).id(77).udp(kServerPort, port).payload(payload).build());
+    const Outcome out =
+        client_is_v4
+            ? up(outside.from_client().id(77).udp(kClientPort, kPort).payload(payload).build())
+            : down(inside.from_backend(kHost).id(77).udp(kServerPort, port).payload(payload).build());
     ASSERT_EQ(out.verdict, Verdict::Split);
-    const PacketBuilder whole =
-        client_is_v4 ? inside.to_backend(kHost).udp(port, kServerPort) : outside.to_client().udp(kPort, kClientPort);
+    const PacketBuilder whole = client_is_v4 ? inside.to_backend(kHost).udp(port, kServerPort)
+                                             : outside.to_client().udp(kPort, kClientPort);
     ASSERT_FALSE(out.fragments.empty());
     const Frames expected = cut(PacketBuilder(whole).payload(payload).build(), id_of(out.fragments[0]), 528);
     ASSERT_EQ(out.fragments.size(), expected.size());
@@ -507,18 +572,23 @@ class OtherFamilyErrors : public OtherFamily {
     };
     static Kind unreachable(IpFamily family) { return family == IpFamily::V4 ? Kind{3, 3} : Kind{1, 4}; }
     static Kind expired(IpFamily family) { return family == IpFamily::V4 ? Kind{11, 0} : Kind{3, 0}; }
-    static Kind too_big(IpFamily family, uint32_t mtu) { return family == IpFamily::V4 ? Kind{3, 4, mtu} : Kind{2, 0, mtu}; }
+    static Kind too_big(IpFamily family, uint32_t mtu) {
+        return family == IpFamily::V4 ? Kind{3, 4, mtu} : Kind{2, 0, mtu};
+    }
     static IpAddr far(IpFamily family) {
         return family == IpFamily::V4 ? IpAddr::v4(198, 51, 100, 200) : *IpAddr::parse("2001:db8:99::c8");
     }
-    static Frame error(const Ends& ends, const PacketBuilder& link, const IpAddr& from, const IpAddr& to, Kind kind, const Frame& about) {
+    static Frame error(const Ends& ends, const PacketBuilder& link, const IpAddr& from, const IpAddr& to,
+                       Kind kind, const Frame& about) {
         const size_t quoted = std::min<size_t>(about.size(), kEthernetBytes + 500);
         return ends.ip(link, from, to, 64)
             .icmp(kind.type, kind.code, kind.rest)
-            .payload(Frame(about.begin() + kEthernetBytes, about.begin() + static_cast<std::ptrdiff_t>(quoted)))
+            .payload(
+                Frame(about.begin() + kEthernetBytes, about.begin() + static_cast<std::ptrdiff_t>(quoted)))
             .build();
     }
-    void expect_error(const Outcome& out, NicPortId egress, const IpAddr& from, Kind kind, const Frame& sent) {
+    void expect_error(const Outcome& out, NicPortId egress, const IpAddr& from, Kind kind,
+                      const Frame& sent) {
         ASSERT_EQ(out.verdict, Verdict::Transmit) << text_of(out.reason).counter;
         EXPECT_EQ(out.egress, egress);
         const packet::Parsed parsed = parsed_of(out.frame);
@@ -540,7 +610,9 @@ class OtherFamilyErrors : public OtherFamily {
             << "checksum and payload as sent";
     }
 };
-INSTANTIATE_TEST_SUITE_P(All, OtherFamilyErrors, testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6)),
+INSTANTIATE_TEST_SUITE_P(All, OtherFamilyErrors,
+                         testing::Combine(testing::Values(1, 2, 4),
+                                          testing::Values(IpFamily::V4, IpFamily::V6)),
                          name_of);
 
 TEST_P(OtherFamilyErrors, AreConvertedEitherWay_ANN32_ICMP001_ICMP002_ICMP003) {
@@ -549,32 +621,43 @@ TEST_P(OtherFamilyErrors, AreConvertedEitherWay_ANN32_ICMP001_ICMP002_ICMP003) {
         gateway.publish({service(protocol)});
         const L4Port port = protocol == Protocol::Udp ? open_udp() : open_tcp();
         const auto l4 = [&](PacketBuilder ip, L4Port from, L4Port to) {
-            return (protocol == Protocol::Udp ? ip.udp(from, to) : ip.tcp(from, to, "A").seq(8).ack(91)).payload(payload_of(1'400)).build();
+            return (protocol == Protocol::Udp ? ip.udp(from, to) : ip.tcp(from, to, "A").seq(8).ack(91))
+                .payload(payload_of(1'400))
+                .build();
         };
         const IpAddr endpoint = backend_address(kHost, inside.family);
-        const Frame request = l4(outside.from_client(), kClientPort, kPort), answer = l4(inside.from_backend(kHost), kServerPort, port);
+        const Frame request = l4(outside.from_client(), kClientPort, kPort),
+                    answer = l4(inside.from_backend(kHost), kServerPort, port);
         const Frame request_at_endpoint = l4(inside.to_backend(kHost), port, kServerPort);
         const Frame answer_at_client = l4(outside.to_client(), kPort, kClientPort);
         const uint32_t narrow = 1'390;
-        const auto widened = [&](const Ends& to) { return to.family == IpFamily::V4 ? narrow - 20 : narrow + 20; };
-        const std::pair<Kind, Kind> kinds_up[] = {{unreachable(inside.family), unreachable(outside.family)},
-                                                  {expired(inside.family), expired(outside.family)},
-                                                  {too_big(inside.family, narrow), too_big(outside.family, widened(outside))}};
+        const auto widened = [&](const Ends& to) {
+            return to.family == IpFamily::V4 ? narrow - 20 : narrow + 20;
+        };
+        const std::pair<Kind, Kind> kinds_up[] = {
+            {unreachable(inside.family), unreachable(outside.family)},
+            {expired(inside.family), expired(outside.family)},
+            {too_big(inside.family, narrow), too_big(outside.family, widened(outside))}};
         for (const auto& [told, heard] : kinds_up) {
-            expect_error(down(error(inside, Ends::from_cluster(kHost), endpoint, inside.snat, told, request_at_endpoint)), kUp, outside.vip,
-                         heard, request);
-            expect_error(down(error(inside, Ends::from_cluster(77), far(inside.family), inside.snat, told, request_at_endpoint)), kUp,
-                         client_is_v4 ? kUpAddress : kUpAddress6, heard, request);
+            expect_error(down(error(inside, Ends::from_cluster(kHost), endpoint, inside.snat, told,
+                                    request_at_endpoint)),
+                         kUp, outside.vip, heard, request);
+            expect_error(down(error(inside, Ends::from_cluster(77), far(inside.family), inside.snat, told,
+                                    request_at_endpoint)),
+                         kUp, client_is_v4 ? kUpAddress : kUpAddress6, heard, request);
             converted += 2;
         }
-        const std::pair<Kind, Kind> kinds_down[] = {{unreachable(outside.family), unreachable(inside.family)},
-                                                    {expired(outside.family), expired(inside.family)},
-                                                    {too_big(outside.family, narrow), too_big(inside.family, widened(inside))}};
+        const std::pair<Kind, Kind> kinds_down[] = {
+            {unreachable(outside.family), unreachable(inside.family)},
+            {expired(outside.family), expired(inside.family)},
+            {too_big(outside.family, narrow), too_big(inside.family, widened(inside))}};
         for (const auto& [told, heard] : kinds_down) {
-            expect_error(up(error(outside, Ends::from_uplink(), outside.client, outside.vip, told, answer_at_client)), kCluster,
-                         inside.snat, heard, answer);
-            expect_error(up(error(outside, Ends::from_uplink(), far(outside.family), outside.vip, told, answer_at_client)), kCluster,
-                         client_is_v4 ? kClusterAddress6 : kClusterAddress, heard, answer);
+            expect_error(
+                up(error(outside, Ends::from_uplink(), outside.client, outside.vip, told, answer_at_client)),
+                kCluster, inside.snat, heard, answer);
+            expect_error(up(error(outside, Ends::from_uplink(), far(outside.family), outside.vip, told,
+                                  answer_at_client)),
+                         kCluster, client_is_v4 ? kClusterAddress6 : kClusterAddress, heard, answer);
             converted += 2;
         }
     }
@@ -589,13 +672,16 @@ TEST_P(OtherFamilyErrors, WithoutWordsInTheOtherFamilyEndHere_ANN32) {
     // Precedence violation; an option that is not known.
     const Kind wordless = inside.family == IpFamily::V4 ? Kind{3, 14} : Kind{4, 2, 40};
     const IpAddr endpoint = backend_address(kHost, inside.family);
-    expect_drop(down(error(inside, Ends::from_cluster(kHost), endpoint, inside.snat, wordless, request)), DropReason::IcmpNotTranslated);
-    Frame damaged = error(inside, Ends::from_cluster(kHost), endpoint, inside.snat, unreachable(inside.family), request);
+    expect_drop(down(error(inside, Ends::from_cluster(kHost), endpoint, inside.snat, wordless, request)),
+                DropReason::IcmpNotTranslated);
+    Frame damaged =
+        error(inside, Ends::from_cluster(kHost), endpoint, inside.snat, unreachable(inside.family), request);
     damaged.back() ^= 1;
     expect_drop(down(damaged), DropReason::BadIcmp);
     // An MTU that no link has, or that the packet did not exceed.
     for (const uint32_t mtu : {inside.family == IpFamily::V4 ? 67u : 1'279u, 9'000u}) {
-        expect_drop(down(error(inside, Ends::from_cluster(kHost), endpoint, inside.snat, too_big(inside.family, mtu), request)),
+        expect_drop(down(error(inside, Ends::from_cluster(kHost), endpoint, inside.snat,
+                               too_big(inside.family, mtu), request)),
                     DropReason::BadIcmp);
     }
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
@@ -610,8 +696,8 @@ TEST_P(OtherFamilyErrors, WithoutAnMtuGetOne_ANN32_ICMP003) {
     const L4Port port = open_udp();
     const Frame payload = payload_of(1'400);
     const Frame at_endpoint = inside.to_backend(kHost).udp(port, kServerPort).payload(payload).build();
-    const Outcome told =
-        down(error(inside, Ends::from_cluster(77), far(inside.family), inside.snat, too_big(inside.family, 0), at_endpoint));
+    const Outcome told = down(error(inside, Ends::from_cluster(77), far(inside.family), inside.snat,
+                                    too_big(inside.family, 0), at_endpoint));
     ASSERT_EQ(told.verdict, Verdict::Transmit) << text_of(told.reason).counter;
     const uint32_t mtu = load<Be32>(told.frame.data() + kEthernetBytes + 40 + 4).host();
     EXPECT_GE(mtu, 1'280u);
@@ -620,12 +706,16 @@ TEST_P(OtherFamilyErrors, WithoutAnMtuGetOne_ANN32_ICMP003) {
 
 TEST_P(OtherFamily, OneServiceServesBothFamiliesByTheSameEndpoints_ANN32) {
     gateway.publish({service(Protocol::Tcp)});
-    expect_sent(up(outside.from_client().tcp(kClientPort, kPort, "S").build()), kCluster,
-                inside.to_backend(kHost).tcp(
-                    parsed_of(up(outside.from_client().tcp(kClientPort, kPort, "S").build()).frame).key.source_port, kServerPort, "S"));
+    expect_sent(
+        up(outside.from_client().tcp(kClientPort, kPort, "S").build()), kCluster,
+        inside.to_backend(kHost).tcp(
+            parsed_of(up(outside.from_client().tcp(kClientPort, kPort, "S").build()).frame).key.source_port,
+            kServerPort, "S"));
     const Outcome same = up(inside.from_client().tcp(kClientPort, kPort, "S").build());
     ASSERT_EQ(same.verdict, Verdict::Transmit);
-    EXPECT_TRUE(same_frame(same.frame, inside.to_backend(kHost).tcp(parsed_of(same.frame).key.source_port, kServerPort, "S").build()));
+    EXPECT_TRUE(same_frame(
+        same.frame,
+        inside.to_backend(kHost).tcp(parsed_of(same.frame).key.source_port, kServerPort, "S").build()));
     EXPECT_EQ(gateway.connections(), 2u);
 }
 
@@ -639,7 +729,8 @@ TEST_P(OtherFamily, ASourceOfTheOtherFamilyIsNeverKept_ANN32_NAT003) {
     expect_sent(down(inside.from_backend(kHost).tcp(kServerPort, port, "SA").build()), kUp,
                 outside.to_client().tcp(kPort, kClientPort, "SA"));
     const Outcome same = up(inside.from_client().tcp(kClientPort, kPort, "S").build());
-    EXPECT_TRUE(same_frame(same.frame, inside.to_backend_from_client(kHost).tcp(kClientPort, kServerPort, "S").build()));
+    EXPECT_TRUE(same_frame(same.frame,
+                           inside.to_backend_from_client(kHost).tcp(kClientPort, kServerPort, "S").build()));
 }
 
 // It would be delivered with the client's own address, which it cannot have.
@@ -655,8 +746,8 @@ TEST_P(OtherFamily, TheHostAsClient_ANN32) {
     gateway.publish({service(Protocol::Udp)});
     const IpAddr host = client_is_v4 ? kUpAddress : kUpAddress6;
     const auto by_twin = eth().from_mac(kUpMac.to_string()).to_mac(kClientMac.to_string());
-    const Outcome out =
-        gateway.send_from_host(outside.ip(by_twin, host, outside.vip, 64).udp(kClientPort, kPort).payload("q").build(), kUp);
+    const Outcome out = gateway.send_from_host(
+        outside.ip(by_twin, host, outside.vip, 64).udp(kClientPort, kPort).payload("q").build(), kUp);
     ASSERT_EQ(out.verdict, Verdict::Transmit) << text_of(out.reason).counter;
     const L4Port port = parsed_of(out.frame).key.source_port;
     expect_sent(out, kCluster, inside.to_backend(kHost).udp(port, kServerPort).payload("q"));
@@ -676,14 +767,15 @@ TEST_P(OtherFamily, APacketWaitsForItsNextHop_ANN32) {
     EXPECT_EQ(out.verdict, Verdict::Hold);
     EXPECT_EQ(is_v4(out.frame), !client_is_v4);
     gateway.set_mtu(1280);
-    const Outcome split =
-        gateway.send(ends4()
-                         .ip(client_is_v4 ? Ends::from_uplink() : Ends::from_cluster(kHost),
-                             client_is_v4 ? kClient : backend_address(kHost), client_is_v4 ? ends4().vip : kClusterAddress, 64)
-                         .udp(client_is_v4 ? kClientPort : kServerPort, client_is_v4 ? kPort : parsed_of(out.frame).key.source_port)
-                         .payload(payload_of(1'400))
-                         .build(),
-                     client_is_v4 ? kUp : kCluster);
+    const Outcome split = gateway.send(ends4()
+                                           .ip(client_is_v4 ? Ends::from_uplink() : Ends::from_cluster(kHost),
+                                               client_is_v4 ? kClient : backend_address(kHost),
+                                               client_is_v4 ? ends4().vip : kClusterAddress, 64)
+                                           .udp(client_is_v4 ? kClientPort : kServerPort,
+                                                client_is_v4 ? kPort : parsed_of(out.frame).key.source_port)
+                                           .payload(payload_of(1'400))
+                                           .build(),
+                                       client_is_v4 ? kUp : kCluster);
     ASSERT_EQ(split.verdict, Verdict::Split);
     EXPECT_EQ(split.waits, client_is_v4) << "the endpoint's address is not resolved, the client's is";
 }
@@ -694,7 +786,8 @@ TEST_P(OtherFamily, RejectsAreOfTheClientsFamily_ANN32_REJ001) {
     gateway.publish({empty});
     const Outcome out = up(outside.from_client().tcp(kClientPort, kPort, "S").seq(7).build());
     ASSERT_EQ(out.verdict, Verdict::Transmit);
-    EXPECT_EQ(parsed_of(out.frame).key, (packet::FlowKey{outside.vip, outside.client, kPort, kClientPort, Protocol::Tcp, {}}));
+    EXPECT_EQ(parsed_of(out.frame).key,
+              (packet::FlowKey{outside.vip, outside.client, kPort, kClientPort, Protocol::Tcp, {}}));
     EXPECT_TRUE(parsed_of(out.frame).tcp_flags.has(packet::TcpFlags::kRst));
 }
 
@@ -702,16 +795,25 @@ TEST_P(OtherFamily, RejectsAreOfTheClientsFamily_ANN32_REJ001) {
 TEST_P(OtherFamily, AnOrderResetsBothSides_ANN32_DRAIN004) {
     gateway.publish({service(Protocol::Tcp)});
     const L4Port port = open_tcp();
-    gateway.order({.backend = gateway.backend_of(service(Protocol::Tcp), kHost, inside.family), .frontend = {}, .frontend_port = 0});
+    gateway.order({.backend = gateway.backend_of(service(Protocol::Tcp), kHost, inside.family),
+                   .frontend = {},
+                   .frontend_port = 0});
     gateway.work_off_orders();
     std::vector<Outcome> probes = gateway.take_own_segments();
     ASSERT_EQ(probes.size(), 2u);
     for (const Outcome& probe : probes) {
         const packet::FlowKey key = parsed_of(probe.frame).key;
-        EXPECT_EQ(key, probe.egress == kUp
-                           ? (packet::FlowKey{outside.vip, outside.client, kPort, kClientPort, Protocol::Tcp, {}})
-                           : (packet::FlowKey{inside.snat, backend_address(kHost, inside.family), port, kServerPort, Protocol::Tcp, {}}));
-        EXPECT_EQ(reference_l4_checksum(probe.frame), load<Be16>(probe.frame.data() + parsed_of(probe.frame).l4_offset + 16).host());
+        EXPECT_EQ(key,
+                  probe.egress == kUp
+                      ? (packet::FlowKey{outside.vip, outside.client, kPort, kClientPort, Protocol::Tcp, {}})
+                      : (packet::FlowKey{inside.snat,
+                                         backend_address(kHost, inside.family),
+                                         port,
+                                         kServerPort,
+                                         Protocol::Tcp,
+                                         {}}));
+        EXPECT_EQ(reference_l4_checksum(probe.frame),
+                  load<Be16>(probe.frame.data() + parsed_of(probe.frame).l4_offset + 16).host());
     }
     EXPECT_NE(probes[0].egress, probes[1].egress);
     const Outcome answer = up(outside.from_client().tcp(kClientPort, kPort, "A").seq(8).ack(91).build());
@@ -736,7 +838,8 @@ TEST(OtherFamilyTable, FullGivesUpWhatIsHalfOpen_ANN32) {
         TestService plain = service_on_both(Protocol::Tcp, 81, kServerPort);
         gateway.publish({mixed, plain});
         for (const L4Port port : {L4Port{1}, L4Port{2}}) {
-            ASSERT_EQ(gateway.send(ends4().from_client().tcp(port, 81, "S").build()).verdict, Verdict::Transmit);
+            ASSERT_EQ(gateway.send(ends4().from_client().tcp(port, 81, "S").build()).verdict,
+                      Verdict::Transmit);
         }
         EXPECT_EQ(gateway.connections(), 2u);
         const Outcome first = gateway.send(outside.from_client().tcp(3, kPort, "S").build());
@@ -746,7 +849,8 @@ TEST(OtherFamilyTable, FullGivesUpWhatIsHalfOpen_ANN32) {
         ASSERT_EQ(gateway.send(outside.from_client().tcp(4, kPort, "S").build()).verdict, Verdict::Transmit);
         EXPECT_EQ(gateway.connections(), 1u);
         EXPECT_EQ(gateway.count(Counter::EvictedConnections), 3u);
-        ASSERT_EQ(gateway.send(ends4().from_client().tcp(5, 81, "S").build()).verdict, Verdict::Transmit) << "and goes for one of IPv4";
+        ASSERT_EQ(gateway.send(ends4().from_client().tcp(5, 81, "S").build()).verdict, Verdict::Transmit)
+            << "and goes for one of IPv4";
         EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 1u);
     }
 }

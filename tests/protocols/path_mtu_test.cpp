@@ -27,7 +27,8 @@ uint16_t source_port_of(const std::vector<uint8_t>& frame) {
 // The bytes of the IP packet in `frame` that an error about it quotes.
 std::vector<uint8_t> quote_of(const std::vector<uint8_t>& frame, IpFamily family) {
     const size_t most = family == IpFamily::V4 ? 576 - 28 : 1280 - 48;
-    return {frame.begin() + kEthernetBytes, frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), kEthernetBytes + most))};
+    return {frame.begin() + kEthernetBytes,
+            frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), kEthernetBytes + most))};
 }
 
 std::vector<uint8_t> payload_for(const Ends& ends, Protocol protocol, size_t ip_bytes) {
@@ -49,7 +50,12 @@ class PathMtu : public ThroughOneEndpoint {
     // What the gateway makes up itself.
     [[nodiscard]] PacketBuilder error(PacketBuilder link, const IpAddr& from, const IpAddr& to) const {
         return ends.family == IpFamily::V4
-                   ? link.ipv4(from.to_string(), to.to_string()).id(0).dont_fragment().ttl(64).tos(0xc0).icmp(3, 4, kNarrow)
+                   ? link.ipv4(from.to_string(), to.to_string())
+                         .id(0)
+                         .dont_fragment()
+                         .ttl(64)
+                         .tos(0xc0)
+                         .icmp(3, 4, kNarrow)
                    : link.ipv6(from.to_string(), to.to_string()).hop_limit(64).tos(0xc0).icmp(2, 0, kNarrow);
     }
     // Client port 40000 and the endpoint have shaken hands.
@@ -68,14 +74,20 @@ TEST_P(PathMtu, AClientIsToldByTheVipWhatFitsTowardsTheEndpoint_ICMP003_ICMP004)
     open(gateway);
     for (uint8_t queue = 0; queue < workers; ++queue) {
         const auto segment = [&](size_t ip_bytes) {
-            return from_client().tcp(40000, 80, "A").seq(8).ack(91).payload(payload_for(ends, Protocol::Tcp, ip_bytes)).build();
+            return from_client()
+                .tcp(40000, 80, "A")
+                .seq(8)
+                .ack(91)
+                .payload(payload_for(ends, Protocol::Tcp, ip_bytes))
+                .build();
         };
         EXPECT_EQ(gateway.send(segment(kNarrow), kUp, {queue}).egress, kCluster) << "fits exactly";
         const Outcome told = gateway.send(segment(kNarrow + 1), kUp, {queue});
         ASSERT_EQ(told.verdict, Verdict::Transmit);
         EXPECT_EQ(told.egress, kUp);
-        EXPECT_TRUE(same_frame(
-            told.frame, error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(segment(kNarrow + 1), ends.family)).build()));
+        EXPECT_TRUE(same_frame(told.frame, error(Ends::to_uplink(), ends.vip, ends.client)
+                                               .payload(quote_of(segment(kNarrow + 1), ends.family))
+                                               .build()));
     }
     EXPECT_EQ(gateway.count(stats::Counter::IcmpErrorsSent), workers);
 }
@@ -89,13 +101,15 @@ TEST_P(PathMtu, AnEndpointIsToldWhatFitsTowardsTheClient_ICMP003_ICMP004) {
     ASSERT_EQ(first.verdict, Verdict::Transmit);
     const uint16_t port = source_port_of(first.frame);
     for (uint8_t queue = 0; queue < workers; ++queue) {
-        const auto answer = from_endpoint().udp(9376, port).payload(payload_for(ends, Protocol::Udp, 1500)).build();
+        const auto answer =
+            from_endpoint().udp(9376, port).payload(payload_for(ends, Protocol::Udp, 1500)).build();
         const Outcome told = gateway.send(answer, kCluster, {queue});
         ASSERT_EQ(told.verdict, Verdict::Transmit);
         EXPECT_EQ(told.egress, kCluster);
-        EXPECT_TRUE(same_frame(
-            told.frame,
-            error(Ends::to_cluster(11), ends.snat, backend_address(11, ends.family)).payload(quote_of(answer, ends.family)).build()));
+        EXPECT_TRUE(
+            same_frame(told.frame, error(Ends::to_cluster(11), ends.snat, backend_address(11, ends.family))
+                                       .payload(quote_of(answer, ends.family))
+                                       .build()));
     }
 }
 
@@ -106,7 +120,9 @@ TEST_P(PathMtu, TheFirstPacketOfAFlowIsAnsweredToo_ICMP004) {
     gateway.set_mtu(kCluster, kNarrow);
     const auto first = from_client().udp(5000, 80).payload(payload_for(ends, Protocol::Udp, 1500)).build();
     const Outcome told = gateway.send(first);
-    EXPECT_TRUE(same_frame(told.frame, error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(first, ends.family)).build()));
+    EXPECT_TRUE(same_frame(
+        told.frame,
+        error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(first, ends.family)).build()));
     EXPECT_EQ(gateway.connections(), 1u);
     EXPECT_EQ(gateway.send(from_client().udp(5000, 80).payload("less").build()).egress, kCluster);
     EXPECT_EQ(gateway.connections(), 1u);
@@ -130,16 +146,23 @@ TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
     const auto whole = PacketBuilder(towards).id(77).udp(port, 9376).payload(payload).build();
     const auto piece = [&](size_t from, size_t to) {
         const auto l4 = whole.begin() + kEthernetBytes + 20;
-        return std::vector<uint8_t>(l4 + static_cast<std::ptrdiff_t>(from), l4 + static_cast<std::ptrdiff_t>(to));
+        return std::vector<uint8_t>(l4 + static_cast<std::ptrdiff_t>(from),
+                                    l4 + static_cast<std::ptrdiff_t>(to));
     };
     const auto id = static_cast<uint16_t>(id_of(out.fragments[0]));
-    EXPECT_TRUE(
-        same_frame(out.fragments[0], PacketBuilder(towards).id(id).more_fragments().ip_protocol(17).payload(piece(0, 1376)).build()));
-    EXPECT_TRUE(same_frame(out.fragments[1],
-                           PacketBuilder(towards).id(id).fragment_offset(172).ip_protocol(17).payload(piece(1376, 1480)).build()));
+    EXPECT_TRUE(same_frame(
+        out.fragments[0],
+        PacketBuilder(towards).id(id).more_fragments().ip_protocol(17).payload(piece(0, 1376)).build()));
+    EXPECT_TRUE(same_frame(out.fragments[1], PacketBuilder(towards)
+                                                 .id(id)
+                                                 .fragment_offset(172)
+                                                 .ip_protocol(17)
+                                                 .payload(piece(1376, 1480))
+                                                 .build()));
     // Another client's packet with the same id is another datagram, also at the endpoint (RFC 6864, 5.3.1).
     const IpAddr other = IpAddr::v4(10, 80, 1, 66);
-    const Outcome others = gateway.send(ends.ip(Ends::from_uplink(), other, ends.vip, 64).id(77).udp(5000, 80).payload(payload).build());
+    const Outcome others = gateway.send(
+        ends.ip(Ends::from_uplink(), other, ends.vip, 64).id(77).udp(5000, 80).payload(payload).build());
     ASSERT_EQ(others.verdict, Verdict::Split);
     if (translated) {
         EXPECT_NE(id_of(others.fragments[0]), id);
@@ -160,9 +183,12 @@ TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
 TEST_P(PathMtu, ADatagramInFragmentsIsToldByItsFirst_ICMP004_NAT007) {
     serve(Protocol::Udp);
     const auto pieces = [&](uint32_t id) {
-        auto frames = cut(ends.from_client().udp(5000, 80).payload(payload_for(ends, Protocol::Udp, 4000)).build(), id, 1448);
+        auto frames =
+            cut(ends.from_client().udp(5000, 80).payload(payload_for(ends, Protocol::Udp, 4000)).build(), id,
+                1448);
         for (auto& frame : frames) {
-            if (ends.family == IpFamily::V4) {  // Linux sends such over a socket that discovers the path's MTU
+            if (ends.family ==
+                IpFamily::V4) {  // Linux sends such over a socket that discovers the path's MTU
                 frame[20] |= 0x40;
                 frame[24] = frame[25] = 0;
                 const uint16_t sum = reference_checksum(ByteView(frame).subspan(kEthernetBytes, 20));
@@ -181,14 +207,17 @@ TEST_P(PathMtu, ADatagramInFragmentsIsToldByItsFirst_ICMP004_NAT007) {
     const Outcome told = gateway.send(is_told[0]);
     ASSERT_EQ(told.verdict, Verdict::Transmit) << text_of(told.reason).counter;
     EXPECT_EQ(told.egress, kUp);
-    EXPECT_TRUE(same_frame(told.frame, error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(is_told[0], ends.family)).build()));
+    EXPECT_TRUE(same_frame(
+        told.frame,
+        error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(is_told[0], ends.family)).build()));
     const Outcome rest = gateway.send(is_told[1]);
     EXPECT_EQ(rest.verdict, Verdict::Drop);
     EXPECT_EQ(text_of(rest.reason).counter, "fragment");
 }
 
 TEST_P(PathMtu, AnswersAreFewAndNeverToGroups_ICMP004_REJ003) {
-    VirtualGateway limited(VirtualGateway::Options{.workers = workers, .errors_per_second = 10, .errors_burst = 5});
+    VirtualGateway limited(
+        VirtualGateway::Options{.workers = workers, .errors_per_second = 10, .errors_burst = 5});
     limited.publish({service_on_both(Protocol::Tcp, 80, 9376, source)});
     limited.set_mtu(kCluster, 1280);
     const auto segment = from_client().tcp(40000, 80, "A").payload(payload_for(ends, Protocol::Tcp, 1281));
@@ -220,7 +249,8 @@ TEST_P(PathMtu, TheHostIsToldThroughItsTwin_ICMP004) {
     serve(Protocol::Udp);
     gateway.set_mtu(kCluster, kNarrow);
     const IpAddr host = ends.family == IpFamily::V4 ? kUpAddress : kUpAddress6;
-    const auto sent = with_df(ends.ip(eth().from_mac(kUpMac.to_string()).to_mac(kClientMac.to_string()), host, ends.vip, 64))
+    const auto sent = with_df(ends.ip(eth().from_mac(kUpMac.to_string()).to_mac(kClientMac.to_string()), host,
+                                      ends.vip, 64))
                           .udp(5000, 80)
                           .payload(payload_for(ends, Protocol::Udp, 1500))
                           .build();
@@ -241,23 +271,33 @@ TEST_P(PathMtu, ASynOffersNoMoreThanItsPortsTake) {
     gateway.set_packets(policy);
     serve(Protocol::Tcp);
     const auto mss = [](uint16_t bytes) {
-        return std::vector<uint8_t>{2, 4, static_cast<uint8_t>(bytes >> 8), static_cast<uint8_t>(bytes), 4, 2, 1, 1};
+        return std::vector<uint8_t>{2, 4, static_cast<uint8_t>(bytes >> 8), static_cast<uint8_t>(bytes), 4, 2,
+                                    1, 1};
     };
     const auto last = static_cast<uint8_t>(workers - 1);
-    const Outcome syn = gateway.send(from_client().tcp(40000, 80, "S").seq(7).tcp_options(mss(1460)).build(), kUp, {last});
+    const Outcome syn =
+        gateway.send(from_client().tcp(40000, 80, "S").seq(7).tcp_options(mss(1460)).build(), kUp, {last});
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
     const uint16_t port = source_port_of(syn.frame);
     const auto at_endpoint = with_df(to_endpoint());
-    EXPECT_TRUE(same_frame(syn.frame, PacketBuilder(at_endpoint).tcp(port, 9376, "S").seq(7).tcp_options(mss(1300)).build()));
-    const Outcome again = gateway.send(from_client().tcp(40000, 80, "S").seq(7).tcp_options(mss(1460)).build());
+    EXPECT_TRUE(same_frame(
+        syn.frame, PacketBuilder(at_endpoint).tcp(port, 9376, "S").seq(7).tcp_options(mss(1300)).build()));
+    const Outcome again =
+        gateway.send(from_client().tcp(40000, 80, "S").seq(7).tcp_options(mss(1460)).build());
     EXPECT_TRUE(same_frame(again.frame, syn.frame)) << "the same SYN once more, now a packet of a known flow";
     // What the endpoint offers came by the narrow port, and what is sent for it leaves there.
     const Outcome answer =
-        gateway.send(from_endpoint().tcp(9376, port, "SA").seq(90).ack(8).tcp_options(mss(8960)).build(), kCluster, {last});
-    EXPECT_TRUE(same_frame(answer.frame, with_df(ends.to_client()).tcp(80, 40000, "SA").seq(90).ack(8).tcp_options(mss(1300)).build()));
+        gateway.send(from_endpoint().tcp(9376, port, "SA").seq(90).ack(8).tcp_options(mss(8960)).build(),
+                     kCluster, {last});
+    EXPECT_TRUE(same_frame(
+        answer.frame,
+        with_df(ends.to_client()).tcp(80, 40000, "SA").seq(90).ack(8).tcp_options(mss(1300)).build()));
     // Not a SYN: an option there is nobody's business.
-    const Outcome data = gateway.send(from_client().tcp(40000, 80, "A").seq(8).ack(91).tcp_options(mss(1460)).build());
-    EXPECT_TRUE(same_frame(data.frame, PacketBuilder(at_endpoint).tcp(port, 9376, "A").seq(8).ack(91).tcp_options(mss(1460)).build()));
+    const Outcome data =
+        gateway.send(from_client().tcp(40000, 80, "A").seq(8).ack(91).tcp_options(mss(1460)).build());
+    EXPECT_TRUE(same_frame(
+        data.frame,
+        PacketBuilder(at_endpoint).tcp(port, 9376, "A").seq(8).ack(91).tcp_options(mss(1460)).build()));
 }
 
 // A SYN may carry data (RFC 7413). What its sender is told about it quotes what it sent, whatever a smaller one would have been made to
@@ -270,22 +310,29 @@ TEST_P(PathMtu, ASynThatDoesNotFitIsQuotedAsItWasSent_ICMP004) {
     gateway.set_mtu(kCluster, kNarrow);
     serve(Protocol::Tcp);
     const auto syn = [&](PacketBuilder from) {
-        return from.tcp(40000, 80, "S").seq(7).tcp_options({2, 4, 5, 0xb4}).payload(payload_for(ends, Protocol::Tcp, 1500)).build();
+        return from.tcp(40000, 80, "S")
+            .seq(7)
+            .tcp_options({2, 4, 5, 0xb4})
+            .payload(payload_for(ends, Protocol::Tcp, 1500))
+            .build();
     };
     for (int time = 0; time < 2; ++time) {  // of a new flow, then of a known one
         const Outcome told = gateway.send(syn(from_client()));
-        EXPECT_TRUE(same_frame(told.frame,
-                               error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(syn(from_client()), ends.family)).build()));
+        EXPECT_TRUE(same_frame(told.frame, error(Ends::to_uplink(), ends.vip, ends.client)
+                                               .payload(quote_of(syn(from_client()), ends.family))
+                                               .build()));
     }
     if (ends.family == IpFamily::V4) {
         const Outcome cut = gateway.send(syn(ends.from_client()));
         ASSERT_EQ(cut.verdict, Verdict::Split);
-        EXPECT_EQ(std::vector<uint8_t>(cut.frame.begin() + 54, cut.frame.begin() + 58), (std::vector<uint8_t>{2, 4, 5, 0x14}));
+        EXPECT_EQ(std::vector<uint8_t>(cut.frame.begin() + 54, cut.frame.begin() + 58),
+                  (std::vector<uint8_t>{2, 4, 5, 0x14}));
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PathMtu,
-                         testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6),
+                         testing::Combine(testing::Values(1, 2, 4),
+                                          testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
 }  // namespace path_mtu_test

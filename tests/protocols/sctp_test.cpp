@@ -14,8 +14,8 @@
 namespace penstock::test {
 namespace sctp_test {
 
-constexpr uint8_t kSack = 3, kHeartbeat = 4, kAbort = 6, kShutdown = 7, kShutdownAck = 8, kCookieEcho = 10, kCookieAck = 11,
-                  kShutdownComplete = 14, kData = 0;
+constexpr uint8_t kSack = 3, kHeartbeat = 4, kAbort = 6, kShutdown = 7, kShutdownAck = 8, kCookieEcho = 10,
+                  kCookieAck = 11, kShutdownComplete = 14, kData = 0;
 constexpr uint16_t kClientPort = 2905, kPort = 3868, kBackendPort = 13868;
 constexpr uint32_t kClientTag = 0xc11e0001;   // chosen by the client: in packets to it
 constexpr uint32_t kBackendTag = 0xbac20002;  // chosen by the backend: in packets to it
@@ -46,13 +46,15 @@ class Sctp : public ThroughOneEndpoint {
     void passes_up(uint32_t tag, Chunks&& chunks, const char* what) {
         const Outcome out = up(chunks(ends.from_client().sctp(kClientPort, kPort, tag)));
         ASSERT_EQ(out.verdict, Verdict::Transmit) << what << ": " << text_of(out.reason).counter;
-        EXPECT_TRUE(same_frame(out.frame, chunks(to_endpoint().sctp(kClientPort, kBackendPort, tag)).build())) << what;
+        EXPECT_TRUE(same_frame(out.frame, chunks(to_endpoint().sctp(kClientPort, kBackendPort, tag)).build()))
+            << what;
     }
     template <typename Chunks>
     void passes_down(uint32_t tag, Chunks&& chunks, const char* what) {
         const Outcome out = down(chunks(from_endpoint().sctp(kBackendPort, kClientPort, tag)));
         ASSERT_EQ(out.verdict, Verdict::Transmit) << what << ": " << text_of(out.reason).counter;
-        EXPECT_TRUE(same_frame(out.frame, chunks(ends.to_client().sctp(kPort, kClientPort, tag)).build())) << what;
+        EXPECT_TRUE(same_frame(out.frame, chunks(ends.to_client().sctp(kPort, kClientPort, tag)).build()))
+            << what;
     }
     static auto one(uint8_t type, std::vector<uint8_t> value = {}, uint8_t flags = 0) {
         return [=](PacketBuilder packet) { return packet.chunk(type, value, flags); };
@@ -81,11 +83,16 @@ TEST_P(Sctp, AnAssociationLivesFromInitToShutdownComplete_SCTP001_SCTP002_SCTP00
     open();
     for (const size_t bytes : {1u, 2u, 3u, 100u, 1400u}) {
         passes_up(kBackendTag, one(kData, data_of(bytes)), "data");
-        passes_down(kClientTag, [&](PacketBuilder p) { return p.chunk(kSack, data_of(0)).chunk(kData, data_of(bytes)); }, "SACK and data");
+        passes_down(
+            kClientTag,
+            [&](PacketBuilder p) { return p.chunk(kSack, data_of(0)).chunk(kData, data_of(bytes)); },
+            "SACK and data");
     }
     passes_up(kBackendTag, one(kHeartbeat, {0, 1, 0, 8, 1, 2, 3, 4}), "HEARTBEAT");
     EXPECT_EQ(gateway.connections(), 1u) << "one association is one entry, whoever receives its packets";
-    const auto open_flows = [&] { return gateway.worker(0).schedulers.open_flows(gateway.backend_of(service, kHost, family)); };
+    const auto open_flows = [&] {
+        return gateway.worker(0).schedulers.open_flows(gateway.backend_of(service, kHost, family));
+    };
     EXPECT_EQ(open_flows(), 1);
     passes_up(kBackendTag, one(kShutdown, {0, 0, 0, 1}), "SHUTDOWN");
     passes_down(kClientTag, one(kShutdownAck), "SHUTDOWN ACK");
@@ -100,7 +107,9 @@ TEST_P(Sctp, AnAssociationLivesFromInitToShutdownComplete_SCTP001_SCTP002_SCTP00
 // From the port that it serves on: its INIT is no reply of a flow that is gone, and Linux routes it.
 TEST_P(Sctp, AnEndpointMayBeginOneOfItsOwn_NAT006) {
     gateway.publish({service});
-    const auto outward = [&](uint32_t tag) { return ends.from_backend_to_client(kHost).sctp(kBackendPort, kClientPort, tag); };
+    const auto outward = [&](uint32_t tag) {
+        return ends.from_backend_to_client(kHost).sctp(kBackendPort, kClientPort, tag);
+    };
     EXPECT_EQ(down(outward(0).sctp_init(kBackendTag)).verdict, Verdict::Punt);
     const Outcome stray = down(outward(kClientTag).chunk(kData, data_of(4)));
     EXPECT_EQ(stray.verdict, translated ? Verdict::Punt : Verdict::Drop);
@@ -113,16 +122,18 @@ TEST_P(Sctp, OnlyAnInitBeginsOne_SCTP002_SCTP003) {
     gateway.publish({service});
     const auto packet = [&] { return ends.from_client().sctp(kClientPort, kPort, kBackendTag); };
     for (const PacketBuilder& begins_none :
-         {packet().chunk(kData, data_of(8)), packet().chunk(kHeartbeat, {1, 2, 3, 4}), packet().chunk(kAbort), packet().sctp_init_ack(7),
-          packet().chunk(kCookieEcho, data_of(100)), packet().chunk(kShutdownAck)}) {
+         {packet().chunk(kData, data_of(8)), packet().chunk(kHeartbeat, {1, 2, 3, 4}), packet().chunk(kAbort),
+          packet().sctp_init_ack(7), packet().chunk(kCookieEcho, data_of(100)),
+          packet().chunk(kShutdownAck)}) {
         EXPECT_EQ(up_dropped(begins_none), DropReason::SctpNoAssociation);
     }
     open();
     // SCTP-003: the association's second path is none of ours.
-    EXPECT_EQ(
-        up_dropped(
-            Ends::from_uplink().ipv4("10.80.1.3", "80.11.12.10").sctp(kClientPort, kPort, kBackendTag).chunk(kHeartbeat, {1, 2, 3, 4})),
-        DropReason::SctpNoAssociation);
+    EXPECT_EQ(up_dropped(Ends::from_uplink()
+                             .ipv4("10.80.1.3", "80.11.12.10")
+                             .sctp(kClientPort, kPort, kBackendTag)
+                             .chunk(kHeartbeat, {1, 2, 3, 4})),
+              DropReason::SctpNoAssociation);
     EXPECT_EQ(gateway.connections(), 1u);
 }
 
@@ -130,7 +141,8 @@ TEST_P(Sctp, WhoDoesNotKnowTheTagsMovesNothing_SCTP002) {
     gateway.publish({service});
     open();
     for (const uint8_t type : {kData, kAbort, kShutdown, kShutdownAck, kShutdownComplete}) {
-        EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 0x666).chunk(type, {0, 0, 0, 1})), DropReason::SctpWrongTag);
+        EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 0x666).chunk(type, {0, 0, 0, 1})),
+                  DropReason::SctpWrongTag);
     }
     const Outcome from_backend = down(from_endpoint().sctp(kBackendPort, kClientPort, 0x666).chunk(kAbort));
     EXPECT_EQ(from_backend.reason, DropReason::SctpWrongTag);
@@ -152,7 +164,8 @@ TEST_P(Sctp, AnAbortEndsItAndItsTupleMayBeginAgain_SCTP002) {
     passes_up(0x8888, one(kCookieEcho, data_of(50)), "COOKIE ECHO");
     passes_down(0x7777, one(kCookieAck), "COOKIE ACK");
     EXPECT_EQ(gateway.connections(), 1u);
-    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kData, data_of(8))), DropReason::SctpWrongTag);
+    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kData, data_of(8))),
+              DropReason::SctpWrongTag);
     // The backend has lost the association; its ABORT reflects our tag (RFC 9260, 8.4).
     passes_up(0x8888, one(kData, data_of(8)), "data");
     passes_down(0x8888, one(kAbort, {}, 1), "reflecting ABORT");
@@ -239,7 +252,8 @@ TEST_P(Sctp, APeerThatDiedInTheMiddleOfTheEndComesBack_SCTP002) {
     passes_up(0x8888, one(kCookieEcho, data_of(50)), "COOKIE ECHO");
     passes_down(0x7777, one(kCookieAck), "COOKIE ACK");
     passes_up(0x8888, one(kData, data_of(8)), "data");
-    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kAbort)), DropReason::SctpWrongTag);
+    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kAbort)),
+              DropReason::SctpWrongTag);
     passes_up(0x8888, one(kAbort), "ABORT");
     const Outcome anew = down(from_endpoint().sctp(kBackendPort, kClientPort, 0).sctp_init(0x9999));
     EXPECT_EQ(anew.verdict, Verdict::Drop);
@@ -252,15 +266,19 @@ TEST_P(Sctp, AWrongChecksumLeavesWrongAndNoneLeavesAsNone_SCTP001) {
     const auto frame_with = [&](PacketBuilder link, uint16_t from, uint16_t to, uint32_t wrong) {
         const PacketBuilder right = link.sctp(from, to, kBackendTag).chunk(kData, data_of(777));
         const std::vector<uint8_t> frame = right.build();
-        const size_t sum_at = frame.size() - 4 - 792 - 4;  // in front of the chunk's header and its padded value
+        const size_t sum_at =
+            frame.size() - 4 - 792 - 4;  // in front of the chunk's header and its padded value
         return PacketBuilder(right).sctp_checksum(load<uint32_t>(frame.data() + sum_at) ^ wrong);
     };
     for (const uint32_t wrong : {1U, 0x8000'0000U}) {
         const Outcome out = up(frame_with(ends.from_client(), kClientPort, kPort, wrong));
         ASSERT_EQ(out.verdict, Verdict::Transmit);
-        EXPECT_TRUE(same_frame(out.frame, frame_with(to_endpoint(), kClientPort, kBackendPort, wrong).build()));
+        EXPECT_TRUE(
+            same_frame(out.frame, frame_with(to_endpoint(), kClientPort, kBackendPort, wrong).build()));
     }
-    passes_up(kBackendTag, [&](PacketBuilder p) { return p.chunk(kData, data_of(777)).sctp_checksum(0); }, "RFC 9653");
+    passes_up(
+        kBackendTag, [&](PacketBuilder p) { return p.chunk(kData, data_of(777)).sctp_checksum(0); },
+        "RFC 9653");
 }
 
 // Path MTU discovery and refusals: the quoted ports, and the quoted checksum where the quote has it, are those that the sender had sent.
@@ -275,7 +293,9 @@ TEST_P(Sctp, ErrorsAboutItReachItsEnds_ICMP001_ICMP002_SCTP005) {
     for (const size_t most : {size_t{10'000}, to_tag + 4, to_tag}) {
         const auto quote = [&](const PacketBuilder& packet) {
             const std::vector<uint8_t> frame = packet.build();
-            return std::vector<uint8_t>(frame.begin() + 14, frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most)));
+            return std::vector<uint8_t>(
+                frame.begin() + 14,
+                frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most)));
         };
         const auto answer = [](PacketBuilder ip, L4Port from) {
             return ip.sctp(from, kClientPort, kClientTag).chunk(kData, data_of(1'350));
@@ -284,20 +304,25 @@ TEST_P(Sctp, ErrorsAboutItReachItsEnds_ICMP001_ICMP002_SCTP005) {
                                        .icmp(is_v4 ? 3 : 2, is_v4 ? 4 : 0, 1396)
                                        .payload(quote(answer(ends.to_client(), kPort))));
         ASSERT_EQ(too_big.verdict, Verdict::Transmit) << text_of(too_big.reason).counter;
-        EXPECT_TRUE(
-            same_frame(too_big.frame, ends.ip(Ends::to_cluster(kHost), router, backend, 63)
-                                          .icmp(is_v4 ? 3 : 2, is_v4 ? 4 : 0, 1396)
-                                          .payload(quote(answer(ends.ip(Ends::from_cluster(kHost), backend, inside, 63), kBackendPort)))
-                                          .build()));
-        const auto request = [](PacketBuilder ip, L4Port to) { return ip.sctp(kClientPort, to, kBackendTag).chunk(kData, data_of(99)); };
+        EXPECT_TRUE(same_frame(
+            too_big.frame,
+            ends.ip(Ends::to_cluster(kHost), router, backend, 63)
+                .icmp(is_v4 ? 3 : 2, is_v4 ? 4 : 0, 1396)
+                .payload(quote(answer(ends.ip(Ends::from_cluster(kHost), backend, inside, 63), kBackendPort)))
+                .build()));
+        const auto request = [](PacketBuilder ip, L4Port to) {
+            return ip.sctp(kClientPort, to, kBackendTag).chunk(kData, data_of(99));
+        };
         const Outcome refused = down(ends.ip(Ends::from_cluster(kHost), backend, inside, 64)
                                          .icmp(is_v4 ? 3 : 1, is_v4 ? 2 : 4)
                                          .payload(quote(request(to_endpoint(), kBackendPort))));
         ASSERT_EQ(refused.verdict, Verdict::Transmit) << text_of(refused.reason).counter;
-        EXPECT_TRUE(same_frame(refused.frame, ends.ip(Ends::to_uplink(), ends.vip, ends.client, 63)
-                                                  .icmp(is_v4 ? 3 : 1, is_v4 ? 2 : 4)
-                                                  .payload(quote(request(ends.ip(Ends::from_uplink(), ends.client, ends.vip, 63), kPort)))
-                                                  .build()));
+        EXPECT_TRUE(same_frame(
+            refused.frame,
+            ends.ip(Ends::to_uplink(), ends.vip, ends.client, 63)
+                .icmp(is_v4 ? 3 : 1, is_v4 ? 2 : 4)
+                .payload(quote(request(ends.ip(Ends::from_uplink(), ends.client, ends.vip, 63), kPort)))
+                .build()));
     }
     EXPECT_EQ(gateway.connections(), 1u);
 }
@@ -358,24 +383,30 @@ TEST_P(Sctp, AnEndpointThatIsGoneEndsItOnBothSides_DRAIN004_SCTP005) {
         std::vector<Outcome> sent = gateway.take_own_segments();
         ASSERT_EQ(sent.size(), 2u) << what;
         const bool first_up = sent[0].egress == kUp;
-        const PacketBuilder to_client = ends.ip(Ends::to_uplink(), ends.vip, ends.client, 64).sctp(kPort, kClientPort, kClientTag);
+        const PacketBuilder to_client =
+            ends.ip(Ends::to_uplink(), ends.vip, ends.client, 64).sctp(kPort, kClientPort, kClientTag);
         const PacketBuilder to_backend =
-            ends.ip(Ends::to_cluster(kHost), translated ? ends.snat : ends.client, backend_address(kHost, ends.family), 64)
+            ends.ip(Ends::to_cluster(kHost), translated ? ends.snat : ends.client,
+                    backend_address(kHost, ends.family), 64)
                 .sctp(kClientPort, kBackendPort, kBackendTag);
         const auto bare = [&](PacketBuilder packet) {
-            return (ends.family == IpFamily::V4 ? own(packet).id(0).dont_fragment() : own(packet)).chunk(kAbort).build();
+            return (ends.family == IpFamily::V4 ? own(packet).id(0).dont_fragment() : own(packet))
+                .chunk(kAbort)
+                .build();
         };
         EXPECT_TRUE(same_frame(sent[first_up ? 0 : 1].frame, bare(to_client))) << what;
         EXPECT_TRUE(same_frame(sent[first_up ? 1 : 0].frame, bare(to_backend))) << what;
     };
     check("the order");
-    const Outcome answer = up(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kData, data_of(8)));
+    const Outcome answer =
+        up(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kData, data_of(8)));
     ASSERT_EQ(answer.verdict, Verdict::Transmit);
     PacketBuilder reflected = ends.ip(Ends::to_uplink(), ends.vip, ends.client, 64);
     if (ends.family == IpFamily::V4) {
         reflected.id(0).dont_fragment();
     }
-    EXPECT_TRUE(same_frame(answer.frame, reflected.sctp(kPort, kClientPort, kBackendTag).chunk(kAbort, {}, 1).build()));
+    EXPECT_TRUE(same_frame(answer.frame,
+                           reflected.sctp(kPort, kClientPort, kBackendTag).chunk(kAbort, {}, 1).build()));
     gateway.advance_seconds(5);
     gateway.age();
     check("the sweep");
@@ -406,13 +437,17 @@ TEST_P(Sctp, RefusalsAreIcmpUnlessAbortsAreAskedFor_REJ002_REJ003_REJ004) {
     const bool is_v4 = ends.family == IpFamily::V4;
     const Outcome icmp = up(refused);
     ASSERT_EQ(icmp.verdict, Verdict::Transmit) << text_of(icmp.reason).counter;
-    EXPECT_TRUE(same_frame(icmp.frame, PacketBuilder(answer).tos(0xc0).icmp(is_v4 ? 3 : 1, is_v4 ? 3 : 4).payload(quote).build()));
+    EXPECT_TRUE(same_frame(
+        icmp.frame,
+        PacketBuilder(answer).tos(0xc0).icmp(is_v4 ? 3 : 1, is_v4 ? 3 : 4).payload(quote).build()));
     gateway.set_packets({.aborts_sctp = true});
     const Outcome abort = up(refused);
     ASSERT_EQ(abort.verdict, Verdict::Transmit) << text_of(abort.reason).counter;
-    EXPECT_TRUE(same_frame(abort.frame, PacketBuilder(answer).sctp(kPort, kClientPort, kClientTag).chunk(kAbort).build()));
+    EXPECT_TRUE(same_frame(abort.frame,
+                           PacketBuilder(answer).sctp(kPort, kClientPort, kClientTag).chunk(kAbort).build()));
     // What is no INIT is not answered, and neither is what comes too often.
-    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 7).chunk(kData, data_of(8))), DropReason::SctpNoAssociation);
+    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 7).chunk(kData, data_of(8))),
+              DropReason::SctpNoAssociation);
     uint32_t limited = 0;
     for (uint32_t i = 0; i < workers * (limits::kRejectsBurst + 10); ++i) {
         limited += up(refused).reason == DropReason::RejectLimited ? 1 : 0;
@@ -427,16 +462,20 @@ TEST_P(Sctp, AClosedPortIsSilentUnlessTheOperatorSaysSo_LB021_SVC008) {
     EXPECT_EQ(up_dropped(init_packet), DropReason::VipPortClosed);
     gateway.set_rejects_closed_vip_ports(true);
     EXPECT_EQ(up(init_packet).verdict, Verdict::Transmit);
-    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 7).chunk(kHeartbeat)), DropReason::VipPortClosed);
+    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 7).chunk(kHeartbeat)),
+              DropReason::VipPortClosed);
 }
 
 TEST_P(Sctp, TheSamePortOfTcpUdpAndSctpAreThree_SVC008_SCTP005) {
-    TestService tcp = service_on_both(Protocol::Tcp, kPort, 80, source), udp = service_on_both(Protocol::Udp, kPort, 90, source);
+    TestService tcp = service_on_both(Protocol::Tcp, kPort, 80, source),
+                udp = service_on_both(Protocol::Udp, kPort, 90, source);
     tcp.backends = {21};
     udp.backends = {22};
     gateway.publish({tcp, udp, service});
-    EXPECT_EQ(key_of(up(ends.from_client().tcp(kClientPort, kPort, "S"))).destination, backend_address(21, ends.family));
-    EXPECT_EQ(key_of(up(ends.from_client().udp(kClientPort, kPort))).destination, backend_address(22, ends.family));
+    EXPECT_EQ(key_of(up(ends.from_client().tcp(kClientPort, kPort, "S"))).destination,
+              backend_address(21, ends.family));
+    EXPECT_EQ(key_of(up(ends.from_client().udp(kClientPort, kPort))).destination,
+              backend_address(22, ends.family));
     open();
     EXPECT_EQ(gateway.connections(), 3u);
 }
@@ -446,14 +485,18 @@ TEST_P(Sctp, NodePortsServeIt_SCTP001_NODEPORT001) {
     service.node_ports = {30868};
     gateway.publish({service});
     const IpAddr& own = ends.family == IpFamily::V4 ? kUpAddress : kUpAddress6;
-    const Outcome init_out = up(ends.ip(Ends::from_uplink(), ends.client, own, 64).sctp(kClientPort, 30868, 0).sctp_init(kClientTag));
+    const Outcome init_out = up(
+        ends.ip(Ends::from_uplink(), ends.client, own, 64).sctp(kClientPort, 30868, 0).sctp_init(kClientTag));
     ASSERT_EQ(init_out.verdict, Verdict::Transmit) << text_of(init_out.reason).counter;
-    EXPECT_TRUE(same_frame(init_out.frame, to_endpoint().sctp(kClientPort, kBackendPort, 0).sctp_init(kClientTag).build()));
-    const Outcome ack = down(from_endpoint().sctp(kBackendPort, kClientPort, kClientTag).sctp_init_ack(kBackendTag));
+    EXPECT_TRUE(same_frame(init_out.frame,
+                           to_endpoint().sctp(kClientPort, kBackendPort, 0).sctp_init(kClientTag).build()));
+    const Outcome ack =
+        down(from_endpoint().sctp(kBackendPort, kClientPort, kClientTag).sctp_init_ack(kBackendTag));
     ASSERT_EQ(ack.verdict, Verdict::Transmit) << text_of(ack.reason).counter;
-    EXPECT_TRUE(same_frame(
-        ack.frame,
-        ends.ip(Ends::to_uplink(), own, ends.client, 63).sctp(30868, kClientPort, kClientTag).sctp_init_ack(kBackendTag).build()));
+    EXPECT_TRUE(same_frame(ack.frame, ends.ip(Ends::to_uplink(), own, ends.client, 63)
+                                          .sctp(30868, kClientPort, kClientTag)
+                                          .sctp_init_ack(kBackendTag)
+                                          .build()));
 }
 
 TEST_P(Sctp, LeastConnectionCountsAssociations_SCHED003_SCTP005) {
@@ -479,7 +522,8 @@ TEST_P(Sctp, AffinityHoldsForAssociations_AFF009_SCTP005) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Sctp,
-                         testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6),
+                         testing::Combine(testing::Values(1, 2, 4),
+                                          testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
 // SCTP-003: the port stays the client's own where it is free towards that endpoint.
@@ -491,8 +535,11 @@ TEST_P(SctpPorts, SnatKeepsTheSourcePortUnlessItIsTaken_SCTP003) {
     VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
     gateway.publish({service_on_both(Protocol::Sctp, kPort, kBackendPort)});
     const auto init_from = [&](const IpAddr& client, uint16_t port, uint8_t queue) {
-        return gateway.send(ends.ip(Ends::from_uplink(), client, ends.vip, 64).sctp(port, kPort, 0).sctp_init(kClientTag).build(), kUp,
-                            {static_cast<uint8_t>(queue % workers)});
+        return gateway.send(ends.ip(Ends::from_uplink(), client, ends.vip, 64)
+                                .sctp(port, kPort, 0)
+                                .sctp_init(kClientTag)
+                                .build(),
+                            kUp, {static_cast<uint8_t>(queue % workers)});
     };
     for (uint32_t port = 1024; port < 65'536; port += 997) {
         const Outcome kept = init_from(ends.client, static_cast<uint16_t>(port), static_cast<uint8_t>(port));
@@ -506,8 +553,9 @@ TEST_P(SctpPorts, SnatKeepsTheSourcePortUnlessItIsTaken_SCTP003) {
     const uint16_t port = key_of(second).source_port;
     EXPECT_NE(port, 1024);
     for (uint8_t queue = 0; queue < workers; ++queue) {
-        const Outcome ack = gateway.send(ends.from_backend(kHost).sctp(kBackendPort, port, kClientTag).sctp_init_ack(kBackendTag).build(),
-                                         kCluster, {queue});
+        const Outcome ack = gateway.send(
+            ends.from_backend(kHost).sctp(kBackendPort, port, kClientTag).sctp_init_ack(kBackendTag).build(),
+            kCluster, {queue});
         ASSERT_EQ(ack.verdict, Verdict::Transmit) << "from queue " << int{queue};
         EXPECT_EQ(key_of(ack).destination, other);
         EXPECT_EQ(key_of(ack).destination_port, 1024);
@@ -518,7 +566,9 @@ TEST_P(SctpPorts, SnatKeepsTheSourcePortUnlessItIsTaken_SCTP003) {
     EXPECT_GE(key_of(low).source_port, 1024);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SctpPorts, testing::Combine(testing::Values(1, 2, 3, 4), testing::Values(IpFamily::V4, IpFamily::V6)));
+INSTANTIATE_TEST_SUITE_P(All, SctpPorts,
+                         testing::Combine(testing::Values(1, 2, 3, 4),
+                                          testing::Values(IpFamily::V4, IpFamily::V6)));
 
 // An endpoint on the gateway host gets the client's packets and answers through the twin, whichever worker serves that.
 TEST(SctpOnTheHost, IsServedThroughTheTwin_SCTP001_EP007) {
@@ -530,21 +580,26 @@ TEST(SctpOnTheHost, IsServedThroughTheTwin_SCTP001_EP007) {
             gateway.publish({service});
             for (uint16_t n = 0; n < 20; ++n) {
                 const auto client_port = static_cast<uint16_t>(kClientPort + 100 * n);
-                const Outcome in = gateway.send(ends.from_client().sctp(client_port, kPort, 0).sctp_init(kClientTag).build(), kUp,
-                                                {static_cast<uint8_t>(n % workers)});
+                const Outcome in =
+                    gateway.send(ends.from_client().sctp(client_port, kPort, 0).sctp_init(kClientTag).build(),
+                                 kUp, {static_cast<uint8_t>(n % workers)});
                 ASSERT_EQ(in.verdict, Verdict::Punt) << text_of(in.reason).counter;
                 const packet::FlowKey inside = key_of(in);
-                EXPECT_EQ(inside.source, ends.client) << "Linux takes no packet from outside with an address of its own";
+                EXPECT_EQ(inside.source, ends.client)
+                    << "Linux takes no packet from outside with an address of its own";
                 EXPECT_EQ(inside.destination, ends.snat);
                 EXPECT_EQ(inside.destination_port, kBackendPort);
-                const Outcome out = gateway.send_from_host(ends.ip(Ends::to_uplink(), ends.snat, ends.client, 64)
-                                                               .sctp(kBackendPort, inside.source_port, kClientTag)
-                                                               .sctp_init_ack(kBackendTag)
-                                                               .build(),
-                                                           kUp, {static_cast<uint8_t>((n + 1) % workers)});
+                const Outcome out =
+                    gateway.send_from_host(ends.ip(Ends::to_uplink(), ends.snat, ends.client, 64)
+                                               .sctp(kBackendPort, inside.source_port, kClientTag)
+                                               .sctp_init_ack(kBackendTag)
+                                               .build(),
+                                           kUp, {static_cast<uint8_t>((n + 1) % workers)});
                 ASSERT_EQ(out.verdict, Verdict::Transmit) << text_of(out.reason).counter;
-                EXPECT_TRUE(
-                    same_frame(out.frame, ends.to_client().sctp(kPort, client_port, kClientTag).sctp_init_ack(kBackendTag).build()));
+                EXPECT_TRUE(same_frame(out.frame, ends.to_client()
+                                                      .sctp(kPort, client_port, kClientTag)
+                                                      .sctp_init_ack(kBackendTag)
+                                                      .build()));
             }
             EXPECT_EQ(gateway.connections(), 20u);
         }
@@ -556,11 +611,11 @@ TEST(SctpOnTheHost, WhatNoServiceDeclaresIsLinuxs_XIP003) {
     for (const Ends& ends : {ends4(), ends6()}) {
         VirtualGateway gateway;
         gateway.publish({service_on_both(Protocol::Sctp, kPort, kBackendPort)});
-        const Outcome out =
-            gateway.send(ends.ip(Ends::from_uplink(), ends.client, ends.family == IpFamily::V4 ? kUpAddress : kUpAddress6, 64)
-                             .sctp(1, 2, 0)
-                             .sctp_init(9)
-                             .build());
+        const Outcome out = gateway.send(ends.ip(Ends::from_uplink(), ends.client,
+                                                 ends.family == IpFamily::V4 ? kUpAddress : kUpAddress6, 64)
+                                             .sctp(1, 2, 0)
+                                             .sctp_init(9)
+                                             .build());
         EXPECT_EQ(out.verdict, Verdict::Punt);
     }
 }

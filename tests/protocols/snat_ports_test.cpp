@@ -39,8 +39,10 @@ class Frame {
  public:
     explicit Frame(std::vector<uint8_t> bytes) : bytes_(std::move(bytes)) {}
     void set_sockets(Socket source, Socket destination) {
-        store(bytes_.data() + kAddresses, std::array{Be32::from_host(source.address), Be32::from_host(destination.address)});
-        store(bytes_.data() + kPorts, std::array{Be16::from_host(source.port), Be16::from_host(destination.port)});
+        store(bytes_.data() + kAddresses,
+              std::array{Be32::from_host(source.address), Be32::from_host(destination.address)});
+        store(bytes_.data() + kPorts,
+              std::array{Be16::from_host(source.port), Be16::from_host(destination.port)});
         store(bytes_.data() + kIpSum, Be16());
         uint32_t sum = 0;
         for (size_t at = kIp; at < kPorts; at += 2) {
@@ -50,18 +52,22 @@ class Frame {
         store(bytes_.data() + kIpSum, Be16::from_host(static_cast<uint16_t>(~(sum + (sum >> 16)))));
     }
     void set_segment(Segment segment) {
-        store(bytes_.data() + kPorts + 4, std::array{Be32::from_host(segment.seq), Be32::from_host(segment.ack)});
+        store(bytes_.data() + kPorts + 4,
+              std::array{Be32::from_host(segment.seq), Be32::from_host(segment.ack)});
         bytes_[kPorts + 13] = segment.flags;
     }
     [[nodiscard]] const std::vector<uint8_t>& bytes() const { return bytes_; }
 
-    static Socket source_of(const uint8_t* frame) { return {load<Be32>(frame + kAddresses).host(), load<Be16>(frame + kPorts).host()}; }
+    static Socket source_of(const uint8_t* frame) {
+        return {load<Be32>(frame + kAddresses).host(), load<Be16>(frame + kPorts).host()};
+    }
     static Socket destination_of(const uint8_t* frame) {
         return {load<Be32>(frame + kAddresses + 4).host(), load<Be16>(frame + kPorts + 2).host()};
     }
 
  private:
-    static constexpr size_t kIp = sizeof(packet::EthernetHeader), kIpSum = kIp + 10, kAddresses = kIp + 12, kPorts = kIp + 20;
+    static constexpr size_t kIp = sizeof(packet::EthernetHeader), kIpSum = kIp + 10, kAddresses = kIp + 12,
+                            kPorts = kIp + 20;
     std::vector<uint8_t> bytes_;
 };
 
@@ -85,7 +91,8 @@ class Time {
         std::memcpy(buffer_.data(), frame.bytes().data(), frame.bytes().size());
         pipeline::WorkerContext& worker = begin();
         burst_.count = 0;
-        burst_.add(nullptr, buffer_.data(), static_cast<uint16_t>(frame.bytes().size()), sizeof buffer_, {port, {}, 0});
+        burst_.add(nullptr, buffer_.data(), static_cast<uint16_t>(frame.bytes().size()), sizeof buffer_,
+                   {port, {}, 0});
         pipeline::run_stages(worker, burst_);
         if (burst_.verdict[0] != Verdict::Transmit) {
             return std::nullopt;
@@ -96,7 +103,8 @@ class Time {
  private:
     pipeline::WorkerContext& begin() {
         pipeline::WorkerContext& worker = gateway_.worker(0);
-        worker.begin_round(&gateway_.snapshot(), TscTime{1'000'000'000'000} + worker.rate.milliseconds(now_ms_));
+        worker.begin_round(&gateway_.snapshot(),
+                           TscTime{1'000'000'000'000} + worker.rate.milliseconds(now_ms_));
         return worker;
     }
     VirtualGateway& gateway_;
@@ -110,7 +118,9 @@ template <typename Event>
 class Agenda {
  public:
     void add(uint64_t due_ms, const Event& event) { slots_[due_ms % kSlots].push_back(event); }
-    [[nodiscard]] std::vector<Event> due(uint64_t now_ms) { return std::exchange(slots_[now_ms % kSlots], {}); }
+    [[nodiscard]] std::vector<Event> due(uint64_t now_ms) {
+        return std::exchange(slots_[now_ms % kSlots], {});
+    }
 
  private:
     static constexpr uint64_t kSlots = 8'192;
@@ -118,7 +128,9 @@ class Agenda {
 };
 
 VirtualGateway::Options shared_with_host(std::vector<nat::SnatAddress> more = {}) {
-    return {.connections = limits::kConnectionsDefault, .snat_shared_with_host = true, .more_snat = std::move(more)};
+    return {.connections = limits::kConnectionsDefault,
+            .snat_shared_with_host = true,
+            .more_snat = std::move(more)};
 }
 
 // One-shot questions of many clients at an even rate, each answered once: most within 50 ms, one in 64 after four seconds.
@@ -126,11 +138,17 @@ struct OneShots {
     uint64_t asked = 0, lost_questions = 0, lost_answers = 0;
 };
 OneShots ask_for(VirtualGateway& gateway, uint64_t seconds, uint64_t per_second) {
-    gateway.publish({TestService{.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11}}});
+    gateway.publish(
+        {TestService{.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11}}});
     struct Answer {
         Socket to, asker;
     };
-    Frame question(eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("198.18.0.1", "80.11.12.10").udp(1, 53).build());
+    Frame question(eth()
+                       .from_mac(kClientMac.to_string())
+                       .to_mac(kUpMac.to_string())
+                       .ipv4("198.18.0.1", "80.11.12.10")
+                       .udp(1, 53)
+                       .build());
     Frame answer(eth()
                      .from_mac(backend_mac(11).to_string())
                      .to_mac(kClusterMac.to_string())
@@ -144,7 +162,8 @@ OneShots ask_for(VirtualGateway& gateway, uint64_t seconds, uint64_t per_second)
         for (const Answer& due : answers.due(time.now_ms())) {
             answer.set_sockets({kBackendBits + 11, kBackendPort}, due.to);
             const auto left = time.send(answer, kCluster);
-            count.lost_answers += left && left->destination == due.asker && left->source == Socket{kVipBits, 53} ? 0 : 1;
+            count.lost_answers +=
+                left && left->destination == due.asker && left->source == Socket{kVipBits, 53} ? 0 : 1;
         }
     };
     while (time.now_ms() < seconds * 1'000) {
@@ -200,7 +219,10 @@ class Clients {
     // One more client of `service`.
     void begin(const Service& service) {
         const auto n = static_cast<uint32_t>(clients_.size());
-        clients_.push_back({service, {service.network + n / 50'000, static_cast<L4Port>(1'024 + n % 50'000)}, {}, n % 8 == 7});
+        clients_.push_back({service,
+                            {service.network + n / 50'000, static_cast<L4Port>(1'024 + n % 50'000)},
+                            {},
+                            n % 8 == 7});
         agenda_.add(time_.now_ms() + 1, {n, Step::Syn});
     }
     void work() {
@@ -236,18 +258,22 @@ class Clients {
         up_.set_sockets(client.socket, {kVipBits, client.service.port});
         up_.set_segment(segment);
         const auto left = time_.send(up_, kUp);
-        return left && left->source == client.snat && left->destination == Socket{kBackendBits + client.service.backend, kBackendPort};
+        return left && left->source == client.snat &&
+               left->destination == Socket{kBackendBits + client.service.backend, kBackendPort};
     }
     bool reverse(const Client& client, Segment segment) {
         down_.set_sockets({kBackendBits + client.service.backend, kBackendPort}, client.snat);
         down_.set_segment(segment);
         const auto left = time_.send(down_, kCluster);
-        return left && left->destination == client.socket && left->source == Socket{kVipBits, client.service.port};
+        return left && left->destination == client.socket &&
+               left->source == Socket{kVipBits, client.service.port};
     }
     void act(Client& client, const Due& due) {
         using F = packet::TcpFlags;
         constexpr uint32_t kIsn = 5'000, kTheirs = 9'000;
-        const auto then = [&](uint64_t ms, Step step) { agenda_.add(time_.now_ms() + ms, {due.client, step}); };
+        const auto then = [&](uint64_t ms, Step step) {
+            agenda_.add(time_.now_ms() + ms, {due.client, step});
+        };
         switch (due.step) {
             case Step::Syn: {
                 up_.set_sockets(client.socket, {kVipBits, client.service.port});
@@ -298,7 +324,12 @@ class Clients {
     Time& time_;
     std::vector<Client> clients_;
     Agenda<Due> agenda_;
-    Frame up_{eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("198.18.0.1", "80.11.12.10").tcp(1, 80, "S").build()};
+    Frame up_{eth()
+                  .from_mac(kClientMac.to_string())
+                  .to_mac(kUpMac.to_string())
+                  .ipv4("198.18.0.1", "80.11.12.10")
+                  .tcp(1, 80, "S")
+                  .build()};
     Frame down_{eth()
                     .from_mac(backend_mac(11).to_string())
                     .to_mac(kClusterMac.to_string())
@@ -312,12 +343,19 @@ TEST(SynFlood, LeavesHonestClientsOfEveryServiceServed_NAT002) {
     const auto service = [](const char* name, L4Port port, uint8_t backend) {
         return TestService{.name = name, .frontends = {{kVip, port}}, .backends = {backend}};
     };
-    gateway.publish({service("flooded", 80, 11), service("same-endpoint", 81, 11), service("other-endpoint", 82, 12)});
+    gateway.publish(
+        {service("flooded", 80, 11), service("same-endpoint", 81, 11), service("other-endpoint", 82, 12)});
     Time time(gateway);
     Clients clients(time);
-    const Clients::Service services[] = {
-        {80, 11, 198U << 24 | 18U << 16}, {81, 11, 198U << 24 | 18U << 16 | 1U << 8}, {82, 12, 198U << 24 | 18U << 16 | 2U << 8}};
-    Frame syn(eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("203.0.113.1", "80.11.12.10").tcp(1, 80, "S").build());
+    const Clients::Service services[] = {{80, 11, 198U << 24 | 18U << 16},
+                                         {81, 11, 198U << 24 | 18U << 16 | 1U << 8},
+                                         {82, 12, 198U << 24 | 18U << 16 | 2U << 8}};
+    Frame syn(eth()
+                  .from_mac(kClientMac.to_string())
+                  .to_mac(kUpMac.to_string())
+                  .ipv4("203.0.113.1", "80.11.12.10")
+                  .tcp(1, 80, "S")
+                  .build());
     Frame syn_ack(eth()
                       .from_mac(backend_mac(11).to_string())
                       .to_mac(kClusterMac.to_string())
@@ -335,10 +373,12 @@ TEST(SynFlood, LeavesHonestClientsOfEveryServiceServed_NAT002) {
         clients.work();
         if (ms < 60'000) {
             for (; forged < ms * 6; ++forged) {
-                syn.set_sockets({(11U << 24) + static_cast<uint32_t>(forged), static_cast<L4Port>(1'024 + forged % 50'000)},
+                syn.set_sockets({(11U << 24) + static_cast<uint32_t>(forged),
+                                 static_cast<L4Port>(1'024 + forged % 50'000)},
                                 {kVipBits, 80});
                 if (const auto left = time.send(syn, kUp); left && forged % 2 == 0) {
-                    answers.add(time.now_ms() + 1, left->source);  // the other half finds the endpoint's queue full
+                    answers.add(time.now_ms() + 1,
+                                left->source);  // the other half finds the endpoint's queue full
                 }
             }
             if (ms % 50 == 0) {

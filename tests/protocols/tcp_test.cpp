@@ -34,20 +34,32 @@ class Tcp : public ThroughOneEndpoint {
 
     void SetUp() override { gateway.publish({web}); }
 
-    [[nodiscard]] PacketBuilder client(const char* flags) const { return ends.from_client().tcp(40000, 80, flags); }
-    [[nodiscard]] PacketBuilder at_client(const char* flags) const { return ends.to_client().tcp(80, 40000, flags); }
-    [[nodiscard]] PacketBuilder endpoint(const char* flags) const { return from_endpoint().tcp(9376, port, flags); }
-    [[nodiscard]] PacketBuilder at_endpoint(const char* flags) const { return to_endpoint().tcp(port, 9376, flags); }
-    Outcome send(const Bytes& frame, NicPortId from) { return gateway.send(frame, from, {static_cast<uint8_t>(prng.below(workers))}); }
+    [[nodiscard]] PacketBuilder client(const char* flags) const {
+        return ends.from_client().tcp(40000, 80, flags);
+    }
+    [[nodiscard]] PacketBuilder at_client(const char* flags) const {
+        return ends.to_client().tcp(80, 40000, flags);
+    }
+    [[nodiscard]] PacketBuilder endpoint(const char* flags) const {
+        return from_endpoint().tcp(9376, port, flags);
+    }
+    [[nodiscard]] PacketBuilder at_endpoint(const char* flags) const {
+        return to_endpoint().tcp(port, 9376, flags);
+    }
+    Outcome send(const Bytes& frame, NicPortId from) {
+        return gateway.send(frame, from, {static_cast<uint8_t>(prng.below(workers))});
+    }
     // A segment of the client's or the endpoint's leaves, changed in nothing but what translation changes.
     void passes_to_endpoint(const PacketBuilder& sent, const PacketBuilder& expected) {
         const Outcome outcome = send(sent.build(), kUp);
-        ASSERT_EQ(outcome.verdict, Verdict::Transmit) << to_string(outcome.verdict) << ' ' << text_of(outcome.reason).counter;
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit)
+            << to_string(outcome.verdict) << ' ' << text_of(outcome.reason).counter;
         EXPECT_TRUE(same_frame(outcome.frame, expected.build()));
     }
     void passes_to_client(const PacketBuilder& sent, const PacketBuilder& expected) {
         const Outcome outcome = send(sent.build(), kCluster);
-        ASSERT_EQ(outcome.verdict, Verdict::Transmit) << to_string(outcome.verdict) << ' ' << text_of(outcome.reason).counter;
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit)
+            << to_string(outcome.verdict) << ' ' << text_of(outcome.reason).counter;
         EXPECT_TRUE(same_frame(outcome.frame, expected.build()));
     }
     void client_says(const char* flags) { passes_to_endpoint(client(flags), at_endpoint(flags)); }
@@ -98,7 +110,8 @@ class Tcp : public ThroughOneEndpoint {
     }
 };
 INSTANTIATE_TEST_SUITE_P(All, Tcp,
-                         testing::Combine(testing::Values(1, 2, kManyWorkers), testing::Values(IpFamily::V4, IpFamily::V6),
+                         testing::Combine(testing::Values(1, 2, kManyWorkers),
+                                          testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
 // A client that has reset a connection acknowledges nothing, and an endpoint that has sends nothing: if the client acknowledges what the
@@ -230,7 +243,9 @@ TEST_P(Tcp, OnlyAnAckOfTheSynAckEstablishes_NAT006_NAT008) {
     };
     const Sent syn_ack{Endpoint, "SA", kEndpoints, kClients + 1, SynReceived};
     const Sent other_syn_ack{Endpoint, "SA", kCookie, kClients + 1, SynReceived};
-    const auto ack = [](uint32_t number, conn::TcpState after) { return Sent{Client, "A", kClients + 1, number, after}; };
+    const auto ack = [](uint32_t number, conn::TcpState after) {
+        return Sent{Client, "A", kClients + 1, number, after};
+    };
     const struct {
         const char* name;
         std::vector<Sent> packets;
@@ -238,10 +253,13 @@ TEST_P(Tcp, OnlyAnAckOfTheSynAckEstablishes_NAT006_NAT008) {
         {"an ACK", {syn_ack, ack(kNext, Established)}},
         {"with data", {syn_ack, {Client, "PA", kClients + 1, kNext, Established, "GET /"}}},
         {"with a FIN", {syn_ack, {Client, "FPA", kClients + 1, kNext, FinForward, "GET /"}}},
-        {"data, as the ACK was lost before the gateway", {syn_ack, {Client, "PA", kClients + 1, kNext, Established, "GET /"}}},
+        {"data, as the ACK was lost before the gateway",
+         {syn_ack, {Client, "PA", kClients + 1, kNext, Established, "GET /"}}},
         {"a forged ACK", {syn_ack, ack(kForged, SynReceived)}},
-        {"ahead by one, behind by one, none", {syn_ack, ack(kNext + 1, SynReceived), ack(kNext - 1, SynReceived), ack(0, SynReceived)}},
-        {"a forged ACK that the endpoint drops", {syn_ack, {Client, "A", kClients + 1, kForged, SynReceived, "", true}}},
+        {"ahead by one, behind by one, none",
+         {syn_ack, ack(kNext + 1, SynReceived), ack(kNext - 1, SynReceived), ack(0, SynReceived)}},
+        {"a forged ACK that the endpoint drops",
+         {syn_ack, {Client, "A", kClients + 1, kForged, SynReceived, "", true}}},
         {"a forged FIN", {syn_ack, {Client, "FA", kClients + 1, kForged, SynReceived}}},
         {"forged data, and another SYN, which the endpoint challenges",
          {syn_ack,
@@ -251,27 +269,42 @@ TEST_P(Tcp, OnlyAnAckOfTheSynAckEstablishes_NAT006_NAT008) {
           ack(kForged, SynReceived)}},
         {"a forged ACK, then the client's", {syn_ack, ack(kForged, SynReceived), ack(kNext, Established)}},
         {"a forged ACK, the endpoint's RST, the client's ACK",
-         {syn_ack, ack(kForged, SynReceived), {Endpoint, "R", kForged, 0, RstReverse}, ack(kNext, Established)}},
+         {syn_ack,
+          ack(kForged, SynReceived),
+          {Endpoint, "R", kForged, 0, RstReverse},
+          ack(kNext, Established)}},
         {"a RST and an ACK in the client's name",
          {syn_ack,
           {Client, "R", kClients + 1, 0, RstForward},
           ack(kForged, RstForward),
           {Client, "FA", kClients + 1, kForged, RstForward}}},
-        {"and then the client's own", {syn_ack, {Client, "R", kForged, 0, RstForward}, ack(kNext, Established)}},
-        {"the SYN+ACK again", {syn_ack, syn_ack, ack(kNext, Established), {Endpoint, "SA", kEndpoints, kClients + 1, Established}}},
+        {"and then the client's own",
+         {syn_ack, {Client, "R", kForged, 0, RstForward}, ack(kNext, Established)}},
+        {"the SYN+ACK again",
+         {syn_ack,
+          syn_ack,
+          ack(kNext, Established),
+          {Endpoint, "SA", kEndpoints, kClients + 1, Established}}},
         {"the client's ACK was lost behind the gateway",
-         {syn_ack, ack(kNext, Established), {Endpoint, "SA", kEndpoints, kClients + 1, Established}, ack(kNext, Established)}},
+         {syn_ack,
+          ack(kNext, Established),
+          {Endpoint, "SA", kEndpoints, kClients + 1, Established},
+          ack(kNext, Established)}},
         {"SYN cookies: the first number", {syn_ack, other_syn_ack, ack(kNext, Established)}},
         {"SYN cookies: the second one", {syn_ack, other_syn_ack, ack(kCookie + 1, Established)}},
         {"SYN cookies, one of them late", {other_syn_ack, syn_ack, other_syn_ack, ack(kNext, Established)}},
         {"SYN cookies and a forged ACK", {syn_ack, other_syn_ack, ack(kForged, SynReceived)}},
         {"fast open: an answer within the SYN+ACK, of which the client has received the SYN",
          {{Endpoint, "SA", kEndpoints, kClients + 5, SynReceived, "220 ready"}, ack(kNext, Established)}},
-        {"fast open: all of it", {{Endpoint, "SA", kEndpoints, kClients + 5, SynReceived, "220 ready"}, ack(kNext + 9, Established)}},
+        {"fast open: all of it",
+         {{Endpoint, "SA", kEndpoints, kClients + 5, SynReceived, "220 ready"}, ack(kNext + 9, Established)}},
         {"fast open: more than all of it",
-         {{Endpoint, "SA", kEndpoints, kClients + 5, SynReceived, "220 ready"}, ack(kNext + 10, SynReceived)}},
+         {{Endpoint, "SA", kEndpoints, kClients + 5, SynReceived, "220 ready"},
+          ack(kNext + 10, SynReceived)}},
         {"fast open: an answer behind the SYN+ACK, the first ACK was lost",
-         {syn_ack, {Endpoint, "PA", kNext, kClients + 5, SynReceived, "220 ready"}, ack(kNext + 9, Established)}},
+         {syn_ack,
+          {Endpoint, "PA", kNext, kClients + 5, SynReceived, "220 ready"},
+          ack(kNext + 9, Established)}},
         {"simultaneous open",
          {{Endpoint, "S", kEndpoints, 0, SynReceived},
           {Client, "SA", kClients, kNext, Established},
@@ -289,13 +322,15 @@ TEST_P(Tcp, OnlyAnAckOfTheSynAckEstablishes_NAT006_NAT008) {
                 return sent.has_wrong_checksum ? packet.l4_checksum(0x1234) : packet;
             };
             if (sent.has_wrong_checksum) {
-                EXPECT_EQ(send(numbered(client(sent.flags)).build(), kUp).verdict, Verdict::Transmit) << "its receiver drops it";
+                EXPECT_EQ(send(numbered(client(sent.flags)).build(), kUp).verdict, Verdict::Transmit)
+                    << "its receiver drops it";
             } else if (sent.from == Client) {
                 passes_to_endpoint(numbered(client(sent.flags)), numbered(at_endpoint(sent.flags)));
             } else {
                 passes_to_client(numbered(endpoint(sent.flags)), numbered(at_client(sent.flags)));
             }
-            EXPECT_EQ(conn::to_string(state()), conn::to_string(sent.after)) << sent.flags << ' ' << sent.seq << ' ' << sent.ack;
+            EXPECT_EQ(conn::to_string(state()), conn::to_string(sent.after))
+                << sent.flags << ' ' << sent.seq << ' ' << sent.ack;
             EXPECT_EQ(open(), conn::is_open(sent.after) ? 1 : 0);
         }
         const conn::TcpState last = c.packets.back().after;
@@ -427,8 +462,10 @@ TEST_P(Tcp, ARstDoesNotShortenTimeWait_NAT006_NAT008) {
 TEST_P(Tcp, SegmentsFarOutsideTheWindowLeaveFromTheVip_NAT006) {
     establish();
     for (const uint32_t seq : {0u, 1u, 0x7fff'ffffu, 0x8000'0000u, 0xffff'ffffu}) {
-        passes_to_client(endpoint("PA").seq(seq).ack(~seq).payload("late"), at_client("PA").seq(seq).ack(~seq).payload("late"));
-        passes_to_endpoint(client("PA").seq(seq).ack(~seq).payload("late"), at_endpoint("PA").seq(seq).ack(~seq).payload("late"));
+        passes_to_client(endpoint("PA").seq(seq).ack(~seq).payload("late"),
+                         at_client("PA").seq(seq).ack(~seq).payload("late"));
+        passes_to_endpoint(client("PA").seq(seq).ack(~seq).payload("late"),
+                           at_endpoint("PA").seq(seq).ack(~seq).payload("late"));
     }
     EXPECT_EQ(open(), 1);
 }
@@ -469,9 +506,11 @@ TEST_P(Tcp, DataInTheSynPasses_NAT001) {
     packet::Parsed parsed;
     ASSERT_TRUE(packet::parse(syn.frame, parsed).has_value());
     port = parsed.key.source_port;
-    EXPECT_TRUE(same_frame(syn.frame, at_endpoint("S").seq(0xffff'fff0).tcp_options(cookie).payload(query).build()));
+    EXPECT_TRUE(
+        same_frame(syn.frame, at_endpoint("S").seq(0xffff'fff0).tcp_options(cookie).payload(query).build()));
     endpoint_says("SA");
-    passes_to_client(endpoint("PA").payload("answer"), at_client("PA").payload("answer"));  // before the client's ACK
+    passes_to_client(endpoint("PA").payload("answer"),
+                     at_client("PA").payload("answer"));  // before the client's ACK
     passes_to_endpoint(client("A").payload("more"), at_endpoint("A").payload("more"));
     EXPECT_EQ(open(), 1);
 }
@@ -504,15 +543,18 @@ Bytes with_tcp_bytes(Bytes frame, IpFamily family, size_t offset, std::initializ
 
 TEST_P(Tcp, UrgentPointersAndReservedBitsPassUntouched_NAT001) {
     establish();
-    const auto as_it_came = [&](const PacketBuilder& sent, const PacketBuilder& expected, NicPortId from, size_t offset,
-                                std::initializer_list<uint8_t> field) {
+    const auto as_it_came = [&](const PacketBuilder& sent, const PacketBuilder& expected, NicPortId from,
+                                size_t offset, std::initializer_list<uint8_t> field) {
         const Outcome outcome = send(with_tcp_bytes(sent.build(), ends.family, offset, field), from);
         ASSERT_EQ(outcome.verdict, Verdict::Transmit);
         EXPECT_TRUE(same_frame(outcome.frame, with_tcp_bytes(expected.build(), ends.family, offset, field)));
     };
-    constexpr size_t kUrgent = offsetof(packet::TcpHeader, urgent), kReserved = offsetof(packet::TcpHeader, words_and_reserved);
-    as_it_came(client("PAU").payload("urgent"), at_endpoint("PAU").payload("urgent"), kUp, kUrgent, {0x12, 0x34});
-    as_it_came(endpoint("PA").payload("stale"), at_client("PA").payload("stale"), kCluster, kUrgent, {0xff, 0xff});
+    constexpr size_t kUrgent = offsetof(packet::TcpHeader, urgent),
+                     kReserved = offsetof(packet::TcpHeader, words_and_reserved);
+    as_it_came(client("PAU").payload("urgent"), at_endpoint("PAU").payload("urgent"), kUp, kUrgent,
+               {0x12, 0x34});
+    as_it_came(endpoint("PA").payload("stale"), at_client("PA").payload("stale"), kCluster, kUrgent,
+               {0xff, 0xff});
     as_it_came(client("A"), at_endpoint("A"), kUp, kReserved, {0x5f});  // AccECN's bit among them
     as_it_came(endpoint("A"), at_client("A"), kCluster, kReserved, {0x51});
 }
@@ -522,17 +564,21 @@ TEST_P(Tcp, ZeroWindowsAndTheirProbesPass_NAT001) {
     passes_to_client(endpoint("A").seq(100).ack(500).window(0), at_client("A").seq(100).ack(500).window(0));
     for (int probe = 0; probe < 5; ++probe) {
         wait_s(60);
-        passes_to_endpoint(client("A").seq(499).ack(100).payload("x"), at_endpoint("A").seq(499).ack(100).payload("x"));
-        passes_to_client(endpoint("A").seq(100).ack(500).window(0), at_client("A").seq(100).ack(500).window(0));
+        passes_to_endpoint(client("A").seq(499).ack(100).payload("x"),
+                           at_endpoint("A").seq(499).ack(100).payload("x"));
+        passes_to_client(endpoint("A").seq(100).ack(500).window(0),
+                         at_client("A").seq(100).ack(500).window(0));
     }
-    passes_to_client(endpoint("A").seq(100).ack(500).window(65'535), at_client("A").seq(100).ack(500).window(65'535));
+    passes_to_client(endpoint("A").seq(100).ack(500).window(65'535),
+                     at_client("A").seq(100).ack(500).window(65'535));
 }
 
 TEST_P(Tcp, SequenceNumbersWrap_NAT001) {
     establish();
     const std::string data(1'000, 'd');
     for (uint32_t seq = 0xffff'f000; seq != 0xffff'f000 + 10 * 1'000; seq += 1'000) {
-        passes_to_endpoint(client("PA").seq(seq).ack(~seq).payload(data), at_endpoint("PA").seq(seq).ack(~seq).payload(data));
+        passes_to_endpoint(client("PA").seq(seq).ack(~seq).payload(data),
+                           at_endpoint("PA").seq(seq).ack(~seq).payload(data));
         passes_to_client(endpoint("A").seq(~seq).ack(seq + 1'000), at_client("A").seq(~seq).ack(seq + 1'000));
     }
 }
@@ -545,7 +591,8 @@ TEST_P(Tcp, AWrongChecksumLeavesWrongByAsMuch_NAT001) {
         const uint32_t carried = static_cast<uint32_t>(frame[sum_at] << 8 | frame[sum_at + 1]);
         return (carried + 0xffff - reference_l4_checksum(frame)) % 0xffff;
     };
-    const size_t sum_at = 14 + (ends.family == IpFamily::V4 ? 20 : 40) + offsetof(packet::TcpHeader, checksum);
+    const size_t sum_at =
+        14 + (ends.family == IpFamily::V4 ? 20 : 40) + offsetof(packet::TcpHeader, checksum);
     for (int round = 0; round < 200; ++round) {
         const auto wrong = static_cast<uint16_t>(prng.next());
         const Bytes to_endpoint = client("PA").payload("data").l4_checksum(wrong).build();
@@ -564,18 +611,21 @@ TEST_P(Tcp, MidStreamSegmentsAreAnsweredByRstsUpToTheLimit_REJ003_REJ005) {
     limited.publish({web});
     uint32_t answered = 0;
     for (const char* flags : {"A", "PA", "FA", "SA", "A", "PA"}) {
-        const Outcome outcome = limited.send(ends.from_client().tcp(41'000, 80, flags).seq(7).ack(0x1234'5678).build());
+        const Outcome outcome =
+            limited.send(ends.from_client().tcp(41'000, 80, flags).seq(7).ack(0x1234'5678).build());
         if (outcome.verdict == Verdict::Transmit) {
             ++answered;
             PacketBuilder rst = ends.to_client();
             ends.family == IpFamily::V4 ? rst.id(0).dont_fragment().ttl(64) : rst.hop_limit(64);
-            EXPECT_TRUE(same_frame(outcome.frame, rst.tcp(80, 41'000, "R").seq(0x1234'5678).ack(0).window(0).build()));
+            EXPECT_TRUE(same_frame(outcome.frame,
+                                   rst.tcp(80, 41'000, "R").seq(0x1234'5678).ack(0).window(0).build()));
         } else {
             EXPECT_EQ(text_of(outcome.reason).counter, text_of(DropReason::RejectLimited).counter);
         }
     }
     EXPECT_EQ(answered, 3u);
-    EXPECT_EQ(limited.send(ends.from_client().tcp(41'000, 80, "R").build()).reason, DropReason::RejectNotAllowed);
+    EXPECT_EQ(limited.send(ends.from_client().tcp(41'000, 80, "R").build()).reason,
+              DropReason::RejectNotAllowed);
     EXPECT_EQ(limited.connections(), 0u);
 }
 
@@ -588,7 +638,8 @@ TEST_P(Tcp, MidStreamIsPickedUpWhereEveryGatewayChoosesAlike_REJ005) {
     for (const lb::SchedulerKind scheduler : lb::kSchedulerKinds) {
         const std::string name(lb::to_string(scheduler));
         web.scheduler = scheduler;
-        const bool is_hash = scheduler == lb::SchedulerKind::SourceHash || scheduler == lb::SchedulerKind::Maglev;
+        const bool is_hash =
+            scheduler == lb::SchedulerKind::SourceHash || scheduler == lb::SchedulerKind::Maglev;
         VirtualGateway first(VirtualGateway::Options{.workers = workers});
         first.publish({web});
         for (const bool is_asked_for : {false, true}) {
@@ -598,22 +649,28 @@ TEST_P(Tcp, MidStreamIsPickedUpWhereEveryGatewayChoosesAlike_REJ005) {
             const bool is_picked_up = is_asked_for && is_hash && !translated;
             for (uint16_t n = 0; n < kClients; ++n) {
                 const auto client_port = static_cast<uint16_t>(40'000 + n);
-                const Outcome syn = first.send(ends.from_client().tcp(client_port, 80, "S").build(), kUp, queue());
-                const Outcome data = next.send(ends.from_client().tcp(client_port, 80, "PA").payload("GET /").build(), kUp, queue());
+                const Outcome syn =
+                    first.send(ends.from_client().tcp(client_port, 80, "S").build(), kUp, queue());
+                const Outcome data = next.send(
+                    ends.from_client().tcp(client_port, 80, "PA").payload("GET /").build(), kUp, queue());
                 ASSERT_EQ(data.verdict, Verdict::Transmit) << name;
                 if (!is_picked_up) {
                     EXPECT_EQ(data.egress, kUp) << name << ": a RST";
                     continue;
                 }
                 packet::Parsed opened, picked_up;
-                ASSERT_TRUE(packet::parse(syn.frame, opened).has_value() && packet::parse(data.frame, picked_up).has_value());
+                ASSERT_TRUE(packet::parse(syn.frame, opened).has_value() &&
+                            packet::parse(data.frame, picked_up).has_value());
                 EXPECT_EQ(picked_up.key, opened.key) << name;
                 const uint8_t host = picked_up.key.destination.bytes()[15];
+                EXPECT_TRUE(same_frame(
+                    data.frame,
+                    ends.to_backend_from_client(host).tcp(client_port, 9376, "PA").payload("GET /").build()));
+                const auto answer =
+                    ends.from_backend_to_client(host).tcp(9376, client_port, "PA").payload("200 OK").build();
                 EXPECT_TRUE(
-                    same_frame(data.frame, ends.to_backend_from_client(host).tcp(client_port, 9376, "PA").payload("GET /").build()));
-                const auto answer = ends.from_backend_to_client(host).tcp(9376, client_port, "PA").payload("200 OK").build();
-                EXPECT_TRUE(same_frame(next.send(answer, kCluster, queue()).frame,
-                                       ends.to_client().tcp(80, client_port, "PA").payload("200 OK").build()));
+                    same_frame(next.send(answer, kCluster, queue()).frame,
+                               ends.to_client().tcp(80, client_port, "PA").payload("200 OK").build()));
             }
             EXPECT_EQ(next.count(Counter::Rejected), is_picked_up ? 0u : kClients) << name;
             next.advance_seconds(3'600);
@@ -676,9 +733,18 @@ TEST_P(Tcp, APickedUpConnectionIsEstablishedWhenItsNumbersAgree_REJ005) {
     web.scheduler = lb::SchedulerKind::Maglev;
     gateway.set_packets({.picks_up_midstream = true});
     gateway.publish({web});
-    const auto client_sends = [&](const char* flags, uint32_t ack) { return send(client(flags).seq(77).ack(ack).build(), kUp).egress; };
+    const auto client_sends = [&](const char* flags, uint32_t ack) {
+        return send(client(flags).seq(77).ack(ack).build(), kUp).egress;
+    };
     const auto endpoint_sends = [&](uint32_t seq, const std::string& payload = "") {
-        return send(ends.from_backend_to_client(11).tcp(9376, 40'000, "A").seq(seq).ack(77).payload(payload).build(), kCluster).egress;
+        return send(ends.from_backend_to_client(11)
+                        .tcp(9376, 40'000, "A")
+                        .seq(seq)
+                        .ack(77)
+                        .payload(payload)
+                        .build(),
+                    kCluster)
+            .egress;
     };
     const auto end = [&] {
         send(ends.from_backend_to_client(11).tcp(9376, 40'000, "R").build(), kCluster);
@@ -746,7 +812,8 @@ TEST_P(Tcp, WhatCouldNotKeepItsSourceIsNotPickedUp_REJ005) {
     gateway.publish({web, other});
     EXPECT_EQ(send(client("A").build(), kUp).egress, translated ? kUp : kCluster);
     EXPECT_EQ(send(ends.from_client().tcp(40'000, 8080, "A").build(), kUp).egress, kUp) << "a RST";
-    const auto own = ends.ip(Ends::from_cluster(11), backend_address(11, family), ends.vip, 64).tcp(5'000, 80, "A");
+    const auto own =
+        ends.ip(Ends::from_cluster(11), backend_address(11, family), ends.vip, 64).tcp(5'000, 80, "A");
     const Outcome answer = send(own.build(), kCluster);
     EXPECT_TRUE(answer.verdict == Verdict::Transmit && answer.egress == kCluster) << "a RST";
     EXPECT_EQ(gateway.connections(), translated ? 0u : 1u);
@@ -756,16 +823,21 @@ TEST_P(Tcp, WhatCouldNotKeepItsSourceIsNotPickedUp_REJ005) {
 // An endpoint's late words about a flow that is over. Where clients are shown to endpoints, Linux would forward them as they are, and the
 // client would get an answer from an address that it has never asked.
 TEST_P(Tcp, AnEndpointsPacketsOfNoFlowNeverLeaveWithItsOwnAddress_NAT006) {
-    const auto to_client = [&](const char* flags) { return ends.from_backend_to_client(11).tcp(9376, 40'000, flags); };
+    const auto to_client = [&](const char* flags) {
+        return ends.from_backend_to_client(11).tcp(9376, 40'000, flags);
+    };
     const auto to_gateway = [&](const char* flags) { return ends.from_backend(11).tcp(9376, 40'000, flags); };
     for (const char* flags : {"A", "PA", "FA", "SA", "R", "RA", ""}) {
         // Where sources are translated an endpoint knows no client, so what it sends elsewhere is its own.
         const Outcome outcome = send(to_client(flags).build(), kCluster);
         EXPECT_EQ(outcome.verdict, translated ? Verdict::Punt : Verdict::Drop) << flags;
-        EXPECT_TRUE(translated || outcome.reason == DropReason::StrayReply) << text_of(outcome.reason).counter;
-        EXPECT_EQ(send(to_gateway(flags).build(), kCluster).verdict, Verdict::Punt) << "the host's own address, the host's own business";
+        EXPECT_TRUE(translated || outcome.reason == DropReason::StrayReply)
+            << text_of(outcome.reason).counter;
+        EXPECT_EQ(send(to_gateway(flags).build(), kCluster).verdict, Verdict::Punt)
+            << "the host's own address, the host's own business";
     }
-    EXPECT_EQ(send(to_client("S").build(), kCluster).verdict, Verdict::Punt) << "a connection that the endpoint begins";
+    EXPECT_EQ(send(to_client("S").build(), kCluster).verdict, Verdict::Punt)
+        << "a connection that the endpoint begins";
     const auto other_port = ends.from_backend_to_client(11).tcp(9377, 40'000, "A").build();
     EXPECT_EQ(send(other_port, kCluster).verdict, Verdict::Punt) << "no endpoint's port";
     const auto other_protocol = ends.from_backend_to_client(11).udp(9376, 40'000).build();
@@ -782,12 +854,15 @@ TEST_P(Tcp, AnEndpointsPacketsOfNoFlowNeverLeaveWithItsOwnAddress_NAT006) {
 TEST_P(Tcp, LateDatagramsOfAnEndpointNeverLeaveWithItsOwnAddress_NAT006) {
     const TestService dns = service_on_both(Protocol::Udp, 53, 5353, source);
     gateway.publish({dns});
-    const auto answer = [&](uint16_t to) { return ends.from_backend_to_client(11).udp(5353, to).payload("late").build(); };
+    const auto answer = [&](uint16_t to) {
+        return ends.from_backend_to_client(11).udp(5353, to).payload("late").build();
+    };
     if (translated) {
         EXPECT_EQ(send(answer(5'000), kCluster).verdict, Verdict::Punt);
         return;
     }
-    ASSERT_EQ(send(ends.from_client().udp(5'000, 53).payload("query").build(), kUp).verdict, Verdict::Transmit);
+    ASSERT_EQ(send(ends.from_client().udp(5'000, 53).payload("query").build(), kUp).verdict,
+              Verdict::Transmit);
     EXPECT_EQ(send(answer(5'000), kCluster).verdict, Verdict::Transmit);
     dropped(ends.from_backend_to_client(11).udp(5353, 5'001), kCluster, DropReason::StrayReply);
     wait_s(200);

@@ -23,13 +23,27 @@ class TimeExceeded : public testing::TestWithParam<std::tuple<uint32_t, IpFamily
     uint8_t ttl = std::get<2>(GetParam());
     VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
 
-    [[nodiscard]] PacketBuilder dying(PacketBuilder builder) const { return v4 ? builder.ttl(ttl) : builder.hop_limit(ttl); }
+    [[nodiscard]] PacketBuilder dying(PacketBuilder builder) const {
+        return v4 ? builder.ttl(ttl) : builder.hop_limit(ttl);
+    }
     // The error that the gateway sends about `frame`.
     [[nodiscard]] std::vector<uint8_t> error(PacketBuilder link, const IpAddr& from, const IpAddr& to,
                                              const std::vector<uint8_t>& frame) const {
         const std::vector<uint8_t> quote(frame.begin() + kEthernetBytes, frame.end());
-        return v4 ? link.ipv4(from.to_string(), to.to_string()).id(0).dont_fragment().ttl(64).tos(0xc0).icmp(11, 0).payload(quote).build()
-                  : link.ipv6(from.to_string(), to.to_string()).hop_limit(64).tos(0xc0).icmp(3, 0).payload(quote).build();
+        return v4 ? link.ipv4(from.to_string(), to.to_string())
+                        .id(0)
+                        .dont_fragment()
+                        .ttl(64)
+                        .tos(0xc0)
+                        .icmp(11, 0)
+                        .payload(quote)
+                        .build()
+                  : link.ipv6(from.to_string(), to.to_string())
+                        .hop_limit(64)
+                        .tos(0xc0)
+                        .icmp(3, 0)
+                        .payload(quote)
+                        .build();
     }
     [[nodiscard]] IpAddr uplink() const { return v4 ? kUpAddress : kUpAddress6; }
     [[nodiscard]] IpAddr cluster() const { return v4 ? kClusterAddress : kClusterAddress6; }
@@ -42,14 +56,17 @@ TEST_P(TimeExceeded, AClientHearsTheGatewayItself_ICMP006) {
         const Outcome told = gateway.send(syn, kUp, {queue});
         ASSERT_EQ(told.verdict, Verdict::Transmit);
         EXPECT_EQ(told.egress, kUp);
-        EXPECT_TRUE(same_frame(told.frame, error(Ends::to_uplink(), uplink(), ends.client, syn))) << "a packet that would open a flow";
+        EXPECT_TRUE(same_frame(told.frame, error(Ends::to_uplink(), uplink(), ends.client, syn)))
+            << "a packet that would open a flow";
         const auto query = dying(ends.from_client()).udp(5000, 53).payload("query").build();
-        EXPECT_TRUE(same_frame(gateway.send(query, kUp, {queue}).frame, error(Ends::to_uplink(), uplink(), ends.client, query)));
+        EXPECT_TRUE(same_frame(gateway.send(query, kUp, {queue}).frame,
+                               error(Ends::to_uplink(), uplink(), ends.client, query)));
     }
     EXPECT_EQ(gateway.connections(), 0u) << "it opens none";
     ASSERT_EQ(gateway.send(ends.from_client().tcp(40000, 80, "S").build()).egress, kCluster);
     const auto data = dying(ends.from_client()).tcp(40000, 80, "PA").payload("GET /").build();
-    EXPECT_TRUE(same_frame(gateway.send(data).frame, error(Ends::to_uplink(), uplink(), ends.client, data))) << "a packet of a flow";
+    EXPECT_TRUE(same_frame(gateway.send(data).frame, error(Ends::to_uplink(), uplink(), ends.client, data)))
+        << "a packet of a flow";
     EXPECT_EQ(gateway.count(stats::Counter::IcmpErrorsSent), 2 * workers + 1u);
 }
 
@@ -67,7 +84,8 @@ TEST_P(TimeExceeded, AnEndpointHearsTheGatewayItself_ICMP006) {
                                 .build();
         const Outcome told = fresh.send(answer, kCluster, {static_cast<uint8_t>(workers - 1)});
         EXPECT_EQ(told.egress, kCluster);
-        EXPECT_TRUE(same_frame(told.frame, error(Ends::to_cluster(11), cluster(), backend_address(11, ends.family), answer)));
+        EXPECT_TRUE(same_frame(
+            told.frame, error(Ends::to_cluster(11), cluster(), backend_address(11, ends.family), answer)));
     }
 }
 
@@ -86,7 +104,8 @@ TEST_P(TimeExceeded, LeavesTheConnectionAsItWas_ICMP006) {
 }
 
 TEST_P(TimeExceeded, IsSaidOnlyToWhomItMayBe_ICMP006_REJ003) {
-    VirtualGateway limited(VirtualGateway::Options{.workers = workers, .errors_per_second = 10, .errors_burst = 3});
+    VirtualGateway limited(
+        VirtualGateway::Options{.workers = workers, .errors_per_second = 10, .errors_burst = 3});
     limited.publish({service_on_both(Protocol::Udp, 53, 5353)});
     const auto query = dying(ends.from_client()).udp(5000, 53).payload("query");
     const auto dropped_as = [&](const PacketBuilder& packet) {
@@ -94,9 +113,13 @@ TEST_P(TimeExceeded, IsSaidOnlyToWhomItMayBe_ICMP006_REJ003) {
         EXPECT_EQ(outcome.verdict, Verdict::Drop) << to_string(outcome.verdict);
         return text_of(outcome.reason).counter;
     };
-    EXPECT_EQ(dropped_as(PacketBuilder(query).from_mac("03:00:00:00:00:01")), "ttl_expired") << "a group's Ethernet address";
+    EXPECT_EQ(dropped_as(PacketBuilder(query).from_mac("03:00:00:00:00:01")), "ttl_expired")
+        << "a group's Ethernet address";
     if (v4) {
-        EXPECT_EQ(dropped_as(dying(ends.ip(Ends::from_uplink(), IpAddr::v4(10, 80, 1, 255), ends.vip, 64)).udp(5000, 53)), "martian_source")
+        EXPECT_EQ(
+            dropped_as(
+                dying(ends.ip(Ends::from_uplink(), IpAddr::v4(10, 80, 1, 255), ends.vip, 64)).udp(5000, 53)),
+            "martian_source")
             << "a subnet's broadcast address";
     }
     for (unsigned n = 0; n < 3; ++n) {
@@ -105,11 +128,13 @@ TEST_P(TimeExceeded, IsSaidOnlyToWhomItMayBe_ICMP006_REJ003) {
     EXPECT_EQ(dropped_as(query), "reject_limited");
     limited.advance_seconds(1);
     EXPECT_EQ(limited.send(query.build()).verdict, Verdict::Transmit);
-    EXPECT_EQ(dropped_as(PacketBuilder(query).l4_checksum(0x4242)), "bad_l4_checksum") << "it may not be from whom it names";
+    EXPECT_EQ(dropped_as(PacketBuilder(query).l4_checksum(0x4242)), "bad_l4_checksum")
+        << "it may not be from whom it names";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TimeExceeded,
-                         testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6),
+                         testing::Combine(testing::Values(1, 2, 4),
+                                          testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(uint8_t{1}, uint8_t{0})));
 
 }  // namespace time_exceeded_test

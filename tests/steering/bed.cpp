@@ -27,12 +27,14 @@ Result<std::unique_ptr<SteeringBed>> SteeringBed::start(const BedOptions& option
 Status SteeringBed::start_port(NicPortId id, const BedOptions& options) {
     static unsigned number = 0;  // a name is one device's for the life of the process
     drivers::NicPortOptions wanted;
-    wanted.device = "net_soft" + std::to_string(number++) + ",mac=" + (id == kUp ? kUpMac : kClusterMac).to_string() +
+    wanted.device = "net_soft" + std::to_string(number++) +
+                    ",mac=" + (id == kUp ? kUpMac : kClusterMac).to_string() +
                     (options.nic.empty() ? "" : "," + options.nic);
     wanted.rx_queues = wanted.tx_queues = options.workers;
     wanted.rss_key = rss_key_;
-    auto port =
-        drivers::NicPort::probe(id, wanted, [this](drivers::NoticeLevel, std::string_view line) { notices_ += std::string(line) + "\n"; });
+    auto port = drivers::NicPort::probe(id, wanted, [this](drivers::NoticeLevel, std::string_view line) {
+        notices_ += std::string(line) + "\n";
+    });
     if (!port) {
         return std::unexpected(port.error());
     }
@@ -65,19 +67,21 @@ Status SteeringBed::start_workers(const BedOptions& options) {
             return started;
         }
         const drivers::NicPortFacts& facts = port->facts();
-        wanted.ports.push_back({.id = facts.id,
-                                .dpdk_port = facts.dpdk_port,
-                                .rx_queues = facts.rx_queues,
-                                .tx_queues = facts.tx_queues,
-                                .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
-                                .rx_checksum_checked = facts.rx_checksum_checked,
-                                .mac = facts.mac,
-                                .reply_hash = facts.steering.reply_hash,
-                                .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules});
+        wanted.ports.push_back(
+            {.id = facts.id,
+             .dpdk_port = facts.dpdk_port,
+             .rx_queues = facts.rx_queues,
+             .tx_queues = facts.tx_queues,
+             .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
+             .rx_checksum_checked = facts.rx_checksum_checked,
+             .mac = facts.mac,
+             .reply_hash = facts.steering.reply_hash,
+             .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules});
     }
     auto initial = std::make_unique<config::Snapshot>(gateway_.snapshot());
     if (options.follows_rules) {
-        flows_ = std::make_unique<gateway::FlowFollower>(gateway::FlowLimits{.workers = options.workers}, flow_ports());
+        flows_ = std::make_unique<gateway::FlowFollower>(gateway::FlowLimits{.workers = options.workers},
+                                                         flow_ports());
         flows_->before_publish(*initial);
         while (flows_->work()) {
         }
@@ -94,9 +98,12 @@ std::vector<gateway::FlowFollower::Port> SteeringBed::flow_ports() const {
     std::vector<gateway::FlowFollower::Port> ports;
     for (const auto& port : ports_) {
         const drivers::NicPortFacts& facts = port->facts();
-        ports.push_back(
-            {{.id = facts.id, .reply_hash = facts.steering.reply_hash, .support = facts.flow_support, .is_isolated = facts.is_isolated},
-             std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port), facts.flow_facts)});
+        ports.push_back({{.id = facts.id,
+                          .reply_hash = facts.steering.reply_hash,
+                          .support = facts.flow_support,
+                          .is_isolated = facts.is_isolated},
+                         std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port),
+                                                              facts.flow_facts)});
     }
     return ports;
 }
@@ -145,7 +152,8 @@ std::string SteeringBed::drops_by_name() const {
             sum += inspect.drops({w}, static_cast<DropReason>(reason));
         }
         if (sum != 0) {
-            text += (text.empty() ? "" : ", ") + std::string(kDropReasonTexts[reason].counter) + " " + std::to_string(sum);
+            text += (text.empty() ? "" : ", ") + std::string(kDropReasonTexts[reason].counter) + " " +
+                    std::to_string(sum);
         }
     }
     return text;

@@ -24,7 +24,8 @@ constexpr uint32_t kSomeConnections = kConnections / 5;  // where it is not abou
 class FlowSteering : public testing::Test {
  protected:
     void start(uint32_t workers, const std::string& nic) {
-        auto started = SteeringBed::start({.workers = workers, .nic = nic, .services = steering_services(), .follows_rules = false});
+        auto started = SteeringBed::start(
+            {.workers = workers, .nic = nic, .services = steering_services(), .follows_rules = false});
         ASSERT_TRUE(started) << started.error().what;
         bed = std::move(*started);
     }
@@ -45,7 +46,8 @@ class FlowSteering : public testing::Test {
     void pass(uint32_t connections) {
         uint32_t opened = 0;
         for (const TrafficKind& kind : kTrafficKinds) {
-            const TrafficResult result = open_connections(*bed, kind, opened, connections / kTrafficKinds.size());
+            const TrafficResult result =
+                open_connections(*bed, kind, opened, connections / kTrafficKinds.size());
             ASSERT_EQ(result.first_fault, "") << bed->drops_by_name();
             opened += result.opened;
         }
@@ -54,13 +56,15 @@ class FlowSteering : public testing::Test {
     }
     [[nodiscard]] size_t installed(drivers::FlowKind kind) const {
         const auto views = follower->list();
-        return static_cast<size_t>(std::ranges::count_if(
-            views, [&](const FlowView& view) { return view.kind == kind && view.state == FlowView::State::Installed; }));
+        return static_cast<size_t>(std::ranges::count_if(views, [&](const FlowView& view) {
+            return view.kind == kind && view.state == FlowView::State::Installed;
+        }));
     }
     void TearDown() override {
         if (follower) {
             follower->stop();
-            EXPECT_EQ(bed->nic(kUp).flow_rules() + bed->nic(kCluster).flow_rules(), 0U) << "rules were left behind";
+            EXPECT_EQ(bed->nic(kUp).flow_rules() + bed->nic(kCluster).flow_rules(), 0U)
+                << "rules were left behind";
         }
         follower.reset();
         bed.reset();
@@ -90,8 +94,9 @@ TEST_F(FlowSteering, WhereTheTableIsFullTheRestIsHandedOver) {
     ASSERT_NE(bed, nullptr);
     follow({.workers = 2});
     const auto views = follower->list();
-    EXPECT_TRUE(
-        std::ranges::any_of(views, [](const FlowView& view) { return view.state == FlowView::State::Refused && !view.reason.empty(); }));
+    EXPECT_TRUE(std::ranges::any_of(views, [](const FlowView& view) {
+        return view.state == FlowView::State::Refused && !view.reason.empty();
+    }));
     pass(kSomeConnections);
     EXPECT_GT(bed->count(stats::Counter::HandedOff), 0U);
 }
@@ -121,8 +126,12 @@ TEST_F(FlowSteering, ABlockedSourceEndsInTheNicAndIsLetInBeforeWorkersKnow) {
     follow({.workers = 2}, route::PrefixSet({*Prefix::parse("203.0.113.0/24")}));
     ASSERT_EQ(installed(drivers::FlowKind::SourceDrop), 2U);  // on both ports
     // To a SNAT address another rule would match as well, and which of them acts is the NIC's choice: then software drops.
-    const auto frame =
-        eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("203.0.113.9", kVip.to_string()).udp(1, 9).build();
+    const auto frame = eth()
+                           .from_mac(kClientMac.to_string())
+                           .to_mac(kUpMac.to_string())
+                           .ipv4("203.0.113.9", kVip.to_string())
+                           .udp(1, 9)
+                           .build();
     for (int i = 0; i < 5; ++i) {
         EXPECT_EQ(bed->wire(kUp).put(frame).fate, Received::Fate::Dropped);
     }

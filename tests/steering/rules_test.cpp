@@ -39,7 +39,8 @@ class RulePort {
         EXPECT_TRUE(start_eal());
         static unsigned number = 500;  // beds count from 0
         drivers::NicPortOptions options;
-        options.device = "net_soft" + std::to_string(number++) + ",mac=" + kUpMac.to_string() + (arguments.empty() ? "" : "," + arguments);
+        options.device = "net_soft" + std::to_string(number++) + ",mac=" + kUpMac.to_string() +
+                         (arguments.empty() ? "" : "," + arguments);
         options.rx_queues = options.tx_queues = kQueues;
         auto probed = drivers::NicPort::probe(kUp, options, {});
         EXPECT_TRUE(probed.has_value()) << probed.error().what;
@@ -98,9 +99,11 @@ class RulePort {
 
 PacketBuilder to_up(std::string_view source, const IpAddr& destination) {
     PacketBuilder built = eth().to_mac(kUpMac.to_string());
-    return destination.is_v4() ? built.ipv4(source, destination.to_string()) : built.ipv6(source, destination.to_string());
+    return destination.is_v4() ? built.ipv4(source, destination.to_string())
+                               : built.ipv6(source, destination.to_string());
 }
-std::vector<uint8_t> tcp_to(const IpAddr& destination, L4Port port, std::string_view source = "10.80.2.11", L4Port from = 9376) {
+std::vector<uint8_t> tcp_to(const IpAddr& destination, L4Port port, std::string_view source = "10.80.2.11",
+                            L4Port from = 9376) {
     return to_up(source, destination).tcp(from, port, "SA").build();
 }
 std::vector<uint8_t> udp_to(const IpAddr& destination, L4Port port, std::string_view source = "10.80.2.11") {
@@ -126,7 +129,8 @@ TEST(Rules, SnatPortsComeToTheirWorkersQueue) {
         for (const IpAddr& snat : {kUpAddress, IpAddr(kUpAddress6)}) {
             for (const uint8_t protocol : {kIpTcp, kIpUdp}) {
                 for (uint32_t w = 0; w < workers; ++w) {
-                    const auto added = port.rules->add(snat_rule(snat, protocol, w, *drivers::snat_port_mask(workers)));
+                    const auto added =
+                        port.rules->add(snat_rule(snat, protocol, w, *drivers::snat_port_mask(workers)));
                     ASSERT_TRUE(added.has_value()) << added.error().what;
                 }
             }
@@ -142,7 +146,9 @@ TEST(Rules, SnatPortsComeToTheirWorkersQueue) {
         }
         uint64_t counted = 0;
         for (uint32_t w = 0; w < workers; ++w) {
-            counted += port.rules->hits(snat_rule(kUpAddress, kIpUdp, w, *drivers::snat_port_mask(workers))).value().packets;
+            counted += port.rules->hits(snat_rule(kUpAddress, kIpUdp, w, *drivers::snat_port_mask(workers)))
+                           .value()
+                           .packets;
         }
         EXPECT_EQ(counted, sent);
         std::set<uint16_t> elsewhere;
@@ -158,13 +164,17 @@ TEST(Rules, DeniedSourcesAreDroppedByDifference) {
     ASSERT_TRUE(port.support.source_drop.validates && port.support.counts) << port.support.source_drop.reason;
     const auto drop = [](const char* prefix) {
         const Prefix source = *Prefix::parse(prefix);
-        return FlowRule{FlowKind::SourceDrop, {.family = source.address().family(), .source = source}, {FlowVerb::Drop, 0}, true};
+        return FlowRule{FlowKind::SourceDrop,
+                        {.family = source.address().family(), .source = source},
+                        {FlowVerb::Drop, 0},
+                        true};
     };
     const auto arrives_from = [&](std::string_view source) {
         const bool is_v4 = source.find(':') == std::string_view::npos;
         return port.receive(tcp_to(is_v4 ? kVip : IpAddr(kVip6), 80, source)).queue.has_value();
     };
-    const FlowRule one = drop("203.0.113.0/24"), two = drop("2001:db8:7::/48"), three = drop("198.51.100.7/32");
+    const FlowRule one = drop("203.0.113.0/24"), two = drop("2001:db8:7::/48"),
+                   three = drop("198.51.100.7/32");
     ASSERT_TRUE(port.rules->add(one).has_value());
     ASSERT_TRUE(port.rules->add(two).has_value());
     EXPECT_FALSE(arrives_from("203.0.113.200"));
@@ -192,10 +202,14 @@ TEST(Rules, DeniedSourcesAreDroppedByDifference) {
 TEST(Rules, ABlockedPrefixHoldsAllItsPacketsAndNoOthers) {
     RulePort port("");
     ASSERT_TRUE(port.support.source_drop.validates && port.support.counts) << port.support.source_drop.reason;
-    const FlowRule rule{
-        FlowKind::SourceDrop, {.family = IpFamily::V4, .source = *Prefix::parse("192.0.2.64/26")}, {FlowVerb::Drop, 0}, true};
+    const FlowRule rule{FlowKind::SourceDrop,
+                        {.family = IpFamily::V4, .source = *Prefix::parse("192.0.2.64/26")},
+                        {FlowVerb::Drop, 0},
+                        true};
     ASSERT_TRUE(port.rules->add(rule).has_value());
-    const auto arrives = [&](const PacketBuilder& built) { return port.receive(built.build()).queue.has_value(); };
+    const auto arrives = [&](const PacketBuilder& built) {
+        return port.receive(built.build()).queue.has_value();
+    };
     EXPECT_FALSE(arrives(to_up("192.0.2.64", kVip).tcp(1, 80, "S")));
     EXPECT_FALSE(arrives(to_up("192.0.2.127", kVip).udp(1, 53)));
     EXPECT_FALSE(arrives(to_up("192.0.2.100", kVip).icmp(8, 0)));
@@ -237,15 +251,20 @@ TEST(Rules, ADeniedRangeOpensNothingAndItsOpenFlowsGoOn_SRC005) {
 
 TEST(Rules, AMarkComesAlongAndTheQueueStays) {
     // A driver on which the search goes on, and one that wants RSS beside the mark.
-    for (const char* arguments : {"flow_actions=queue+drop+mark+rss+count+passthru", "flow_actions=queue+drop+mark+rss+count"}) {
+    for (const char* arguments :
+         {"flow_actions=queue+drop+mark+rss+count+passthru", "flow_actions=queue+drop+mark+rss+count"}) {
         RulePort port(arguments);
         ASSERT_TRUE(port.support.vip_mark.validates) << port.support.vip_mark.reason;
-        EXPECT_EQ(port.rules->facts().mark_spreads, std::string_view(arguments).find("passthru") == std::string_view::npos);
-        const FlowRule mark{
-            FlowKind::VipMark,
-            {.family = IpFamily::V4, .destination = kVip, .ip_protocol = kIpTcp, .destination_port = 80, .destination_port_mask = 0xffff},
-            {FlowVerb::Mark, 1234},
-            false};
+        EXPECT_EQ(port.rules->facts().mark_spreads,
+                  std::string_view(arguments).find("passthru") == std::string_view::npos);
+        const FlowRule mark{FlowKind::VipMark,
+                            {.family = IpFamily::V4,
+                             .destination = kVip,
+                             .ip_protocol = kIpTcp,
+                             .destination_port = 80,
+                             .destination_port_mask = 0xffff},
+                            {FlowVerb::Mark, 1234},
+                            false};
         std::vector<Seen> before;
         for (L4Port client = 0; client < 100; ++client) {
             before.push_back(port.receive(tcp_to(kVip, 80, "198.51.100.1", client)));
@@ -263,7 +282,8 @@ TEST(Rules, AMarkComesAlongAndTheQueueStays) {
         EXPECT_EQ(queues.size(), kQueues);
         EXPECT_EQ(port.receive(tcp_to(kVip, 81)).mark, std::nullopt);
         EXPECT_EQ(port.receive(udp_to(kVip, 80)).mark, std::nullopt);
-        EXPECT_EQ(port.receive(to_up("198.51.100.1", kVip).more_fragments().tcp(1, 80, "S").build()).mark, std::nullopt)
+        EXPECT_EQ(port.receive(to_up("198.51.100.1", kVip).more_fragments().tcp(1, 80, "S").build()).mark,
+                  std::nullopt)
             << "a fragment has no ports to match";
     }
 }
@@ -271,7 +291,8 @@ TEST(Rules, AMarkComesAlongAndTheQueueStays) {
 TEST(Rules, IsolationLeavesTheRestToTheKernel) {
     RulePort port("");
     ASSERT_TRUE(port.support.vip_isolate.validates) << port.support.vip_isolate.reason;
-    const FlowRule ours{FlowKind::VipIsolate, {.family = IpFamily::V4, .destination = kVip}, {FlowVerb::Spread, 0}, false};
+    const FlowRule ours{
+        FlowKind::VipIsolate, {.family = IpFamily::V4, .destination = kVip}, {FlowVerb::Spread, 0}, false};
     ASSERT_TRUE(port.rules->add(ours).has_value());
     ASSERT_TRUE(port.rules->add(FlowRule::isolation()).has_value());
     EXPECT_TRUE(port.nic().is_isolated());
@@ -303,16 +324,20 @@ TEST(Rules, WhatAPortCannotDoIsRefusedByName) {
     for (const auto& one : cases) {
         RulePort port(one.arguments);
         const drivers::FlowSupport& support = port.support;
-        EXPECT_EQ(support.snat_to_queue.validates, one.snat) << one.arguments << ": " << support.snat_to_queue.reason;
-        EXPECT_EQ(support.source_drop.validates, one.drop) << one.arguments << ": " << support.source_drop.reason;
+        EXPECT_EQ(support.snat_to_queue.validates, one.snat)
+            << one.arguments << ": " << support.snat_to_queue.reason;
+        EXPECT_EQ(support.source_drop.validates, one.drop)
+            << one.arguments << ": " << support.source_drop.reason;
         EXPECT_EQ(support.vip_mark.validates, one.mark) << one.arguments << ": " << support.vip_mark.reason;
-        EXPECT_EQ(support.vip_isolate.validates, one.isolate) << one.arguments << ": " << support.vip_isolate.reason;
+        EXPECT_EQ(support.vip_isolate.validates, one.isolate)
+            << one.arguments << ": " << support.vip_isolate.reason;
         EXPECT_EQ(support.counts, one.counts) << one.arguments;
         for (const drivers::FlowKindSupport* kind :
              {&support.snat_to_queue, &support.source_drop, &support.vip_mark, &support.vip_isolate}) {
             EXPECT_EQ(kind->reason.empty(), kind->validates) << one.arguments;
             if (!kind->validates) {
-                EXPECT_NE(kind->reason.find(one.says), std::string::npos) << one.arguments << ": " << kind->reason;
+                EXPECT_NE(kind->reason.find(one.says), std::string::npos)
+                    << one.arguments << ": " << kind->reason;
                 break;
             }
         }

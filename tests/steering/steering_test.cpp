@@ -60,16 +60,20 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
 
 // No help from the NIC, or harm: it promises nothing, and its choice of queues is as bad as can be.
 class Hostile : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Steering, Hostile,
-                         testing::Combine(testing::Values(Nic{"OneQueue", "rss=none,flow_rules=0,spread=zero"},
-                                                          Nic{"AnyQueue", "rss=none,flow_rules=0,spread=random"},
-                                                          Nic{"ChangingQueue", "rss=none,flow_rules=0,spread=wander"},
-                                                          Nic{"AddressesOnly", "rss=ipv4+ipv6,flow_rules=0"},
-                                                          Nic{"HiddenKey", "key=hidden,reta_access=hidden,loopback=0,flow_rules=0"}),
-                                          testing::Values(2u, 4u)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Steering, Hostile,
+    testing::Combine(testing::Values(Nic{"OneQueue", "rss=none,flow_rules=0,spread=zero"},
+                                     Nic{"AnyQueue", "rss=none,flow_rules=0,spread=random"},
+                                     Nic{"ChangingQueue", "rss=none,flow_rules=0,spread=wander"},
+                                     Nic{"AddressesOnly", "rss=ipv4+ipv6,flow_rules=0"},
+                                     Nic{"HiddenKey",
+                                         "key=hidden,reta_access=hidden,loopback=0,flow_rules=0"}),
+                     testing::Values(2u, 4u)),
+    name_of);
 INSTANTIATE_TEST_SUITE_P(OneWorker, Hostile,
-                         testing::Combine(testing::Values(Nic{"AnyQueue", "rss=none,flow_rules=0,spread=random"}), testing::Values(1u)),
+                         testing::Combine(testing::Values(Nic{"AnyQueue",
+                                                              "rss=none,flow_rules=0,spread=random"}),
+                                          testing::Values(1u)),
                          name_of);
 
 TEST_P(Hostile, EachConnectionWorks) {
@@ -78,21 +82,24 @@ TEST_P(Hostile, EachConnectionWorks) {
     ASSERT_NE(bed, nullptr);
     pass_all(*bed);
     if (workers > 1) {
-        EXPECT_GT(bed->count(stats::Counter::HandedOff), kConnections / 4) << "by luck alone, some replies are at home";
+        EXPECT_GT(bed->count(stats::Counter::HandedOff), kConnections / 4)
+            << "by luck alone, some replies are at home";
     }
 }
 
 // RSS that can be foretold, in each way in which drivers let their owners at it: no packet is handed over.
 class Predictable : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Steering, Predictable,
-                         testing::Combine(testing::Values(Nic{"KeySet", ""}, Nic{"SmallTable", "reta=64"},
-                                                          Nic{"LongKeyLargeTable", "key_bytes=52,reta=512"},
-                                                          Nic{"FixedKeyFixedTable", "key=fixed,reta_access=fixed"},
-                                                          Nic{"KeyIgnored", "key=ignored,reta_access=ignored"},
-                                                          Nic{"NothingCanBeTested", "loopback=0,rss_hash=0"}),
-                                          testing::Values(2u, 4u)),
-                         name_of);
-INSTANTIATE_TEST_SUITE_P(OneWorker, Predictable, testing::Combine(testing::Values(Nic{"KeySet", ""}), testing::Values(1u)), name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Steering, Predictable,
+    testing::Combine(testing::Values(Nic{"KeySet", ""}, Nic{"SmallTable", "reta=64"},
+                                     Nic{"LongKeyLargeTable", "key_bytes=52,reta=512"},
+                                     Nic{"FixedKeyFixedTable", "key=fixed,reta_access=fixed"},
+                                     Nic{"KeyIgnored", "key=ignored,reta_access=ignored"},
+                                     Nic{"NothingCanBeTested", "loopback=0,rss_hash=0"}),
+                     testing::Values(2u, 4u)),
+    name_of);
+INSTANTIATE_TEST_SUITE_P(OneWorker, Predictable,
+                         testing::Combine(testing::Values(Nic{"KeySet", ""}), testing::Values(1u)), name_of);
 
 TEST_P(Predictable, EachReplyIsAtItsOwner) {
     const auto& [nic, workers] = GetParam();
@@ -120,13 +127,14 @@ TEST_P(Predictable, EachReplyIsAtItsOwner) {
 // No RSS, or one over addresses only, and rules: each block of SNAT ports comes to its owner's queue, and what clients send first may
 // cross.
 class Ruled : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Steering, Ruled,
-                         testing::Combine(testing::Values(Nic{"AnyQueue", "rss=none,spread=random"},
-                                                          Nic{"ChangingQueue", "rss=none,spread=wander"},
-                                                          Nic{"AddressesOnly", "rss=ipv4+ipv6"},
-                                                          Nic{"WithoutCounters", "rss=none,spread=random,flow_actions=queue+drop"}),
-                                          testing::Values(2u, 4u)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Steering, Ruled,
+    testing::Combine(
+        testing::Values(Nic{"AnyQueue", "rss=none,spread=random"},
+                        Nic{"ChangingQueue", "rss=none,spread=wander"}, Nic{"AddressesOnly", "rss=ipv4+ipv6"},
+                        Nic{"WithoutCounters", "rss=none,spread=random,flow_actions=queue+drop"}),
+        testing::Values(2u, 4u)),
+    name_of);
 
 TEST_P(Ruled, EachReplyIsAtItsOwner) {
     const auto& [nic, workers] = GetParam();
@@ -174,12 +182,13 @@ TEST(PartlyPredictable, OnlyWhatIsNotHashedIsHandedOver) {
 
 // A NIC that says what is not so. Where it can be put to the test, it is found out and nothing is built on it.
 class Liar : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(
-    Steering, Liar,
-    testing::Combine(testing::Values(Nic{"AnotherKey", "flow_rules=0,spread=lies"}, Nic{"AnyQueue", "flow_rules=0,spread=random"},
-                                     Nic{"ChangingQueue", "flow_rules=0,spread=wander"}, Nic{"OneQueue", "flow_rules=0,spread=zero"}),
-                     testing::Values(2u, 4u)),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(Steering, Liar,
+                         testing::Combine(testing::Values(Nic{"AnotherKey", "flow_rules=0,spread=lies"},
+                                                          Nic{"AnyQueue", "flow_rules=0,spread=random"},
+                                                          Nic{"ChangingQueue", "flow_rules=0,spread=wander"},
+                                                          Nic{"OneQueue", "flow_rules=0,spread=zero"}),
+                                          testing::Values(2u, 4u)),
+                         name_of);
 
 TEST_P(Liar, IsFoundOutAndEachConnectionWorks) {
     const auto& [nic, workers] = GetParam();
@@ -213,13 +222,15 @@ TEST(Fragments, OfOneDatagramMeetAtOneWorker) {
     ASSERT_NE(bed, nullptr);
     const worker::Inspector inspect = bed->workers().inspect();
     const auto punted = [&] {
-        return std::array{inspect.counter({0}, stats::Counter::Punted), inspect.counter({1}, stats::Counter::Punted)};
+        return std::array{inspect.counter({0}, stats::Counter::Punted),
+                          inspect.counter({1}, stats::Counter::Punted)};
     };
     std::array<uint64_t, 2> whole{};
     for (uint16_t id = 1; id <= 40; ++id) {
         const auto before = punted();
         for (uint16_t offset = 0; offset < 3; ++offset) {
-            PacketBuilder fragment = eth().to_mac(kUpMac.to_string()).ipv4("10.80.1.2", kUpAddress.to_string()).id(id);
+            PacketBuilder fragment =
+                eth().to_mac(kUpMac.to_string()).ipv4("10.80.1.2", kUpAddress.to_string()).id(id);
             offset == 0 ? fragment.udp(5000, static_cast<uint16_t>(5000 + 64 * id))
                         : fragment.ip_protocol(17).fragment_offset(offset).payload(std::vector<uint8_t>(8));
             if (offset != 2) {
@@ -253,8 +264,10 @@ TEST(IcmpErrors, ReachTheOwnerOfTheFlowThatTheyQuote) {
     ASSERT_EQ(opened.size(), 40u);
     for (const worker::ConnectionView& view : opened) {
         const packet::FlowKey& reply = view.reverse;
-        std::vector<uint8_t> quoted =
-            eth().ipv4(reply.destination.to_string(), reply.source.to_string()).tcp(reply.destination_port, reply.source_port, "A").build();
+        std::vector<uint8_t> quoted = eth()
+                                          .ipv4(reply.destination.to_string(), reply.source.to_string())
+                                          .tcp(reply.destination_port, reply.source_port, "A")
+                                          .build();
         quoted.erase(quoted.begin(), quoted.begin() + 14);
         const std::vector<uint8_t> error = eth()
                                                .to_mac(kClusterMac.to_string())
@@ -264,9 +277,12 @@ TEST(IcmpErrors, ReachTheOwnerOfTheFlowThatTheyQuote) {
                                                .build();
         const uint64_t before = inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated);
         ASSERT_EQ(bed->wire(kCluster).put(error).fate, Received::Fate::Queued);
-        for (const Patience patience; inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated) == before && patience.wait();) {
+        for (const Patience patience;
+             inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated) == before &&
+             patience.wait();) {
         }
-        EXPECT_EQ(inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated), before + 1) << bed->drops_by_name();
+        EXPECT_EQ(inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated), before + 1)
+            << bed->drops_by_name();
     }
 }
 

@@ -41,12 +41,14 @@ void put32(std::vector<uint8_t>& frame, size_t at, uint32_t value) {
     put16(frame, at + 2, value);
 }
 uint32_t get32(const std::vector<uint8_t>& frame, size_t at) {
-    return uint32_t{frame[at]} << 24 | uint32_t{frame[at + 1]} << 16 | uint32_t{frame[at + 2]} << 8 | frame[at + 3];
+    return uint32_t{frame[at]} << 24 | uint32_t{frame[at + 1]} << 16 | uint32_t{frame[at + 2]} << 8 |
+           frame[at + 3];
 }
 void put_address(std::vector<uint8_t>& frame, size_t at, const IpAddr& address) {
     const auto bytes = address.bytes();
     const size_t size = address.is_v4() ? 4 : 16;
-    std::copy(bytes.end() - static_cast<std::ptrdiff_t>(size), bytes.end(), frame.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy(bytes.end() - static_cast<std::ptrdiff_t>(size), bytes.end(),
+              frame.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 const IpAddr& vip_of(IpFamily family) {
@@ -72,7 +74,8 @@ std::string read(const std::vector<uint8_t>& frame, const TrafficKind& kind, pac
 }  // namespace
 
 std::string to_string(const TrafficKind& kind) {
-    return std::string(kind.protocol == Protocol::Tcp ? "tcp" : "udp") + (kind.family == IpFamily::V4 ? "4" : "6");
+    return std::string(kind.protocol == Protocol::Tcp ? "tcp" : "udp") +
+           (kind.family == IpFamily::V4 ? "4" : "6");
 }
 
 std::vector<TestService> steering_services() {
@@ -115,7 +118,8 @@ void FrameWriter::finish(std::vector<uint8_t>& frame) const {
         put16(frame, kEthernet + 10, 0);
         put16(frame, kEthernet + 10, reference_checksum(ByteView(frame).subspan(kEthernet, 20)));
     }
-    put16(frame, offsets_of(kind_).l4 + (kind_.protocol == Protocol::Tcp ? 16u : 6u), reference_l4_checksum(frame));
+    put16(frame, offsets_of(kind_).l4 + (kind_.protocol == Protocol::Tcp ? 16u : 6u),
+          reference_l4_checksum(frame));
 }
 
 const std::vector<uint8_t>& FrameWriter::from_client(uint32_t number, bool opens) {
@@ -137,7 +141,8 @@ const std::vector<uint8_t>& FrameWriter::answer_to(const std::vector<uint8_t>& f
     std::swap_ranges(answer_.begin() + static_cast<std::ptrdiff_t>(at.source),
                      answer_.begin() + static_cast<std::ptrdiff_t>(at.source + at.address_bytes),
                      answer_.begin() + static_cast<std::ptrdiff_t>(at.destination));
-    std::swap_ranges(answer_.begin() + static_cast<std::ptrdiff_t>(at.l4), answer_.begin() + static_cast<std::ptrdiff_t>(at.l4 + 2),
+    std::swap_ranges(answer_.begin() + static_cast<std::ptrdiff_t>(at.l4),
+                     answer_.begin() + static_cast<std::ptrdiff_t>(at.l4 + 2),
                      answer_.begin() + static_cast<std::ptrdiff_t>(at.l4 + 2));
     if (kind_.protocol == Protocol::Tcp) {
         answer_[at.l4 + 13] = 0x12;  // SYN and ACK
@@ -165,34 +170,40 @@ TrafficResult open_connections(SteeringBed& bed, const TrafficKind& kind, uint32
         const uint32_t batch = std::min(kBatch, count - done);
         const uint32_t base = first + done;
         // Sends the batch's frames by `frame_of`, and takes as many on the other side; `seen` gets each with its connection's place.
-        const auto pass = [&](NicPortId in, NicPortId out, const char* what,
-                              const std::function<const std::vector<uint8_t>&(uint32_t)>& frame_of,
-                              const std::function<void(uint32_t, std::vector<uint8_t>&, const packet::FlowKey&)>& seen) {
-            for (uint32_t i = 0; i < batch; ++i) {
-                if (const Received received = bed.wire(in).put(frame_of(i)); received.fate != Received::Fate::Queued) {
-                    return fault(std::string(what) + " was not received, fate " + std::to_string(static_cast<int>(received.fate)));
+        const auto pass =
+            [&](NicPortId in, NicPortId out, const char* what,
+                const std::function<const std::vector<uint8_t>&(uint32_t)>& frame_of,
+                const std::function<void(uint32_t, std::vector<uint8_t>&, const packet::FlowKey&)>& seen) {
+                for (uint32_t i = 0; i < batch; ++i) {
+                    if (const Received received = bed.wire(in).put(frame_of(i));
+                        received.fate != Received::Fate::Queued) {
+                        return fault(std::string(what) + " was not received, fate " +
+                                     std::to_string(static_cast<int>(received.fate)));
+                    }
                 }
-            }
-            std::vector<bool> came(batch);
-            for (uint32_t i = 0; i < batch; ++i) {
-                std::vector<uint8_t> frame = bed.wire(out).take();
-                if (frame.empty()) {
-                    return fault(std::to_string(batch - i) + " of " + std::to_string(batch) + " frames are missing: " + what);
+                std::vector<bool> came(batch);
+                for (uint32_t i = 0; i < batch; ++i) {
+                    std::vector<uint8_t> frame = bed.wire(out).take();
+                    if (frame.empty()) {
+                        return fault(std::to_string(batch - i) + " of " + std::to_string(batch) +
+                                     " frames are missing: " + what);
+                    }
+                    packet::FlowKey key;
+                    if (const std::string why = read(frame, kind, key); !why.empty()) {
+                        return fault(std::string(what) + ": " + why);
+                    }
+                    const uint32_t number = get32(frame, at.number) - base;
+                    if (number >= batch || came[number]) {
+                        return fault(std::string(what) +
+                                     ": twice, or from another batch: " + to_scapy(frame));
+                    }
+                    came[number] = true;
+                    seen(number, frame, key);
                 }
-                packet::FlowKey key;
-                if (const std::string why = read(frame, kind, key); !why.empty()) {
-                    return fault(std::string(what) + ": " + why);
-                }
-                const uint32_t number = get32(frame, at.number) - base;
-                if (number >= batch || came[number]) {
-                    return fault(std::string(what) + ": twice, or from another batch: " + to_scapy(frame));
-                }
-                came[number] = true;
-                seen(number, frame, key);
-            }
-        };
+            };
         pass(
-            kUp, kCluster, "the first frame", [&](uint32_t i) -> const std::vector<uint8_t>& { return writer.from_client(base + i, true); },
+            kUp, kCluster, "the first frame",
+            [&](uint32_t i) -> const std::vector<uint8_t>& { return writer.from_client(base + i, true); },
             [&](uint32_t i, std::vector<uint8_t>& frame, const packet::FlowKey& key) {
                 if (key.source != snat || key.destination_port != TestService{}.backend_port) {
                     fault("the first frame reached nobody's backend: " + key.to_string());
@@ -206,11 +217,13 @@ TrafficResult open_connections(SteeringBed& bed, const TrafficKind& kind, uint32
             });
         if (result.first_fault.empty()) {
             pass(
-                kCluster, kUp, "the answer", [&](uint32_t i) -> const std::vector<uint8_t>& { return writer.answer_to(at_backend[i]); },
+                kCluster, kUp, "the answer",
+                [&](uint32_t i) -> const std::vector<uint8_t>& { return writer.answer_to(at_backend[i]); },
                 [&](uint32_t i, std::vector<uint8_t>&, const packet::FlowKey& key) {
-                    const packet::FlowKey wanted{vip_of(kind.family), FrameWriter::client_address(kind.family, base + i),
-                                                 kServicePort,        FrameWriter::client_port(base + i),
-                                                 kind.protocol,       {}};
+                    const packet::FlowKey wanted{
+                        vip_of(kind.family), FrameWriter::client_address(kind.family, base + i),
+                        kServicePort,        FrameWriter::client_port(base + i),
+                        kind.protocol,       {}};
                     if (key != wanted) {
                         fault("the answer left as " + key.to_string() + ", not " + wanted.to_string());
                     }
@@ -219,7 +232,9 @@ TrafficResult open_connections(SteeringBed& bed, const TrafficKind& kind, uint32
         if (result.first_fault.empty()) {
             pass(
                 kUp, kCluster, "the next frame",
-                [&](uint32_t i) -> const std::vector<uint8_t>& { return writer.from_client(base + i, false); },
+                [&](uint32_t i) -> const std::vector<uint8_t>& {
+                    return writer.from_client(base + i, false);
+                },
                 [&](uint32_t i, std::vector<uint8_t>&, const packet::FlowKey& key) {
                     if (key != key_of[i]) {
                         fault("the next frame left as " + key.to_string() + ", not " + key_of[i].to_string());

@@ -17,8 +17,10 @@ struct TrafficKind {
     IpFamily family = IpFamily::V4;
     Protocol protocol = Protocol::Tcp;
 };
-inline constexpr std::array<TrafficKind, 4> kTrafficKinds = {
-    {{IpFamily::V4, Protocol::Tcp}, {IpFamily::V4, Protocol::Udp}, {IpFamily::V6, Protocol::Tcp}, {IpFamily::V6, Protocol::Udp}}};
+inline constexpr std::array<TrafficKind, 4> kTrafficKinds = {{{IpFamily::V4, Protocol::Tcp},
+                                                              {IpFamily::V4, Protocol::Udp},
+                                                              {IpFamily::V6, Protocol::Tcp},
+                                                              {IpFamily::V6, Protocol::Udp}}};
 [[nodiscard]] std::string to_string(const TrafficKind& kind);  // "tcp4"
 
 inline constexpr L4Port kServicePort = 80;
@@ -45,10 +47,12 @@ class FrameWriter {
 };
 
 struct TrafficResult {
-    uint32_t opened = 0;      // connections whose first frame reached a backend, its answer the client, and the next frame the same backend
+    uint32_t opened =
+        0;  // connections whose first frame reached a backend, its answer the client, and the next frame the same backend
     std::string first_fault;  // empty: everything was as it must be
 };
 // Opens `count` connections of one kind, numbered from `first`, in batches. Ends at the first batch in which something is wrong.
-[[nodiscard]] TrafficResult open_connections(SteeringBed& bed, const TrafficKind& kind, uint32_t first, uint32_t count);
+[[nodiscard]] TrafficResult open_connections(SteeringBed& bed, const TrafficKind& kind, uint32_t first,
+                                             uint32_t count);
 
 }  // namespace penstock::test

@@ -30,7 +30,8 @@ std::string text_of(const Bio& bio) {
 
 std::string pem_of(const Key& key) {
     const Bio bio(BIO_new(BIO_s_mem()));
-    PENSTOCK_CHECK(PEM_write_bio_PKCS8PrivateKey(bio.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1);
+    PENSTOCK_CHECK(
+        PEM_write_bio_PKCS8PrivateKey(bio.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1);
     return text_of(bio);
 }
 
@@ -48,8 +49,9 @@ void add_extension(X509* certificate, X509* issuer, int nid, const std::string& 
 }
 
 void add_name(X509_NAME* name, const char* field, const std::string& value) {
-    PENSTOCK_CHECK(
-        X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(value.c_str()), -1, -1, 0) == 1);
+    PENSTOCK_CHECK(X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8,
+                                              reinterpret_cast<const unsigned char*>(value.c_str()), -1, -1,
+                                              0) == 1);
 }
 
 // Everything but issuer and signature.

@@ -12,8 +12,8 @@ namespace penstock::test {
 
 // Of `frame`, whose IP packet begins at `l3_offset`, for a link of `mtu` IP bytes. Empty where it cannot be cut.
 template <typename Fragments>
-[[nodiscard]] std::optional<std::vector<std::vector<uint8_t>>> cut_frames(const std::vector<uint8_t>& frame, size_t l3_offset,
-                                                                          uint16_t mtu) {
+[[nodiscard]] std::optional<std::vector<std::vector<uint8_t>>> cut_frames(const std::vector<uint8_t>& frame,
+                                                                          size_t l3_offset, uint16_t mtu) {
     const auto fragments = Fragments::of(ByteView(frame).subspan(l3_offset), mtu);
     if (!fragments) {
         return std::nullopt;
@@ -24,7 +24,8 @@ template <typename Fragments>
         const auto fragment = fragments->at(number);
         std::vector<uint8_t>& made = frames.emplace_back(frame.begin(), packet_at);
         made.insert(made.end(), fragment.header.begin(), fragment.header.begin() + fragment.header_bytes);
-        made.insert(made.end(), packet_at + fragment.payload_at, packet_at + fragment.payload_at + fragment.payload_bytes);
+        made.insert(made.end(), packet_at + fragment.payload_at,
+                    packet_at + fragment.payload_at + fragment.payload_bytes);
     }
     return frames;
 }

@@ -27,8 +27,9 @@ inline constexpr unsigned kTestWorkersMax = 4;
         for (unsigned w = 1; w <= kTestWorkersMax; ++w) {
             lcores += "," + std::to_string(w) + "@" + worker;
         }
-        std::vector<std::string> arguments = {"test", "--no-huge", "--no-shconf", "--no-telemetry",          "--no-pci",     "-m",
-                                              "512",  "--lcores",  lcores,        "--log-level=lib.*:error", "--main-lcore", "0"};
+        std::vector<std::string> arguments = {
+            "test", "--no-huge", "--no-shconf", "--no-telemetry",          "--no-pci",     "-m",
+            "512",  "--lcores",  lcores,        "--log-level=lib.*:error", "--main-lcore", "0"};
         std::vector<char*> argv;
         for (std::string& argument : arguments) {
             argv.push_back(argument.data());

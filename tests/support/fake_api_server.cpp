@@ -28,8 +28,10 @@ int bound_socket(uint16_t port) {
     const int on = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-    PENSTOCK_CHECK(socket >= 0 && ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+    sockaddr_in address{
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    PENSTOCK_CHECK(socket >= 0 &&
+                   ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
     return socket;
 }
 
@@ -41,18 +43,23 @@ uint16_t port_of(int socket) {
 }
 
 std::string lower(std::string text) {
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return text;
 }
 
 int hex_digit(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 std::string percent_decoded(std::string_view text) {
     std::string decoded;
     for (size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
+        if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 &&
+            hex_digit(text[i + 2]) >= 0) {
             decoded.push_back(static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2])));
             i += 2;
         } else {
@@ -64,7 +71,9 @@ std::string percent_decoded(std::string_view text) {
 
 std::string head_of(int status, const std::vector<std::string>& headers) {
     std::string head = "HTTP/1.1 " + std::to_string(status) + " Scripted\r\n";
-    const auto names_type = [](const std::string& header) { return lower(header).starts_with("content-type:"); };
+    const auto names_type = [](const std::string& header) {
+        return lower(header).starts_with("content-type:");
+    };
     if (std::ranges::none_of(headers, names_type)) {
         head += "Content-Type: application/json\r\n";
     }
@@ -78,7 +87,8 @@ std::string head_of(int status, const std::vector<std::string>& headers) {
 
 std::string RecordedRequest::query(const std::string& name) const {
     const size_t mark = target.find('?');
-    std::string_view rest = mark == std::string::npos ? std::string_view() : std::string_view(target).substr(mark + 1);
+    std::string_view rest =
+        mark == std::string::npos ? std::string_view() : std::string_view(target).substr(mark + 1);
     while (!rest.empty()) {
         const std::string_view pair = rest.substr(0, rest.find('&'));
         rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
@@ -105,7 +115,8 @@ bool Connection::send_slowly(std::string_view bytes, size_t piece, milliseconds 
 }
 
 bool Connection::respond(int status, std::string_view body, const std::vector<std::string>& headers) {
-    return send(head_of(status, headers) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body));
+    return send(head_of(status, headers) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+                std::string(body));
 }
 
 bool Connection::start_chunks(int status, const std::vector<std::string>& headers) {
@@ -129,7 +140,8 @@ struct FakeApiServer::TlsContext {
 // One connection: its socket, and the TLS around it.
 class FakeApiServer::Session final : public Connection {
  public:
-    Session(int socket, int number, std::shared_ptr<TlsContext> tls) : socket_(socket), number_(number), tls_(std::move(tls)) {}
+    Session(int socket, int number, std::shared_ptr<TlsContext> tls)
+        : socket_(socket), number_(number), tls_(std::move(tls)) {}
     ~Session() override {
         SSL_free(ssl_);
         ::close(socket_);
@@ -152,8 +164,10 @@ class FakeApiServer::Session final : public Connection {
 
     bool send(std::string_view bytes) override {
         while (!bytes.empty() && !is_cut_) {
-            const ssize_t sent = ssl_ != nullptr ? SSL_write(ssl_, bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), 1 << 20)))
-                                                 : ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            const ssize_t sent =
+                ssl_ != nullptr
+                    ? SSL_write(ssl_, bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), 1 << 20)))
+                    : ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
             if (sent <= 0) {
                 return false;
             }
@@ -164,8 +178,8 @@ class FakeApiServer::Session final : public Connection {
     // At least a byte; "" at the end.
     std::string receive() {
         std::array<char, 16384> part;
-        const ssize_t got =
-            ssl_ != nullptr ? SSL_read(ssl_, part.data(), static_cast<int>(part.size())) : ::recv(socket_, part.data(), part.size(), 0);
+        const ssize_t got = ssl_ != nullptr ? SSL_read(ssl_, part.data(), static_cast<int>(part.size()))
+                                            : ::recv(socket_, part.data(), part.size(), 0);
         return got <= 0 ? std::string() : std::string(part.data(), static_cast<size_t>(got));
     }
     bool wait(milliseconds time) override { return !peer_left(time); }
@@ -220,7 +234,9 @@ std::optional<RecordedRequest> next_request(Session& session, std::string& recei
         }
         received += part;
     }
-    RecordedRequest request{.time = std::chrono::steady_clock::now(), .connection = session.number(), .client_name = session.client_name()};
+    RecordedRequest request{.time = std::chrono::steady_clock::now(),
+                            .connection = session.number(),
+                            .client_name = session.client_name()};
     const std::string head = received.substr(0, end + 2);
     received.erase(0, end + 4);
     size_t at = head.find("\r\n");
@@ -233,7 +249,8 @@ std::optional<RecordedRequest> next_request(Session& session, std::string& recei
         const std::string line = head.substr(at, line_end - at);
         at = line_end + 2;
         const size_t colon = line.find(':');
-        const size_t value = colon == std::string::npos ? std::string::npos : line.find_first_not_of(' ', colon + 1);
+        const size_t value =
+            colon == std::string::npos ? std::string::npos : line.find_first_not_of(' ', colon + 1);
         std::string& known = request.headers[lower(line.substr(0, colon))];
         known += (known.empty() ? "" : ",") + (value == std::string::npos ? "" : line.substr(value));
     }
@@ -304,8 +321,8 @@ void FakeApiServer::set_handler(Handler handler) {
 }
 
 void FakeApiServer::set_tls(ServerTls tls) {
-    auto context = std::make_shared<TlsContext>(
-        TlsContext{TlsServerContext(tls, tls.has_alpn ? std::vector<std::string>{"http/1.1"} : std::vector<std::string>{})});
+    auto context = std::make_shared<TlsContext>(TlsContext{TlsServerContext(
+        tls, tls.has_alpn ? std::vector<std::string>{"http/1.1"} : std::vector<std::string>{})});
     const std::lock_guard lock(mutex_);
     tls_ = std::move(context);
 }

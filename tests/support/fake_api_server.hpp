@@ -24,8 +24,9 @@ namespace penstock::test {
 
 struct RecordedRequest {
     std::string method;
-    std::string target;                          // path and query as sent
-    std::map<std::string, std::string> headers;  // names in lower case; of several equal ones, all values, joined by ","
+    std::string target;  // path and query as sent
+    std::map<std::string, std::string>
+        headers;  // names in lower case; of several equal ones, all values, joined by ","
     std::string body;
     std::chrono::steady_clock::time_point time;
     int connection = 0;       // counts from 1

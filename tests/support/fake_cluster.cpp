@@ -27,7 +27,8 @@ struct Kind {
 Kind kind_of(const std::string& collection) {
     const size_t last = collection.rfind('/');
     const std::string plural = collection.substr(last + 1);
-    const std::string group = collection.starts_with("/apis/") ? collection.substr(6, last - 6) : collection.substr(5, last - 5);
+    const std::string group =
+        collection.starts_with("/apis/") ? collection.substr(6, last - 6) : collection.substr(5, last - 5);
     if (plural == "endpointslices") {
         return {group, "EndpointSlice"};
     }
@@ -35,8 +36,8 @@ Kind kind_of(const std::string& collection) {
 }
 
 std::string status_json(int code, const std::string& reason, const std::string& message) {
-    return R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":")" + message + R"(","reason":")" + reason +
-           R"(","code":)" + std::to_string(code) + "}";
+    return R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":")" + message +
+           R"(","reason":")" + reason + R"(","code":)" + std::to_string(code) + "}";
 }
 
 std::string too_large_version_json() {
@@ -50,17 +51,20 @@ std::string event_json(const std::string& type, const std::string& object) {
 }
 
 std::string bookmark_json(const Kind& kind, uint64_t version, bool ends_initial_events) {
-    const std::string annotations = ends_initial_events ? R"(,"annotations":{"k8s.io/initial-events-end":"true"})" : "";
+    const std::string annotations =
+        ends_initial_events ? R"(,"annotations":{"k8s.io/initial-events-end":"true"})" : "";
     return event_json("BOOKMARK", R"({"kind":")" + kind.kind + R"(","apiVersion":")" + kind.api_version +
-                                      R"(","metadata":{"resourceVersion":")" + std::to_string(version) + "\"" + annotations + "}}");
+                                      R"(","metadata":{"resourceVersion":")" + std::to_string(version) +
+                                      "\"" + annotations + "}}");
 }
 
 std::string list_json(const Kind& kind, uint64_t version, const std::string& continue_token, size_t remaining,
                       const std::vector<std::string>& items) {
-    std::string json = R"({"kind":")" + kind.kind + R"(List","apiVersion":")" + kind.api_version + R"(","metadata":{"resourceVersion":")" +
-                       std::to_string(version) + "\"";
+    std::string json = R"({"kind":")" + kind.kind + R"(List","apiVersion":")" + kind.api_version +
+                       R"(","metadata":{"resourceVersion":")" + std::to_string(version) + "\"";
     if (!continue_token.empty()) {
-        json += R"(,"continue":")" + continue_token + R"(","remainingItemCount":)" + std::to_string(remaining);
+        json +=
+            R"(,"continue":")" + continue_token + R"(","remainingItemCount":)" + std::to_string(remaining);
     }
     json += R"(},"items":[)";
     for (size_t i = 0; i < items.size(); ++i) {
@@ -113,7 +117,8 @@ uint64_t FakeCluster::erase(const std::string& collection, const std::string& na
         json.replace(found, former.size(), R"("resourceVersion":")" + std::to_string(version_) + "\"");
     }
     objects.erase(at);
-    events_.push_back({.version = version_, .collection = collection, .type = "DELETED", .json = std::move(json)});
+    events_.push_back(
+        {.version = version_, .collection = collection, .type = "DELETED", .json = std::move(json)});
     changed_.notify_all();
     return version_;
 }

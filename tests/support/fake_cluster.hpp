@@ -23,9 +23,10 @@ namespace penstock::test {
 class FakeCluster {
  public:
     struct Behaviour {
-        bool has_chunks = true;           // else lists ignore limit
-        bool has_bookmarks = true;        // else watches ignore allowWatchBookmarks
-        bool has_streaming_lists = true;  // else sendInitialEvents is answered 422, as by a server that lacks the feature
+        bool has_chunks = true;     // else lists ignore limit
+        bool has_bookmarks = true;  // else watches ignore allowWatchBookmarks
+        bool has_streaming_lists =
+            true;  // else sendInitialEvents is answered 422, as by a server that lacks the feature
         std::chrono::milliseconds bookmark_period{1000};
         std::string token;  // what every request must carry, else 401; "": anybody
     };

@@ -16,7 +16,9 @@ namespace penstock::test {
 struct SeenFlow {
     std::vector<rte_flow_item_type> items;
     std::vector<rte_flow_action_type> actions;
-    [[nodiscard]] bool has(rte_flow_action_type type) const { return std::ranges::find(actions, type) != actions.end(); }
+    [[nodiscard]] bool has(rte_flow_action_type type) const {
+        return std::ranges::find(actions, type) != actions.end();
+    }
 };
 
 // The test's side; outlives the driver.
@@ -38,7 +40,9 @@ class FakeFlowDriver final : public drivers::FlowDriver {
  public:
     explicit FakeFlowDriver(FakeFlows& flows) : flows_(flows) {}
 
-    Status validate(const drivers::CompiledFlow& flow) override { return answer(flows_.validate(seen(flow))); }
+    Status validate(const drivers::CompiledFlow& flow) override {
+        return answer(flows_.validate(seen(flow)));
+    }
     Result<rte_flow*> create(const drivers::CompiledFlow& flow) override {
         SeenFlow as_seen = seen(flow);
         if (auto status = answer(flows_.create(as_seen)); !status) {
@@ -89,7 +93,8 @@ class FakeFlowDriver final : public drivers::FlowDriver {
         for (const rte_flow_item* item = flow.pattern(); item->type != RTE_FLOW_ITEM_TYPE_END; ++item) {
             out.items.push_back(item->type);
         }
-        for (const rte_flow_action* action = flow.actions(); action->type != RTE_FLOW_ACTION_TYPE_END; ++action) {
+        for (const rte_flow_action* action = flow.actions(); action->type != RTE_FLOW_ACTION_TYPE_END;
+             ++action) {
             out.actions.push_back(action->type);
         }
         return out;

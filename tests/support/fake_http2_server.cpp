@@ -31,7 +31,8 @@ struct Stream {
 // One connection; all but the marked functions run on its thread.
 class FakeHttp2Server::Session {
  public:
-    Session(FakeHttp2Server& server, int socket, int number) : server_(server), socket_(socket), number_(number) {
+    Session(FakeHttp2Server& server, int socket, int number)
+        : server_(server), socket_(socket), number_(number) {
         ssl_ = SSL_new(server.context_.get());
         SSL_set_fd(ssl_, socket);
     }
@@ -77,7 +78,8 @@ class FakeHttp2Server::Session {
     }
     void go_away() {
         const std::lock_guard lock(mutex_);
-        nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(http2_), NGHTTP2_NO_ERROR, nullptr, 0);
+        nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(http2_),
+                              NGHTTP2_NO_ERROR, nullptr, 0);
     }
     void push(const std::string& path, const std::string& bytes, bool is_last) {
         const std::lock_guard lock(mutex_);
@@ -119,7 +121,8 @@ class FakeHttp2Server::Session {
             if (got <= 0) {
                 return SSL_get_error(ssl_, got) == SSL_ERROR_WANT_READ;
             }
-            if (nghttp2_session_mem_recv(http2_, reinterpret_cast<const uint8_t*>(part.data()), static_cast<size_t>(got)) < 0) {
+            if (nghttp2_session_mem_recv(http2_, reinterpret_cast<const uint8_t*>(part.data()),
+                                         static_cast<size_t>(got)) < 0) {
                 return false;
             }
         }
@@ -146,8 +149,8 @@ class FakeHttp2Server::Session {
         }
     }
 
-    static int on_header(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name, size_t name_length, const uint8_t* value,
-                         size_t value_length, uint8_t, void* self) {
+    static int on_header(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name,
+                         size_t name_length, const uint8_t* value, size_t value_length, uint8_t, void* self) {
         RecordedRequest& request = static_cast<Session*>(self)->streams_[frame->hd.stream_id].request;
         const std::string key(reinterpret_cast<const char*>(name), name_length);
         const std::string text(reinterpret_cast<const char*>(value), value_length);
@@ -160,12 +163,15 @@ class FakeHttp2Server::Session {
         }
         return 0;
     }
-    static int on_data(nghttp2_session*, uint8_t, int32_t id, const uint8_t* data, size_t length, void* self) {
-        static_cast<Session*>(self)->streams_[id].request.body.append(reinterpret_cast<const char*>(data), length);
+    static int on_data(nghttp2_session*, uint8_t, int32_t id, const uint8_t* data, size_t length,
+                       void* self) {
+        static_cast<Session*>(self)->streams_[id].request.body.append(reinterpret_cast<const char*>(data),
+                                                                      length);
         return 0;
     }
     static int on_frame(nghttp2_session*, const nghttp2_frame* frame, void* self) {
-        if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+        if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
+            (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
             static_cast<Session*>(self)->answer(frame->hd.stream_id);
         }
         return 0;
@@ -188,8 +194,8 @@ class FakeHttp2Server::Session {
         stream.unsent = answer.body;
         stream.stays_open = answer.stays_open;
         stream.is_answered = true;
-        std::vector<std::pair<std::string, std::string>> headers = {{":status", std::to_string(answer.status)},
-                                                                    {"content-type", "application/json"}};
+        std::vector<std::pair<std::string, std::string>> headers = {
+            {":status", std::to_string(answer.status)}, {"content-type", "application/json"}};
         headers.insert(headers.end(), answer.headers.begin(), answer.headers.end());
         std::vector<nghttp2_nv> fields;
         for (auto& [name, value] : headers) {
@@ -202,8 +208,8 @@ class FakeHttp2Server::Session {
         const nghttp2_data_provider body{.source = {.ptr = this}, .read_callback = &Session::read_body};
         nghttp2_submit_response(http2_, id, fields.data(), fields.size(), &body);
     }
-    static ssize_t read_body(nghttp2_session*, int32_t id, uint8_t* to, size_t length, uint32_t* flags, nghttp2_data_source* source,
-                             void*) {
+    static ssize_t read_body(nghttp2_session*, int32_t id, uint8_t* to, size_t length, uint32_t* flags,
+                             nghttp2_data_source* source, void*) {
         Stream& stream = static_cast<Session*>(source->ptr)->streams_[id];
         const size_t taken = std::min(length, stream.unsent.size());
         if (taken == 0 && stream.stays_open) {
@@ -229,12 +235,14 @@ class FakeHttp2Server::Session {
     std::atomic<bool> is_frozen_ = false;
 };
 
-FakeHttp2Server::FakeHttp2Server(Handler handler, const ServerTls& tls) : context_(tls, {"h2"}), handler_(std::move(handler)) {
+FakeHttp2Server::FakeHttp2Server(Handler handler, const ServerTls& tls)
+    : context_(tls, {"h2"}), handler_(std::move(handler)) {
     ::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     socklen_t length = sizeof(address);
-    PENSTOCK_CHECK(::bind(listener_, reinterpret_cast<const sockaddr*>(&address), length) == 0 && ::listen(listener_, 64) == 0 &&
+    PENSTOCK_CHECK(::bind(listener_, reinterpret_cast<const sockaddr*>(&address), length) == 0 &&
+                   ::listen(listener_, 64) == 0 &&
                    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) == 0);
     port_ = ntohs(address.sin_port);
     acceptor_ = std::thread([this] { accept_loop(); });
@@ -289,7 +297,9 @@ void FakeHttp2Server::freeze() {
 }
 
 bool FakeHttp2Server::are_frozen_connections_closed() const {
-    return std::ranges::all_of(sessions(), [](const auto& session) { return !session->is_frozen() || session->is_closed_by_peer(); });
+    return std::ranges::all_of(sessions(), [](const auto& session) {
+        return !session->is_frozen() || session->is_closed_by_peer();
+    });
 }
 
 void FakeHttp2Server::go_away() {

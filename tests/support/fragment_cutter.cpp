@@ -94,7 +94,8 @@ std::vector<std::vector<uint8_t>> cut(ByteView frame, uint32_t id, size_t bytes)
     std::vector<std::vector<uint8_t>> fragments;
     for (size_t begin = 0; begin < datagram.size(); begin += bytes) {
         const size_t length = std::min(bytes, datagram.size() - begin);
-        fragments.push_back(fragment_like(frame, id, begin, begin + length < datagram.size(), datagram.subspan(begin, length)));
+        fragments.push_back(fragment_like(frame, id, begin, begin + length < datagram.size(),
+                                          datagram.subspan(begin, length)));
     }
     return fragments;
 }

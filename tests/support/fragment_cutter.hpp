@@ -14,7 +14,8 @@ namespace penstock::test {
 [[nodiscard]] std::vector<std::vector<uint8_t>> cut(ByteView frame, uint32_t id, size_t bytes);
 
 // One fragment of any place and content. `like` gives Ethernet and IP headers, and over IPv6 the number of what the datagram begins with.
-[[nodiscard]] std::vector<uint8_t> fragment_like(ByteView like, uint32_t id, size_t begin, bool more, ByteView content);
+[[nodiscard]] std::vector<uint8_t> fragment_like(ByteView like, uint32_t id, size_t begin, bool more,
+                                                 ByteView content);
 
 // The identification of an IPv4 packet, or in the fragment header of an IPv6 packet; 0 where it has none.
 [[nodiscard]] uint32_t id_of(ByteView frame);

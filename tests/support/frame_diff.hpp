@@ -16,9 +16,10 @@ namespace penstock::test {
         return testing::AssertionSuccess();
     }
     const auto [at, other] = std::mismatch(actual.begin(), actual.end(), expected.begin(), expected.end());
-    return testing::AssertionFailure() << "frames differ from byte " << (at - actual.begin()) << " on (" << actual.size()
-                                       << " bytes, expected " << expected.size() << ")\nactual   = " << to_scapy(actual)
-                                       << "\nexpected = " << to_scapy(expected);
+    return testing::AssertionFailure()
+           << "frames differ from byte " << (at - actual.begin()) << " on (" << actual.size()
+           << " bytes, expected " << expected.size() << ")\nactual   = " << to_scapy(actual)
+           << "\nexpected = " << to_scapy(expected);
 }
 
 }  // namespace penstock::test

@@ -47,8 +47,10 @@ namespace penstock::test {
     return read_all(fd);
 }
 
-[[nodiscard]] inline std::string http_get(uint16_t port, const std::string& path, const std::string& method = "GET") {
-    return http_exchange(port, method + " " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+[[nodiscard]] inline std::string http_get(uint16_t port, const std::string& path,
+                                          const std::string& method = "GET") {
+    return http_exchange(port,
+                         method + " " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
 }
 
 }  // namespace penstock::test

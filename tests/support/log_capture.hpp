@@ -15,7 +15,8 @@ namespace penstock::test {
 
 class LogCapture {
  public:
-    explicit LogCapture(std::string_view logger) : logger_(log::get(logger)), sink_(std::make_shared<Sink>()), level_(logger_.level()) {
+    explicit LogCapture(std::string_view logger)
+        : logger_(log::get(logger)), sink_(std::make_shared<Sink>()), level_(logger_.level()) {
         usual_ = std::exchange(logger_.sinks(), {sink_});
         logger_.set_level(spdlog::level::trace);
     }

@@ -18,11 +18,15 @@ using Bytes = std::vector<uint8_t>;
 
 // A frame in the middle of bytes that nobody may write: as few in front of it as are asked for, and its buffer ends with it.
 struct MovableBuffer {
-    MovableBuffer(ByteView bytes, uint16_t headroom) : memory(kGuard + headroom + bytes.size() + kGuard, kFill) {
+    MovableBuffer(ByteView bytes, uint16_t headroom)
+        : memory(kGuard + headroom + bytes.size() + kGuard, kFill) {
         std::copy(bytes.begin(), bytes.end(), memory.begin() + kGuard + headroom);
         before = memory;
         const auto length = static_cast<uint16_t>(bytes.size());
-        frame = {.data = memory.data() + kGuard + headroom, .length = length, .headroom = headroom, .capacity = length};
+        frame = {.data = memory.data() + kGuard + headroom,
+                 .length = length,
+                 .headroom = headroom,
+                 .capacity = length};
         frame_before = frame;
     }
 
@@ -59,7 +63,8 @@ struct MovableBuffer {
     return parsed;
 }
 
-[[nodiscard]] inline packet::FamilyRewrite family_rewrite(const packet::FlowKey& before, const packet::Rewrite& after) {
+[[nodiscard]] inline packet::FamilyRewrite family_rewrite(const packet::FlowKey& before,
+                                                          const packet::Rewrite& after) {
     return {.source = after.source,
             .destination = after.destination,
             .source_port = Be16::from_host(after.source_port),

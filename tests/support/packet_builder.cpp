@@ -105,7 +105,8 @@ Summed summed_of(ByteView ip) {
     const size_t end = 40 + (size_t{ip[4]} << 8 | ip[5]);
     size_t at = 40;
     uint8_t number = ip[6];
-    while (number == kHopByHop || number == kRouting || number == kFragment || number == kDestinationOptions) {
+    while (number == kHopByHop || number == kRouting || number == kFragment ||
+           number == kDestinationOptions) {
         const size_t bytes = number == kFragment ? 8 : (size_t{ip[at + 1]} + 1) * 8;
         number = ip[at];
         at += bytes;
@@ -128,7 +129,8 @@ uint16_t reference_l4_checksum(ByteView frame) {
     const auto [addresses, protocol, whole_l4] = summed_of(frame.subspan(kEtherBytes));
     ByteView l4 = whole_l4;
     if (protocol == kUdp) {
-        l4 = l4.first(size_t{l4[4]} << 8 | l4[5]);  // what lies behind a UDP datagram inside its IP packet is not summed
+        l4 = l4.first(size_t{l4[4]} << 8 |
+                      l4[5]);  // what lies behind a UDP datagram inside its IP packet is not summed
     }
     std::vector<uint8_t> summed;
     put(summed, addresses);
@@ -232,7 +234,8 @@ PacketBuilder& PacketBuilder::routing(uint8_t type, uint8_t segments_left) {
 }
 PacketBuilder& PacketBuilder::fragment(uint16_t units, bool more) {
     const auto field = static_cast<uint16_t>(units << 3 | (more ? 1 : 0));
-    return extension(kFragment, {0, static_cast<uint8_t>(field >> 8), static_cast<uint8_t>(field), 0, 0, 0x12, 0x34});
+    return extension(kFragment,
+                     {0, static_cast<uint8_t>(field >> 8), static_cast<uint8_t>(field), 0, 0, 0x12, 0x34});
 }
 
 PacketBuilder& PacketBuilder::tcp(uint16_t source_port, uint16_t destination_port, std::string_view flags) {
@@ -276,14 +279,16 @@ PacketBuilder& PacketBuilder::l4_checksum(uint16_t wrong) {
     return l4_checksum_ = wrong, *this;
 }
 
-PacketBuilder& PacketBuilder::sctp(uint16_t source_port, uint16_t destination_port, uint32_t verification_tag) {
+PacketBuilder& PacketBuilder::sctp(uint16_t source_port, uint16_t destination_port,
+                                   uint32_t verification_tag) {
     l4_ = L4::Sctp;
     source_port_ = source_port;
     destination_port_ = destination_port;
     verification_tag_ = verification_tag;
     return *this;
 }
-PacketBuilder& PacketBuilder::chunk(uint8_t type, std::vector<uint8_t> value, uint8_t flags, std::optional<uint16_t> wrong_length) {
+PacketBuilder& PacketBuilder::chunk(uint8_t type, std::vector<uint8_t> value, uint8_t flags,
+                                    std::optional<uint16_t> wrong_length) {
     chunks_.push_back(type);
     chunks_.push_back(flags);
     put16(chunks_, wrong_length.value_or(static_cast<uint16_t>(4 + value.size())));
@@ -407,7 +412,8 @@ std::vector<uint8_t> PacketBuilder::build() const {
         put_v4(frame, ip_->source);
         put_v4(frame, ip_->destination);
         put(frame, ip_->options);
-        set16(frame, kEtherBytes + 10, ip_->checksum.value_or(reference_checksum(ByteView(frame).subspan(kEtherBytes))));
+        set16(frame, kEtherBytes + 10,
+              ip_->checksum.value_or(reference_checksum(ByteView(frame).subspan(kEtherBytes))));
     }
     if (ip6_) {
         put_ipv6(frame, l4.size());
@@ -417,14 +423,17 @@ std::vector<uint8_t> PacketBuilder::build() const {
     const size_t udp_bytes = udp_length_.value_or(static_cast<uint16_t>(l4.size()));
     const size_t field = l4_ == L4::Tcp ? 16 : l4_ == L4::Udp ? 6 : 2;
     // A test that lies about a length so that bytes are missing gets no sum: there is no right one.
-    const bool has_whole_l4 = (ip_ && !ip_->total_length) || (ip6_ && !ip6_->payload_length && !ip6_->protocol);
+    const bool has_whole_l4 =
+        (ip_ && !ip_->total_length) || (ip6_ && !ip6_->payload_length && !ip6_->protocol);
     if (l4_ == L4::Sctp) {
-        store(frame.data() + l4_offset + kSctpChecksumAt, sctp_checksum_.value_or(reference_crc32c(ByteView(frame).subspan(l4_offset))));
+        store(frame.data() + l4_offset + kSctpChecksumAt,
+              sctp_checksum_.value_or(reference_crc32c(ByteView(frame).subspan(l4_offset))));
     } else if (l4_checksum_) {
         set16(frame, l4_offset + field, *l4_checksum_);
     } else if (l4_ == L4::Icmp && !ip6_) {
         set16(frame, l4_offset + field, reference_checksum(l4));
-    } else if (l4_ != L4::None && has_whole_l4 && (l4_ != L4::Udp || (udp_bytes >= 8 && udp_bytes <= l4.size()))) {
+    } else if (l4_ != L4::None && has_whole_l4 &&
+               (l4_ != L4::Udp || (udp_bytes >= 8 && udp_bytes <= l4.size()))) {
         set16(frame, l4_offset + field, reference_l4_checksum(frame));
     }
     if (frame.size() < pad_to_) {
@@ -435,7 +444,8 @@ std::vector<uint8_t> PacketBuilder::build() const {
 
 std::string PacketBuilder::to_scapy() const {
     if (ip6_ || l4_ == L4::Sctp) {
-        return test::to_scapy(build());  // the layers of extension headers and chunks are not worth a second spelling
+        return test::to_scapy(
+            build());  // the layers of extension headers and chunks are not worth a second spelling
     }
     std::string text = "Ether(src=\"" + from_mac_ + "\", dst=\"" + to_mac_ + "\"";
     if (ether_type_) {
@@ -444,9 +454,10 @@ std::string PacketBuilder::to_scapy() const {
     text += ")";
     if (ip_) {
         const auto& ip = *ip_;
-        text += "/IP(src=\"" + ip.source + "\", dst=\"" + ip.destination + "\", ttl=" + std::to_string(ip.ttl) +
-                ", tos=" + std::to_string(ip.tos) + ", id=" + std::to_string(ip.id) +
-                ", flags=" + std::to_string(ip.flags_and_offset >> 13) + ", frag=" + std::to_string(ip.flags_and_offset & 0x1fff);
+        text += "/IP(src=\"" + ip.source + "\", dst=\"" + ip.destination +
+                "\", ttl=" + std::to_string(ip.ttl) + ", tos=" + std::to_string(ip.tos) +
+                ", id=" + std::to_string(ip.id) + ", flags=" + std::to_string(ip.flags_and_offset >> 13) +
+                ", frag=" + std::to_string(ip.flags_and_offset & 0x1fff);
         if (!ip.options.empty()) {
             text += ", options=[IPOption(" + in_hex(ip.options) + ")]";
         }
@@ -461,27 +472,31 @@ std::string PacketBuilder::to_scapy() const {
         }
         text += ")";
     }
-    const std::string ports = "sport=" + std::to_string(source_port_) + ", dport=" + std::to_string(destination_port_);
+    const std::string ports =
+        "sport=" + std::to_string(source_port_) + ", dport=" + std::to_string(destination_port_);
     const std::string checksum = l4_checksum_ ? ", chksum=" + std::to_string(*l4_checksum_) : "";
     switch (l4_) {
         case L4::None:
         case L4::Sctp:  // see above
             break;
         case L4::Tcp:
-            text += "/TCP(" + ports + ", flags=\"" + tcp_flags_ + "\", seq=" + std::to_string(seq_) + ", ack=" + std::to_string(ack_) +
-                    ", window=" + std::to_string(window_) + checksum;
+            text += "/TCP(" + ports + ", flags=\"" + tcp_flags_ + "\", seq=" + std::to_string(seq_) +
+                    ", ack=" + std::to_string(ack_) + ", window=" + std::to_string(window_) + checksum;
             if (!tcp_options_.empty()) {
-                text += ", dataofs=" + std::to_string(5 + tcp_options_.size() / 4) + ")/Raw(" + in_hex(tcp_options_);
+                text += ", dataofs=" + std::to_string(5 + tcp_options_.size() / 4) + ")/Raw(" +
+                        in_hex(tcp_options_);
             }
             text += ")";
             break;
         case L4::Udp:
-            text += "/UDP(" + ports + (udp_length_ ? ", len=" + std::to_string(*udp_length_) : "") + checksum + ")";
+            text += "/UDP(" + ports + (udp_length_ ? ", len=" + std::to_string(*udp_length_) : "") +
+                    checksum + ")";
             break;
         case L4::Icmp: {
             // Whole, payload and sum included: scapy's fields behind the ICMP checksum depend on the type.
             const std::vector<uint8_t> frame = build();
-            return text + "/ICMP(" + in_hex(ByteView(frame).subspan(kEtherBytes + 20 + (ip_ ? ip_->options.size() : 0))) + ")";
+            return text + "/ICMP(" +
+                   in_hex(ByteView(frame).subspan(kEtherBytes + 20 + (ip_ ? ip_->options.size() : 0))) + ")";
         }
     }
     if (!payload_.empty()) {

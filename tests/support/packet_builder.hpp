@@ -41,7 +41,8 @@ struct Ipv6Fields {
     std::string source, destination;
     uint8_t hop_limit = 64, traffic_class = 0;
     uint32_t flow_label = 0;
-    std::vector<std::pair<uint8_t, std::vector<uint8_t>>> extensions;  // number, bytes behind the next header's number
+    std::vector<std::pair<uint8_t, std::vector<uint8_t>>>
+        extensions;  // number, bytes behind the next header's number
     std::optional<uint8_t> protocol;
     std::optional<uint16_t> payload_length;
 };
@@ -52,7 +53,8 @@ class PacketBuilder {
     // Ethernet. Both default to locally administered addresses, 02:00:00:00:00:01 -> 02:00:00:00:00:02.
     PacketBuilder& from_mac(std::string_view mac);
     PacketBuilder& to_mac(std::string_view mac);
-    PacketBuilder& ether_type(uint16_t type);  // default: 0x0800 once ipv4() was called, 0x86dd once ipv6() was, else 0xffff
+    PacketBuilder& ether_type(
+        uint16_t type);  // default: 0x0800 once ipv4() was called, 0x86dd once ipv6() was, else 0xffff
 
     // IPv4; the other setters of this group describe its header.
     PacketBuilder& ipv4(std::string_view source, std::string_view destination);
@@ -74,7 +76,9 @@ class PacketBuilder {
     PacketBuilder& payload_length(uint16_t wrong);
     // Extension headers, in order. `behind` is all of one but its first byte, the next header's number.
     PacketBuilder& extension(uint8_t number, std::vector<uint8_t> behind);
-    PacketBuilder& hop_by_hop() { return extension(0, {0, 1, 4, 0, 0, 0, 0}); }  // one PadN, as for the other options
+    PacketBuilder& hop_by_hop() {
+        return extension(0, {0, 1, 4, 0, 0, 0, 0});
+    }  // one PadN, as for the other options
     PacketBuilder& destination_options(uint8_t more_units = 0);
     PacketBuilder& routing(uint8_t type, uint8_t segments_left);
     PacketBuilder& fragment(uint16_t units_of_8_bytes, bool more);
@@ -86,12 +90,14 @@ class PacketBuilder {
     PacketBuilder& window(uint16_t value);
     PacketBuilder& tcp_options(std::vector<uint8_t> bytes);  // padded to a whole word with end-of-list
     PacketBuilder& udp(uint16_t source_port, uint16_t destination_port);
-    PacketBuilder& udp_length(uint16_t value);  // shorter than the payload: what follows lies behind the datagram, unsummed
+    PacketBuilder& udp_length(
+        uint16_t value);  // shorter than the payload: what follows lies behind the datagram, unsummed
     PacketBuilder& icmp(uint8_t type, uint8_t code, uint32_t rest = 0);  // ICMPv6 over IPv6
     PacketBuilder& l4_checksum(uint16_t wrong);                          // for UDP, 0 means: none sent
     PacketBuilder& sctp(uint16_t source_port, uint16_t destination_port, uint32_t verification_tag);
     // One more chunk, in order; padded to a whole word, which its length does not count. payload() comes behind the last one.
-    PacketBuilder& chunk(uint8_t type, std::vector<uint8_t> value = {}, uint8_t flags = 0, std::optional<uint16_t> wrong_length = {});
+    PacketBuilder& chunk(uint8_t type, std::vector<uint8_t> value = {}, uint8_t flags = 0,
+                         std::optional<uint16_t> wrong_length = {});
     PacketBuilder& sctp_init(uint32_t initiate_tag) { return chunk(1, init_fields(initiate_tag)); }
     PacketBuilder& sctp_init_ack(uint32_t initiate_tag) { return chunk(2, init_fields(initiate_tag)); }
     PacketBuilder& sctp_checksum(uint32_t wrong);

@@ -16,7 +16,8 @@ class Patience {
     static constexpr std::chrono::nanoseconds kClock = std::chrono::seconds(60);
 
     [[nodiscard]] bool lasts() const {
-        return now(CLOCK_PROCESS_CPUTIME_ID) - processor_ < kProcessorTime && now(CLOCK_MONOTONIC) - clock_ < kClock;
+        return now(CLOCK_PROCESS_CPUTIME_ID) - processor_ < kProcessorTime &&
+               now(CLOCK_MONOTONIC) - clock_ < kClock;
     }
     // Gives way to the other threads for a moment. False when patience has ended.
     [[nodiscard]] bool wait() const {

@@ -30,7 +30,8 @@ namespace penstock::test {
 [[nodiscard]] inline std::vector<uint8_t> rss_input(const packet::FlowKey& key) {
     std::vector<uint8_t> input;
     for (const IpAddr& address : {key.source, key.destination}) {
-        input.insert(input.end(), address.bytes().begin() + (address.is_v4() ? 12 : 0), address.bytes().end());
+        input.insert(input.end(), address.bytes().begin() + (address.is_v4() ? 12 : 0),
+                     address.bytes().end());
     }
     for (const L4Port port : {key.source_port, key.destination_port}) {
         input.push_back(static_cast<uint8_t>(port >> 8));

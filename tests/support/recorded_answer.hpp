@@ -64,7 +64,9 @@ inline bool poll_until(kube::CurlTransport& transport, const std::function<bool(
 inline std::chrono::microseconds thread_cpu_time() {
     rusage used{};
     ::getrusage(RUSAGE_THREAD, &used);
-    const auto in_us = [](const timeval& time) { return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec); };
+    const auto in_us = [](const timeval& time) {
+        return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+    };
     return in_us(used.ru_utime) + in_us(used.ru_stime);
 }
 

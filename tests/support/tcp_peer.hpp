@@ -44,11 +44,14 @@ class TcpPeer {
             return std::nullopt;
         }
         if (is_forgotten_) {
-            return parsed.tcp_flags.has(packet::TcpFlags::kRst) ? std::nullopt : std::optional(reset_at(tcp.ack.host()));
+            return parsed.tcp_flags.has(packet::TcpFlags::kRst) ? std::nullopt
+                                                                : std::optional(reset_at(tcp.ack.host()));
         }
         const uint32_t seq = tcp.seq.host();
-        const auto payload = static_cast<uint32_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
-        const bool is_in_window = seq - rcv_nxt_ < window_ || (payload > 0 && seq + payload - 1 - rcv_nxt_ < window_);
+        const auto payload =
+            static_cast<uint32_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
+        const bool is_in_window =
+            seq - rcv_nxt_ < window_ || (payload > 0 && seq + payload - 1 - rcv_nxt_ < window_);
         if (parsed.tcp_flags.has(packet::TcpFlags::kRst)) {
             if (!is_in_window) {
                 return std::nullopt;
@@ -81,7 +84,11 @@ class TcpPeer {
     }
     [[nodiscard]] std::vector<uint8_t> reset_at(uint32_t seq) const { return header("R").seq(seq).build(); }
     [[nodiscard]] std::vector<uint8_t> segment(const char* flags, size_t payload_bytes) const {
-        return header(flags).seq(snd_nxt_).ack(rcv_nxt_).payload(std::vector<uint8_t>(payload_bytes, 0x55)).build();
+        return header(flags)
+            .seq(snd_nxt_)
+            .ack(rcv_nxt_)
+            .payload(std::vector<uint8_t>(payload_bytes, 0x55))
+            .build();
     }
 
     packet::FlowKey key_;

@@ -16,12 +16,12 @@ using openssl::Certificate;
 using openssl::Key;
 using openssl::reading;
 
-int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* chosen_length, const unsigned char* offered, unsigned offered_length,
-                    void* protocols) {
+int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* chosen_length,
+                    const unsigned char* offered, unsigned offered_length, void* protocols) {
     const auto& ours = *static_cast<const std::string*>(protocols);
-    const int found =
-        SSL_select_next_proto(const_cast<unsigned char**>(chosen), chosen_length, reinterpret_cast<const unsigned char*>(ours.data()),
-                              static_cast<unsigned>(ours.size()), offered, offered_length);
+    const int found = SSL_select_next_proto(const_cast<unsigned char**>(chosen), chosen_length,
+                                            reinterpret_cast<const unsigned char*>(ours.data()),
+                                            static_cast<unsigned>(ours.size()), offered, offered_length);
     return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
@@ -34,7 +34,8 @@ TlsServerContext::TlsServerContext(const ServerTls& tls, std::vector<std::string
     const Certificate certificate(PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr));
     const Bio key_bio = reading(tls.certificate.key);
     const Key key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
-    PENSTOCK_CHECK(SSL_CTX_use_certificate(context, certificate.get()) == 1 && SSL_CTX_use_PrivateKey(context, key.get()) == 1);
+    PENSTOCK_CHECK(SSL_CTX_use_certificate(context, certificate.get()) == 1 &&
+                   SSL_CTX_use_PrivateKey(context, key.get()) == 1);
     if (tls.version_max != 0) {
         SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
         SSL_CTX_set_max_proto_version(context, tls.version_max);
@@ -58,8 +59,8 @@ TlsServerContext::TlsServerContext(const ServerTls& tls, std::vector<std::string
 std::string peer_common_name(SSL* ssl) {
     const Certificate certificate(SSL_get1_peer_certificate(ssl));
     std::array<char, 256> name{};
-    if (!certificate || X509_NAME_get_text_by_NID(X509_get_subject_name(certificate.get()), NID_commonName, name.data(),
-                                                  static_cast<int>(name.size())) < 0) {
+    if (!certificate || X509_NAME_get_text_by_NID(X509_get_subject_name(certificate.get()), NID_commonName,
+                                                  name.data(), static_cast<int>(name.size())) < 0) {
         return {};
     }
     return name.data();

@@ -17,7 +17,8 @@ constexpr uint16_t kHeadroom = 128, kTailroom = 128;            // of an mbuf
 constexpr IpFamily kFamilies[] = {IpFamily::V4, IpFamily::V6};  // the order of a Service's sets
 
 std::array<std::pair<IpAddr, NicPortId>, 4> own_addresses() {
-    return {{{kUpAddress, kUp}, {kClusterAddress, kCluster}, {kUpAddress6, kUp}, {kClusterAddress6, kCluster}}};
+    return {
+        {{kUpAddress, kUp}, {kClusterAddress, kCluster}, {kUpAddress6, kUp}, {kClusterAddress6, kCluster}}};
 }
 
 }  // namespace
@@ -42,7 +43,9 @@ VirtualGateway::VirtualGateway(const Options& options)
     for (uint32_t w = 0; w < options.workers; ++w) {
         workers_.push_back(std::make_unique<WorkerState>(
             conn::Table::memory_needed(options.connections),
-            nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers, &reply_rules_), options));
+            nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers,
+                                             &reply_rules_),
+            options));
         workers_[w]->table_key = new_key();
         workers_[w]->ports_key = new_key();
         workers_[w]->pending_key = new_key();
@@ -52,7 +55,8 @@ VirtualGateway::VirtualGateway(const Options& options)
     }
     auto snat = std::make_shared<nat::SnatConfig>();
     for (const auto& [address, port] : own_addresses()) {
-        snat->addresses.push_back({address, options.snat_any_egress ? NicPortId() : port, options.snat_shared_with_host});
+        snat->addresses.push_back(
+            {address, options.snat_any_egress ? NicPortId() : port, options.snat_shared_with_host});
     }
     for (const nat::SnatAddress& named : options.more_snat) {
         snat->addresses.push_back(named);
@@ -69,7 +73,8 @@ HashKey VirtualGateway::new_key() {
 }
 
 void VirtualGateway::start_affinity() {
-    auto affinity = lb::AffinityTable::create(affinity_memory_.span(), options_.affinity_entries, affinity_key_);
+    auto affinity =
+        lb::AffinityTable::create(affinity_memory_.span(), options_.affinity_entries, affinity_key_);
     PENSTOCK_CHECK(affinity);
     affinity_ = *affinity;
 }
@@ -78,20 +83,22 @@ void VirtualGateway::start_worker(uint32_t index) {
     WorkerState& state = *workers_[index];
     const WorkerId self{static_cast<uint8_t>(index)};
     auto table = conn::Table::create(state.table.span(), options_.connections, state.table_key);
-    auto ports = nat::PortProposer::create(state.ports.span(), options_.connections, options_.snat_ports, self, options_.workers,
-                                           state.ports_key, &reply_rules_);
+    auto ports = nat::PortProposer::create(state.ports.span(), options_.connections, options_.snat_ports,
+                                           self, options_.workers, state.ports_key, &reply_rules_);
     PENSTOCK_CHECK(table && ports);
     if (!state.schedulers_at_start) {
         const std::span rows = lb::BackendRows(backend_rows_).first(options_.workers);
         state.schedulers_at_start.emplace(state.cursors, new_key().k0, rows);
-        state.cursors_at_start.assign(state.cursors.begin(),
-                                      state.cursors.begin() + static_cast<ptrdiff_t>(state.services.size() * lb::kBackendSetsMax));
+        state.cursors_at_start.assign(
+            state.cursors.begin(),
+            state.cursors.begin() + static_cast<ptrdiff_t>(state.services.size() * lb::kBackendSetsMax));
     }
     // In the place of the one before: half a megabyte from the heap would cost more than all that is written there.
     static_assert(alignof(pipeline::WorkerContext) > __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     void* place = state.context.release();
     if (place == nullptr) {
-        place = ::operator new(sizeof(pipeline::WorkerContext), std::align_val_t{alignof(pipeline::WorkerContext)});
+        place = ::operator new(sizeof(pipeline::WorkerContext),
+                               std::align_val_t{alignof(pipeline::WorkerContext)});
     } else {
         std::destroy_at(static_cast<pipeline::WorkerContext*>(place));
     }
@@ -99,7 +106,9 @@ void VirtualGateway::start_worker(uint32_t index) {
         .self = self,
         .workers = options_.workers,
         .rate = rate_,
-        .owner = {.workers = options_.workers, .secret = owner_key_, .rules = reply_rules_.empty() ? nullptr : &reply_rules_},
+        .owner = {.workers = options_.workers,
+                  .secret = owner_key_,
+                  .rules = reply_rules_.empty() ? nullptr : &reply_rules_},
         .connections = std::move(*table),
         .by_backend = conn::BackendIndex(state.backend_links, state.backend_heads),
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate_)),
@@ -117,7 +126,8 @@ void VirtualGateway::start_worker(uint32_t index) {
         .resolve = &state.resolve,
     });
     state.context->ports[kUp.value] = {kUpMac, {options_.flow_stays_on_queue, options_.snat_blocks_on_queue}};
-    state.context->ports[kCluster.value] = {kClusterMac, {options_.flow_stays_on_queue, options_.snat_blocks_on_queue}};
+    state.context->ports[kCluster.value] = {kClusterMac,
+                                            {options_.flow_stays_on_queue, options_.snat_blocks_on_queue}};
 }
 
 pipeline::WorkerContext& VirtualGateway::begin_round(WorkerState& state) {
@@ -163,7 +173,8 @@ void VirtualGateway::forget() {
 
 ServiceId VirtualGateway::service_id(const TestService& service) {
     const std::string key = service.name + "/" + to_string(service.protocol);
-    const auto known = std::find_if(service_ids_.begin(), service_ids_.end(), [&](const auto& entry) { return entry.first == key; });
+    const auto known = std::find_if(service_ids_.begin(), service_ids_.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
     if (known != service_ids_.end()) {
         return known->second;
     }
@@ -173,9 +184,10 @@ ServiceId VirtualGateway::service_id(const TestService& service) {
 }
 
 BackendId VirtualGateway::backend_id(const TestService& service, const IpAddr& address) {
-    const std::string key =
-        service.name + "/" + to_string(service.protocol) + "/" + address.to_string() + " " + std::to_string(service.backend_port);
-    const auto known = std::find_if(backend_ids_.begin(), backend_ids_.end(), [&](const auto& entry) { return entry.first == key; });
+    const std::string key = service.name + "/" + to_string(service.protocol) + "/" + address.to_string() +
+                            " " + std::to_string(service.backend_port);
+    const auto known = std::find_if(backend_ids_.begin(), backend_ids_.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
     if (known != backend_ids_.end()) {
         return known->second;
     }
@@ -190,24 +202,27 @@ uint16_t VirtualGateway::stay_of(Stay& stay) const {
     return stay.number;
 }
 
-lb::BackendSet VirtualGateway::backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family,
-                                           lb::SourceMode source) {
+lb::BackendSet VirtualGateway::backend_set(const TestService& service, const std::vector<uint8_t>& hosts,
+                                           IpFamily family, lb::SourceMode source) {
     lb::BackendSet set;
     set.source = source;
     set.when_empty = service.when_empty;
     for (const uint8_t host : hosts) {
         const IpAddr address = backend_address(host, family);
         const BackendId id = backend_id(service, address);
-        lb::Backend& backend = set.usable.emplace_back(lb::Backend{id, address, service.backend_port, 1, stay_of(stays_[id.value])});
+        lb::Backend& backend = set.usable.emplace_back(
+            lb::Backend{id, address, service.backend_port, 1, stay_of(stays_[id.value])});
         if (service.affinity_group != 0) {
             const auto next = EndpointId{static_cast<uint32_t>(numbered_.size())};
-            Numbered& numbered = numbered_.try_emplace({service.affinity_group, address}, Numbered{next, {}}).first->second;
+            Numbered& numbered =
+                numbered_.try_emplace({service.affinity_group, address}, Numbered{next, {}}).first->second;
             backend.endpoint = numbered.number;
             backend.stay = stay_of(numbered.stay);
         }
     }
     if (service.affinity_timeout_s != 0) {
-        set.index_for_affinity(service.affinity_group == 0 ? lb::AffinityScope::Port : lb::AffinityScope::Service);
+        set.index_for_affinity(service.affinity_group == 0 ? lb::AffinityScope::Port
+                                                           : lb::AffinityScope::Service);
     }
     lb::prepare(set, service.scheduler);
     return set;
@@ -227,8 +242,9 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
         row->affinity_timeout_s = service.affinity_timeout_s;
         if (row->has_affinity()) {
             row->affinity_epoch = service.affinity_epoch;
-            row->affinity_owner =
-                service.affinity_group == 0 ? lb::affinity_owner_of(row->id) : lb::affinity_owner_of_all_ports(service.affinity_group);
+            row->affinity_owner = service.affinity_group == 0
+                                      ? lb::affinity_owner_of(row->id)
+                                      : lb::affinity_owner_of_all_ports(service.affinity_group);
         }
         const auto endpoints_for = [&](IpFamily frontend) { return service.endpoints_of.value_or(frontend); };
         for (const std::vector<uint8_t>* hosts : {&service.backends, &service.local_backends}) {
@@ -238,14 +254,16 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
         }
         for (const IpFamily family : kFamilies) {
             if (service.inside) {
-                row->sets.push_back(backend_set(service, service.inside->backends, endpoints_for(family), service.inside->source));
+                row->sets.push_back(backend_set(service, service.inside->backends, endpoints_for(family),
+                                                service.inside->source));
             }
         }
         std::shared_ptr<lb::SourceFilter> filter;
         if (service.source_ranges) {
             filter = std::make_shared<lb::SourceFilter>(lb::SourceFilter{true, *service.source_ranges});
         }
-        const auto add = [&](const IpAddr& address, L4Port port, lb::FrontendClass cls, bool is_local = false) {
+        const auto add = [&](const IpAddr& address, L4Port port, lb::FrontendClass cls,
+                             bool is_local = false) {
             const auto set = static_cast<uint8_t>((is_local ? 2 : 0) + (address.is_v4() ? 0 : 1));
             frontends.push_back({address, port, service.protocol, cls, set, row, filter});
             if (service.inside) {
@@ -288,7 +306,8 @@ void VirtualGateway::use(const config::Snapshot& prepared) {
 }
 
 void VirtualGateway::set_pod_cidrs(std::vector<Prefix> pod_cidrs) {
-    snapshot_.cluster_clients = std::make_shared<lb::ClusterClients>(snapshot_.cluster_clients->changed_to(std::move(pod_cidrs)));
+    snapshot_.cluster_clients =
+        std::make_shared<lb::ClusterClients>(snapshot_.cluster_clients->changed_to(std::move(pod_cidrs)));
     ++snapshot_.generation;
 }
 
@@ -317,18 +336,24 @@ void VirtualGateway::rebuild_routes() {
     std::vector<route::Neighbour> neighbours;
     if (routes_) {
         // Clients further away, behind a router on the uplink, have the default routes.
-        routes = {{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0},        {*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0},
-                  {*Prefix::parse("0.0.0.0/0"), kUp, kClient, 100},    {*Prefix::parse("fd00:80:1::/64"), kUp, {}, 0},
-                  {*Prefix::parse("fd00:80:2::/64"), kCluster, {}, 0}, {*Prefix::parse("::/0"), kUp, kClient6, 100}};
+        routes = {{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0},
+                  {*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0},
+                  {*Prefix::parse("0.0.0.0/0"), kUp, kClient, 100},
+                  {*Prefix::parse("fd00:80:1::/64"), kUp, {}, 0},
+                  {*Prefix::parse("fd00:80:2::/64"), kCluster, {}, 0},
+                  {*Prefix::parse("::/0"), kUp, kClient6, 100}};
     }
     uint32_t first_id = 0;
     for (const IpFamily family : kFamilies) {
         const IpAddr& client = family == IpFamily::V4 ? kClient : kClient6;
-        neighbours.push_back({NeighbourId{first_id}, kUp, client, kClientMac, route::NeighbourState::Reachable});
+        neighbours.push_back(
+            {NeighbourId{first_id}, kUp, client, kClientMac, route::NeighbourState::Reachable});
         for (uint8_t host = 11; host < 251; ++host) {
-            const bool resolved = std::find(unresolved_.begin(), unresolved_.end(), host) == unresolved_.end();
-            neighbours.push_back({NeighbourId{first_id + host}, kCluster, backend_address(host, family), backend_mac(host),
-                                  resolved ? route::NeighbourState::Stale : route::NeighbourState::Resolving});
+            const bool resolved =
+                std::find(unresolved_.begin(), unresolved_.end(), host) == unresolved_.end();
+            neighbours.push_back(
+                {NeighbourId{first_id + host}, kCluster, backend_address(host, family), backend_mac(host),
+                 resolved ? route::NeighbourState::Stale : route::NeighbourState::Resolving});
         }
         first_id += 256;
     }
@@ -336,9 +361,10 @@ void VirtualGateway::rebuild_routes() {
     for (const auto& [address, port] : own_addresses()) {
         locals.push_back({port, address, static_cast<uint8_t>(address.is_v4() ? 24 : 64)});
     }
-    snapshot_.routes = route::RouteTable::build(std::move(routes), std::move(neighbours), std::move(locals),
-                                                {{kUp, kUpMac, mtu_[kUp.value], true}, {kCluster, kClusterMac, mtu_[kCluster.value], true}},
-                                                present_vips_);
+    snapshot_.routes = route::RouteTable::build(
+        std::move(routes), std::move(neighbours), std::move(locals),
+        {{kUp, kUpMac, mtu_[kUp.value], true}, {kCluster, kClusterMac, mtu_[kCluster.value], true}},
+        present_vips_);
     ++snapshot_.generation;
 }
 
@@ -366,7 +392,8 @@ void VirtualGateway::set_mtu(NicPortId port, uint16_t mtu) {
     rebuild_routes();
 }
 
-Outcome VirtualGateway::send(const std::vector<uint8_t>& frame, NicPortId port, WorkerId receiver, uint16_t mark) {
+Outcome VirtualGateway::send(const std::vector<uint8_t>& frame, NicPortId port, WorkerId receiver,
+                             uint16_t mark) {
     pipeline::Arrival arrival{port, {}, mark};
     arrival.note.receiver = receiver;
     return send_one(frame, arrival);
@@ -388,7 +415,8 @@ Outcome VirtualGateway::send_one(const std::vector<uint8_t>& frame, const pipeli
     return outcome;
 }
 
-std::vector<Outcome> VirtualGateway::send_burst(const std::vector<std::vector<uint8_t>>& frames, NicPortId port, WorkerId receiver) {
+std::vector<Outcome> VirtualGateway::send_burst(const std::vector<std::vector<uint8_t>>& frames,
+                                                NicPortId port, WorkerId receiver) {
     std::vector<Outcome> outcomes(frames.size());
     std::vector<InFlight> packets;
     for (size_t i = 0; i < frames.size(); ++i) {
@@ -402,7 +430,8 @@ std::vector<Outcome> VirtualGateway::send_burst(const std::vector<std::vector<ui
 
 void VirtualGateway::run(WorkerId worker, std::span<InFlight> packets, std::span<Outcome> outcomes) {
     for (size_t first = 0; first < packets.size(); first += limits::kBurstMax) {
-        const std::span<InFlight> taken = packets.subspan(first, std::min<size_t>(packets.size() - first, limits::kBurstMax));
+        const std::span<InFlight> taken =
+            packets.subspan(first, std::min<size_t>(packets.size() - first, limits::kBurstMax));
         pipeline::WorkerContext& context = begin_round(*workers_[worker.value]);
         pipeline::Burst& burst = workers_[worker.value]->burst;
         burst.count = 0;
@@ -410,17 +439,19 @@ void VirtualGateway::run(WorkerId worker, std::span<InFlight> packets, std::span
             const size_t length = packet.frame.size();
             packet.frame.insert(packet.frame.begin(), kHeadroom, 0xee);
             packet.frame.resize(packet.frame.size() + kTailroom);
-            burst.add(nullptr, packet.frame.data() + kHeadroom, static_cast<uint16_t>(length), static_cast<uint16_t>(length + kTailroom),
-                      packet.arrival, kHeadroom);
+            burst.add(nullptr, packet.frame.data() + kHeadroom, static_cast<uint16_t>(length),
+                      static_cast<uint16_t>(length + kTailroom), packet.arrival, kHeadroom);
         }
         pipeline::run_stages(context, burst);
         collect_own_segments(context);
         std::vector<std::pair<WorkerId, InFlight>> handed;
         for (uint32_t i = 0; i < burst.count; ++i) {
             InFlight& packet = taken[i];
-            packet.frame.erase(packet.frame.begin(), packet.frame.begin() + (burst.data[i] - packet.frame.data()));
+            packet.frame.erase(packet.frame.begin(),
+                               packet.frame.begin() + (burst.data[i] - packet.frame.data()));
             packet.frame.resize(burst.length[i]);
-            if (burst.verdict[i] == Verdict::Handoff && packet.handoffs < pipeline::handoffs_max(options_.workers)) {
+            if (burst.verdict[i] == Verdict::Handoff &&
+                packet.handoffs < pipeline::handoffs_max(options_.workers)) {
                 packet.arrival = burst.arrival[i];
                 ++packet.arrival.note.handoffs;
                 packet.arrival.note = pipeline::HandoffNote::unpacked(packet.arrival.note.packed());
@@ -443,8 +474,8 @@ void VirtualGateway::run(WorkerId worker, std::span<InFlight> packets, std::span
     }
 }
 
-void VirtualGateway::finish(pipeline::WorkerContext& context, const pipeline::Burst& burst, uint32_t i, InFlight& packet,
-                            std::span<Outcome> outcomes) {
+void VirtualGateway::finish(pipeline::WorkerContext& context, const pipeline::Burst& burst, uint32_t i,
+                            InFlight& packet, std::span<Outcome> outcomes) {
     const bool is_released = packet.index == kReleased;
     Outcome& outcome = is_released ? released_.emplace_back() : outcomes[packet.index];
     outcome.verdict = burst.verdict[i];
@@ -454,7 +485,8 @@ void VirtualGateway::finish(pipeline::WorkerContext& context, const pipeline::Bu
     outcome.handoffs = packet.handoffs;
     if (burst.verdict[i] == Verdict::Await) {
         outcome.frame = packet.frame;
-        context.fragments.fill(burst.seat[i], reinterpret_cast<rte_mbuf*>(++last_handle_), burst.arrival[i].port, burst.arrival[i].note);
+        context.fragments.fill(burst.seat[i], reinterpret_cast<rte_mbuf*>(++last_handle_),
+                               burst.arrival[i].port, burst.arrival[i].note);
         if (is_released) {
             outcome.came = packet.came;
         }

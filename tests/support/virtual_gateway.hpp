@@ -48,7 +48,8 @@ struct TestService {
     Protocol protocol = Protocol::Tcp;
     std::vector<std::pair<IpAddr, L4Port>> frontends;  // class X, of either family
     std::vector<L4Port> node_ports;                    // on all addresses of both twins
-    std::vector<uint8_t> backends;                     // last byte of 10.80.2.x and of fd00:80:2::x: each family is served by its own
+    std::vector<uint8_t>
+        backends;  // last byte of 10.80.2.x and of fd00:80:2::x: each family is served by its own
     L4Port backend_port = 9376;
     lb::SourceMode source = lb::SourceMode::Translate;
     lb::EmptyAction when_empty = lb::EmptyAction::Reject;
@@ -58,7 +59,8 @@ struct TestService {
     uint32_t affinity_epoch = 1;
     // Service ports with one number pin a client together (scope Service); 0: each alone. They have one epoch.
     uint32_t affinity_group = 0;
-    std::vector<std::pair<IpAddr, L4Port>> local_frontends;  // as of policy Local: they offer local_backends only
+    std::vector<std::pair<IpAddr, L4Port>>
+        local_frontends;  // as of policy Local: they offer local_backends only
     std::vector<uint8_t> local_backends;
     // A set of its own for clients inside the cluster (ETP-006, NAT-004).
     struct Inside {
@@ -79,7 +81,7 @@ struct Outcome {
     uint32_t handoffs = 0;
     std::vector<std::vector<uint8_t>> fragments = {};  // where Split: the frames that leave
     std::vector<uint8_t> came{};                       // of take_released(): the frame as it came
-    bool waits = false;                                // where Split: for the next hop, and its Ethernet header is to come
+    bool waits = false;  // where Split: for the next hop, and its Ethernet header is to come
     bool operator==(const Outcome&) const = default;
 };
 
@@ -94,14 +96,17 @@ class VirtualGateway {
         bool snat_shared_with_host = false;
         uint32_t rejects_per_second = limits::kRejectsPerSecond;
         uint32_t rejects_burst = limits::kRejectsBurst;
-        uint32_t errors_per_second = limits::kErrorsPerSecondToPrefix;  // of either sort of ICMP error, to one network
+        uint32_t errors_per_second =
+            limits::kErrorsPerSecondToPrefix;  // of either sort of ICMP error, to one network
         uint32_t errors_burst = limits::kErrorsBurstToPrefix;
         uint32_t affinity_entries = 4096;
-        uint32_t services = 64, backends = 4096;                        // how many ids there may be of each
-        std::optional<nat::ReplyHash> up_hash = {}, cluster_hash = {};  // how the ports' RSS is foretold to choose workers
-        bool snat_any_egress = false;                                   // SNAT addresses are not tied to their twins' ports
-        std::vector<nat::SnatAddress> more_snat = {};                   // that the host has not, behind its own
-        std::optional<uint64_t> secrets_from = {};                      // hash keys by this number instead of the run's seed (prng.hpp)
+        uint32_t services = 64, backends = 4096;  // how many ids there may be of each
+        std::optional<nat::ReplyHash> up_hash = {},
+                                      cluster_hash = {};  // how the ports' RSS is foretold to choose workers
+        bool snat_any_egress = false;                     // SNAT addresses are not tied to their twins' ports
+        std::vector<nat::SnatAddress> more_snat = {};     // that the host has not, behind its own
+        std::optional<uint64_t> secrets_from =
+            {};  // hash keys by this number instead of the run's seed (prng.hpp)
     };
     VirtualGateway() : VirtualGateway(Options{}) {}
     explicit VirtualGateway(const Options& options);
@@ -131,11 +136,13 @@ class VirtualGateway {
     void set_marks(const std::vector<lb::FrontendTuple>& by_mark);
 
     // `mark`: as a rule of the NIC gives it.
-    Outcome send(const std::vector<uint8_t>& frame, NicPortId port = kUp, WorkerId receiver = {0}, uint16_t mark = 0);
+    Outcome send(const std::vector<uint8_t>& frame, NicPortId port = kUp, WorkerId receiver = {0},
+                 uint16_t mark = 0);
     // A frame that Linux sends into the twin of `port`, which `server` serves.
     Outcome send_from_host(const std::vector<uint8_t>& frame, NicPortId port, WorkerId server = {0});
     // All in one burst of one worker; packets that are handed on follow in bursts of their own, in order.
-    std::vector<Outcome> send_burst(const std::vector<std::vector<uint8_t>>& frames, NicPortId port = kUp, WorkerId receiver = {0});
+    std::vector<Outcome> send_burst(const std::vector<std::vector<uint8_t>>& frames, NicPortId port = kUp,
+                                    WorkerId receiver = {0});
 
     // What has become of fragments that waited (Verdict::Await) since this was last called.
     std::vector<Outcome> take_released();
@@ -155,7 +162,8 @@ class VirtualGateway {
     // What workers have made up since this was last called.
     std::vector<Outcome> take_own_segments();
     [[nodiscard]] uint64_t orders_done() const;
-    [[nodiscard]] BackendId backend_of(const TestService& service, uint8_t host, IpFamily family = IpFamily::V4);
+    [[nodiscard]] BackendId backend_of(const TestService& service, uint8_t host,
+                                       IpFamily family = IpFamily::V4);
     void set_idle_limit(const TestService& service, uint32_t seconds);
 
     // Lets every worker look at its whole table once for idle connections.
@@ -194,7 +202,8 @@ class VirtualGateway {
         std::vector<conn::BackendLink> backend_links;
         std::vector<uint32_t> backend_heads;
         std::vector<uint32_t> cursors = std::vector<uint32_t>(lb::SchedulerState::kCursors);
-        std::vector<std::atomic<route::UseSeconds>> neighbour_use = std::vector<std::atomic<route::UseSeconds>>(limits::kNeighboursMax);
+        std::vector<std::atomic<route::UseSeconds>> neighbour_use =
+            std::vector<std::atomic<route::UseSeconds>>(limits::kNeighboursMax);
         stats::WorkerCounters worker_counters;
         std::vector<stats::ServiceCounters> services;
         std::vector<stats::BackendCounters> backends;
@@ -203,8 +212,9 @@ class VirtualGateway {
         std::optional<lb::SchedulerState> schedulers_at_start;
         std::vector<uint32_t> cursors_at_start;
         std::unique_ptr<pipeline::WorkerContext> context;
-        pipeline::Burst burst;  // one for all rounds, as a worker has it: what former packets left in it is there
-        bool is_new = true;     // has done nothing yet
+        pipeline::Burst
+            burst;  // one for all rounds, as a worker has it: what former packets left in it is there
+        bool is_new = true;  // has done nothing yet
     };
     struct InFlight {
         size_t index;  // position in the caller's burst; kReleased: it has gone into released_
@@ -226,10 +236,12 @@ class VirtualGateway {
     Outcome send_one(const std::vector<uint8_t>& frame, const pipeline::Arrival& arrival);
     void run(WorkerId worker, std::span<InFlight> packets, std::span<Outcome> outcomes);
     // Packet i of a burst that has been through the stages, and is not handed on.
-    void finish(pipeline::WorkerContext& context, const pipeline::Burst& burst, uint32_t i, InFlight& packet, std::span<Outcome> outcomes);
+    void finish(pipeline::WorkerContext& context, const pipeline::Burst& burst, uint32_t i, InFlight& packet,
+                std::span<Outcome> outcomes);
     ServiceId service_id(const TestService& service);
     BackendId backend_id(const TestService& service, const IpAddr& address);
-    lb::BackendSet backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family, lb::SourceMode source);
+    lb::BackendSet backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family,
+                               lb::SourceMode source);
     void rebuild_routes();
     // Of one worker, at its round's end.
     void collect_own_segments(pipeline::WorkerContext& context);

@@ -12,10 +12,12 @@ struct Tag {
     uint16_t control;  // priority and VLAN id
 };
 // Tags that name no VLAN, and such that do.
-inline constexpr Tag kPriority{0x8100, 0xe000}, kProviderPriority{0x88a8, 0x2000}, kVlan5{0x8100, 0x0005}, kProvider7{0x88a8, 0xf007};
+inline constexpr Tag kPriority{0x8100, 0xe000}, kProviderPriority{0x88a8, 0x2000}, kVlan5{0x8100, 0x0005},
+    kProvider7{0x88a8, 0xf007};
 
 // The frame with the tags behind its addresses, the first one outermost.
-[[nodiscard]] inline std::vector<uint8_t> tagged(const std::vector<uint8_t>& frame, const std::vector<Tag>& tags) {
+[[nodiscard]] inline std::vector<uint8_t> tagged(const std::vector<uint8_t>& frame,
+                                                 const std::vector<Tag>& tags) {
     constexpr std::ptrdiff_t kAddressBytes = 12;
     std::vector<uint8_t> out(frame.begin(), frame.begin() + kAddressBytes);
     for (const Tag& tag : tags) {

@@ -73,14 +73,18 @@ void must(const Status& status) {
 }
 
 drivers::FlowMatch udp_to_port(L4Port port, L4Port mask) {
-    return {.family = IpFamily::V4, .ip_protocol = drivers::kIpUdp, .destination_port = port, .destination_port_mask = mask};
+    return {.family = IpFamily::V4,
+            .ip_protocol = drivers::kIpUdp,
+            .destination_port = port,
+            .destination_port_mask = mask};
 }
 
 // What tests/vm/steering_cases.py sends to, and what a gateway would ask for.
 std::vector<drivers::FlowRule> rules_to_try() {
     drivers::FlowMatch tcp = udp_to_port(4003, 0xffff);
     tcp.ip_protocol = drivers::kIpTcp;
-    const drivers::FlowMatch from_blocked{.family = IpFamily::V4, .source = *Prefix::parse("198.51.100.0/24")};
+    const drivers::FlowMatch from_blocked{.family = IpFamily::V4,
+                                          .source = *Prefix::parse("198.51.100.0/24")};
     const drivers::FlowMatch to_vip{.family = IpFamily::V4,
                                     .destination = IpAddr::v4(203, 0, 113, 20),
                                     .ip_protocol = drivers::kIpTcp,
@@ -100,8 +104,8 @@ void install(drivers::PortFlows& flows) {
     for (const drivers::FlowRule& rule : rules_to_try()) {
         const Status added = flows.add(rule);
         tell(fmt::format(R"({{"rule":{},"kind":"{}","granted":{},"why":{}}})",
-                         quoted(rule.match.to_string() + " -> " + rule.action.to_string()), to_string(rule.kind), added.has_value(),
-                         quoted(added ? "" : added.error().what)));
+                         quoted(rule.match.to_string() + " -> " + rule.action.to_string()),
+                         to_string(rule.kind), added.has_value(), quoted(added ? "" : added.error().what)));
     }
 }
 
@@ -118,7 +122,8 @@ bool tell_frame(const rte_mbuf& frame, uint16_t queue, const std::optional<nat::
     if (hash && toeplitz && hash->covers(parsed.key.source.family(), parsed.key.protocol)) {
         foretold = std::to_string(hash->worker_of[toeplitz->of(parsed.key) % hash->worker_of.size()].value);
     }
-    tell(fmt::format(R"({{"queue":{},"foretold":{},"flow":{}}})", queue, foretold, quoted(parsed.key.to_string())));
+    tell(fmt::format(R"({{"queue":{},"foretold":{},"flow":{}}})", queue, foretold,
+                     quoted(parsed.key.to_string())));
     return true;
 }
 
@@ -165,21 +170,26 @@ int run(std::span<char*> arguments) {
     }
     const auto eal = must(drivers::Eal::start(options));
     drivers::Mempools pools;
-    const auto port = must(drivers::NicPort::probe(
-        NicPortId{0},
-        {.device = device, .twin_name = "none", .rx_queues = workers, .tx_queues = workers, .rss_key = drivers::random_rss_key()}, sink));
+    const auto port = must(drivers::NicPort::probe(NicPortId{0},
+                                                   {.device = device,
+                                                    .twin_name = "none",
+                                                    .rx_queues = workers,
+                                                    .tx_queues = workers,
+                                                    .rss_key = drivers::random_rss_key()},
+                                                   sink));
     drivers::MempoolDemand demand{.workers = workers};
     port->add_demand(demand);
     must(pools.add(port->facts().socket, demand));
     must(port->configure(pools.on(port->facts().socket), workers));
     must(port->start());
     const auto& facts = port->facts();
-    tell(fmt::format(R"({{"driver":"{}","mac":"{}","rx_queues":{},"steering":"{}","reason":{},"check_failed":{}}})", facts.driver,
-                     facts.mac.to_string(), facts.rx_queues, to_string(facts.steering.steering), quoted(facts.steering.reason),
-                     quoted(facts.check_failed)));
+    tell(fmt::format(
+        R"({{"driver":"{}","mac":"{}","rx_queues":{},"steering":"{}","reason":{},"check_failed":{}}})",
+        facts.driver, facts.mac.to_string(), facts.rx_queues, to_string(facts.steering.steering),
+        quoted(facts.steering.reason), quoted(facts.check_failed)));
     for (const auto& setting : facts.settings) {
-        tell(fmt::format(R"({{"setting":{},"asked":{},"granted":{},"why":{}}})", quoted(setting.name), quoted(setting.asked),
-                         quoted(setting.granted), quoted(setting.reason)));
+        tell(fmt::format(R"({{"setting":{},"asked":{},"granted":{},"why":{}}})", quoted(setting.name),
+                         quoted(setting.asked), quoted(setting.granted), quoted(setting.reason)));
     }
 
     drivers::PortFlows flows(drivers::open_flow_driver(facts.dpdk_port), {.rx_queues = facts.rx_queues});

@@ -6,7 +6,8 @@ namespace {
 
 Result<std::string> run_clear_affinity(Gateway* gateway, const Request& request) {
     if (request.all != request.arguments.empty()) {
-        return fail(Errc::InvalidArgument, "clear affinity takes a Service (NAME or NAMESPACE/NAME) or --all");
+        return fail(Errc::InvalidArgument,
+                    "clear affinity takes a Service (NAME or NAMESPACE/NAME) or --all");
     }
     v1::ClearAffinityRequest which;
     if (!request.all) {
@@ -26,18 +27,21 @@ Result<std::string> run_clear_affinity(Gateway* gateway, const Request& request)
     if (request.is_structured()) {
         return structured(json_text(*cleared), request.format);
     }
-    return "cleared " + std::to_string(cleared->cleared()) + (cleared->cleared() == 1 ? " entry\n" : " entries\n");
+    return "cleared " + std::to_string(cleared->cleared()) +
+           (cleared->cleared() == 1 ? " entry\n" : " entries\n");
 }
 
 }  // namespace
 
 Command clear_affinity() {
-    return {.words = {"clear", "affinity"},
-            .arguments = "[NAME|NS/NAME]",
-            .arguments_max = 1,
-            .options = {"all", "namespace", "client", "output"},
-            .summary = "forgets which endpoints clients are pinned to, of one service or of --all; their flows go on",
-            .run = run_clear_affinity};
+    return {
+        .words = {"clear", "affinity"},
+        .arguments = "[NAME|NS/NAME]",
+        .arguments_max = 1,
+        .options = {"all", "namespace", "client", "output"},
+        .summary =
+            "forgets which endpoints clients are pinned to, of one service or of --all; their flows go on",
+        .run = run_clear_affinity};
 }
 
 }  // namespace penstock::cli

@@ -106,12 +106,12 @@ Result<std::string> run_completion(Gateway*, const Request& request) {
     std::string cases;
     for (const auto& [path, words] : continuations()) {
         // After "get services", a name may stand before the options.
-        cases += "            " + (path.contains(' ') ? "\"" + path + " \"*|" : "") + "\"" + path + "\") words=\"" + joined(words, " ") +
-                 "\" ;;\n";
+        cases += "            " + (path.contains(' ') ? "\"" + path + " \"*|" : "") + "\"" + path +
+                 "\") words=\"" + joined(words, " ") + "\" ;;\n";
     }
     const std::string with_value = "                " + joined(options_with_value(), "|") + ") ((i++)) ;;\n";
-    return std::string("# bash completion for penstockctl: source <(penstockctl completion bash)\n") + kHead + with_value + kTail + cases +
-           kEnd + "complete -F _penstockctl penstockctl\n";
+    return std::string("# bash completion for penstockctl: source <(penstockctl completion bash)\n") + kHead +
+           with_value + kTail + cases + kEnd + "complete -F _penstockctl penstockctl\n";
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ const char* class_text(v1::FrontendClass cls) {
 }
 
 const char* source_text(v1::SourceMode mode) {
-    return mode == v1::SOURCE_MODE_KEEP ? "kept: backends see the client" : "translated: backends see the gateway";
+    return mode == v1::SOURCE_MODE_KEEP ? "kept: backends see the client"
+                                        : "translated: backends see the gateway";
 }
 
 const char* endpoints_text(const v1::BackendSet& set) {
@@ -56,15 +57,18 @@ std::string frontends_text(const v1::ServiceStatus& service) {
     for (const v1::Frontend& frontend : service.desired().frontends()) {
         const bool is_node_port = frontend.class_() == v1::FRONTEND_CLASS_NODE_PORT;
         table.add({class_text(frontend.class_()),
-                   is_node_port ? (frontend.ipv6() ? "IPv6 node addresses" : "IPv4 node addresses") : frontend.address(),
-                   std::to_string(frontend.port()), std::to_string(frontend.set()), frontend.filtered() ? "apply" : ""});
+                   is_node_port ? (frontend.ipv6() ? "IPv6 node addresses" : "IPv4 node addresses")
+                                : frontend.address(),
+                   std::to_string(frontend.port()), std::to_string(frontend.set()),
+                   frontend.filtered() ? "apply" : ""});
     }
     std::vector<std::string> listening;
     for (const v1::SocketAddress& address : service.listening()) {
         listening.push_back(text_of(address));
     }
-    return indented_line("Listening on", listening.empty() ? "nothing" : list_text(listening, listening.size())) + "  Frontends:\n" +
-           table.text(4);
+    return indented_line("Listening on",
+                         listening.empty() ? "nothing" : list_text(listening, listening.size())) +
+           "  Frontends:\n" + table.text(4);
 }
 
 std::string ranges_text(const v1::Service& service) {
@@ -82,19 +86,28 @@ std::string notices_text(const v1::ServiceStatus& service) {
     Table table({{"LEVEL"}, {"REASON"}, {"MESSAGE"}});
     for (const auto* notices : {&service.desired().notices(), &service.observed()}) {
         for (const v1::Notice& notice : *notices) {
-            table.add({notice.level() == v1::Notice::LEVEL_NORMAL ? "Normal" : "Warning", notice.reason(), notice.message()});
+            table.add({notice.level() == v1::Notice::LEVEL_NORMAL ? "Normal" : "Warning", notice.reason(),
+                       notice.message()});
         }
     }
     return "  Notices:\n" + table.text(4);
 }
 
 bool is_same(const v1::ServiceKey& a, const v1::ServiceKey& b) {
-    return a.namespace_() == b.namespace_() && a.name() == b.name() && a.port_name() == b.port_name() && a.protocol() == b.protocol();
+    return a.namespace_() == b.namespace_() && a.name() == b.name() && a.port_name() == b.port_name() &&
+           a.protocol() == b.protocol();
 }
 
 std::string backends_text(const v1::ServiceKey& key, const v1::ListBackendsResponse& backends) {
-    Table table(
-        {{"BACKEND"}, {"STATE"}, {"HEALTH"}, {"SETS"}, {"NODE"}, {"ZONE"}, {"CONNECTIONS", true}, {"OPEN", true}, {"NEW-FLOWS", true}});
+    Table table({{"BACKEND"},
+                 {"STATE"},
+                 {"HEALTH"},
+                 {"SETS"},
+                 {"NODE"},
+                 {"ZONE"},
+                 {"CONNECTIONS", true},
+                 {"OPEN", true},
+                 {"NEW-FLOWS", true}});
     bool any = false;
     for (const v1::BackendStatus& backend : backends.backends()) {
         if (!is_same(backend.service(), key)) {
@@ -105,9 +118,11 @@ std::string backends_text(const v1::ServiceKey& key, const v1::ListBackendsRespo
         for (const uint32_t set : backend.sets()) {
             sets.push_back(std::to_string(set));
         }
-        table.add({socket_text(backend.endpoint().address(), backend.endpoint().port()), sets.empty() ? "draining" : "serving",
-                   health_text(backend.health()), list_text(sets, sets.size()), backend.endpoint().node_name(), backend.endpoint().zone(),
-                   std::to_string(backend.connections()), std::to_string(backend.open_connections()), std::to_string(backend.new_flows())});
+        table.add({socket_text(backend.endpoint().address(), backend.endpoint().port()),
+                   sets.empty() ? "draining" : "serving", health_text(backend.health()),
+                   list_text(sets, sets.size()), backend.endpoint().node_name(), backend.endpoint().zone(),
+                   std::to_string(backend.connections()), std::to_string(backend.open_connections()),
+                   std::to_string(backend.new_flows())});
     }
     return any ? "  Backends:\n" + table.text(4) : indented_line("Backends", "none");
 }
@@ -116,29 +131,33 @@ std::string traffic_text(const v1::ServiceStatus& service) {
     const v1::Traffic& traffic = service.traffic();
     return indented_line("Connections", std::to_string(service.connections()) + " with those in TIME-WAIT, " +
                                             std::to_string(traffic.new_flows()) + " since start") +
-           indented_line("To backends",
-                         std::to_string(traffic.forward_packets()) + " packets, " + std::to_string(traffic.forward_bytes()) + " bytes") +
-           indented_line("To clients",
-                         std::to_string(traffic.reverse_packets()) + " packets, " + std::to_string(traffic.reverse_bytes()) + " bytes") +
-           indented_line("Refused",
-                         std::to_string(traffic.rejected()) + " rejected, " + std::to_string(traffic.dropped()) + " dropped in silence");
+           indented_line("To backends", std::to_string(traffic.forward_packets()) + " packets, " +
+                                            std::to_string(traffic.forward_bytes()) + " bytes") +
+           indented_line("To clients", std::to_string(traffic.reverse_packets()) + " packets, " +
+                                           std::to_string(traffic.reverse_bytes()) + " bytes") +
+           indented_line("Refused", std::to_string(traffic.rejected()) + " rejected, " +
+                                        std::to_string(traffic.dropped()) + " dropped in silence");
 }
 
 std::string port_description(const v1::ServiceStatus& service, const v1::ListBackendsResponse& backends) {
     const v1::Service& desired = service.desired();
-    std::string text = "Service " + text_of(desired.key()) + "\n" + indented_line("Port", std::to_string(desired.service_port())) +
-                       indented_line("Status", standing_text(service)) + indented_line("Scheduler", text_of(desired.scheduler()));
+    std::string text = "Service " + text_of(desired.key()) + "\n" +
+                       indented_line("Port", std::to_string(desired.service_port())) +
+                       indented_line("Status", standing_text(service)) +
+                       indented_line("Scheduler", text_of(desired.scheduler()));
     for (int i = 0; i < desired.sets_size(); ++i) {
         const v1::BackendSet& set = desired.sets(i);
-        text += indented_line("Set " + std::to_string(i), std::to_string(set.endpoints_size()) + " " + endpoints_text(set) +
-                                                              "; client address " + source_text(set.source()) +
-                                                              "; when empty: " + empty_text(set.when_empty()));
+        text += indented_line("Set " + std::to_string(i),
+                              std::to_string(set.endpoints_size()) + " " + endpoints_text(set) +
+                                  "; client address " + source_text(set.source()) +
+                                  "; when empty: " + empty_text(set.when_empty()));
     }
     const std::string ranges = ranges_text(desired);
     if (!ranges.empty()) {
         text += indented_line("Source ranges", ranges);
     }
-    return text + frontends_text(service) + backends_text(desired.key(), backends) + traffic_text(service) + notices_text(service);
+    return text + frontends_text(service) + backends_text(desired.key(), backends) + traffic_text(service) +
+           notices_text(service);
 }
 
 Result<std::string> run_describe_service(Gateway* gateway, const Request& request) {
@@ -172,7 +191,8 @@ Result<std::string> run_describe_service(Gateway* gateway, const Request& reques
 
 }  // namespace
 
-std::string service_description(const v1::ListServicesResponse& services, const v1::ListBackendsResponse& backends) {
+std::string service_description(const v1::ListServicesResponse& services,
+                                const v1::ListBackendsResponse& backends) {
     std::string text;
     for (const v1::ServiceStatus& service : services.services()) {
         text += (text.empty() ? "" : "\n") + port_description(service, backends);
@@ -181,14 +201,15 @@ std::string service_description(const v1::ListServicesResponse& services, const 
 }
 
 Command describe_service() {
-    return {.words = {"describe", "service"},
-            .aliases = {"services", "svc"},
-            .arguments = "NAME|NS/NAME",
-            .arguments_min = 1,
-            .arguments_max = 1,
-            .options = {"namespace", "output", "watch", "interval"},
-            .summary = "everything about one Service: frontends, backends, traffic, and what is wrong with it",
-            .run = run_describe_service};
+    return {
+        .words = {"describe", "service"},
+        .aliases = {"services", "svc"},
+        .arguments = "NAME|NS/NAME",
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .options = {"namespace", "output", "watch", "interval"},
+        .summary = "everything about one Service: frontends, backends, traffic, and what is wrong with it",
+        .run = run_describe_service};
 }
 
 }  // namespace penstock::cli

@@ -59,8 +59,8 @@ Result<std::string> run_drain(Gateway* gateway, const Request& request) {
         return std::unexpected(left.error());
     }
     if (*left > 0) {
-        return fail(Errc::Exhausted,
-                    "drained, but after " + std::to_string(request.timeout_s) + " s " + open_text(*left) + " still; nothing cuts them");
+        return fail(Errc::Exhausted, "drained, but after " + std::to_string(request.timeout_s) + " s " +
+                                         open_text(*left) + " still; nothing cuts them");
     }
     return done + ", and no connection is open\n";
 }
@@ -71,7 +71,8 @@ Result<std::string> run_undrain(Gateway* gateway, const Request&) {
         return std::unexpected(drained.error());
     }
     if (!drained->not_kept().empty()) {
-        return fail(Errc::Exhausted, "in service, but the next start will be drained again: " + drained->not_kept());
+        return fail(Errc::Exhausted,
+                    "in service, but the next start will be drained again: " + drained->not_kept());
     }
     return "in service: health checks answer as they find; " + open_text(open_of(*drained)) + "\n";
 }
@@ -79,13 +80,13 @@ Result<std::string> run_undrain(Gateway* gateway, const Request&) {
 }  // namespace
 
 Command drain() {
-    return {
-        .words = {"drain"},
-        .options = {"until-restart"},
-        .summary =
-            "takes the gateway out of service: its health checks answer 503, and everything is forwarded as before, until undrain, also "
-            "over a restart. With --timeout it waits so long for the last open connection to end",
-        .run = run_drain};
+    return {.words = {"drain"},
+            .options = {"until-restart"},
+            .summary =
+                "takes the gateway out of service: its health checks answer 503, and everything is forwarded "
+                "as before, until undrain, also "
+                "over a restart. With --timeout it waits so long for the last open connection to end",
+            .run = run_drain};
 }
 
 Command undrain() {

@@ -23,7 +23,8 @@ Result<std::string> run_explain(Gateway* gateway, const Request& request) {
     if (request.protocol == v1::PROTOCOL_UNSPECIFIED) {
         return fail(Errc::InvalidArgument, "explain: --proto is missing: tcp, udp or sctp");
     }
-    for (const std::string& missing : {missing_of("src", request.source), missing_of("dst", request.destination)}) {
+    for (const std::string& missing :
+         {missing_of("src", request.source), missing_of("dst", request.destination)}) {
         if (!missing.empty()) {
             return fail(Errc::InvalidArgument, "explain: " + missing);
         }
@@ -41,16 +42,18 @@ Result<std::string> run_explain(Gateway* gateway, const Request& request) {
     if (!explanation) {
         return std::unexpected(explanation.error());
     }
-    return request.is_structured() ? structured(json_text(*explanation), request.format) : explanation_text(packet, *explanation);
+    return request.is_structured() ? structured(json_text(*explanation), request.format)
+                                   : explanation_text(packet, *explanation);
 }
 
 }  // namespace
 
 std::string explanation_text(const v1::ExplainRequest& request, const v1::Explanation& explanation) {
     const bool is_tcp = request.protocol() == v1::PROTOCOL_TCP;
-    std::string text = text_of(request.protocol()) + (is_tcp ? (request.tcp_not_syn() ? " ACK" : " SYN") : "") + " " +
-                       text_of(request.source()) + " -> " + text_of(request.destination()) + ", arriving on port " +
-                       std::to_string(explanation.arrival_port()) + ", queue " + std::to_string(request.queue()) + "\n\n";
+    std::string text =
+        text_of(request.protocol()) + (is_tcp ? (request.tcp_not_syn() ? " ACK" : " SYN") : "") + " " +
+        text_of(request.source()) + " -> " + text_of(request.destination()) + ", arriving on port " +
+        std::to_string(explanation.arrival_port()) + ", queue " + std::to_string(request.queue()) + "\n\n";
     Table table({{"STAGE"}, {"FINDING"}});
     for (const v1::ExplainStep& step : explanation.steps()) {
         table.add({step.stage(), step.finding()});
@@ -60,13 +63,16 @@ std::string explanation_text(const v1::ExplainRequest& request, const v1::Explan
     if (explanation.has_source_after() || explanation.has_destination_after()) {
         // Port 0: which SNAT port it will be is decided only when one is taken.
         const bool port_is_open = explanation.source_after().port() == 0;
-        const std::string source =
-            port_is_open ? host_text(explanation.source_after().address()) + ":(free port)" : text_of(explanation.source_after());
+        const std::string source = port_is_open
+                                       ? host_text(explanation.source_after().address()) + ":(free port)"
+                                       : text_of(explanation.source_after());
         text += "Leaves as: " + source + " -> " + text_of(explanation.destination_after()) + "\n";
     }
     if (!explanation.egress_twin().empty()) {
-        text += "Through: " + explanation.egress_twin() + " to " + explanation.next_hop() + " (" +
-                (explanation.next_hop_mac().empty() ? "MAC address not known yet" : explanation.next_hop_mac()) + ")\n";
+        text +=
+            "Through: " + explanation.egress_twin() + " to " + explanation.next_hop() + " (" +
+            (explanation.next_hop_mac().empty() ? "MAC address not known yet" : explanation.next_hop_mac()) +
+            ")\n";
     }
     return text;
 }
@@ -75,7 +81,8 @@ Command explain() {
     return {.words = {"explain"},
             .options = {"proto", "src", "dst", "port", "queue", "not-syn", "output"},
             .summary =
-                "what would happen to a whole TCP, UDP or SCTP packet and why, step by step, without side effects; not for ICMP "
+                "what would happen to a whole TCP, UDP or SCTP packet and why, step by step, without side "
+                "effects; not for ICMP "
                 "and fragments",
             .run = run_explain};
 }

@@ -35,8 +35,8 @@ google::protobuf::Struct as_struct(const Row& row) {
 std::string overview() {
     Table table({{"KEY"}, {"DEFAULT"}, {"SUPPORTED"}, {"EFFECT"}});
     for (const Row& row : annotations::rows()) {
-        table.add(
-            {std::string(row.spellings.front().key), std::string(row.fallback), annotations::support_text(row), std::string(row.effect)});
+        table.add({std::string(row.spellings.front().key), std::string(row.fallback),
+                   annotations::support_text(row), std::string(row.effect)});
     }
     return table.text();
 }
@@ -47,8 +47,9 @@ std::string details(const Row& row) {
         keys.add({std::string(spelling.key), annotations::accepted(spelling.rule)});
     }
     return std::string(row.effect) + " (" + std::string(row.requirement) +
-           ")\n\nThe first of these that is present and not blank counts:\n" + keys.text(2) + "\nDefault:    " + std::string(row.fallback) +
-           "\nInvalid:    " + std::string(row.instead) + "\nSupported:  " + annotations::support_text(row) + "\n";
+           ")\n\nThe first of these that is present and not blank counts:\n" + keys.text(2) +
+           "\nDefault:    " + std::string(row.fallback) + "\nInvalid:    " + std::string(row.instead) +
+           "\nSupported:  " + annotations::support_text(row) + "\n";
 }
 
 Result<std::string> run_explain_annotations(Gateway*, const Request& request) {
@@ -67,9 +68,11 @@ Result<std::string> run_explain_annotations(Gateway*, const Request& request) {
         row = annotations::find(own);
     }
     if (row == nullptr) {
-        const std::string_view nearest = annotations::nearest_native(asked.starts_with(annotations::kNativePrefix) ? asked : own);
+        const std::string_view nearest =
+            annotations::nearest_native(asked.starts_with(annotations::kNativePrefix) ? asked : own);
         return fail(Errc::NotFound,
-                    "there is no annotation " + asked + (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?"));
+                    "there is no annotation " + asked +
+                        (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?"));
     }
     return request.is_structured() ? structured(json_text(as_struct(*row)), request.format) : details(*row);
 }

@@ -18,7 +18,8 @@ Result<std::string> run_get_affinity(Gateway* gateway, const Request& request) {
     filter.set_client(request.client.address());
     filter.set_limit(request.limit);
     std::vector<v1::AffinityEntry> entries;
-    const Status listed = gateway->affinity(filter, [&](const v1::AffinityEntry& each) { entries.push_back(each); });
+    const Status listed =
+        gateway->affinity(filter, [&](const v1::AffinityEntry& each) { entries.push_back(each); });
     if (!listed) {
         return std::unexpected(listed.error());
     }
@@ -28,13 +29,14 @@ Result<std::string> run_get_affinity(Gateway* gateway, const Request& request) {
 }  // namespace
 
 std::string affinity_table(const std::vector<v1::AffinityEntry>& entries) {
-    Table table({{"NAMESPACE"}, {"SERVICE"}, {"PORT"}, {"PROTO"}, {"CLIENT"}, {"BACKEND"}, {"AGE"}, {"REMAINING"}});
+    Table table(
+        {{"NAMESPACE"}, {"SERVICE"}, {"PORT"}, {"PROTO"}, {"CLIENT"}, {"BACKEND"}, {"AGE"}, {"REMAINING"}});
     for (const v1::AffinityEntry& entry : entries) {
         const bool all = entry.all_ports();  // such an entry names an endpoint without its port
-        table.add({entry.service().namespace_(), entry.service().name(), all ? "*" : entry.service().port_name(),
-                   all ? "*" : text_of(entry.service().protocol()), entry.client(),
-                   all ? entry.backend().address() : text_of(entry.backend()), duration_text(entry.age_ms()),
-                   duration_text(entry.remaining_ms())});
+        table.add({entry.service().namespace_(), entry.service().name(),
+                   all ? "*" : entry.service().port_name(), all ? "*" : text_of(entry.service().protocol()),
+                   entry.client(), all ? entry.backend().address() : text_of(entry.backend()),
+                   duration_text(entry.age_ms()), duration_text(entry.remaining_ms())});
     }
     return table.text();
 }
@@ -43,7 +45,8 @@ Command get_affinity() {
     return {.words = {"get", "affinity"},
             .arguments = "[NAME|NS/NAME]",
             .arguments_max = 1,
-            .options = {"namespace", "all-namespaces", "client", "limit", "output", "no-headers", "watch", "interval"},
+            .options = {"namespace", "all-namespaces", "client", "limit", "output", "no-headers", "watch",
+                        "interval"},
             .summary = "which endpoint each client of a service with session affinity is pinned to",
             .run = run_get_affinity};
 }

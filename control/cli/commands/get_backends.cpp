@@ -26,8 +26,9 @@ Result<std::string> run_get_backends(Gateway* gateway, const Request& request) {
 }  // namespace
 
 std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) {
-    std::vector<Table::Column> columns{{"NAMESPACE"}, {"SERVICE"},           {"PORT"},       {"PROTO"},          {"BACKEND"}, {"STATE"},
-                                       {"HEALTH"},    {"CONNECTIONS", true}, {"OPEN", true}, {"NEW-FLOWS", true}};
+    std::vector<Table::Column> columns{{"NAMESPACE"},  {"SERVICE"},        {"PORT"},   {"PROTO"},
+                                       {"BACKEND"},    {"STATE"},          {"HEALTH"}, {"CONNECTIONS", true},
+                                       {"OPEN", true}, {"NEW-FLOWS", true}};
     if (wide) {
         columns.insert(columns.end(), {{"WEIGHT", true}, {"NODE"}, {"ZONE"}});
     }
@@ -45,8 +46,8 @@ std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) 
                                        std::to_string(backend.open_connections()),
                                        std::to_string(backend.new_flows())};
         if (wide) {
-            cells.insert(cells.end(),
-                         {std::to_string(endpoint.has_weight() ? endpoint.weight() : 1), endpoint.node_name(), endpoint.zone()});
+            cells.insert(cells.end(), {std::to_string(endpoint.has_weight() ? endpoint.weight() : 1),
+                                       endpoint.node_name(), endpoint.zone()});
         }
         table.add(std::move(cells));
     }
@@ -54,13 +55,15 @@ std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) 
 }
 
 Command get_backends() {
-    return {.words = {"get", "backends"},
-            .aliases = {"backend", "endpoints", "ep"},
-            .arguments = "[NAME|NS/NAME]",
-            .arguments_max = 1,
-            .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
-            .summary = "endpoints of services with their health and counters; draining ones are kept for their flows",
-            .run = run_get_backends};
+    return {
+        .words = {"get", "backends"},
+        .aliases = {"backend", "endpoints", "ep"},
+        .arguments = "[NAME|NS/NAME]",
+        .arguments_max = 1,
+        .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
+        .summary =
+            "endpoints of services with their health and counters; draining ones are kept for their flows",
+        .run = run_get_backends};
 }
 
 }  // namespace penstock::cli

@@ -14,29 +14,33 @@ Result<std::string> run_get_connections(Gateway* gateway, const Request& request
     filter.set_protocol(request.protocol);
     filter.set_limit(request.limit);
     std::vector<v1::Connection> connections;
-    const Status listed = gateway->connections(filter, [&](const v1::Connection& each) { connections.push_back(each); });
+    const Status listed =
+        gateway->connections(filter, [&](const v1::Connection& each) { connections.push_back(each); });
     if (!listed) {
         return std::unexpected(listed.error());
     }
-    return request.is_structured() ? structured(json_list(connections), request.format) : connections_table(connections, request.is_wide());
+    return request.is_structured() ? structured(json_list(connections), request.format)
+                                   : connections_table(connections, request.is_wide());
 }
 
 }  // namespace
 
 std::string connections_table(const std::vector<v1::Connection>& connections, bool wide) {
-    std::vector<Table::Column> columns{{"PROTO"}, {"CLIENT"}, {"FRONTEND"}, {"BACKEND"}, {"SNAT"}, {"STATE"}, {"AGE"}, {"IDLE"}};
+    std::vector<Table::Column> columns{{"PROTO"}, {"CLIENT"}, {"FRONTEND"}, {"BACKEND"},
+                                       {"SNAT"},  {"STATE"},  {"AGE"},      {"IDLE"}};
     if (wide) {
         columns.insert(columns.end(), {{"EXPIRES"}, {"WORKER", true}, {"SERVICE"}});
     }
     Table table(std::move(columns));
     for (const v1::Connection& connection : connections) {
-        std::vector<std::string> cells{text_of(connection.protocol()),     text_of(connection.client()),
-                                       text_of(connection.frontend()),     text_of(connection.backend()),
-                                       text_of(connection.snat()),         connection.state(),
-                                       duration_text(connection.age_ms()), duration_text(connection.idle_ms())};
+        std::vector<std::string> cells{
+            text_of(connection.protocol()),     text_of(connection.client()),
+            text_of(connection.frontend()),     text_of(connection.backend()),
+            text_of(connection.snat()),         connection.state(),
+            duration_text(connection.age_ms()), duration_text(connection.idle_ms())};
         if (wide) {
-            cells.insert(cells.end(),
-                         {duration_text(connection.expires_ms()), std::to_string(connection.worker()), text_of(connection.service())});
+            cells.insert(cells.end(), {duration_text(connection.expires_ms()),
+                                       std::to_string(connection.worker()), text_of(connection.service())});
         }
         table.add(std::move(cells));
     }
@@ -46,7 +50,8 @@ std::string connections_table(const std::vector<v1::Connection>& connections, bo
 Command get_connections() {
     return {.words = {"get", "connections"},
             .aliases = {"connection"},
-            .options = {"client", "frontend", "backend", "proto", "limit", "output", "no-headers", "watch", "interval"},
+            .options = {"client", "frontend", "backend", "proto", "limit", "output", "no-headers", "watch",
+                        "interval"},
             .summary = "live connections that match all filters given",
             .run = run_get_connections};
 }

@@ -10,7 +10,8 @@ Result<std::string> run_get_flows(Gateway* gateway, const Request& request) {
     if (!flows) {
         return std::unexpected(flows.error());
     }
-    return request.is_structured() ? structured(json_list(flows->rules()), request.format) : flows_table(*flows, request.is_wide());
+    return request.is_structured() ? structured(json_list(flows->rules()), request.format)
+                                   : flows_table(*flows, request.is_wide());
 }
 
 std::string state_text(v1::FlowRule::State state) {
@@ -29,16 +30,20 @@ std::string state_text(v1::FlowRule::State state) {
 }  // namespace
 
 std::string flows_table(const v1::ListFlowsResponse& flows, bool wide) {
-    std::vector<Table::Column> columns{{"PORT", true}, {"KIND"}, {"MATCH"}, {"ACTION"}, {"STATE"}, {"PACKETS", true}};
+    std::vector<Table::Column> columns{{"PORT", true}, {"KIND"},  {"MATCH"},
+                                       {"ACTION"},     {"STATE"}, {"PACKETS", true}};
     if (wide) {
         columns.push_back({"BYTES", true});
     }
     columns.push_back({"REASON"});
     Table table(std::move(columns));
     for (const v1::FlowRule& rule : flows.rules()) {
-        const auto counted = [&](uint64_t count) { return rule.counted() ? std::to_string(count) : std::string(); };
-        std::vector<std::string> cells{std::to_string(rule.port()), rule.kind(), rule.match(), rule.action(), state_text(rule.state()),
-                                       counted(rule.packets())};
+        const auto counted = [&](uint64_t count) {
+            return rule.counted() ? std::to_string(count) : std::string();
+        };
+        std::vector<std::string> cells{
+            std::to_string(rule.port()), rule.kind(), rule.match(), rule.action(), state_text(rule.state()),
+            counted(rule.packets())};
         if (wide) {
             cells.push_back(counted(rule.bytes()));
         }

@@ -25,8 +25,9 @@ std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool 
     Table table(std::move(columns));
     for (const v1::Neighbour& neighbour : neighbours.neighbours()) {
         const bool was_used = neighbour.used_ms_ago() >= 0;
-        std::vector<std::string> cells{neighbour.address(), neighbour.mac(), neighbour.state(), neighbour.twin(),
-                                       was_used ? duration_text(static_cast<uint64_t>(neighbour.used_ms_ago())) + " ago" : "never"};
+        std::vector<std::string> cells{
+            neighbour.address(), neighbour.mac(), neighbour.state(), neighbour.twin(),
+            was_used ? duration_text(static_cast<uint64_t>(neighbour.used_ms_ago())) + " ago" : "never"};
         if (wide) {
             cells.push_back(std::to_string(neighbour.port()));
         }

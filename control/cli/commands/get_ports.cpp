@@ -11,7 +11,8 @@ Result<std::string> run_get_ports(Gateway* gateway, const Request& request) {
     if (!ports) {
         return std::unexpected(ports.error());
     }
-    return request.is_structured() ? structured(json_list(ports->ports()), request.format) : ports_table(*ports, request.is_wide());
+    return request.is_structured() ? structured(json_list(ports->ports()), request.format)
+                                   : ports_table(*ports, request.is_wide());
 }
 
 // The names of the settings that have a reason; the reasons are a paragraph each, and -o yaml has the room.
@@ -29,9 +30,10 @@ std::vector<std::string> not_as_asked(const v1::Port& port) {
 
 std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
     constexpr size_t kAddressesShown = 2;
-    std::vector<Table::Column> columns{{"ID", true},       {"TWIN"},         {"ADDRESSES"}, {"DRIVER"},           {"LINK"},
-                                       {"MTU", true},      {"QUEUES", true}, {"STEERING"},  {"RX-PACKETS", true}, {"TX-PACKETS", true},
-                                       {"RX-MISSED", true}};
+    std::vector<Table::Column> columns{{"ID", true},         {"TWIN"},           {"ADDRESSES"},
+                                       {"DRIVER"},           {"LINK"},           {"MTU", true},
+                                       {"QUEUES", true},     {"STEERING"},       {"RX-PACKETS", true},
+                                       {"TX-PACKETS", true}, {"RX-MISSED", true}};
     if (wide) {
         columns.insert(columns.end(), {{"NAME"},
                                        {"MAC"},
@@ -52,29 +54,33 @@ std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
     Table table(std::move(columns));
     for (const v1::Port& port : ports.ports()) {
         const std::vector<std::string> addresses(port.addresses().begin(), port.addresses().end());
-        std::vector<std::string> cells{std::to_string(port.id()),
-                                       port.twin(),
-                                       list_text(addresses, wide ? addresses.size() : kAddressesShown),
-                                       port.driver(),
-                                       port.state() == "removed" ? port.state()
-                                       : port.link_up()          ? "up"
-                                                                 : "down",
-                                       std::to_string(port.mtu()),
-                                       std::to_string(port.rx_queues()) + "/" + std::to_string(port.tx_queues()),
-                                       port.steering(),
-                                       std::to_string(port.rx_packets()),
-                                       std::to_string(port.tx_packets()),
-                                       std::to_string(port.rx_missed())};
+        std::vector<std::string> cells{
+            std::to_string(port.id()),
+            port.twin(),
+            list_text(addresses, wide ? addresses.size() : kAddressesShown),
+            port.driver(),
+            port.state() == "removed" ? port.state()
+            : port.link_up()          ? "up"
+                                      : "down",
+            std::to_string(port.mtu()),
+            std::to_string(port.rx_queues()) + "/" + std::to_string(port.tx_queues()),
+            port.steering(),
+            std::to_string(port.rx_packets()),
+            std::to_string(port.tx_packets()),
+            std::to_string(port.rx_missed())};
         if (wide) {
             const std::vector<std::string> offloads(port.offloads().begin(), port.offloads().end());
             const std::vector<std::string> members(port.members().begin(), port.members().end());
             const std::vector<std::string> refused = not_as_asked(port);
-            cells.insert(cells.end(), {port.name(), port.mac(), std::to_string(port.rx_bytes()), std::to_string(port.tx_bytes()),
-                                       std::to_string(port.punted()), std::to_string(port.from_host()),
-                                       std::to_string(port.from_host_dropped() + port.twin_dropped()), std::to_string(port.handed_off()),
-                                       std::to_string(port.handoff_lost()), std::to_string(port.replies_misplaced()), port.state(),
-                                       list_text(members, members.size()), list_text(offloads, offloads.size()),
-                                       list_text(refused, refused.size()), port.steering_reason()});
+            cells.insert(
+                cells.end(),
+                {port.name(), port.mac(), std::to_string(port.rx_bytes()), std::to_string(port.tx_bytes()),
+                 std::to_string(port.punted()), std::to_string(port.from_host()),
+                 std::to_string(port.from_host_dropped() + port.twin_dropped()),
+                 std::to_string(port.handed_off()), std::to_string(port.handoff_lost()),
+                 std::to_string(port.replies_misplaced()), port.state(), list_text(members, members.size()),
+                 list_text(offloads, offloads.size()), list_text(refused, refused.size()),
+                 port.steering_reason()});
         }
         table.add(std::move(cells));
     }

@@ -10,7 +10,8 @@ Result<std::string> run_get_routes(Gateway* gateway, const Request& request) {
     if (!routes) {
         return std::unexpected(routes.error());
     }
-    return request.is_structured() ? structured(json_list(routes->routes()), request.format) : routes_table(*routes, request.is_wide());
+    return request.is_structured() ? structured(json_list(routes->routes()), request.format)
+                                   : routes_table(*routes, request.is_wide());
 }
 
 }  // namespace
@@ -22,7 +23,8 @@ std::string routes_table(const v1::ListRoutesResponse& routes, bool wide) {
     }
     Table table(std::move(columns));
     for (const v1::Route& route : routes.routes()) {
-        std::vector<std::string> cells{route.destination(), route.gateway(), route.twin(), std::to_string(route.metric())};
+        std::vector<std::string> cells{route.destination(), route.gateway(), route.twin(),
+                                       std::to_string(route.metric())};
         if (wide) {
             cells.push_back(std::to_string(route.port()));
         }

@@ -62,8 +62,9 @@ std::string standing_text(const v1::ServiceStatus& service) {
     } else if (endpoints_of(service.desired()) == 0) {
         text = "no endpoints";
     }
-    const auto warnings = std::count_if(service.desired().notices().begin(), service.desired().notices().end(),
-                                        [](const v1::Notice& notice) { return notice.level() != v1::Notice::LEVEL_NORMAL; });
+    const auto warnings =
+        std::count_if(service.desired().notices().begin(), service.desired().notices().end(),
+                      [](const v1::Notice& notice) { return notice.level() != v1::Notice::LEVEL_NORMAL; });
     if (warnings > 0) {
         text += ", " + std::to_string(warnings) + (warnings == 1 ? " warning" : " warnings");
     }
@@ -72,9 +73,15 @@ std::string standing_text(const v1::ServiceStatus& service) {
 
 std::string services_table(const v1::ListServicesResponse& services, bool wide) {
     constexpr size_t kFrontendsShown = 3;
-    std::vector<Table::Column> columns{
-        {"NAMESPACE"},       {"NAME"},  {"PORT"}, {"PROTO"}, {"FRONTENDS"}, {"BACKENDS", true}, {"CONNECTIONS", true},
-        {"NEW-FLOWS", true}, {"STATUS"}};
+    std::vector<Table::Column> columns{{"NAMESPACE"},
+                                       {"NAME"},
+                                       {"PORT"},
+                                       {"PROTO"},
+                                       {"FRONTENDS"},
+                                       {"BACKENDS", true},
+                                       {"CONNECTIONS", true},
+                                       {"NEW-FLOWS", true},
+                                       {"STATUS"}};
     if (wide) {
         columns.insert(columns.end(), {{"SCHEDULER"},
                                        {"FORWARD-PACKETS", true},
@@ -100,9 +107,10 @@ std::string services_table(const v1::ListServicesResponse& services, bool wide) 
                                        standing_text(service)};
         if (wide) {
             cells.insert(cells.end(),
-                         {text_of(desired.scheduler()), std::to_string(traffic.forward_packets()), std::to_string(traffic.forward_bytes()),
-                          std::to_string(traffic.reverse_packets()), std::to_string(traffic.reverse_bytes()),
-                          std::to_string(traffic.rejected()), std::to_string(traffic.dropped())});
+                         {text_of(desired.scheduler()), std::to_string(traffic.forward_packets()),
+                          std::to_string(traffic.forward_bytes()), std::to_string(traffic.reverse_packets()),
+                          std::to_string(traffic.reverse_bytes()), std::to_string(traffic.rejected()),
+                          std::to_string(traffic.dropped())});
         }
         table.add(std::move(cells));
     }

@@ -29,7 +29,8 @@ std::string heard_text(const v1::Sync& sync) {
     uint64_t age_ms = 0;
     for (const v1::SyncCollection& collection : sync.collections()) {
         if (collection.has_last_event_age_ms()) {
-            age_ms = heard ? std::min(age_ms, collection.last_event_age_ms()) : collection.last_event_age_ms();
+            age_ms =
+                heard ? std::min(age_ms, collection.last_event_age_ms()) : collection.last_event_age_ms();
             heard = true;
         }
     }
@@ -41,7 +42,8 @@ std::string standing_text(const v1::SyncCollection& collection) {
     if (!collection.listed()) {
         return "not listed yet";
     }
-    return collection.stale_age_ms() == 0 ? "in step" : "stale for " + duration_text(collection.stale_age_ms());
+    return collection.stale_age_ms() == 0 ? "in step"
+                                          : "stale for " + duration_text(collection.stale_age_ms());
 }
 
 std::string events_text(const v1::SyncEvents& events) {
@@ -49,8 +51,9 @@ std::string events_text(const v1::SyncEvents& events) {
     for (const auto& [cause, count] : events.dropped()) {
         dropped += count;
     }
-    return (events.enabled() ? "" : "off; ") + std::to_string(events.posted()) + " posted, " + std::to_string(events.repeated()) +
-           " repeated, " + std::to_string(events.waiting()) + " waiting, " + std::to_string(dropped) + " dropped";
+    return (events.enabled() ? "" : "off; ") + std::to_string(events.posted()) + " posted, " +
+           std::to_string(events.repeated()) + " repeated, " + std::to_string(events.waiting()) +
+           " waiting, " + std::to_string(dropped) + " dropped";
 }
 
 // The bound of the bucket that `share` of all changes do not exceed: "<=20ms"; "" before the first change.
@@ -69,7 +72,9 @@ std::string quantile_text(const v1::SyncLatency& latency, double share) {
             return "<=" + std::to_string(static_cast<uint64_t>(latency.bounds_s(i) * 1000)) + "ms";
         }
     }
-    return latency.bounds_s().empty() ? "" : ">" + duration_text(static_cast<uint64_t>(*latency.bounds_s().rbegin() * 1000));
+    return latency.bounds_s().empty()
+               ? ""
+               : ">" + duration_text(static_cast<uint64_t>(*latency.bounds_s().rbegin() * 1000));
 }
 
 std::string collections_table(const v1::Sync& sync, bool wide) {
@@ -81,15 +86,17 @@ std::string collections_table(const v1::Sync& sync, bool wide) {
     columns.push_back({"LAST-ERROR"});
     Table table(std::move(columns));
     for (const v1::SyncCollection& collection : sync.collections()) {
-        std::vector<std::string> cells{collection.kind(),
-                                       collection_state_text(collection.state()),
-                                       std::to_string(collection.objects()),
-                                       std::to_string(collection.quarantined()),
-                                       standing_text(collection),
-                                       collection.has_last_event_age_ms() ? duration_text(collection.last_event_age_ms()) : ""};
+        std::vector<std::string> cells{
+            collection.kind(),
+            collection_state_text(collection.state()),
+            std::to_string(collection.objects()),
+            std::to_string(collection.quarantined()),
+            standing_text(collection),
+            collection.has_last_event_age_ms() ? duration_text(collection.last_event_age_ms()) : ""};
         if (wide) {
-            cells.insert(cells.end(), {collection.resource_version(), std::to_string(collection.watch_restarts()),
-                                       std::to_string(collection.relists()), collection.path()});
+            cells.insert(cells.end(),
+                         {collection.resource_version(), std::to_string(collection.watch_restarts()),
+                          std::to_string(collection.relists()), collection.path()});
         }
         cells.push_back(collection.last_error());
         table.add(std::move(cells));
@@ -98,28 +105,37 @@ std::string collections_table(const v1::Sync& sync, bool wide) {
 }
 
 std::string gateways_table(const v1::Sync& sync, bool wide) {
-    std::vector<Table::Column> columns{{"GATEWAY"},   {"NAME"},           {"CONNECTED"},     {"APPLIED", true},
-                                       {"LAG", true}, {"SERVICES", true}, {"REFUSED", true}, {"WAITING", true}};
+    std::vector<Table::Column> columns{{"GATEWAY"},       {"NAME"},         {"CONNECTED"},
+                                       {"APPLIED", true}, {"LAG", true},    {"SERVICES", true},
+                                       {"REFUSED", true}, {"WAITING", true}};
     if (wide) {
-        columns.insert(columns.end(), {{"DESIRED", true}, {"FULL", true}, {"DELTAS", true}, {"AUDIT", true}, {"P50", true}, {"P99", true}});
+        columns.insert(columns.end(), {{"DESIRED", true},
+                                       {"FULL", true},
+                                       {"DELTAS", true},
+                                       {"AUDIT", true},
+                                       {"P50", true},
+                                       {"P99", true}});
     }
     columns.push_back({"LAST-ERROR"});
     Table table(std::move(columns));
     for (const v1::SyncGateway& gateway : sync.gateways()) {
-        std::vector<std::string> cells{gateway.target(),
-                                       gateway.name(),
-                                       gateway.connected()        ? "yes"
-                                       : gateway.leader().empty() ? "no"
-                                                                  : "waiting",
-                                       gateway.applied_version() == 0 ? "" : std::to_string(gateway.applied_version()),
-                                       duration_text(gateway.lag_ms()),
-                                       std::to_string(gateway.services()),
-                                       std::to_string(gateway.refused()),
-                                       std::to_string(gateway.changes_waiting())};
+        std::vector<std::string> cells{
+            gateway.target(),
+            gateway.name(),
+            gateway.connected()        ? "yes"
+            : gateway.leader().empty() ? "no"
+                                       : "waiting",
+            gateway.applied_version() == 0 ? "" : std::to_string(gateway.applied_version()),
+            duration_text(gateway.lag_ms()),
+            std::to_string(gateway.services()),
+            std::to_string(gateway.refused()),
+            std::to_string(gateway.changes_waiting())};
         if (wide) {
-            cells.insert(cells.end(), {std::to_string(gateway.desired_version()), std::to_string(gateway.full_states()),
-                                       std::to_string(gateway.deltas()), std::to_string(gateway.audit_differences()),
-                                       quantile_text(gateway.apply_latency(), 0.5), quantile_text(gateway.apply_latency(), 0.99)});
+            cells.insert(
+                cells.end(),
+                {std::to_string(gateway.desired_version()), std::to_string(gateway.full_states()),
+                 std::to_string(gateway.deltas()), std::to_string(gateway.audit_differences()),
+                 quantile_text(gateway.apply_latency(), 0.5), quantile_text(gateway.apply_latency(), 0.99)});
         }
         cells.push_back(gateway.leader().empty() ? gateway.last_error() : gateway.leader() + " leads");
         table.add(std::move(cells));
@@ -132,16 +148,19 @@ Result<std::string> run_get_sync(Gateway* gateway, const Request& request) {
     if (!sync) {
         return std::unexpected(sync.error());
     }
-    return request.is_structured() ? structured(json_text(*sync), request.format) : sync_text(*sync, request.is_wide());
+    return request.is_structured() ? structured(json_text(*sync), request.format)
+                                   : sync_text(*sync, request.is_wide());
 }
 
 }  // namespace
 
 std::string sync_text(const v1::Sync& sync, bool wide) {
-    return "Source:    " + sync.source() + ", " + heard_text(sync) + "\n" +                                         //
-           "Software:  penstock-sync " + sync.software_version() + ", up for " + duration_text(sync.uptime_ms()) +  //
-           ", " + std::to_string(sync.resident_bytes() >> 20) + " MB\n" +                                           //
-           "Events:    " + events_text(sync.events()) + "\n\n" + collections_table(sync, wide) + "\n" + gateways_table(sync, wide);
+    return "Source:    " + sync.source() + ", " + heard_text(sync) + "\n" +  //
+           "Software:  penstock-sync " + sync.software_version() + ", up for " +
+           duration_text(sync.uptime_ms()) +                               //
+           ", " + std::to_string(sync.resident_bytes() >> 20) + " MB\n" +  //
+           "Events:    " + events_text(sync.events()) + "\n\n" + collections_table(sync, wide) + "\n" +
+           gateways_table(sync, wide);
 }
 
 Command get_sync() {

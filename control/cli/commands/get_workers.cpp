@@ -12,7 +12,8 @@ Result<std::string> run_get_workers(Gateway* gateway, const Request& request) {
     if (!workers) {
         return std::unexpected(workers.error());
     }
-    return request.is_structured() ? structured(json_list(workers->workers()), request.format) : workers_table(*workers, request.is_wide());
+    return request.is_structured() ? structured(json_list(workers->workers()), request.format)
+                                   : workers_table(*workers, request.is_wide());
 }
 
 // "7.3%"
@@ -24,11 +25,16 @@ std::string percent_text(double ratio) {
 }  // namespace
 
 std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
-    std::vector<Table::Column> columns{{"ID", true},      {"CORE", true},       {"CONNECTIONS", true}, {"OPEN", true}, {"CAPACITY", true},
-                                       {"PACKETS", true}, {"HANDED-OFF", true}, {"HANDED-IN", true},   {"BUSY", true}};
+    std::vector<Table::Column> columns{{"ID", true},         {"CORE", true},      {"CONNECTIONS", true},
+                                       {"OPEN", true},       {"CAPACITY", true},  {"PACKETS", true},
+                                       {"HANDED-OFF", true}, {"HANDED-IN", true}, {"BUSY", true}};
     if (wide) {
-        columns.insert(columns.end(),
-                       {{"IDLE"}, {"ASLEEP", true}, {"SLEEPS", true}, {"POLLS", true}, {"EMPTY-POLLS", true}, {"GENERATION", true}});
+        columns.insert(columns.end(), {{"IDLE"},
+                                       {"ASLEEP", true},
+                                       {"SLEEPS", true},
+                                       {"POLLS", true},
+                                       {"EMPTY-POLLS", true},
+                                       {"GENERATION", true}});
     }
     Table table(std::move(columns));
     for (const v1::Worker& worker : workers.workers()) {
@@ -44,7 +50,8 @@ std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
         if (wide) {
             cells.insert(cells.end(),
                          {worker.idle(), percent_text(worker.sleep_ratio()), std::to_string(worker.sleeps()),
-                          std::to_string(worker.polls()), std::to_string(worker.empty_polls()), std::to_string(worker.generation())});
+                          std::to_string(worker.polls()), std::to_string(worker.empty_polls()),
+                          std::to_string(worker.generation())});
         }
         table.add(std::move(cells));
     }

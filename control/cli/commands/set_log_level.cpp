@@ -18,7 +18,8 @@ Result<std::string> run_set_log_level(Gateway* gateway, const Request& request) 
         return structured(json_text(*levels), request.format);
     }
     Table table({{"LOGGER"}, {"LEVEL"}});
-    for (const auto& [logger, level] : std::map<std::string, std::string>(levels->levels().begin(), levels->levels().end())) {
+    for (const auto& [logger, level] :
+         std::map<std::string, std::string>(levels->levels().begin(), levels->levels().end())) {
         table.add({logger, level});
     }
     return table.text();

@@ -41,10 +41,12 @@ Result<std::string> run_set_scheduler(Gateway* gateway, const Request& request) 
         return fail(Errc::NotFound, "there is no service " + name->namespace_name + "/" + name->name);
     }
     const std::string_view key = annotations::row_of(annotations::Setting::Scheduler).spellings.front().key;
-    return fail(Errc::PermissionDenied,
-                "state belongs to the cluster: the Service's annotation " + std::string(key) +
-                    " decides, and a change takes effect at once. To set it:\n  kubectl annotate --overwrite --namespace " +
-                    wanted.namespace_() + " service " + wanted.name() + " " + std::string(key) + "=" + std::string(*scheduler));
+    return fail(Errc::PermissionDenied, "state belongs to the cluster: the Service's annotation " +
+                                            std::string(key) +
+                                            " decides, and a change takes effect at once. To set it:\n  "
+                                            "kubectl annotate --overwrite --namespace " +
+                                            wanted.namespace_() + " service " + wanted.name() + " " +
+                                            std::string(key) + "=" + std::string(*scheduler));
 }
 
 }  // namespace

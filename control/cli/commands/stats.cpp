@@ -12,13 +12,14 @@ Result<std::string> run_stats(Gateway* gateway, const Request& request) {
     if (!counters) {
         return std::unexpected(counters.error());
     }
-    return request.is_structured() ? structured(json_text(*counters), request.format) : counters_tables(*counters, request.is_wide());
+    return request.is_structured() ? structured(json_text(*counters), request.format)
+                                   : counters_tables(*counters, request.is_wide());
 }
 
 // NAME VALUE [W0 W1 ...] MEANING, for any message with a name, a value and a share for each worker.
 template <typename Rows, typename NameOf, typename ValueOf>
-std::string counters_table(const char* name_column, const char* value_column, const Rows& rows, bool wide, NameOf name_of,
-                           ValueOf value_of) {
+std::string counters_table(const char* name_column, const char* value_column, const Rows& rows, bool wide,
+                           NameOf name_of, ValueOf value_of) {
     int workers = 0;
     for (const auto& row : rows) {
         workers = std::max(workers, row.per_worker_size());
@@ -44,11 +45,13 @@ std::string counters_table(const char* name_column, const char* value_column, co
 
 std::string counters_tables(const v1::Counters& counters, bool wide) {
     return counters_table(
-               "COUNTER", "VALUE", counters.counters(), wide, [](const v1::Counter& row) { return row.name(); },
+               "COUNTER", "VALUE", counters.counters(), wide,
+               [](const v1::Counter& row) { return row.name(); },
                [](const v1::Counter& row) { return row.value(); }) +
            "\n" +
            counters_table(
-               "DROP-REASON", "PACKETS", counters.drops(), wide, [](const v1::DropCounter& row) { return row.reason(); },
+               "DROP-REASON", "PACKETS", counters.drops(), wide,
+               [](const v1::DropCounter& row) { return row.reason(); },
                [](const v1::DropCounter& row) { return row.packets(); });
 }
 

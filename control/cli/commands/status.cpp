@@ -27,12 +27,13 @@ std::string configuration_text(const v1::Status& status) {
     if (status.applied().version() == 0) {
         return "none yet";
     }
-    return "version " + std::to_string(status.applied().version()) + " of " + status.applied().source() + ", " +
-           origin_text(status.origin()) + ", " + duration_text(status.applied_age_ms()) + " ago";
+    return "version " + std::to_string(status.applied().version()) + " of " + status.applied().source() +
+           ", " + origin_text(status.origin()) + ", " + duration_text(status.applied_age_ms()) + " ago";
 }
 
 std::string control_text(const v1::Status& status) {
-    std::string text = status.control_connected() ? "connected" : "not connected; forwarding goes on as configured";
+    std::string text =
+        status.control_connected() ? "connected" : "not connected; forwarding goes on as configured";
     if (!status.control_source().empty()) {
         text += ", " + status.control_source();
     }
@@ -49,7 +50,8 @@ std::string identity_text(const v1::Identity& identity) {
     } else if (identity.mode() == v1::Identity::MODE_EXTERNAL) {
         text += ", external mode";
     }
-    for (const auto& [key, value] : std::map<std::string, std::string>(identity.labels().begin(), identity.labels().end())) {
+    for (const auto& [key, value] :
+         std::map<std::string, std::string>(identity.labels().begin(), identity.labels().end())) {
         text += ", " + key + "=" + value;
     }
     return text;
@@ -69,7 +71,8 @@ Status judge(Gateway* gateway, const Request&) {
     if (!status) {
         return std::unexpected(status.error());
     }
-    return status->not_well().empty() ? Status() : fail(Errc::Exhausted, "the gateway is " + health_text(*status));
+    return status->not_well().empty() ? Status()
+                                      : fail(Errc::Exhausted, "the gateway is " + health_text(*status));
 }
 
 Result<std::string> run_status(Gateway* gateway, const Request& request) {
@@ -83,26 +86,35 @@ Result<std::string> run_status(Gateway* gateway, const Request& request) {
 }  // namespace
 
 std::string status_text(const v1::Status& status) {
-    return line("Gateway", identity_text(status.identity())) + line("Software", "penstockd " + status.identity().software_version()) +
-           line("Up for", duration_text(status.uptime_ms())) + line("Configuration", configuration_text(status)) +
-           line("Health", health_text(status)) +
+    return line("Gateway", identity_text(status.identity())) +
+           line("Software", "penstockd " + status.identity().software_version()) +
+           line("Up for", duration_text(status.uptime_ms())) +
+           line("Configuration", configuration_text(status)) + line("Health", health_text(status)) +
            (status.drained() ? line("Drained", "health checks answer 503 until undrain") : std::string()) +
            (status.vips_withheld().empty() ? std::string() : line("VIPs withheld", status.vips_withheld())) +
-           (status.save_error().empty()
-                ? std::string()
-                : line("Not saved", "for " + duration_text(status.save_failing_ms()) + ": " + status.save_error())) +
-           line("Control plane", control_text(status)) + line("Generation", std::to_string(status.generation())) +
-           line("Serving", std::to_string(status.services()) + " service ports, " + std::to_string(status.backends()) + " backends") +
-           line("Connections", std::to_string(status.connections()) + " of " + std::to_string(status.connections_max()) +
-                                   (status.has_open_connections() ? ", " + std::to_string(status.open_connections()) + " open" : "")) +
-           line("Running", std::to_string(status.workers()) + " workers, " + std::to_string(status.ports()) + " NIC ports") +
+           (status.save_error().empty() ? std::string()
+                                        : line("Not saved", "for " + duration_text(status.save_failing_ms()) +
+                                                                ": " + status.save_error())) +
+           line("Control plane", control_text(status)) +
+           line("Generation", std::to_string(status.generation())) +
+           line("Serving", std::to_string(status.services()) + " service ports, " +
+                               std::to_string(status.backends()) + " backends") +
+           line(
+               "Connections",
+               std::to_string(status.connections()) + " of " + std::to_string(status.connections_max()) +
+                   (status.has_open_connections() ? ", " + std::to_string(status.open_connections()) + " open"
+                                                  : "")) +
+           line("Running", std::to_string(status.workers()) + " workers, " + std::to_string(status.ports()) +
+                               " NIC ports") +
            line("Memory", status.memory()) + line("Log level", status.log_level());
 }
 
 Command status() {
     return {.words = {"status"},
             .options = {"output", "watch", "interval"},
-            .summary = "one page about the gateway: identity, configuration, load. Exit code 1 while its health checks answer 503",
+            .summary =
+                "one page about the gateway: identity, configuration, load. Exit code 1 while its health "
+                "checks answer 503",
             .run = run_status,
             .judge = judge};
 }

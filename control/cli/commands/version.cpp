@@ -25,7 +25,8 @@ Result<std::string> run_version(Gateway* gateway, const Request& request) {
 Command version() {
     return {.words = {"version"},
             .options = {"output"},
-            .summary = "versions of penstockctl and of the penstockd it reaches (--version: of penstockctl alone)",
+            .summary =
+                "versions of penstockctl and of the penstockd it reaches (--version: of penstockctl alone)",
             .run = run_version};
 }
 

@@ -20,9 +20,11 @@ namespace penstock::cli {
 [[nodiscard]] std::string routes_table(const v1::ListRoutesResponse& routes, bool wide);
 [[nodiscard]] std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide);
 // All ports of one Kubernetes Service.
-[[nodiscard]] std::string service_description(const v1::ListServicesResponse& services, const v1::ListBackendsResponse& backends);
+[[nodiscard]] std::string service_description(const v1::ListServicesResponse& services,
+                                              const v1::ListBackendsResponse& backends);
 [[nodiscard]] std::string counters_tables(const v1::Counters& counters, bool wide);
-[[nodiscard]] std::string explanation_text(const v1::ExplainRequest& request, const v1::Explanation& explanation);
+[[nodiscard]] std::string explanation_text(const v1::ExplainRequest& request,
+                                           const v1::Explanation& explanation);
 [[nodiscard]] std::string sync_text(const v1::Sync& sync, bool wide);
 [[nodiscard]] std::string status_text(const v1::Status& status);
 // "http:80", "80".

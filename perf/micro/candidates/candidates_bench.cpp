@@ -31,7 +31,8 @@ void measure_size(const Options& options, uint32_t keys) {
     const uint32_t connections = keys / 2;
     const std::string at = size_suffix(keys);
     // 100, 71 and 82 bytes a connection, and a number for each of the four populations.
-    if (!fits_memory("candidates", keys, RteStore::memory_needed(connections) + size_t{connections} * (100 + 71 + 82 + 16))) {
+    if (!fits_memory("candidates", keys,
+                     RteStore::memory_needed(connections) + size_t{connections} * (100 + 71 + 82 + 16))) {
         return;
     }
     Population<RteStore> rte(connections);
@@ -43,14 +44,21 @@ void measure_size(const Options& options, uint32_t keys) {
     b.churn(2 * uint64_t{connections});
     c.churn(2 * uint64_t{connections});
 
-    std::array<Order, 4> order = {Order(OrderKind::Uniform, connections, 1), Order(OrderKind::Uniform, connections, 1),
-                                  Order(OrderKind::Uniform, connections, 1), Order(OrderKind::Uniform, connections, 1)};
-    const auto named = [&](const char* what, const char* which) { return std::string(what).append(which).append(at); };
+    std::array<Order, 4> order = {
+        Order(OrderKind::Uniform, connections, 1), Order(OrderKind::Uniform, connections, 1),
+        Order(OrderKind::Uniform, connections, 1), Order(OrderKind::Uniform, connections, 1)};
+    const auto named = [&](const char* what, const char* which) {
+        return std::string(what).append(which).append(at);
+    };
     const std::array sides = {
-        Side{named("lookup.", "rte_hash"), [&](uint64_t budget) { return rte.look_up<true>(order[0], budget); }},
-        Side{named("lookup.", "a_exact_short"), [&](uint64_t budget) { return a.look_up<true>(order[1], budget); }},
-        Side{named("lookup.", "b_fingerprint"), [&](uint64_t budget) { return b.look_up<true>(order[2], budget); }},
-        Side{named("lookup.", "c_tag_bucket"), [&](uint64_t budget) { return c.look_up<true>(order[3], budget); }},
+        Side{named("lookup.", "rte_hash"),
+             [&](uint64_t budget) { return rte.look_up<true>(order[0], budget); }},
+        Side{named("lookup.", "a_exact_short"),
+             [&](uint64_t budget) { return a.look_up<true>(order[1], budget); }},
+        Side{named("lookup.", "b_fingerprint"),
+             [&](uint64_t budget) { return b.look_up<true>(order[2], budget); }},
+        Side{named("lookup.", "c_tag_bucket"),
+             [&](uint64_t budget) { return c.look_up<true>(order[3], budget); }},
     };
     const std::vector<Summary> looked_up = interleave(sides, options.plan);
     const std::array replacing = {
@@ -63,9 +71,12 @@ void measure_size(const Options& options, uint32_t keys) {
     const std::array<std::string, 3> names = {"a_exact_short", "b_fingerprint", "c_tag_bucket"};
     const std::array<size_t, 3> bytes = {a.store().bytes(), b.store().bytes(), c.store().bytes()};
     for (size_t i = 0; i < names.size(); ++i) {
-        print_value(named("lookup.ratio.", names[i].c_str()), looked_up[i + 1].min / looked_up[0].min, "ratio");
-        print_value(named("replace.ratio.", names[i].c_str()), replaced[i + 1].min / replaced[0].min, "ratio");
-        print_value(named("memory.", names[i].c_str()), static_cast<double>(bytes[i]) / connections, "bytes_per_connection");
+        print_value(named("lookup.ratio.", names[i].c_str()), looked_up[i + 1].min / looked_up[0].min,
+                    "ratio");
+        print_value(named("replace.ratio.", names[i].c_str()), replaced[i + 1].min / replaced[0].min,
+                    "ratio");
+        print_value(named("memory.", names[i].c_str()), static_cast<double>(bytes[i]) / connections,
+                    "bytes_per_connection");
     }
 }
 

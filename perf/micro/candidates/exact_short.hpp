@@ -29,7 +29,8 @@ class ExactShort {
     [[nodiscard]] size_t bytes() const noexcept { return entries_.bytes() + states_.bytes(); }
 
     bool insert(uint32_t slot, uint32_t number) noexcept {
-        return put(rte_key(number, conn::Direction::Forward), slot << 1) && put(rte_key(number, conn::Direction::Reverse), slot << 1 | 1);
+        return put(rte_key(number, conn::Direction::Forward), slot << 1) &&
+               put(rte_key(number, conn::Direction::Reverse), slot << 1 | 1);
     }
     void erase(uint32_t, uint32_t number) noexcept {
         for (const auto direction : {conn::Direction::Forward, conn::Direction::Reverse}) {
@@ -76,8 +77,8 @@ class ExactShort {
     [[nodiscard]] bool is_free(uint32_t at) const noexcept { return all()[at].word == 0; }
     [[nodiscard]] uint32_t other_bucket_of(uint32_t at) const noexcept {
         const Entry& e = all()[at];
-        const Choice choice =
-            choose({e.source, e.destination, static_cast<uint16_t>(e.ports), static_cast<uint16_t>(e.ports >> 16), e.word >> 30});
+        const Choice choice = choose({e.source, e.destination, static_cast<uint16_t>(e.ports),
+                                      static_cast<uint16_t>(e.ports >> 16), e.word >> 30});
         return at / kSlots == choice.first ? choice.second : choice.first;
     }
     void move(uint32_t from, uint32_t to) noexcept {
@@ -97,24 +98,30 @@ class ExactShort {
 
     [[nodiscard]] std::span<Entry> all() const noexcept { return entries_.as<Entry>(); }
     [[nodiscard]] std::span<StateLine> states() const noexcept { return states_.as<StateLine>(); }
-    [[nodiscard]] uint32_t reference_in(uint32_t at) const noexcept { return (all()[at].word & ~kCompared) >> 1; }
+    [[nodiscard]] uint32_t reference_in(uint32_t at) const noexcept {
+        return (all()[at].word & ~kCompared) >> 1;
+    }
     static Entry entry_of(const Key& key) noexcept {
         // Two bits tell the protocols apart that have ports here; TCP (6) and UDP (17) differ in them.
-        return {key.source, key.destination, key.source_port | uint32_t{key.destination_port} << 16, key.protocol << 30 | 1};
+        return {key.source, key.destination, key.source_port | uint32_t{key.destination_port} << 16,
+                key.protocol << 30 | 1};
     }
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE Choice choose(const Key& key) const noexcept {
         Key folded = key;
         folded.protocol &= 3;
         const uint64_t hash = hash_of(mix_, folded);
-        return {scaled(static_cast<uint32_t>(hash), buckets_), scaled(static_cast<uint32_t>(hash >> 32), buckets_)};
+        return {scaled(static_cast<uint32_t>(hash), buckets_),
+                scaled(static_cast<uint32_t>(hash >> 32), buckets_)};
     }
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t find_in(uint32_t bucket, const Key& key) const noexcept {
         const Entry* line = &all()[bucket * kSlots];
         const Entry wanted = entry_of(key);
 #if defined(__AVX512F__)
         const __m512i four = _mm512_load_si512(line);
-        const __m512i key4 = _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(&wanted)));
-        const __m512i compared = _mm512_broadcast_i32x4(_mm_set_epi32(static_cast<int>(kCompared), -1, -1, -1));
+        const __m512i key4 =
+            _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(&wanted)));
+        const __m512i compared =
+            _mm512_broadcast_i32x4(_mm_set_epi32(static_cast<int>(kCompared), -1, -1, -1));
         const uint32_t differ = _mm512_test_epi32_mask(_mm512_xor_si512(four, key4), compared);
         uint32_t bits = 0;
         for (uint32_t s = 0; s < kSlots; ++s) {
@@ -125,14 +132,16 @@ class ExactShort {
         const __m128i compared = _mm_set_epi32(static_cast<int>(kCompared), -1, -1, -1);
         uint32_t bits = 0;
         for (uint32_t s = 0; s < kSlots; ++s) {
-            const __m128i differ = _mm_xor_si128(_mm_load_si128(reinterpret_cast<const __m128i*>(line + s)), one);
+            const __m128i differ =
+                _mm_xor_si128(_mm_load_si128(reinterpret_cast<const __m128i*>(line + s)), one);
             bits |= static_cast<uint32_t>(_mm_testz_si128(differ, compared)) << s;
         }
 #else
         uint32_t bits = 0;
         for (uint32_t s = 0; s < kSlots; ++s) {
-            const uint32_t differ = (line[s].source ^ wanted.source) | (line[s].destination ^ wanted.destination) |
-                                    (line[s].ports ^ wanted.ports) | ((line[s].word ^ wanted.word) & kCompared);
+            const uint32_t differ =
+                (line[s].source ^ wanted.source) | (line[s].destination ^ wanted.destination) |
+                (line[s].ports ^ wanted.ports) | ((line[s].word ^ wanted.word) & kCompared);
             bits |= static_cast<uint32_t>(differ == 0) << s;
         }
 #endif

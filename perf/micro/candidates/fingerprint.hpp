@@ -21,12 +21,14 @@ class Fingerprint {
     using Key = candidates::Key;
     static constexpr uint32_t kSlots = 4;
     explicit Fingerprint(uint32_t connections)
-        : buckets_(slots_for(connections * 2) / kSlots + 1), entries_(size_t{buckets_} * sizeof(Entry) * kSlots) {}
+        : buckets_(slots_for(connections * 2) / kSlots + 1),
+          entries_(size_t{buckets_} * sizeof(Entry) * kSlots) {}
     static Key key(uint32_t number, conn::Direction direction) noexcept { return rte_key(number, direction); }
     [[nodiscard]] size_t bytes() const noexcept { return entries_.bytes(); }
 
     bool insert(uint32_t, uint32_t number) noexcept {
-        const Key forward = rte_key(number, conn::Direction::Forward), reverse = rte_key(number, conn::Direction::Reverse);
+        const Key forward = rte_key(number, conn::Direction::Forward),
+                  reverse = rte_key(number, conn::Direction::Reverse);
         const uint32_t one = put(forward, reverse);
         if (one == kNone) {
             return false;
@@ -39,7 +41,9 @@ class Fingerprint {
         // Making room for the second may have moved the first.
         const Place place = choose(forward);
         const uint32_t in_first = find_in(place.first, mark);
-        const uint32_t now_at = in_first != kNone ? in_first : find_in(mirrored(place.first, static_cast<uint32_t>(mark), buckets_), mark);
+        const uint32_t now_at =
+            in_first != kNone ? in_first
+                              : find_in(mirrored(place.first, static_cast<uint32_t>(mark), buckets_), mark);
         all()[now_at].peer = two;
         all()[two].peer = now_at;
         return true;
@@ -47,9 +51,11 @@ class Fingerprint {
     void erase(uint32_t, uint32_t number) noexcept {
         const Place place = choose(rte_key(number, conn::Direction::Forward));
         const uint32_t in_first = find_in(place.first, place.fingerprint);
-        const uint32_t at = in_first != kNone
-                                ? in_first
-                                : find_in(mirrored(place.first, static_cast<uint32_t>(place.fingerprint), buckets_), place.fingerprint);
+        const uint32_t at =
+            in_first != kNone
+                ? in_first
+                : find_in(mirrored(place.first, static_cast<uint32_t>(place.fingerprint), buckets_),
+                          place.fingerprint);
         all()[all()[at].peer] = {};
         all()[at] = {};
     }
@@ -68,7 +74,8 @@ class Fingerprint {
             const bool is_miss = at[i] == kNone;
             missed.note(i, is_miss);
             // Where it is no miss the bucket is in cache already.
-            const uint32_t other = mirrored(place[i].first, static_cast<uint32_t>(place[i].fingerprint), buckets_);
+            const uint32_t other =
+                mirrored(place[i].first, static_cast<uint32_t>(place[i].fingerprint), buckets_);
             place[i].first = is_miss ? other : place[i].first;
             prefetch_bucket(place[i].first);
         }
@@ -128,7 +135,8 @@ class Fingerprint {
         const uint64_t mark = hash_of(second_mix_, key);
         return {mark == 0 ? 1 : mark, scaled(static_cast<uint32_t>(hash), buckets_)};
     }
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t find_in(uint32_t bucket, uint64_t fingerprint) const noexcept {
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t find_in(uint32_t bucket,
+                                                          uint64_t fingerprint) const noexcept {
         const Entry* four = &all()[size_t{bucket} * kSlots];
         uint32_t bits = 0;
         for (uint32_t s = 0; s < kSlots; ++s) {
@@ -138,7 +146,8 @@ class Fingerprint {
     }
     [[nodiscard]] uint32_t put(const Key& key, const Key& leaves_as) noexcept {
         const Place place = choose(key);
-        const uint32_t at = make_room(*this, place.first, mirrored(place.first, static_cast<uint32_t>(place.fingerprint), buckets_));
+        const uint32_t at = make_room(
+            *this, place.first, mirrored(place.first, static_cast<uint32_t>(place.fingerprint), buckets_));
         if (at != kNone) {
             all()[at] = {.fingerprint = place.fingerprint,
                          .address = leaves_as.source,

@@ -86,7 +86,9 @@ class TagBucket {
     }
 
     // For make_room().
-    [[nodiscard]] bool is_free(uint32_t at) const noexcept { return lines()[at / kSlots].references[at % kSlots] == 0; }
+    [[nodiscard]] bool is_free(uint32_t at) const noexcept {
+        return lines()[at / kSlots].references[at % kSlots] == 0;
+    }
     [[nodiscard]] uint32_t other_bucket_of(uint32_t at) const noexcept {
         return mirrored(at / kSlots, lines()[at / kSlots].tags[at % kSlots], buckets_);
     }
@@ -116,11 +118,14 @@ class TagBucket {
         return {scaled(static_cast<uint32_t>(hash), buckets_), static_cast<uint32_t>(hash >> 32)};
     }
     // The reference beside the first matching tag; some valid one where none matches. Free slots lead to entry 0.
-    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE uint32_t first_of(const Bucket& bucket, uint32_t bits) noexcept {
-        const uint32_t reference = bucket.references[static_cast<uint32_t>(__builtin_ctz(bits | 1U << (kSlots - 1)))];
+    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE uint32_t first_of(const Bucket& bucket,
+                                                                  uint32_t bits) noexcept {
+        const uint32_t reference =
+            bucket.references[static_cast<uint32_t>(__builtin_ctz(bits | 1U << (kSlots - 1)))];
         return reference - static_cast<uint32_t>(reference != 0);
     }
-    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE bool holds(const Entry& entry, uint32_t direction, const Key& key) noexcept {
+    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE bool holds(const Entry& entry, uint32_t direction,
+                                                           const Key& key) noexcept {
         const auto held = load<std::array<uint64_t, 2>>(&entry.key[direction]);
         const auto wanted = load<std::array<uint64_t, 2>>(&key);
         return ((held[0] ^ wanted[0]) | (held[1] ^ wanted[1])) == 0;

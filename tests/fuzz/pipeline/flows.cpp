@@ -29,16 +29,24 @@ const char* Flows::wrong_with_passage(const FlowKey& came, const FlowKey& left, 
     if (entry.is_mixed() != (came.source.is_v4() != left.source.is_v4())) {
         return "a connection knows whether its keys are of two families";
     }
-    const Life life{
-        worker, found.index, entry.generation, entry.backend, entry.key(conn::Direction::Forward), entry.key(conn::Direction::Reverse)};
+    const Life life{worker,
+                    found.index,
+                    entry.generation,
+                    entry.backend,
+                    entry.key(conn::Direction::Forward),
+                    entry.key(conn::Direction::Reverse)};
     for (const Life& other : lives_) {
-        const bool is_same = other.worker == life.worker && other.index == life.index && other.generation == life.generation;
+        const bool is_same =
+            other.worker == life.worker && other.index == life.index && other.generation == life.generation;
         if (is_same) {
-            return other.backend == life.backend && other.forward == life.forward && other.reverse == life.reverse
+            return other.backend == life.backend && other.forward == life.forward &&
+                           other.reverse == life.reverse
                        ? nullptr
                        : "a connection keeps its backend, its addresses and its ports";
         }
-        if ((other.forward == life.forward || other.reverse == life.reverse || other.forward == life.reverse) && !is_over(other)) {
+        if ((other.forward == life.forward || other.reverse == life.reverse ||
+             other.forward == life.reverse) &&
+            !is_over(other)) {
             return "no two connections share a flow";
         }
     }
@@ -52,7 +60,9 @@ const char* Flows::wrong_with_quote(const FlowKey& left, const FlowKey& came, Wo
         return "an ICMP error is passed on about a flow of the worker that passes it on";
     }
     const conn::Entry& entry = gateway_.worker(worker.value).connections.at(found.index);
-    return came == entry.key(conn::opposite(found.direction)) ? nullptr : "an ICMP error quotes the packet as its sender sent it";
+    return came == entry.key(conn::opposite(found.direction))
+               ? nullptr
+               : "an ICMP error quotes the packet as its sender sent it";
 }
 
 bool Flows::has(const FlowKey& key) const {

@@ -17,9 +17,11 @@ class Flows {
     // Each says what is wrong; null: nothing.
     //
     // A packet came as `came` and has left `worker` as `left`.
-    [[nodiscard]] const char* wrong_with_passage(const packet::FlowKey& came, const packet::FlowKey& left, WorkerId worker);
+    [[nodiscard]] const char* wrong_with_passage(const packet::FlowKey& came, const packet::FlowKey& left,
+                                                 WorkerId worker);
     // An ICMP error came about a packet that had left as `left`, and goes on about one that came as `came`.
-    [[nodiscard]] const char* wrong_with_quote(const packet::FlowKey& left, const packet::FlowKey& came, WorkerId worker) const;
+    [[nodiscard]] const char* wrong_with_quote(const packet::FlowKey& left, const packet::FlowKey& came,
+                                               WorkerId worker) const;
     // Whether some worker has a connection that packets like this one belong to.
     [[nodiscard]] bool has(const packet::FlowKey& key) const;
 

@@ -12,7 +12,8 @@ constexpr uint8_t kTcpFlags[] = {0x02, 0x10, 0x18, 0x11, 0x04, 0x14,
                                  0x12, 0x00, 0x03, 0x29, 0xc2, 0x3f};  // SYN, ACK, PSH-ACK, FIN-ACK, RST, ...
 constexpr uint8_t kTtls[] = {64, 64, 64, 64, 2, 1, 0, 255};
 
-constexpr size_t kIpHeadersUsual = 64, kTransportHeaderUsual = 32;  // bytes that frames and messages have room for
+constexpr size_t kIpHeadersUsual = 64,
+                 kTransportHeaderUsual = 32;  // bytes that frames and messages have room for
 
 void put(Frame& to, ByteView bytes) {
     to.insert(to.end(), bytes.begin(), bytes.end());
@@ -120,7 +121,8 @@ Frame udp_datagram(Choices& choices, L4Port source, L4Port destination) {
 }
 
 Frame sctp_packet(Choices& choices, L4Port source, L4Port destination) {
-    static constexpr uint8_t kChunks[] = {1, 2, 10, 11, 0, 3, 4, 5, 6, 7, 8, 14, 9, 15, 192, 255};  // INIT, INIT ACK, COOKIE ECHO, ...
+    static constexpr uint8_t kChunks[] = {1, 2, 10, 11, 0, 3,  4,   5,
+                                          6, 7, 8,  14, 9, 15, 192, 255};  // INIT, INIT ACK, COOKIE ECHO, ...
     static constexpr uint32_t kTags[] = {0, 0x11111111, 0x22222222, 0x33333333};
     Frame l4 = new_message();
     put_word(l4, source);
@@ -179,9 +181,17 @@ void decorate(Choices& choices, IpLayer& ip) {
         Frame behind{0, 1, 4, 0, 0, 0, 0};
         const uint8_t number = choices.one_of(kNumbers);
         if (number == 44) {
-            behind = {0, 0, static_cast<uint8_t>(choices.one_in(3) ? 1 : 0), 0, 0, 0, choices.byte()};  // atomic, or a first fragment
+            behind = {0,
+                      0,
+                      static_cast<uint8_t>(choices.one_in(3) ? 1 : 0),
+                      0,
+                      0,
+                      0,
+                      choices.byte()};  // atomic, or a first fragment
         } else if (number == 43) {
-            behind = {0, static_cast<uint8_t>(choices.below(5)), static_cast<uint8_t>(choices.below(2)), 0, 0, 0, 0};
+            behind = {
+                0, static_cast<uint8_t>(choices.below(5)), static_cast<uint8_t>(choices.below(2)), 0, 0, 0,
+                0};
         }
         ip.extensions.emplace_back(number, std::move(behind));
     }
@@ -277,7 +287,8 @@ uint8_t Choices::byte() {
 }
 
 uint16_t Choices::word() {
-    const uint8_t high = byte();  // each in a statement of its own: a program means the same with every compiler
+    const uint8_t high =
+        byte();  // each in a statement of its own: a program means the same with every compiler
     return static_cast<uint16_t>(high << 8 | byte());
 }
 
@@ -299,7 +310,8 @@ Arrived fresh_packet(Choices& choices) {
     const L4Port source = any_port(choices), destination = any_port(choices);
     const Frame l4 = message(choices, ip, source, destination);
     const MacAddr neighbour = neighbour_mac(port, kFirstEndpoint);
-    Frame frame = from_host ? frame_of(ip, l4, mac_of(port), neighbour) : frame_of(ip, l4, neighbour, mac_of(port));
+    Frame frame =
+        from_host ? frame_of(ip, l4, mac_of(port), neighbour) : frame_of(ip, l4, neighbour, mac_of(port));
     return {std::move(frame), port, from_host};
 }
 
@@ -311,7 +323,8 @@ Arrived next_packet(Choices& choices, const Passed& before) {
     }
     IpLayer ip{.source = sight.source, .destination = sight.destination, .protocol = sight.protocol};
     decorate(choices, ip);
-    const Frame l4 = message_like(choices, ip.protocol, word_at(old, sight.l4), word_at(old, sight.l4 + 2), sight.is_v4);
+    const Frame l4 =
+        message_like(choices, ip.protocol, word_at(old, sight.l4), word_at(old, sight.l4 + 2), sight.is_v4);
     return {frame_of(ip, l4, mac_at(old, 6), mac_at(old, 0)), before.arrived.port, before.arrived.from_host};
 }
 
@@ -325,7 +338,8 @@ Arrived reply_to(Choices& choices, const Passed& before) {
     }
     IpLayer ip{.source = sight.destination, .destination = sight.source, .protocol = sight.protocol};
     decorate(choices, ip);
-    const Frame l4 = message_like(choices, ip.protocol, word_at(seen, sight.l4 + 2), word_at(seen, sight.l4), sight.is_v4);
+    const Frame l4 =
+        message_like(choices, ip.protocol, word_at(seen, sight.l4 + 2), word_at(seen, sight.l4), sight.is_v4);
     return {frame_of(ip, l4, mac_at(seen, 0), mac_at(seen, 6)), before.egress, before.to_host};
 }
 
@@ -337,16 +351,20 @@ Arrived error_about(Choices& choices, const Passed& before) {
     }
     static constexpr uint8_t kTypes4[] = {3, 11, 12, 3, 4, 5}, kTypes6[] = {1, 2, 3, 4, 2, 100};
     const IpFamily family = sight.is_v4 ? IpFamily::V4 : IpFamily::V6;
-    const IpAddr reporters[] = {sight.destination, test::backend_address(kClusterRouter, family), sight.is_v4 ? kSources4[1] : kSources6[1],
-                                sight.destination};
-    IpLayer ip{.source = choices.one_of(reporters), .destination = sight.source, .protocol = sight.is_v4 ? kIcmp : kIcmpv6};
+    const IpAddr reporters[] = {sight.destination, test::backend_address(kClusterRouter, family),
+                                sight.is_v4 ? kSources4[1] : kSources6[1], sight.destination};
+    IpLayer ip{.source = choices.one_of(reporters),
+               .destination = sight.source,
+               .protocol = sight.is_v4 ? kIcmp : kIcmpv6};
     decorate(choices, ip);
-    Frame l4{sight.is_v4 ? choices.one_of(kTypes4) : choices.one_of(kTypes6), static_cast<uint8_t>(choices.below(6)), 0, 0};
+    Frame l4{sight.is_v4 ? choices.one_of(kTypes4) : choices.one_of(kTypes6),
+             static_cast<uint8_t>(choices.below(6)), 0, 0};
     put_long(l4, choices.word());
     static constexpr size_t kQuoted[] = {1480, 28, 48, 27, 36, 60, 100, 20, 7, 548};
     const size_t room = sight.is_v4 ? 1472 : 1232;
     Frame quoted(seen.begin() + static_cast<ptrdiff_t>(sight.l3),
-                 seen.begin() + static_cast<ptrdiff_t>(sight.l3 + std::min({choices.one_of(kQuoted), sight.l3_bytes, room})));
+                 seen.begin() + static_cast<ptrdiff_t>(
+                                    sight.l3 + std::min({choices.one_of(kQuoted), sight.l3_bytes, room})));
     if (choices.one_in(4) && !quoted.empty()) {
         quoted[choices.byte() % quoted.size()] ^= choices.byte();
     }
@@ -371,16 +389,22 @@ std::vector<Arrived> fragments_of(Choices& choices, const Arrived& whole) {
             offset = offset / 8 >= 2 ? offset - 8 : size_t{choices.word()} * 8;  // overlaps, or lies anywhere
         }
         const bool more = at + bytes < l4.size() || choices.one_in(16);
-        IpLayer ip{.source = sight.source, .destination = sight.destination, .ttl = sight.ttl, .protocol = sight.protocol, .id = id};
+        IpLayer ip{.source = sight.source,
+                   .destination = sight.destination,
+                   .ttl = sight.ttl,
+                   .protocol = sight.protocol,
+                   .id = id};
         const auto units = static_cast<uint16_t>(offset / 8 & 0x1fff);
         if (sight.is_v4) {
             ip.flags_and_offset = static_cast<uint16_t>(units | (more ? 0x2000 : 0));
         } else {
             const auto field = static_cast<uint16_t>(units << 3 | (more ? 1 : 0));
-            ip.extensions.emplace_back(uint8_t{44}, Frame{0, static_cast<uint8_t>(field >> 8), static_cast<uint8_t>(field), 0, 0, 0, id});
+            ip.extensions.emplace_back(uint8_t{44}, Frame{0, static_cast<uint8_t>(field >> 8),
+                                                          static_cast<uint8_t>(field), 0, 0, 0, id});
         }
         fragments.push_back(
-            {frame_of(ip, l4.subspan(at, bytes), mac_at(whole.frame, 6), mac_at(whole.frame, 0)), whole.port, whole.from_host});
+            {frame_of(ip, l4.subspan(at, bytes), mac_at(whole.frame, 6), mac_at(whole.frame, 0)), whole.port,
+             whole.from_host});
         at += bytes;
     }
     switch (choices.below(8)) {
@@ -444,7 +468,8 @@ void spoil(Choices& choices, Arrived& arrived) {
             frame.resize(choices.word() % frame.size());
             break;
         case 4:
-            frame.resize(std::max<size_t>(frame.size(), choices.byte()), 0xee);  // Ethernet padding, which need not be zero
+            frame.resize(std::max<size_t>(frame.size(), choices.byte()),
+                         0xee);  // Ethernet padding, which need not be zero
             break;
         case 5: {
             static constexpr uint16_t kTags[] = {0, 0x2000, 5, 0x0fff};

@@ -29,14 +29,16 @@ struct Case {
         if (holds) [[likely]] {
             return;
         }
-        std::fprintf(stderr, "pipeline fuzz: %s\n%s on port %u, verdict %s", what, arrived.from_host ? "from the host" : "from the wire",
-                     unsigned{arrived.port.value}, to_string(outcome.verdict));
+        std::fprintf(stderr, "pipeline fuzz: %s\n%s on port %u, verdict %s", what,
+                     arrived.from_host ? "from the host" : "from the wire", unsigned{arrived.port.value},
+                     to_string(outcome.verdict));
         if (outcome.verdict == Verdict::Drop) {
             std::fprintf(stderr, " (%.*s)", static_cast<int>(text_of(outcome.reason).counter.size()),
                          text_of(outcome.reason).counter.data());
         }
-        std::fprintf(stderr, ", egress %u, worker %u\nin  = %s\nout = %s\n", unsigned{outcome.egress.value}, unsigned{outcome.worker.value},
-                     test::to_scapy(before()).c_str(), test::to_scapy(after()).c_str());
+        std::fprintf(stderr, ", egress %u, worker %u\nin  = %s\nout = %s\n", unsigned{outcome.egress.value},
+                     unsigned{outcome.worker.value}, test::to_scapy(before()).c_str(),
+                     test::to_scapy(after()).c_str());
         std::abort();
     }
     // The same, of somebody who says what is wrong, or null.
@@ -76,11 +78,13 @@ bool is_blocked(const Case& the) {
            (the.in.source == kBlocked4 || the.in.source == kBlocked6);
 }
 uint8_t tcp_flags(const Frame& frame, const Sight& sight) {
-    return sight.is_ip && sight.protocol == kTcp && !sight.is_later_fragment && sight.l4_bytes() >= 14 ? frame[sight.l4 + 13] : uint8_t{0};
+    return sight.is_ip && sight.protocol == kTcp && !sight.is_later_fragment && sight.l4_bytes() >= 14
+               ? frame[sight.l4 + 13]
+               : uint8_t{0};
 }
 uint8_t icmp_type(const Frame& frame, const Sight& sight) {
-    const bool is_icmp =
-        sight.is_ip && !sight.is_later_fragment && sight.protocol == (sight.is_v4 ? kIcmp : kIcmpv6) && sight.l4_bytes() >= 8;
+    const bool is_icmp = sight.is_ip && !sight.is_later_fragment &&
+                         sight.protocol == (sight.is_v4 ? kIcmp : kIcmpv6) && sight.l4_bytes() >= 8;
     return is_icmp ? frame[sight.l4] : uint8_t{255};
 }
 bool is_echo_request(const Frame& frame, const Sight& sight) {
@@ -90,7 +94,8 @@ bool is_echo_reply(const Frame& frame, const Sight& sight) {
     return icmp_type(frame, sight) == (sight.is_v4 ? 0 : 129);
 }
 bool is_sctp_abort(const Frame& frame, const Sight& sight) {
-    return sight.is_ip && sight.protocol == kSctp && !sight.is_fragment && sight.l4_bytes() >= 16 && frame[sight.l4 + 12] == 6;
+    return sight.is_ip && sight.protocol == kSctp && !sight.is_fragment && sight.l4_bytes() >= 16 &&
+           frame[sight.l4 + 12] == 6;
 }
 
 // The gateway's own word instead of the packet: told by what it is.
@@ -105,7 +110,8 @@ void judge_ethernet(const Case& the) {
     const NicPortId egress = the.outcome.egress;
     the.rule(egress == test::kUp || egress == test::kCluster, "it leaves by a port that is there");
     const MacAddr& own = egress == test::kUp ? test::kUpMac : test::kClusterMac;
-    the.rule(std::equal(own.bytes.begin(), own.bytes.end(), the.after().begin() + 6), "it leaves with the port's own source address");
+    the.rule(std::equal(own.bytes.begin(), own.bytes.end(), the.after().begin() + 6),
+             "it leaves with the port's own source address");
     const MacAddr neighbour = egress == test::kUp ? test::kClientMac : test::backend_mac(the.after()[5]);
     const bool is_known = std::equal(neighbour.bytes.begin(), neighbour.bytes.end(), the.after().begin());
     the.rule(is_known, "it leaves for a neighbour's Ethernet address");
@@ -127,14 +133,17 @@ void judge_reset(const Case& the) {
     the.rule(has_ports_exchanged(the), "a RST comes from the port that was asked");
     the.rule(the.out.l4_bytes() == 20, "a RST is bare");
     if ((flags & kAck) != 0) {
-        the.rule(long_at(the.after(), out + 4) == long_at(the.before(), in + 8), "a RST is where its receiver expects the next segment");
+        the.rule(long_at(the.after(), out + 4) == long_at(the.before(), in + 8),
+                 "a RST is where its receiver expects the next segment");
         return;
     }
     const size_t header = (the.before()[in + 12] >> 4U) * size_t{4};
-    const size_t length = the.in.l4_bytes() - header + ((flags & kSyn) != 0 ? 1 : 0) + ((flags & kFin) != 0 ? 1 : 0);
-    the.rule(long_at(the.after(), out + 4) == 0 && (tcp_flags(the.after(), the.out) & kAck) != 0 &&
-                 long_at(the.after(), out + 8) == long_at(the.before(), in + 4) + static_cast<uint32_t>(length),
-             "a RST acknowledges all of the segment that it answers");
+    const size_t length =
+        the.in.l4_bytes() - header + ((flags & kSyn) != 0 ? 1 : 0) + ((flags & kFin) != 0 ? 1 : 0);
+    the.rule(
+        long_at(the.after(), out + 4) == 0 && (tcp_flags(the.after(), the.out) & kAck) != 0 &&
+            long_at(the.after(), out + 8) == long_at(the.before(), in + 4) + static_cast<uint32_t>(length),
+        "a RST acknowledges all of the segment that it answers");
 }
 
 // RFC 9260, 8.4: the sender's own tag where the packet tells it, else the packet's, and says which.
@@ -157,25 +166,35 @@ void judge_echo(const Case& the) {
 }
 
 void judge_answer(const Case& the) {
-    the.rule(the.in.is_ip && the.in.ip_sum_right && l4_sum(the.before(), the.in) != L4Sum::Wrong, "what came damaged is not answered");
-    the.rule(!is_icmp_error(the.before(), the.in) && !the.in.is_later_fragment, "neither ICMP errors nor later fragments are answered");
+    the.rule(the.in.is_ip && the.in.ip_sum_right && l4_sum(the.before(), the.in) != L4Sum::Wrong,
+             "what came damaged is not answered");
+    the.rule(!is_icmp_error(the.before(), the.in) && !the.in.is_later_fragment,
+             "neither ICMP errors nor later fragments are answered");
     the.rule(!is_group_mac(the.before()) && !is_nobodys(the.in.destination) && !is_nobodys(the.in.source),
              "nothing to a group or from nobody is answered");
     the.rule(the.out.is_v4 == the.in.is_v4, "an answer is of the family of what it answers");
     the.rule(the.out.destination == the.in.source, "an answer goes to who asked");
-    the.rule(the.out.source == the.in.destination || is_own(the.out.source), "an answer comes from whom was asked, or from the gateway");
+    the.rule(the.out.source == the.in.destination || is_own(the.out.source),
+             "an answer comes from whom was asked, or from the gateway");
     the.rule(l4_sum(the.after(), the.out) == L4Sum::Right, "an answer's checksum is right");
     the.rule(the.out.ttl >= 32, "an answer has a time to live");
-    the.rule(the.out.l3_bytes <= the.in.l3_bytes + (the.in.is_v4 ? kAnswerOverhead4 : kAnswerOverhead6), "an answer does not amplify");
+    the.rule(the.out.l3_bytes <= the.in.l3_bytes + (the.in.is_v4 ? kAnswerOverhead4 : kAnswerOverhead6),
+             "an answer does not amplify");
     if (!is_icmp_error(the.after(), the.out)) {
-        return the.out.protocol == kTcp ? judge_reset(the) : the.out.protocol == kSctp ? judge_abort(the) : judge_echo(the);
+        return the.out.protocol == kTcp    ? judge_reset(the)
+               : the.out.protocol == kSctp ? judge_abort(the)
+                                           : judge_echo(the);
     }
-    the.rule(the.out.l3_bytes <= (the.out.is_v4 ? kIcmpErrorMax4 : kIcmpErrorMax6), "an ICMP error is not too long");
+    the.rule(the.out.l3_bytes <= (the.out.is_v4 ? kIcmpErrorMax4 : kIcmpErrorMax6),
+             "an ICMP error is not too long");
     const Frame quote = quoted_by(the.after(), the.out);
-    the.rule(!quote.empty() && quote.size() - kEtherBytes <= the.in.l3_bytes, "an ICMP error quotes no more than there was");
+    the.rule(!quote.empty() && quote.size() - kEtherBytes <= the.in.l3_bytes,
+             "an ICMP error quotes no more than there was");
     for (size_t at = 0; at < quote.size() - kEtherBytes; ++at) {
-        const bool counts_hops = the.in.is_v4 ? at == 8 || at == 10 || at == 11 : at == 7;  // TTL and the checksum over it
-        the.rule(counts_hops || quote[kEtherBytes + at] == the.before()[the.in.l3 + at], "an ICMP error quotes what its receiver sent");
+        const bool counts_hops =
+            the.in.is_v4 ? at == 8 || at == 10 || at == 11 : at == 7;  // TTL and the checksum over it
+        the.rule(counts_hops || quote[kEtherBytes + at] == the.before()[the.in.l3 + at],
+                 "an ICMP error quotes what its receiver sent");
     }
 }
 
@@ -185,7 +204,8 @@ uint32_t translated_sum(const Frame& frame, const Sight& sight, size_t checksum_
     for (size_t at = sight.is_v4 ? 12 : 8; at < (sight.is_v4 ? 20 : 40); at += 2) {
         sum += word_at(frame, sight.l3 + at);
     }
-    sum += uint32_t{word_at(frame, sight.l4)} + word_at(frame, sight.l4 + 2) + word_at(frame, sight.l4 + checksum_at);
+    sum += uint32_t{word_at(frame, sight.l4)} + word_at(frame, sight.l4 + 2) +
+           word_at(frame, sight.l4 + checksum_at);
     return sum % 0xffff;
 }
 
@@ -199,7 +219,9 @@ bool is_same(const Case& the, size_t in_from, size_t out_from) {
 
 void judge_tcp_header(const Case& the) {
     constexpr size_t kSequence = 4, kChecksum = 16, kUrgent = 18;
-    const auto field = [&](size_t at) { return word_at(the.before(), the.in.l4 + at) == word_at(the.after(), the.out.l4 + at); };
+    const auto field = [&](size_t at) {
+        return word_at(the.before(), the.in.l4 + at) == word_at(the.after(), the.out.l4 + at);
+    };
     for (size_t at = kSequence; at < kChecksum; at += 2) {
         the.rule(field(at), "sequence numbers, flags and window of a segment are its ends' business");
     }
@@ -214,8 +236,9 @@ bool is_mss_lowered(const Case& the) {
         return false;
     }
     // The grammar puts the option first.
-    the.rule(long_at(the.after(), out + 20) == (0x0204'0000U | kMssMax) && word_at(the.before(), in + 20) == 0x0204 &&
-                 word_at(the.before(), in + 22) > kMssMax && is_same(the, in + 24, out + 24),
+    the.rule(long_at(the.after(), out + 20) == (0x0204'0000U | kMssMax) &&
+                 word_at(the.before(), in + 20) == 0x0204 && word_at(the.before(), in + 22) > kMssMax &&
+                 is_same(the, in + 24, out + 24),
              "of a SYN's options only an MSS is changed, and only to what the port takes");
     return true;
 }
@@ -237,21 +260,25 @@ void judge_message(const Case& the) {
             return;
         case kUdp:
             if (the.in.l4_bytes() >= 8) {
-                the.rule(word_at(the.before(), in + 4) == word_at(the.after(), out + 4) && is_same(the, in + 8, out + 8),
+                the.rule(word_at(the.before(), in + 4) == word_at(the.after(), out + 4) &&
+                             is_same(the, in + 8, out + 8),
                          "a datagram's payload stays");
                 const bool has_none = word_at(the.before(), in + 6) == 0;
-                the.rule(has_none == (word_at(the.after(), out + 6) == 0) || (has_none && the.in.is_v4 && !the.out.is_v4),
+                the.rule(has_none == (word_at(the.after(), out + 6) == 0) ||
+                             (has_none && the.in.is_v4 && !the.out.is_v4),
                          "a checksum that was not sent is not made up, but for IPv6, nor lost");
-                the.rule(has_none || translated_sum(the.before(), the.in, 6) == translated_sum(the.after(), the.out, 6),
+                the.rule(has_none || translated_sum(the.before(), the.in, 6) ==
+                                         translated_sum(the.after(), the.out, 6),
                          "a datagram's checksum is as right as it was");
             }
             return;
         case kSctp:
-            the.rule(the.in.l4_bytes() < 12 ||
-                         (is_same(the, in + 12, out + 12) && std::equal(the.before().begin() + static_cast<ptrdiff_t>(in + 4),
-                                                                        the.before().begin() + static_cast<ptrdiff_t>(in + 8),
-                                                                        the.after().begin() + static_cast<ptrdiff_t>(out + 4))),
-                     "an SCTP packet's tag and chunks stay");
+            the.rule(
+                the.in.l4_bytes() < 12 || (is_same(the, in + 12, out + 12) &&
+                                           std::equal(the.before().begin() + static_cast<ptrdiff_t>(in + 4),
+                                                      the.before().begin() + static_cast<ptrdiff_t>(in + 8),
+                                                      the.after().begin() + static_cast<ptrdiff_t>(out + 4))),
+                "an SCTP packet's tag and chunks stay");
             return;
         default:
             return;
@@ -281,7 +308,8 @@ std::optional<Inner> inner_of(const Frame& quote, bool is_v4) {
 // A quoted transport checksum is as right as it was, as far as that can be told of a part.
 bool has_same_inner_sum(const Inner& was, const Inner& is) {
     const size_t at = was.sight.protocol == kTcp ? 16 : was.sight.protocol == kUdp ? 6 : 0;
-    if (at == 0 || was.sight.l4_bytes() < at + 2 || (was.sight.protocol == kUdp && word_at(was.frame, was.sight.l4 + at) == 0)) {
+    if (at == 0 || was.sight.l4_bytes() < at + 2 ||
+        (was.sight.protocol == kUdp && word_at(was.frame, was.sight.l4 + at) == 0)) {
         return true;
     }
     return translated_sum(was.frame, was.sight, at) == translated_sum(is.frame, is.sight, at);
@@ -290,26 +318,31 @@ bool has_same_inner_sum(const Inner& was, const Inner& is) {
 void judge_error(const Case& the) {
     const Frame quoted_in = quoted_by(the.before(), the.in), quoted_out = quoted_by(the.after(), the.out);
     the.rule(quoted_in.size() == quoted_out.size() && !quoted_out.empty(), "a quote keeps its length");
-    const std::optional<Inner> was = inner_of(quoted_in, the.in.is_v4), is = inner_of(quoted_out, the.out.is_v4);
+    const std::optional<Inner> was = inner_of(quoted_in, the.in.is_v4),
+                               is = inner_of(quoted_out, the.out.is_v4);
     the.rule(was && is, "an error that passes quotes a packet that can be read");
     the.rule(is->sight.source == the.out.destination, "an error goes to who sent the packet that it quotes");
     // The host may be an endpoint itself, and what it has sent to a client that is one, too, is quoted so.
-    the.rule(!is_endpoint(is->sight.destination) || is_endpoint(the.out.destination) || is_own(the.out.destination),
+    the.rule(!is_endpoint(is->sight.destination) || is_endpoint(the.out.destination) ||
+                 is_own(the.out.destination),
              "a quote tells no client of an endpoint");
     // Whoever else is on the way keeps the address that it speaks under.
     the.rule(the.out.source != was->sight.destination || was->sight.destination == is->sight.destination,
              "an endpoint's own error shows its client the Service's address");
     the.rule(is->sight.protocol == was->sight.protocol, "a quote keeps its protocol");
-    const std::optional<packet::FlowKey> left = flow_of(was->frame, was->sight), came = flow_of(is->frame, is->sight);
+    const std::optional<packet::FlowKey> left = flow_of(was->frame, was->sight),
+                                         came = flow_of(is->frame, is->sight);
     the.rule(left && came, "an error that passes quotes a packet that shows its ports");
     the.accept(the.flows.wrong_with_quote(*left, *came, the.outcome.worker));
     the.rule(has_same_inner_sum(*was, *is), "a quoted packet's checksum is as right as it was");
     if (the.in.is_v4) {
         // Of the quotes themselves: to be looked at, an inner packet got the length that is there.
         const auto sum = [](const Frame& quote, const Inner& inner) {
-            return test::reference_checksum(std::span(quote).subspan(kEtherBytes, inner.sight.l4 - kEtherBytes));
+            return test::reference_checksum(
+                std::span(quote).subspan(kEtherBytes, inner.sight.l4 - kEtherBytes));
         };
-        the.rule((sum(quoted_in, *was) == 0) == (sum(quoted_out, *is) == 0), "a quoted header's checksum is as right as it was");
+        the.rule((sum(quoted_in, *was) == 0) == (sum(quoted_out, *is) == 0),
+                 "a quoted header's checksum is as right as it was");
     }
 }
 
@@ -317,24 +350,29 @@ void judge_error(const Case& the) {
 // another datagram later on, but never one whose first fragment has not left. IPv6 asks no later fragment for its protocol (RFC 8200, 4.5),
 // so there it passes as it is; of IPv4 it would make another datagram.
 void judge_fragment(const Case& the) {
-    auto& left_with = the.first_fragments[{the.in.source, the.in.destination, the.in.datagram_id, the.arrived.from_host}];
+    auto& left_with =
+        the.first_fragments[{the.in.source, the.in.destination, the.in.datagram_id, the.arrived.from_host}];
     const uint8_t protocol = the.in.is_v4 || the.out.is_v4 ? the.out.protocol : uint8_t{0};
     const std::tuple leaves(the.out.source, the.out.destination, protocol, the.out.datagram_id);
     // A SNAT address may be the host's own. Then the host's datagrams share it with those of clients, and get the gateway's ids as well.
-    the.rule(the.out.source != the.in.source || is_own(the.out.source) || the.out.datagram_id == the.in.datagram_id,
+    the.rule(the.out.source != the.in.source || is_own(the.out.source) ||
+                 the.out.datagram_id == the.in.datagram_id,
              "with its sender's address it has its sender's id");
     if (the.in.is_later_fragment) {
         the.rule(left_with.contains(leaves),
-                 "a later fragment leaves with the addresses, the protocol and the id of its datagram's first one, behind it");
+                 "a later fragment leaves with the addresses, the protocol and the id of its datagram's "
+                 "first one, behind it");
         return;
     }
-    the.rule(the.in.protocol == kUdp ? the.in.l4_bytes() >= 8 : the.in.protocol == kTcp && the.in.l4_bytes() >= 20,
-             "a first fragment that passes shows its transport header");
+    the.rule(
+        the.in.protocol == kUdp ? the.in.l4_bytes() >= 8 : the.in.protocol == kTcp && the.in.l4_bytes() >= 20,
+        "a first fragment that passes shows its transport header");
     left_with.insert(leaves);
 }
 
 void judge_flow(const Case& the) {
-    const std::optional<packet::FlowKey> came = flow_of(the.before(), the.in), left = flow_of(the.after(), the.out);
+    const std::optional<packet::FlowKey> came = flow_of(the.before(), the.in),
+                                         left = flow_of(the.after(), the.out);
     the.rule(came && left, "only packets of flows are passed on, and errors about them");
     the.accept(the.flows.wrong_with_passage(*came, *left, the.outcome.worker));
 }
@@ -351,11 +389,14 @@ bool may_be_mixed(const Case& the) {
 
 // What an error of one family is called in the other (RFC 7915, 4.2 and 5.2), as type << 8 | code; absent: nothing.
 std::optional<uint16_t> error_in_other_family(bool is_v4, uint8_t type, uint8_t code) {
-    const auto named = [](unsigned new_type, unsigned new_code) { return std::optional(static_cast<uint16_t>(new_type << 8 | new_code)); };
+    const auto named = [](unsigned new_type, unsigned new_code) {
+        return std::optional(static_cast<uint16_t>(new_type << 8 | new_code));
+    };
     if (is_v4) {
         switch (type) {
             case 3: {
-                constexpr uint8_t kProtocolUnreachable = 2, kPortUnreachable = 3, kTooBig = 4, kPrecedence = 14;
+                constexpr uint8_t kProtocolUnreachable = 2, kPortUnreachable = 3, kTooBig = 4,
+                                  kPrecedence = 14;
                 const bool is_prohibited = code == 9 || code == 10 || code == 13 || code == 15;
                 return code == kProtocolUnreachable       ? named(4, 1)
                        : code == kPortUnreachable         ? named(1, 4)
@@ -389,40 +430,53 @@ std::optional<uint16_t> error_in_other_family(bool is_v4, uint8_t type, uint8_t 
 // The bytes that a packet has behind its IP header, as its header says, whether they are quoted or not.
 int declared_l4_bytes(const Frame& quote, const Sight& sight) {
     const int headers = static_cast<int>(sight.l4 - sight.l3);
-    return sight.is_v4 ? word_at(quote, kEtherBytes + 2) - headers : word_at(quote, kEtherBytes + 4) + 40 - headers;
+    return sight.is_v4 ? word_at(quote, kEtherBytes + 2) - headers
+                       : word_at(quote, kEtherBytes + 4) + 40 - headers;
 }
 
 // An error whose flow is mixed.
 void judge_converted_error(const Case& the) {
     the.rule(is_icmp_error(the.after(), the.out), "an error becomes an error");
-    the.rule(l4_sum(the.before(), the.in) == L4Sum::Right && l4_sum(the.after(), the.out) == L4Sum::Right, "an error that passes is right");
-    the.rule(the.out.l3_bytes <= (the.out.is_v4 ? kIcmpErrorMax4 : kIcmpErrorMax6), "an ICMP error is not too long");
-    const std::optional<uint16_t> name = error_in_other_family(the.in.is_v4, the.before()[the.in.l4], the.before()[the.in.l4 + 1]);
+    the.rule(l4_sum(the.before(), the.in) == L4Sum::Right && l4_sum(the.after(), the.out) == L4Sum::Right,
+             "an error that passes is right");
+    the.rule(the.out.l3_bytes <= (the.out.is_v4 ? kIcmpErrorMax4 : kIcmpErrorMax6),
+             "an ICMP error is not too long");
+    const std::optional<uint16_t> name =
+        error_in_other_family(the.in.is_v4, the.before()[the.in.l4], the.before()[the.in.l4 + 1]);
     the.rule(name == word_at(the.after(), the.out.l4), "an error says the same in the other family's words");
     if (*name == (the.out.is_v4 ? 0x0304 : 0x0200)) {
-        const uint32_t was = the.in.is_v4 ? word_at(the.before(), the.in.l4 + 6) : long_at(the.before(), the.in.l4 + 4);
-        const uint32_t is = the.out.is_v4 ? word_at(the.after(), the.out.l4 + 6) : long_at(the.after(), the.out.l4 + 4);
-        the.rule(the.out.is_v4 ? is + 20 <= was : is >= kIcmpErrorMax6 && (was < kIcmpErrorMax6 || is <= was + 20),
-                 "a converted packet fits the MTU that is told");
+        const uint32_t was =
+            the.in.is_v4 ? word_at(the.before(), the.in.l4 + 6) : long_at(the.before(), the.in.l4 + 4);
+        const uint32_t is =
+            the.out.is_v4 ? word_at(the.after(), the.out.l4 + 6) : long_at(the.after(), the.out.l4 + 4);
+        the.rule(
+            the.out.is_v4 ? is + 20 <= was : is >= kIcmpErrorMax6 && (was < kIcmpErrorMax6 || is <= was + 20),
+            "a converted packet fits the MTU that is told");
     }
     const Frame quoted_in = quoted_by(the.before(), the.in), quoted_out = quoted_by(the.after(), the.out);
-    const std::optional<Inner> was = inner_of(quoted_in, the.in.is_v4), is = inner_of(quoted_out, the.out.is_v4);
+    const std::optional<Inner> was = inner_of(quoted_in, the.in.is_v4),
+                               is = inner_of(quoted_out, the.out.is_v4);
     the.rule(was && is, "an error that passes quotes a packet of its family, before and after");
     the.rule(is->sight.source == the.out.destination, "an error goes to who sent the packet that it quotes");
     the.rule(!is_endpoint(is->sight.destination), "a quote tells nobody of an endpoint of the other family");
     the.rule(is->sight.protocol == was->sight.protocol, "a quote keeps its protocol");
-    the.rule(is_vip(the.out.source) || is_own(the.out.source), "an error of the other family is the gateway's own to say");
-    const std::optional<packet::FlowKey> left = flow_of(was->frame, was->sight), came = flow_of(is->frame, is->sight);
+    the.rule(is_vip(the.out.source) || is_own(the.out.source),
+             "an error of the other family is the gateway's own to say");
+    const std::optional<packet::FlowKey> left = flow_of(was->frame, was->sight),
+                                         came = flow_of(is->frame, is->sight);
     the.rule(left && came, "an error that passes quotes a packet that shows its ports");
     the.accept(the.flows.wrong_with_quote(*left, *came, the.outcome.worker));
     the.rule(has_same_inner_sum(*was, *is), "a quoted packet's checksum is as right as it was");
     const int bytes = declared_l4_bytes(quoted_in, was->sight);
     the.rule(bytes < 0 || bytes > UINT16_MAX - 60 || declared_l4_bytes(quoted_out, is->sight) == bytes,
              "a quote says how long its packet was");
-    the.rule(!the.out.is_v4 || is->sight.l4 - is->sight.l3 == 20, "a quote has no options of the other family");
+    the.rule(!the.out.is_v4 || is->sight.l4 - is->sight.l3 == 20,
+             "a quote has no options of the other family");
     // Behind the ports, up to a checksum.
     const size_t quoted = std::min(was->sight.l4_bytes(), is->sight.l4_bytes());
-    const size_t compared = std::min<size_t>(quoted, was->sight.protocol == kTcp ? 16 : was->sight.protocol == kUdp ? 6 : 8);
+    const size_t compared = std::min<size_t>(quoted, was->sight.protocol == kTcp   ? 16
+                                                     : was->sight.protocol == kUdp ? 6
+                                                                                   : 8);
     the.rule(compared < 4 || std::equal(was->frame.begin() + static_cast<ptrdiff_t>(was->sight.l4 + 4),
                                         was->frame.begin() + static_cast<ptrdiff_t>(was->sight.l4 + compared),
                                         is->frame.begin() + static_cast<ptrdiff_t>(is->sight.l4 + 4)),
@@ -447,8 +501,8 @@ void judge_converted_header(const Case& the) {
         the.rule((long_at(the.after(), the.out.l3) & 0xfffff) == 0, "as IPv6 a packet has no flow label");
         const size_t plain = the.out.l3_bytes - (is_cut && !the.in.is_fragment ? 8 : 0);
         // To the host itself nothing is cut: no link lies between.
-        const bool is_to_be_cut =
-            plain > std::min<size_t>(kIpv6MtuMin, the.rules.mtu()) && !has_df(the.before(), the.in) && the.outcome.verdict != Verdict::Punt;
+        const bool is_to_be_cut = plain > std::min<size_t>(kIpv6MtuMin, the.rules.mtu()) &&
+                                  !has_df(the.before(), the.in) && the.outcome.verdict != Verdict::Punt;
         the.rule(is_cut == is_to_be_cut, "IPv4 that may be cut becomes IPv6 that fits any link");
     } else {
         the.rule(header == 20, "as IPv4 a packet has no options");
@@ -456,8 +510,10 @@ void judge_converted_header(const Case& the) {
         the.rule(has_df(the.after(), the.out) == (!is_cut_by_sender && the.out.l3_bytes > kIpv6MtuMin - 20),
                  "as IPv4 a packet may be cut where no sender of IPv6 would make it shorter");
     }
-    the.rule(traffic_class(the.before(), the.in) == traffic_class(the.after(), the.out), "a packet keeps its traffic class");
-    the.rule(the.in.fragment_offset == the.out.fragment_offset && the.in.has_more == the.out.has_more, "a fragment stays where it is");
+    the.rule(traffic_class(the.before(), the.in) == traffic_class(the.after(), the.out),
+             "a packet keeps its traffic class");
+    the.rule(the.in.fragment_offset == the.out.fragment_offset && the.in.has_more == the.out.has_more,
+             "a fragment stays where it is");
 }
 
 // A packet of a flow whose client and endpoint are of different families.
@@ -466,11 +522,13 @@ void judge_converted(const Case& the) {
     the.rule(from.is_v4() == to.is_v4() && from.is_v4() == the.out.is_v4, "it is of one family");
     the.rule(is_vip(from) || is_own(from), "the other family sees the Service or the gateway");
     if (is_icmp_error(the.before(), the.in)) {
-        the.rule(the.out.l4 - the.out.l3 == (the.out.is_v4 ? 20U : 40U), "an error has no options of the other family");
+        the.rule(the.out.l4 - the.out.l3 == (the.out.is_v4 ? 20U : 40U),
+                 "an error has no options of the other family");
         return judge_converted_error(the);
     }
     // A later fragment of IPv6 may name any protocol, which nobody looks at there (RFC 8200, 4.5).
-    the.rule(the.out.protocol == the.in.protocol || (the.in.is_later_fragment && !the.in.is_v4), "it stays what it is");
+    the.rule(the.out.protocol == the.in.protocol || (the.in.is_later_fragment && !the.in.is_v4),
+             "it stays what it is");
     judge_converted_header(the);
     the.rule(the.in.l4_bytes() == the.out.l4_bytes(), "its payload keeps its length");
     the.rule(may_be_mixed(the), "only who asks for it is served by the other family");
@@ -479,48 +537,59 @@ void judge_converted(const Case& the) {
                  "only a Service's clients get to its endpoints");
     } else {
         the.rule(is_endpoint(the.in.source), "only endpoints answer for a Service");
-        the.rule(std::ranges::find(the.spoke, to) != the.spoke.end(), "nobody gets packets who never sent one");
+        the.rule(std::ranges::find(the.spoke, to) != the.spoke.end(),
+                 "nobody gets packets who never sent one");
     }
     if (the.in.is_later_fragment) {
         return the.rule(is_same(the, the.in.l4, the.out.l4), "a later fragment is payload");
     }
     const L4Sum was = l4_sum(the.before(), the.in), is = l4_sum(the.after(), the.out);
-    the.rule(was == is || the.in.is_fragment || (was == L4Sum::None && is == L4Sum::Right), "a checksum is as right as it was");
+    the.rule(was == is || the.in.is_fragment || (was == L4Sum::None && is == L4Sum::Right),
+             "a checksum is as right as it was");
     judge_message(the);
     judge_flow(the);
 }
 
 void judge_forwarded(const Case& the) {
-    the.rule(the.in.is_ip && the.in.vlan_tags == 0 && the.in.ip_sum_right, "only a well-formed packet is passed on");
+    the.rule(the.in.is_ip && the.in.vlan_tags == 0 && the.in.ip_sum_right,
+             "only a well-formed packet is passed on");
     the.rule(!is_group_mac(the.before()), "a frame to a group is not passed on");
     the.rule(the.out.ttl + 1 == the.in.ttl, "a hop costs one of its time to live");
-    the.rule(!is_nobodys(the.in.source) && !is_nobodys(the.out.destination), "nothing from nobody or to nobody is passed on");
+    the.rule(!is_nobodys(the.in.source) && !is_nobodys(the.out.destination),
+             "nothing from nobody or to nobody is passed on");
     if (the.in.is_fragment) {
         judge_fragment(the);
     }
     if (the.in.is_v4 != the.out.is_v4) {
         return judge_converted(the);
     }
-    the.rule(the.in.protocol == the.out.protocol && the.in.is_fragment == the.out.is_fragment, "it stays what it is");
-    the.rule(the.in.l4 - the.in.l3 == the.out.l4 - the.out.l3 && the.in.l3_bytes == the.out.l3_bytes, "headers keep their lengths");
+    the.rule(the.in.protocol == the.out.protocol && the.in.is_fragment == the.out.is_fragment,
+             "it stays what it is");
+    the.rule(the.in.l4 - the.in.l3 == the.out.l4 - the.out.l3 && the.in.l3_bytes == the.out.l3_bytes,
+             "headers keep their lengths");
 
     const bool is_error = is_icmp_error(the.before(), the.in);
     const IpAddr &from = the.out.source, &to = the.out.destination;
     if (is_endpoint(from) && !is_error) {
-        the.rule((is_endpoint(to) || is_own(to)) && from == the.in.source,
-                 "an endpoint's address is shown to another endpoint that it is a client of, and to nobody else");
+        the.rule(
+            (is_endpoint(to) || is_own(to)) && from == the.in.source,
+            "an endpoint's address is shown to another endpoint that it is a client of, and to nobody else");
     }
     if (is_endpoint(to) && !(is_vip(from) || is_error)) {
-        the.rule(is_vip(the.in.destination) || is_own(the.in.destination), "only a Service's clients get to its endpoints");
+        the.rule(is_vip(the.in.destination) || is_own(the.in.destination),
+                 "only a Service's clients get to its endpoints");
         the.rule(is_own(from) || from == the.in.source, "an endpoint sees the gateway, or the client");
-        if (the.in.has_ports(the.before()) && the.in.protocol == kTcp && word_at(the.before(), the.in.l4 + 2) == kRangedPort &&
-            is_vip(the.in.destination)) {
+        if (the.in.has_ports(the.before()) && the.in.protocol == kTcp &&
+            word_at(the.before(), the.in.l4 + 2) == kRangedPort && is_vip(the.in.destination)) {
             the.rule(is_in_ranges(the.in.source), "source ranges hold");
         }
     } else if (!is_endpoint(to) && !is_own(to)) {
-        the.rule(std::ranges::find(the.spoke, to) != the.spoke.end(), "nobody gets packets who never sent one");
-        the.rule(is_vip(from) || is_own(from) || (is_error && from == the.in.source), "a client sees the Service's address");
-        the.rule(is_endpoint(the.in.source) || is_own(the.in.source) || is_error, "only endpoints answer for a Service");
+        the.rule(std::ranges::find(the.spoke, to) != the.spoke.end(),
+                 "nobody gets packets who never sent one");
+        the.rule(is_vip(from) || is_own(from) || (is_error && from == the.in.source),
+                 "a client sees the Service's address");
+        the.rule(is_endpoint(the.in.source) || is_own(the.in.source) || is_error,
+                 "only endpoints answer for a Service");
     }
 
     const L4Sum was = l4_sum(the.before(), the.in), is = l4_sum(the.after(), the.out);
@@ -545,18 +614,25 @@ void judge_fragments(const Case& the) {
     Frame together;
     for (const Frame& frame : the.outcome.fragments) {
         const Sight fragment = look(frame);
-        the.rule(fragment.is_ip && fragment.is_v4 == the.out.is_v4 && fragment.ip_sum_right && fragment.is_fragment,
+        the.rule(fragment.is_ip && fragment.is_v4 == the.out.is_v4 && fragment.ip_sum_right &&
+                     fragment.is_fragment,
                  "what a packet is cut into are fragments");
-        the.rule(fragment.l3_bytes <= link && frame.size() == kEtherBytes + fragment.l3_bytes, "a fragment fits its link");
-        the.rule(fragment.datagram_id == the.out.datagram_id || the.out.is_v4, "a fragment has its datagram's id");
-        the.rule(fragment.fragment_offset == the.out.fragment_offset + together.size(), "a fragment lies where the last one ended");
-        the.rule(fragment.has_more == (the.out.has_more || &frame != &the.outcome.fragments.back()), "the last fragment is the end");
-        the.rule(fragment.source == the.out.source && fragment.destination == the.out.destination && fragment.ttl == the.out.ttl,
+        the.rule(fragment.l3_bytes <= link && frame.size() == kEtherBytes + fragment.l3_bytes,
+                 "a fragment fits its link");
+        the.rule(fragment.datagram_id == the.out.datagram_id || the.out.is_v4,
+                 "a fragment has its datagram's id");
+        the.rule(fragment.fragment_offset == the.out.fragment_offset + together.size(),
+                 "a fragment lies where the last one ended");
+        the.rule(fragment.has_more == (the.out.has_more || &frame != &the.outcome.fragments.back()),
+                 "the last fragment is the end");
+        the.rule(fragment.source == the.out.source && fragment.destination == the.out.destination &&
+                     fragment.ttl == the.out.ttl,
                  "a fragment goes where its packet would have gone");
         together.insert(together.end(), frame.begin() + static_cast<ptrdiff_t>(fragment.l4), frame.end());
     }
     const auto payload = the.after().begin() + static_cast<ptrdiff_t>(the.out.l4);
-    the.rule(std::equal(together.begin(), together.end(), payload, payload + static_cast<ptrdiff_t>(the.out.l4_bytes())),
+    the.rule(std::equal(together.begin(), together.end(), payload,
+                        payload + static_cast<ptrdiff_t>(the.out.l4_bytes())),
              "the fragments are the packet");
 }
 
@@ -570,13 +646,16 @@ bool is_untouched(const Case& the) {
 
 void judge_left(const Case& the) {
     if (the.arrived.from_host && the.before() == the.after()) {
-        the.rule(the.outcome.egress == the.arrived.port, "what is nobody's flow leaves by the port that Linux chose");
+        the.rule(the.outcome.egress == the.arrived.port,
+                 "what is nobody's flow leaves by the port that Linux chose");
         return;
     }
     the.rule(!is_blocked(the), "nothing comes of a blocked source's packet");
-    the.rule(the.out.is_ip && the.out.vlan_tags == 0 && the.out.l3 == kEtherBytes, "what leaves is a whole IP packet in a plain frame");
+    the.rule(the.out.is_ip && the.out.vlan_tags == 0 && the.out.l3 == kEtherBytes,
+             "what leaves is a whole IP packet in a plain frame");
     the.rule(the.out.ip_sum_right, "the IPv4 checksum of what leaves is right");
-    the.rule(the.outcome.verdict == Verdict::Split || the.out.l3_bytes <= the.rules.mtu(), "what leaves fits its link");
+    the.rule(the.outcome.verdict == Verdict::Split || the.out.l3_bytes <= the.rules.mtu(),
+             "what leaves fits its link");
     the.rule(the.out.ttl >= 1, "what leaves may still live");
     const size_t packet = kEtherBytes + the.out.l3_bytes;
     the.rule(the.after().size() == packet || the.after().size() <= std::max(the.before().size(), kFrameMin),
@@ -592,17 +671,20 @@ void judge_left(const Case& the) {
 
 void judge_punted(const Case& the) {
     the.rule(!is_blocked(the), "nothing comes of a blocked source's packet");
-    the.rule(!the.arrived.from_host || !(the.before() == the.after()), "Linux does not get back what it sent");
+    the.rule(!the.arrived.from_host || !(the.before() == the.after()),
+             "Linux does not get back what it sent");
     if (!is_untouched(the)) {
         the.rule(the.out.is_ip && the.out.ip_sum_right, "what is delivered to the host is a whole IP packet");
         return is_answer(the) ? judge_answer(the) : judge_forwarded(the);
     }
-    if (!the.in.is_ip || is_group_mac(the.before()) || !is_served(the.in.destination, the.rules.publication) || the.in.vlan_tags > 0) {
+    if (!the.in.is_ip || is_group_mac(the.before()) ||
+        !is_served(the.in.destination, the.rules.publication) || the.in.vlan_tags > 0) {
         return;
     }
     const uint8_t type = icmp_type(the.before(), the.in);
     const bool is_asked = the.in.is_v4 ? type == 8 : type == 128 || type == 135 || type == 136;
-    the.rule(is_asked && the.rules.has_present_vips && std::ranges::find(kPresentVips, the.in.destination) != kPresentVips.end(),
+    the.rule(is_asked && the.rules.has_present_vips &&
+                 std::ranges::find(kPresentVips, the.in.destination) != kPresentVips.end(),
              "Linux is not asked about an address that only Services have");
 }
 
@@ -616,15 +698,19 @@ bool is_faultless(const Case& the) {
     const MacAddr& own = the.arrived.port == test::kUp ? test::kUpMac : test::kClusterMac;
     const bool has_macs = std::equal(own.bytes.begin(), own.bytes.end(), the.before().begin()) &&
                           !std::equal(own.bytes.begin(), own.bytes.end(), the.before().begin() + 6);
-    const bool stands_right = the.arrived.port == test::kCluster ? is_endpoint(the.in.source) : is_client(the.in.source);
-    return has_macs && stands_right && the.in.vlan_tags == 0 && the.in.ip_sum_right && the.in.ttl > 1 && !the.in.is_fragment &&
-           the.in.l4 - the.in.l3 == (the.in.is_v4 ? 20U : 40U) && bytes_to_leave(the) <= the.rules.mtu() && the.in.l3 == kEtherBytes;
+    const bool stands_right =
+        the.arrived.port == test::kCluster ? is_endpoint(the.in.source) : is_client(the.in.source);
+    return has_macs && stands_right && the.in.vlan_tags == 0 && the.in.ip_sum_right && the.in.ttl > 1 &&
+           !the.in.is_fragment && the.in.l4 - the.in.l3 == (the.in.is_v4 ? 20U : 40U) &&
+           bytes_to_leave(the) <= the.rules.mtu() && the.in.l3 == kEtherBytes;
 }
 
 // From the wire of one port with an address of the other port's link.
 bool is_of_other_link(const Case& the) {
-    static const std::array<Prefix, 2> kUpLink{*Prefix::parse("10.80.1.0/24"), *Prefix::parse("fd00:80:1::/64")};
-    static const std::array<Prefix, 2> kClusterLink{*Prefix::parse("10.80.2.0/24"), *Prefix::parse("fd00:80:2::/64")};
+    static const std::array<Prefix, 2> kUpLink{*Prefix::parse("10.80.1.0/24"),
+                                               *Prefix::parse("fd00:80:1::/64")};
+    static const std::array<Prefix, 2> kClusterLink{*Prefix::parse("10.80.2.0/24"),
+                                                    *Prefix::parse("fd00:80:2::/64")};
     const auto& other = the.arrived.port == test::kUp ? kClusterLink : kUpLink;
     return !the.arrived.from_host && the.in.is_ip &&
            std::ranges::any_of(other, [&](const Prefix& link) { return link.contains(the.in.source); });
@@ -691,8 +777,8 @@ bool may_be_dropped_for(const Case& the, DropReason reason) {
 void judge_dropped(const Case& the) {
     the.rule(static_cast<size_t>(the.outcome.reason) < kDropReasons, "a drop has a reason");
     the.rule(may_be_dropped_for(the, the.outcome.reason), "a drop has a reason that holds");
-    if (the.arrived.from_host || !the.in.is_ip || the.in.protocol != kUdp || l4_sum(the.before(), the.in) != L4Sum::Right ||
-        !is_faultless(the) || is_blocked(the)) {
+    if (the.arrived.from_host || !the.in.is_ip || the.in.protocol != kUdp ||
+        l4_sum(the.before(), the.in) != L4Sum::Right || !is_faultless(the) || is_blocked(the)) {
         return;
     }
     const std::optional<packet::FlowKey> key = flow_of(the.before(), the.in);
@@ -710,7 +796,8 @@ void Judge::judge(const Arrived& arrived, const Outcome& outcome, const Rules& r
 }
 
 void Judge::judge_untagged(const Arrived& arrived, const Outcome& outcome, const Rules& rules) {
-    const Case the{arrived, outcome, rules, spoke_, first_fragments_, flows_, look(arrived.frame), look(outcome.frame)};
+    const Case the{
+        arrived, outcome, rules, spoke_, first_fragments_, flows_, look(arrived.frame), look(outcome.frame)};
     if (the.in.is_ip && !has_spoken(the.in.source)) {
         spoke_.push_back(the.in.source);
     }
@@ -738,25 +825,30 @@ void Judge::judge_untagged(const Arrived& arrived, const Outcome& outcome, const
 void Judge::judge_openings(const Case& the) {
     uint64_t opened = 0;
     for (uint32_t w = 0; w < workers_; ++w) {
-        opened += gateway_.has_worked(w) ? gateway_.worker(w).count()[stats::Counter::NewConnections].read() : 0;
+        opened +=
+            gateway_.has_worked(w) ? gateway_.worker(w).count()[stats::Counter::NewConnections].read() : 0;
     }
     const uint64_t opened_now = opened - std::exchange(opened_, opened);
     if (opened_now == 0) {
         return;
     }
-    the.rule(opened_now == 1 && flow_of(the.before(), the.in), "a packet opens one connection at most, and shows its ports");
+    the.rule(opened_now == 1 && flow_of(the.before(), the.in),
+             "a packet opens one connection at most, and shows its ports");
     the.rule(!is_of_other_link(the), "nobody opens a connection with an address of another port's link");
     if (the.in.protocol != kTcp) {
         return;
     }
     constexpr uint8_t kFin = 0x01, kSyn = 0x02, kAck = 0x10;
     const uint8_t flags = tcp_flags(the.before(), the.in) & (kFin | kSyn | kRst | kAck);
-    const bool is_picked_up = the.rules.picks_up_midstream && flags == kAck && !the.arrived.from_host &&
-                              may_be_picked_up(the.rules.publication, the.in.destination, word_at(the.before(), the.in.l4 + 2));
-    the.rule(flags == kSyn || is_picked_up, "a connection of TCP begins with a SYN, or in the middle where that is asked for");
-    const bool leaves =
-        the.outcome.verdict == Verdict::Transmit || the.outcome.verdict == Verdict::Split || the.outcome.verdict == Verdict::Hold;
-    the.rule(flags == kSyn || !leaves || is_answer(the) || the.out.source == the.in.source, "what is picked up keeps its source");
+    const bool is_picked_up =
+        the.rules.picks_up_midstream && flags == kAck && !the.arrived.from_host &&
+        may_be_picked_up(the.rules.publication, the.in.destination, word_at(the.before(), the.in.l4 + 2));
+    the.rule(flags == kSyn || is_picked_up,
+             "a connection of TCP begins with a SYN, or in the middle where that is asked for");
+    const bool leaves = the.outcome.verdict == Verdict::Transmit || the.outcome.verdict == Verdict::Split ||
+                        the.outcome.verdict == Verdict::Hold;
+    the.rule(flags == kSyn || !leaves || is_answer(the) || the.out.source == the.in.source,
+             "what is picked up keeps its source");
 }
 
 AnswerBudget& Judge::budget_of(const Case& the) {
@@ -812,21 +904,27 @@ void Judge::audit() const {
             books(row.open.read() <= row.connections.read(), "a backend has more open flows than flows");
         }
         const uint32_t size = context.connections.size();
-        books(of_services == size && of_backends == size, "connections, and what Services and backends count of them, differ");
-        books(context.count()[stats::Counter::Connections].read() == size, "the level of connections is not how many there are");
-        books(context.connections.units_used() <= context.connections.capacity(), "the connection table exceeds its bound");
+        books(of_services == size && of_backends == size,
+              "connections, and what Services and backends count of them, differ");
+        books(context.count()[stats::Counter::Connections].read() == size,
+              "the level of connections is not how many there are");
+        books(context.connections.units_used() <= context.connections.capacity(),
+              "the connection table exceeds its bound");
         books(context.fragments.waiting() <= limits::kFragmentsWaitingMax, "more fragments wait than may");
         using stats::Counter;
-        answered += context.count()[Counter::Rejected].read() + context.count()[Counter::IcmpErrorsSent].read() +
+        answered += context.count()[Counter::Rejected].read() +
+                    context.count()[Counter::IcmpErrorsSent].read() +
                     context.count()[Counter::EchoReplies].read();
         errors_passed += context.count()[Counter::IcmpErrorsTranslated].read();
         const uint64_t opened = context.count()[stats::Counter::NewConnections].read(),
                        closed = context.count()[stats::Counter::ClosedConnections].read();
-        books(opened - closed == size, "connections opened less connections closed are not those that are there");
+        books(opened - closed == size,
+              "connections opened less connections closed are not those that are there");
     }
     books(answered == answered_, "answers that were given are not those that were counted");
     books(errors_passed == errors_passed_, "ICMP errors that were passed on are not those that were counted");
-    books(waiting == gateway_.fragments_waiting(), "a fragment has a seat and is not there, or is there and has none");
+    books(waiting == gateway_.fragments_waiting(),
+          "a fragment has a seat and is not there, or is there and has none");
 }
 
 }  // namespace penstock::fuzz

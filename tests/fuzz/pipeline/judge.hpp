@@ -26,12 +26,15 @@ struct Arrived {
 };
 
 // By the addresses and id of fragments, and whether Linux sent them: the addresses, the protocol and the id that first ones have left with.
-using FirstFragments = std::map<std::tuple<IpAddr, IpAddr, uint32_t, bool>, std::set<std::tuple<IpAddr, IpAddr, uint8_t, uint32_t>>>;
+using FirstFragments = std::map<std::tuple<IpAddr, IpAddr, uint32_t, bool>,
+                                std::set<std::tuple<IpAddr, IpAddr, uint8_t, uint32_t>>>;
 
 // How often the gateway may answer, counted anew: so many at once, so many a second, each worker for itself.
 class AnswerBudget {
  public:
-    AnswerBudget(uint32_t per_second, uint32_t burst) : per_second_(per_second), burst_(burst * kThousand) { left_.fill(burst_); }
+    AnswerBudget(uint32_t per_second, uint32_t burst) : per_second_(per_second), burst_(burst * kThousand) {
+        left_.fill(burst_);
+    }
     void pass_milliseconds(uint64_t ms) {
         for (uint64_t& left : left_) {
             left = std::min(burst_, left + per_second_ * ms);
@@ -47,7 +50,8 @@ class AnswerBudget {
 
  private:
     static constexpr uint64_t kThousand = 1000;
-    uint64_t per_second_, burst_;  // burst_ and left_ in thousandths, which one millisecond gives: no sum is ever rounded
+    uint64_t per_second_,
+        burst_;  // burst_ and left_ in thousandths, which one millisecond gives: no sum is ever rounded
     std::array<uint64_t, kWorkersMost> left_{};
 };
 
@@ -55,7 +59,8 @@ struct Case;
 
 class Judge {
  public:
-    Judge(test::VirtualGateway& gateway, uint32_t workers) : gateway_(gateway), workers_(workers), flows_(gateway, workers) {}
+    Judge(test::VirtualGateway& gateway, uint32_t workers)
+        : gateway_(gateway), workers_(workers), flows_(gateway, workers) {}
 
     // Stops the program, with both frames as scapy lines, where `outcome` is none that may follow from `arrived`.
     void judge(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
@@ -76,7 +81,9 @@ class Judge {
     // What the answer that leaves is counted against.
     AnswerBudget& budget_of(const Case& the);
     void judge_openings(const Case& the);
-    [[nodiscard]] bool has_spoken(const IpAddr& address) const { return std::ranges::find(spoke_, address) != spoke_.end(); }
+    [[nodiscard]] bool has_spoken(const IpAddr& address) const {
+        return std::ranges::find(spoke_, address) != spoke_.end();
+    }
 
     test::VirtualGateway& gateway_;
     uint32_t workers_;

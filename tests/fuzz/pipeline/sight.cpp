@@ -50,7 +50,8 @@ void walk_extensions(const Frame& frame, Sight& sight) {
     const size_t end = sight.l3 + sight.l3_bytes;
     while (!sight.is_later_fragment && sight.l4 + 8 <= end) {
         const uint8_t number = sight.protocol;
-        if (number != kHopByHop && number != kRouting && number != kFragmentHeader && number != kDestinationOptions) {
+        if (number != kHopByHop && number != kRouting && number != kFragmentHeader &&
+            number != kDestinationOptions) {
             return;
         }
         const size_t bytes = number == kFragmentHeader ? 8 : (size_t{frame[sight.l4 + 1]} + 1) * 8;
@@ -117,7 +118,8 @@ uint16_t folded_sum(const Frame& frame, const Sight& sight, size_t bytes) {
     uint64_t sum = 0;
     const bool has_pseudo_header = sight.protocol != kIcmp;
     if (has_pseudo_header) {
-        sum += sight.is_v4 ? ones_complement(frame, sight.l3 + 12, sight.l3 + 20) : ones_complement(frame, sight.l3 + 8, sight.l3 + 40);
+        sum += sight.is_v4 ? ones_complement(frame, sight.l3 + 12, sight.l3 + 20)
+                           : ones_complement(frame, sight.l3 + 8, sight.l3 + 40);
         sum += bytes + sight.protocol;
     }
     sum += ones_complement(frame, sight.l4, sight.l4 + bytes);
@@ -175,7 +177,8 @@ std::optional<size_t> summed_bytes(const Frame& frame, const Sight& sight) {
         }
         case kIcmp:
         case kIcmpv6:
-            return bytes >= 8 && (sight.protocol == kIcmp) == sight.is_v4 ? std::optional(bytes) : std::nullopt;
+            return bytes >= 8 && (sight.protocol == kIcmp) == sight.is_v4 ? std::optional(bytes)
+                                                                          : std::nullopt;
         case kSctp:
             return bytes >= 12 ? std::optional(bytes) : std::nullopt;
         default:
@@ -194,12 +197,13 @@ void set_word(Frame& frame, size_t at, uint16_t value) {
 }
 
 bool Sight::has_ports(const Frame& frame) const {
-    return is_ip && !is_later_fragment && (protocol == kTcp || protocol == kUdp || protocol == kSctp) && l4_bytes() >= 4 &&
-           frame.size() >= l4 + 4;
+    return is_ip && !is_later_fragment && (protocol == kTcp || protocol == kUdp || protocol == kSctp) &&
+           l4_bytes() >= 4 && frame.size() >= l4 + 4;
 }
 
 bool has_priorities(const Frame& frame) {
-    return frame.size() >= kEtherBytes + 4 && (word_at(frame, 12) == 0x8100 || word_at(frame, 12) == 0x88a8) &&
+    return frame.size() >= kEtherBytes + 4 &&
+           (word_at(frame, 12) == 0x8100 || word_at(frame, 12) == 0x88a8) &&
            (word_at(frame, 14) & 0x0fff) == 0;
 }
 
@@ -216,7 +220,8 @@ Sight look(const Frame& frame) {
         return sight;
     }
     size_t type_at = 12;
-    while (frame.size() >= type_at + 6 && (word_at(frame, type_at) == 0x8100 || word_at(frame, type_at) == 0x88a8)) {
+    while (frame.size() >= type_at + 6 &&
+           (word_at(frame, type_at) == 0x8100 || word_at(frame, type_at) == 0x88a8)) {
         type_at += 4;
         ++sight.vlan_tags;
     }
@@ -275,7 +280,8 @@ void set_right_sums(Frame& frame) {
     }
     if (sight.is_v4) {
         set_word(frame, sight.l3 + 10, 0);
-        set_word(frame, sight.l3 + 10, test::reference_checksum(std::span(frame).subspan(sight.l3, sight.l4 - sight.l3)));
+        set_word(frame, sight.l3 + 10,
+                 test::reference_checksum(std::span(frame).subspan(sight.l3, sight.l4 - sight.l3)));
     }
     const std::optional<size_t> bytes = summed_bytes(frame, sight);
     if (!bytes) {

@@ -15,7 +15,8 @@ std::vector<std::pair<IpAddr, L4Port>> on_two(L4Port port) {
     return {{kVips4[0], port}, {kVips6[0], port}, {kVips4[1], port}, {kVips6[1], port}};
 }
 
-const std::array<IpAddr, 4> kOwn{test::kUpAddress, test::kClusterAddress, test::kUpAddress6, test::kClusterAddress6};
+const std::array<IpAddr, 4> kOwn{test::kUpAddress, test::kClusterAddress, test::kUpAddress6,
+                                 test::kClusterAddress6};
 const std::vector<Prefix> kRanges{*Prefix::parse("198.51.100.0/24"), *Prefix::parse("2001:db8:1::/64")};
 
 constexpr std::array<uint16_t, kMtus> kMtuOf{1500, 1280, 576, 9000};
@@ -57,11 +58,13 @@ class Parts {
 
  private:
     std::shared_ptr<const route::RouteTable> routes_of(const Rules& rules) {
-        auto& routes = routes_[(size_t{rules.mtu_choice} * 2 + rules.has_present_vips) * 2 + rules.has_unresolved];
+        auto& routes =
+            routes_[(size_t{rules.mtu_choice} * 2 + rules.has_present_vips) * 2 + rules.has_unresolved];
         if (!routes) {
             gateway_.set_mtu(rules.mtu());
             gateway_.set_present_vips(rules.has_present_vips ? kPresentVips : std::vector<IpAddr>());
-            gateway_.set_unresolved(rules.has_unresolved ? std::vector<uint8_t>{11, 13} : std::vector<uint8_t>());
+            gateway_.set_unresolved(rules.has_unresolved ? std::vector<uint8_t>{11, 13}
+                                                         : std::vector<uint8_t>());
             routes = gateway_.snapshot().routes;
         }
         return routes;
@@ -97,11 +100,12 @@ std::vector<TestService> services_of(uint8_t publication) {
     const auto translated = is_switched ? lb::SourceMode::Keep : lb::SourceMode::Translate;
     std::vector<TestService> services;
     if (publication != 1) {
-        services.push_back({.name = "web",
-                            .frontends = on_two(80),
-                            .node_ports = {30080},
-                            .backends = is_exchanged ? std::vector<uint8_t>{13, 16} : std::vector<uint8_t>{11, 12},
-                            .source = translated});
+        services.push_back(
+            {.name = "web",
+             .frontends = on_two(80),
+             .node_ports = {30080},
+             .backends = is_exchanged ? std::vector<uint8_t>{13, 16} : std::vector<uint8_t>{11, 12},
+             .source = translated});
         services.push_back({.name = "dns",
                             .protocol = Protocol::Udp,
                             .frontends = on_two(53),
@@ -109,7 +113,8 @@ std::vector<TestService> services_of(uint8_t publication) {
                             .backends = {is_exchanged ? uint8_t{16} : uint8_t{14}},
                             .backend_port = 5353});
     }
-    services.push_back({.name = "kept", .frontends = on(0, 81), .backends = {13}, .backend_port = 9377, .source = kept});
+    services.push_back(
+        {.name = "kept", .frontends = on(0, 81), .backends = {13}, .backend_port = 9377, .source = kept});
     services.push_back({.name = "pinned",
                         .protocol = Protocol::Udp,
                         .frontends = on(0, 54),
@@ -123,8 +128,12 @@ std::vector<TestService> services_of(uint8_t publication) {
                         .node_ports = {30868},
                         .backends = {11},
                         .backend_port = 3868});
-    services.push_back(
-        {.name = "s1ap", .protocol = Protocol::Sctp, .frontends = on(0, 36412), .backends = {13}, .backend_port = 36412, .source = kept});
+    services.push_back({.name = "s1ap",
+                        .protocol = Protocol::Sctp,
+                        .frontends = on(0, 36412),
+                        .backends = {13},
+                        .backend_port = 36412,
+                        .source = kept});
     for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
         services.push_back({.name = "rejecting", .protocol = protocol, .frontends = on(2, 90)});
     }
@@ -134,13 +143,18 @@ std::vector<TestService> services_of(uint8_t publication) {
                         .backends = {16},
                         .backend_port = kRangedBackendPort,
                         .source_ranges = kRanges});
-    services.push_back({.name = "host", .protocol = Protocol::Udp, .frontends = on(0, 93), .backends = {1}, .backend_port = 9393});
-    services.push_back({.name = "hashed",
-                        .frontends = on(0, kHashedPort),
-                        .backends = is_exchanged ? std::vector<uint8_t>{11, 16} : std::vector<uint8_t>{11, 15},
-                        .backend_port = kHashedBackendPort,
-                        .source = kept,
-                        .scheduler = lb::SchedulerKind::Maglev});
+    services.push_back({.name = "host",
+                        .protocol = Protocol::Udp,
+                        .frontends = on(0, 93),
+                        .backends = {1},
+                        .backend_port = 9393});
+    services.push_back(
+        {.name = "hashed",
+         .frontends = on(0, kHashedPort),
+         .backends = is_exchanged ? std::vector<uint8_t>{11, 16} : std::vector<uint8_t>{11, 15},
+         .backend_port = kHashedBackendPort,
+         .source = kept,
+         .scheduler = lb::SchedulerKind::Maglev});
     constexpr std::array kProtocols{Protocol::Tcp, Protocol::Udp, Protocol::Sctp};
     for (size_t n = 0; n < kMixedPorts.size(); ++n) {
         services.push_back({.name = "mixed",
@@ -156,14 +170,16 @@ std::vector<TestService> services_of(uint8_t publication) {
 }
 
 std::span<const L4Port> known_ports() {
-    static constexpr L4Port kPorts[] = {80,    81,    53,   54,   3868, 36412, 90,   91,   92,    93,    30080,
-                                        30053, 30868, 9376, 9377, 5353, 5354,  9392, 9393, 40000, 40001, 40002,
-                                        1024,  65535, 0,    94,   95,   96,    9394, 9395, 9396,  97,    9397};
+    static constexpr L4Port kPorts[] = {80,   81,    53,    54,    3868, 36412, 90,   91,   92,
+                                        93,   30080, 30053, 30868, 9376, 9377,  5353, 5354, 9392,
+                                        9393, 40000, 40001, 40002, 1024, 65535, 0,    94,   95,
+                                        96,   9394,  9395,  9396,  97,   9397};
     return kPorts;
 }
 
 bool is_vip(const IpAddr& address) {
-    return std::ranges::find(kVips4, address) != kVips4.end() || std::ranges::find(kVips6, address) != kVips6.end();
+    return std::ranges::find(kVips4, address) != kVips4.end() ||
+           std::ranges::find(kVips6, address) != kVips6.end();
 }
 bool is_served(const IpAddr& address, uint8_t publication) {
     return is_vip(address) && (publication != 1 || (address != kVips4[1] && address != kVips6[1]));
@@ -178,18 +194,21 @@ bool is_own(const IpAddr& address) {
 }
 bool is_endpoint(const IpAddr& address) {
     const uint8_t host = address.bytes()[15];
-    return host >= kFirstEndpoint && host <= kLastEndpoint && address == test::backend_address(host, address.family());
+    return host >= kFirstEndpoint && host <= kLastEndpoint &&
+           address == test::backend_address(host, address.family());
 }
 bool is_client(const IpAddr& address) {
     constexpr ptrdiff_t kHonest = 4;
-    return std::find(kSources4.begin(), kSources4.begin() + kHonest, address) != kSources4.begin() + kHonest ||
+    return std::find(kSources4.begin(), kSources4.begin() + kHonest, address) !=
+               kSources4.begin() + kHonest ||
            std::find(kSources6.begin(), kSources6.begin() + kHonest, address) != kSources6.begin() + kHonest;
 }
 bool is_in_ranges(const IpAddr& client) {
     return std::ranges::any_of(kRanges, [&](const Prefix& range) { return range.contains(client); });
 }
 bool is_nobodys(const IpAddr& address) {
-    return address.is_loopback() || address.is_multicast() || address.is_unspecified() || address.is_reserved_v4();
+    return address.is_loopback() || address.is_multicast() || address.is_unspecified() ||
+           address.is_reserved_v4();
 }
 
 }  // namespace penstock::fuzz

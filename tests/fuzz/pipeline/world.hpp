@@ -27,9 +27,10 @@ inline constexpr L4Port kHashedPort = 97, kHashedBackendPort = 9397;
 // Services whose endpoints are of one family, whatever the client is of: the ports of their frontends, and of the endpoints.
 inline constexpr std::array<L4Port, 3> kMixedPorts{94, 95, 96}, kMixedBackendPorts{9394, 9395, 9396};
 
-inline const std::array<IpAddr, 3> kVips4{IpAddr::v4(80, 11, 12, 10), IpAddr::v4(80, 11, 12, 11), IpAddr::v4(80, 11, 12, 12)};
-inline const std::array<IpAddr, 3> kVips6{*IpAddr::parse("2001:db8:80::10"), *IpAddr::parse("2001:db8:80::11"),
-                                          *IpAddr::parse("2001:db8:80::12")};
+inline const std::array<IpAddr, 3> kVips4{IpAddr::v4(80, 11, 12, 10), IpAddr::v4(80, 11, 12, 11),
+                                          IpAddr::v4(80, 11, 12, 12)};
+inline const std::array<IpAddr, 3> kVips6{
+    *IpAddr::parse("2001:db8:80::10"), *IpAddr::parse("2001:db8:80::11"), *IpAddr::parse("2001:db8:80::12")};
 // The second of each family may be on the uplink's twin (VIP presence).
 inline const std::vector<IpAddr> kPresentVips{kVips4[1], kVips6[1]};
 

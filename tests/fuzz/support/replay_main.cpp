@@ -56,7 +56,8 @@ int main(int argc, char** argv) {
             }
         }
         if (error || files.empty()) {
-            std::fprintf(stderr, "corpus %s: %s\n", argv[i], error ? error.message().c_str() : "holds no input");
+            std::fprintf(stderr, "corpus %s: %s\n", argv[i],
+                         error ? error.message().c_str() : "holds no input");
             return 1;
         }
         std::ranges::sort(files);

@@ -31,8 +31,9 @@ constexpr uint64_t bit(int type) {
     return uint64_t{1} << type;
 }
 const Words kItemWords = {
-    {"eth", bit(RTE_FLOW_ITEM_TYPE_ETH)},   {"vlan", bit(RTE_FLOW_ITEM_TYPE_VLAN)}, {"ipv4", bit(RTE_FLOW_ITEM_TYPE_IPV4)},
-    {"ipv6", bit(RTE_FLOW_ITEM_TYPE_IPV6)}, {"tcp", bit(RTE_FLOW_ITEM_TYPE_TCP)},   {"udp", bit(RTE_FLOW_ITEM_TYPE_UDP)},
+    {"eth", bit(RTE_FLOW_ITEM_TYPE_ETH)},   {"vlan", bit(RTE_FLOW_ITEM_TYPE_VLAN)},
+    {"ipv4", bit(RTE_FLOW_ITEM_TYPE_IPV4)}, {"ipv6", bit(RTE_FLOW_ITEM_TYPE_IPV6)},
+    {"tcp", bit(RTE_FLOW_ITEM_TYPE_TCP)},   {"udp", bit(RTE_FLOW_ITEM_TYPE_UDP)},
 };
 const Words kActionWords = {
     {"queue", bit(RTE_FLOW_ACTION_TYPE_QUEUE)}, {"drop", bit(RTE_FLOW_ACTION_TYPE_DROP)},
@@ -43,9 +44,10 @@ const Words kAccessWords = {{"set", static_cast<uint64_t>(Access::Set)},
                             {"fixed", static_cast<uint64_t>(Access::Fixed)},
                             {"ignored", static_cast<uint64_t>(Access::Ignored)},
                             {"hidden", static_cast<uint64_t>(Access::Hidden)}};
-const Words kTableAccessWords = {{"set", static_cast<uint64_t>(Access::Set)},         {"fixed", static_cast<uint64_t>(Access::Fixed)},
-                                 {"ignored", static_cast<uint64_t>(Access::Ignored)}, {"hidden", static_cast<uint64_t>(Access::Hidden)},
-                                 {"partly", static_cast<uint64_t>(Access::Partly)},   {"beyond", static_cast<uint64_t>(Access::Beyond)}};
+const Words kTableAccessWords = {
+    {"set", static_cast<uint64_t>(Access::Set)},         {"fixed", static_cast<uint64_t>(Access::Fixed)},
+    {"ignored", static_cast<uint64_t>(Access::Ignored)}, {"hidden", static_cast<uint64_t>(Access::Hidden)},
+    {"partly", static_cast<uint64_t>(Access::Partly)},   {"beyond", static_cast<uint64_t>(Access::Beyond)}};
 const Words kSpreadWords = {{"rss", static_cast<uint64_t>(Spread::Rss)},
                             {"random", static_cast<uint64_t>(Spread::Random)},
                             {"zero", static_cast<uint64_t>(Spread::Zero)},
@@ -112,8 +114,8 @@ class Value {
         std::array<uint8_t, 6> bytes{};
         int used = 0;
         const std::string whole(text_);
-        const bool is_one = std::sscanf(whole.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &bytes[0], &bytes[1], &bytes[2], &bytes[3],
-                                        &bytes[4], &bytes[5], &used) == 6 &&
+        const bool is_one = std::sscanf(whole.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &bytes[0],
+                                        &bytes[1], &bytes[2], &bytes[3], &bytes[4], &bytes[5], &used) == 6 &&
                             static_cast<size_t>(used) == whole.size();
         to = bytes;
         return is_one;
@@ -133,29 +135,31 @@ std::optional<DeviceArguments> parse_device_arguments(const std::string& text, s
     for (const std::string_view argument : split(text, ',')) {
         const size_t equals = argument.find('=');
         const std::string_view key = argument.substr(0, equals);
-        const Value value(equals == std::string_view::npos ? std::string_view() : argument.substr(equals + 1));
-        const bool good = key == "queues"      ? value.number(made.queues, 1, 64)
-                          : key == "key_bytes" ? value.number(made.key_bytes, 40, 52) && made.key_bytes % 12 == 4
-                          : key == "key"       ? value.word(made.key, kAccessWords)
-                          : key == "reta"      ? value.number(made.reta, 0, 512) && (made.reta == 0 || made.reta >= 64) &&
-                                                (made.reta == 0 || std::has_single_bit(made.reta))
-                          : key == "reta_access"     ? value.word(made.reta_access, kTableAccessWords)
-                          : key == "rss"             ? value.list(made.rss_types, kRssWords)
-                          : key == "rss_hash"        ? value.number(made.rss_hash, 0, 1)
-                          : key == "spread"          ? value.word(made.spread, kSpreadWords)
-                          : key == "seed"            ? value.number(made.seed, 0, UINT64_MAX)
-                          : key == "flow_rules"      ? value.number(made.flow_rules, 0, 1'000'000)
-                          : key == "flow_items"      ? value.list(made.flow_items, kItemWords)
-                          : key == "flow_actions"    ? value.list(made.flow_actions, kActionWords)
-                          : key == "flow_masks"      ? value.word(made.whole_masks_only, kMaskWords)
-                          : key == "flow_priorities" ? value.number(made.flow_priorities, 1, 1'000'000)
-                          : key == "isolate"         ? value.word(made.isolate, kIsolateWords)
-                          : key == "checksum"        ? value.number(made.checksum, 0, 1)
-                          : key == "loopback"        ? value.number(made.loopback, 0, 1)
-                          : key == "interrupts"      ? value.number(made.interrupts, 0, 1)
-                          : key == "mtu_max"         ? value.number(made.mtu_max, 1280, 9216)
-                          : key == "mac"             ? value.mac(made.mac)
-                                                     : false;
+        const Value value(equals == std::string_view::npos ? std::string_view()
+                                                           : argument.substr(equals + 1));
+        const bool good =
+            key == "queues"      ? value.number(made.queues, 1, 64)
+            : key == "key_bytes" ? value.number(made.key_bytes, 40, 52) && made.key_bytes % 12 == 4
+            : key == "key"       ? value.word(made.key, kAccessWords)
+            : key == "reta"      ? value.number(made.reta, 0, 512) && (made.reta == 0 || made.reta >= 64) &&
+                                  (made.reta == 0 || std::has_single_bit(made.reta))
+            : key == "reta_access"     ? value.word(made.reta_access, kTableAccessWords)
+            : key == "rss"             ? value.list(made.rss_types, kRssWords)
+            : key == "rss_hash"        ? value.number(made.rss_hash, 0, 1)
+            : key == "spread"          ? value.word(made.spread, kSpreadWords)
+            : key == "seed"            ? value.number(made.seed, 0, UINT64_MAX)
+            : key == "flow_rules"      ? value.number(made.flow_rules, 0, 1'000'000)
+            : key == "flow_items"      ? value.list(made.flow_items, kItemWords)
+            : key == "flow_actions"    ? value.list(made.flow_actions, kActionWords)
+            : key == "flow_masks"      ? value.word(made.whole_masks_only, kMaskWords)
+            : key == "flow_priorities" ? value.number(made.flow_priorities, 1, 1'000'000)
+            : key == "isolate"         ? value.word(made.isolate, kIsolateWords)
+            : key == "checksum"        ? value.number(made.checksum, 0, 1)
+            : key == "loopback"        ? value.number(made.loopback, 0, 1)
+            : key == "interrupts"      ? value.number(made.interrupts, 0, 1)
+            : key == "mtu_max"         ? value.number(made.mtu_max, 1280, 9216)
+            : key == "mac"             ? value.mac(made.mac)
+                                       : false;
         if (!good) {
             error = "no argument of a software NIC: " + std::string(argument);
             return std::nullopt;

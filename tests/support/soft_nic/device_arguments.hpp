@@ -41,6 +41,7 @@ struct DeviceArguments {
 };
 
 // Empty, with what is wrong in `error`, where `text` ("queues=4,reta=64") is none of it.
-[[nodiscard]] std::optional<DeviceArguments> parse_device_arguments(const std::string& text, std::string& error);
+[[nodiscard]] std::optional<DeviceArguments> parse_device_arguments(const std::string& text,
+                                                                    std::string& error);
 
 }  // namespace penstock::test

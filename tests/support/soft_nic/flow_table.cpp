@@ -35,7 +35,8 @@ struct ItemKind {
 };
 constexpr Field kEthFields[] = {{0, 6}, {6, 6}, {12, 2}};  // destination, source, type
 constexpr Field kEthDefault[] = {{0, 6}, {6, 6}};
-constexpr Field kIpv4Fields[] = {{6, 2}, {9, 1}, {12, 4}, {16, 4}};  // fragment, protocol, source, destination
+constexpr Field kIpv4Fields[] = {
+    {6, 2}, {9, 1}, {12, 4}, {16, 4}};  // fragment, protocol, source, destination
 constexpr Field kIpv4Default[] = {{12, 4}, {16, 4}};
 constexpr Field kIpv6Fields[] = {{6, 1}, {8, 16}, {24, 16}};  // protocol, source, destination
 constexpr Field kIpv6Default[] = {{8, 16}, {24, 16}};
@@ -60,7 +61,8 @@ std::vector<uint8_t> mask_of(const rte_flow_item& item, const ItemKind& kind) {
     return mask;
 }
 
-int compile_fields(const rte_flow_item& item, const ItemKind& kind, bool whole_masks_only, FlowPattern& to, rte_flow_error* error) {
+int compile_fields(const rte_flow_item& item, const ItemKind& kind, bool whole_masks_only, FlowPattern& to,
+                   rte_flow_error* error) {
     if (item.spec == nullptr) {
         return 0;
     }
@@ -79,12 +81,14 @@ int compile_fields(const rte_flow_item& item, const ItemKind& kind, bool whole_m
             continue;
         }
         if (whole_masks_only && set != field.size) {
-            return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_MASK, &item, "partial masks are not supported");
+            return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_MASK, &item,
+                                      "partial masks are not supported");
         }
         to.fields.push_back(std::move(match));
     }
     if (std::ranges::any_of(mask, [](uint8_t rest) { return rest != 0; })) {
-        return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_MASK, &item, "a masked field is not supported");
+        return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_MASK, &item,
+                                  "a masked field is not supported");
     }
     return 0;
 }
@@ -98,7 +102,8 @@ int compile_vlan(const rte_flow_item& item, bool whole_masks_only, FlowPattern& 
     const auto* mask = static_cast<const rte_flow_item_vlan*>(item.mask);
     const uint16_t tci_mask = mask == nullptr ? 0x0fff : rte_be_to_cpu_16(mask->tci);
     const uint16_t type_mask = mask == nullptr ? 0 : rte_be_to_cpu_16(mask->inner_type);
-    if ((tci_mask & ~0x0fff) != 0 || (whole_masks_only && tci_mask != 0 && tci_mask != 0x0fff) || (type_mask != 0 && type_mask != 0xffff)) {
+    if ((tci_mask & ~0x0fff) != 0 || (whole_masks_only && tci_mask != 0 && tci_mask != 0x0fff) ||
+        (type_mask != 0 && type_mask != 0xffff)) {
         return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_MASK, &item,
                                   "of a VLAN, its number is matched, and the type in whole");
     }
@@ -113,7 +118,8 @@ int compile_vlan(const rte_flow_item& item, bool whole_masks_only, FlowPattern& 
 }  // namespace
 
 bool FlowPattern::matches(const FrameFields& frame) const {
-    if ((ether_type && frame.ether_type != *ether_type) || (has_vlan && frame.vlan_tci.has_value() != *has_vlan) ||
+    if ((ether_type && frame.ether_type != *ether_type) ||
+        (has_vlan && frame.vlan_tci.has_value() != *has_vlan) ||
         (vlan_tci_mask && (frame.vlan_tci.value_or(0) & *vlan_tci_mask) != vlan_tci)) {
         return false;
     }
@@ -145,20 +151,25 @@ int FlowTable::compile_items(const rte_flow_item* items, FlowPattern& to, rte_fl
         if (item->type == RTE_FLOW_ITEM_TYPE_VOID) {
             continue;
         }
-        const auto refuse = [&](const char* why) { return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ITEM, item, why); };
+        const auto refuse = [&](const char* why) {
+            return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ITEM, item, why);
+        };
         if (!has(limits_.flow_items, item->type)) {
             return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM, item, "item not supported");
         }
         if (item->last != nullptr) {
-            return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_LAST, item, "ranges are not supported");
+            return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_LAST, item,
+                                      "ranges are not supported");
         }
         if (item->spec == nullptr && item->mask != nullptr) {
-            return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ITEM_MASK, item, "a mask without a spec");
+            return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ITEM_MASK, item,
+                                      "a mask without a spec");
         }
-        const Layer layer = item->type == RTE_FLOW_ITEM_TYPE_ETH                                             ? Ethernet
-                            : item->type == RTE_FLOW_ITEM_TYPE_VLAN                                          ? Vlan
-                            : item->type == RTE_FLOW_ITEM_TYPE_IPV4 || item->type == RTE_FLOW_ITEM_TYPE_IPV6 ? Ip
-                                                                                                             : Transport;
+        const Layer layer = item->type == RTE_FLOW_ITEM_TYPE_ETH    ? Ethernet
+                            : item->type == RTE_FLOW_ITEM_TYPE_VLAN ? Vlan
+                            : item->type == RTE_FLOW_ITEM_TYPE_IPV4 || item->type == RTE_FLOW_ITEM_TYPE_IPV6
+                                ? Ip
+                                : Transport;
         if (layer <= reached) {
             return refuse("items must go up the layers");
         }
@@ -185,7 +196,8 @@ int FlowTable::compile_items(const rte_flow_item* items, FlowPattern& to, rte_fl
                     return refuse("a transport header behind no IP header");
                 }
                 to.l4_protocol = item->type == RTE_FLOW_ITEM_TYPE_TCP ? 6 : 17;
-                result = compile_fields(*item, item->type == RTE_FLOW_ITEM_TYPE_TCP ? kTcp : kUdp, limits_.whole_masks_only, to, error);
+                result = compile_fields(*item, item->type == RTE_FLOW_ITEM_TYPE_TCP ? kTcp : kUdp,
+                                        limits_.whole_masks_only, to, error);
                 break;
         }
         if (result != 0) {
@@ -196,7 +208,8 @@ int FlowTable::compile_items(const rte_flow_item* items, FlowPattern& to, rte_fl
     return 0;
 }
 
-int FlowTable::compile_rss(uint16_t queues, const rte_flow_action& action, FlowFate& to, rte_flow_error* error) const {
+int FlowTable::compile_rss(uint16_t queues, const rte_flow_action& action, FlowFate& to,
+                           rte_flow_error* error) const {
     const auto* rss = static_cast<const rte_flow_action_rss*>(action.conf);
     const auto refuse = [&](int code, const char* why) {
         return rte_flow_error_set(error, code, RTE_FLOW_ERROR_TYPE_ACTION_CONF, &action, why);
@@ -213,7 +226,8 @@ int FlowTable::compile_rss(uint16_t queues, const rte_flow_action& action, FlowF
     if ((rss->types & ~limits_.rss_types) != 0) {
         return refuse(ENOTSUP, "an RSS type is not supported");
     }
-    if (rss->key_len != 0 && (rss->key == nullptr || rss->key_len != limits_.key_bytes || limits_.key != Access::Set)) {
+    if (rss->key_len != 0 &&
+        (rss->key == nullptr || rss->key_len != limits_.key_bytes || limits_.key != Access::Set)) {
         return refuse(ENOTSUP, "the RSS key cannot be set");
     }
     for (uint32_t i = 0; i < rss->queue_num; ++i) {
@@ -229,7 +243,8 @@ int FlowTable::compile_rss(uint16_t queues, const rte_flow_action& action, FlowF
     return 0;
 }
 
-int FlowTable::compile_actions(uint16_t queues, const rte_flow_action* actions, FlowFate& to, rte_flow_error* error) const {
+int FlowTable::compile_actions(uint16_t queues, const rte_flow_action* actions, FlowFate& to,
+                               rte_flow_error* error) const {
     if (actions == nullptr) {
         return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ACTION_NUM, nullptr, "no actions");
     }
@@ -242,9 +257,11 @@ int FlowTable::compile_actions(uint16_t queues, const rte_flow_action* actions, 
             return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ACTION_CONF, action, why);
         };
         if (!has(limits_.flow_actions, action->type)) {
-            return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ACTION, action, "action not supported");
+            return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ACTION, action,
+                                      "action not supported");
         }
-        const bool is_fate = action->type != RTE_FLOW_ACTION_TYPE_MARK && action->type != RTE_FLOW_ACTION_TYPE_COUNT;
+        const bool is_fate =
+            action->type != RTE_FLOW_ACTION_TYPE_MARK && action->type != RTE_FLOW_ACTION_TYPE_COUNT;
         if (is_fate && has_fate) {
             return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ACTION, action, "a second fate");
         }
@@ -273,7 +290,8 @@ int FlowTable::compile_actions(uint16_t queues, const rte_flow_action* actions, 
                 break;
             case RTE_FLOW_ACTION_TYPE_MARK: {
                 const auto* mark = static_cast<const rte_flow_action_mark*>(action->conf);
-                if (mark == nullptr || mark->id > 0xff'fffe) {  // 24 bits, as many as the widest of today's NICs give
+                if (mark == nullptr ||
+                    mark->id > 0xff'fffe) {  // 24 bits, as many as the widest of today's NICs give
                     return refuse("a mark of more than 24 bits");
                 }
                 to.mark = mark->id;
@@ -288,13 +306,14 @@ int FlowTable::compile_actions(uint16_t queues, const rte_flow_action* actions, 
         return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ACTION, actions, "no fate");
     }
     if (to.kind == FlowFate::Kind::Drop && to.mark) {
-        return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ACTION, actions, "what is dropped cannot be marked");
+        return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ACTION, actions,
+                                  "what is dropped cannot be marked");
     }
     return 0;
 }
 
-int FlowTable::compile(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items, const rte_flow_action* actions, Compiled& to,
-                       rte_flow_error* error) const {
+int FlowTable::compile(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items,
+                       const rte_flow_action* actions, Compiled& to, rte_flow_error* error) const {
     if (attr == nullptr) {
         return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_ATTR, nullptr, "no attributes");
     }
@@ -306,23 +325,25 @@ int FlowTable::compile(uint16_t queues, const rte_flow_attr* attr, const rte_flo
                                   attr, "only ingress is supported");
     }
     if (attr->group != 0) {
-        return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ATTR_GROUP, attr, "groups are not supported");
+        return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ATTR_GROUP, attr,
+                                  "groups are not supported");
     }
     if (attr->priority >= limits_.flow_priorities) {
-        return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ATTR_PRIORITY, attr, "priority not supported");
+        return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ATTR_PRIORITY, attr,
+                                  "priority not supported");
     }
     const int result = compile_items(items, to.pattern, error);
     return result != 0 ? result : compile_actions(queues, actions, to.fate, error);
 }
 
-int FlowTable::validate(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items, const rte_flow_action* actions,
-                        rte_flow_error* error) const {
+int FlowTable::validate(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items,
+                        const rte_flow_action* actions, rte_flow_error* error) const {
     Compiled compiled;
     return compile(queues, attr, items, actions, compiled, error);
 }
 
-rte_flow* FlowTable::create(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items, const rte_flow_action* actions,
-                            rte_flow_error* error) {
+rte_flow* FlowTable::create(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items,
+                            const rte_flow_action* actions, rte_flow_error* error) {
     Compiled compiled;
     if (compile(queues, attr, items, actions, compiled, error) != 0) {
         return nullptr;
@@ -331,13 +352,16 @@ rte_flow* FlowTable::create(uint16_t queues, const rte_flow_attr* attr, const rt
         rte_flow_error_set(error, ENOSPC, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, "the flow table is full");
         return nullptr;
     }
-    const bool exists = std::ranges::any_of(
-        rules_, [&](const auto& rule) { return rule->priority == attr->priority && rule->pattern == compiled.pattern; });
+    const bool exists = std::ranges::any_of(rules_, [&](const auto& rule) {
+        return rule->priority == attr->priority && rule->pattern == compiled.pattern;
+    });
     if (exists) {
-        rte_flow_error_set(error, EEXIST, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, "there is a rule of this pattern");
+        rte_flow_error_set(error, EEXIST, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr,
+                           "there is a rule of this pattern");
         return nullptr;
     }
-    const auto behind = std::ranges::find_if(rules_, [&](const auto& rule) { return rule->priority > attr->priority; });
+    const auto behind =
+        std::ranges::find_if(rules_, [&](const auto& rule) { return rule->priority > attr->priority; });
     auto rule = std::make_unique<rte_flow>();
     rule->priority = attr->priority;
     rule->pattern = std::move(compiled.pattern);
@@ -359,7 +383,8 @@ int FlowTable::query(rte_flow* flow, const rte_flow_action* action, void* data, 
         return rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_HANDLE, flow, "no such rule");
     }
     if (action->type != RTE_FLOW_ACTION_TYPE_COUNT || !flow->fate.counts) {
-        return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ACTION, action, "the rule does not count");
+        return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_ACTION, action,
+                                  "the rule does not count");
     }
     auto& counts = *static_cast<rte_flow_query_count*>(data);
     counts.hits_set = 1;

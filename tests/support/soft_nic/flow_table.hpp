@@ -28,8 +28,9 @@ struct FieldMatch {
 };
 
 struct FlowPattern {
-    std::optional<uint16_t> ether_type;     // that a later item asks for
-    std::optional<bool> has_vlan;           // a VLAN item asks for a tag; a pattern that goes from ETH to IP right away, for none
+    std::optional<uint16_t> ether_type;  // that a later item asks for
+    std::optional<bool>
+        has_vlan;  // a VLAN item asks for a tag; a pattern that goes from ETH to IP right away, for none
     std::optional<uint16_t> vlan_tci_mask;  // of FieldMatch's kind, but where the tag is
     uint16_t vlan_tci = 0;
     std::optional<uint8_t> l4_protocol;  // of an item TCP or UDP, which matches no fragment
@@ -65,10 +66,10 @@ class FlowTable {
     explicit FlowTable(const DeviceArguments& limits) : limits_(limits) {}
 
     // 0, or what rte_flow_error_set returns.
-    int validate(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items, const rte_flow_action* actions,
-                 rte_flow_error* error) const;
-    rte_flow* create(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items, const rte_flow_action* actions,
-                     rte_flow_error* error);
+    int validate(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items,
+                 const rte_flow_action* actions, rte_flow_error* error) const;
+    rte_flow* create(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items,
+                     const rte_flow_action* actions, rte_flow_error* error);
     int destroy(rte_flow* flow, rte_flow_error* error);
     int query(rte_flow* flow, const rte_flow_action* action, void* data, rte_flow_error* error);
     void flush() { rules_.clear(); }
@@ -83,11 +84,13 @@ class FlowTable {
         FlowPattern pattern;
         FlowFate fate;
     };
-    int compile(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items, const rte_flow_action* actions, Compiled& to,
-                rte_flow_error* error) const;
+    int compile(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items,
+                const rte_flow_action* actions, Compiled& to, rte_flow_error* error) const;
     int compile_items(const rte_flow_item* items, FlowPattern& to, rte_flow_error* error) const;
-    int compile_actions(uint16_t queues, const rte_flow_action* actions, FlowFate& to, rte_flow_error* error) const;
-    int compile_rss(uint16_t queues, const rte_flow_action& action, FlowFate& to, rte_flow_error* error) const;
+    int compile_actions(uint16_t queues, const rte_flow_action* actions, FlowFate& to,
+                        rte_flow_error* error) const;
+    int compile_rss(uint16_t queues, const rte_flow_action& action, FlowFate& to,
+                    rte_flow_error* error) const;
 
     const DeviceArguments& limits_;
     std::list<std::unique_ptr<rte_flow>> rules_;  // in the order in which they are asked

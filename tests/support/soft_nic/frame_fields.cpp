@@ -88,16 +88,19 @@ FrameFields read_fields(std::span<const uint8_t> frame) {
     return fields;
 }
 
-std::optional<uint32_t> rss_hash(const FrameFields& fields, uint64_t rss_types, std::span<const uint8_t> key) {
+std::optional<uint32_t> rss_hash(const FrameFields& fields, uint64_t rss_types,
+                                 std::span<const uint8_t> key) {
     if (fields.ip_version == 0) {
         return std::nullopt;
     }
     const bool is_v4 = fields.ip_version == 4;
-    const uint64_t with_ports = fields.is_tcp()   ? (is_v4 ? RTE_ETH_RSS_NONFRAG_IPV4_TCP : RTE_ETH_RSS_NONFRAG_IPV6_TCP)
-                                : fields.is_udp() ? (is_v4 ? RTE_ETH_RSS_NONFRAG_IPV4_UDP : RTE_ETH_RSS_NONFRAG_IPV6_UDP)
-                                                  : 0;
-    const uint64_t addresses = is_v4 ? RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER
-                                     : RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER;
+    const uint64_t with_ports =
+        fields.is_tcp()   ? (is_v4 ? RTE_ETH_RSS_NONFRAG_IPV4_TCP : RTE_ETH_RSS_NONFRAG_IPV6_TCP)
+        : fields.is_udp() ? (is_v4 ? RTE_ETH_RSS_NONFRAG_IPV4_UDP : RTE_ETH_RSS_NONFRAG_IPV6_UDP)
+                          : 0;
+    const uint64_t addresses =
+        is_v4 ? RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER
+              : RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER;
     const bool by_ports = covers(rss_types, with_ports);
     if (!by_ports && !covers(rss_types, addresses)) {
         return std::nullopt;
@@ -122,7 +125,8 @@ uint64_t checksum_flags(const FrameFields& fields) {
     if (fields.ip_version == 4) {
         const auto* ip = reinterpret_cast<const rte_ipv4_hdr*>(fields.l3.data());
         const size_t header = rte_ipv4_hdr_len(ip);
-        flags |= rte_raw_cksum(ip, header) == 0xffff ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : RTE_MBUF_F_RX_IP_CKSUM_BAD;
+        flags |=
+            rte_raw_cksum(ip, header) == 0xffff ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : RTE_MBUF_F_RX_IP_CKSUM_BAD;
     }
     if (fields.l4.empty()) {
         return flags;
@@ -130,9 +134,12 @@ uint64_t checksum_flags(const FrameFields& fields) {
     if (fields.is_udp() && fields.ip_version == 4 && be16(fields.l4, 6) == 0) {
         return flags | RTE_MBUF_F_RX_L4_CKSUM_GOOD;  // none was sent
     }
-    const bool good = fields.ip_version == 4
-                          ? rte_ipv4_udptcp_cksum_verify(reinterpret_cast<const rte_ipv4_hdr*>(fields.l3.data()), fields.l4.data()) == 0
-                          : rte_ipv6_udptcp_cksum_verify(reinterpret_cast<const rte_ipv6_hdr*>(fields.l3.data()), fields.l4.data()) == 0;
+    const bool good =
+        fields.ip_version == 4
+            ? rte_ipv4_udptcp_cksum_verify(reinterpret_cast<const rte_ipv4_hdr*>(fields.l3.data()),
+                                           fields.l4.data()) == 0
+            : rte_ipv6_udptcp_cksum_verify(reinterpret_cast<const rte_ipv6_hdr*>(fields.l3.data()),
+                                           fields.l4.data()) == 0;
     return flags | (good ? RTE_MBUF_F_RX_L4_CKSUM_GOOD : RTE_MBUF_F_RX_L4_CKSUM_BAD);
 }
 

@@ -24,7 +24,8 @@ struct FrameFields {
 [[nodiscard]] FrameFields read_fields(std::span<const uint8_t> frame);
 
 // Empty where `rss_types` (RTE_ETH_RSS_*) do not cover the frame. `key`: as configured, 40 bytes or more.
-[[nodiscard]] std::optional<uint32_t> rss_hash(const FrameFields& fields, uint64_t rss_types, std::span<const uint8_t> key);
+[[nodiscard]] std::optional<uint32_t> rss_hash(const FrameFields& fields, uint64_t rss_types,
+                                               std::span<const uint8_t> key);
 
 // RTE_MBUF_F_RX_{IP,L4}_CKSUM_{GOOD,BAD} of what the frame carries.
 [[nodiscard]] uint64_t checksum_flags(const FrameFields& fields);

@@ -24,11 +24,14 @@ namespace penstock::test {
 namespace {
 
 // The key that drivers hold before anybody asks for another: that of the RSS specification's verification suite, then zeros.
-constexpr uint8_t kDefaultKey[40] = {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
-                                     0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
-                                     0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa};
-constexpr uint64_t kRxChecksums = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
-constexpr uint64_t kTxChecksums = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
+constexpr uint8_t kDefaultKey[40] = {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
+                                     0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb,
+                                     0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
+                                     0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa};
+constexpr uint64_t kRxChecksums =
+    RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
+constexpr uint64_t kTxChecksums =
+    RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
 constexpr uint32_t kLinkBytes = 18;  // Ethernet header and one VLAN tag
 constexpr uint16_t kDescriptorsMin = 64, kDescriptorsMax = 4096;
 constexpr size_t kKernelFramesMax = 1000;
@@ -92,7 +95,8 @@ void fill_in_checksums(rte_mbuf& packet) {
         end = packet.l2_len + rte_be_to_cpu_16(length);
     }
     uint16_t sum = 0;
-    if (field + 2 > packet.data_len || end > packet.pkt_len || rte_raw_cksum_mbuf(&packet, offset, end - offset, &sum) != 0) {
+    if (field + 2 > packet.data_len || end > packet.pkt_len ||
+        rte_raw_cksum_mbuf(&packet, offset, end - offset, &sum) != 0) {
         return;
     }
     sum = static_cast<uint16_t>(~sum);
@@ -123,15 +127,16 @@ int close_device(rte_eth_dev* dev) {
 
 rte_flow_ops flow_ops() {
     rte_flow_ops ops{};
-    ops.validate = [](rte_eth_dev* dev, const rte_flow_attr* attr, const rte_flow_item items[], const rte_flow_action actions[],
-                      rte_flow_error* error) {
+    ops.validate = [](rte_eth_dev* dev, const rte_flow_attr* attr, const rte_flow_item items[],
+                      const rte_flow_action actions[], rte_flow_error* error) {
         const std::scoped_lock held(device(dev).mutex);
         return device(dev).flows.validate(dev->data->nb_rx_queues, attr, items, actions, error);
     };
-    ops.create = [](rte_eth_dev* dev, const rte_flow_attr* attr, const rte_flow_item items[], const rte_flow_action actions[],
-                    rte_flow_error* error) -> rte_flow* {
+    ops.create = [](rte_eth_dev* dev, const rte_flow_attr* attr, const rte_flow_item items[],
+                    const rte_flow_action actions[], rte_flow_error* error) -> rte_flow* {
         if (dev->data->dev_started == 0) {  // as mlx5 and Intel's drivers
-            rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, "the port is not started");
+            rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr,
+                               "the port is not started");
             return nullptr;
         }
         const std::scoped_lock held(device(dev).mutex);
@@ -146,16 +151,19 @@ rte_flow_ops flow_ops() {
         device(dev).flows.flush();
         return 0;
     };
-    ops.query = [](rte_eth_dev* dev, rte_flow* flow, const rte_flow_action* action, void* data, rte_flow_error* error) {
+    ops.query = [](rte_eth_dev* dev, rte_flow* flow, const rte_flow_action* action, void* data,
+                   rte_flow_error* error) {
         const std::scoped_lock held(device(dev).mutex);
         return device(dev).flows.query(flow, action, data, error);
     };
     ops.isolate = [](rte_eth_dev* dev, int set, rte_flow_error* error) {
         if (device(dev).arguments.isolate == Isolate::Never) {
-            return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, "isolated mode is not supported");
+            return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr,
+                                      "isolated mode is not supported");
         }
         if (dev->data->dev_started != 0 && device(dev).arguments.isolate == Isolate::Stopped) {
-            return rte_flow_error_set(error, EBUSY, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, "the port must be stopped first");
+            return rte_flow_error_set(error, EBUSY, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr,
+                                      "the port must be stopped first");
         }
         const std::scoped_lock held(device(dev).mutex);
         device(dev).isolated = set != 0;
@@ -173,10 +181,12 @@ eth_dev_ops operations(const DeviceArguments& arguments) {
     ops.dev_close = close_device;
     ops.dev_infos_get = [](rte_eth_dev* dev, rte_eth_dev_info* info) { return device(dev).info(*info); };
     ops.link_update = [](rte_eth_dev* dev, int) { return device(dev).update_link(); };
-    ops.rx_queue_setup = [](rte_eth_dev* dev, uint16_t queue, uint16_t descriptors, unsigned, const rte_eth_rxconf*, rte_mempool* pool) {
+    ops.rx_queue_setup = [](rte_eth_dev* dev, uint16_t queue, uint16_t descriptors, unsigned,
+                            const rte_eth_rxconf*, rte_mempool* pool) {
         return device(dev).set_up_rx_queue(queue, descriptors, pool);
     };
-    ops.tx_queue_setup = [](rte_eth_dev* dev, uint16_t queue, uint16_t descriptors, unsigned, const rte_eth_txconf*) {
+    ops.tx_queue_setup = [](rte_eth_dev* dev, uint16_t queue, uint16_t descriptors, unsigned,
+                            const rte_eth_txconf*) {
         return device(dev).set_up_tx_queue(queue, descriptors);
     };
     ops.rx_queue_release = [](rte_eth_dev* dev, uint16_t queue) { device(dev).release_rx_queue(queue); };
@@ -188,12 +198,19 @@ eth_dev_ops operations(const DeviceArguments& arguments) {
     };
     ops.mac_addr_set = [](rte_eth_dev* dev, rte_ether_addr* mac) { return device(dev).set_mac(*mac); };
     // What these four switch, ethdev notes in dev->data, where is_for_us() looks.
-    ops.promiscuous_enable = ops.promiscuous_disable = ops.allmulticast_enable = ops.allmulticast_disable = [](rte_eth_dev*) { return 0; };
-    ops.mtu_set = [](rte_eth_dev* dev, uint16_t) { return dev->data->dev_started != 0 ? -EBUSY : 0; };  // as i40e
+    ops.promiscuous_enable = ops.promiscuous_disable = ops.allmulticast_enable =
+        ops.allmulticast_disable = [](rte_eth_dev*) { return 0; };
+    ops.mtu_set = [](rte_eth_dev* dev, uint16_t) {
+        return dev->data->dev_started != 0 ? -EBUSY : 0;
+    };  // as i40e
     if (arguments.rss_types != 0) {
         if (arguments.key != Access::Hidden) {
-            ops.rss_hash_update = [](rte_eth_dev* dev, rte_eth_rss_conf* conf) { return device(dev).update_rss(*conf); };
-            ops.rss_hash_conf_get = [](rte_eth_dev* dev, rte_eth_rss_conf* conf) { return device(dev).read_rss(*conf); };
+            ops.rss_hash_update = [](rte_eth_dev* dev, rte_eth_rss_conf* conf) {
+                return device(dev).update_rss(*conf);
+            };
+            ops.rss_hash_conf_get = [](rte_eth_dev* dev, rte_eth_rss_conf* conf) {
+                return device(dev).read_rss(*conf);
+            };
         }
         if (arguments.reta != 0 && arguments.reta_access != Access::Hidden) {
             ops.reta_update = [](rte_eth_dev* dev, rte_eth_rss_reta_entry64* groups, uint16_t size) {
@@ -211,8 +228,12 @@ eth_dev_ops operations(const DeviceArguments& arguments) {
         };
     }
     if (arguments.interrupts) {
-        ops.rx_queue_intr_enable = [](rte_eth_dev* dev, uint16_t queue) { return device(dev).arm_interrupt(queue, true); };
-        ops.rx_queue_intr_disable = [](rte_eth_dev* dev, uint16_t queue) { return device(dev).arm_interrupt(queue, false); };
+        ops.rx_queue_intr_enable = [](rte_eth_dev* dev, uint16_t queue) {
+            return device(dev).arm_interrupt(queue, true);
+        };
+        ops.rx_queue_intr_disable = [](rte_eth_dev* dev, uint16_t queue) {
+            return device(dev).arm_interrupt(queue, false);
+        };
     }
     ops.is_removed = [](rte_eth_dev* dev) { return dev->state == RTE_ETH_DEV_REMOVED ? 1 : 0; };
     return ops;
@@ -220,7 +241,8 @@ eth_dev_ops operations(const DeviceArguments& arguments) {
 
 }  // namespace
 
-SoftNicDevice::SoftNicDevice(rte_eth_dev& its_dev, const DeviceArguments& its_arguments, const std::string& its_name)
+SoftNicDevice::SoftNicDevice(rte_eth_dev& its_dev, const DeviceArguments& its_arguments,
+                             const std::string& its_name)
     : dev(its_dev),
       arguments(its_arguments),
       name(its_name),
@@ -233,7 +255,8 @@ SoftNicDevice::SoftNicDevice(rte_eth_dev& its_dev, const DeviceArguments& its_ar
     hashed_by_ = key_;
     reta_.resize(arguments.reta);
     const auto number = static_cast<uint8_t>(std::atoi(name.c_str() + name.find_first_of("0123456789")));
-    const std::array<uint8_t, 6> mac = arguments.mac.value_or(std::array<uint8_t, 6>{2, 's', 'o', 'f', 't', number});
+    const std::array<uint8_t, 6> mac =
+        arguments.mac.value_or(std::array<uint8_t, 6>{2, 's', 'o', 'f', 't', number});
     std::ranges::copy(mac, mac_.addr_bytes);
     dev.dev_ops = &ops_;
     dev.rx_pkt_burst = rx_burst;
@@ -270,7 +293,8 @@ int SoftNicDevice::info(rte_eth_dev_info& to) const {
     to.max_mac_addrs = 1;
     to.rx_desc_lim = to.tx_desc_lim = {.nb_max = kDescriptorsMax, .nb_min = kDescriptorsMin, .nb_align = 8};
     to.flow_type_rss_offloads = arguments.rss_types;
-    to.hash_key_size = arguments.rss_types == 0 || arguments.key == Access::Hidden ? uint8_t{0} : arguments.key_bytes;
+    to.hash_key_size =
+        arguments.rss_types == 0 || arguments.key == Access::Hidden ? uint8_t{0} : arguments.key_bytes;
     to.reta_size = arguments.rss_types == 0 ? uint16_t{0} : arguments.reta;
     to.rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER | (arguments.checksum ? kRxChecksums : 0) |
                          (arguments.rss_hash && arguments.rss_types != 0 ? RTE_ETH_RX_OFFLOAD_RSS_HASH : 0);
@@ -302,7 +326,8 @@ int SoftNicDevice::configure() {
 int SoftNicDevice::start() {
     for (uint16_t queue = 0; queue < dev.data->nb_rx_queues; ++queue) {
         const uint32_t room = rte_pktmbuf_data_room_size(rx_[queue].pool) - RTE_PKTMBUF_HEADROOM;
-        if (dev.data->mtu + kLinkBytes > room && (dev.data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER) == 0) {
+        if (dev.data->mtu + kLinkBytes > room &&
+            (dev.data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER) == 0) {
             return -EINVAL;
         }
         dev.data->rx_queue_state[queue] = RTE_ETH_QUEUE_STATE_STARTED;
@@ -548,7 +573,8 @@ bool SoftNicDevice::is_for_us(std::span<const uint8_t> frame) const {
     }
     rte_ether_addr to{};
     std::copy_n(frame.begin(), RTE_ETHER_ADDR_LEN, to.addr_bytes);
-    if (dev.data->promiscuous != 0 || rte_is_broadcast_ether_addr(&to) != 0 || rte_is_same_ether_addr(&to, &mac_) != 0) {
+    if (dev.data->promiscuous != 0 || rte_is_broadcast_ether_addr(&to) != 0 ||
+        rte_is_same_ether_addr(&to, &mac_) != 0) {
         return true;
     }
     return rte_is_multicast_ether_addr(&to) != 0 && dev.data->all_multicast != 0;
@@ -562,7 +588,8 @@ SoftNicDevice::Choice SoftNicDevice::choose_queue(const FrameFields& fields) {
         case Spread::Rss:
         case Spread::Lies:
             if (choice.hash) {
-                choice.queue = reta_.empty() ? static_cast<uint16_t>(*choice.hash % queues) : reta_[*choice.hash % reta_.size()];
+                choice.queue = reta_.empty() ? static_cast<uint16_t>(*choice.hash % queues)
+                                             : reta_[*choice.hash % reta_.size()];
             }
             break;
         case Spread::Random:
@@ -571,7 +598,8 @@ SoftNicDevice::Choice SoftNicDevice::choose_queue(const FrameFields& fields) {
         case Spread::Zero:
             break;
         case Spread::Wander:
-            choice.queue = static_cast<uint16_t>((choice.hash.value_or(0) + received_ / kWanderEvery) % queues);
+            choice.queue =
+                static_cast<uint16_t>((choice.hash.value_or(0) + received_ / kWanderEvery) % queues);
             break;
     }
     return choice;
@@ -581,8 +609,8 @@ SoftNicDevice::Choice SoftNicDevice::choose_by_rule(const FrameFields& fields, c
     if (fate.kind == FlowFate::Kind::Queue) {
         return {fate.queues.front(), {}};
     }
-    const auto hash =
-        rss_hash(fields, fate.rss_types != 0 ? fate.rss_types : arguments.rss_types, fate.rss_key.empty() ? hashed_by_ : fate.rss_key);
+    const auto hash = rss_hash(fields, fate.rss_types != 0 ? fate.rss_types : arguments.rss_types,
+                               fate.rss_key.empty() ? hashed_by_ : fate.rss_key);
     return {fate.queues[hash.value_or(0) % fate.queues.size()], hash};
 }
 
@@ -611,10 +639,12 @@ rte_mbuf* SoftNicDevice::make_mbuf(RxQueue& queue, std::span<const uint8_t> fram
     return first;
 }
 
-Received SoftNicDevice::deliver(const FrameFields& fields, const Choice& choice, std::optional<uint32_t> mark) {
+Received SoftNicDevice::deliver(const FrameFields& fields, const Choice& choice,
+                                std::optional<uint32_t> mark) {
     RxQueue& queue = rx_[choice.queue];
     rte_mbuf* packet = nullptr;
-    for (const Patience patience; rte_ring_full(queue.ring) != 0 || (packet = make_mbuf(queue, fields.frame)) == nullptr;) {
+    for (const Patience patience;
+         rte_ring_full(queue.ring) != 0 || (packet = make_mbuf(queue, fields.frame)) == nullptr;) {
         if (!waits || !patience.wait()) {
             ++(rte_ring_full(queue.ring) != 0 ? missed_ : no_mbuf_);
             return {Received::Fate::Missed, choice.queue};
@@ -675,7 +705,8 @@ uint16_t SoftNicDevice::rx_burst(void* queue, rte_mbuf** packets, uint16_t count
     if (from.device->removed_.load(std::memory_order_relaxed)) {
         return 0;
     }
-    const auto taken = static_cast<uint16_t>(rte_ring_dequeue_burst(from.ring, reinterpret_cast<void**>(packets), count, nullptr));
+    const auto taken = static_cast<uint16_t>(
+        rte_ring_dequeue_burst(from.ring, reinterpret_cast<void**>(packets), count, nullptr));
     uint64_t bytes = 0;
     for (uint16_t i = 0; i < taken; ++i) {
         bytes += packets[i]->pkt_len;
@@ -702,7 +733,9 @@ uint16_t SoftNicDevice::send(TxQueue& queue, rte_mbuf** packets, uint16_t count)
     }
     const bool is_lost = !link_.load(std::memory_order_relaxed);
     // One worker sends on a queue, so the room that is seen is there.
-    const auto room = looped_back_ || is_lost ? count : static_cast<uint16_t>(std::min<unsigned>(count, rte_ring_free_count(queue.ring)));
+    const auto room = looped_back_ || is_lost
+                          ? count
+                          : static_cast<uint16_t>(std::min<unsigned>(count, rte_ring_free_count(queue.ring)));
     uint64_t bytes = 0;
     for (uint16_t i = 0; i < room; ++i) {
         if (arguments.checksum) {
@@ -734,8 +767,8 @@ size_t SoftNicDevice::take_sent(std::span<rte_mbuf*> out) {
     for (size_t i = 0; i < queues && taken < out.size(); ++i) {
         rte_ring* ring = tx_[(next_tx_ + i) % queues].ring;
         if (ring != nullptr) {
-            taken += rte_ring_dequeue_burst(ring, reinterpret_cast<void**>(out.data() + taken), static_cast<unsigned>(out.size() - taken),
-                                            nullptr);
+            taken += rte_ring_dequeue_burst(ring, reinterpret_cast<void**>(out.data() + taken),
+                                            static_cast<unsigned>(out.size() - taken), nullptr);
         }
     }
     next_tx_ = (next_tx_ + 1) % queues;
@@ -842,7 +875,8 @@ int probe_soft_nic(rte_vdev_device* vdev) {
     if (dev == nullptr) {
         return -ENOMEM;
     }
-    new penstock::test::SoftNicDevice(*dev, *arguments, rte_vdev_device_name(vdev));  // close_device() deletes it
+    new penstock::test::SoftNicDevice(*dev, *arguments,
+                                      rte_vdev_device_name(vdev));  // close_device() deletes it
     rte_eth_dev_probing_finish(dev);
     return 0;
 }

@@ -25,7 +25,9 @@ class SoftNicDevice {
     ~SoftNicDevice();
     SoftNicDevice(const SoftNicDevice&) = delete;
     SoftNicDevice& operator=(const SoftNicDevice&) = delete;
-    static SoftNicDevice& of(const rte_eth_dev* dev) { return *static_cast<SoftNicDevice*>(dev->data->dev_private); }
+    static SoftNicDevice& of(const rte_eth_dev* dev) {
+        return *static_cast<SoftNicDevice*>(dev->data->dev_private);
+    }
 
     // The wire's side.
     Received receive(std::span<const uint8_t> frame);
@@ -94,7 +96,8 @@ class SoftNicDevice {
     [[nodiscard]] Choice choose_queue(const FrameFields& fields);
     [[nodiscard]] Choice choose_by_rule(const FrameFields& fields, const FlowFate& fate) const;
     [[nodiscard]] rte_mbuf* make_mbuf(RxQueue& queue, std::span<const uint8_t> frame);
-    [[nodiscard]] Received deliver(const FrameFields& fields, const Choice& choice, std::optional<uint32_t> mark);
+    [[nodiscard]] Received deliver(const FrameFields& fields, const Choice& choice,
+                                   std::optional<uint32_t> mark);
     [[nodiscard]] uint16_t send(TxQueue& queue, rte_mbuf** packets, uint16_t count);
     void set_up_interrupts();
     void end_interrupts();

@@ -13,9 +13,10 @@ TEST(AnnotationsPage, IsWhatTheTableSays_ANNG7) {
     std::ifstream page(PENSTOCK_ANNOTATIONS_PAGE);
     std::stringstream written;
     written << page.rdbuf();
-    EXPECT_EQ(written.str(), page_text()) << "to write it anew, in the build directory: ninja control/annotations/annotations-page && "
-                                             "control/annotations/annotations-page > "
-                                          << PENSTOCK_ANNOTATIONS_PAGE;
+    EXPECT_EQ(written.str(), page_text())
+        << "to write it anew, in the build directory: ninja control/annotations/annotations-page && "
+           "control/annotations/annotations-page > "
+        << PENSTOCK_ANNOTATIONS_PAGE;
 }
 
 TEST(AnnotationsPage, NamesEveryKey_ANNG7) {

@@ -47,15 +47,35 @@ TEST(Selector, MatchesAsKubernetesDoes_ANN14) {
 }
 
 TEST(Selector, WhatCannotBeReadIsRefusedByName_ANN14) {
-    for (const char* text :
-         {"",         ",",      "a=b,",       ",a",        "a b",
-          "a in",     "a in b", "a in (b",    "a in (b,c", "a in b)",
-          "a~b",      "a=b=c",  "!a=b",       "!",         "=b",
-          "a=-b",     "-a=b",   "a/=b",       "/a=b",      "A.com/x=b",
-          "a..b/x=c", "a=b c",  "a in (b) c", "a>1",       "0123456789012345678901234567890123456789012345678901234567890123=x"}) {
+    for (const char* text : {"",
+                             ",",
+                             "a=b,",
+                             ",a",
+                             "a b",
+                             "a in",
+                             "a in b",
+                             "a in (b",
+                             "a in (b,c",
+                             "a in b)",
+                             "a~b",
+                             "a=b=c",
+                             "!a=b",
+                             "!",
+                             "=b",
+                             "a=-b",
+                             "-a=b",
+                             "a/=b",
+                             "/a=b",
+                             "A.com/x=b",
+                             "a..b/x=c",
+                             "a=b c",
+                             "a in (b) c",
+                             "a>1",
+                             "0123456789012345678901234567890123456789012345678901234567890123=x"}) {
         EXPECT_FALSE(Selector::parse(text)) << text;
     }
-    EXPECT_NE(Selector::parse("tier=web,,x").error().what.find("label key is expected before \",x\""), std::string::npos)
+    EXPECT_NE(Selector::parse("tier=web,,x").error().what.find("label key is expected before \",x\""),
+              std::string::npos)
         << Selector::parse("tier=web,,x").error().what;
 }
 

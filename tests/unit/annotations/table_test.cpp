@@ -16,7 +16,8 @@ TEST(AnnotationTable, KeysAreUniqueAndFound_ANNG1) {
             EXPECT_TRUE(seen.insert(spelling.key).second) << spelling.key;
             EXPECT_EQ(find(spelling.key), &row) << spelling.key;
             const bool is_first = &spelling == &row.spellings.front();
-            EXPECT_TRUE(is_first || !spelling.key.starts_with(kNativePrefix)) << spelling.key << ": the native key goes first";
+            EXPECT_TRUE(is_first || !spelling.key.starts_with(kNativePrefix))
+                << spelling.key << ": the native key goes first";
         }
         EXPECT_FALSE(row.effect.empty() || row.fallback.empty() || row.instead.empty()) << row.requirement;
     }

@@ -59,14 +59,18 @@ void expect_first_wins(const std::string& first, const std::string& first_value,
     const std::string alone = meaning({{first, first_value}});
     const std::string other = meaning({{second, second_value}});
     ASSERT_NE(alone, other) << first;
-    EXPECT_EQ(meaning({{first, first_value}, {second, second_value}}), alone) << first << " goes before " << second;
-    EXPECT_EQ(meaning({{first, " "}, {second, second_value}}), other) << "blank " << first << " leaves the word to " << second;
-    EXPECT_EQ(meaning({{first, "\x01"}, {second, second_value}}), "invalid") << "an invalid " << first << " hides " << second;
+    EXPECT_EQ(meaning({{first, first_value}, {second, second_value}}), alone)
+        << first << " goes before " << second;
+    EXPECT_EQ(meaning({{first, " "}, {second, second_value}}), other)
+        << "blank " << first << " leaves the word to " << second;
+    EXPECT_EQ(meaning({{first, "\x01"}, {second, second_value}}), "invalid")
+        << "an invalid " << first << " hides " << second;
 }
 
-const Cases kBools = {{"true", "true"},   {"TRUE", "true"},   {"t", "true"},      {"T", "true"},      {"1", "true"},
-                      {" true ", "true"}, {"false", "false"}, {"False", "false"}, {"f", "false"},     {"0", "false"},
-                      {"yes", "invalid"}, {"on", "invalid"},  {"2", "invalid"},   {"tru", "invalid"}, {"truex", "invalid"}};
+const Cases kBools = {{"true", "true"}, {"TRUE", "true"},   {"t", "true"},       {"T", "true"},
+                      {"1", "true"},    {" true ", "true"}, {"false", "false"},  {"False", "false"},
+                      {"f", "false"},   {"0", "false"},     {"yes", "invalid"},  {"on", "invalid"},
+                      {"2", "invalid"}, {"tru", "invalid"}, {"truex", "invalid"}};
 
 TEST(AnnotationValue, Durations_ANNG2) {
     expect_meanings(own("idle-timeout"), {{" 60 ", "60"},
@@ -95,20 +99,27 @@ TEST(AnnotationValue, ConnectionDraining_ANN01) {
 }
 
 TEST(AnnotationValue, ConnectionDrainingTimeout_ANN02) {
-    expect_meanings(
-        own("connection-draining-timeout"),
-        {{"1", "1"}, {"3600", "3600"}, {"1h", "3600"}, {"0", "invalid"}, {"3601", "invalid"}, {"61m", "invalid"}, {"x", "invalid"}});
+    expect_meanings(own("connection-draining-timeout"), {{"1", "1"},
+                                                         {"3600", "3600"},
+                                                         {"1h", "3600"},
+                                                         {"0", "invalid"},
+                                                         {"3601", "invalid"},
+                                                         {"61m", "invalid"},
+                                                         {"x", "invalid"}});
     expect_meanings(aws("connection-draining-timeout"),
                     {{"1", "1"}, {"3600", "3600"}, {"0", "invalid"}, {"3601", "invalid"}, {"1h", "invalid"}});
     expect_first_wins(own("connection-draining-timeout"), "5", aws("connection-draining-timeout"), "6");
 }
 
 TEST(AnnotationValue, IdleTimeout_ANN03) {
-    expect_meanings(own("idle-timeout"), {{"1", "1"}, {"604800", "604800"}, {"168h", "604800"}, {"0", "invalid"}, {"604801", "invalid"}});
+    expect_meanings(
+        own("idle-timeout"),
+        {{"1", "1"}, {"604800", "604800"}, {"168h", "604800"}, {"0", "invalid"}, {"604801", "invalid"}});
     expect_meanings(aws("connection-idle-timeout"),
                     {{"1", "1"}, {"4000", "4000"}, {"0", "invalid"}, {"4001", "invalid"}, {"1m", "invalid"}});
     const std::string azure = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
-    expect_meanings(azure, {{"4", "240"}, {"30", "1800"}, {"3", "invalid"}, {"31", "invalid"}, {"240s", "invalid"}});
+    expect_meanings(azure,
+                    {{"4", "240"}, {"30", "1800"}, {"3", "invalid"}, {"31", "invalid"}, {"240s", "invalid"}});
     expect_first_wins(own("idle-timeout"), "9", aws("connection-idle-timeout"), "8");
     expect_first_wins(aws("connection-idle-timeout"), "8", azure, "7");
 }
@@ -121,19 +132,25 @@ TEST(AnnotationValue, SourceRangesPolicy_ANN04) {
 }
 
 TEST(AnnotationValue, HealthCheck_ANN05) {
-    expect_meanings(own("health-check"), {{"off", "off"}, {"tcp", "tcp"}, {"http", "http"}, {"https", "invalid"}, {"true", "invalid"}});
+    expect_meanings(
+        own("health-check"),
+        {{"off", "off"}, {"tcp", "tcp"}, {"http", "http"}, {"https", "invalid"}, {"true", "invalid"}});
 }
 
 TEST(AnnotationValue, HealthCheckInterval_ANN06_HC008) {
-    expect_meanings(own("health-check-interval"),
-                    {{"5", "5"}, {"300", "300"}, {"5m", "300"}, {"4", "invalid"}, {"301", "invalid"}, {"6m", "invalid"}});
-    expect_meanings(aws("healthcheck-interval"), {{"5", "5"}, {"300", "300"}, {"4", "invalid"}, {"301", "invalid"}, {"10s", "invalid"}});
+    expect_meanings(
+        own("health-check-interval"),
+        {{"5", "5"}, {"300", "300"}, {"5m", "300"}, {"4", "invalid"}, {"301", "invalid"}, {"6m", "invalid"}});
+    expect_meanings(aws("healthcheck-interval"),
+                    {{"5", "5"}, {"300", "300"}, {"4", "invalid"}, {"301", "invalid"}, {"10s", "invalid"}});
     expect_first_wins(own("health-check-interval"), "7", aws("healthcheck-interval"), "8");
 }
 
 TEST(AnnotationValue, HealthCheckTimeout_ANN07_HC008) {
-    expect_meanings(own("health-check-timeout"), {{"2", "2"}, {"60", "60"}, {"1m", "60"}, {"1", "invalid"}, {"61", "invalid"}});
-    expect_meanings(aws("healthcheck-timeout"), {{"2", "2"}, {"60", "60"}, {"1", "invalid"}, {"61", "invalid"}, {"5s", "invalid"}});
+    expect_meanings(own("health-check-timeout"),
+                    {{"2", "2"}, {"60", "60"}, {"1m", "60"}, {"1", "invalid"}, {"61", "invalid"}});
+    expect_meanings(aws("healthcheck-timeout"),
+                    {{"2", "2"}, {"60", "60"}, {"1", "invalid"}, {"61", "invalid"}, {"5s", "invalid"}});
     expect_first_wins(own("health-check-timeout"), "7", aws("healthcheck-timeout"), "8");
 }
 
@@ -142,15 +159,21 @@ TEST(AnnotationValue, HealthCheckThresholds_ANN08_ANN09_HC008) {
         const std::string native = own(std::string("health-check-") + key);
         const std::string alias = aws(std::string("healthcheck-") + key);
         for (const std::string& each : {native, alias}) {
-            expect_meanings(each, {{"2", "2"}, {"10", "10"}, {"1", "invalid"}, {"11", "invalid"}, {"2s", "invalid"}, {"three", "invalid"}});
+            expect_meanings(each, {{"2", "2"},
+                                   {"10", "10"},
+                                   {"1", "invalid"},
+                                   {"11", "invalid"},
+                                   {"2s", "invalid"},
+                                   {"three", "invalid"}});
         }
         expect_first_wins(native, "3", alias, "4");
     }
 }
 
 TEST(AnnotationValue, HealthCheckPortAndPath_ANN10) {
-    expect_meanings(own("health-check-port"),
-                    {{"1", "1"}, {"65535", "65535"}, {"0", "invalid"}, {"65536", "invalid"}, {"http", "invalid"}});
+    expect_meanings(
+        own("health-check-port"),
+        {{"1", "1"}, {"65535", "65535"}, {"0", "invalid"}, {"65536", "invalid"}, {"http", "invalid"}});
     expect_meanings(aws("healthcheck-port"), {{"traffic-port", "0"}, {"8080", "8080"}, {"65536", "invalid"}});
     for (const std::string& key : {own("health-check-path"), aws("healthcheck-path")}) {
         expect_meanings(key, {{"/", "/"},
@@ -168,7 +191,12 @@ TEST(AnnotationValue, AccessLog_ANN11_ANN12) {
         expect_meanings(key, {{"false", "false"}, {"true", "true!"}, {"T", "true!"}, {"maybe", "invalid"}});
     }
     for (const std::string& key : {own("access-log-interval"), aws("access-log-emit-interval")}) {
-        expect_meanings(key, {{"5", "5!"}, {"60", "60"}, {"6", "invalid"}, {"59", "invalid"}, {"61", "invalid"}, {"4", "invalid"}});
+        expect_meanings(key, {{"5", "5!"},
+                              {"60", "60"},
+                              {"6", "invalid"},
+                              {"59", "invalid"},
+                              {"61", "invalid"},
+                              {"4", "invalid"}});
     }
     for (const std::string& key : {own("access-log-sink"), aws("access-log-s3-bucket-name")}) {
         expect_meanings(key, {{"abc", "abc!"},
@@ -179,21 +207,29 @@ TEST(AnnotationValue, AccessLog_ANN11_ANN12) {
                               {"../x", "invalid"}});
     }
     for (const std::string& key : {own("access-log-prefix"), aws("access-log-s3-bucket-prefix")}) {
-        expect_meanings(key, {{"web/eu", "web/eu!"}, {"/etc", "invalid"}, {"a/../b", "invalid"}, {"..", "invalid"}, {"a b", "invalid"}});
+        expect_meanings(key, {{"web/eu", "web/eu!"},
+                              {"/etc", "invalid"},
+                              {"a/../b", "invalid"},
+                              {"..", "invalid"},
+                              {"a b", "invalid"}});
     }
 }
 
 TEST(AnnotationValue, ProxyProtocol_ANN13) {
     expect_meanings(own("proxy-protocol"), {{"v1", "v1!"}, {"v2", "invalid"}, {"*", "invalid"}});
     expect_meanings(aws("proxy-protocol"), {{"*", "v1!"}, {"v1", "invalid"}, {"80", "invalid"}});
-    expect_meanings(own("proxy-protocol-ports"),
-                    {{"80", "80!"}, {"80, 443", "80, 443!"}, {"0", "invalid"}, {"80,", "invalid"}, {"65536", "invalid"}});
+    expect_meanings(
+        own("proxy-protocol-ports"),
+        {{"80", "80!"}, {"80, 443", "80, 443!"}, {"0", "invalid"}, {"80,", "invalid"}, {"65536", "invalid"}});
 }
 
 TEST(AnnotationValue, BackendNodeSelector_ANN14) {
-    for (const std::string key : {"penstock.io/backend-node-selector", "service.kubernetes.io/qcloud-loadbalancer-backends-label"}) {
-        expect_meanings(key,
-                        {{"disk in (ssd, nvme)", "disk in (ssd, nvme)"}, {"gpu", "gpu"}, {"disk in ssd", "invalid"}, {"=x", "invalid"}});
+    for (const std::string key :
+         {"penstock.io/backend-node-selector", "service.kubernetes.io/qcloud-loadbalancer-backends-label"}) {
+        expect_meanings(key, {{"disk in (ssd, nvme)", "disk in (ssd, nvme)"},
+                              {"gpu", "gpu"},
+                              {"disk in ssd", "invalid"},
+                              {"=x", "invalid"}});
     }
 }
 
@@ -201,14 +237,19 @@ TEST(AnnotationValue, ZonesAndNodes_ANN15_ANN16) {
     for (const std::string& key : {own("cross-zone"), aws("cross-zone-load-balancing-enabled")}) {
         expect_meanings(key, {{"true", "true"}, {"false", "false!"}, {"no", "invalid"}});
     }
-    for (const std::string key : {"penstock.io/only-nodes-with-endpoints", "service.kubernetes.io/local-svc-only-bind-node-with-pod"}) {
+    for (const std::string key : {"penstock.io/only-nodes-with-endpoints",
+                                  "service.kubernetes.io/local-svc-only-bind-node-with-pod"}) {
         expect_meanings(key, {{"true", "true"}, {"false", "false"}, {"2", "invalid"}});
     }
 }
 
 TEST(AnnotationValue, Scope_ANN17) {
-    for (const std::string key : {"penstock.io/scope", "cloud.google.com/load-balancer-type", "networking.gke.io/load-balancer-type"}) {
-        expect_meanings(key, {{"Internal", "internal!"}, {"INTERNAL", "internal!"}, {"external", "external"}, {"intern", "invalid"}});
+    for (const std::string key : {"penstock.io/scope", "cloud.google.com/load-balancer-type",
+                                  "networking.gke.io/load-balancer-type"}) {
+        expect_meanings(key, {{"Internal", "internal!"},
+                              {"INTERNAL", "internal!"},
+                              {"external", "external"},
+                              {"intern", "invalid"}});
     }
     for (const auto& [value, expected] : Cases{{"true", "internal!"},
                                                {"0.0.0.0/0", "internal!"},
@@ -218,17 +259,20 @@ TEST(AnnotationValue, Scope_ANN17) {
                                                {" ", "unset"}}) {
         EXPECT_EQ(meaning({{aws("internal"), value}}), expected) << value;
     }
-    for (const std::string key :
-         {"service.beta.kubernetes.io/azure-load-balancer-internal", "service.beta.kubernetes.io/openstack-internal-load-balancer",
-          "service.beta.kubernetes.io/cce-load-balancer-internal-vpc"}) {
-        expect_meanings(key, {{"true", "internal!"}, {"T", "internal!"}, {"0", "external"}, {"maybe", "invalid"}});
+    for (const std::string key : {"service.beta.kubernetes.io/azure-load-balancer-internal",
+                                  "service.beta.kubernetes.io/openstack-internal-load-balancer",
+                                  "service.beta.kubernetes.io/cce-load-balancer-internal-vpc"}) {
+        expect_meanings(key,
+                        {{"true", "internal!"}, {"T", "internal!"}, {"0", "external"}, {"maybe", "invalid"}});
     }
-    EXPECT_EQ(meaning({{"service.kubernetes.io/qcloud-loadbalancer-internal-subnetid", "subnet-1"}}), "internal!");
+    EXPECT_EQ(meaning({{"service.kubernetes.io/qcloud-loadbalancer-internal-subnetid", "subnet-1"}}),
+              "internal!");
     expect_first_wins(own("scope"), "external", aws("internal"), "0.0.0.0/0");
 }
 
 TEST(AnnotationValue, BandwidthAndVip_ANN18_ANN19) {
-    expect_meanings(own("max-bandwidth-out-mbps"), {{"1", "1!"}, {"400000", "400000!"}, {"0", "invalid"}, {"400001", "invalid"}});
+    expect_meanings(own("max-bandwidth-out-mbps"),
+                    {{"1", "1!"}, {"400000", "400000!"}, {"0", "invalid"}, {"400001", "invalid"}});
     expect_meanings("service.kubernetes.io/qcloud-loadbalancer-internet-max-bandwidth-out",
                     {{"1", "1!"}, {"2000", "2000!"}, {"0", "invalid"}, {"2001", "invalid"}});
     expect_meanings(own("vip-id"), {{"lb-1", "lb-1!"}, {"LB", "invalid"}});
@@ -237,8 +281,11 @@ TEST(AnnotationValue, BandwidthAndVip_ANN18_ANN19) {
 
 TEST(AnnotationValue, Tls_ANN20) {
     expect_meanings(own("tls-mode"), {{"passthrough", "passthrough"}, {"terminate", "invalid"}});
-    expect_meanings(aws("backend-protocol"),
-                    {{"tcp", "passthrough"}, {"ssl", "passthrough"}, {"http", "terminate!"}, {"HTTPS", "terminate!"}, {"grpc", "invalid"}});
+    expect_meanings(aws("backend-protocol"), {{"tcp", "passthrough"},
+                                              {"ssl", "passthrough"},
+                                              {"http", "terminate!"},
+                                              {"HTTPS", "terminate!"},
+                                              {"grpc", "invalid"}});
     for (const char* key : {"ssl-cert", "ssl-ports", "ssl-negotiation-policy"}) {
         EXPECT_EQ(meaning({{aws(key), "x"}}), "terminate!") << key;
     }
@@ -250,14 +297,18 @@ TEST(AnnotationValue, Tags_ANN21) {
         fifty += ",a=1";
     }
     for (const std::string& key : {own("tags"), aws("additional-resource-tags")}) {
-        expect_meanings(key,
-                        {{"a=1,b=", "a=1,b=!"}, {fifty, fifty + "!"}, {fifty + ",b=2", "invalid"}, {"a", "invalid"}, {"=1", "invalid"}});
+        expect_meanings(key, {{"a=1,b=", "a=1,b=!"},
+                              {fifty, fifty + "!"},
+                              {fifty + ",b=2", "invalid"},
+                              {"a", "invalid"},
+                              {"=1", "invalid"}});
     }
 }
 
 TEST(AnnotationValue, AddressesFromPools_ANN22_ANN23_ANN24_ANN25) {
-    for (const std::string key : {"penstock.io/load-balancer-ips", "metallb.io/loadBalancerIPs", "metallb.universe.tf/loadBalancerIPs",
-                                  "lbipam.cilium.io/ips", "io.cilium/lb-ipam-ips"}) {
+    for (const std::string key :
+         {"penstock.io/load-balancer-ips", "metallb.io/loadBalancerIPs",
+          "metallb.universe.tf/loadBalancerIPs", "lbipam.cilium.io/ips", "io.cilium/lb-ipam-ips"}) {
         expect_meanings(key, {{"192.0.2.1", "192.0.2.1!"},
                               {"192.0.2.1, 2001:db8::1", "192.0.2.1, 2001:db8::1!"},
                               {"192.0.2.1,192.0.2.2", "invalid"},
@@ -265,14 +316,15 @@ TEST(AnnotationValue, AddressesFromPools_ANN22_ANN23_ANN24_ANN25) {
                               {"any", "invalid"}});
     }
     expect_first_wins(own("load-balancer-ips"), "192.0.2.1", "metallb.io/loadBalancerIPs", "192.0.2.2");
-    for (const std::string key : {"penstock.io/address-pool", "metallb.io/address-pool", "metallb.universe.tf/address-pool"}) {
+    for (const std::string key :
+         {"penstock.io/address-pool", "metallb.io/address-pool", "metallb.universe.tf/address-pool"}) {
         expect_meanings(key, {{"edge", "edge!"},
                               {std::string(253, 'a'), std::string(253, 'a') + "!"},
                               {std::string(254, 'a'), "invalid"},
                               {"a b", "invalid"}});
     }
-    for (const std::string key : {"penstock.io/allow-shared-ip", "metallb.io/allow-shared-ip", "metallb.universe.tf/allow-shared-ip",
-                                  "lbipam.cilium.io/sharing-key"}) {
+    for (const std::string key : {"penstock.io/allow-shared-ip", "metallb.io/allow-shared-ip",
+                                  "metallb.universe.tf/allow-shared-ip", "lbipam.cilium.io/sharing-key"}) {
         expect_meanings(key, {{"Key 1", "Key 1!"}, {std::string(254, 'k'), "invalid"}});
     }
     for (const std::string& key : {own("filter-groups"), aws("extra-security-groups")}) {
@@ -282,36 +334,50 @@ TEST(AnnotationValue, AddressesFromPools_ANN22_ANN23_ANN24_ANN25) {
 
 TEST(AnnotationValue, Scheduler_ANN26_SCHED001) {
     for (const std::string key : {"penstock.io/scheduler", "kube-router.io/service.scheduler"}) {
-        for (const std::string name : {"rr", "wrr", "lc", "wlc", "sh", "dh", "sed", "nq", "random", "mh", "p2c"}) {
+        for (const std::string name :
+             {"rr", "wrr", "lc", "wlc", "sh", "dh", "sed", "nq", "random", "mh", "p2c"}) {
             EXPECT_EQ(meaning({{key, name}}), name) << key;
         }
-        expect_meanings(key, {{"WLC", "wlc"}, {" Mh ", "mh"}, {"maglev", "invalid"}, {"rrr", "invalid"}, {"r", "invalid"}});
+        expect_meanings(
+            key,
+            {{"WLC", "wlc"}, {" Mh ", "mh"}, {"maglev", "invalid"}, {"rrr", "invalid"}, {"r", "invalid"}});
     }
-    expect_meanings("service.cilium.io/lb-algorithm",
-                    {{"random", "random"}, {"maglev", "mh"}, {"Maglev", "mh"}, {"mh", "invalid"}, {"rr", "invalid"}});
+    expect_meanings(
+        "service.cilium.io/lb-algorithm",
+        {{"random", "random"}, {"maglev", "mh"}, {"Maglev", "mh"}, {"mh", "invalid"}, {"rr", "invalid"}});
     expect_first_wins(own("scheduler"), "rr", "kube-router.io/service.scheduler", "lc");
     expect_first_wins("kube-router.io/service.scheduler", "lc", "service.cilium.io/lb-algorithm", "maglev");
 }
 
 TEST(AnnotationValue, WeightsTopologyAndNobodyThere_ANN27_ANN28_ANN29) {
-    expect_meanings(own("node-weight-label"),
-                    {{"example.com/weight", "example.com/weight"}, {"weight", "weight"}, {"a b", "invalid"}, {"/x", "invalid"}});
-    EXPECT_EQ(meaning({{own("topology-keys"), " kubernetes.io/hostname , * "}}), "kubernetes.io/hostname , *");
+    expect_meanings(own("node-weight-label"), {{"example.com/weight", "example.com/weight"},
+                                               {"weight", "weight"},
+                                               {"a b", "invalid"},
+                                               {"/x", "invalid"}});
+    EXPECT_EQ(meaning({{own("topology-keys"), " kubernetes.io/hostname , * "}}),
+              "kubernetes.io/hostname , *");
     EXPECT_EQ(meaning({{own("topology-keys"), " "}}), "unset");
-    expect_meanings(own("no-endpoints-action"), {{"reject", "reject"}, {"drop", "drop"}, {"DROP", "invalid"}, {"none", "invalid"}});
+    expect_meanings(own("no-endpoints-action"),
+                    {{"reject", "reject"}, {"drop", "drop"}, {"DROP", "invalid"}, {"none", "invalid"}});
 }
 
 TEST(AnnotationValue, SnatAndTheRest_ANN30_ANN31_ANN32) {
-    expect_meanings(own("snat"), {{"auto", "auto"}, {"always", "always!"}, {"never", "never!"}, {"on", "invalid"}});
+    expect_meanings(own("snat"),
+                    {{"auto", "auto"}, {"always", "always!"}, {"never", "never!"}, {"on", "invalid"}});
     EXPECT_EQ(meaning({{aws("type"), "nlb"}}), "fine");
     EXPECT_EQ(meaning({{aws("type"), "external"}}), "other!");
-    expect_meanings("service.kubernetes.io/loadbalance-type", {{"classic", "fine"}, {"application", "application!"}, {"x", "invalid"}});
-    EXPECT_EQ(meaning({{"service.kubernetes.io/qcloud-loadbalancer-internet-charge-type", "TRAFFIC"}}), "TRAFFIC");
-    for (const std::string key : {"service.kubernetes.io/service.extensiveParameters", "service.kubernetes.io/service.listenerParameters",
-                                  "service.beta.kubernetes.io/external-traffic", "service.beta.kubernetes.io/healthcheck-nodeport"}) {
+    expect_meanings("service.kubernetes.io/loadbalance-type",
+                    {{"classic", "fine"}, {"application", "application!"}, {"x", "invalid"}});
+    EXPECT_EQ(meaning({{"service.kubernetes.io/qcloud-loadbalancer-internet-charge-type", "TRAFFIC"}}),
+              "TRAFFIC");
+    for (const std::string key :
+         {"service.kubernetes.io/service.extensiveParameters",
+          "service.kubernetes.io/service.listenerParameters", "service.beta.kubernetes.io/external-traffic",
+          "service.beta.kubernetes.io/healthcheck-nodeport"}) {
         expect_meanings(key, {{"x", "x!"}});
     }
-    expect_meanings(own("translate-family"), {{"false", "false"}, {"true", "true"}, {"T", "true"}, {"64", "invalid"}});
+    expect_meanings(own("translate-family"),
+                    {{"false", "false"}, {"true", "true"}, {"T", "true"}, {"64", "invalid"}});
     expect_meanings(own("affinity-scope"), {{"port", "port"}, {"service", "service"}, {"all", "invalid"}});
 }
 

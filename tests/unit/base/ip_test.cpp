@@ -74,14 +74,16 @@ TEST(Prefix, MasksHostBitsAndContains_SRC002) {
     EXPECT_TRUE(Prefix::parse("0.0.0.0/0").value().contains(IpAddr::v4(1, 2, 3, 4)));
     EXPECT_FALSE(Prefix::parse("0.0.0.0/0").value().contains(IpAddr::parse("::1").value()));
     EXPECT_EQ(Prefix::parse("2001:db8:ffff::1/33").value().to_string(), "2001:db8:8000::/33");
-    for (const char* bad : {"10.0.0.1", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8x", "2001:db8::/129", "/8"}) {
+    for (const char* bad :
+         {"10.0.0.1", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8x", "2001:db8::/129", "/8"}) {
         EXPECT_FALSE(Prefix::parse(bad).has_value()) << bad;
     }
 }
 
 TEST(MacAddr, RoundTrips) {
     EXPECT_EQ(MacAddr::parse("02:AB:00:00:00:ff").value().to_string(), "02:ab:00:00:00:ff");
-    for (const char* bad : {"", "02:ab:00:00:00", "02-ab-00-00-00-ff", "02:ab:00:00:00:fg", "02:ab:00:00:00:ff0"}) {
+    for (const char* bad :
+         {"", "02:ab:00:00:00", "02-ab-00-00-00-ff", "02:ab:00:00:00:fg", "02:ab:00:00:00:ff0"}) {
         EXPECT_FALSE(MacAddr::parse(bad).has_value()) << bad;
     }
 }

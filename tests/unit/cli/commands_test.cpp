@@ -53,24 +53,31 @@ class CommandTest : public testing::Test {
 };
 
 TEST_F(CommandTest, EveryCommandTakesAServiceWithOrWithoutItsNamespace) {
-    for (const Words& name : {Words{"shop/web"}, Words{"web", "-n", "shop"}, Words{"shop/web", "-n", "shop"}}) {
+    for (const Words& name :
+         {Words{"shop/web"}, Words{"web", "-n", "shop"}, Words{"shop/web", "-n", "shop"}}) {
         const auto with_name = [&](Words words) {
             words.insert(words.end(), name.begin(), name.end());
             return words;
         };
         EXPECT_TRUE(run(with_name({"get", "services"})));
-        EXPECT_EQ(gateway_.services_request.namespace_() + "/" + gateway_.services_request.name(), "shop/web");
+        EXPECT_EQ(gateway_.services_request.namespace_() + "/" + gateway_.services_request.name(),
+                  "shop/web");
         EXPECT_TRUE(run(with_name({"get", "backends"})));
-        EXPECT_EQ(gateway_.backends_request.namespace_() + "/" + gateway_.backends_request.service(), "shop/web");
+        EXPECT_EQ(gateway_.backends_request.namespace_() + "/" + gateway_.backends_request.service(),
+                  "shop/web");
         EXPECT_TRUE(run(with_name({"get", "affinity"})));
-        EXPECT_EQ(gateway_.affinity_request.namespace_() + "/" + gateway_.affinity_request.name(), "shop/web");
+        EXPECT_EQ(gateway_.affinity_request.namespace_() + "/" + gateway_.affinity_request.name(),
+                  "shop/web");
         EXPECT_TRUE(run(with_name({"clear", "affinity"})));
         EXPECT_EQ(gateway_.clear_request.namespace_() + "/" + gateway_.clear_request.name(), "shop/web");
     }
     EXPECT_TRUE(run({"get", "affinity", "web"}));
-    EXPECT_EQ(gateway_.affinity_request.namespace_(), "") << "a list covers all namespaces, as get services does";
-    for (const Words& wrong : {Words{"get", "services", "/web"}, Words{"get", "backends", "shop/"}, Words{"get", "affinity", "a/b/c"},
-                               Words{"get", "services", "shop/web", "-n", "other"}, Words{"get", "services", "-A", "-n", "shop"}}) {
+    EXPECT_EQ(gateway_.affinity_request.namespace_(), "")
+        << "a list covers all namespaces, as get services does";
+    for (const Words& wrong :
+         {Words{"get", "services", "/web"}, Words{"get", "backends", "shop/"},
+          Words{"get", "affinity", "a/b/c"}, Words{"get", "services", "shop/web", "-n", "other"},
+          Words{"get", "services", "-A", "-n", "shop"}}) {
         const auto refused = run(wrong);
         ASSERT_FALSE(refused) << testing::PrintToString(wrong);
         EXPECT_EQ(exit_code(refused.error()), kExitUsage);
@@ -93,7 +100,8 @@ TEST_F(CommandTest, NoHeadersOmitsTheFirstLineOfATable) {
     gateway_.routes_.add_routes()->set_destination("10.80.2.0/24");
     const std::string whole = run({"get", "routes"}).value();
     EXPECT_EQ(run({"get", "routes", "--no-headers"}).value(), whole.substr(whole.find('\n') + 1));
-    EXPECT_EQ(run({"get", "routes", "--no-headers", "-o", "json"}).value(), run({"get", "routes", "-o", "json"}).value());
+    EXPECT_EQ(run({"get", "routes", "--no-headers", "-o", "json"}).value(),
+              run({"get", "routes", "-o", "json"}).value());
     EXPECT_FALSE(run({"status", "--no-headers"}));
 }
 
@@ -107,11 +115,13 @@ TEST_F(CommandTest, DrainAndUndrain_DRAIN006) {
     gateway_.set_drained_.set_open_connections(3);
     EXPECT_EQ(run({"drain"}).value(), "drained: health checks answer 503; 3 connections are open\n");
     EXPECT_FALSE(gateway_.until_restart);
-    EXPECT_EQ(run({"undrain"}).value(), "in service: health checks answer as they find; 3 connections are open\n");
+    EXPECT_EQ(run({"undrain"}).value(),
+              "in service: health checks answer as they find; 3 connections are open\n");
     EXPECT_EQ(gateway_.set_drained_to, (std::vector{true, false}));
     gateway_.set_drained_.set_not_kept("it ends with the next start, as asked");
     EXPECT_EQ(run({"drain", "--until-restart"}).value(),
-              "drained: health checks answer 503; a restart ends this: it ends with the next start, as asked; 3 connections are open\n");
+              "drained: health checks answer 503; a restart ends this: it ends with the next start, as "
+              "asked; 3 connections are open\n");
     EXPECT_TRUE(gateway_.until_restart);
     gateway_.set_drained_.set_not_kept("cannot remove x: why");
     EXPECT_EQ(exit_code(run({"undrain"}).error()), kExitRefused);
@@ -122,12 +132,14 @@ TEST_F(CommandTest, DrainWaitsForTheLastOpenConnectionWhenToldHowLong_DRAIN006) 
     gateway_.set_drained_.set_open_connections(3);
     gateway_.status_.set_connections(3);
     gateway_.status_.set_open_connections(0);
-    EXPECT_EQ(run({"drain", "--timeout", "60"}).value(), "drained: health checks answer 503, and no connection is open\n");
+    EXPECT_EQ(run({"drain", "--timeout", "60"}).value(),
+              "drained: health checks answer 503, and no connection is open\n");
     gateway_.status_.set_open_connections(1);
     const auto left = run({"drain", "--timeout", "1"});
     ASSERT_FALSE(left);
     EXPECT_EQ(exit_code(left.error()), kExitRefused);
-    EXPECT_NE(left.error().what.find("after 1 s 1 connection is open still"), std::string::npos) << left.error().what;
+    EXPECT_NE(left.error().what.find("after 1 s 1 connection is open still"), std::string::npos)
+        << left.error().what;
     gateway_.status_.clear_open_connections();
     EXPECT_FALSE(run({"drain", "--timeout", "1"})) << "an older gateway counts those that are over as well";
 }
@@ -137,7 +149,8 @@ TEST_F(CommandTest, DrainOfConnectionsThatAreOverSucceedsAtOnce_DRAIN006) {
     gateway_.set_drained_.set_open_connections(0);
     gateway_.status_.set_connections(5);
     gateway_.status_.set_open_connections(5);  // not looked at
-    EXPECT_EQ(run({"drain", "--timeout", "60"}).value(), "drained: health checks answer 503, and no connection is open\n");
+    EXPECT_EQ(run({"drain", "--timeout", "60"}).value(),
+              "drained: health checks answer 503, and no connection is open\n");
 }
 
 TEST_F(CommandTest, StatusIsRefusedAfterItsPageWhileTheGatewayIsNotReady) {
@@ -152,7 +165,9 @@ TEST_F(CommandTest, StatusIsRefusedAfterItsPageWhileTheGatewayIsNotReady) {
     ASSERT_FALSE(verdict);
     EXPECT_EQ(exit_code(verdict.error()), kExitRefused);
     EXPECT_EQ(verdict.error().what, "the gateway is not ready: no configuration is in force; drained");
-    EXPECT_NE(run({"status"}).value().find("Health:         not ready: no configuration is in force; drained\n"), std::string::npos);
+    EXPECT_NE(
+        run({"status"}).value().find("Health:         not ready: no configuration is in force; drained\n"),
+        std::string::npos);
 }
 
 TEST_F(CommandTest, FiltersReachTheGateway) {
@@ -161,8 +176,8 @@ TEST_F(CommandTest, FiltersReachTheGateway) {
     EXPECT_EQ(gateway_.services_request.name(), "web");
     EXPECT_TRUE(run({"get", "backends", "web"}));
     EXPECT_EQ(gateway_.backends_request.service(), "web");
-    EXPECT_TRUE(run({"get", "connections", "--client", "010.0.0.7", "--frontend=80.11.12.10:80", "--backend", "[2001:DB8::1]:53",
-                     "--proto=UDP", "--limit=5"}));
+    EXPECT_TRUE(run({"get", "connections", "--client", "010.0.0.7", "--frontend=80.11.12.10:80", "--backend",
+                     "[2001:DB8::1]:53", "--proto=UDP", "--limit=5"}));
     const auto& filter = gateway_.connections_request;
     EXPECT_EQ(filter.client().address(), "10.0.0.7");
     EXPECT_EQ(filter.client().port(), 0u);
@@ -176,8 +191,8 @@ TEST_F(CommandTest, FiltersReachTheGateway) {
 }
 
 TEST_F(CommandTest, ExplainAsksForThePacketDescribed) {
-    EXPECT_TRUE(run(
-        {"explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80", "--port", "1", "--queue", "2", "--not-syn"}));
+    EXPECT_TRUE(run({"explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80",
+                     "--port", "1", "--queue", "2", "--not-syn"}));
     const auto& packet = gateway_.explain_request;
     EXPECT_EQ(packet.protocol(), v1::PROTOCOL_TCP);
     EXPECT_EQ(packet.source().port(), 40000u);
@@ -191,7 +206,8 @@ TEST_F(CommandTest, ExplainAsksForThePacketDescribed) {
 TEST_F(CommandTest, ExplainNamesNoPortUnlessAsked) {
     EXPECT_TRUE(run({"explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80"}));
     EXPECT_FALSE(gateway_.explain_request.has_port());
-    EXPECT_TRUE(run({"explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80", "--port", "0"}));
+    EXPECT_TRUE(run(
+        {"explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80", "--port", "0"}));
     EXPECT_TRUE(gateway_.explain_request.has_port());
 }
 
@@ -201,17 +217,23 @@ TEST_F(CommandTest, ExplainAnnotationsPrintsTheTable_ANNG7) {
     const std::string one = run({"explain", "annotations", "idle-timeout"}).value();
     EXPECT_NE(one.find("4-30 min"), std::string::npos) << one;
     EXPECT_EQ(run({"explain", "annotations", "penstock.io/idle-timeout"}).value(), one);
-    EXPECT_EQ(run({"explain", "annotations", "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"}).value(), one);
+    EXPECT_EQ(
+        run({"explain", "annotations", "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"})
+            .value(),
+        one);
     const YAML::Node json = YAML::Load(run({"explain", "annotations", "-o", "json"}).value());
     const YAML::Node yaml = YAML::Load(run({"explain", "annotations", "-o", "yaml"}).value());
     EXPECT_EQ(canonical(json), canonical(yaml));
     ASSERT_TRUE(json.IsSequence());
     EXPECT_EQ(json[0]["keys"][0]["key"].Scalar(), "penstock.io/connection-draining");
-    EXPECT_EQ(YAML::Load(run({"explain", "annotations", "scheduler", "-o", "json"}).value())["requirement"].Scalar(), "ANN-26");
+    EXPECT_EQ(YAML::Load(run({"explain", "annotations", "scheduler", "-o", "json"}).value())["requirement"]
+                  .Scalar(),
+              "ANN-26");
     const auto unknown = run({"explain", "annotations", "idle-timout"});
     ASSERT_FALSE(unknown);
     EXPECT_EQ(exit_code(unknown.error()), kExitRefused);
-    EXPECT_EQ(unknown.error().what, "there is no annotation idle-timout; did you mean penstock.io/idle-timeout?");
+    EXPECT_EQ(unknown.error().what,
+              "there is no annotation idle-timout; did you mean penstock.io/idle-timeout?");
     EXPECT_FALSE(run({"explain", "annotations", "xyzzy-plugh", "quux"}));
 }
 
@@ -222,13 +244,15 @@ TEST_F(CommandTest, SetSchedulerIsRefusedWithTheLineThatDoesIt_SCHED001) {
     EXPECT_EQ(exit_code(refused.error()), kExitRefused);
     EXPECT_EQ(gateway_.services_request.namespace_(), "shop");
     EXPECT_EQ(gateway_.services_request.name(), "web");
-    EXPECT_NE(refused.error().what.find("\n  kubectl annotate --overwrite --namespace shop service web penstock.io/scheduler=lc"),
+    EXPECT_NE(refused.error().what.find(
+                  "\n  kubectl annotate --overwrite --namespace shop service web penstock.io/scheduler=lc"),
               std::string::npos)
         << refused.error().what;
     const auto no_such = run({"set", "scheduler", "shop/web", "fastest"});
     ASSERT_FALSE(no_such);
     EXPECT_EQ(exit_code(no_such.error()), kExitUsage);
-    EXPECT_EQ(no_such.error().what, "there is no scheduler fastest; there are rr, wrr, lc, wlc, sh, dh, sed, nq, p2c, random, mh");
+    EXPECT_EQ(no_such.error().what,
+              "there is no scheduler fastest; there are rr, wrr, lc, wlc, sh, dh, sed, nq, p2c, random, mh");
     for (const char* name : {"/web", "shop/"}) {
         EXPECT_EQ(exit_code(run({"set", "scheduler", name, "lc"}).error()), kExitUsage) << name;
     }
@@ -267,7 +291,8 @@ TEST_F(CommandTest, ClearAffinityWantsAServiceOrAllOfThemByName) {
 TEST_F(CommandTest, SetLogLevelTakesALoggerOrAll) {
     (*gateway_.log_levels_.mutable_levels())["rpc"] = "debug";
     (*gateway_.log_levels_.mutable_levels())["drivers"] = "info";
-    EXPECT_EQ(run({"set", "log-level", "debug", "rpc"}).value(), "LOGGER   LEVEL\ndrivers  info\nrpc      debug\n");
+    EXPECT_EQ(run({"set", "log-level", "debug", "rpc"}).value(),
+              "LOGGER   LEVEL\ndrivers  info\nrpc      debug\n");
     EXPECT_EQ(gateway_.log_level_request.level(), "debug");
     EXPECT_EQ(gateway_.log_level_request.logger(), "rpc");
     EXPECT_TRUE(run({"set", "log-level", "info"}));
@@ -279,8 +304,10 @@ TEST_F(CommandTest, JsonIsAListWithTheNamesOfTheProtoFilesAndZerosToo) {
     gateway_.routes_.add_routes()->set_destination("10.80.2.0/24");
     gateway_.routes_.add_routes()->set_twin("uplink0");
     EXPECT_EQ(run({"get", "routes", "-o", "json"}).value(),
-              "[{\n \"destination\": \"10.80.2.0/24\",\n \"gateway\": \"\",\n \"twin\": \"\",\n \"port\": 0,\n \"metric\": 0\n},\n"
-              "{\n \"destination\": \"\",\n \"gateway\": \"\",\n \"twin\": \"uplink0\",\n \"port\": 0,\n \"metric\": 0\n}]\n");
+              "[{\n \"destination\": \"10.80.2.0/24\",\n \"gateway\": \"\",\n \"twin\": \"\",\n \"port\": "
+              "0,\n \"metric\": 0\n},\n"
+              "{\n \"destination\": \"\",\n \"gateway\": \"\",\n \"twin\": \"uplink0\",\n \"port\": 0,\n "
+              "\"metric\": 0\n}]\n");
     gateway_.ports_.add_ports()->set_rx_packets(7);
     // Beyond 2^53 not every integer has a double of its own, which is what many JSON parsers read numbers into.
     auto& port = *gateway_.ports_.add_ports();
@@ -303,9 +330,12 @@ TEST_F(CommandTest, JsonHasEnumValuesWithoutTheirTypesNames) {
     const YAML::Node status = YAML::Load(run({"status", "-o", "json"}).value());
     EXPECT_EQ(status["origin"].Scalar(), "LAST_GOOD");
     EXPECT_EQ(status["identity"]["labels"]["a\"b\\\n\x01"].Scalar(), "c");
-    gateway_.services_.add_services()->mutable_desired()->add_sets()->add_excluded()->set_address("\x0a\x50\x02\x0b");
-    const YAML::Node set = YAML::Load(run({"get", "services", "-o", "json"}).value())[0]["desired"]["sets"][0];
-    EXPECT_EQ(set["excluded"][0]["address"].Scalar(), "ClACCw==") << "bytes are base64, as in protobuf's JSON";
+    gateway_.services_.add_services()->mutable_desired()->add_sets()->add_excluded()->set_address(
+        "\x0a\x50\x02\x0b");
+    const YAML::Node set =
+        YAML::Load(run({"get", "services", "-o", "json"}).value())[0]["desired"]["sets"][0];
+    EXPECT_EQ(set["excluded"][0]["address"].Scalar(), "ClACCw==")
+        << "bytes are base64, as in protobuf's JSON";
     EXPECT_FALSE(json["endpoint"]) << "a message that is not set is left out";
 }
 
@@ -319,7 +349,8 @@ TEST_F(CommandTest, YamlSaysWhatJsonSays) {
     service.set_connections(7);
     const std::string yaml = run({"get", "services", "-o", "yaml"}).value();
     const std::string json = run({"get", "services", "-o", "json"}).value();
-    EXPECT_TRUE(yaml.starts_with("- desired:\n    key:\n      namespace: default\n      name: \"yes\"\n")) << yaml;
+    EXPECT_TRUE(yaml.starts_with("- desired:\n    key:\n      namespace: default\n      name: \"yes\"\n"))
+        << yaml;
     EXPECT_EQ(canonical(YAML::Load(yaml)), canonical(YAML::Load(json)));
     EXPECT_EQ(YAML::Load(yaml)[0]["connections"].Tag(), "?") << "a number in JSON stays one";
 }
@@ -339,10 +370,12 @@ TEST_F(CommandTest, ExplainNamesTheArgumentThatIsMissing) {
         Words words;
         const char* told;
     } cases[] = {
-        {{"--src", "10.80.1.2:4000", "--dst", "80.11.12.10:80"}, "explain: --proto is missing: tcp, udp or sctp"},
+        {{"--src", "10.80.1.2:4000", "--dst", "80.11.12.10:80"},
+         "explain: --proto is missing: tcp, udp or sctp"},
         {{"--proto", "icmp", "--src", "10.80.1.2:4000", "--dst", "80.11.12.10:80"},
          "--proto icmp: must be tcp, udp or sctp; ICMP is not covered"},
-        {{"--proto", "sctp", "--dst", "80.11.12.10:80"}, "explain: --src is missing: IP:PORT, or [IPV6]:PORT"},
+        {{"--proto", "sctp", "--dst", "80.11.12.10:80"},
+         "explain: --src is missing: IP:PORT, or [IPV6]:PORT"},
         {{"--proto", "udp", "--src", "10.80.1.2", "--dst", "80.11.12.10:80"},
          "explain: --src 10.80.1.2: the port is missing: write 10.80.1.2:PORT"},
         {{"--proto", "udp", "--src", "10.80.1.2:4000"}, "explain: --dst is missing: IP:PORT, or [IPV6]:PORT"},
@@ -364,11 +397,12 @@ TEST_F(CommandTest, ExitCodesTellRefusalUsageAndAbsenceApart) {
     EXPECT_EQ(exit_code(run({"explain", "--proto", "tcp"}).error()), kExitUsage);
     EXPECT_EQ(exit_code(run({"describe", "service", "web/"}).error()), kExitUsage);
     gateway_.error = Error{Errc::Unavailable, "gone"};
-    for (const auto& words : {Words{"get", "services"}, Words{"get", "connections"}, Words{"status"}, Words{"version"}, Words{"stats"},
-                              Words{"set", "log-level", "info"}}) {
+    for (const auto& words : {Words{"get", "services"}, Words{"get", "connections"}, Words{"status"},
+                              Words{"version"}, Words{"stats"}, Words{"set", "log-level", "info"}}) {
         EXPECT_EQ(exit_code(run(words).error()), kExitUnreachable);
     }
-    EXPECT_NE(run({"version"}).error().what.find("version "), std::string::npos) << "our own is known without a daemon";
+    EXPECT_NE(run({"version"}).error().what.find("version "), std::string::npos)
+        << "our own is known without a daemon";
 }
 
 struct Refusal {
@@ -386,27 +420,29 @@ TEST_P(RefusedCommandLine, IsAnErrorOfUsageThatNamesWhatIsWrong) {
     EXPECT_NE(read.error().what.find(GetParam().says), std::string::npos) << read.error().what;
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, RefusedCommandLine,
-                         testing::Values(Refusal{"nothing", {}, "a command is missing"},
-                                         Refusal{"no_such_command", {"get", "pods"}, "no command get pods; get takes services, backends"},
-                                         Refusal{"half_a_command", {"get"}, "no command get"},
-                                         Refusal{"too_many", {"get", "ports", "x"}, "get ports takes no arguments"},
-                                         Refusal{"too_few", {"describe", "service"}, "takes NAME|NS/NAME"},
-                                         Refusal{"unknown", {"status", "--colour"}, "--colour"},
-                                         Refusal{"prefix", {"status", "--out", "json"}, "--out"},
-                                         Refusal{"foreign", {"get", "ports", "--client", "1.2.3.4"}, "--client means nothing"},
-                                         Refusal{"watch_explain", {"explain", "-w"}, "--watch means nothing to explain"},
-                                         Refusal{"format", {"status", "-o", "xml"}, "table, wide, json or yaml"},
-                                         Refusal{"address", {"get", "connections", "--client", "localhost"}, "--client localhost"},
-                                         Refusal{"port", {"get", "connections", "--client", "1.2.3.4:0"}, "1 to 65535"},
-                                         Refusal{"bracket", {"get", "connections", "--client", "[::1"}, "[IPV6]:PORT"},
-                                         Refusal{"protocol", {"get", "connections", "--proto", "icmp"}, "tcp, udp or sctp"},
-                                         Refusal{"limit", {"get", "connections", "--limit", "-1"}, "--limit"},
-                                         Refusal{"timeout", {"status", "--timeout", "0"}, "--timeout 0"},
-                                         Refusal{"interval", {"status", "-w", "--interval", "0"}, "--interval 0"},
-                                         Refusal{"target", {"status", "--gateway", "here"}, "unix:PATH or HOST:PORT"},
-                                         Refusal{"tls", {"status", "--gateway", "here:1"}, "--tls-cert"}),
-                         [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Table, RefusedCommandLine,
+    testing::Values(
+        Refusal{"nothing", {}, "a command is missing"},
+        Refusal{"no_such_command", {"get", "pods"}, "no command get pods; get takes services, backends"},
+        Refusal{"half_a_command", {"get"}, "no command get"},
+        Refusal{"too_many", {"get", "ports", "x"}, "get ports takes no arguments"},
+        Refusal{"too_few", {"describe", "service"}, "takes NAME|NS/NAME"},
+        Refusal{"unknown", {"status", "--colour"}, "--colour"},
+        Refusal{"prefix", {"status", "--out", "json"}, "--out"},
+        Refusal{"foreign", {"get", "ports", "--client", "1.2.3.4"}, "--client means nothing"},
+        Refusal{"watch_explain", {"explain", "-w"}, "--watch means nothing to explain"},
+        Refusal{"format", {"status", "-o", "xml"}, "table, wide, json or yaml"},
+        Refusal{"address", {"get", "connections", "--client", "localhost"}, "--client localhost"},
+        Refusal{"port", {"get", "connections", "--client", "1.2.3.4:0"}, "1 to 65535"},
+        Refusal{"bracket", {"get", "connections", "--client", "[::1"}, "[IPV6]:PORT"},
+        Refusal{"protocol", {"get", "connections", "--proto", "icmp"}, "tcp, udp or sctp"},
+        Refusal{"limit", {"get", "connections", "--limit", "-1"}, "--limit"},
+        Refusal{"timeout", {"status", "--timeout", "0"}, "--timeout 0"},
+        Refusal{"interval", {"status", "-w", "--interval", "0"}, "--interval 0"},
+        Refusal{"target", {"status", "--gateway", "here"}, "unix:PATH or HOST:PORT"},
+        Refusal{"tls", {"status", "--gateway", "here:1"}, "--tls-cert"}),
+    [](const auto& each) { return std::string(each.param.name); });
 
 TEST(CommandLine, HelpNamesEveryCommandAndTheExitCodes) {
     const auto read = read_command_line({"--help"});
@@ -431,13 +467,16 @@ TEST(CommandLine, EnvironmentHoldsDefaultsThatOptionsOverride) {
     const Environment environment{.gateway = "gateway.example:7443",
                                   .sync_server = "unix:/run/s.sock",
                                   .tls = {.certificate = "c.pem", .key = "k.pem", .authority = "a.pem"}};
-    const auto request = [&](const Words& words) { return std::get<Invocation>(read_command_line(words, environment).value()).request; };
+    const auto request = [&](const Words& words) {
+        return std::get<Invocation>(read_command_line(words, environment).value()).request;
+    };
     EXPECT_EQ(request({"status"}).target.text, "gateway.example:7443");
     EXPECT_EQ(request({"status"}).sync_target.text, "unix:/run/s.sock");
     EXPECT_EQ(request({"status"}).tls.key, "k.pem");
     EXPECT_EQ(request({"status", "--gateway", "unix:/x"}).target.text, "unix:/x");
     EXPECT_EQ(request({"status", "--tls-key", "other.pem"}).tls.key, "other.pem");
-    EXPECT_EQ(std::get<Invocation>(read_command_line({"status"}).value()).request.target.text, client::kDefaultTarget);
+    EXPECT_EQ(std::get<Invocation>(read_command_line({"status"}).value()).request.target.text,
+              client::kDefaultTarget);
     const auto wrong = read_command_line({"status"}, {.gateway = "here"});
     ASSERT_FALSE(wrong);
     EXPECT_NE(wrong.error().what.find("$PENSTOCK_GATEWAY"), std::string::npos) << wrong.error().what;
@@ -454,11 +493,13 @@ std::string completion_script() {
 std::string completions_of(const std::string& line, const std::string& services = "") {
     const std::string folder = testing::TempDir() + "completion-" + std::to_string(::getpid());
     std::filesystem::create_directories(folder);
-    std::ofstream(folder + "/penstockctl") << "#!/bin/sh\necho \"$*\" >'" << folder << "/called'\nprintf '" << services << "'\n";
+    std::ofstream(folder + "/penstockctl")
+        << "#!/bin/sh\necho \"$*\" >'" << folder << "/called'\nprintf '" << services << "'\n";
     std::filesystem::permissions(folder + "/penstockctl", std::filesystem::perms::owner_all);
-    std::ofstream(folder + "/run") << "PATH='" << folder << "':$PATH\n"
-                                   << completion_script() << "COMP_LINE='" << line
-                                   << "' COMP_POINT=${#COMP_LINE}\n_penstockctl\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
+    std::ofstream(folder + "/run")
+        << "PATH='" << folder << "':$PATH\n"
+        << completion_script() << "COMP_LINE='" << line
+        << "' COMP_POINT=${#COMP_LINE}\n_penstockctl\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
     std::string answer;
     FILE* bash = ::popen(("bash --norc '" + folder + "/run' 2>&1").c_str(), "r");
     EXPECT_NE(bash, nullptr);
@@ -485,12 +526,14 @@ TEST(Completion, WorksBehindASocketsPath) {
     EXPECT_THAT(completions_of("penstockctl --gateway unix:/run/x.sock ge"), "get\n");
     EXPECT_THAT(completions_of("penstockctl --gateway=unix:/run/x.sock get ro"), "routes\n");
     EXPECT_THAT(completions_of("penstockctl --gateway uni"), "unix:\n");
-    EXPECT_THAT(completions_of("penstockctl --gateway unix:/etc/hostna"), "/etc/hostname\n") << "bash has cut the word at the colon";
+    EXPECT_THAT(completions_of("penstockctl --gateway unix:/etc/hostna"), "/etc/hostname\n")
+        << "bash has cut the word at the colon";
 }
 
 TEST(Completion, OffersServicesOfTheGatewayThatTheLineNames) {
     constexpr const char* kServices = "default  web  80\\nshop  web  80\\nshop  web  443\\n";
-    EXPECT_THAT(completions_of("penstockctl --gateway unix:/run/x.sock describe service sho", kServices), "shop/web\n");
+    EXPECT_THAT(completions_of("penstockctl --gateway unix:/run/x.sock describe service sho", kServices),
+                "shop/web\n");
     std::ifstream called(testing::TempDir() + "completion-" + std::to_string(::getpid()) + "/called");
     std::string line;
     std::getline(called, line);
@@ -500,7 +543,8 @@ TEST(Completion, OffersServicesOfTheGatewayThatTheLineNames) {
 
 TEST(Completion, AnotherShellIsRefusedByName) {
     const auto other = read_command_line({"completion", "fish"});
-    const auto refused = std::get<Invocation>(other.value()).command->run(nullptr, std::get<Invocation>(other.value()).request);
+    const auto refused = std::get<Invocation>(other.value())
+                             .command->run(nullptr, std::get<Invocation>(other.value()).request);
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().what.find("fish"), std::string::npos) << refused.error().what;
 }

@@ -22,14 +22,16 @@ class FakeGateway final : public Gateway {
         backends_request = request;
         return answer(backends_);
     }
-    Status connections(const v1::ListConnectionsRequest& request, const std::function<void(const v1::Connection&)>& each) override {
+    Status connections(const v1::ListConnectionsRequest& request,
+                       const std::function<void(const v1::Connection&)>& each) override {
         connections_request = request;
         for (const v1::Connection& connection : connections_) {
             each(connection);
         }
         return error ? Status(std::unexpected(*error)) : Status();
     }
-    Status affinity(const v1::ListAffinityRequest& request, const std::function<void(const v1::AffinityEntry&)>& each) override {
+    Status affinity(const v1::ListAffinityRequest& request,
+                    const std::function<void(const v1::AffinityEntry&)>& each) override {
         affinity_request = request;
         for (const v1::AffinityEntry& entry : affinity_) {
             each(entry);

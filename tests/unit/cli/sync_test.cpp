@@ -36,7 +36,8 @@ gateways { target: "192.0.2.9:9106" last_error: "connection refused" apply_laten
 events { enabled: true posted: 8 repeated: 2 waiting: 1 dropped { key: "rate" value: 3 } dropped { key: "gone" value: 1 } }
 )";
 
-constexpr const char* kMapsDiffer = "protobuf's headers lay out map fields otherwise under TSan than its library, which reads them here";
+constexpr const char* kMapsDiffer =
+    "protobuf's headers lay out map fields otherwise under TSan than its library, which reads them here";
 
 v1::Sync example() {
     v1::Sync sync;
@@ -79,7 +80,8 @@ TEST(SyncView, BeforeAnythingWasHeardItSaysSo) {
     v1::Sync sync;
     sync.set_source("manifests /etc/penstock/manifests");
     const std::string text = sync_text(sync, false);
-    EXPECT_TRUE(text.starts_with("Source:    manifests /etc/penstock/manifests, nothing heard yet\n")) << text;
+    EXPECT_TRUE(text.starts_with("Source:    manifests /etc/penstock/manifests, nothing heard yet\n"))
+        << text;
     EXPECT_NE(text.find("\nEvents:    off; 0 posted"), std::string::npos) << text;
 }
 
@@ -102,7 +104,8 @@ TEST(SyncCommand, JsonAndTableComeFromTheSameAnswer) {
     const auto json = as_json->command->run(&gateway, as_json->request);
     ASSERT_TRUE(json);
     // protobuf reads its own names of enum values: with the type in front.
-    const std::string protobufs = std::regex_replace(*json, std::regex("\"state\": \""), "\"state\": \"STATE_");
+    const std::string protobufs =
+        std::regex_replace(*json, std::regex("\"state\": \""), "\"state\": \"STATE_");
     v1::Sync back;
     ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(protobufs, &back).ok()) << protobufs;
     EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(back, example())) << *json;
@@ -133,7 +136,8 @@ TEST(SyncCommand, AProgramThatIsNotThereIsNamed) {
     const auto answer = (*gateway)->sync();
     ASSERT_FALSE(answer);
     EXPECT_EQ(exit_code(answer.error()), kExitUnreachable);
-    EXPECT_TRUE(answer.error().what.starts_with("penstock-sync is not reachable at unix:/nonexistent/")) << answer.error().what;
+    EXPECT_TRUE(answer.error().what.starts_with("penstock-sync is not reachable at unix:/nonexistent/"))
+        << answer.error().what;
 }
 
 }  // namespace sync_test

@@ -60,13 +60,15 @@ backends {
 )";
 
 TEST(Views, ServicesTable) {
-    EXPECT_EQ(
-        services_table(from_text<v1::ListServicesResponse>(kServices), false),
-        "NAMESPACE  NAME        PORT     PROTO  FRONTENDS                                        BACKENDS  CONNECTIONS  NEW-FLOWS  STATUS\n"
-        "default    my-service  http:80  TCP    80.11.12.10:80                                          2           12        300  ok\n"
-        "shop       dns         53       UDP    10.0.0.1:30053,10.0.0.2:30053,10.0.0.3:30053,+2         0            0          0  "
-        "refused: "
-        "no room, 1 warning\n");
+    EXPECT_EQ(services_table(from_text<v1::ListServicesResponse>(kServices), false),
+              "NAMESPACE  NAME        PORT     PROTO  FRONTENDS                                        "
+              "BACKENDS  CONNECTIONS  NEW-FLOWS  STATUS\n"
+              "default    my-service  http:80  TCP    80.11.12.10:80                                         "
+              " 2           12        300  ok\n"
+              "shop       dns         53       UDP    10.0.0.1:30053,10.0.0.2:30053,10.0.0.3:30053,+2        "
+              " 0            0          0  "
+              "refused: "
+              "no room, 1 warning\n");
 }
 
 TEST(Views, BackendsOfBothFamiliesAreCounted_DUAL005) {
@@ -82,28 +84,36 @@ TEST(Views, BackendsOfBothFamiliesAreCounted_DUAL005) {
 TEST(Views, ServicesTableWideShowsAllFrontendsAndTraffic) {
     const std::string text = services_table(from_text<v1::ListServicesResponse>(kServices), true);
     EXPECT_NE(text.find("10.0.0.4:30053,[2001:db8::1]:53"), std::string::npos) << text;
-    EXPECT_NE(text.find("rr                    1500          90000             1200         480000         1        2\n"),
-              std::string::npos)
+    EXPECT_NE(
+        text.find(
+            "rr                    1500          90000             1200         480000         1        2\n"),
+        std::string::npos)
         << text;
 }
 
 TEST(Views, AServiceWithoutFrontendsIsNotServed) {
-    EXPECT_EQ(standing_text(from_text<v1::ServiceStatus>("desired { notices { level: LEVEL_WARNING } notices { level: LEVEL_NORMAL } "
-                                                         "notices {} } result { outcome: OUTCOME_APPLIED }")),
+    EXPECT_EQ(standing_text(from_text<v1::ServiceStatus>(
+                  "desired { notices { level: LEVEL_WARNING } notices { level: LEVEL_NORMAL } "
+                  "notices {} } result { outcome: OUTCOME_APPLIED }")),
               "not served, 2 warnings");
 }
 
 TEST(Views, BackendsTable) {
     const auto backends = from_text<v1::ListBackendsResponse>(kBackends);
     EXPECT_EQ(backends_table(backends, false),
-              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  OPEN  NEW-FLOWS\n"
-              "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7     6        150\n"
-              "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1     0         20\n");
-    EXPECT_EQ(
-        backends_table(backends, true),
-        "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  OPEN  NEW-FLOWS  WEIGHT  NODE    ZONE\n"
-        "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7     6        150       1  edge-1  zone-a\n"
-        "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1     0         20       5  -       -\n");
+              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  OPEN  "
+              "NEW-FLOWS\n"
+              "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7     6      "
+              "  150\n"
+              "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1     0      "
+              "   20\n");
+    EXPECT_EQ(backends_table(backends, true),
+              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  OPEN  "
+              "NEW-FLOWS  WEIGHT  NODE    ZONE\n"
+              "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7     6      "
+              "  150       1  edge-1  zone-a\n"
+              "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1     0      "
+              "   20       5  -       -\n");
 }
 
 TEST(Views, ConnectionsTable) {
@@ -117,20 +127,25 @@ TEST(Views, ConnectionsTable) {
             R"(protocol: PROTOCOL_UDP client { address: "2001:db8::2" port: 5 } frontend { address: "2001:db8::1" port: 53 }
             backend { address: "2001:db8::3" port: 53 } state: "one-way" age_ms: 250 idle_ms: 0 expires_ms: 30000)")};
     EXPECT_EQ(connections_table(connections, false),
-              "PROTO  CLIENT           FRONTEND          BACKEND           SNAT            STATE        AGE    IDLE\n"
-              "TCP    10.80.1.2:40000  80.11.12.10:80    10.80.2.11:9376   10.80.2.1:1024  established  1h2m   1.50s\n"
-              "UDP    [2001:db8::2]:5  [2001:db8::1]:53  [2001:db8::3]:53  -               one-way      0.25s  0.00s\n");
+              "PROTO  CLIENT           FRONTEND          BACKEND           SNAT            STATE        AGE  "
+              "  IDLE\n"
+              "TCP    10.80.1.2:40000  80.11.12.10:80    10.80.2.11:9376   10.80.2.1:1024  established  1h2m "
+              "  1.50s\n"
+              "UDP    [2001:db8::2]:5  [2001:db8::1]:53  [2001:db8::3]:53  -               one-way      "
+              "0.25s  0.00s\n");
     const std::string wide = connections_table(connections, true);
     EXPECT_NE(wide.find("23h59m        1  default/web:http/TCP\n"), std::string::npos) << wide;
 }
 
 TEST(Views, AffinityTable) {
     const std::vector<v1::AffinityEntry> entries{
-        from_text<v1::AffinityEntry>(R"(service { namespace: "default" name: "web" port_name: "http" protocol: PROTOCOL_TCP }
+        from_text<v1::AffinityEntry>(
+            R"(service { namespace: "default" name: "web" port_name: "http" protocol: PROTOCOL_TCP }
             client: "10.80.1.2" backend { address: "10.80.2.11" port: 9376 } age_ms: 1500 remaining_ms: 10798500)"),
         from_text<v1::AffinityEntry>(R"(service { namespace: "shop" name: "dns" protocol: PROTOCOL_UDP }
             client: "2001:db8::2" backend { address: "2001:db8::3" port: 53 } age_ms: 12000 remaining_ms: 88000)"),
-        from_text<v1::AffinityEntry>(R"(service { namespace: "shop" name: "game" port_name: "chat" protocol: PROTOCOL_UDP }
+        from_text<v1::AffinityEntry>(
+            R"(service { namespace: "shop" name: "game" port_name: "chat" protocol: PROTOCOL_UDP }
             client: "10.80.1.3" backend { address: "10.80.2.11" port: 9376 } age_ms: 12000 remaining_ms: 88000 all_ports: true)")};
     EXPECT_EQ(affinity_table(entries),
               "NAMESPACE  SERVICE  PORT  PROTO  CLIENT       BACKEND           AGE    REMAINING\n"
@@ -140,8 +155,8 @@ TEST(Views, AffinityTable) {
 }
 
 TEST(Views, PortsTable) {
-    const auto ports =
-        from_text<v1::ListPortsResponse>(R"(ports { id: 0 name: "net_af_packet0" driver: "net_af_packet" mac: "02:00:00:00:00:01"
+    const auto ports = from_text<v1::ListPortsResponse>(
+        R"(ports { id: 0 name: "net_af_packet0" driver: "net_af_packet" mac: "02:00:00:00:00:01"
         twin: "uplink0" addresses: "10.80.1.1/24" addresses: "fe80::1/64" addresses: "192.0.2.1/24" addresses: "192.0.2.2/24" mtu: 1500 link_up: true
         rx_queues: 1 tx_queues: 2 steering: "handoff" steering_reason: "one receive queue" rx_packets: 10 tx_packets: 9 rx_missed: 1
         rx_bytes: 1000 tx_bytes: 900 punted: 3 from_host: 4 from_host_dropped: 6 twin_dropped: 7 offloads: "a" offloads: "b" handed_off: 5 handoff_lost: 1 state: "running" }
@@ -151,31 +166,42 @@ TEST(Views, PortsTable) {
         settings { name: "rss-table" asked: "128 entries" granted: "128 entries" }
         settings { name: "rx-ipv4-cksum" asked: "on" reason: "the device does not offer it; workers verify" } })");
     EXPECT_EQ(ports_table(ports, false),
-              "ID  TWIN     ADDRESSES                   DRIVER         LINK      MTU  QUEUES  STEERING         RX-PACKETS  TX-PACKETS  "
+              "ID  TWIN     ADDRESSES                   DRIVER         LINK      MTU  QUEUES  STEERING       "
+              "  RX-PACKETS  TX-PACKETS  "
               "RX-MISSED\n"
-              " 0  uplink0  10.80.1.1/24,fe80::1/64,+2  net_af_packet  up       1500     1/2  handoff                  10           9      "
+              " 0  uplink0  10.80.1.1/24,fe80::1/64,+2  net_af_packet  up       1500     1/2  handoff        "
+              "          10           9      "
               "    1\n"
-              " 1  down0    -                           net_bonding    removed  9000     4/4  predictable-rss           0           0      "
+              " 1  down0    -                           net_bonding    removed  9000     4/4  "
+              "predictable-rss           0           0      "
               "    0\n");
-    EXPECT_EQ(
-        ports_table(ports, true),
-        "ID  TWIN     ADDRESSES                                          DRIVER         LINK      MTU  QUEUES  STEERING         "
-        "RX-PACKETS  TX-PACKETS  RX-MISSED  NAME            MAC                RX-BYTES  TX-BYTES  PUNTED  FROM-HOST  FROM-HOST-LOST  "
-        "HANDED-OFF  "
-        "HANDOFF-LOST  MISPLACED  STATE    MEMBERS                    OFFLOADS  NOT-AS-ASKED           STEERING-REASON\n"
-        " 0  uplink0  10.80.1.1/24,fe80::1/64,192.0.2.1/24,192.0.2.2/24  net_af_packet  up       1500     1/2  handoff                  "
-        "10           9          1  net_af_packet0  02:00:00:00:00:01      1000       900       3          4              13           5   "
-        "          "
-        "1          0  running  -                          a,b       -                      one receive queue\n"
-        " 1  down0    -                                                  net_bonding    removed  9000     4/4  predictable-rss          "
-        " 0           0          0  net_bonding0    02:00:00:00:00:02         0         0       0          0               0           0   "
-        "          "
-        "0          2  removed  0000:03:00.0,0000:03:00.1  -         rss-key,rx-ipv4-cksum  by RSS\n");
+    EXPECT_EQ(ports_table(ports, true),
+              "ID  TWIN     ADDRESSES                                          DRIVER         LINK      MTU  "
+              "QUEUES  STEERING         "
+              "RX-PACKETS  TX-PACKETS  RX-MISSED  NAME            MAC                RX-BYTES  TX-BYTES  "
+              "PUNTED  FROM-HOST  FROM-HOST-LOST  "
+              "HANDED-OFF  "
+              "HANDOFF-LOST  MISPLACED  STATE    MEMBERS                    OFFLOADS  NOT-AS-ASKED           "
+              "STEERING-REASON\n"
+              " 0  uplink0  10.80.1.1/24,fe80::1/64,192.0.2.1/24,192.0.2.2/24  net_af_packet  up       1500  "
+              "   1/2  handoff                  "
+              "10           9          1  net_af_packet0  02:00:00:00:00:01      1000       900       3      "
+              "    4              13           5   "
+              "          "
+              "1          0  running  -                          a,b       -                      one "
+              "receive queue\n"
+              " 1  down0    -                                                  net_bonding    removed  9000  "
+              "   4/4  predictable-rss          "
+              " 0           0          0  net_bonding0    02:00:00:00:00:02         0         0       0      "
+              "    0               0           0   "
+              "          "
+              "0          2  removed  0000:03:00.0,0000:03:00.1  -         rss-key,rx-ipv4-cksum  by RSS\n");
 }
 
 TEST(Views, WorkersTable) {
     const auto workers = from_text<v1::ListWorkersResponse>(
-        "workers { id: 0 core: 1 connections: 5 open_connections: 4 connections_max: 262144 packets: 1000 handed_off: 10 handed_in: 11 "
+        "workers { id: 0 core: 1 connections: 5 open_connections: 4 connections_max: 262144 packets: 1000 "
+        "handed_off: 10 handed_in: 11 "
         "polls: 77 empty_polls: "
         "70 "
         "busy_ratio: 0.0734 generation: 3 idle: \"sleep\" sleeps: 12 sleep_ratio: 0.916 }");
@@ -183,9 +209,11 @@ TEST(Views, WorkersTable) {
               "ID  CORE  CONNECTIONS  OPEN  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY\n"
               " 0     1            5     4    262144     1000          10         11  7.3%\n");
     EXPECT_EQ(workers_table(workers, true),
-              "ID  CORE  CONNECTIONS  OPEN  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY  IDLE   ASLEEP  SLEEPS  POLLS  EMPTY-POLLS  "
+              "ID  CORE  CONNECTIONS  OPEN  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY  IDLE   ASLEEP  "
+              "SLEEPS  POLLS  EMPTY-POLLS  "
               "GENERATION\n"
-              " 0     1            5     4    262144     1000          10         11  7.3%  sleep   91.6%      12     77           70      "
+              " 0     1            5     4    262144     1000          10         11  7.3%  sleep   91.6%    "
+              "  12     77           70      "
               "     3\n");
 }
 
@@ -198,19 +226,23 @@ TEST(Views, Flows) {
               "PORT  KIND           MATCH                            ACTION   STATE      PACKETS  REASON\n"
               "   0  source-drop    from 198.51.100.0/24             drop     installed        7  -\n"
               "   1  snat-to-queue  to 10.0.0.1 tcp port 64-127/128  queue 1  refused          -  no room\n"
-              "   1  vip-mark       -                                -        not used         -  not asked for (--vip-mark)\n");
-    EXPECT_EQ(flows_table(flows, true).substr(0, flows_table(flows, true).find('\n')),
-              "PORT  KIND           MATCH                            ACTION   STATE      PACKETS  BYTES  REASON");
+              "   1  vip-mark       -                                -        not used         -  not asked "
+              "for (--vip-mark)\n");
+    EXPECT_EQ(
+        flows_table(flows, true).substr(0, flows_table(flows, true).find('\n')),
+        "PORT  KIND           MATCH                            ACTION   STATE      PACKETS  BYTES  REASON");
 }
 
 TEST(Views, RoutesAndNeighbours) {
-    EXPECT_EQ(routes_table(from_text<v1::ListRoutesResponse>(
-                               R"(routes { destination: "0.0.0.0/0" gateway: "10.80.1.254" twin: "uplink0" metric: 100 }
+    EXPECT_EQ(
+        routes_table(
+            from_text<v1::ListRoutesResponse>(
+                R"(routes { destination: "0.0.0.0/0" gateway: "10.80.1.254" twin: "uplink0" metric: 100 }
         routes { destination: "10.80.2.0/24" twin: "down0" port: 1 })"),
-                           false),
-              "DESTINATION   GATEWAY      TWIN     METRIC\n"
-              "0.0.0.0/0     10.80.1.254  uplink0     100\n"
-              "10.80.2.0/24  -            down0         0\n");
+            false),
+        "DESTINATION   GATEWAY      TWIN     METRIC\n"
+        "0.0.0.0/0     10.80.1.254  uplink0     100\n"
+        "10.80.2.0/24  -            down0         0\n");
     EXPECT_EQ(
         neighbours_table(
             from_text<v1::ListNeighboursResponse>(
@@ -273,13 +305,15 @@ TEST(Views, SetsAcrossFamiliesSaySo_ANN32) {
         sets { translates_family: true } } result { outcome: OUTCOME_APPLIED } })"),
                                                  {});
     EXPECT_NE(text.find("Set 0:           1 endpoints; client"), std::string::npos) << text;
-    EXPECT_NE(text.find("Set 1:           1 IPv4 endpoints behind IPv6 frontends; client"), std::string::npos) << text;
-    EXPECT_NE(text.find("Set 2:           0 IPv6 endpoints behind IPv4 frontends; client"), std::string::npos) << text;
+    EXPECT_NE(text.find("Set 1:           1 IPv4 endpoints behind IPv6 frontends; client"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("Set 2:           0 IPv6 endpoints behind IPv4 frontends; client"), std::string::npos)
+        << text;
 }
 
 TEST(Views, CountersTables) {
-    const auto counters =
-        from_text<v1::Counters>(R"(counters { name: "rx_packets" value: 30 per_worker: 10 per_worker: 20 meaning: "packets taken" }
+    const auto counters = from_text<v1::Counters>(
+        R"(counters { name: "rx_packets" value: 30 per_worker: 10 per_worker: 20 meaning: "packets taken" }
         drops { reason: "no_route" packets: 5 per_worker: 5 per_worker: 0 meaning: "no route to the backend" })");
     EXPECT_EQ(counters_tables(counters, false),
               "COUNTER     VALUE  MEANING\n"
@@ -298,7 +332,8 @@ TEST(Views, CountersTables) {
 TEST(Views, ExplanationOfAForwardedAndOfADroppedPacket) {
     auto request = from_text<v1::ExplainRequest>(
         R"(protocol: PROTOCOL_TCP source { address: "10.80.1.2" port: 40000 } destination { address: "80.11.12.10" port: 80 })");
-    EXPECT_EQ(explanation_text(request, from_text<v1::Explanation>(R"(steps { stage: "classify" finding: "a SYN to a frontend" }
+    EXPECT_EQ(explanation_text(request, from_text<v1::Explanation>(
+                                            R"(steps { stage: "classify" finding: "a SYN to a frontend" }
         steps { stage: "schedule" finding: "rr picks 10.80.2.11:9376" } verdict: "transmit" source_after { address: "10.80.2.1" port: 1024 }
         destination_after { address: "10.80.2.11" port: 9376 } egress_twin: "down0" next_hop: "10.80.2.11" next_hop_mac: "02:00:00:00:02:0b")")),
               "TCP SYN 10.80.1.2:40000 -> 80.11.12.10:80, arriving on port 0, queue 0\n"
@@ -312,27 +347,34 @@ TEST(Views, ExplanationOfAForwardedAndOfADroppedPacket) {
               "Through: down0 to 10.80.2.11 (02:00:00:00:02:0b)\n");
     const auto undecided = explanation_text(
         request,
-        from_text<v1::Explanation>(R"(source_after { address: "10.80.2.1" } destination_after { address: "10.80.2.11" port: 9376 })"));
-    EXPECT_NE(undecided.find("Leaves as: 10.80.2.1:(free port) -> 10.80.2.11:9376\n"), std::string::npos) << undecided;
+        from_text<v1::Explanation>(
+            R"(source_after { address: "10.80.2.1" } destination_after { address: "10.80.2.11" port: 9376 })"));
+    EXPECT_NE(undecided.find("Leaves as: 10.80.2.1:(free port) -> 10.80.2.11:9376\n"), std::string::npos)
+        << undecided;
     const auto ipv6 = explanation_text(
-        request, from_text<v1::Explanation>(R"(source_after { address: "fd00::1" } destination_after { address: "fd00::11" port: 9376 })"));
+        request,
+        from_text<v1::Explanation>(
+            R"(source_after { address: "fd00::1" } destination_after { address: "fd00::11" port: 9376 })"));
     EXPECT_NE(ipv6.find("Leaves as: [fd00::1]:(free port) -> [fd00::11]:9376\n"), std::string::npos) << ipv6;
     request.set_protocol(v1::PROTOCOL_UDP);
     request.set_queue(1);
-    EXPECT_EQ(explanation_text(request, from_text<v1::Explanation>("verdict: \"drop\" drop_reason: \"no_route\"")),
-              "UDP 10.80.1.2:40000 -> 80.11.12.10:80, arriving on port 0, queue 1\n"
-              "\n"
-              "STAGE  FINDING\n"
-              "\n"
-              "Verdict: drop (no_route)\n");
+    EXPECT_EQ(
+        explanation_text(request, from_text<v1::Explanation>("verdict: \"drop\" drop_reason: \"no_route\"")),
+        "UDP 10.80.1.2:40000 -> 80.11.12.10:80, arriving on port 0, queue 1\n"
+        "\n"
+        "STAGE  FINDING\n"
+        "\n"
+        "Verdict: drop (no_route)\n");
 }
 
 TEST(Views, StatusPage) {
     if (test::kUnderThreadSanitizer) {
-        GTEST_SKIP() << "protobuf's headers lay out map fields otherwise under TSan than its library, which reads one here";
+        GTEST_SKIP() << "protobuf's headers lay out map fields otherwise under TSan than its library, which "
+                        "reads one here";
     }
     EXPECT_EQ(
-        status_text(from_text<v1::Status>(R"(identity { gateway_name: "edge-1" mode: MODE_NODE node_name: "edge-1" software_version: "0.1.0"
+        status_text(from_text<v1::Status>(
+            R"(identity { gateway_name: "edge-1" mode: MODE_NODE node_name: "edge-1" software_version: "0.1.0"
         labels { key: "rack" value: "r1" } } applied { source: "sync-1" version: 7 } origin: CONFIGURATION_ORIGIN_LAST_GOOD applied_age_ms: 61000
         uptime_ms: 90061000 generation: 4 workers: 2 ports: 2 services: 5 backends: 15 connections: 100 connections_max: 524288 open_connections: 60
         memory: "hugepages 512 MB" log_level: "info")")),
@@ -348,12 +390,15 @@ TEST(Views, StatusPage) {
         "Running:        2 workers, 2 NIC ports\n"
         "Memory:         hugepages 512 MB\n"
         "Log level:      info\n");
-    EXPECT_NE(status_text(from_text<v1::Status>("drained: true")).find("Drained:        health checks answer 503 until undrain\n"),
+    EXPECT_NE(status_text(from_text<v1::Status>("drained: true"))
+                  .find("Drained:        health checks answer 503 until undrain\n"),
               std::string::npos);
     EXPECT_NE(status_text(from_text<v1::Status>(R"(vips_withheld: "Node edge-1 has the label x")"))
                   .find("VIPs withheld:  Node edge-1 has the label x\n"),
               std::string::npos);
-    EXPECT_NE(status_text(from_text<v1::Status>(R"(save_error: "/s/last-good.pb.new: cannot be written: full" save_failing_ms: 61000)"))
+    EXPECT_NE(status_text(
+                  from_text<v1::Status>(
+                      R"(save_error: "/s/last-good.pb.new: cannot be written: full" save_failing_ms: 61000)"))
                   .find("Not saved:      for 1m1s: /s/last-good.pb.new: cannot be written: full\n"),
               std::string::npos);
 }
@@ -363,7 +408,9 @@ TEST(Views, WhatTheGatewayObservedIsANoticeLikeAnyOther_HC005_NAT002) {
     auto& observed = *services.mutable_services(0)->add_observed();
     observed.set_reason("SNATPortExhausted");
     observed.set_message("more SNAT addresses make room");
-    EXPECT_NE(service_description(services, {}).find("    Warning  SNATPortExhausted  more SNAT addresses make room\n"), std::string::npos);
+    EXPECT_NE(service_description(services, {})
+                  .find("    Warning  SNATPortExhausted  more SNAT addresses make room\n"),
+              std::string::npos);
 }
 
 TEST(Views, HealthIsAWord_HC009) {

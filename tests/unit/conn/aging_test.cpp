@@ -117,7 +117,8 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
     for (const auto& c : cases) {
         ASSERT_TRUE(open(1, c.protocol, c.state, at_second(5)).is_set()) << c.name;
         // last_seen may be almost a second behind the last packet.
-        EXPECT_EQ(sweep(aging, at_second(5 + c.limit_s) + kRate.milliseconds(999)), 0u) << c.name << " went too early";
+        EXPECT_EQ(sweep(aging, at_second(5 + c.limit_s) + kRate.milliseconds(999)), 0u)
+            << c.name << " went too early";
         EXPECT_EQ(sweep(aging, at_second(5 + c.limit_s + 2)), 1u) << c.name << " stayed too long";
         EXPECT_EQ(table.size(), 0u);
     }
@@ -126,19 +127,23 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
 // As in Linux (nf_conntrack_proto_udp): what still has datagrams when it is two seconds old lives four times as long.
 TEST_F(AgingTest, AnAnsweredUdpFlowThatLastsLivesLonger_NAT008) {
     for (const uint64_t lasts_s : {0, 1, 3, 1'000}) {
-        const ConnectionIndex index = open(1, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(5));
+        const ConnectionIndex index =
+            open(1, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(5));
         table.touch(index, kClock.at(at_second(5 + lasts_s)));
         const uint64_t limit_s = lasts_s < 2 ? 30 : 120;
-        EXPECT_EQ(sweep(aging, at_second(5 + lasts_s + limit_s) + kRate.milliseconds(500)), 0u) << lasts_s << " s: too early";
+        EXPECT_EQ(sweep(aging, at_second(5 + lasts_s + limit_s) + kRate.milliseconds(500)), 0u)
+            << lasts_s << " s: too early";
         EXPECT_EQ(sweep(aging, at_second(5 + lasts_s + limit_s + 2)), 1u) << lasts_s << " s: too late";
     }
-    const ConnectionIndex unanswered = open(1, Protocol::Udp, static_cast<uint8_t>(DatagramState::OneWay), at_second(5));
+    const ConnectionIndex unanswered =
+        open(1, Protocol::Udp, static_cast<uint8_t>(DatagramState::OneWay), at_second(5));
     table.touch(unanswered, kClock.at(at_second(20)));
     EXPECT_EQ(sweep(aging, at_second(20 + 32)), 1u);
 }
 
 TEST_F(AgingTest, TrafficAndANewStateRestartTheIdleTime) {
-    const ConnectionIndex index = open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(0));
+    const ConnectionIndex index =
+        open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(0));
     table.set_state(index, TcpState::Established, kClock.at(at_second(50)));
     EXPECT_EQ(sweep(aging, at_second(80'000)), 0u);
     table.touch(index, kClock.at(at_second(80'000)));
@@ -151,7 +156,8 @@ TEST_F(AgingTest, TrafficAndANewStateRestartTheIdleTime) {
 // What a FIN or a RST has passed in is probed twice before its time is over, and once each; nothing else is.
 TEST_F(AgingTest, WhatMayHaveEndedInAnothersNameIsProbedTwice_NAT006) {
     probes = true;
-    for (const TcpState state : {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
+    for (const TcpState state :
+         {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
         doubted.clear();
         open(1, Protocol::Tcp, static_cast<uint8_t>(state), at_second(0));
         EXPECT_EQ(sweep(aging, at_second(105)), 0u);
@@ -164,7 +170,8 @@ TEST_F(AgingTest, WhatMayHaveEndedInAnothersNameIsProbedTwice_NAT006) {
         EXPECT_EQ(doubted.size(), 2u) << to_string(state);
     }
     doubted.clear();
-    for (const TcpState state : {TcpState::SynReceived, TcpState::Established, TcpState::TimeWait, TcpState::Closed}) {
+    for (const TcpState state :
+         {TcpState::SynReceived, TcpState::Established, TcpState::TimeWait, TcpState::Closed}) {
         open(1, Protocol::Tcp, static_cast<uint8_t>(state), at_second(0));
         sweep(aging, at_second(100'000));
     }
@@ -222,7 +229,8 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
             own_limits.seconds = {};
             ASSERT_TRUE(open(1, c.protocol, c.state, at_second(5)).is_set()) << c.name;
             own_limits.seconds = {0, 0, 0, own};  // opened before the Service said so
-            EXPECT_EQ(sweep(aging, at_second(5 + limit_s) + kRate.milliseconds(999)), 0u) << c.name << " went too early";
+            EXPECT_EQ(sweep(aging, at_second(5 + limit_s) + kRate.milliseconds(999)), 0u)
+                << c.name << " went too early";
             EXPECT_EQ(sweep(aging, at_second(5 + limit_s + 2)), 1u) << c.name << " stayed too long";
         }
     }
@@ -233,13 +241,16 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
 
 // Two sweeps meet what an order has put into Resetting before it ends, and meet nothing else so.
 TEST_F(AgingTest, WhatIsUnderResetIsToldApart) {
-    const ConnectionIndex index = open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Resetting), at_second(5));
+    const ConnectionIndex index =
+        open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Resetting), at_second(5));
     open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::Closed), at_second(5));
     open(3, Protocol::Udp, 1, at_second(5));
-    const ConnectionIndex association = open(4, Protocol::Sctp, static_cast<uint8_t>(SctpState::Aborting), at_second(5));
+    const ConnectionIndex association =
+        open(4, Protocol::Sctp, static_cast<uint8_t>(SctpState::Aborting), at_second(5));
     open(5, Protocol::Sctp, static_cast<uint8_t>(SctpState::Closed), at_second(5));
     sweep(aging, at_second(7));
-    EXPECT_EQ(std::set<ConnectionIndex>(resetting.begin(), resetting.end()), (std::set<ConnectionIndex>{index, association}));
+    EXPECT_EQ(std::set<ConnectionIndex>(resetting.begin(), resetting.end()),
+              (std::set<ConnectionIndex>{index, association}));
     resetting.clear();
     sweep(aging, at_second(20));
     EXPECT_TRUE(resetting.empty()) << "it has ended";
@@ -255,20 +266,23 @@ TEST_F(AgingTest, ExpiredIsToldWhatGoesWhileItIsStillThere) {
 TEST_F(AgingTest, TheOldestOneSidedConnectionIsTheVictim) {
     open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
     open(2, Protocol::Udp, static_cast<uint8_t>(DatagramState::OneWay), at_second(30));
-    const ConnectionIndex oldest = open(3, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(20));
+    const ConnectionIndex oldest =
+        open(3, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(20));
     open(4, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynReceived), at_second(40));
     open(5, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(2));
     EXPECT_EQ(only_victim(64), oldest);
     // Retransmitted SYNs do not save it.
     table.touch(oldest, kClock.at(at_second(100)));
     EXPECT_EQ(only_victim(64), oldest);
-    const ConnectionIndex picked_up = open(6, Protocol::Tcp, static_cast<uint8_t>(TcpState::PickedUp), at_second(10));
+    const ConnectionIndex picked_up =
+        open(6, Protocol::Tcp, static_cast<uint8_t>(TcpState::PickedUp), at_second(10));
     EXPECT_EQ(only_victim(64), picked_up);
 }
 
 TEST_F(AgingTest, EstablishedConnectionsAreNeverVictims) {
     open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
-    const ConnectionIndex lasting = open(2, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(1));
+    const ConnectionIndex lasting =
+        open(2, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(1));
     table.touch(lasting, kClock.at(at_second(3)));
     EXPECT_FALSE(only_victim(kCapacity).is_set());
 }
@@ -285,7 +299,8 @@ TEST_F(AgingTest, AnAnsweredQuestionIsAVictimUnlessItLasts_NAT008) {
     EXPECT_EQ(only_victim(64), first) << "asked again at once";
     table.touch(first, kClock.at(at_second(12)));
     EXPECT_EQ(only_victim(64), second) << "the other one lasts";
-    const ConnectionIndex finished = open(5, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(50));
+    const ConnectionIndex finished =
+        open(5, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(50));
     EXPECT_EQ(only_victim(64), finished);
 }
 
@@ -300,12 +315,14 @@ TEST_F(AgingTest, TheLargestHoldersOldestSurplusIsTheLastVictim) {
     const Appraiser appraiser{[](const void*, const Entry& entry) noexcept {
                                   const uint32_t client = entry.v4_source(Direction::Forward).host() & 0xff;
                                   const bool has_much = client >= 3 && worth_of(entry) == Worth::Keep;
-                                  return has_much ? Appraisal{Worth::Surplus, client >= 5 ? 9U : 8U} : Appraisal{worth_of(entry), 0};
+                                  return has_much ? Appraisal{Worth::Surplus, client >= 5 ? 9U : 8U}
+                                                  : Appraisal{worth_of(entry), 0};
                               },
                               nullptr};
     const auto victim = [&] {
         const Victims victims = aging.find_victims(table, IpFamily::V4, 64, appraiser);
-        return victims.count == 1 ? table.at(victims.index[0]).v4_source(Direction::Forward).host() & 0xff : 0;
+        return victims.count == 1 ? table.at(victims.index[0]).v4_source(Direction::Forward).host() & 0xff
+                                  : 0;
     };
     EXPECT_EQ(victim(), 5u);
     EXPECT_FALSE(only_victim(64).is_set()) << "no other caller's";
@@ -325,18 +342,22 @@ TEST_F(AgingTest, TheLargestHoldersOldestSurplusIsTheLastVictim) {
 TEST_F(AgingTest, WithoutAOneSidedConnectionALongFinishedOneIsTheVictim) {
     open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::FinForward), at_second(1));
     open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(30));
-    const ConnectionIndex finished = open(3, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(20));
+    const ConnectionIndex finished =
+        open(3, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(20));
     EXPECT_EQ(only_victim(64), finished);
-    const ConnectionIndex half_open = open(4, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(40));
+    const ConnectionIndex half_open =
+        open(4, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(40));
     EXPECT_EQ(only_victim(64), half_open);
 }
 
 TEST_F(AgingTest, AFinishedAssociationIsAVictimLikeAFinishedConnection_SCTP002) {
     for (const SctpState state : {SctpState::Closed, SctpState::Aborting}) {
-        const ConnectionIndex lives = open(1, Protocol::Sctp, static_cast<uint8_t>(SctpState::Established), at_second(1));
+        const ConnectionIndex lives =
+            open(1, Protocol::Sctp, static_cast<uint8_t>(SctpState::Established), at_second(1));
         const ConnectionIndex finished = open(2, Protocol::Sctp, static_cast<uint8_t>(state), at_second(20));
         EXPECT_EQ(only_victim(64), finished);
-        const ConnectionIndex half_open = open(3, Protocol::Sctp, static_cast<uint8_t>(SctpState::CookieWait), at_second(30));
+        const ConnectionIndex half_open =
+            open(3, Protocol::Sctp, static_cast<uint8_t>(SctpState::CookieWait), at_second(30));
         EXPECT_EQ(only_victim(64), half_open);
         for (const ConnectionIndex index : {lives, finished, half_open}) {
             table.erase(index);
@@ -346,8 +367,9 @@ TEST_F(AgingTest, AFinishedAssociationIsAVictimLikeAFinishedConnection_SCTP002) 
 
 // Whoever writes a client's RSTs writes its SYNs and ACKs as well: what they leave behind must not outlive a full table.
 TEST_F(AgingTest, AfterARstAConnectionIsAVictimLikeAFinishedOne) {
-    for (const TcpState state : {TcpState::RstForward, TcpState::RstReverse, TcpState::Closed, TcpState::RstForwardProbed,
-                                 TcpState::RstReverseProbed, TcpState::RstForwardProbedAgain, TcpState::RstReverseProbedAgain}) {
+    for (const TcpState state :
+         {TcpState::RstForward, TcpState::RstReverse, TcpState::Closed, TcpState::RstForwardProbed,
+          TcpState::RstReverseProbed, TcpState::RstForwardProbedAgain, TcpState::RstReverseProbedAgain}) {
         open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
         open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(30));
         const ConnectionIndex reset = open(3, Protocol::Tcp, static_cast<uint8_t>(state), at_second(20));
@@ -362,7 +384,8 @@ TEST_F(AgingTest, TheSearchForAVictimIsBoundedAndGoesOn) {
     for (uint32_t i = 0; i < 100; ++i) {
         open(i, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
     }
-    const ConnectionIndex behind = open(100, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(1));
+    const ConnectionIndex behind =
+        open(100, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(1));
     EXPECT_FALSE(only_victim(64).is_set());
     EXPECT_EQ(only_victim(64), behind);
 }
@@ -376,7 +399,8 @@ TEST_F(AgingTest, ForIPv6AWholePairIsGivenUp) {
     open(3, Protocol::Tcp, half_open, at_second(2));
     open(4, Protocol::Tcp, half_open, at_second(40));  // a pair is as old as its younger half
     const ConnectionIndex first = open(5, Protocol::Tcp, half_open, at_second(20));
-    const ConnectionIndex second = open(6, Protocol::Udp, static_cast<uint8_t>(DatagramState::OneWay), at_second(30));
+    const ConnectionIndex second =
+        open(6, Protocol::Udp, static_cast<uint8_t>(DatagramState::OneWay), at_second(30));
     const Victims victims = aging.find_victims(table, IpFamily::V6, 64);
     ASSERT_EQ(victims.count, 2u);
     EXPECT_EQ(victims.index, (std::array{first, second}));

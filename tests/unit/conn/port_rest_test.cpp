@@ -69,7 +69,9 @@ TEST(PortRest, EndsByStateAndTime_NAT002) {
         const bool is_tcp = c.protocol == Protocol::Tcp;
         EXPECT_EQ(rest.is_over(entry, worth, clock.at(now), is_tcp ? &lower : nullptr), c.is_over) << c.name;
         const bool is_time_wait = is_tcp && entry.tcp_state() == TcpState::TimeWait;
-        EXPECT_EQ(rest.is_over(entry, worth, clock.at(now), is_tcp ? &higher : nullptr), c.is_over || is_time_wait) << c.name;
+        EXPECT_EQ(rest.is_over(entry, worth, clock.at(now), is_tcp ? &higher : nullptr),
+                  c.is_over || is_time_wait)
+            << c.name;
     }
 }
 

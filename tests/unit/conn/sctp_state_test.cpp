@@ -8,8 +8,8 @@ namespace penstock::conn {
 namespace sctp_state_test {
 
 using packet::SctpEvent;
-using SctpState::BackendRestarting, SctpState::Closed, SctpState::CookieEchoed, SctpState::CookieWait, SctpState::Established,
-    SctpState::Restarting, SctpState::ShutdownAcked;
+using SctpState::BackendRestarting, SctpState::Closed, SctpState::CookieEchoed, SctpState::CookieWait,
+    SctpState::Established, SctpState::Restarting, SctpState::ShutdownAcked;
 constexpr Direction F = Direction::Forward, R = Direction::Reverse;
 constexpr uint32_t kClients = 0xc11e'0001;  // the tag that the client has chosen, so that of packets to it
 constexpr uint32_t kBackends = 0xbac2'0002;
@@ -43,10 +43,12 @@ void follow(const Conversation& conversation) {
     size_t number = 0;
     for (const Seen& seen : conversation.packets) {
         const SctpStep step = conn::step(association, seen.direction, seen.packet);
-        EXPECT_EQ(step.next.state, seen.after) << conversation.name << ", packet " << number << ": " << to_string(step.next.state);
+        EXPECT_EQ(step.next.state, seen.after)
+            << conversation.name << ", packet " << number << ": " << to_string(step.next.state);
         EXPECT_EQ(step.action, seen.action) << conversation.name << ", packet " << number;
         if (step.action != SctpAction::Pass) {
-            EXPECT_EQ(step.next, association) << conversation.name << ", packet " << number << ": what does not pass moves nothing";
+            EXPECT_EQ(step.next, association)
+                << conversation.name << ", packet " << number << ": what does not pass moves nothing";
         }
         association = step.next;
         ++number;
@@ -80,12 +82,15 @@ TEST(SctpState, FollowsConversations_SCTP002_NAT008) {
                                        {F, with(ShutdownAck, kBackends), ShutdownAcked},
                                        {R, with(ShutdownAck, kClients), ShutdownAcked},
                                        {F, with(ShutdownComplete, kBackends), Closed}})},
-        {"SHUTDOWN COMPLETE of a client that has forgotten it", opened({{F, with(SctpEvent::Shutdown, kBackends), SctpState::Shutdown},
-                                                                        {R, with(ShutdownAck, kClients), ShutdownAcked},
-                                                                        {F, reflecting(ShutdownComplete, kClients), Closed}})},
-        {"the client aborts", opened({{F, with(Abort, kBackends), Closed}, {R, with(None, kClients), Closed}})},
+        {"SHUTDOWN COMPLETE of a client that has forgotten it",
+         opened({{F, with(SctpEvent::Shutdown, kBackends), SctpState::Shutdown},
+                 {R, with(ShutdownAck, kClients), ShutdownAcked},
+                 {F, reflecting(ShutdownComplete, kClients), Closed}})},
+        {"the client aborts",
+         opened({{F, with(Abort, kBackends), Closed}, {R, with(None, kClients), Closed}})},
         {"the backend aborts", opened({{R, with(Abort, kClients), Closed}})},
-        {"the backend has forgotten it", opened({{F, with(None, kBackends), Established}, {R, reflecting(Abort, kBackends), Closed}})},
+        {"the backend has forgotten it",
+         opened({{F, with(None, kBackends), Established}, {R, reflecting(Abort, kBackends), Closed}})},
         {"the backend refuses", {{R, with(Abort, kClients), Closed}}},
         {"chunks of the handshake are sent again",
          {{F, init(kClients), CookieWait},
@@ -122,7 +127,8 @@ TEST(SctpState, FollowsConversations_SCTP002_NAT008) {
           {F, with(CookieEcho, kBackends), CookieEchoed},
           {R, with(None, kClients), CookieEchoed},
           {R, with(CookieAck, kClients), Established}}},
-        {"a tuple used again", opened({{F, with(Abort, kBackends), Closed}, {F, init(kNewClients), Closed, SctpAction::Reopen}})},
+        {"a tuple used again",
+         opened({{F, with(Abort, kBackends), Closed}, {F, init(kNewClients), Closed, SctpAction::Reopen}})},
         {"an INIT of the backend reopens nothing",
          opened({{F, with(Abort, kBackends), Closed}, {R, init(kNewBackends), Closed, SctpAction::Stray}})},
         {"both begin at once, and the client has answered before it asked",
@@ -142,9 +148,10 @@ TEST(SctpState, NobodyMovesWhatHeCannotSee_SCTP002) {
     using enum SctpEvent;
     for (const Direction from : {F, R}) {
         const uint32_t right = from == F ? kBackends : kClients;
-        for (const SctpEvent event : {None, CookieAck, SctpEvent::Shutdown, ShutdownAck, ShutdownComplete, Abort}) {
-            follow({"a forged tag",
-                    opened({{from, with(event, kForged), Established, SctpAction::WrongTag}, {from, with(None, right), Established}})});
+        for (const SctpEvent event :
+             {None, CookieAck, SctpEvent::Shutdown, ShutdownAck, ShutdownComplete, Abort}) {
+            follow({"a forged tag", opened({{from, with(event, kForged), Established, SctpAction::WrongTag},
+                                            {from, with(None, right), Established}})});
         }
         for (const SctpEvent event : {ShutdownComplete, Abort}) {
             follow({"a tag that is not reflected but said to be",
@@ -217,11 +224,14 @@ TEST(SctpState, OnlyWhoKnowsATagKeepsTheEntry_SCTP002_NAT008) {
         const Association association{static_cast<SctpState>(number), {kBackends, kClients}};
         for (const Direction from : {F, R}) {
             EXPECT_FALSE(shows_life(association, from, init(kForged))) << to_string(association.state);
-            EXPECT_FALSE(shows_life(association, from, init(from == F ? kClients : kBackends))) << to_string(association.state);
-            for (const SctpEvent event :
-                 {InitAck, None, CookieEcho, CookieAck, SctpEvent::Shutdown, ShutdownAck, ShutdownComplete, Abort}) {
-                EXPECT_FALSE(shows_life(association, from, with(event, kForged))) << to_string(association.state);
-                EXPECT_FALSE(shows_life(association, from, reflecting(event, kForged))) << to_string(association.state);
+            EXPECT_FALSE(shows_life(association, from, init(from == F ? kClients : kBackends)))
+                << to_string(association.state);
+            for (const SctpEvent event : {InitAck, None, CookieEcho, CookieAck, SctpEvent::Shutdown,
+                                          ShutdownAck, ShutdownComplete, Abort}) {
+                EXPECT_FALSE(shows_life(association, from, with(event, kForged)))
+                    << to_string(association.state);
+                EXPECT_FALSE(shows_life(association, from, reflecting(event, kForged)))
+                    << to_string(association.state);
             }
         }
     }
@@ -251,8 +261,8 @@ class OneForger : public testing::TestWithParam<Direction> {
         std::vector<SctpPacket> all;
         for (const uint32_t tag : {kForged, kForged + 1}) {
             all.push_back(init(tag));
-            for (const SctpEvent event :
-                 {InitAck, CookieEcho, CookieAck, None, SctpEvent::Shutdown, ShutdownAck, ShutdownComplete, Abort}) {
+            for (const SctpEvent event : {InitAck, CookieEcho, CookieAck, None, SctpEvent::Shutdown,
+                                          ShutdownAck, ShutdownComplete, Abort}) {
                 all.push_back(with(event, tag));
             }
             all.push_back(reflecting(Abort, tag));
@@ -264,7 +274,8 @@ class OneForger : public testing::TestWithParam<Direction> {
     static void forge(Association& association, Direction from, const SctpPacket& packet) {
         association = step(association, from, packet).next;
         if (packet.event == SctpEvent::Init) {
-            association = step(association, opposite(from), with(SctpEvent::InitAck, packet.initiate_tag)).next;
+            association =
+                step(association, opposite(from), with(SctpEvent::InitAck, packet.initiate_tag)).next;
         } else if (packet.event == SctpEvent::None) {
             association = step(association, opposite(from), reflecting(SctpEvent::Abort, packet.tag)).next;
         }
@@ -274,7 +285,8 @@ class OneForger : public testing::TestWithParam<Direction> {
         SctpPacket packet;
     };
     // `first` has opened it already.
-    void nothing_is_lost(const char* name_of_script, const Association& first, const std::vector<Own>& script, SctpState last) const {
+    void nothing_is_lost(const char* name_of_script, const Association& first, const std::vector<Own>& script,
+                         SctpState last) const {
         const std::vector<SctpPacket> forged = packets();
         for (size_t place = 0; place < script.size(); ++place) {
             for (size_t second_place = place; second_place < script.size(); ++second_place) {
@@ -289,18 +301,23 @@ class OneForger : public testing::TestWithParam<Direction> {
                             if (number == second_place) {
                                 forge(association, name, other);
                             }
-                            const SctpStep own = step(association, script[number].direction, script[number].packet);
+                            const SctpStep own =
+                                step(association, script[number].direction, script[number].packet);
                             ASSERT_EQ(own.action, SctpAction::Pass)
-                                << name_of_script << ", packet " << number << " behind event " << int(one.event) << " in front of packet "
-                                << place << " and " << int(other.event) << " in front of " << second_place;
+                                << name_of_script << ", packet " << number << " behind event "
+                                << int(one.event) << " in front of packet " << place << " and "
+                                << int(other.event) << " in front of " << second_place;
                             association = own.next;
                             shows_life = number + 2 < script.size() ? false : shows_life || own.shows_life;
                         }
-                        ASSERT_TRUE(is_open(association.state) || !is_open(last)) << name_of_script << ": " << to_string(association.state);
+                        ASSERT_TRUE(is_open(association.state) || !is_open(last))
+                            << name_of_script << ": " << to_string(association.state);
                         if (is_open(last)) {
-                            ASSERT_TRUE(is_open(association.state) && !is_opening(association.state) && shows_life)
-                                << name_of_script << ": " << to_string(association.state) << " behind event " << int(one.event)
-                                << " in front of packet " << place << " and " << int(other.event) << " in front of " << second_place;
+                            ASSERT_TRUE(is_open(association.state) && !is_opening(association.state) &&
+                                        shows_life)
+                                << name_of_script << ": " << to_string(association.state) << " behind event "
+                                << int(one.event) << " in front of packet " << place << " and "
+                                << int(other.event) << " in front of " << second_place;
                         }
                     }
                 }
@@ -312,16 +329,22 @@ class OneForger : public testing::TestWithParam<Direction> {
 TEST_P(OneForger, EndsNothingAndPreventsNothing_SCTP002) {
     using enum SctpEvent;
     const Own data{F, with(None, kBackends)}, answer{R, with(None, kClients)};
-    const std::vector<Own> opening{
-        {R, with(InitAck, kClients)}, {F, with(CookieEcho, kBackends)}, {R, with(CookieAck, kClients)}, data, answer};
+    const std::vector<Own> opening{{R, with(InitAck, kClients)},
+                                   {F, with(CookieEcho, kBackends)},
+                                   {R, with(CookieAck, kClients)},
+                                   data,
+                                   answer};
     nothing_is_lost("opened", opened_by(kClients), opening, Established);
     const Association alive{Established, {kBackends, kClients}};
     nothing_is_lost("alive", alive, {data, answer, data, answer}, Established);
-    nothing_is_lost("an answer comes twice", alive, {data, {R, with(CookieAck, kClients)}, data, answer}, Established);
-    nothing_is_lost(
-        "closed", alive,
-        {data, {F, with(SctpEvent::Shutdown, kBackends)}, {R, with(ShutdownAck, kClients)}, {F, with(ShutdownComplete, kBackends)}},
-        Closed);
+    nothing_is_lost("an answer comes twice", alive, {data, {R, with(CookieAck, kClients)}, data, answer},
+                    Established);
+    nothing_is_lost("closed", alive,
+                    {data,
+                     {F, with(SctpEvent::Shutdown, kBackends)},
+                     {R, with(ShutdownAck, kClients)},
+                     {F, with(ShutdownComplete, kBackends)}},
+                    Closed);
     if (name == F) {
         const Association forged{CookieWait, {0, kForged}};
         nothing_is_lost("opened behind a forged INIT", forged,
@@ -348,26 +371,28 @@ INSTANTIATE_TEST_SUITE_P(All, OneForger, testing::Values(F, R));
 // RFC 9260, 5.2.2 and 5.2.4: an INIT inside an association may be a peer that has started again, or anybody.
 TEST(SctpState, ARestartTakesEffectWhenTheOtherSideAgrees_SCTP002) {
     using enum SctpEvent;
-    follow({"the client has restarted", opened({{F, init(kNewClients), Established},
-                                                {R, with(InitAck, kNewClients), Established},
-                                                {R, with(None, kClients), Established},
-                                                {F, with(CookieEcho, kNewBackends), Restarting},
-                                                {R, with(None, kClients), Restarting},
-                                                {R, with(CookieAck, kNewClients), Established},
-                                                {F, with(None, kNewBackends), Established},
-                                                {F, with(None, kBackends), Established, SctpAction::WrongTag},
-                                                {R, with(None, kClients), Established, SctpAction::WrongTag}})});
+    follow(
+        {"the client has restarted", opened({{F, init(kNewClients), Established},
+                                             {R, with(InitAck, kNewClients), Established},
+                                             {R, with(None, kClients), Established},
+                                             {F, with(CookieEcho, kNewBackends), Restarting},
+                                             {R, with(None, kClients), Restarting},
+                                             {R, with(CookieAck, kNewClients), Established},
+                                             {F, with(None, kNewBackends), Established},
+                                             {F, with(None, kBackends), Established, SctpAction::WrongTag},
+                                             {R, with(None, kClients), Established, SctpAction::WrongTag}})});
     follow({"the backend has restarted", opened({{R, init(kNewBackends), Established},
                                                  {F, with(InitAck, kNewBackends), Established},
                                                  {R, with(CookieEcho, kNewClients), BackendRestarting},
                                                  {F, with(CookieAck, kNewBackends), Established},
                                                  {R, with(None, kNewClients), Established},
                                                  {R, with(Abort, kNewClients), Closed}})});
-    follow({"an INIT that was forged changes nothing", opened({{F, init(kForged), Established},
-                                                               {R, with(InitAck, kForged), Established},
-                                                               {F, with(None, kBackends), Established},
-                                                               {R, with(Abort, kForged), Established, SctpAction::WrongTag},
-                                                               {F, with(Abort, kBackends), Closed}})});
+    follow({"an INIT that was forged changes nothing",
+            opened({{F, init(kForged), Established},
+                    {R, with(InitAck, kForged), Established},
+                    {F, with(None, kBackends), Established},
+                    {R, with(Abort, kForged), Established, SctpAction::WrongTag},
+                    {F, with(Abort, kBackends), Closed}})});
     follow({"a forged COOKIE ECHO is answered by nobody, and what was there goes on and ends",
             opened({{F, with(CookieEcho, kForged), Restarting},
                     {F, with(CookieAck, kForged), Restarting},
@@ -383,24 +408,26 @@ TEST(SctpState, ARestartTakesEffectWhenTheOtherSideAgrees_SCTP002) {
                                                {F, with(CookieAck, kBackends), BackendRestarting},
                                                {F, with(SctpEvent::Shutdown, kBackends), SctpState::Shutdown},
                                                {R, with(ShutdownAck, kClients), SctpState::Shutdown}})});
-    follow({"a restart among forged cookies", opened({{F, with(CookieEcho, kForged), Restarting},
-                                                      {F, with(CookieEcho, kNewBackends), Restarting},
-                                                      {R, with(CookieAck, kNewClients), Established},
-                                                      {F, with(None, kNewBackends), Established},
-                                                      {R, with(None, kClients), Established, SctpAction::WrongTag}})});
+    follow({"a restart among forged cookies",
+            opened({{F, with(CookieEcho, kForged), Restarting},
+                    {F, with(CookieEcho, kNewBackends), Restarting},
+                    {R, with(CookieAck, kNewClients), Established},
+                    {F, with(None, kNewBackends), Established},
+                    {R, with(None, kClients), Established, SctpAction::WrongTag}})});
     follow({"both have restarted", opened({{F, with(CookieEcho, kNewBackends), Restarting},
                                            {R, with(CookieEcho, kNewClients), Restarting},
                                            {R, with(CookieAck, kNewClients), Established},
                                            {F, with(CookieAck, kNewBackends), Established},
                                            {F, with(None, kNewBackends), Established},
                                            {R, with(None, kNewClients), Established}})});
-    follow({"an end that waited for the last confirmation has died", opened({{F, with(SctpEvent::Shutdown, kBackends), SctpState::Shutdown},
-                                                                             {R, with(ShutdownAck, kClients), ShutdownAcked},
-                                                                             {F, init(kNewClients), ShutdownAcked},
-                                                                             {R, with(InitAck, kNewClients), ShutdownAcked},
-                                                                             {F, with(CookieEcho, kNewBackends), Restarting},
-                                                                             {R, with(CookieAck, kNewClients), Established},
-                                                                             {F, with(None, kNewBackends), Established}})});
+    follow({"an end that waited for the last confirmation has died",
+            opened({{F, with(SctpEvent::Shutdown, kBackends), SctpState::Shutdown},
+                    {R, with(ShutdownAck, kClients), ShutdownAcked},
+                    {F, init(kNewClients), ShutdownAcked},
+                    {R, with(InitAck, kNewClients), ShutdownAcked},
+                    {F, with(CookieEcho, kNewBackends), Restarting},
+                    {R, with(CookieAck, kNewClients), Established},
+                    {F, with(None, kNewBackends), Established}})});
 }
 
 TEST(SctpState, WhatAnOrderHasEndedIsAnswered_DRAIN004) {
@@ -425,8 +452,10 @@ TEST(SctpState, NothingOpensAgain_SCHED003) {
             for (const Direction from : {F, R}) {
                 for (const uint32_t tag : {kClients, kBackends, kForged}) {
                     const Association before{static_cast<SctpState>(state), {kBackends, kClients}};
-                    const SctpStep after = step(before, from, {static_cast<SctpEvent>(event), false, tag, kNewClients});
-                    EXPECT_TRUE(is_open(before.state) || !is_open(after.next.state)) << to_string(before.state) << " event " << int{event};
+                    const SctpStep after =
+                        step(before, from, {static_cast<SctpEvent>(event), false, tag, kNewClients});
+                    EXPECT_TRUE(is_open(before.state) || !is_open(after.next.state))
+                        << to_string(before.state) << " event " << int{event};
                 }
             }
         }

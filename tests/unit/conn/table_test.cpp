@@ -33,8 +33,10 @@ Connection numbered(uint32_t n) {
     connection.opened_at = {n << 10 | 1};
     connection.last_seen = connection.opened_at;
     connection.snat_pool = n * 11;
-    connection.l4_delta = packet::FoldedDelta(packet::ChecksumDelta().replace(Be32{}, Be32::from_host(n + 1)));
-    connection.ip_delta = packet::FoldedDelta(packet::ChecksumDelta().replace(Be32{}, Be32::from_host(n + 2)));
+    connection.l4_delta =
+        packet::FoldedDelta(packet::ChecksumDelta().replace(Be32{}, Be32::from_host(n + 1)));
+    connection.ip_delta =
+        packet::FoldedDelta(packet::ChecksumDelta().replace(Be32{}, Be32::from_host(n + 2)));
     connection.snat_index = static_cast<uint8_t>(n % limits::kSnatAddressesMax);
     connection.tags = {n * 3 + 1, n * 5 + 2};
     connection.source_kept = (n & 1) != 0;
@@ -67,9 +69,10 @@ Connection numbered_mixed(uint32_t n) {
 }
 
 bool is_same(const Connection& a, const Connection& b) {
-    return a.forward == b.forward && a.reverse == b.reverse && a.last_seen == b.last_seen && a.opened_at == b.opened_at &&
-           a.service == b.service && a.backend == b.backend && a.snat_pool == b.snat_pool && a.l4_delta == b.l4_delta &&
-           a.ip_delta == b.ip_delta && a.state == b.state && a.source_kept == b.source_kept && a.snat_index == b.snat_index &&
+    return a.forward == b.forward && a.reverse == b.reverse && a.last_seen == b.last_seen &&
+           a.opened_at == b.opened_at && a.service == b.service && a.backend == b.backend &&
+           a.snat_pool == b.snat_pool && a.l4_delta == b.l4_delta && a.ip_delta == b.ip_delta &&
+           a.state == b.state && a.source_kept == b.source_kept && a.snat_index == b.snat_index &&
            a.tags == b.tags;
 }
 
@@ -79,7 +82,8 @@ Inserted insert(Table& table, const Connection& connection) {
 
 struct Fixture {
     explicit Fixture(uint32_t capacity)
-        : memory(Table::memory_needed(capacity)), table(std::move(*Table::create(memory.span(), capacity, HashKey::random()))) {}
+        : memory(Table::memory_needed(capacity)),
+          table(std::move(*Table::create(memory.span(), capacity, HashKey::random()))) {}
     test::AlignedMemory memory;
     Table table;
 };
@@ -113,8 +117,10 @@ TEST(Table, TakenKeysAreToldApartAndNothingChanges) {
     } cases[] = {
         {"same forward", numbered(1).forward, numbered(2).reverse, InsertStatus::ForwardTaken},
         {"same reverse", numbered(2).forward, numbered(1).reverse, InsertStatus::ReverseTaken},
-        {"forward is another's reverse", numbered(1).reverse, numbered(2).reverse, InsertStatus::ForwardTaken},
-        {"reverse is another's forward", numbered(2).forward, numbered(1).forward, InsertStatus::ReverseTaken},
+        {"forward is another's reverse", numbered(1).reverse, numbered(2).reverse,
+         InsertStatus::ForwardTaken},
+        {"reverse is another's forward", numbered(2).forward, numbered(1).forward,
+         InsertStatus::ReverseTaken},
         {"both are one key", numbered(2).forward, numbered(2).forward, InsertStatus::ReverseTaken},
     };
     for (const auto& c : cases) {
@@ -164,7 +170,8 @@ TEST(Table, AReusedIndexHasAnotherGeneration) {
 
 TEST(Table, RefusesMemoryThatDoesNotFit) {
     const test::AlignedMemory memory(Table::memory_needed(100) + kCacheLine);
-    EXPECT_EQ(Table::create(memory.span().first(Table::memory_needed(100) - 1), 100, {}).error().code, Errc::InvalidArgument);
+    EXPECT_EQ(Table::create(memory.span().first(Table::memory_needed(100) - 1), 100, {}).error().code,
+              Errc::InvalidArgument);
     EXPECT_EQ(Table::create(memory.span().subspan(8), 100, {}).error().code, Errc::InvalidArgument);
     EXPECT_EQ(Table::create(memory.span(), 0, {}).error().code, Errc::InvalidArgument);
     EXPECT_EQ(Table::create(memory.span(), Table::kCapacityMax + 1, {}).error().code, Errc::InvalidArgument);
@@ -189,7 +196,8 @@ TEST(Table, CanBeAdoptedWhereverItsMemoryLies) {
         EXPECT_TRUE(adopted->find(key, adopted->hash(key)).is_hit());
     }
     for (uint32_t n = 0; n < 400; ++n) {
-        EXPECT_EQ(adopted->find(numbered(n).reverse, adopted->hash(numbered(n).reverse)).is_hit(), n != 3) << n;
+        EXPECT_EQ(adopted->find(numbered(n).reverse, adopted->hash(numbered(n).reverse)).is_hit(), n != 3)
+            << n;
     }
     for (uint32_t n = 1'000; n < 1'099; ++n) {
         EXPECT_EQ(insert(*adopted, numbered(n)).status, InsertStatus::Inserted);
@@ -200,10 +208,11 @@ TEST(Table, CanBeAdoptedWhereverItsMemoryLies) {
 TEST(Table, AdoptsNothingThatIsNoTable) {
     Fixture f(100);
     EXPECT_EQ(Table::adopt(f.memory.span().first(32)).error().code, Errc::Corrupt);
-    EXPECT_EQ(Table::adopt(f.memory.span().first(Table::memory_needed(100) - kCacheLine)).error().code, Errc::Corrupt);
-    for (const size_t damaged :
-         {size_t{0}, offsetof(detail::Header, version), offsetof(detail::Header, capacity) + 2, offsetof(detail::Header, units_used),
-          offsetof(detail::Header, high_water) + 2, offsetof(detail::Header, size)}) {
+    EXPECT_EQ(Table::adopt(f.memory.span().first(Table::memory_needed(100) - kCacheLine)).error().code,
+              Errc::Corrupt);
+    for (const size_t damaged : {size_t{0}, offsetof(detail::Header, version),
+                                 offsetof(detail::Header, capacity) + 2, offsetof(detail::Header, units_used),
+                                 offsetof(detail::Header, high_water) + 2, offsetof(detail::Header, size)}) {
         Fixture copy(100);
         copy.memory.span()[damaged] ^= std::byte{0x10};
         EXPECT_EQ(Table::adopt(copy.memory.span()).error().code, Errc::Corrupt) << "byte " << damaged;
@@ -268,7 +277,8 @@ TEST(Table, MixedConnectionsAreFoundByEitherFamily_ANN32) {
         EXPECT_EQ(insert(f.table, mixed).status, InsertStatus::ForwardTaken);
         Connection same_reverse = numbered(20 + n);
         same_reverse.reverse = mixed.reverse;
-        same_reverse.forward = mixed.reverse.source.is_v4() ? numbered(20 + n).forward : numbered_v6(20 + n).forward;
+        same_reverse.forward =
+            mixed.reverse.source.is_v4() ? numbered(20 + n).forward : numbered_v6(20 + n).forward;
         EXPECT_EQ(insert(f.table, same_reverse).status, InsertStatus::ReverseTaken);
         f.table.erase(inserted.index);
         EXPECT_EQ(f.table.units_used(), 0u);
@@ -333,12 +343,15 @@ TEST(Table, AListerNeverSeesATornEntry) {
         while (!is_done.load(std::memory_order_relaxed)) {
             Connection seen;
             // The second unit is a connection of its own or the first one's addresses.
-            if (!for_reading.read(static_cast<uint32_t>(copies.load(std::memory_order_relaxed) % 2), seen) && !for_reading.read(0, seen)) {
+            if (!for_reading.read(static_cast<uint32_t>(copies.load(std::memory_order_relaxed) % 2), seen) &&
+                !for_reading.read(0, seen)) {
                 continue;
             }
             const uint32_t n = seen.service.value;
             const bool is_mixed = seen.forward.source.is_v4() != seen.reverse.source.is_v4();
-            Connection expected = is_mixed ? numbered_mixed(n) : seen.forward.source.is_v4() ? numbered(n) : numbered_v6(n);
+            Connection expected = is_mixed                      ? numbered_mixed(n)
+                                  : seen.forward.source.is_v4() ? numbered(n)
+                                                                : numbered_v6(n);
             expected.state = seen.state;
             expected.last_seen = seen.last_seen;
             if (!is_same(seen, expected)) {
@@ -355,12 +368,16 @@ TEST(Table, AListerNeverSeesATornEntry) {
     };
     std::vector<Prepared> prepared;
     for (uint32_t n = 0; n < 64; ++n) {
-        const Connection connection = n % 12 == 0 ? numbered_mixed(n) : n % 3 == 0 ? numbered_v6(n) : numbered(n);
+        const Connection connection = n % 12 == 0  ? numbered_mixed(n)
+                                      : n % 3 == 0 ? numbered_v6(n)
+                                                   : numbered(n);
         prepared.push_back({connection, f.table.hash(connection.forward), f.table.hash(connection.reverse)});
     }
     // Until both threads have done much, as on a busy machine either may pause for long; the last bound only ends the test where the lister
     // has failed.
-    const auto has_enough = [&](uint64_t rounds) { return rounds > 1'000'000 && copies.load(std::memory_order_relaxed) > 50'000; };
+    const auto has_enough = [&](uint64_t rounds) {
+        return rounds > 1'000'000 && copies.load(std::memory_order_relaxed) > 50'000;
+    };
     for (uint64_t round = 0; !has_enough(round) && round < 100'000'000; ++round) {
         std::array<ConnectionIndex, 2> live;
         uint32_t count = 0;
@@ -368,7 +385,8 @@ TEST(Table, AListerNeverSeesATornEntry) {
             const Prepared& next = prepared[(round % 21 * 3 + (round % 2) + count) % 63];
             const Inserted inserted = f.table.insert(next.connection, next.forward_hash, next.reverse_hash);
             ASSERT_EQ(inserted.status, InsertStatus::Inserted);
-            f.table.set_state(inserted.index, static_cast<TcpState>(round % kTcpStates), {static_cast<uint32_t>(~round)});
+            f.table.set_state(inserted.index, static_cast<TcpState>(round % kTcpStates),
+                              {static_cast<uint32_t>(~round)});
             f.table.touch(inserted.index, {static_cast<uint32_t>(round)});
             live[count++] = inserted.index;
         } while (round % 2 == 1 && count < 2 && f.table.units_used() < 2);

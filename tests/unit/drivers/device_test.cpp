@@ -35,7 +35,8 @@ TEST(DeviceString, TellsPciFromVdev) {
         {"net_af_packet0,iface=veth0", false, "net_af_packet0", "net_af_packet", "veth0"},
         {"net_af_packet_lan,iface=eth1,qpairs=2", false, "net_af_packet_lan", "net_af_packet", "eth1"},
         {"net_af_xdp1,iface=veth1", false, "net_af_xdp1", "net_af_xdp", "veth1"},
-        {"net_tap0,iface=dtap0", false, "net_tap0", "net_tap", ""},  // its interface is the far side, made by the PMD
+        {"net_tap0,iface=dtap0", false, "net_tap0", "net_tap",
+         ""},  // its interface is the far side, made by the PMD
         {"net_virtio_user3,path=/dev/vhost-net", false, "net_virtio_user3", "net_virtio_user", ""},
         {"net_pcap0,iface=eth2", false, "net_pcap0", "net_pcap", "eth2"},
         {"net_pcap0,rx_pcap=in.pcap", false, "net_pcap0", "net_pcap", ""},
@@ -68,9 +69,11 @@ TEST(DeviceString, RefusesByName) {
         {"net_af_packet0,iface=a,iface=b", "iface is given twice"},
         {"net_bonding0,mode=1,mode=2", "mode is given twice"},
         {"net_ring0,slave=a,slave=b", "slave is given twice"},
-        {"net_bonding0,mode=0,member=net_ring0", "mode: balance-rr (0) is no use to a gateway: it sends a flow's packets by all members"},
+        {"net_bonding0,mode=0,member=net_ring0",
+         "mode: balance-rr (0) is no use to a gateway: it sends a flow's packets by all members"},
         {"net_bonding0,mode=broadcast,member=net_ring0", "mode: broadcast (3)"},
-        {"net_bonding0,mode=4,member=net_ring0", "mode: 802.3ad (4) is no use to a gateway: its LACP must be served every 100 ms"},
+        {"net_bonding0,mode=4,member=net_ring0",
+         "mode: 802.3ad (4) is no use to a gateway: its LACP must be served every 100 ms"},
         {"net_bonding0,mode=balance-tlb,member=net_ring0", "mode: balance-tlb (5)"},
         {"net_bonding0,mode=6,member=net_ring0", "mode: balance-alb (6)"},
         {"net_bonding0,mode=7,member=net_ring0", "mode: 7 is neither active-backup (1) nor balance-xor (2)"},
@@ -87,10 +90,12 @@ TEST(DeviceString, RefusesByName) {
 
 // The rules of the kernel's PACKET_MMAP and of the PMD, held against every MTU a port can have.
 TEST(DeviceString, ABondNamesEachOfItsMembers) {
-    const auto bond = DeviceString::parse("net_bonding0,mode=balance-xor,member=03:00.0,slave=0000:03:00.1,member=net_ring0");
+    const auto bond = DeviceString::parse(
+        "net_bonding0,mode=balance-xor,member=03:00.0,slave=0000:03:00.1,member=net_ring0");
     ASSERT_TRUE(bond) << bond.error().what;
     EXPECT_EQ(bond->members(), (std::vector<std::string>{"0000:03:00.0", "0000:03:00.1", "net_ring0"}));
-    EXPECT_EQ(bond->arguments_text(), "mode=2,slave=03:00.0,slave=0000:03:00.1,slave=net_ring0,xmit_policy=l34");
+    EXPECT_EQ(bond->arguments_text(),
+              "mode=2,slave=03:00.0,slave=0000:03:00.1,slave=net_ring0,xmit_policy=l34");
     EXPECT_EQ(DeviceString::parse("net_bonding0,mode=2,member=net_ring0,xmit_policy=l23")->arguments_text(),
               "mode=2,slave=net_ring0,xmit_policy=l23");
     EXPECT_EQ(DeviceString::parse("net_bonding0,member=net_ring0,member=net_ring1")->arguments_text(),
@@ -113,7 +118,8 @@ TEST(AfPacketRing, EveryMtuGetsAConsistentRing) {
         ASSERT_EQ(block % slot, 0u) << mtu;            // the PMD takes slot i to be at i x framesz
         ASSERT_EQ(slots % (block / slot), 0u) << mtu;  // the kernel: frame_nr = frames_per_block x block_nr
         ASSERT_GE(slots, 256u) << mtu;
-        ASSERT_EQ(completed->buffer_bytes, slot - 32) << mtu;  // what eth_rx_queue_setup compares with the mbuf
+        ASSERT_EQ(completed->buffer_bytes, slot - 32)
+            << mtu;  // what eth_rx_queue_setup compares with the mbuf
     }
 }
 
@@ -180,12 +186,15 @@ TEST(AfXdpQueues, FollowTheInterfacesChannels) {
         {"veth reports none", "net_af_xdp0,iface=v", 4, 0, "net_af_xdp0,iface=v,queue_count=1"},
         {"fewer workers than channels", "net_af_xdp0,iface=v", 2, 8, "net_af_xdp0,iface=v,queue_count=2"},
         {"fewer channels than workers", "net_af_xdp0,iface=v", 8, 4, "net_af_xdp0,iface=v,queue_count=4"},
-        {"some left to the kernel", "net_af_xdp0,iface=v,start_queue=2", 8, 4, "net_af_xdp0,iface=v,start_queue=2,queue_count=2"},
-        {"first queue named", "net_af_xdp0,iface=v,start_queue=0", 1, 4, "net_af_xdp0,iface=v,start_queue=0,queue_count=1"},
+        {"some left to the kernel", "net_af_xdp0,iface=v,start_queue=2", 8, 4,
+         "net_af_xdp0,iface=v,start_queue=2,queue_count=2"},
+        {"first queue named", "net_af_xdp0,iface=v,start_queue=0", 1, 4,
+         "net_af_xdp0,iface=v,start_queue=0,queue_count=1"},
     };
     for (const auto& row : rows) {
         DeviceString device = parsed(row.given);
-        const auto completed = complete_device(device, {.queues = row.queues, .mtu = 1500, .interface_channels = row.channels});
+        const auto completed =
+            complete_device(device, {.queues = row.queues, .mtu = 1500, .interface_channels = row.channels});
         ASSERT_TRUE(completed) << row.name;
         EXPECT_EQ(device.to_string(), row.completed) << row.name;
         EXPECT_EQ(completed->buffer_bytes, 1522u) << row.name;
@@ -212,8 +221,9 @@ TEST(InterfaceAddress, ReadsWhatAnInterfaceCanCarry) {
     const auto v6 = InterfaceAddress::parse("2001:db8::1/64");
     ASSERT_TRUE(v6);
     EXPECT_EQ(v6->to_string(), "2001:db8::1/64");
-    for (const char* text : {"192.0.2.1", "192.0.2.1/33", "192.0.2.1/", "192.0.2.1/x", "192.0.2.1/24/1", "2001:db8::1/129", "224.0.0.1/4",
-                             "127.0.0.1/8", "0.0.0.0/0", "::/0", "host/24", ""}) {
+    for (const char* text :
+         {"192.0.2.1", "192.0.2.1/33", "192.0.2.1/", "192.0.2.1/x", "192.0.2.1/24/1", "2001:db8::1/129",
+          "224.0.0.1/4", "127.0.0.1/8", "0.0.0.0/0", "::/0", "host/24", ""}) {
         EXPECT_FALSE(InterfaceAddress::parse(text)) << text;
     }
 }

@@ -55,7 +55,9 @@ TEST(PortFlows, CountsWhereThePortCan) {
 
 TEST(PortFlows, APortThatCannotCountGetsTheRuleUncounted) {
     Bed bed;
-    bed.fake.validate = [](const SeenFlow& flow) { return flow.has(RTE_FLOW_ACTION_TYPE_COUNT) ? "action not supported" : ""; };
+    bed.fake.validate = [](const SeenFlow& flow) {
+        return flow.has(RTE_FLOW_ACTION_TYPE_COUNT) ? "action not supported" : "";
+    };
     ASSERT_TRUE(bed.flows.add(drop_of(1, true)));
     ASSERT_EQ(bed.fake.live.size(), 1U);
     EXPECT_FALSE(bed.fake.live.at(1).has(RTE_FLOW_ACTION_TYPE_COUNT));
@@ -122,13 +124,19 @@ TEST(FlowError, HasTheMessageAndThePartOfTheRule) {
         const char* what;
         Errc code;
     } rows[] = {
-        {-ENOTSUP, {RTE_FLOW_ERROR_TYPE_ITEM_MASK, nullptr, "partial masks"}, "partial masks (item mask)", Errc::Unsupported},
+        {-ENOTSUP,
+         {RTE_FLOW_ERROR_TYPE_ITEM_MASK, nullptr, "partial masks"},
+         "partial masks (item mask)",
+         Errc::Unsupported},
         {-ENOSPC, {RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, "table full"}, "table full", Errc::Exhausted},
         {-EBUSY,
          {RTE_FLOW_ERROR_TYPE_STATE, nullptr, "port must be stopped"},
          "port must be stopped (state of the device)",
          Errc::Unsupported},
-        {-ENOSYS, {RTE_FLOW_ERROR_TYPE_NONE, nullptr, nullptr}, "the driver has no rte_flow", Errc::Unsupported},
+        {-ENOSYS,
+         {RTE_FLOW_ERROR_TYPE_NONE, nullptr, nullptr},
+         "the driver has no rte_flow",
+         Errc::Unsupported},
     };
     for (const auto& row : rows) {
         const Error error = flow_error(row.result, row.error);
@@ -162,7 +170,8 @@ TEST_F(FlowProbe, ANicThatTakesAllLeavesNothingBehind) {
 
 TEST_F(FlowProbe, NamesWhatIsMissingBeforeItAsks) {
     EXPECT_EQ(probe(1).snat_to_queue.reason, "one worker owns everything");
-    EXPECT_EQ(probe(3).snat_to_queue.reason, "3 workers are no power of two, so that no mask tells their SNAT ports");
+    EXPECT_EQ(probe(3).snat_to_queue.reason,
+              "3 workers are no power of two, so that no mask tells their SNAT ports");
     EXPECT_EQ(probe(8).snat_to_queue.reason, "4 receive queues for 8 workers");
     EXPECT_FALSE(probe(2).vip_isolate.validates);
     EXPECT_NE(probe(2).vip_isolate.reason.find("no share"), std::string::npos);
@@ -172,10 +181,11 @@ TEST_F(FlowProbe, NamesWhatIsMissingBeforeItAsks) {
 TEST_F(FlowProbe, ARefusedIsolationIsToldAndNothingElseIsLost) {
     fake.isolate_refusal[1] = "port must be stopped first (state of the device)";
     const Status isolated = driver.isolate(true);
-    const FlowSupport support =
-        probe_flow_support(driver, PmdProfile{.driver = "net_any", .binding = Binding::Bifurcated}, port, 4, isolated);
+    const FlowSupport support = probe_flow_support(
+        driver, PmdProfile{.driver = "net_any", .binding = Binding::Bifurcated}, port, 4, isolated);
     EXPECT_FALSE(support.vip_isolate.validates);
-    EXPECT_EQ(support.vip_isolate.reason, "the port cannot be isolated: port must be stopped first (state of the device)");
+    EXPECT_EQ(support.vip_isolate.reason,
+              "the port cannot be isolated: port must be stopped first (state of the device)");
     EXPECT_TRUE(support.source_drop.validates);
     EXPECT_TRUE(support.snat_to_queue.validates);
 }
@@ -183,20 +193,27 @@ TEST_F(FlowProbe, ARefusedIsolationIsToldAndNothingElseIsLost) {
 // net_tap: masks of ports are validated and refused when the rule is created, and nothing is counted or marked.
 TEST_F(FlowProbe, ANicThatTakesPartOfItSaysWhichAndWhy) {
     fake.validate = [](const SeenFlow& flow) {
-        return flow.has(RTE_FLOW_ACTION_TYPE_COUNT) || flow.has(RTE_FLOW_ACTION_TYPE_MARK) ? "action not supported (action)" : "";
+        return flow.has(RTE_FLOW_ACTION_TYPE_COUNT) || flow.has(RTE_FLOW_ACTION_TYPE_MARK)
+                   ? "action not supported (action)"
+                   : "";
     };
-    fake.create = [](const SeenFlow& flow) { return flow.items.size() == 3 ? "item not supported (item)" : ""; };
+    fake.create = [](const SeenFlow& flow) {
+        return flow.items.size() == 3 ? "item not supported (item)" : "";
+    };
     const FlowSupport support = probe(2);
     EXPECT_TRUE(support.source_drop.validates);
     EXPECT_FALSE(support.counts);
     EXPECT_FALSE(support.snat_to_queue.validates);
-    EXPECT_EQ(support.snat_to_queue.reason, "to 192.0.2.1 tcp port 64-127/128: validated, but not created: item not supported (item)");
+    EXPECT_EQ(support.snat_to_queue.reason,
+              "to 192.0.2.1 tcp port 64-127/128: validated, but not created: item not supported (item)");
     EXPECT_EQ(support.vip_mark.reason, "to 192.0.2.1 tcp port 80: action not supported (action)");
     EXPECT_TRUE(fake.live.empty());
 }
 
 TEST_F(FlowProbe, MarksBesideRssWhereTheSearchCannotGoOn) {
-    fake.validate = [](const SeenFlow& flow) { return flow.has(RTE_FLOW_ACTION_TYPE_PASSTHRU) ? "no fate (action)" : ""; };
+    fake.validate = [](const SeenFlow& flow) {
+        return flow.has(RTE_FLOW_ACTION_TYPE_PASSTHRU) ? "no fate (action)" : "";
+    };
     EXPECT_TRUE(probe(2).vip_mark.validates);
     EXPECT_TRUE(port.mark_spreads);
 }

@@ -15,7 +15,8 @@ namespace flow_rules_test {
 
 const IpAddr kVip = IpAddr::v4(198, 51, 100, 7);
 const IpAddr kVip6 = *IpAddr::parse("2001:db8::7");
-const FlowPortFacts kPort{.rx_queues = 4, .rss_types = RTE_ETH_RSS_NONFRAG_IPV4_TCP, .rss_key = std::vector<uint8_t>(40, 0x6d)};
+const FlowPortFacts kPort{
+    .rx_queues = 4, .rss_types = RTE_ETH_RSS_NONFRAG_IPV4_TCP, .rss_key = std::vector<uint8_t>(40, 0x6d)};
 
 Prefix prefix(const char* text) {
     return *Prefix::parse(text);
@@ -60,7 +61,8 @@ std::string pattern_text(const CompiledFlow& flow) {
     for (const rte_flow_item* item = flow.pattern(); item->type != RTE_FLOW_ITEM_TYPE_END; ++item) {
         const size_t size = size_of(item->type);
         EXPECT_EQ(item->last, nullptr);
-        text += std::to_string(item->type) + "[" + bytes_text(item->spec, size) + "/ " + bytes_text(item->mask, size) + "]";
+        text += std::to_string(item->type) + "[" + bytes_text(item->spec, size) + "/ " +
+                bytes_text(item->mask, size) + "]";
     }
     return text;
 }
@@ -79,7 +81,11 @@ TEST(FlowRule, IsReadAsPeopleWouldSayIt) {
         {{.ether_type = 0x88cc}, "ethertype 0x88cc"},
         {{.family = IpFamily::V6, .ip_protocol = kIpIcmpv6}, "ipv6 icmpv6"},
         {{.family = IpFamily::V4, .source = prefix("192.0.2.0/24")}, "from 192.0.2.0/24"},
-        {{.family = IpFamily::V4, .destination = kVip, .ip_protocol = kIpTcp, .destination_port = 80, .destination_port_mask = 0xffff},
+        {{.family = IpFamily::V4,
+          .destination = kVip,
+          .ip_protocol = kIpTcp,
+          .destination_port = 80,
+          .destination_port_mask = 0xffff},
          "to 198.51.100.7 tcp port 80"},
         {{.family = IpFamily::V4,
           .source = prefix("192.0.2.0/24"),
@@ -89,13 +95,28 @@ TEST(FlowRule, IsReadAsPeopleWouldSayIt) {
           .destination_port_mask = 0xffff,
           .opens_tcp = true},
          "from 192.0.2.0/24 to 198.51.100.7 tcp port 443 syn"},
-        {{.family = IpFamily::V4, .destination = kVip, .ip_protocol = kIpUdp, .destination_port = 64, .destination_port_mask = 0x0040},
+        {{.family = IpFamily::V4,
+          .destination = kVip,
+          .ip_protocol = kIpUdp,
+          .destination_port = 64,
+          .destination_port_mask = 0x0040},
          "to 198.51.100.7 udp port 64-127/128"},
-        {{.family = IpFamily::V4, .destination = kVip, .ip_protocol = kIpUdp, .destination_port = 0x80, .destination_port_mask = 0x00c0},
+        {{.family = IpFamily::V4,
+          .destination = kVip,
+          .ip_protocol = kIpUdp,
+          .destination_port = 0x80,
+          .destination_port_mask = 0x00c0},
          "to 198.51.100.7 udp port 128-191/256"},
-        {{.family = IpFamily::V6, .destination = kVip6, .ip_protocol = kIpTcp, .destination_port = 0xf000, .destination_port_mask = 0xf000},
+        {{.family = IpFamily::V6,
+          .destination = kVip6,
+          .ip_protocol = kIpTcp,
+          .destination_port = 0xf000,
+          .destination_port_mask = 0xf000},
          "to 2001:db8::7 tcp port 61440-65535"},
-        {{.family = IpFamily::V4, .ip_protocol = kIpTcp, .destination_port = 0x0101, .destination_port_mask = 0x0101},
+        {{.family = IpFamily::V4,
+          .ip_protocol = kIpTcp,
+          .destination_port = 0x0101,
+          .destination_port_mask = 0x0101},
          "ipv4 tcp port 0x0101/0x0101"},
         {{.family = IpFamily::V4, .destination = kVip, .ip_protocol = 47}, "to 198.51.100.7 protocol 47"},
     };
@@ -119,31 +140,52 @@ TEST(FlowCompile, PatternHoldsTheBytesOfTheMatch) {
         {{.ether_type = kEtherTypeArp}, item(RTE_FLOW_ITEM_TYPE_ETH, "12:08 13:06 ", "12:ff 13:ff ")},
         {{.family = IpFamily::V4}, eth + item(RTE_FLOW_ITEM_TYPE_IPV4)},
         {{.family = IpFamily::V4, .source = prefix("0.0.0.0/0")}, eth + item(RTE_FLOW_ITEM_TYPE_IPV4)},
-        {{.family = IpFamily::V4, .source = prefix("10.64.0.0/10")}, eth + item(RTE_FLOW_ITEM_TYPE_IPV4, "12:0a 13:40 ", "12:ff 13:c0 ")},
+        {{.family = IpFamily::V4, .source = prefix("10.64.0.0/10")},
+         eth + item(RTE_FLOW_ITEM_TYPE_IPV4, "12:0a 13:40 ", "12:ff 13:c0 ")},
         {{.family = IpFamily::V4, .source = prefix("203.0.113.9/32")},
          eth + item(RTE_FLOW_ITEM_TYPE_IPV4, "12:cb 14:71 15:09 ", "12:ff 13:ff 14:ff 15:ff ")},
         {{.family = IpFamily::V4, .destination = kVip},
          eth + item(RTE_FLOW_ITEM_TYPE_IPV4, "16:c6 17:33 18:64 19:07 ", "16:ff 17:ff 18:ff 19:ff ")},
         {{.family = IpFamily::V4, .destination = kVip, .ip_protocol = 47},
-         eth + item(RTE_FLOW_ITEM_TYPE_IPV4, "9:2f 16:c6 17:33 18:64 19:07 ", "9:ff 16:ff 17:ff 18:ff 19:ff ")},
-        {{.family = IpFamily::V4, .ip_protocol = kIpTcp}, eth + item(RTE_FLOW_ITEM_TYPE_IPV4) + item(RTE_FLOW_ITEM_TYPE_TCP)},
-        {{.family = IpFamily::V4, .ip_protocol = kIpUdp, .destination_port = 0x0040, .destination_port_mask = 0x00c0},
+         eth +
+             item(RTE_FLOW_ITEM_TYPE_IPV4, "9:2f 16:c6 17:33 18:64 19:07 ", "9:ff 16:ff 17:ff 18:ff 19:ff ")},
+        {{.family = IpFamily::V4, .ip_protocol = kIpTcp},
+         eth + item(RTE_FLOW_ITEM_TYPE_IPV4) + item(RTE_FLOW_ITEM_TYPE_TCP)},
+        {{.family = IpFamily::V4,
+          .ip_protocol = kIpUdp,
+          .destination_port = 0x0040,
+          .destination_port_mask = 0x00c0},
          eth + item(RTE_FLOW_ITEM_TYPE_IPV4) + item(RTE_FLOW_ITEM_TYPE_UDP, "3:40 ", "3:c0 ")},
-        {{.family = IpFamily::V4, .ip_protocol = kIpTcp, .destination_port = 0, .destination_port_mask = 0x0040},
+        {{.family = IpFamily::V4,
+          .ip_protocol = kIpTcp,
+          .destination_port = 0,
+          .destination_port_mask = 0x0040},
          eth + item(RTE_FLOW_ITEM_TYPE_IPV4) + item(RTE_FLOW_ITEM_TYPE_TCP, "", "3:40 ")},
-        {{.family = IpFamily::V4, .ip_protocol = kIpTcp, .destination_port = 443, .destination_port_mask = 0xffff, .opens_tcp = true},
-         eth + item(RTE_FLOW_ITEM_TYPE_IPV4) + item(RTE_FLOW_ITEM_TYPE_TCP, "2:01 3:bb 13:02 ", "2:ff 3:ff 13:12 ")},
+        {{.family = IpFamily::V4,
+          .ip_protocol = kIpTcp,
+          .destination_port = 443,
+          .destination_port_mask = 0xffff,
+          .opens_tcp = true},
+         eth + item(RTE_FLOW_ITEM_TYPE_IPV4) +
+             item(RTE_FLOW_ITEM_TYPE_TCP, "2:01 3:bb 13:02 ", "2:ff 3:ff 13:12 ")},
         {{.family = IpFamily::V6, .source = prefix("2001:db8::/33")},
          eth + item(RTE_FLOW_ITEM_TYPE_IPV6, "8:20 9:01 10:0d 11:b8 ", "8:ff 9:ff 10:ff 11:ff 12:80 ")},
-        {{.family = IpFamily::V6, .ip_protocol = kIpIcmpv6}, eth + item(RTE_FLOW_ITEM_TYPE_IPV6, "6:3a ", "6:ff ")},
-        {{.family = IpFamily::V6, .destination = kVip6, .ip_protocol = kIpUdp, .destination_port = 53, .destination_port_mask = 0xffff},
+        {{.family = IpFamily::V6, .ip_protocol = kIpIcmpv6},
+         eth + item(RTE_FLOW_ITEM_TYPE_IPV6, "6:3a ", "6:ff ")},
+        {{.family = IpFamily::V6,
+          .destination = kVip6,
+          .ip_protocol = kIpUdp,
+          .destination_port = 53,
+          .destination_port_mask = 0xffff},
          eth +
              item(RTE_FLOW_ITEM_TYPE_IPV6, "24:20 25:01 26:0d 27:b8 39:07 ",
-                  "24:ff 25:ff 26:ff 27:ff 28:ff 29:ff 30:ff 31:ff 32:ff 33:ff 34:ff 35:ff 36:ff 37:ff 38:ff 39:ff ") +
+                  "24:ff 25:ff 26:ff 27:ff 28:ff 29:ff 30:ff 31:ff 32:ff 33:ff 34:ff 35:ff 36:ff 37:ff 38:ff "
+                  "39:ff ") +
              item(RTE_FLOW_ITEM_TYPE_UDP, "3:35 ", "2:ff 3:ff ")},
     };
     for (const auto& row : rows) {
-        const auto flow = CompiledFlow::compile({FlowKind::SourceDrop, row.match, {FlowVerb::Drop, 0}, false}, kPort);
+        const auto flow =
+            CompiledFlow::compile({FlowKind::SourceDrop, row.match, {FlowVerb::Drop, 0}, false}, kPort);
         ASSERT_TRUE(flow) << flow.error().what;
         EXPECT_EQ(pattern_text(**flow), row.pattern) << row.match.to_string();
         EXPECT_EQ((*flow)->attributes()->ingress, 1U);
@@ -168,16 +210,19 @@ TEST(FlowCompile, ActionsSayWhatToDo) {
     ASSERT_TRUE(drop);
     EXPECT_EQ(action_types(**drop), (Types{RTE_FLOW_ACTION_TYPE_COUNT, RTE_FLOW_ACTION_TYPE_DROP}));
 
-    const auto queue = CompiledFlow::compile({FlowKind::SnatToQueue, kMatch, {FlowVerb::ToQueue, 3}, false}, kPort);
+    const auto queue =
+        CompiledFlow::compile({FlowKind::SnatToQueue, kMatch, {FlowVerb::ToQueue, 3}, false}, kPort);
     ASSERT_TRUE(queue);
     EXPECT_EQ(action_types(**queue), Types{RTE_FLOW_ACTION_TYPE_QUEUE});
     EXPECT_EQ(static_cast<const rte_flow_action_queue*>((*queue)->actions()[0].conf)->index, 3);
 
-    const auto spread = CompiledFlow::compile({FlowKind::VipIsolate, kMatch, {FlowVerb::Spread, 0}, false}, kPort);
+    const auto spread =
+        CompiledFlow::compile({FlowKind::VipIsolate, kMatch, {FlowVerb::Spread, 0}, false}, kPort);
     ASSERT_TRUE(spread);
     ASSERT_EQ(action_types(**spread), Types{RTE_FLOW_ACTION_TYPE_RSS});
     const auto& rss = *static_cast<const rte_flow_action_rss*>((*spread)->actions()[0].conf);
-    EXPECT_EQ(std::vector<uint16_t>(rss.queue, rss.queue + rss.queue_num), (std::vector<uint16_t>{0, 1, 2, 3}));
+    EXPECT_EQ(std::vector<uint16_t>(rss.queue, rss.queue + rss.queue_num),
+              (std::vector<uint16_t>{0, 1, 2, 3}));
     EXPECT_EQ(std::vector<uint8_t>(rss.key, rss.key + rss.key_len), kPort.rss_key);
     EXPECT_EQ(rss.types, kPort.rss_types);
 
@@ -189,13 +234,16 @@ TEST(FlowCompile, ActionsSayWhatToDo) {
     spreads.mark_spreads = true;
     const auto marks = CompiledFlow::compile({FlowKind::VipMark, kMatch, {FlowVerb::Mark, 9}, true}, spreads);
     ASSERT_TRUE(marks);
-    EXPECT_EQ(action_types(**marks), (Types{RTE_FLOW_ACTION_TYPE_COUNT, RTE_FLOW_ACTION_TYPE_MARK, RTE_FLOW_ACTION_TYPE_RSS}));
+    EXPECT_EQ(action_types(**marks),
+              (Types{RTE_FLOW_ACTION_TYPE_COUNT, RTE_FLOW_ACTION_TYPE_MARK, RTE_FLOW_ACTION_TYPE_RSS}));
 }
 
 TEST(FlowCompile, SpreadsOverOneQueueByNamingIt) {
-    for (const FlowPortFacts& port : {FlowPortFacts{.rx_queues = 1, .rss_types = RTE_ETH_RSS_IP, .rss_key = {}},
-                                      FlowPortFacts{.rx_queues = 2, .rss_types = 0, .rss_key = {}}}) {
-        const auto flow = CompiledFlow::compile({FlowKind::VipIsolate, kMatch, {FlowVerb::Spread, 0}, false}, port);
+    for (const FlowPortFacts& port :
+         {FlowPortFacts{.rx_queues = 1, .rss_types = RTE_ETH_RSS_IP, .rss_key = {}},
+          FlowPortFacts{.rx_queues = 2, .rss_types = 0, .rss_key = {}}}) {
+        const auto flow =
+            CompiledFlow::compile({FlowKind::VipIsolate, kMatch, {FlowVerb::Spread, 0}, false}, port);
         ASSERT_TRUE(flow);
         EXPECT_EQ(action_types(**flow), std::vector{RTE_FLOW_ACTION_TYPE_QUEUE});
     }
@@ -208,17 +256,27 @@ TEST(FlowCompile, RefusesWhatContradictsItself) {
         const char* why;
     } rows[] = {
         {{FlowKind::SourceDrop, {}, drop, false}, "neither an EtherType nor an IP version"},
-        {{FlowKind::SourceDrop, {.ether_type = kEtherTypeArp, .family = IpFamily::V4}, drop, false}, "an EtherType and a part of IP"},
-        {{FlowKind::SourceDrop, {.family = IpFamily::V6, .destination = kVip}, drop, false}, "another IP version"},
-        {{FlowKind::SourceDrop, {.family = IpFamily::V6, .source = prefix("10.0.0.0/8")}, drop, false}, "another IP version"},
-        {{FlowKind::SourceDrop, {.family = IpFamily::V4, .destination_port = 80, .destination_port_mask = 0xffff}, drop, false},
+        {{FlowKind::SourceDrop, {.ether_type = kEtherTypeArp, .family = IpFamily::V4}, drop, false},
+         "an EtherType and a part of IP"},
+        {{FlowKind::SourceDrop, {.family = IpFamily::V6, .destination = kVip}, drop, false},
+         "another IP version"},
+        {{FlowKind::SourceDrop, {.family = IpFamily::V6, .source = prefix("10.0.0.0/8")}, drop, false},
+         "another IP version"},
+        {{FlowKind::SourceDrop,
+          {.family = IpFamily::V4, .destination_port = 80, .destination_port_mask = 0xffff},
+          drop,
+          false},
          "an L4 port without TCP or UDP"},
         {{FlowKind::SourceDrop,
           {.family = IpFamily::V4, .ip_protocol = kIpTcp, .destination_port = 3, .destination_port_mask = 1},
           drop,
           false},
          "a bit of the L4 port that its mask lacks"},
-        {{FlowKind::SourceDrop, {.family = IpFamily::V4, .ip_protocol = kIpUdp, .opens_tcp = true}, drop, false}, "a SYN without TCP"},
+        {{FlowKind::SourceDrop,
+          {.family = IpFamily::V4, .ip_protocol = kIpUdp, .opens_tcp = true},
+          drop,
+          false},
+         "a SYN without TCP"},
         {{FlowKind::SnatToQueue, kMatch, {FlowVerb::ToQueue, 4}, false}, "the port has 4 receive queues"},
         {{FlowKind::VipMark, kMatch, {FlowVerb::Mark, 0x1'0000}, false}, "a mark has 16 bits"},
         {FlowRule::isolation(), "left to the kernel by isolation"},

@@ -19,12 +19,14 @@ namespace kernel_routes_test {
 using Applied = KernelRoutes::Applied;
 using Sent = KernelRoutes::Sent;
 
-RouteFact route(RouteFact::Change change, uint8_t prefix, uint32_t metric, uint8_t gateway, int interface = 1) {
+RouteFact route(RouteFact::Change change, uint8_t prefix, uint32_t metric, uint8_t gateway,
+                int interface = 1) {
     const Prefix destination = *Prefix::make(IpAddr::v4(10, prefix, 0, 0), 16);
     return {.change = change,
             .key = {destination, metric, 0},
             .identity = uint64_t{gateway} << 8 | static_cast<uint64_t>(interface),
-            .route = route::Route{destination, NicPortId{static_cast<uint8_t>(interface)}, IpAddr::v4(10, 200, 0, gateway), metric},
+            .route = route::Route{destination, NicPortId{static_cast<uint8_t>(interface)},
+                                  IpAddr::v4(10, 200, 0, gateway), metric},
             .interfaces = {interface}};
 }
 RouteFact added(uint8_t prefix, uint32_t metric, uint8_t gateway) {
@@ -67,7 +69,8 @@ TEST(KernelRoutes, WithOneKeyAreToldApartByTheRest) {
     EXPECT_EQ(routes.apply(removed(1, 0, 1), Sent::SinceDump), Applied::Changed);
     EXPECT_EQ(routes.list(), std::vector{*added(1, 0, 2).route});
     EXPECT_EQ(routes.apply(removed(1, 0, 1), Sent::SinceDump), Applied::Unclear) << "it was not known";
-    EXPECT_EQ(routes.apply(removed(1, 0, 1), Sent::PerhapsBeforeIt), Applied::Nothing) << "the dump was later";
+    EXPECT_EQ(routes.apply(removed(1, 0, 1), Sent::PerhapsBeforeIt), Applied::Nothing)
+        << "the dump was later";
 }
 
 // `ip route replace` twice, of which a dump has seen the outcome: nothing is unclear about a route that was alone.
@@ -119,7 +122,9 @@ TEST(KernelRoutes, AReplacementByAnotherKindIsReadAnew) {
 TEST(KernelRoutes, TheEndOfAnIpv6RouteThatStandsAloneIsReadAnew) {
     KernelRoutes routes;
     const Prefix destination = *Prefix::parse("2001:db8:52::/48");
-    RouteFact hole{.change = RouteFact::Change::Added, .key = {destination, 7, 0}, .route = route::Route{destination, {}, {}, 7}};
+    RouteFact hole{.change = RouteFact::Change::Added,
+                   .key = {destination, 7, 0},
+                   .route = route::Route{destination, {}, {}, 7}};
     routes.dumped(hole);
     hole.change = RouteFact::Change::Removed;
     EXPECT_EQ(routes.apply(hole, Sent::SinceDump), Applied::Unclear);
@@ -146,18 +151,22 @@ TEST(KernelRoutes, KnowWhatTheyDependOnWhileTheyDo) {
     RouteFact fact = added(1, 0, 1);
     fact.source = IpAddr::v4(10, 200, 0, 100);
     fact.next_hop_object = 12;
-    EXPECT_FALSE(routes.uses_interface(1) || routes.uses_source(*fact.source) || routes.uses_next_hop_objects());
+    EXPECT_FALSE(routes.uses_interface(1) || routes.uses_source(*fact.source) ||
+                 routes.uses_next_hop_objects());
     routes.apply(fact, Sent::SinceDump);
     fact.key.metric = 5;
     routes.apply(fact, Sent::SinceDump);
-    EXPECT_TRUE(routes.uses_interface(1) && routes.uses_source(*fact.source) && routes.uses_next_hop_object(12));
-    EXPECT_FALSE(routes.uses_interface(2) || routes.uses_source(IpAddr::v4(10, 200, 0, 101)) || routes.uses_next_hop_object(13));
+    EXPECT_TRUE(routes.uses_interface(1) && routes.uses_source(*fact.source) &&
+                routes.uses_next_hop_object(12));
+    EXPECT_FALSE(routes.uses_interface(2) || routes.uses_source(IpAddr::v4(10, 200, 0, 101)) ||
+                 routes.uses_next_hop_object(13));
     fact.change = RouteFact::Change::Removed;
     routes.apply(fact, Sent::SinceDump);
     EXPECT_TRUE(routes.uses_interface(1) && routes.uses_next_hop_objects()) << "the other route remains";
     fact.key.metric = 0;
     routes.apply(fact, Sent::SinceDump);
-    EXPECT_FALSE(routes.uses_interface(1) || routes.uses_source(*fact.source) || routes.uses_next_hop_objects());
+    EXPECT_FALSE(routes.uses_interface(1) || routes.uses_source(*fact.source) ||
+                 routes.uses_next_hop_objects());
 }
 
 // The kernel's tables as far as messages tell of them, and the messages that nobody has read yet.
@@ -236,13 +245,15 @@ TEST(KernelRoutes, ComeToWhatADumpWouldGive) {
         for (int step = 0; step < 20; ++step) {
             change_some();
             if (is_unclear || random.below(8) == 0) {
-                routes = kernel.dump(random.one_in(8) ? nullptr : &routes);  // messages of before are still waiting
+                routes = kernel.dump(random.one_in(8) ? nullptr
+                                                      : &routes);  // messages of before are still waiting
                 overlaps = true;
                 is_unclear = false;
                 change_some();
             }
             while (!kernel.queue().empty()) {
-                const Applied applied = routes.apply(kernel.queue().front(), overlaps ? Sent::PerhapsBeforeIt : Sent::SinceDump);
+                const Applied applied =
+                    routes.apply(kernel.queue().front(), overlaps ? Sent::PerhapsBeforeIt : Sent::SinceDump);
                 is_unclear = is_unclear || applied == Applied::Unclear;
                 kernel.queue().pop_front();
             }

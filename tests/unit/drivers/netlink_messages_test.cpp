@@ -97,7 +97,8 @@ TEST(NetlinkMessages, AMultipathRouteLeavesByItsFirstTwin) {
     const auto route = route_in(as_message(bytes), kTwins);
     ASSERT_TRUE(route);
     // Its third next hop is on the same twin.
-    EXPECT_EQ(*route, (route::Route{*Prefix::parse("10.9.0.0/16"), NicPortId{1}, IpAddr::v4(10, 2, 0, 9), 0, route::set_of({1})}));
+    EXPECT_EQ(*route, (route::Route{*Prefix::parse("10.9.0.0/16"), NicPortId{1}, IpAddr::v4(10, 2, 0, 9), 0,
+                                    route::set_of({1})}));
     const auto elsewhere = route_in(as_message(bytes), {{99, NicPortId{0}}});
     ASSERT_TRUE(elsewhere.has_value());
     EXPECT_FALSE(elsewhere->egress.is_set());
@@ -105,8 +106,8 @@ TEST(NetlinkMessages, AMultipathRouteLeavesByItsFirstTwin) {
 
 // `ip route add 10.9.0.0/16 via 10.2.0.9 dev TWIN`, or what `change` makes of it.
 Bytes plain_route(
-    const std::function<void(rtmsg&)>& change = [](rtmsg&) {}, int type = RTM_NEWROUTE, uint16_t message_flags = 0,
-    unsigned char last_byte_of_gateway = 9) {
+    const std::function<void(rtmsg&)>& change = [](rtmsg&) {}, int type = RTM_NEWROUTE,
+    uint16_t message_flags = 0, unsigned char last_byte_of_gateway = 9) {
     rtmsg header{};
     header.rtm_family = AF_INET;
     header.rtm_dst_len = 16;
@@ -147,15 +148,18 @@ TEST(NetlinkMessages, AChangeOfARouteNamesItAndWhatItDependsOn) {
     EXPECT_EQ(fact->interfaces, std::vector{kTwinIndex});
     EXPECT_FALSE(fact->joins_others);
     const auto of = [](const Bytes& bytes) { return route_fact_in(as_message(bytes), kTwins); };
-    EXPECT_EQ(of(plain_route([](rtmsg&) {}, RTM_NEWROUTE, NLM_F_REPLACE))->change, RouteFact::Change::Replaced);
+    EXPECT_EQ(of(plain_route([](rtmsg&) {}, RTM_NEWROUTE, NLM_F_REPLACE))->change,
+              RouteFact::Change::Replaced);
     const auto removed = of(plain_route([](rtmsg&) {}, RTM_DELROUTE));
     EXPECT_EQ(removed->change, RouteFact::Change::Removed);
     EXPECT_EQ(removed->identity, fact->identity) << "a removal is recognised";
     // Hops that are down do not make it another route, all else does.
-    EXPECT_EQ(of(plain_route([](rtmsg& header) { header.rtm_flags = RTNH_F_DEAD; }))->identity, fact->identity);
+    EXPECT_EQ(of(plain_route([](rtmsg& header) { header.rtm_flags = RTNH_F_DEAD; }))->identity,
+              fact->identity);
     EXPECT_EQ(of(multipath_route(RTNH_F_DEAD))->identity, of(multipath_route())->identity);
     EXPECT_NE(of(plain_route([](rtmsg&) {}, RTM_NEWROUTE, 0, 10))->identity, fact->identity);
-    EXPECT_NE(of(plain_route([](rtmsg& header) { header.rtm_protocol = RTPROT_BGP; }))->identity, fact->identity);
+    EXPECT_NE(of(plain_route([](rtmsg& header) { header.rtm_protocol = RTPROT_BGP; }))->identity,
+              fact->identity);
     EXPECT_NE(of(plain_route([](rtmsg& header) { header.rtm_tos = 8; }))->key, fact->key);
     EXPECT_EQ(of(multipath_route())->interfaces, (std::vector{kOtherIndex, kTwinIndex, kTwinIndex}));
     // Of kinds that no packet meets: such a one may replace one that packets do meet. Other tables are not Linux' main one.
@@ -210,9 +214,10 @@ TEST(NetlinkMessages, NeighbourStatesAsTheyMatterToWorkers) {
     const struct {
         uint16_t nud;
         std::optional<route::NeighbourState> state;
-    } rows[] = {{NUD_REACHABLE, Reachable}, {NUD_PERMANENT, Reachable}, {NUD_NOARP, Reachable}, {NUD_STALE, Stale},
-                {NUD_DELAY, Stale},         {NUD_PROBE, Stale},         {NUD_FAILED, Failed},   {NUD_NONE, {}},
-                {NUD_INCOMPLETE, Resolving}};
+    } rows[] = {
+        {NUD_REACHABLE, Reachable}, {NUD_PERMANENT, Reachable}, {NUD_NOARP, Reachable}, {NUD_STALE, Stale},
+        {NUD_DELAY, Stale},         {NUD_PROBE, Stale},         {NUD_FAILED, Failed},   {NUD_NONE, {}},
+        {NUD_INCOMPLETE, Resolving}};
     for (const auto& row : rows) {
         const Bytes bytes = neighbour(RTM_NEWNEIGH, row.nud, 0);
         const auto fact = neighbour_in(as_message(bytes), kTwins);
@@ -254,7 +259,9 @@ TEST(NetlinkMessages, Ipv6RoutesKeepTheirLinkLocalRouter_DUAL002) {
         const char* gateway;
         route::Route route;
     } rows[] = {
-        {"2001:db8:9::/48", "fe80::1", {*Prefix::parse("2001:db8:9::/48"), NicPortId{1}, *IpAddr::parse("fe80::1"), 1024}},
+        {"2001:db8:9::/48",
+         "fe80::1",
+         {*Prefix::parse("2001:db8:9::/48"), NicPortId{1}, *IpAddr::parse("fe80::1"), 1024}},
         {"fd00:2::/64", nullptr, {*Prefix::parse("fd00:2::/64"), NicPortId{1}, {}, 1024}},
         {"::/0", "fe80::1", {*Prefix::parse("::/0"), NicPortId{1}, *IpAddr::parse("fe80::1"), 1024}},
         // A link-local destination is another host on each link: nowhere to forward to, and no default route leads there.
@@ -296,7 +303,8 @@ TEST(NetlinkMessages, AnAddressCountsOnceDuplicateDetectionIsThrough) {
         const auto address = address_in(as_message(bytes), kTwins);
         ASSERT_EQ(address.has_value(), row.counts) << row.flags;
         if (address) {
-            EXPECT_EQ(address->address, (route::LocalAddress{NicPortId{1}, *IpAddr::parse("2001:db8::1"), 64}));
+            EXPECT_EQ(address->address,
+                      (route::LocalAddress{NicPortId{1}, *IpAddr::parse("2001:db8::1"), 64}));
             EXPECT_FALSE(address->is_vip);
         }
         EXPECT_TRUE(touches_addresses(as_message(bytes), kTwins)) << row.flags;
@@ -304,8 +312,9 @@ TEST(NetlinkMessages, AnAddressCountsOnceDuplicateDetectionIsThrough) {
 }
 
 TEST(NetlinkMessages, AVipIsKnownByItsMark_LB018) {
-    for (const auto& [protocol, is_vip] :
-         {std::pair<std::optional<uint8_t>, bool>{kVipAddressProtocol, true}, {IFAPROT_KERNEL_RA, false}, {{}, false}}) {
+    for (const auto& [protocol, is_vip] : {std::pair<std::optional<uint8_t>, bool>{kVipAddressProtocol, true},
+                                           {IFAPROT_KERNEL_RA, false},
+                                           {{}, false}}) {
         const Bytes bytes = ipv6_address(IFA_F_PERMANENT, protocol);
         const auto fact = address_in(as_message(bytes), kTwins);
         ASSERT_TRUE(fact);
@@ -339,13 +348,16 @@ TEST(NetlinkMessages, CutAndSpoiltMessagesAreHarmless) {
     // How many took it for theirs.
     const auto ask_all = [&](const Bytes& bytes) {
         const nlmsghdr* const at = memory.put(bytes);
-        return int{route_in(at, kTwins).has_value()} + int{address_in(at, kTwins).has_value()} + int{neighbour_in(at, kTwins).has_value()} +
-               int{link_in(at, kTwins).has_value()} + int{touches_addresses(at, kTwins)} + int{route_fact_in(at, kTwins).has_value()} +
-               int{downed_interface_in(at).has_value()} + int{removed_address_in(at).has_value()} + int{next_hop_object_in(at).has_value()};
+        return int{route_in(at, kTwins).has_value()} + int{address_in(at, kTwins).has_value()} +
+               int{neighbour_in(at, kTwins).has_value()} + int{link_in(at, kTwins).has_value()} +
+               int{touches_addresses(at, kTwins)} + int{route_fact_in(at, kTwins).has_value()} +
+               int{downed_interface_in(at).has_value()} + int{removed_address_in(at).has_value()} +
+               int{next_hop_object_in(at).has_value()};
     };
     for (const Bytes& whole :
-         {multipath_route(), plain_route(), link(RTM_NEWLINK, 0), next_hop_object(RTM_NEWNEXTHOP, NLM_F_REPLACE),
-          neighbour(RTM_NEWNEIGH, NUD_REACHABLE, 0), ipv6_route("2001:db8::/32", "fe80::1"), ipv6_address(IFA_F_PERMANENT)}) {
+         {multipath_route(), plain_route(), link(RTM_NEWLINK, 0),
+          next_hop_object(RTM_NEWNEXTHOP, NLM_F_REPLACE), neighbour(RTM_NEWNEIGH, NUD_REACHABLE, 0),
+          ipv6_route("2001:db8::/32", "fe80::1"), ipv6_address(IFA_F_PERMANENT)}) {
         EXPECT_GE(ask_all(whole), 1) << "there is something to spoil";
         for (size_t length = sizeof(nlmsghdr); length < whole.size(); ++length) {
             Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
@@ -360,7 +372,8 @@ TEST(NetlinkMessages, CutAndSpoiltMessagesAreHarmless) {
                 ask_all(spoilt);
             }
         }
-        for (const uint16_t type : {RTM_NEWROUTE, RTM_DELROUTE, RTM_NEWADDR, RTM_DELADDR, RTM_DELNEIGH, RTM_NEWLINK, RTM_NEWNEXTHOP}) {
+        for (const uint16_t type : {RTM_NEWROUTE, RTM_DELROUTE, RTM_NEWADDR, RTM_DELADDR, RTM_DELNEIGH,
+                                    RTM_NEWLINK, RTM_NEWNEXTHOP}) {
             Bytes retold = whole;
             std::memcpy(retold.data() + offsetof(nlmsghdr, nlmsg_type), &type, sizeof(type));
             ask_all(retold);

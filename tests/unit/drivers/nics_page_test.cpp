@@ -55,8 +55,9 @@ std::string row_of(const PmdProfile& profile) {
     if (has_rss && profile.rss.key != RssAccess::Hidden) {
         key += " (" + std::to_string(profile.rss.key_bytes) + ")";
     }
-    return "| `" + std::string(profile.driver) + "` | " + std::string(profile.family) + " | " + word(profile.binding) + " | " +
-           (has_rss ? to_string(profile.rss.kinds) : "-") + " | " + key + " | " + (has_rss ? word(profile.rss.table) : "-") + " | " +
+    return "| `" + std::string(profile.driver) + "` | " + std::string(profile.family) + " | " +
+           word(profile.binding) + " | " + (has_rss ? to_string(profile.rss.kinds) : "-") + " | " + key +
+           " | " + (has_rss ? word(profile.rss.table) : "-") + " | " +
            words(profile.flow.items, {{Flow::kEth, "eth"},
                                       {Flow::kVlan, "vlan"},
                                       {Flow::kIpv4, "ipv4"},
@@ -113,7 +114,8 @@ TEST(NicsPage, TellsEachQuirkWithItsSource) {
     const std::vector<std::string> lines = lines_of_the_page();
     for (const PmdProfile* profile : pmd_profiles()) {
         for (const Quirk& quirk : profile->quirks) {
-            const std::string line = "- " + std::string(quirk.what) + " *(" + std::string(quirk.source) + ")*";
+            const std::string line =
+                "- " + std::string(quirk.what) + " *(" + std::string(quirk.source) + ")*";
             EXPECT_NE(std::ranges::find(lines, line), lines.end()) << profile->driver << " | " << line;
         }
     }
@@ -161,7 +163,8 @@ TEST(PmdProfiles, WhatADeviceDoesOtherwiseIsTold) {
     EXPECT_EQ(difference(pmd_profile("net_vmxnet3"), reading), "the key can be read");
     reading.key_taken = false;
     reading.table.clear();
-    EXPECT_EQ(difference(pmd_profile("net_ixgbe"), reading), "the key cannot be set; the table cannot be read");
+    EXPECT_EQ(difference(pmd_profile("net_ixgbe"), reading),
+              "the key cannot be set; the table cannot be read");
 }
 
 }  // namespace nics_page_test

@@ -80,7 +80,8 @@ RssReading key_of(unsigned queues, uint8_t even, uint8_t odd) {
 
 RssReading without_queue(unsigned queues, uint16_t missing) {
     RssReading reading = rss_of(queues);
-    std::replace(reading.table.begin(), reading.table.end(), missing, static_cast<uint16_t>((missing + 1) % queues));
+    std::replace(reading.table.begin(), reading.table.end(), missing,
+                 static_cast<uint16_t>((missing + 1) % queues));
     return reading;
 }
 
@@ -96,57 +97,144 @@ TEST(SteeringPlan, TakesTheBestWayThatIsNotRefusedByName) {
         bool stays;
         const char* reason;
     } rows[] = {
-        {"net_af_packet", {.workers = 1, .rx_queues = 1}, Steering::Handoff, true, "one worker owns everything"},
-        {"net_ixgbe", {.workers = 1, .rx_queues = 1, .snat_to_queue = kRulesValid}, Steering::Handoff, true, "one worker owns everything"},
-        {"net_af_packet", {.workers = 2, .rx_queues = 2}, Steering::Handoff, false, "the kernel's fanout moves a flow"},
-        {"net_af_xdp", {.workers = 2, .rx_queues = 1}, Steering::Handoff, false, "1 receive queues for 2 workers"},
+        {"net_af_packet",
+         {.workers = 1, .rx_queues = 1},
+         Steering::Handoff,
+         true,
+         "one worker owns everything"},
+        {"net_ixgbe",
+         {.workers = 1, .rx_queues = 1, .snat_to_queue = kRulesValid},
+         Steering::Handoff,
+         true,
+         "one worker owns everything"},
+        {"net_af_packet",
+         {.workers = 2, .rx_queues = 2},
+         Steering::Handoff,
+         false,
+         "the kernel's fanout moves a flow"},
+        {"net_af_xdp",
+         {.workers = 2, .rx_queues = 1},
+         Steering::Handoff,
+         false,
+         "1 receive queues for 2 workers"},
         {"net_ring", {.workers = 2, .rx_queues = 2}, Steering::Handoff, false, "whoever fills the ring"},
-        {"net_null", {.workers = 2, .rx_queues = 2, .rss = rss_of(2)}, Steering::Handoff, false, "does nothing"},
-        {"net_tap", {.workers = 2, .rx_queues = 2, .rss = rss_of(2)}, Steering::Handoff, false, "last came from"},
+        {"net_null",
+         {.workers = 2, .rx_queues = 2, .rss = rss_of(2)},
+         Steering::Handoff,
+         false,
+         "does nothing"},
+        {"net_tap",
+         {.workers = 2, .rx_queues = 2, .rss = rss_of(2)},
+         Steering::Handoff,
+         false,
+         "last came from"},
         {"net_tap",
          {.workers = 2, .rx_queues = 2, .rss = rss_of(2), .snat_to_queue = kRulesValid},
          Steering::FlowRules,
          false,
          "a flow rule sends each worker's SNAT ports to its queue; not by RSS: the kernel sends a flow"},
-        {"net_virtio_user0", {.workers = 4, .rx_queues = 4, .rss = rss_of(4)}, Steering::Handoff, false, "vhost side"},
-        {"net_virtio", {.workers = 4, .rx_queues = 4, .rss = rss_of(4)}, Steering::PredictableRss, true, "hash of tcp4,udp4,tcp6,udp6"},
+        {"net_virtio_user0",
+         {.workers = 4, .rx_queues = 4, .rss = rss_of(4)},
+         Steering::Handoff,
+         false,
+         "vhost side"},
+        {"net_virtio",
+         {.workers = 4, .rx_queues = 4, .rss = rss_of(4)},
+         Steering::PredictableRss,
+         true,
+         "hash of tcp4,udp4,tcp6,udp6"},
         {"net_virtio", {.workers = 4, .rx_queues = 4}, Steering::Handoff, false, "no RSS"},
-        {"net_ixgbe", {.workers = 4, .rx_queues = 4, .rss = rss_of(4)}, Steering::PredictableRss, true, "the port's own RSS hash"},
-        {"net_ixgbe", {.workers = 3, .rx_queues = 3, .rss = rss_of(3)}, Steering::PredictableRss, true, "the port's own RSS hash"},
+        {"net_ixgbe",
+         {.workers = 4, .rx_queues = 4, .rss = rss_of(4)},
+         Steering::PredictableRss,
+         true,
+         "the port's own RSS hash"},
+        {"net_ixgbe",
+         {.workers = 3, .rx_queues = 3, .rss = rss_of(3)},
+         Steering::PredictableRss,
+         true,
+         "the port's own RSS hash"},
         // The function of the hash cannot be read: where it is in doubt, nothing is foretold.
-        {"net_i40e", {.workers = 2, .rx_queues = 2, .rss = rss_of(2), .other_hash = true}, Steering::Handoff, true, "support-multi-driver"},
-        {"net_i40e", {.workers = 2, .rx_queues = 2, .rss = rss_of(2)}, Steering::PredictableRss, true, "the port's own RSS hash"},
+        {"net_i40e",
+         {.workers = 2, .rx_queues = 2, .rss = rss_of(2), .other_hash = true},
+         Steering::Handoff,
+         true,
+         "support-multi-driver"},
+        {"net_i40e",
+         {.workers = 2, .rx_queues = 2, .rss = rss_of(2)},
+         Steering::PredictableRss,
+         true,
+         "the port's own RSS hash"},
         // RSS is asked for first, and rules only where it is refused.
         {"net_ixgbe",
          {.workers = 4, .rx_queues = 4, .rss = rss_of(4), .snat_to_queue = kRulesValid},
          Steering::PredictableRss,
          true,
          "RSS"},
-        {"net_ixgbe", {.workers = 8, .rx_queues = 4, .rss = rss_of(4)}, Steering::Handoff, false, "4 receive queues for 8 workers"},
+        {"net_ixgbe",
+         {.workers = 8, .rx_queues = 4, .rss = rss_of(4)},
+         Steering::Handoff,
+         false,
+         "4 receive queues for 8 workers"},
         {"net_ixgbe",
          {.workers = 8, .rx_queues = 4, .rss = rss_of(4), .snat_to_queue = kRulesValid},
          Steering::Handoff,
          false,
          "4 receive queues for 8 workers"},
-        {"net_ixgbe", {.workers = 2, .rx_queues = 2, .rss = unreadable_key(2)}, Steering::Handoff, true, "does not tell its RSS key"},
-        {"net_ixgbe", {.workers = 2, .rx_queues = 2, .rss = unreadable_table(2)}, Steering::Handoff, true, "no RSS indirection table"},
-        {"net_ixgbe", {.workers = 2, .rx_queues = 2, .rss = key_of(2, 0, 0)}, Steering::Handoff, true, "its RSS cannot be used: worker"},
-        {"net_ixgbe", {.workers = 2, .rx_queues = 2, .rss = key_of(2, 0x6d, 0x5a)}, Steering::PredictableRss, true, "the port's own RSS"},
-        {"net_ixgbe", {.workers = 4, .rx_queues = 4, .rss = without_queue(4, 2)}, Steering::Handoff, true, "worker 2 would own 0"},
-        {"net_ixgbe", {.workers = 2, .rx_queues = 2, .rss = rss_of(2, kAllRssKinds, 96)}, Steering::Handoff, true, "96 entries"},
-        {"net_ixgbe", {.workers = 2, .rx_queues = 2, .rss = rss_of(2, RssKinds{})}, Steering::Handoff, false, "neither TCP nor UDP"},
+        {"net_ixgbe",
+         {.workers = 2, .rx_queues = 2, .rss = unreadable_key(2)},
+         Steering::Handoff,
+         true,
+         "does not tell its RSS key"},
+        {"net_ixgbe",
+         {.workers = 2, .rx_queues = 2, .rss = unreadable_table(2)},
+         Steering::Handoff,
+         true,
+         "no RSS indirection table"},
+        {"net_ixgbe",
+         {.workers = 2, .rx_queues = 2, .rss = key_of(2, 0, 0)},
+         Steering::Handoff,
+         true,
+         "its RSS cannot be used: worker"},
+        {"net_ixgbe",
+         {.workers = 2, .rx_queues = 2, .rss = key_of(2, 0x6d, 0x5a)},
+         Steering::PredictableRss,
+         true,
+         "the port's own RSS"},
+        {"net_ixgbe",
+         {.workers = 4, .rx_queues = 4, .rss = without_queue(4, 2)},
+         Steering::Handoff,
+         true,
+         "worker 2 would own 0"},
+        {"net_ixgbe",
+         {.workers = 2, .rx_queues = 2, .rss = rss_of(2, kAllRssKinds, 96)},
+         Steering::Handoff,
+         true,
+         "96 entries"},
+        {"net_ixgbe",
+         {.workers = 2, .rx_queues = 2, .rss = rss_of(2, RssKinds{})},
+         Steering::Handoff,
+         false,
+         "neither TCP nor UDP"},
         {"net_vmxnet3",
          {.workers = 2, .rx_queues = 2, .rss = rss_of(2, kTcpOnly)},
          Steering::PredictableRss,
          false,
          "hash of tcp4,tcp6; replies of udp4,udp6 are handed over"},
         {"net_ixgbe",
-         {.workers = 2, .rx_queues = 2, .rss = rss_of(2), .check_failed = "3 of 64 known packets came to another queue"},
+         {.workers = 2,
+          .rx_queues = 2,
+          .rss = rss_of(2),
+          .check_failed = "3 of 64 known packets came to another queue"},
          Steering::Handoff,
          false,
          "3 of 64 known packets"},
         {"net_ixgbe",
-         {.workers = 2, .rx_queues = 2, .rss = rss_of(2), .check_failed = "3 of 64 known packets", .snat_to_queue = kRulesValid},
+         {.workers = 2,
+          .rx_queues = 2,
+          .rss = rss_of(2),
+          .check_failed = "3 of 64 known packets",
+          .snat_to_queue = kRulesValid},
          Steering::FlowRules,
          false,
          "not by RSS: 3 of 64"},
@@ -169,7 +257,8 @@ TEST(SteeringPlan, SaysTheHashInTheWorkersTerms) {
     RssReading reading = rss_of(4, kTcpOnly, 8);
     reading.table = {3, 2, 1, 0, 0, 1, 2, 3};
     // Two workers for four queues: a worker polls every second queue.
-    const SteeringPlan plan = plan_steering(pmd_profile("net_ixgbe"), {.workers = 2, .rx_queues = 4, .rss = reading});
+    const SteeringPlan plan =
+        plan_steering(pmd_profile("net_ixgbe"), {.workers = 2, .rx_queues = 4, .rss = reading});
     ASSERT_TRUE(plan.reply_hash) << plan.reason;
     EXPECT_EQ(plan.reply_hash->key, reading.key);
     EXPECT_EQ(plan.reply_hash->worker_of, (std::vector<WorkerId>{{1}, {0}, {1}, {0}, {0}, {1}, {0}, {1}}));
@@ -187,7 +276,8 @@ TEST(Rss, DrawnKeysSpreadOverEveryTable) {
                 RssReading shared = rss_of(workers, kAllRssKinds, entries);
                 shared.key = reading.key;
                 // 64 entries are one for each of 64 workers, and 128 not an even share for 7 of every class; none may be left out.
-                EXPECT_EQ(obstacle_of(shared, workers), "") << workers << " workers, " << entries << " entries";
+                EXPECT_EQ(obstacle_of(shared, workers), "")
+                    << workers << " workers, " << entries << " entries";
             }
         }
     }
@@ -197,8 +287,9 @@ TEST(Rss, DrawnKeysSpreadOverEveryTable) {
 // is. One key in nine does not; the hash is computed bit by bit here.
 TEST(Rss, DrawnKeysLeadPortsToEveryEntry) {
     constexpr uint32_t kEntries = nat::kReplyHashEntriesMax;
-    packet::FlowKey replies[] = {{IpAddr::v4(10, 1, 2, 3), IpAddr::v4(192, 0, 2, 1), 9376, 0, Protocol::Tcp, {}},
-                                 {IpAddr::v6({0xfd, 1}), IpAddr::v6({0xfd, 9}), 9376, 0, Protocol::Tcp, {}}};
+    packet::FlowKey replies[] = {
+        {IpAddr::v4(10, 1, 2, 3), IpAddr::v4(192, 0, 2, 1), 9376, 0, Protocol::Tcp, {}},
+        {IpAddr::v6({0xfd, 1}), IpAddr::v6({0xfd, 9}), 9376, 0, Protocol::Tcp, {}}};
     for (int draw = 0; draw < 200; ++draw) {
         const std::vector<uint8_t> key = random_rss_key();
         for (packet::FlowKey& reply : replies) {
@@ -211,7 +302,8 @@ TEST(Rss, DrawnKeysLeadPortsToEveryEntry) {
             }
             std::vector<bool> reached(kEntries);
             uint32_t entry = base % kEntries;
-            for (uint32_t port = 1; port <= 65'536; ++port) {  // in the order of a Gray code: one bit changes at a time
+            for (uint32_t port = 1; port <= 65'536;
+                 ++port) {  // in the order of a Gray code: one bit changes at a time
                 reached[entry] = true;
                 entry ^= column[std::min(std::countr_zero(port), 15)];
             }
@@ -221,9 +313,12 @@ TEST(Rss, DrawnKeysLeadPortsToEveryEntry) {
 }
 
 TEST(Rss, KindsAreThoseWithPorts) {
-    EXPECT_EQ(to_string(rss_kinds(RTE_ETH_RSS_IP | RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP)), "tcp4,tcp6");
+    EXPECT_EQ(
+        to_string(rss_kinds(RTE_ETH_RSS_IP | RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP)),
+        "tcp4,tcp6");
     EXPECT_EQ(to_string(RssKinds{}), "none");
-    EXPECT_EQ(without(kAllRssKinds, kTcpOnly), (RssKinds{.tcp4 = false, .udp4 = true, .tcp6 = false, .udp6 = true}));
+    EXPECT_EQ(without(kAllRssKinds, kTcpOnly),
+              (RssKinds{.tcp4 = false, .udp4 = true, .tcp6 = false, .udp6 = true}));
 }
 
 TEST(Interrupts, AreAskedForWhereTheyCome) {
@@ -249,17 +344,20 @@ TEST(PortSettings, TheLastAnswerToANameCounts) {
     std::vector<PortSetting> settings;
     note_setting(settings, {.name = "rss-key", .asked = "random", .granted = {}, .reason = "refused"});
     note_setting(settings, {.name = "rss-table", .asked = "128", .granted = "128", .reason = {}});
-    note_setting(settings, {.name = "rss-key", .asked = "as it is", .granted = "the device's own", .reason = {}});
+    note_setting(settings,
+                 {.name = "rss-key", .asked = "as it is", .granted = "the device's own", .reason = {}});
     ASSERT_EQ(settings.size(), 2u);
     EXPECT_EQ(settings[0].granted, "the device's own");
 }
 
 TEST(MempoolShape, HoldsEveryPlaceAPacketCanBe) {
-    MempoolDemand demand{.rx_descriptors = 4096, .tx_descriptors = 4096, .workers = 2, .ports = 2, .frame_bytes_max = 2016};
+    MempoolDemand demand{
+        .rx_descriptors = 4096, .tx_descriptors = 4096, .workers = 2, .ports = 2, .frame_bytes_max = 2016};
     const auto shape = mempool_shape(demand);
     ASSERT_TRUE(shape);
     // Both workers' caches and the twin I/O thread's full, everything handed off, held and punted in each class, all descriptors taken.
-    const uint32_t worst = 8192 + 3 * 384 + 2 * (limits::kHandoffRing + limits::kPendingMax + limits::kFragmentsWaitingMax) +
+    const uint32_t worst = 8192 + 3 * 384 +
+                           2 * (limits::kHandoffRing + limits::kPendingMax + limits::kFragmentsWaitingMax) +
                            2 * (2 * limits::kPuntRing + limits::kPuntRoutingRing + limits::kPuntLinkRing);
     EXPECT_GE(shape->count, worst);
     EXPECT_LT(shape->count, 2 * worst);
@@ -283,7 +381,8 @@ TEST(MempoolShape, RoomFollowsTheLargestFrame) {
     }
     EXPECT_FALSE(mempool_shape({.workers = 1, .ports = 1, .frame_bytes_max = 65'600}));
     // A page must hold an AF_XDP buffer with its headers, and here another port's MTU spoils that.
-    const auto crowded = mempool_shape({.workers = 1, .ports = 2, .frame_bytes_max = 9022, .object_bytes_max = 4096});
+    const auto crowded =
+        mempool_shape({.workers = 1, .ports = 2, .frame_bytes_max = 9022, .object_bytes_max = 4096});
     ASSERT_FALSE(crowded);
     EXPECT_EQ(crowded.error().code, Errc::InvalidArgument);
     EXPECT_TRUE(mempool_shape({.workers = 1, .ports = 2, .frame_bytes_max = 1522, .object_bytes_max = 4096}));
@@ -300,16 +399,20 @@ std::string joined(const std::vector<std::string>& args) {
 TEST(EalArguments, SeveralWorkersMayShareACpu) {
     const EalOptions options{.worker_cpus = {0, 1, 1}, .main_cpu = 0, .memory_mb = 256, .file_prefix = "t"};
     EXPECT_EQ(joined(eal_arguments(options, true)),
-              "penstockd --lcores 0@0,1@0,2@1,3@1 --main-lcore 0 -m 256 --no-telemetry --log-level=warning --in-memory --file-prefix=t "
+              "penstockd --lcores 0@0,1@0,2@1,3@1 --main-lcore 0 -m 256 --no-telemetry --log-level=warning "
+              "--in-memory --file-prefix=t "
               "--no-pci ");
     EXPECT_EQ(joined(eal_arguments(options, false)),
-              "penstockd --lcores 0@0,1@0,2@1,3@1 --main-lcore 0 -m 256 --no-telemetry --log-level=warning --no-huge --no-shconf "
+              "penstockd --lcores 0@0,1@0,2@1,3@1 --main-lcore 0 -m 256 --no-telemetry --log-level=warning "
+              "--no-huge --no-shconf "
               "--file-prefix=t --no-pci ");
 }
 
 TEST(EalArguments, PciIsLookedAtOnlyWhenAskedFor) {
-    const EalOptions options{
-        .worker_cpus = {1}, .pci_allow = {"0000:03:00.0", "0000:03:00.1"}, .file_prefix = "t", .extra_args = {"--iova-mode=va"}};
+    const EalOptions options{.worker_cpus = {1},
+                             .pci_allow = {"0000:03:00.0", "0000:03:00.1"},
+                             .file_prefix = "t",
+                             .extra_args = {"--iova-mode=va"}};
     const std::string text = joined(eal_arguments(options, true));
     EXPECT_NE(text.find("-a 0000:03:00.0 -a 0000:03:00.1 --iova-mode=va "), std::string::npos) << text;
     EXPECT_EQ(text.find("--no-pci"), std::string::npos) << text;
@@ -396,7 +499,8 @@ TEST(Hugepages, AsksOnlyForWhatIsMissingAndGivesItBack) {
     const auto refused = reserve_hugepages(512, folder.path);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Errc::Exhausted);
-    EXPECT_NE(refused.error().what.find("60 of 256 pages are free"), std::string::npos) << refused.error().what;
+    EXPECT_NE(refused.error().what.find("60 of 256 pages are free"), std::string::npos)
+        << refused.error().what;
     EXPECT_EQ(pool_total(pool), 100u);
     release_hugepages(40, folder.path);
     EXPECT_EQ(pool_total(pool), 60u);

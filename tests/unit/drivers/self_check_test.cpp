@@ -37,7 +37,8 @@ TEST(SelfCheck, KnownPacketsAreOfEachKindCoveredAndReachEveryQueue) {
     }
     EXPECT_EQ(queues.size(), 4u);
     EXPECT_EQ(different.size(), packets.size());
-    for (const KnownPacket& packet : known_packets(reading_of(prng, {.tcp4 = false, .udp4 = false, .tcp6 = true, .udp6 = false}))) {
+    for (const KnownPacket& packet :
+         known_packets(reading_of(prng, {.tcp4 = false, .udp4 = false, .tcp6 = true, .udp6 = false}))) {
         EXPECT_FALSE(packet.key.source.is_v4());
         EXPECT_EQ(packet.key.protocol, Protocol::Tcp);
     }
@@ -62,18 +63,26 @@ TEST(SelfCheck, AnotherKeyOrTableIsNoticed) {
     const std::vector<KnownPacket> packets = known_packets(reading);
     RssReading other = reading;
     other.key[12] ^= 0xff;  // under which the ports of IPv4 lie
-    EXPECT_NE(disagreement_by_computing(other, packets).find("the self-check foretells queue"), std::string::npos);
+    EXPECT_NE(disagreement_by_computing(other, packets).find("the self-check foretells queue"),
+              std::string::npos);
     other = reading;
     std::ranges::reverse(other.table);
     EXPECT_NE(disagreement_by_computing(other, packets), "");
 }
 
 TEST(SelfCheck, OnlyPacketsThatCameToAnotherQueueSpeakAgainstTheDevice) {
-    EXPECT_EQ((LoopbackAnswer{.sent = 64, .returned = 0, .misplaced = 0, .first_misplaced = {}}.disagreement()), "");
-    EXPECT_EQ((LoopbackAnswer{.sent = 64, .returned = 60, .misplaced = 0, .first_misplaced = {}}.disagreement()), "");
     EXPECT_EQ(
-        (LoopbackAnswer{.sent = 64, .returned = 60, .misplaced = 7, .first_misplaced = "X came to queue 1 instead of 0"}.disagreement()),
-        "the port does not do what it tells: of 60 known packets 7 came to another queue; X came to queue 1 instead of 0");
+        (LoopbackAnswer{.sent = 64, .returned = 0, .misplaced = 0, .first_misplaced = {}}.disagreement()),
+        "");
+    EXPECT_EQ(
+        (LoopbackAnswer{.sent = 64, .returned = 60, .misplaced = 0, .first_misplaced = {}}.disagreement()),
+        "");
+    EXPECT_EQ(
+        (LoopbackAnswer{
+            .sent = 64, .returned = 60, .misplaced = 7, .first_misplaced = "X came to queue 1 instead of 0"}
+             .disagreement()),
+        "the port does not do what it tells: of 60 known packets 7 came to another queue; X came to queue 1 "
+        "instead of 0");
 }
 
 }  // namespace self_check_test

@@ -35,7 +35,8 @@ TEST(VipAnnouncement, OverIpv6ItIsAnUnsolicitedAdvertisementThatOverrides_LB018)
     EXPECT_EQ(frame[55], 0);
     EXPECT_EQ(frame[58], 0x20) << "override, and neither a router's nor solicited";
     EXPECT_TRUE(std::equal(vip.bytes().begin(), vip.bytes().end(), frame.begin() + 62)) << "target";
-    EXPECT_EQ(Bytes(frame.begin() + 78, frame.end()), (Bytes{2, 1, 2, 0, 0, 0, 0, 9})) << "its link-layer address";
+    EXPECT_EQ(Bytes(frame.begin() + 78, frame.end()), (Bytes{2, 1, 2, 0, 0, 0, 0, 9}))
+        << "its link-layer address";
     packet::ChecksumSum sum;
     sum.add(ByteView(frame.data() + 54, 32)).add_pseudo_header(vip, all, 58, 32);
     EXPECT_TRUE(sum.is_valid());

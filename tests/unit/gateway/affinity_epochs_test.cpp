@@ -47,7 +47,8 @@ class AffinityEpochsTest : public CompilerTest {
         others.push_back(web);
         return apply_all(std::move(others));
     }
-    const lb::Service& apply_all(std::vector<model::Service> services, std::vector<model::ServiceKey> forgotten = {}) {
+    const lb::Service& apply_all(std::vector<model::Service> services,
+                                 std::vector<model::ServiceKey> forgotten = {}) {
         run(std::move(services), forgotten);
         const auto* programmed = compiler_.compiled()->services.get(key("web"));
         return programmed == nullptr ? none_ : *programmed->service;
@@ -86,7 +87,8 @@ TEST_F(AffinityEpochsTest, AServiceWithoutItPaysForNothing) {
 TEST_F(AffinityEpochsTest, EndpointsTimeoutAndNeighboursChangeWithoutANewEpoch_AFF008_AFF011) {
     const uint32_t epoch = apply(sticky()).affinity_epoch;
     EXPECT_EQ(apply(sticky({"10.0.0.1", "10.0.0.2", "10.0.0.3"})).affinity_epoch, epoch);
-    EXPECT_EQ(apply(sticky(), {service("other", {external("192.0.2.9", 80)}, {"10.0.0.9"})}).affinity_epoch, epoch);
+    EXPECT_EQ(apply(sticky(), {service("other", {external("192.0.2.9", 80)}, {"10.0.0.9"})}).affinity_epoch,
+              epoch);
     model::Service longer = sticky();
     longer.affinity_timeout_s = 200;
     const lb::Service& changed = apply(longer);
@@ -167,9 +169,11 @@ const model::ServiceKey kHttp{"default", "shop", "http", Protocol::Tcp};
 const model::ServiceKey kDns{"default", "shop", "dns", Protocol::Udp};
 
 // A port of Service "shop", which has that many.
-model::Service united(const model::ServiceKey& key, const std::vector<std::string>& endpoints = {"10.0.0.1", "10.0.0.2"},
+model::Service united(const model::ServiceKey& key,
+                      const std::vector<std::string>& endpoints = {"10.0.0.1", "10.0.0.2"},
                       L4Port endpoint_port = 8080) {
-    model::Service port = service("shop", {external("192.0.2.9", key.protocol == Protocol::Tcp ? 80 : 53)}, endpoints);
+    model::Service port =
+        service("shop", {external("192.0.2.9", key.protocol == Protocol::Tcp ? 80 : 53)}, endpoints);
     port.key = key;
     for (model::Endpoint& endpoint : port.sets[0].endpoints) {
         endpoint.port = endpoint_port;
@@ -184,15 +188,21 @@ class AffinityGroupTest : public CompilerTest {
     void apply(std::vector<model::Service> services, const std::vector<model::ServiceKey>& forgotten = {}) {
         run(std::move(services), forgotten);
     }
-    const lb::Service& at(const model::ServiceKey& key) const { return *compiler_.compiled()->services.get(key)->service; }
+    const lb::Service& at(const model::ServiceKey& key) const {
+        return *compiler_.compiled()->services.get(key)->service;
+    }
     const lb::Backend& backend(const model::ServiceKey& key, const std::string& address) const {
         const auto& usable = at(key).sets.at(0).usable;
         const auto found = std::ranges::find(usable, ip(address), &lb::Backend::address);
         EXPECT_NE(found, usable.end()) << address;
         return *found;
     }
-    EndpointId number(const model::ServiceKey& key, const std::string& address) const { return backend(key, address).endpoint; }
-    uint16_t stay(const model::ServiceKey& key, const std::string& address) const { return backend(key, address).stay; }
+    EndpointId number(const model::ServiceKey& key, const std::string& address) const {
+        return backend(key, address).endpoint;
+    }
+    uint16_t stay(const model::ServiceKey& key, const std::string& address) const {
+        return backend(key, address).stay;
+    }
     uint32_t epoch(const model::ServiceKey& key = kHttp) const { return at(key).affinity_epoch; }
     // All ports have the same owner, epoch, numbers and stays.
     void expect_united(const std::vector<std::string>& addresses) const {
@@ -291,9 +301,11 @@ TEST_F(AffinityGroupTest, WhatEndsTheEntriesOfAllPorts_AFF007_GEN010) {
     for (model::Service& port : former) {
         port.uid = std::string("a");
     }
-    for (const Row& row : {Row{"affinity off and on", {both, off, both}, {}}, Row{"scope port and back", {both, apart, both}, {}},
+    for (const Row& row : {Row{"affinity off and on", {both, off, both}, {}},
+                           Row{"scope port and back", {both, apart, both}, {}},
                            Row{"off and on between two runs", {both, both}, {kHttp, kDns}},
-                           Row{"Service gone and back", {both, {}, both}, {}}, Row{"another Service of that name", {former, again}, {}}}) {
+                           Row{"Service gone and back", {both, {}, both}, {}},
+                           Row{"another Service of that name", {former, again}, {}}}) {
         apply({});
         apply(row.runs.front());
         const uint32_t before = epoch();
@@ -328,7 +340,8 @@ TEST_F(AffinityGroupTest, AnEndpointThatComesBackIsInItsNextStayOnAllPorts_AFF00
     apply({united(kHttp), united(kDns)});
     expect_united({"10.0.0.1", "10.0.0.2"});
     EXPECT_NE(std::pair(number(kHttp, "10.0.0.1"), stay(kHttp, "10.0.0.1")), claim);
-    EXPECT_EQ(std::pair(number(kHttp, "10.0.0.2"), stay(kHttp, "10.0.0.2")), other) << "it was there all the while";
+    EXPECT_EQ(std::pair(number(kHttp, "10.0.0.2"), stay(kHttp, "10.0.0.2")), other)
+        << "it was there all the while";
 }
 
 TEST_F(AffinityGroupTest, AnAddressThatTakesOverANumberHasNoClaim_AFF005) {
@@ -344,7 +357,9 @@ TEST_F(AffinityGroupTest, AnAddressThatTakesOverANumberHasNoClaim_AFF005) {
 TEST_F(AffinityGroupTest, AStayLastsWhileSomePortHasTheEndpoint_AFF005) {
     apply({united(kHttp), united(kDns)});
     const auto claim = std::pair(number(kHttp, "10.0.0.1"), stay(kHttp, "10.0.0.1"));
-    const auto now = [&](const model::ServiceKey& key) { return std::pair(number(key, "10.0.0.1"), stay(key, "10.0.0.1")); };
+    const auto now = [&](const model::ServiceKey& key) {
+        return std::pair(number(key, "10.0.0.1"), stay(key, "10.0.0.1"));
+    };
     apply({united(kHttp, {"10.0.0.2"}), united(kDns)});
     EXPECT_EQ(now(kDns), claim);
     apply({united(kHttp), united(kDns)});
@@ -392,7 +407,8 @@ TEST_F(AffinityGroupTest, NumbersFollowTheSimplestModelOverManyChanges) {
     for (int run = 0; run < 400; ++run) {
         std::vector<model::Service> services;
         std::set<std::string> offered;
-        for (const model::ServiceKey& key : {kHttp, kDns, model::ServiceKey{"default", "shop", "tls", Protocol::Tcp}}) {
+        for (const model::ServiceKey& key :
+             {kHttp, kDns, model::ServiceKey{"default", "shop", "tls", Protocol::Tcp}}) {
             if (random() % 8 == 0) {
                 continue;
             }

@@ -19,7 +19,8 @@ namespace blocklist_test {
 const std::vector<IpAddr> kOwn{IpAddr::v4(192, 0, 2, 1), *IpAddr::parse("2001:db8::1")};
 
 TEST(Blocklist, HoldsPrefixesAndAddressesOfItsLines) {
-    const auto list = parse_blocklist("# people\n198.51.100.0/24\n\n\t 203.0.113.9 # a host\r\n2001:db8:bad::/48");
+    const auto list =
+        parse_blocklist("# people\n198.51.100.0/24\n\n\t 203.0.113.9 # a host\r\n2001:db8:bad::/48");
     ASSERT_TRUE(list) << list.error().what;
     EXPECT_EQ(*list, (Blocklist{{*Prefix::parse("198.51.100.0/24"), 2},
                                 {*Prefix::parse("203.0.113.9/32"), 4},
@@ -33,12 +34,15 @@ TEST(Blocklist, AMistakeIsNamedWithItsLineAndRule) {
         const char* text;
         const char* what;
     } rows[] = {
-        {"10.0.0.0/8\n10.1.2.3/8\n", "line 2: \"10.1.2.3/8\" has bits behind its length: 10.0.0.0/8 or 10.1.2.3/32"},
+        {"10.0.0.0/8\n10.1.2.3/8\n",
+         "line 2: \"10.1.2.3/8\" has bits behind its length: 10.0.0.0/8 or 10.1.2.3/32"},
         {"example.org", "line 1: \"example.org\" is neither a prefix nor an address"},
         {"10.0.0.0/33", "line 1: \"10.0.0.0/33\" is neither a prefix nor an address"},
         {"10.0.0.0/8 192.0.2.0/24", "line 1: \"10.0.0.0/8 192.0.2.0/24\" is neither a prefix nor an address"},
         {"::ffff:10.0.0.1", "line 1: \"::ffff:10.0.0.1\" is neither a prefix nor an address"},
-        {"\x01\n\nx", "line 1: \"?\" is neither a prefix nor an address; line 3: \"x\" is neither a prefix nor an address"},
+        {"\x01\n\nx",
+         "line 1: \"?\" is neither a prefix nor an address; line 3: \"x\" is neither a prefix nor an "
+         "address"},
     };
     for (const auto& row : rows) {
         const auto list = parse_blocklist(row.text);
@@ -58,7 +62,8 @@ TEST(Blocklist, NeverHoldsTheGatewaysOwnAddress) {
     const auto set = admit_blocklist(*list, kOwn);
     ASSERT_FALSE(set);
     EXPECT_EQ(set.error().what,
-              "line 2: 192.0.2.0/24 holds the gateway's own address 192.0.2.1; line 3: ::/0 holds the gateway's own address 2001:db8::1");
+              "line 2: 192.0.2.0/24 holds the gateway's own address 192.0.2.1; line 3: ::/0 holds the "
+              "gateway's own address 2001:db8::1");
     EXPECT_TRUE(admit_blocklist(*list, {}));
 }
 
@@ -71,15 +76,16 @@ class BlocklistFile : public testing::Test {
         std::filesystem::rename(fresh, file);
     }
     std::unique_ptr<BlocklistWatch> follow(route::PrefixSet known) {
-        auto watch = BlocklistWatch::start({.file = file,
-                                            .known = std::move(known),
-                                            .own_addresses = [] { return kOwn; },
-                                            .tell =
-                                                [this](const route::PrefixSet& list) {
-                                                    const std::lock_guard lock(mutex);
-                                                    told.emplace_back(list.prefixes().begin(), list.prefixes().end());
-                                                    changed.notify_all();
-                                                }});
+        auto watch =
+            BlocklistWatch::start({.file = file,
+                                   .known = std::move(known),
+                                   .own_addresses = [] { return kOwn; },
+                                   .tell =
+                                       [this](const route::PrefixSet& list) {
+                                           const std::lock_guard lock(mutex);
+                                           told.emplace_back(list.prefixes().begin(), list.prefixes().end());
+                                           changed.notify_all();
+                                       }});
         EXPECT_TRUE(watch) << watch.error().what;
         return std::move(*watch);
     }
@@ -99,7 +105,8 @@ TEST_F(BlocklistFile, IsReadWithItsNameBeforeEachError) {
     write("198.51.100.0/24\n");
     EXPECT_TRUE(read_blocklist(file, kOwn));
     write("nonsense\n");
-    EXPECT_EQ(read_blocklist(file, kOwn).error().what, file.string() + ": line 1: \"nonsense\" is neither a prefix nor an address");
+    EXPECT_EQ(read_blocklist(file, kOwn).error().what,
+              file.string() + ": line 1: \"nonsense\" is neither a prefix nor an address");
     EXPECT_EQ(read_blocklist(folder.path() / "none", kOwn).error().code, Errc::NotFound);
     EXPECT_EQ(read_blocklist(folder.path(), kOwn).error().code, Errc::NotFound);
 }
@@ -116,7 +123,9 @@ TEST_F(BlocklistFile, IsFollowedAndABrokenOneLeavesTheLastGoodList) {
     for (int i = 0; i < 3'000 && log.count("192.0.2.0/30 holds") == 0; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    ASSERT_EQ(log.count("sources stay blocked as they were: " + file.string() + ": line 3: 192.0.2.0/30 holds"), 1U);
+    ASSERT_EQ(
+        log.count("sources stay blocked as they were: " + file.string() + ": line 3: 192.0.2.0/30 holds"),
+        1U);
     write("10.0.0.0/8\n");
     ASSERT_TRUE(wait_for(2));
     EXPECT_EQ(told[0], std::vector{*Prefix::parse("203.0.113.0/24")});
@@ -141,9 +150,11 @@ TEST_F(BlocklistFile, IsNotReadWhileItIsBeingWritten) {
             half << "10.0." + third + ".0/24\n";
         }
         const bool in_time = Clock::now() - begin < manifest::kUnfinishedMax;
-        const std::vector<Prefix> whole = {*Prefix::parse("10.0." + third + ".0/24"), *Prefix::parse("203.0." + third + ".0/24")};
+        const std::vector<Prefix> whole = {*Prefix::parse("10.0." + third + ".0/24"),
+                                           *Prefix::parse("203.0." + third + ".0/24")};
         std::unique_lock lock(mutex);
-        ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), [&] { return !told.empty() && told.back() == whole; }));
+        ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(30),
+                                     [&] { return !told.empty() && told.back() == whole; }));
         if (in_time) {
             EXPECT_EQ(told.size(), 1U) << "half a list was put in force";
             return;

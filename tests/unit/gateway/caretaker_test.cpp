@@ -25,25 +25,27 @@ class CaretakerTest : public testing::Test {
     }
     // `exhausted`: what flows are short of ports for, once.
     void start(std::vector<model::ServiceKey> exhausted = {}) {
-        auto created = Caretaker::create({.mode = model::GatewayMode::Node,
-                                          .healthz = "127.0.0.1:" + std::to_string(port_),
-                                          .sync_limit = 60s,
-                                          .allow_empty = allow_empty_,
-                                          .drained = drained_,
-                                          .loops = loops_,
-                                          .ports = ports_,
-                                          .twins = {{drivers::InterfaceAddress::parse("192.0.2.1/24").value()}},
-                                          .routes = [] { return std::make_shared<const route::RouteTable>(); },
-                                          .on_health = [this](bool is_well) { health_told_ = is_well ? 1 : 0; },
-                                          .exhausted = [exhausted]() mutable { return std::exchange(exhausted, {}); },
-                                          .on_observed = [this] { ++announced_; },
-                                          .vip_presence = presence_},
-                                         reconciler_);
+        auto created =
+            Caretaker::create({.mode = model::GatewayMode::Node,
+                               .healthz = "127.0.0.1:" + std::to_string(port_),
+                               .sync_limit = 60s,
+                               .allow_empty = allow_empty_,
+                               .drained = drained_,
+                               .loops = loops_,
+                               .ports = ports_,
+                               .twins = {{drivers::InterfaceAddress::parse("192.0.2.1/24").value()}},
+                               .routes = [] { return std::make_shared<const route::RouteTable>(); },
+                               .on_health = [this](bool is_well) { health_told_ = is_well ? 1 : 0; },
+                               .exhausted = [exhausted]() mutable { return std::exchange(exhausted, {}); },
+                               .on_observed = [this] { ++announced_; },
+                               .vip_presence = presence_},
+                              reconciler_);
         ASSERT_TRUE(created) << created.error().what;
         caretaker_ = std::move(*created);
         caretaker_->start();
     }
-    void apply(std::vector<model::Service> services, bool node_eligible = true, const std::string& vips_withheld = "") {
+    void apply(std::vector<model::Service> services, bool node_eligible = true,
+               const std::string& vips_withheld = "") {
         auto done = std::make_shared<std::promise<void>>();
         model::Environment environment;
         environment.node_eligible = node_eligible;
@@ -60,21 +62,22 @@ class CaretakerTest : public testing::Test {
     }
     // Presence on a Linux that is a list: linux_.
     void have_presence() {
-        presence_ = VipPresenceOptions{.twins = {{drivers::InterfaceAddress::parse("192.0.2.1/24").value()}},
-                                       .withdraw_empty = false,
-                                       .add = [this](const route::LocalAddress& vip) -> Result<bool> {
-                                           const std::lock_guard lock(linux_mutex_);
-                                           linux_.vips.push_back(vip);
-                                           reconciler_.mirrored(std::make_shared<drivers::MirroredState>(linux_), true);
-                                           return true;
-                                       },
-                                       .remove = [this](const route::LocalAddress& vip) -> Status {
-                                           const std::lock_guard lock(linux_mutex_);
-                                           std::erase(linux_.vips, vip);
-                                           reconciler_.mirrored(std::make_shared<drivers::MirroredState>(linux_), true);
-                                           return {};
-                                       },
-                                       .announce = [](const route::LocalAddress&, const MacAddr&) {}};
+        presence_ = VipPresenceOptions{
+            .twins = {{drivers::InterfaceAddress::parse("192.0.2.1/24").value()}},
+            .withdraw_empty = false,
+            .add = [this](const route::LocalAddress& vip) -> Result<bool> {
+                const std::lock_guard lock(linux_mutex_);
+                linux_.vips.push_back(vip);
+                reconciler_.mirrored(std::make_shared<drivers::MirroredState>(linux_), true);
+                return true;
+            },
+            .remove = [this](const route::LocalAddress& vip) -> Status {
+                const std::lock_guard lock(linux_mutex_);
+                std::erase(linux_.vips, vip);
+                reconciler_.mirrored(std::make_shared<drivers::MirroredState>(linux_), true);
+                return {};
+            },
+            .announce = [](const route::LocalAddress&, const MacAddr&) {}};
     }
     size_t present() {
         const std::lock_guard lock(linux_mutex_);
@@ -83,7 +86,8 @@ class CaretakerTest : public testing::Test {
     // Patient: the machine may be busy.
     template <typename Condition>
     static bool eventually(const Condition& condition) {
-        for (const auto until = std::chrono::steady_clock::now() + 30s; std::chrono::steady_clock::now() < until;) {
+        for (const auto until = std::chrono::steady_clock::now() + 30s;
+             std::chrono::steady_clock::now() < until;) {
             if (condition()) {
                 return true;
             }
@@ -93,12 +97,17 @@ class CaretakerTest : public testing::Test {
     }
     bool listens() const {
         const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(port_), .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+        sockaddr_in to{.sin_family = AF_INET,
+                       .sin_port = htons(port_),
+                       .sin_addr = {htonl(INADDR_LOOPBACK)},
+                       .sin_zero = {}};
         const bool open = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0;
         close(fd);
         return open;
     }
-    bool healthz_says(const std::string& status) const { return http_get(port_, "/healthz").starts_with("HTTP/1.1 " + status); }
+    bool healthz_says(const std::string& status) const {
+        return http_get(port_, "/healthz").starts_with("HTTP/1.1 " + status);
+    }
 
     const uint16_t port_ = test::free_port();
     uint64_t version_ = 0;
@@ -126,7 +135,8 @@ TEST_F(CaretakerTest, HealthzFollowsDrainAndTheNode_HC006_DRAIN006) {
     EXPECT_TRUE(healthz_says("503")) << "nothing was ever applied";
     EXPECT_EQ(caretaker_->why_not_well(), std::vector<std::string>{"no configuration is in force"});
     apply({});
-    EXPECT_TRUE(eventually([&] { return healthz_says("200") && health_told_ == 1; })) << "an empty one is one";
+    EXPECT_TRUE(eventually([&] { return healthz_says("200") && health_told_ == 1; }))
+        << "an empty one is one";
     caretaker_->set_drained(true);
     EXPECT_TRUE(healthz_says("503"));
     EXPECT_TRUE(http_get(port_, "/livez").starts_with("HTTP/1.1 200")) << "a restart would not mend it";
@@ -167,8 +177,8 @@ TEST_F(CaretakerTest, AStoppedLoopAndANeededPortMakeItUnwell_HC006) {
     EXPECT_TRUE(eventually([&] { return health_told_ == 1; }));
     {
         const std::lock_guard lock(mutex);
-        health =
-            std::make_shared<const LoopHealth>(LoopHealth{{{.name = "worker 0", .forwards = true, .is_stalled = true, .why = "stopped"}}});
+        health = std::make_shared<const LoopHealth>(
+            LoopHealth{{{.name = "worker 0", .forwards = true, .is_stalled = true, .why = "stopped"}}});
     }
     caretaker_->look_again();
     EXPECT_TRUE(eventually([&] { return health_told_ == 0; }));
@@ -179,8 +189,10 @@ TEST_F(CaretakerTest, AStoppedLoopAndANeededPortMakeItUnwell_HC006) {
         is_up = false;
     }
     caretaker_->look_again();
-    EXPECT_TRUE(eventually(
-        [&] { return caretaker_->why_not_well() == std::vector<std::string>{"port pen0 is down, and with it the way to 1 frontend"}; }));
+    EXPECT_TRUE(eventually([&] {
+        return caretaker_->why_not_well() ==
+               std::vector<std::string>{"port pen0 is down, and with it the way to 1 frontend"};
+    }));
     EXPECT_TRUE(caretaker_->why_not_live().empty());
     caretaker_->stop();
 }
@@ -195,17 +207,20 @@ TEST_F(CaretakerTest, ProbesDecideWhoGetsNewFlows_HC009_EP020) {
     start();
     apply({web});
     const auto usable = [&] {
-        return reconciler_.read(
-            [](const ReconcilerState& state) { return state.compiler.compiled()->services.at(key("web")).service->sets[0].usable.size(); });
+        return reconciler_.read([](const ReconcilerState& state) {
+            return state.compiler.compiled()->services.at(key("web")).service->sets[0].usable.size();
+        });
     };
     EXPECT_TRUE(eventually([&] { return usable() == 1; }));
     server->reset();
     EXPECT_TRUE(eventually([&] { return usable() == 2; })) << "all down: all are used";
-    EXPECT_TRUE(
-        reconciler_.read([](const ReconcilerState& state) { return state.compiler.compiled()->services.at(key("web")).fails_open; }));
+    EXPECT_TRUE(reconciler_.read([](const ReconcilerState& state) {
+        return state.compiler.compiled()->services.at(key("web")).fails_open;
+    }));
     apply({});
     EXPECT_TRUE(eventually([&] { return caretaker_->probe_counters().targets == 0; }));
-    EXPECT_TRUE(eventually([&] { return reconciler_.read([](const ReconcilerState& state) { return state.health.empty(); }); }));
+    EXPECT_TRUE(eventually(
+        [&] { return reconciler_.read([](const ReconcilerState& state) { return state.health.empty(); }); }));
 }
 
 TEST_F(CaretakerTest, VipsArePresentWhileServedAndNotWhileDrained_LB018_DRAIN006) {
@@ -231,9 +246,12 @@ TEST_F(CaretakerTest, VipsArePresentWhileServedAndNotWhileDrained_LB018_DRAIN006
     apply({});
     EXPECT_TRUE(eventually([&] { return present() == 0; })) << "its last Service has gone";
     apply({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})});
-    ASSERT_TRUE(eventually([&] { return reconciler_.read([](const ReconcilerState& state) { return state.mirror->vips.size(); }) == 1; }));
-    EXPECT_TRUE(reconciler_.read([](const ReconcilerState& state) { return state.identity.addresses.empty(); }))
-        << "none of the host's own";
+    ASSERT_TRUE(eventually([&] {
+        return reconciler_.read([](const ReconcilerState& state) { return state.mirror->vips.size(); }) == 1;
+    }));
+    EXPECT_TRUE(reconciler_.read([](const ReconcilerState& state) {
+        return state.identity.addresses.empty();
+    })) << "none of the host's own";
     caretaker_->stop();
     EXPECT_EQ(present(), 0U) << "nothing is left behind";
 }
@@ -248,10 +266,13 @@ TEST_F(CaretakerTest, VipsAreNotPresentWhileTheDesiredStateWithholdsThem_PRESENC
     apply({web}, true, "Node edge-1 is excluded");
     EXPECT_TRUE(eventually([&] { return present() == 0; }));
     EXPECT_EQ(caretaker_->vips_withheld(), "Node edge-1 is excluded");
-    EXPECT_TRUE(caretaker_->why_not_well().empty()) << "health is about the gateway, and its Services are served";
+    EXPECT_TRUE(caretaker_->why_not_well().empty())
+        << "health is about the gateway, and its Services are served";
     EXPECT_TRUE(healthz_says("200"));
-    apply({web, service("dns", {external("192.0.2.81", 53)}, {"10.0.0.2"})}, true, "Node edge-1 has no network");
-    EXPECT_TRUE(eventually([&] { return caretaker_->vips_withheld() == "Node edge-1 has no network"; })) << "another reason";
+    apply({web, service("dns", {external("192.0.2.81", 53)}, {"10.0.0.2"})}, true,
+          "Node edge-1 has no network");
+    EXPECT_TRUE(eventually([&] { return caretaker_->vips_withheld() == "Node edge-1 has no network"; }))
+        << "another reason";
     EXPECT_EQ(present(), 0U) << "new Services do not bring their VIPs";
     caretaker_->set_drained(true);
     apply({web});
@@ -265,7 +286,9 @@ TEST_F(CaretakerTest, VipsStayWithheldOverARestart_PRESENCE005) {
     have_presence();
     apply({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})}, true, "Node edge-1 is excluded");
     start();  // the state is in force already, as one of the last-good file is
-    EXPECT_TRUE(eventually([&] { return caretaker_->vips_withheld() == "Node edge-1 is excluded" && caretaker_->rounds() > 1; }));
+    EXPECT_TRUE(eventually([&] {
+        return caretaker_->vips_withheld() == "Node edge-1 is excluded" && caretaker_->rounds() > 1;
+    }));
     EXPECT_EQ(present(), 0U);
 }
 

@@ -31,7 +31,9 @@ class CompileHealth : public testing::Test {
         }
         return text;
     }
-    const lb::FrontendRow& row() const { return *compiler_.compiled()->table->find(ip("192.0.2.8"), 80, Protocol::Tcp); }
+    const lb::FrontendRow& row() const {
+        return *compiler_.compiled()->table->find(ip("192.0.2.8"), 80, Protocol::Tcp);
+    }
     bool fails_open() const { return compiler_.compiled()->services.at(key("web")).fails_open; }
     static model::Service web(bool fails_closed = false) {
         auto out = service("web", {external("192.0.2.8", 80)}, {"10.0.0.1", "10.0.0.2", "10.0.0.3"});

@@ -26,7 +26,8 @@ class Gateway {
         compiler.run({wanted, node_ports, addresses}, touched);
         now = *compiler.compiled();
     }
-    const lb::FrontendRow* find(const std::string& address, L4Port port, Protocol protocol = Protocol::Tcp) const {
+    const lb::FrontendRow* find(const std::string& address, L4Port port,
+                                Protocol protocol = Protocol::Tcp) const {
         return now.table->find(ip(address), port, protocol);
     }
     BackendId backend(const std::string& name, const std::string& address) const {
@@ -51,7 +52,8 @@ class Gateway {
 
 TEST(Compile, AServiceBecomesRowsAndBackends) {
     Gateway gateway;
-    auto web = service("web", {external("192.0.2.8", 80), external("2001:db8::8", 80)}, {"10.0.0.1", "10.0.0.2"});
+    auto web =
+        service("web", {external("192.0.2.8", 80), external("2001:db8::8", 80)}, {"10.0.0.1", "10.0.0.2"});
     web.sets.push_back({.endpoints = {{ip("2001:db8:1::1"), 8080, 3, "", ""}},
                         .source = lb::SourceMode::Keep,
                         .when_empty = lb::EmptyAction::Drop,
@@ -80,9 +82,11 @@ TEST(Compile, AServiceBecomesRowsAndBackends) {
 // An IPv6 frontend's set of IPv4 endpoints: the same backends as IPv4's own, with full NAT.
 TEST(Compile, EndpointsOfTheOtherFamilyAreTheServicesOwn_ANN32) {
     Gateway gateway;
-    auto web = service("web", {external("192.0.2.8", 80), external("2001:db8::8", 80)}, {"10.0.0.1", "10.0.0.2"});
+    auto web =
+        service("web", {external("192.0.2.8", 80), external("2001:db8::8", 80)}, {"10.0.0.1", "10.0.0.2"});
     web.sets[0].source = lb::SourceMode::Keep;
-    web.sets.push_back({.endpoints = web.sets[0].endpoints, .family = IpFamily::V6, .translates_family = true});
+    web.sets.push_back(
+        {.endpoints = web.sets[0].endpoints, .family = IpFamily::V6, .translates_family = true});
     web.frontends[1].set = 1;
     web.affinity_timeout_s = 60;
     gateway.apply(desired({web}));
@@ -115,24 +119,26 @@ TEST(Compile, WeightZeroTakesNoNewFlowsAndKeepsItsId_EP018) {
 
 TEST(Compile, IdsStayTheSameOverConfigurations) {
     Gateway gateway;
-    gateway.apply(desired(
-        {service("a", {external("192.0.2.1", 80)}, {"10.0.0.1", "10.0.0.2"}), service("b", {external("192.0.2.2", 80)}, {"10.0.0.1"})}));
+    gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1", "10.0.0.2"}),
+                           service("b", {external("192.0.2.2", 80)}, {"10.0.0.1"})}));
     const ServiceId a = gateway.id("a"), b = gateway.id("b");
-    const BackendId a1 = gateway.backend("a", "10.0.0.1"), a2 = gateway.backend("a", "10.0.0.2"), b1 = gateway.backend("b", "10.0.0.1");
+    const BackendId a1 = gateway.backend("a", "10.0.0.1"), a2 = gateway.backend("a", "10.0.0.2"),
+                    b1 = gateway.backend("b", "10.0.0.1");
     EXPECT_EQ((std::set{a1, a2, b1}).size(), 3U);  // an endpoint of two service ports is two backends
     // a loses one endpoint and gains another, b goes, c comes.
-    gateway.apply(desired(
-        {service("a", {external("192.0.2.1", 80)}, {"10.0.0.2", "10.0.0.3"}), service("c", {external("192.0.2.3", 80)}, {"10.0.0.1"})}));
+    gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.2", "10.0.0.3"}),
+                           service("c", {external("192.0.2.3", 80)}, {"10.0.0.1"})}));
     EXPECT_EQ(gateway.id("a"), a);
     EXPECT_EQ(gateway.backend("a", "10.0.0.2"), a2);
     EXPECT_FALSE(gateway.ids.backends.is_live(a1));
     EXPECT_FALSE(gateway.ids.services.is_live(b));
     const BackendId a3 = gateway.backend("a", "10.0.0.3"), c1 = gateway.backend("c", "10.0.0.1");
-    EXPECT_FALSE((std::set{a1, a2, b1}).contains(a3)) << "a freed id was given out while fresh ones were left";
+    EXPECT_FALSE((std::set{a1, a2, b1}).contains(a3))
+        << "a freed id was given out while fresh ones were left";
     EXPECT_FALSE((std::set{a1, a2, b1, a3}).contains(c1));
     // What comes back gets its own id again.
-    gateway.apply(
-        desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("b", {external("192.0.2.2", 80)}, {"10.0.0.1"})}));
+    gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
+                           service("b", {external("192.0.2.2", 80)}, {"10.0.0.1"})}));
     EXPECT_EQ(gateway.id("b"), b);
     EXPECT_EQ(gateway.backend("a", "10.0.0.1"), a1);
     EXPECT_EQ(gateway.backend("b", "10.0.0.1"), b1);
@@ -223,7 +229,9 @@ TEST(Compile, NodePortsAreServedOnTheTwinsAddresses_NODEPORT001_NODEPORT002) {
 
 TEST(Compile, NodePortAddressesFollowCidrsAndPrimary_NODEPORT002_NODEPORT003) {
     Gateway gateway;
-    gateway.addresses = {{"pen0", ip("192.0.2.1"), 24, true}, {"pen1", ip("10.0.0.1"), 24, true}, {"pen1", ip("2001:db8::1"), 64, true}};
+    gateway.addresses = {{"pen0", ip("192.0.2.1"), 24, true},
+                         {"pen1", ip("10.0.0.1"), 24, true},
+                         {"pen1", ip("2001:db8::1"), 64, true}};
     auto web = service("web", {node_port(30080)}, {"10.0.0.9"});
     web.frontends.push_back(node_port(30080, IpFamily::V6));
     web.sets.push_back({.family = IpFamily::V6});
@@ -245,8 +253,8 @@ TEST(Compile, NodePortAddressesFollowCidrsAndPrimary_NODEPORT002_NODEPORT003) {
 
 TEST(Compile, AnAddressThatIsOnlyAVipServesNoNodePort_NODEPORT004) {
     Gateway gateway;
-    const DesiredServices services =
-        desired({service("lb", {load_balancer("192.0.2.50", 80)}, {"10.0.0.8"}), service("web", {node_port(30080)}, {"10.0.0.9"})});
+    const DesiredServices services = desired({service("lb", {load_balancer("192.0.2.50", 80)}, {"10.0.0.8"}),
+                                              service("web", {node_port(30080)}, {"10.0.0.9"})});
     gateway.addresses = {{"pen0", ip("192.0.2.50"), 32, false}, {"pen0", ip("192.0.2.1"), 24, true}};
     gateway.apply(services);
     EXPECT_EQ(gateway.find("192.0.2.50", 30080), nullptr) << "on the twin for the VIP's sake";
@@ -264,8 +272,8 @@ TEST(Compile, AnAddressThatIsOnlyAVipServesNoNodePort_NODEPORT004) {
 TEST(Compile, AnExactFrontendHidesANodePortOfTheSameNumber_NODEPORT004) {
     Gateway gateway;
     gateway.addresses = {{"pen0", ip("192.0.2.1"), 24, true}};
-    gateway.apply(
-        desired({service("exact", {external("192.0.2.1", 30080)}, {"10.0.0.8"}), service("web", {node_port(30080)}, {"10.0.0.9"})}));
+    gateway.apply(desired({service("exact", {external("192.0.2.1", 30080)}, {"10.0.0.8"}),
+                           service("web", {node_port(30080)}, {"10.0.0.9"})}));
     EXPECT_TRUE(gateway.now.refusals.empty());
     EXPECT_EQ(gateway.find("192.0.2.1", 30080)->service->name, "exact");
 }
@@ -273,14 +281,16 @@ TEST(Compile, AnExactFrontendHidesANodePortOfTheSameNumber_NODEPORT004) {
 TEST(Compile, AConflictRefusesOneServiceByNameAndNoOther_GEN001_SVC018) {
     Gateway gateway;
     gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"})}));
-    gateway.apply(
-        desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("0-newer", {external("192.0.2.1", 80)}, {"10.0.0.2"}),
-                 service("z", {external("192.0.2.3", 80)}, {"10.0.0.3"})}));
-    EXPECT_EQ(gateway.find("192.0.2.1", 80)->service->name, "a") << "who is in force keeps its tuple, whatever the order of names";
+    gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
+                           service("0-newer", {external("192.0.2.1", 80)}, {"10.0.0.2"}),
+                           service("z", {external("192.0.2.3", 80)}, {"10.0.0.3"})}));
+    EXPECT_EQ(gateway.find("192.0.2.1", 80)->service->name, "a")
+        << "who is in force keeps its tuple, whatever the order of names";
     ASSERT_EQ(gateway.now.refusals.size(), 1U);
-    EXPECT_EQ(
-        gateway.now.refusals.at(key("0-newer")),
-        (model::Refusal{model::kFrontendConflict, "service default/0-newer/TCP: TCP 192.0.2.1 port 80 belongs to service default/a/TCP"}));
+    EXPECT_EQ(gateway.now.refusals.at(key("0-newer")),
+              (model::Refusal{
+                  model::kFrontendConflict,
+                  "service default/0-newer/TCP: TCP 192.0.2.1 port 80 belongs to service default/a/TCP"}));
     EXPECT_NE(gateway.find("192.0.2.3", 80), nullptr);
     // The owner goes: the other one takes over without being sent again.
     auto services = gateway.wanted;
@@ -293,17 +303,20 @@ TEST(Compile, AConflictRefusesOneServiceByNameAndNoOther_GEN001_SVC018) {
 TEST(Compile, TwoServicesMayNotShareANodePort_SVC018) {
     Gateway gateway;
     gateway.addresses = {{"pen0", ip("192.0.2.1"), 24, true}};
-    gateway.apply(desired({service("a", {node_port(30080)}, {"10.0.0.1"}), service("b", {node_port(30080)}, {"10.0.0.2"})}));
-    EXPECT_NE(gateway.now.refusals.at(key("b")).why.find("TCP IPv4 NodePort 30080 belongs to service default/a/TCP"), std::string::npos);
+    gateway.apply(desired(
+        {service("a", {node_port(30080)}, {"10.0.0.1"}), service("b", {node_port(30080)}, {"10.0.0.2"})}));
+    EXPECT_NE(gateway.now.refusals.at(key("b")).why.find(
+                  "TCP IPv4 NodePort 30080 belongs to service default/a/TCP"),
+              std::string::npos);
     EXPECT_EQ(gateway.find("192.0.2.1", 30080)->service->name, "a");
 }
 
 TEST(Compile, AFrontendMayMoveBetweenServicesInOneState_GEN007) {
     Gateway gateway;
-    gateway.apply(
-        desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("b", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
-    gateway.apply(
-        desired({service("a", {external("192.0.2.2", 80)}, {"10.0.0.1"}), service("b", {external("192.0.2.1", 80)}, {"10.0.0.2"})}));
+    gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
+                           service("b", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
+    gateway.apply(desired({service("a", {external("192.0.2.2", 80)}, {"10.0.0.1"}),
+                           service("b", {external("192.0.2.1", 80)}, {"10.0.0.2"})}));
     EXPECT_TRUE(gateway.now.refusals.empty());
     EXPECT_EQ(gateway.find("192.0.2.2", 80)->service->name, "a");
     EXPECT_EQ(gateway.find("192.0.2.1", 80)->service->name, "b");
@@ -315,8 +328,10 @@ TEST(Compile, ARefusedVersionLeavesTheFormerOneInForceLessWhatOthersOwnNow_SVC01
                            service("b", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
     const auto a_before = gateway.now.services.at(key("a")).service;
     // a's new version asks for what b has; b's new version takes one of a's former frontends.
-    gateway.apply(desired({service("b", {external("192.0.2.2", 80), external("192.0.2.5", 80)}, {"10.0.0.2"}),
-                           service("a", {external("192.0.2.1", 80), external("192.0.2.7", 80), external("192.0.2.2", 80)}, {"10.0.0.9"})}));
+    gateway.apply(desired(
+        {service("b", {external("192.0.2.2", 80), external("192.0.2.5", 80)}, {"10.0.0.2"}),
+         service("a", {external("192.0.2.1", 80), external("192.0.2.7", 80), external("192.0.2.2", 80)},
+                 {"10.0.0.9"})}));
     // Both were in force; a comes first by name, so it is b that meets a's claim.
     ASSERT_TRUE(gateway.now.refusals.contains(key("b")));
     EXPECT_EQ(gateway.find("192.0.2.2", 80)->service->name, "a");
@@ -330,12 +345,14 @@ TEST(Compile, ARefusedVersionLeavesTheFormerOneInForceLessWhatOthersOwnNow_SVC01
 
 TEST(Compile, AFullTableRefusesTheNewestAndKeepsTheOlder_GEN009) {
     Gateway gateway(IdMap(2, 3));
-    gateway.apply(
-        desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("n", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
-    gateway.apply(desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("n", {external("192.0.2.2", 80)}, {"10.0.0.2"}),
+    gateway.apply(desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
+                           service("n", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
+    gateway.apply(desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
+                           service("n", {external("192.0.2.2", 80)}, {"10.0.0.2"}),
                            service("a", {external("192.0.2.3", 80)}, {"10.0.0.3"})}));
     EXPECT_EQ(gateway.now.refusals.at(key("a")).reason, model::kCapacityExceeded);
-    EXPECT_NE(gateway.now.refusals.at(key("a")).why.find("no room for another service port"), std::string::npos);
+    EXPECT_NE(gateway.now.refusals.at(key("a")).why.find("no room for another service port"),
+              std::string::npos);
     EXPECT_NE(gateway.find("192.0.2.1", 80), nullptr);
     EXPECT_NE(gateway.find("192.0.2.2", 80), nullptr);
     EXPECT_EQ(gateway.find("192.0.2.3", 80), nullptr);
@@ -343,7 +360,8 @@ TEST(Compile, AFullTableRefusesTheNewestAndKeepsTheOlder_GEN009) {
     gateway.apply(desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
                            service("n", {external("192.0.2.2", 80)}, {"10.0.0.2", "10.0.0.3", "10.0.0.4"})}));
     EXPECT_EQ(gateway.now.refusals.at(key("n")).reason, model::kCapacityExceeded);
-    EXPECT_NE(gateway.now.refusals.at(key("n")).why.find("no room for 2 more endpoints, only for 1"), std::string::npos);
+    EXPECT_NE(gateway.now.refusals.at(key("n")).why.find("no room for 2 more endpoints, only for 1"),
+              std::string::npos);
     EXPECT_EQ(gateway.find("192.0.2.2", 80)->backends().usable.size(), 1U);
     // Room comes back in the very state that makes the same wish again.
     gateway.apply(desired({service("n", {external("192.0.2.2", 80)}, {"10.0.0.2", "10.0.0.3", "10.0.0.4"})}));

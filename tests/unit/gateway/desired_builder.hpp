@@ -36,7 +36,8 @@ inline model::Frontend node_port(L4Port port, IpFamily family = IpFamily::V4) {
 }
 
 // One set whose endpoints all have port 8080.
-inline model::Service service(const std::string& name, std::vector<model::Frontend> frontends, const std::vector<std::string>& endpoints) {
+inline model::Service service(const std::string& name, std::vector<model::Frontend> frontends,
+                              const std::vector<std::string>& endpoints) {
     model::Service out{.key = key(name), .service_port = 80};
     model::BackendSet& set = out.sets.emplace_back();
     for (const auto& address : endpoints) {

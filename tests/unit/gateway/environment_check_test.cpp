@@ -30,7 +30,8 @@ class EnvironmentCheck : public testing::Test {
         std::ofstream(at("file")) << "hello\n";
     }
     std::string at(const std::string& name) const { return (folder.path() / name).string(); }
-    std::vector<std::string> check(std::vector<std::string> more, const std::string& device = "net_null0") const {
+    std::vector<std::string> check(std::vector<std::string> more,
+                                   const std::string& device = "net_null0") const {
         std::vector<std::string> all{"--port", "device=" + device + ";twin=pen0;address=192.0.2.1/24"};
         if (std::ranges::find(more, "--listen") == more.end()) {
             all.insert(all.end(), {"--listen", "unix:" + at("run/d.sock")});
@@ -49,7 +50,8 @@ TEST_F(EnvironmentCheck, AConfigurationThatWillStart_HasNoMistakes) {
     EXPECT_EQ(check({}), std::vector<std::string>());
     EXPECT_EQ(check({}, "0000:03:00.0"), std::vector<std::string>());
     EXPECT_EQ(check({}, "net_bonding0,mode=active-backup,member=0000:03:00.0"), std::vector<std::string>());
-    EXPECT_EQ(check({"--listen", "unix:/run/penstock/penstockd.sock"}), std::vector<std::string>()) << "the folder is made";
+    EXPECT_EQ(check({"--listen", "unix:/run/penstock/penstockd.sock"}), std::vector<std::string>())
+        << "the folder is made";
 }
 
 TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
@@ -59,26 +61,40 @@ TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
         std::string line;
     };
     const Row rows[] = {
-        {{}, "0000:99:00.0", "--port: device=0000:99:00.0: this machine has no such PCI device (lspci -D lists them)"},
+        {{},
+         "0000:99:00.0",
+         "--port: device=0000:99:00.0: this machine has no such PCI device (lspci -D lists them)"},
         {{},
          "net_bonding0,mode=active-backup,member=0000:98:00.0",
          "--port: device=0000:98:00.0: this machine has no such PCI device (lspci -D lists them)"},
         {{},
          "net_foo0",
-         "--port: device=net_foo0: DPDK's driver net_foo is not installed: Debian's package librte-net-foo23 is missing, or the name is "
+         "--port: device=net_foo0: DPDK's driver net_foo is not installed: Debian's package librte-net-foo23 "
+         "is missing, or the name is "
          "misspelt"},
         {{},
          "net_virtio_user0,path=/dev/vhost-net",
-         "--port: device=net_virtio_user0: DPDK's driver net_virtio_user is not installed: Debian's package librte-net-virtio23 is "
+         "--port: device=net_virtio_user0: DPDK's driver net_virtio_user is not installed: Debian's package "
+         "librte-net-virtio23 is "
          "missing, or the name is misspelt"},
-        {{"--memory-mb", "90000"}, "net_null0", "--memory-mb: 90000 MB are more than the 24000 MB of this machine"},
+        {{"--memory-mb", "90000"},
+         "net_null0",
+         "--memory-mb: 90000 MB are more than the 24000 MB of this machine"},
         {{"--listen", "unix:" + at("nowhere/d.sock")},
          "net_null0",
          "--listen: " + at("nowhere/d.sock") + ": there is no folder " + at("nowhere")},
-        {{"--listen", "unix:" + at("file")}, "net_null0", "--listen: " + at("file") + " is a file, not a socket"},
-        {{"--listen", "unix:" + at("run")}, "net_null0", "--listen: " + at("run") + " is a folder, not a socket"},
-        {{"--state-file", at("run")}, "net_null0", "--state-file: " + at("run") + " is a folder; name a file"},
-        {{"--blocklist", at("file")}, "net_null0", "--blocklist: " + at("file") + ": line 1: \"hello\" is neither a prefix nor an address"},
+        {{"--listen", "unix:" + at("file")},
+         "net_null0",
+         "--listen: " + at("file") + " is a file, not a socket"},
+        {{"--listen", "unix:" + at("run")},
+         "net_null0",
+         "--listen: " + at("run") + " is a folder, not a socket"},
+        {{"--state-file", at("run")},
+         "net_null0",
+         "--state-file: " + at("run") + " is a folder; name a file"},
+        {{"--blocklist", at("file")},
+         "net_null0",
+         "--blocklist: " + at("file") + ": line 1: \"hello\" is neither a prefix nor an address"},
         {{"--tls-cert", at("file"), "--tls-key", at("file"), "--tls-client-ca", at("none")},
          "net_null0",
          "--tls-client-ca: " + at("none") + " cannot be read: No such file or directory"},
@@ -102,7 +118,9 @@ TEST_F(EnvironmentCheck, TheSandboxKeepsWhatThePortsUse) {
         more.insert(more.end(), {"--port", "device=" + device + ";twin=pen0"});
         return used_capabilities(Options::parse(more).value());
     };
-    const auto has = [](const std::vector<int>& all, int one) { return std::ranges::find(all, one) != all.end(); };
+    const auto has = [](const std::vector<int>& all, int one) {
+        return std::ranges::find(all, one) != all.end();
+    };
     EXPECT_FALSE(has(used("net_af_packet0,iface=veth0"), CAP_SYS_ADMIN));
     EXPECT_TRUE(has(used("net_af_packet0,iface=veth0"), CAP_NET_ADMIN));
     EXPECT_TRUE(has(used("net_af_xdp0,iface=veth0"), CAP_BPF));

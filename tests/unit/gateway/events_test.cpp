@@ -33,7 +33,8 @@ FlowKey key_of(const std::vector<uint8_t>& frame) {
 }
 bool is_reset(const Outcome& outcome) {
     packet::Parsed parsed;
-    return outcome.verdict == Verdict::Transmit && packet::parse(outcome.frame, parsed) && parsed.tcp_flags.has(TcpFlags::kRst);
+    return outcome.verdict == Verdict::Transmit && packet::parse(outcome.frame, parsed) &&
+           parsed.tcp_flags.has(TcpFlags::kRst);
 }
 
 model::Frontend external(L4Port port) {
@@ -70,7 +71,9 @@ class Events : public testing::TestWithParam<uint32_t> {
                            .base = {},
                            .services = std::move(services),
                            .received = steady_clock::now(),
-                           .done = [answered](Result<rpc::UpdateResult> answer) { answered->set_value(answer.has_value()); }});
+                           .done = [answered](Result<rpc::UpdateResult> answer) {
+                               answered->set_value(answer.has_value());
+                           }});
         ASSERT_TRUE(answered->get_future().get());
         const std::lock_guard lock(mutex);
         gateway.take_over(*published);
@@ -84,8 +87,10 @@ class Events : public testing::TestWithParam<uint32_t> {
     }
 
     Outcome send(Protocol protocol, L4Port client_port, L4Port port, const char* flags = "S") {
-        auto packet = eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4(kClient.to_string(), kVip);
-        protocol == Protocol::Tcp ? (void)packet.tcp(client_port, port, flags) : (void)packet.udp(client_port, port);
+        auto packet =
+            eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4(kClient.to_string(), kVip);
+        protocol == Protocol::Tcp ? (void)packet.tcp(client_port, port, flags)
+                                  : (void)packet.udp(client_port, port);
         return gateway.send(packet.build(), kUp, {static_cast<uint8_t>(client_port % GetParam())});
     }
     Outcome udp(L4Port client_port, L4Port port = 53) { return send(Protocol::Udp, client_port, port); }
@@ -115,14 +120,20 @@ class Events : public testing::TestWithParam<uint32_t> {
     std::unique_ptr<config::Snapshot> published;
     VirtualGateway gateway{VirtualGateway::Options{.workers = GetParam()}};
     gateway::Reconciler reconciler{
-        {.identity = {}, .twins = {}, .snat_addresses = {}, .snat_ports = {}, .host_ephemeral = {}, .state_file = {}, .now = [this] {
-             return steady_clock::time_point(std::chrono::seconds(clock_s));
-         }}};
+        {.identity = {},
+         .twins = {},
+         .snat_addresses = {},
+         .snat_ports = {},
+         .host_ephemeral = {},
+         .state_file = {},
+         .now = [this] { return steady_clock::time_point(std::chrono::seconds(clock_s)); }}};
 };
 INSTANTIATE_TEST_SUITE_P(Workers, Events, testing::Values(1u, 3u));
 
 TEST_P(Events, AUdpClientThatNeverPausesHasALiveEndpointWithItsNextDatagram_UDP001_UDP002_UDP003) {
-    const auto dns = [](const std::vector<uint8_t>& hosts) { return service("dns", Protocol::Udp, {external(53)}, hosts); };
+    const auto dns = [](const std::vector<uint8_t>& hosts) {
+        return service("dns", Protocol::Udp, {external(53)}, hosts);
+    };
     apply({dns({11, 12})});
     for (L4Port client = 1'000; client < 1'040; ++client) {
         ASSERT_EQ(udp(client).verdict, Verdict::Transmit);
@@ -160,7 +171,8 @@ TEST_P(Events, TcpFlowsOfAGoneEndpointGoThreeWays_DRAIN003_DRAIN004) {
         std::optional<uint32_t> timeout;
         bool after_299_s, after_300_s;
     };
-    for (const Case& expected : {Case{std::nullopt, true, true}, Case{300, true, false}, Case{0, false, false}}) {
+    for (const Case& expected :
+         {Case{std::nullopt, true, true}, Case{300, true, false}, Case{0, false, false}}) {
         const auto web = [&](const std::vector<uint8_t>& hosts) {
             auto out = service("web", Protocol::Tcp, {external(80)}, hosts);
             out.uid = "u" + std::to_string(expected.timeout.value_or(1'000));
@@ -175,7 +187,9 @@ TEST_P(Events, TcpFlowsOfAGoneEndpointGoThreeWays_DRAIN003_DRAIN004) {
         apply({not_ready});
         EXPECT_EQ(goes_to(client), backend_address(11)) << "not ready is not gone";
         apply({web({12})});
-        EXPECT_EQ(key_of(send(Protocol::Tcp, static_cast<L4Port>(client + 1), 80).frame).destination, backend_address(12)) << "new flows";
+        EXPECT_EQ(key_of(send(Protocol::Tcp, static_cast<L4Port>(client + 1), 80).frame).destination,
+                  backend_address(12))
+            << "new flows";
         pass(299, {web({12})});
         EXPECT_EQ(goes_to(client).has_value(), expected.after_299_s);
         pass(1, {web({12})});
@@ -241,7 +255,8 @@ TEST_P(Events, WhoeverTakesATupleOverHasItsNewFlowsOnly_DRAIN007_SVC018) {
     const auto next_udp = service("next", Protocol::Udp, {external(80)}, {12});
     apply({former, former_udp, next, next_udp});
     EXPECT_EQ(goes_to(2'000), backend_address(11)) << "the old flow has its endpoint";
-    EXPECT_EQ(key_of(send(Protocol::Tcp, 2'001, 80).frame).destination, backend_address(12)) << "a new SYN goes to the new owner";
+    EXPECT_EQ(key_of(send(Protocol::Tcp, 2'001, 80).frame).destination, backend_address(12))
+        << "a new SYN goes to the new owner";
     EXPECT_EQ(key_of(send(Protocol::Udp, 1'000, 80).frame).destination, backend_address(12));
 }
 

@@ -11,7 +11,11 @@
 namespace penstock::gateway {
 
 inline drivers::FlowSupport takes_all() {
-    return {.snat_to_queue = {true, ""}, .vip_isolate = {true, ""}, .source_drop = {true, ""}, .vip_mark = {true, ""}, .counts = true};
+    return {.snat_to_queue = {true, ""},
+            .vip_isolate = {true, ""},
+            .source_drop = {true, ""},
+            .vip_mark = {true, ""},
+            .counts = true};
 }
 
 inline std::shared_ptr<const route::PrefixSet> blocked(const std::vector<std::string>& prefixes) {
@@ -23,7 +27,8 @@ inline std::shared_ptr<const route::PrefixSet> blocked(const std::vector<std::st
 }
 
 // A service port whose frontends deny these ranges.
-inline model::Service denying(const std::string& name, std::vector<model::Frontend> frontends, const std::vector<std::string>& ranges) {
+inline model::Service denying(const std::string& name, std::vector<model::Frontend> frontends,
+                              const std::vector<std::string>& ranges) {
     auto out = service(name, std::move(frontends), {"10.0.0.1"});
     for (auto& frontend : out.frontends) {
         frontend.filtered = true;
@@ -37,7 +42,8 @@ inline model::Service denying(const std::string& name, std::vector<model::Fronte
 }
 
 inline FlowConfig flow_config(std::vector<model::Service> services, std::vector<nat::SnatAddress> snat = {},
-                              const std::vector<std::string>& blocklist = {}, std::vector<route::LocalAddress> addresses = {}) {
+                              const std::vector<std::string>& blocklist = {},
+                              std::vector<route::LocalAddress> addresses = {}) {
     Compiler compiler;
     const auto all = desired(std::move(services));
     std::vector<model::ServiceKey> keys;

@@ -23,12 +23,14 @@ using test::SeenFlow;
 using State = FlowView::State;
 
 FlowFollower::Port port_with(FakeFlows& fake, bool is_isolated = false) {
-    auto flows = std::make_unique<drivers::PortFlows>(std::make_unique<FakeFlowDriver>(fake),
-                                                      drivers::FlowPortFacts{.rx_queues = 4, .rss_types = 0, .rss_key = {}});
+    auto flows = std::make_unique<drivers::PortFlows>(
+        std::make_unique<FakeFlowDriver>(fake),
+        drivers::FlowPortFacts{.rx_queues = 4, .rss_types = 0, .rss_key = {}});
     if (is_isolated) {
         EXPECT_TRUE(flows->add(FlowRule::isolation()));
     }
-    return {{.id = NicPortId{0}, .reply_hash = {}, .support = takes_all(), .is_isolated = is_isolated}, std::move(flows)};
+    return {{.id = NicPortId{0}, .reply_hash = {}, .support = takes_all(), .is_isolated = is_isolated},
+            std::move(flows)};
 }
 
 std::vector<FlowFollower::Port> one(FlowFollower::Port port) {
@@ -75,14 +77,17 @@ TEST_F(Follows, TheDifferenceAndNoMore) {
     EXPECT_EQ(fake.log, (std::vector<std::string>{"create", "create", "destroy", "create"}));
     settle();
     EXPECT_EQ(fake.log.size(), 4U);
-    EXPECT_EQ(states(), (std::map<std::string, State>{{"from 10.0.0.0/8", State::Installed}, {"from 203.0.113.0/24", State::Installed}}));
+    EXPECT_EQ(states(), (std::map<std::string, State>{{"from 10.0.0.0/8", State::Installed},
+                                                      {"from 203.0.113.0/24", State::Installed}}));
 }
 
 TEST_F(Follows, ADropThatIsWantedNoMoreIsGoneBeforeTheConfigurationIsPublished) {
-    publish(flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})}, {}, {"198.51.100.0/24"}));
+    publish(
+        flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})}, {}, {"198.51.100.0/24"}));
     settle();
     ASSERT_EQ(fake.live.size(), 2U);
-    publish(flow_config({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})}, {}, {"198.51.100.0/24"}));
+    publish(
+        flow_config({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})}, {}, {"198.51.100.0/24"}));
     EXPECT_EQ(fake.live.size(), 1U) << "without a step of the thread";
 }
 
@@ -110,14 +115,14 @@ TEST_F(Follows, ARefusalIsRememberedWithItsReasonAndTriedAgainWhenThereIsRoom) {
     ASSERT_NE(refused, views.end());
     EXPECT_EQ(refused->match, "from 192.168.0.0/16");
     EXPECT_EQ(refused->reason, "no room (rule)");
-    publish(
-        flow_config({service("other", {external("192.0.2.80", 80)}, {"10.0.0.1"})}, {}, {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"}));
+    publish(flow_config({service("other", {external("192.0.2.80", 80)}, {"10.0.0.1"})}, {},
+                        {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"}));
     settle();
     EXPECT_EQ(fake.created, 2U) << "not again without a reason";
     publish(flow_config({}, {}, {"172.16.0.0/12", "192.168.0.0/16"}));
     settle();
-    EXPECT_EQ(states(),
-              (std::map<std::string, State>{{"from 172.16.0.0/12", State::Installed}, {"from 192.168.0.0/16", State::Installed}}));
+    EXPECT_EQ(states(), (std::map<std::string, State>{{"from 172.16.0.0/12", State::Installed},
+                                                      {"from 192.168.0.0/16", State::Installed}}));
 }
 
 TEST_F(Follows, ARuleThatCannotBeRemovedIsShownAndTriedAgain) {
@@ -165,7 +170,8 @@ TEST_F(Follows, APublicationWaitsForOneQueryAndNotForTheList) {
             });
         }
         if (!has_published) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(25));  // a slow NIC; two seconds of it in all
+            std::this_thread::sleep_for(
+                std::chrono::milliseconds(25));  // a slow NIC; two seconds of it in all
         }
     };
     const auto views = follower.list();
@@ -173,7 +179,8 @@ TEST_F(Follows, APublicationWaitsForOneQueryAndNotForTheList) {
     publisher.join();
     EXPECT_TRUE(was_in_time);
     EXPECT_LT(queries, 80) << "rules that the publication took away were not asked for";
-    EXPECT_EQ(std::ranges::count(views, State::Installed, &FlowView::state), 80) << "what there was when the list was asked for";
+    EXPECT_EQ(std::ranges::count(views, State::Installed, &FlowView::state), 80)
+        << "what there was when the list was asked for";
     fake.query = [] {};
     EXPECT_EQ(fake.live.size(), 1U);
 }
@@ -257,15 +264,18 @@ TEST(FlowFollower, IsolationIsLeftWhereARuleOfItIsRefused) {
     EXPECT_TRUE(fake.live.empty());
     EXPECT_EQ(log.count("isolation is over"), 1U);
     const auto views = follower.list();
-    EXPECT_TRUE(
-        std::ranges::any_of(views, [](const FlowView& view) { return view.reason.starts_with("left, because a rule was refused"); }));
+    EXPECT_TRUE(std::ranges::any_of(views, [](const FlowView& view) {
+        return view.reason.starts_with("left, because a rule was refused");
+    }));
 }
 
 // mlx5 changes its mind only while the port is stopped.
 TEST(FlowFollower, WhereIsolationCannotBeLeftTheRestIsBroughtAllTheSame) {
     test::LogCapture log("drivers");
     FakeFlows fake;
-    fake.create = [](const SeenFlow& flow) { return flow.items.size() == 2 && flow.has(RTE_FLOW_ACTION_TYPE_QUEUE) ? "" : "no room"; };
+    fake.create = [](const SeenFlow& flow) {
+        return flow.items.size() == 2 && flow.has(RTE_FLOW_ACTION_TYPE_QUEUE) ? "" : "no room";
+    };
     FlowFollower follower({.workers = 1, .budget = 100, .isolate = true}, one(port_with(fake, true)));
     fake.isolate_refusal[0] = "port must be stopped first";
     publish_to(follower, flow_config({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})}));
@@ -282,7 +292,9 @@ TEST(FlowFollower, WhereIsolationCannotBeLeftTheRestIsBroughtAllTheSame) {
 TEST(FlowFollower, EachRuleThatIsolationLosesIsToldOnceAndLeavingItIsTriedAgain) {
     test::LogCapture log("drivers");
     FakeFlows fake;
-    fake.create = [](const SeenFlow& flow) { return std::ranges::count(flow.items, RTE_FLOW_ITEM_TYPE_IPV4) > 0 ? "no room" : ""; };
+    fake.create = [](const SeenFlow& flow) {
+        return std::ranges::count(flow.items, RTE_FLOW_ITEM_TYPE_IPV4) > 0 ? "no room" : "";
+    };
     FlowFollower follower({.workers = 1, .budget = 100, .isolate = true}, one(port_with(fake, true)));
     fake.isolate_refusal[0] = "port must be stopped first";
     const auto follow = [&](const std::vector<std::string>& addresses) {
@@ -298,7 +310,8 @@ TEST(FlowFollower, EachRuleThatIsolationLosesIsToldOnceAndLeavingItIsTriedAgain)
     follow({"192.0.2.80"});
     EXPECT_EQ(log.count("\"to 192.0.2.80\" stay with the kernel"), 1U);
     follow({"192.0.2.80", "192.0.2.81"});
-    EXPECT_EQ(log.count("\"to 192.0.2.81\" stay with the kernel"), 1U) << "the second is as lost as the first";
+    EXPECT_EQ(log.count("\"to 192.0.2.81\" stay with the kernel"), 1U)
+        << "the second is as lost as the first";
     EXPECT_EQ(log.count("stay with the kernel"), 2U);
     fake.isolate_refusal[0].clear();
     follow({"192.0.2.80", "192.0.2.81", "192.0.2.82"});
@@ -312,7 +325,9 @@ TEST(FlowFollower, MarksArePublishedWithWhatTheyMean) {
     FlowFollower follower({.workers = 1, .budget = 2, .mark = true}, one(port_with(fake)));
     int told = 0;
     follower.set_marks_listener([&] { ++told; });
-    const auto web = service("web", {external("192.0.2.80", 80), external("192.0.2.80", 443), external("192.0.2.80", 8080)}, {"10.0.0.1"});
+    const auto web = service(
+        "web", {external("192.0.2.80", 80), external("192.0.2.80", 443), external("192.0.2.80", 8080)},
+        {"10.0.0.1"});
     const auto config = flow_config({web});
     EXPECT_EQ(publish_to(follower, config).marked, nullptr) << "nobody knows yet which";
     while (follower.work()) {
@@ -328,7 +343,9 @@ TEST(FlowFollower, MarksArePublishedWithWhatTheyMean) {
     EXPECT_EQ(again.marked->find(3, ip("192.0.2.80"), 8080, Protocol::Tcp), nullptr) << "beyond the budget";
     EXPECT_EQ(again.marked->find(0, ip("192.0.2.80"), 80, Protocol::Tcp), nullptr) << "no mark";
     // A frontend that is gone leaves its number to another; the rest keep theirs.
-    publish_to(follower, flow_config({service("web", {external("192.0.2.80", 443), external("192.0.2.80", 8080)}, {"10.0.0.1"})}));
+    publish_to(follower,
+               flow_config({service("web", {external("192.0.2.80", 443), external("192.0.2.80", 8080)},
+                                    {"10.0.0.1"})}));
     while (follower.work()) {
     }
     EXPECT_EQ(told, 2);
@@ -338,8 +355,8 @@ TEST(FlowFollower, MarksArePublishedWithWhatTheyMean) {
             actions[view.match] = view.action;
         }
     }
-    EXPECT_EQ(actions,
-              (std::map<std::string, std::string>{{"to 192.0.2.80 tcp port 443", "mark 2"}, {"to 192.0.2.80 tcp port 8080", "mark 1"}}));
+    EXPECT_EQ(actions, (std::map<std::string, std::string>{{"to 192.0.2.80 tcp port 443", "mark 2"},
+                                                           {"to 192.0.2.80 tcp port 8080", "mark 1"}}));
 }
 
 // Any order of changes, with a NIC that has room for few and fails at random: in the end the NIC has what it can have of the newest plan,
@@ -349,7 +366,9 @@ TEST(FlowFollower, AnyHistoryEndsInTheNewestPlan) {
     test::Prng random;
     FakeFlows fake;
     bool fails = true;
-    fake.create = [&](const SeenFlow&) { return fake.live.size() >= 12 || (fails && random.one_in(4)) ? "no" : ""; };
+    fake.create = [&](const SeenFlow&) {
+        return fake.live.size() >= 12 || (fails && random.one_in(4)) ? "no" : "";
+    };
     FlowFollower follower({.workers = 1, .budget = 16}, one(port_with(fake)));
     FlowConfig config;
     for (int round = 0; round < 300; ++round) {
@@ -364,7 +383,8 @@ TEST(FlowFollower, AnyHistoryEndsInTheNewestPlan) {
         ASSERT_LE(fake.live.size(), list.size());
         for (const FlowView& view : follower.list()) {
             if (view.state == State::Installed) {
-                ASSERT_TRUE(config.blocked != nullptr && config.blocked->contains(net(view.match.substr(5)))) << view.match;
+                ASSERT_TRUE(config.blocked != nullptr && config.blocked->contains(net(view.match.substr(5))))
+                    << view.match;
             }
         }
         if (random.one_in(2)) {

@@ -58,7 +58,8 @@ class Gateway {
         Orders out;
         for (const auto& order : orders) {
             const BackendKey& backend = *compiler.ids().backends.key_of(order.backend);
-            std::string text = compiler.ids().services.key_of(backend.service)->name + " " + backend.address.to_string();
+            std::string text =
+                compiler.ids().services.key_of(backend.service)->name + " " + backend.address.to_string();
             if (order.frontend_port != 0) {
                 text += " by " + order.frontend.to_string() + " " + std::to_string(order.frontend_port);
             }
@@ -72,7 +73,8 @@ class Gateway {
     std::vector<model::PortAddress> addresses_;
 };
 
-model::Service web(Protocol protocol, const std::vector<std::string>& endpoints, std::optional<uint32_t> drain = std::nullopt) {
+model::Service web(Protocol protocol, const std::vector<std::string>& endpoints,
+                   std::optional<uint32_t> drain = std::nullopt) {
     auto out = service("web", {external("192.0.2.80", 80)}, endpoints);
     out.key.protocol = protocol;
     out.uid = "u1";
@@ -85,7 +87,8 @@ model::Service tcp(const std::vector<std::string>& endpoints, std::optional<uint
 model::Service udp(const std::vector<std::string>& endpoints) {
     return web(Protocol::Udp, endpoints);
 }
-model::Service leave_out(model::Service service, const std::string& endpoint, model::Exclusion why, bool serving) {
+model::Service leave_out(model::Service service, const std::string& endpoint, model::Exclusion why,
+                         bool serving) {
     service.sets[0].excluded.push_back({ip(endpoint), 8080, why, serving});
     return service;
 }
@@ -117,7 +120,8 @@ TEST(FlowKeeper, WhoeverStillServesKeepsItsUdpFlows_UDP004_DRAIN002) {
     for (const auto why : {NodeSelector, Terminating, NotLocal, TopologyKeys, TopologyHints}) {
         Gateway gateway;
         gateway.apply({udp({"10.0.0.1", "10.0.0.2"})});
-        EXPECT_EQ(gateway.apply({leave_out(udp({"10.0.0.2"}), "10.0.0.1", why, true)}), Orders{}) << static_cast<int>(why);
+        EXPECT_EQ(gateway.apply({leave_out(udp({"10.0.0.2"}), "10.0.0.1", why, true)}), Orders{})
+            << static_cast<int>(why);
         EXPECT_EQ(gateway.apply({udp({"10.0.0.2"})}), Orders{"web 10.0.0.1"}) << "gone now";
     }
 }
@@ -128,14 +132,17 @@ TEST(FlowKeeper, NotServingEndsUdpFlowsAndKeepsTcpFlows_UDP001_DRAIN003) {
     const auto without = [](model::Service service) {
         return leave_out(std::move(service), "10.0.0.1", model::Exclusion::NotReady, false);
     };
-    EXPECT_EQ(gateway.apply({without(udp({"10.0.0.2"})), without(tcp({"10.0.0.2"}, 0))}), Orders{"web 10.0.0.1"});
-    EXPECT_EQ(gateway.apply({without(udp({"10.0.0.2"})), tcp({"10.0.0.2"}, 0)}), Orders{"web 10.0.0.1"}) << "TCP: gone now";
+    EXPECT_EQ(gateway.apply({without(udp({"10.0.0.2"})), without(tcp({"10.0.0.2"}, 0))}),
+              Orders{"web 10.0.0.1"});
+    EXPECT_EQ(gateway.apply({without(udp({"10.0.0.2"})), tcp({"10.0.0.2"}, 0)}), Orders{"web 10.0.0.1"})
+        << "TCP: gone now";
 }
 
 TEST(FlowKeeper, AForbiddenAddressIsNoEndpointAnyMore_EP006) {
     Gateway gateway;
     gateway.apply({tcp({"10.0.0.1"}, 0)});
-    EXPECT_EQ(gateway.apply({leave_out(tcp({}, 0), "10.0.0.1", model::Exclusion::ForbiddenAddress, true)}), Orders{"web 10.0.0.1"});
+    EXPECT_EQ(gateway.apply({leave_out(tcp({}, 0), "10.0.0.1", model::Exclusion::ForbiddenAddress, true)}),
+              Orders{"web 10.0.0.1"});
 }
 
 TEST(FlowKeeper, AnotherSetThatHasTheEndpointKeepsItsFlows_ETP007_UDP004) {
@@ -154,11 +161,13 @@ TEST(FlowKeeper, AnotherSetThatHasTheEndpointKeepsItsFlows_ETP007_UDP004) {
 // there.
 TEST(FlowKeeper, FlowsOfTheOtherFamilyStayWithTheirEndpoint_ANN32_DRAIN001_UDP004) {
     Gateway gateway;
-    auto web = service("web", {external("192.0.2.80", 80), external("2001:db8::80", 80)}, {"10.0.0.1", "10.0.0.2"});
+    auto web =
+        service("web", {external("192.0.2.80", 80), external("2001:db8::80", 80)}, {"10.0.0.1", "10.0.0.2"});
     web.key.protocol = Protocol::Udp;
     web.uid = "u1";
     web.frontends[1].set = 1;
-    const model::BackendSet translated{.endpoints = web.sets[0].endpoints, .family = IpFamily::V6, .translates_family = true};
+    const model::BackendSet translated{
+        .endpoints = web.sets[0].endpoints, .family = IpFamily::V6, .translates_family = true};
     const model::BackendSet own{.endpoints = {{ip("fd00::1"), 8080, 1, "", ""}}, .family = IpFamily::V6};
     web.sets.push_back(translated);
     EXPECT_EQ(gateway.apply({web}), Orders{});
@@ -230,7 +239,8 @@ TEST(FlowKeeper, AChangedTimeoutAppliesToDrainsUnderWayFromTheirBeginning_DRAIN0
     EXPECT_EQ(gateway.keeper.deadline(), began + seconds(60));
     gateway.apply({tcp({"10.0.0.2", "10.0.0.3"})});
     EXPECT_EQ(gateway.keeper.deadline(), std::nullopt);
-    EXPECT_EQ(gateway.apply({tcp({"10.0.0.2", "10.0.0.3"}, 5)}), Orders{"web 10.0.0.1"}) << "ten seconds are more than five";
+    EXPECT_EQ(gateway.apply({tcp({"10.0.0.2", "10.0.0.3"}, 5)}), Orders{"web 10.0.0.1"})
+        << "ten seconds are more than five";
     gateway.apply({tcp({"10.0.0.3"}, 5)});
     EXPECT_EQ(gateway.apply({tcp({"10.0.0.3"}, 0)}), Orders{"web 10.0.0.2"});
 }
@@ -242,8 +252,11 @@ TEST(FlowKeeper, AFrontendThatGoesTakesItsOwnFlowsOnly_DRAIN007_SVC016) {
     before.frontends.push_back(external("192.0.2.80", 81));
     before_udp.frontends.push_back(external("192.0.2.80", 81));
     gateway.apply({before, before_udp});
-    EXPECT_EQ(gateway.apply({tcp({"10.0.0.1", "10.0.0.2"}, 30), udp({"10.0.0.1"})}), Orders{"web 10.0.0.1 by 192.0.2.80 81"}) << "UDP";
-    EXPECT_EQ(gateway.after(seconds(30)), (Orders{"web 10.0.0.1 by 192.0.2.80 81", "web 10.0.0.2 by 192.0.2.80 81"}));
+    EXPECT_EQ(gateway.apply({tcp({"10.0.0.1", "10.0.0.2"}, 30), udp({"10.0.0.1"})}),
+              Orders{"web 10.0.0.1 by 192.0.2.80 81"})
+        << "UDP";
+    EXPECT_EQ(gateway.after(seconds(30)),
+              (Orders{"web 10.0.0.1 by 192.0.2.80 81", "web 10.0.0.2 by 192.0.2.80 81"}));
     EXPECT_EQ(gateway.after(seconds(1'000)), Orders{});
 }
 
@@ -273,12 +286,13 @@ TEST(FlowKeeper, AnotherUidIsAnotherService_GEN010) {
     auto next = tcp({"10.0.0.1"}, 30), next_udp = udp({"10.0.0.1"});
     next.uid = next_udp.uid = "u2";
     gateway.compiler.run({desired({next, next_udp}), {}, {}}, std::vector{next.key, next_udp.key});
-    const auto orders = gateway.keeper.follow(gateway.compiler.changes(), *gateway.compiler.compiled(), gateway.compiler.ids(),
-                                              gateway.flows_of, gateway.now);
-    EXPECT_EQ(orders, (std::vector<conn::FlowOrder>{{old_udp, {}, 0}})) << "the old object's UDP flows and no others";
+    const auto orders = gateway.keeper.follow(gateway.compiler.changes(), *gateway.compiler.compiled(),
+                                              gateway.compiler.ids(), gateway.flows_of, gateway.now);
+    EXPECT_EQ(orders, (std::vector<conn::FlowOrder>{{old_udp, {}, 0}}))
+        << "the old object's UDP flows and no others";
     // The drain ends what the old one opened, and nothing that the new one has opened since: their backends are not the same.
-    const BackendId old_tcp =
-        *gateway.compiler.ids().backends.find({*gateway.compiler.ids().services.find(key("web")), ip("10.0.0.1"), 8080, "u2"});
+    const BackendId old_tcp = *gateway.compiler.ids().backends.find(
+        {*gateway.compiler.ids().services.find(key("web")), ip("10.0.0.1"), 8080, "u2"});
     gateway.now += seconds(30);
     const auto late = gateway.keeper.wake(gateway.compiler.ids(), gateway.flows_of, gateway.now);
     ASSERT_EQ(late.size(), 1U);
@@ -329,7 +343,8 @@ TEST(FlowKeeper, ARenamedPortKeepsFlowsToEndpointsOfBothNames_SVC017) {
     gateway.apply({named(udp({"10.0.0.1", "10.0.0.2"}), "http")});
     EXPECT_EQ(gateway.apply({named(udp({"10.0.0.2", "10.0.0.3"}), "web")}), Orders{"web 10.0.0.1"});
     // They have the ids of the old name, and go with the endpoint under the new one.
-    EXPECT_EQ(gateway.apply({named(udp({"10.0.0.3"}), "web")}), (Orders{"web 10.0.0.2", "web 10.0.0.2"})) << "of both names";
+    EXPECT_EQ(gateway.apply({named(udp({"10.0.0.3"}), "web")}), (Orders{"web 10.0.0.2", "web 10.0.0.2"}))
+        << "of both names";
 }
 
 TEST(FlowKeeper, TwoPortsThatSwapTheirNumbersKeepWhatBothServe_SVC016_SVC017) {
@@ -375,7 +390,8 @@ TEST(FlowKeeper, WhatHasNoFlowsIsForgotten) {
     EXPECT_EQ(gateway.keeper.backends(), 42U);
     busy = false;
     gateway.apply({tcp({"10.0.0.3"})});
-    EXPECT_EQ(gateway.keeper.backends(), 2U) << "what is offered, and what went with this run: workers may be about to open flows to it";
+    EXPECT_EQ(gateway.keeper.backends(), 2U)
+        << "what is offered, and what went with this run: workers may be about to open flows to it";
     gateway.apply({});
     gateway.apply({});
     EXPECT_EQ(gateway.keeper.backends(), 0U);

@@ -21,7 +21,8 @@ Texts texts(const std::vector<FlowRule>& rules, FlowKind kind) {
     Texts out;
     for (const FlowRule& rule : rules) {
         if (rule.kind == kind) {
-            out.push_back(rule.match.to_string() + ": " + rule.action.to_string() + (rule.counted ? " counted" : ""));
+            out.push_back(rule.match.to_string() + ": " + rule.action.to_string() +
+                          (rule.counted ? " counted" : ""));
         }
     }
     return out;
@@ -35,22 +36,24 @@ std::string note(const PortFlowPlan& plan, FlowKind kind) {
     return all;
 }
 
-PortFlowPlan plan(const FlowLimits& limits, const FlowConfig& config, std::vector<FlowPort> ports = {port()}, size_t of = 0,
-                  const std::set<FlowRule>& present = {}) {
+PortFlowPlan plan(const FlowLimits& limits, const FlowConfig& config, std::vector<FlowPort> ports = {port()},
+                  size_t of = 0, const std::set<FlowRule>& present = {}) {
     return plan_flows(limits, config, ports, ports[of], present);
 }
 
 TEST(FlowPlan, EachWorkersSnatPortsGoToItsQueue) {
     const auto config = flow_config({}, {{ip("192.0.2.1"), NicPortId{0}}});
-    EXPECT_EQ(texts(plan({.workers = 2}, config).rules, FlowKind::SnatToQueue),
-              (Texts{"to 192.0.2.1 tcp port 0-63/128: queue 0", "to 192.0.2.1 tcp port 64-127/128: queue 1",
-                     "to 192.0.2.1 udp port 0-63/128: queue 0", "to 192.0.2.1 udp port 64-127/128: queue 1"}));
+    EXPECT_EQ(
+        texts(plan({.workers = 2}, config).rules, FlowKind::SnatToQueue),
+        (Texts{"to 192.0.2.1 tcp port 0-63/128: queue 0", "to 192.0.2.1 tcp port 64-127/128: queue 1",
+               "to 192.0.2.1 udp port 0-63/128: queue 0", "to 192.0.2.1 udp port 64-127/128: queue 1"}));
     EXPECT_EQ(plan({.workers = 8}, config).rules.size(), 16U);
 }
 
 TEST(FlowPlan, ASnatAddressHasRulesWhereItsRepliesArrive) {
-    const auto config =
-        flow_config({}, {{ip("192.0.2.1"), NicPortId{0}}, {ip("10.0.0.1"), NicPortId{1}}, {ip("2001:db8::9"), NicPortId{}}});
+    const auto config = flow_config(
+        {},
+        {{ip("192.0.2.1"), NicPortId{0}}, {ip("10.0.0.1"), NicPortId{1}}, {ip("2001:db8::9"), NicPortId{}}});
     const std::vector ports{port(0), port(1)};
     EXPECT_EQ(plan({.workers = 2}, config, ports, 0).rules.size(), 8U);
     for (const FlowRule& rule : plan({.workers = 2}, config, ports, 1).rules) {
@@ -60,8 +63,11 @@ TEST(FlowPlan, ASnatAddressHasRulesWhereItsRepliesArrive) {
 
 TEST(FlowPlan, PredictableRssNeedsNoRules) {
     FlowPort hashes = port(0);
-    hashes.reply_hash = nat::ReplyHash{.key = std::vector<uint8_t>(40), .worker_of = {WorkerId{0}, WorkerId{1}}, .tcp4 = true};
-    const auto config = flow_config({}, {{ip("192.0.2.1"), NicPortId{0}}, {ip("192.0.2.9"), NicPortId{}}, {ip("10.0.0.1"), NicPortId{1}}});
+    hashes.reply_hash = nat::ReplyHash{
+        .key = std::vector<uint8_t>(40), .worker_of = {WorkerId{0}, WorkerId{1}}, .tcp4 = true};
+    const auto config = flow_config(
+        {},
+        {{ip("192.0.2.1"), NicPortId{0}}, {ip("192.0.2.9"), NicPortId{}}, {ip("10.0.0.1"), NicPortId{1}}});
     const auto first = plan({.workers = 2}, config, {hashes, port(1)}, 0);
     for (const FlowRule& rule : first.rules) {
         EXPECT_EQ(rule.match.ip_protocol, drivers::kIpUdp) << "the hash covers TCP over IPv4 alone";
@@ -69,10 +75,11 @@ TEST(FlowPlan, PredictableRssNeedsNoRules) {
     EXPECT_EQ(first.rules.size(), 4U);
     EXPECT_EQ(note(first, FlowKind::SnatToQueue), "predictable RSS brings replies home");
     // The second port has no hash of its own: its own address goes by blocks, the one of any egress by the first port's hash.
-    EXPECT_EQ(texts(plan({.workers = 2}, config, {hashes, port(1)}, 1).rules, FlowKind::SnatToQueue),
-              (Texts{"to 10.0.0.1 tcp port 0-63/128: queue 0", "to 10.0.0.1 tcp port 64-127/128: queue 1",
-                     "to 10.0.0.1 udp port 0-63/128: queue 0", "to 10.0.0.1 udp port 64-127/128: queue 1",
-                     "to 192.0.2.9 udp port 0-63/128: queue 0", "to 192.0.2.9 udp port 64-127/128: queue 1"}));
+    EXPECT_EQ(
+        texts(plan({.workers = 2}, config, {hashes, port(1)}, 1).rules, FlowKind::SnatToQueue),
+        (Texts{"to 10.0.0.1 tcp port 0-63/128: queue 0", "to 10.0.0.1 tcp port 64-127/128: queue 1",
+               "to 10.0.0.1 udp port 0-63/128: queue 0", "to 10.0.0.1 udp port 64-127/128: queue 1",
+               "to 192.0.2.9 udp port 0-63/128: queue 0", "to 192.0.2.9 udp port 64-127/128: queue 1"}));
 }
 
 TEST(FlowPlan, WhatThePortRefusesIsNotAskedAndSaysWhy) {
@@ -81,10 +88,10 @@ TEST(FlowPlan, WhatThePortRefusesIsNotAskedAndSaysWhy) {
                        .vip_isolate = {false, "the kernel has no share"},
                        .source_drop = {false, "no DROP (action)"},
                        .vip_mark = {false, "no MARK (action)"}};
-    const auto all = plan(
-        {.workers = 2, .isolate = true, .mark = true},
-        flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})}, {{ip("192.0.2.1"), NicPortId{0}}}, {"198.51.100.0/24"}),
-        {refuses});
+    const auto all = plan({.workers = 2, .isolate = true, .mark = true},
+                          flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})},
+                                      {{ip("192.0.2.1"), NicPortId{0}}}, {"198.51.100.0/24"}),
+                          {refuses});
     EXPECT_TRUE(all.rules.empty());
     EXPECT_EQ(note(all, FlowKind::SnatToQueue), "no masks (item mask)");
     EXPECT_EQ(note(all, FlowKind::VipIsolate), "the kernel has no share");
@@ -93,17 +100,21 @@ TEST(FlowPlan, WhatThePortRefusesIsNotAskedAndSaysWhy) {
 }
 
 TEST(FlowPlan, BlockedSourcesAreDroppedTheWidestFirst) {
-    const auto config = flow_config({}, {}, {"198.51.100.0/24", "10.0.0.0/8", "203.0.113.9/32", "2001:db8::/32"});
+    const auto config =
+        flow_config({}, {}, {"198.51.100.0/24", "10.0.0.0/8", "203.0.113.9/32", "2001:db8::/32"});
     const auto all = plan({.workers = 1}, config);
-    EXPECT_EQ(texts(all.rules, FlowKind::SourceDrop), (Texts{"from 10.0.0.0/8: drop counted", "from 198.51.100.0/24: drop counted",
-                                                             "from 203.0.113.9/32: drop counted", "from 2001:db8::/32: drop counted"}));
+    EXPECT_EQ(texts(all.rules, FlowKind::SourceDrop),
+              (Texts{"from 10.0.0.0/8: drop counted", "from 198.51.100.0/24: drop counted",
+                     "from 203.0.113.9/32: drop counted", "from 2001:db8::/32: drop counted"}));
     FlowPort counts_nothing = port();
     counts_nothing.support.counts = false;
-    EXPECT_EQ(texts(plan({.workers = 1}, config, {counts_nothing}).rules, FlowKind::SourceDrop).front(), "from 10.0.0.0/8: drop");
+    EXPECT_EQ(texts(plan({.workers = 1}, config, {counts_nothing}).rules, FlowKind::SourceDrop).front(),
+              "from 10.0.0.0/8: drop");
 }
 
 TEST(FlowPlan, ADeniedRangeStopsWhatOpensAFlow_SRC005) {
-    const auto config = flow_config({denying("web", {external("192.0.2.80", 80), external("192.0.2.80", 443)}, {"10.0.0.0/8", "fd00::/8"}),
+    const auto config = flow_config({denying("web", {external("192.0.2.80", 80), external("192.0.2.80", 443)},
+                                             {"10.0.0.0/8", "fd00::/8"}),
                                      service("open", {external("192.0.2.81", 80)}, {"10.0.0.1"})});
     EXPECT_EQ(texts(plan({.workers = 1}, config).rules, FlowKind::SourceDrop),
               (Texts{"from 10.0.0.0/8 to 192.0.2.80 tcp port 80 syn: drop counted",
@@ -115,7 +126,8 @@ TEST(FlowPlan, ARangeThatIsDeniedToUdpStaysWithSoftware_SRC005) {
     dns.key = key("dns", Protocol::Udp);
     const auto all = plan({.workers = 1}, flow_config({dns}));
     EXPECT_TRUE(texts(all.rules, FlowKind::SourceDrop).empty());
-    EXPECT_NE(note(all, FlowKind::SourceDrop).find("no datagram tells that it opens a flow"), std::string::npos);
+    EXPECT_NE(note(all, FlowKind::SourceDrop).find("no datagram tells that it opens a flow"),
+              std::string::npos);
 }
 
 TEST(FlowPlan, RangesThatAreAllowedAreNoRules) {
@@ -125,14 +137,18 @@ TEST(FlowPlan, RangesThatAreAllowedAreNoRules) {
 }
 
 TEST(FlowPlan, TheBudgetIsSharedOutByKindAndThenByWidth) {
-    const auto config = flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})}, {{ip("192.0.2.1"), NicPortId{0}}},
+    const auto config = flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})},
+                                    {{ip("192.0.2.1"), NicPortId{0}}},
                                     {"198.51.100.0/24", "203.0.113.0/25", "203.0.113.128/26"});
     const auto six = plan({.workers = 2, .budget = 6}, config);
     EXPECT_EQ(texts(six.rules, FlowKind::SnatToQueue).size(), 4U);
-    EXPECT_EQ(texts(six.rules, FlowKind::SourceDrop), (Texts{"from 198.51.100.0/24: drop counted", "from 203.0.113.0/25: drop counted"}));
+    EXPECT_EQ(texts(six.rules, FlowKind::SourceDrop),
+              (Texts{"from 198.51.100.0/24: drop counted", "from 203.0.113.0/25: drop counted"}));
     EXPECT_EQ(note(six, FlowKind::SourceDrop),
-              "1 more do not fit the 6 rules of the port (--flow-rules): software drops the packets of these blocked sources; "
-              "1 more do not fit the 6 rules of the port (--flow-rules): software drops what these denied ranges send");
+              "1 more do not fit the 6 rules of the port (--flow-rules): software drops the packets of these "
+              "blocked sources; "
+              "1 more do not fit the 6 rules of the port (--flow-rules): software drops what these denied "
+              "ranges send");
     const auto three = plan({.workers = 2, .budget = 3}, config);
     EXPECT_EQ(three.rules.size(), 3U);
     EXPECT_EQ(note(three, FlowKind::SnatToQueue),
@@ -154,27 +170,33 @@ TEST(FlowPlan, WhoHasARuleKeepsIt) {
 
 TEST(FlowPlan, ADeniedRangeGivesWayToTheBlocklist) {
     const FlowLimits three{.workers = 1, .budget = 3};
-    const auto web = denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"});
+    const auto web =
+        denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"});
     const auto before = plan(three, flow_config({web})).rules;
     ASSERT_EQ(before.size(), 3U) << "all that the port has room for";
-    const auto all =
-        plan(three, flow_config({web}, {}, {"198.51.100.0/24", "203.0.113.9/32"}), {port()}, 0, {before.begin(), before.end()});
-    EXPECT_EQ(texts(all.rules, FlowKind::SourceDrop), (Texts{"from 198.51.100.0/24: drop counted", "from 203.0.113.9/32: drop counted",
-                                                             "from 10.0.0.0/8 to 192.0.2.80 tcp port 80 syn: drop counted"}));
+    const auto all = plan(three, flow_config({web}, {}, {"198.51.100.0/24", "203.0.113.9/32"}), {port()}, 0,
+                          {before.begin(), before.end()});
+    EXPECT_EQ(texts(all.rules, FlowKind::SourceDrop),
+              (Texts{"from 198.51.100.0/24: drop counted", "from 203.0.113.9/32: drop counted",
+                     "from 10.0.0.0/8 to 192.0.2.80 tcp port 80 syn: drop counted"}));
     EXPECT_EQ(note(all, FlowKind::SourceDrop),
-              "2 more do not fit the 3 rules of the port (--flow-rules): software drops what these denied ranges send");
+              "2 more do not fit the 3 rules of the port (--flow-rules): software drops what these denied "
+              "ranges send");
     // Among denied ranges, who has a rule keeps it.
-    const auto kept = plan({.workers = 1, .budget = 2}, flow_config({web}, {}, {"198.51.100.0/24"}), {port()}, 0, {before[2]});
+    const auto kept = plan({.workers = 1, .budget = 2}, flow_config({web}, {}, {"198.51.100.0/24"}), {port()},
+                           0, {before[2]});
     EXPECT_EQ(kept.rules.back(), before[2]);
 }
 
 TEST(FlowPlan, IsolationBringsAllThatIsOursAndComesLast) {
     auto kept = service("kept", {external("192.0.2.81", 80)}, {"10.0.0.7"});
     kept.sets[0].source = lb::SourceMode::Keep;
-    const auto config =
-        flow_config({service("web", {external("192.0.2.80", 80), external("192.0.2.80", 443)}, {"10.0.0.1"}), kept},
-                    {{ip("192.0.2.1"), NicPortId{0}}, {ip("198.51.100.1"), NicPortId{}}}, {},
-                    {{NicPortId{0}, ip("192.0.2.1"), 24}, {NicPortId{0}, ip("fe80::1"), 64}, {NicPortId{1}, ip("10.0.0.254"), 24}});
+    const auto config = flow_config(
+        {service("web", {external("192.0.2.80", 80), external("192.0.2.80", 443)}, {"10.0.0.1"}), kept},
+        {{ip("192.0.2.1"), NicPortId{0}}, {ip("198.51.100.1"), NicPortId{}}}, {},
+        {{NicPortId{0}, ip("192.0.2.1"), 24},
+         {NicPortId{0}, ip("fe80::1"), 64},
+         {NicPortId{1}, ip("10.0.0.254"), 24}});
     FlowPort isolated = port();
     isolated.is_isolated = true;
     isolated.support.snat_to_queue = {};
@@ -182,11 +204,12 @@ TEST(FlowPlan, IsolationBringsAllThatIsOursAndComesLast) {
     auto rules = texts(all.rules, FlowKind::VipIsolate);
     EXPECT_EQ(rules.back(), "everything else: kernel");
     std::ranges::sort(rules);
-    EXPECT_EQ(rules,
-              (Texts{"arp: queue 0", "everything else: kernel", "from 10.0.0.7/32: spread", "ipv6 icmpv6: queue 0", "to 192.0.2.1: spread",
-                     "to 192.0.2.80: spread", "to 192.0.2.81: spread", "to 198.51.100.1: spread", "to fe80::1: spread"}))
+    EXPECT_EQ(rules, (Texts{"arp: queue 0", "everything else: kernel", "from 10.0.0.7/32: spread",
+                            "ipv6 icmpv6: queue 0", "to 192.0.2.1: spread", "to 192.0.2.80: spread",
+                            "to 192.0.2.81: spread", "to 198.51.100.1: spread", "to fe80::1: spread"}))
         << "more than the budget: what has no rule would be lost";
-    EXPECT_EQ(note(plan({.workers = 2}, config, {isolated}), FlowKind::VipIsolate), "not asked for (--vip-isolate)");
+    EXPECT_EQ(note(plan({.workers = 2}, config, {isolated}), FlowKind::VipIsolate),
+              "not asked for (--vip-isolate)");
 }
 
 // What comes back from an endpoint of the other family comes to the SNAT address of its own, errors included.
@@ -199,43 +222,55 @@ TEST(FlowPlan, IsolationBringsBothFamiliesOfAFrontendWhoseEndpointsAreOfTheOther
     isolated.is_isolated = true;
     auto rules = texts(plan({.workers = 2, .isolate = true}, config, {isolated}).rules, FlowKind::VipIsolate);
     std::ranges::sort(rules);
-    EXPECT_EQ(rules, (Texts{"arp: queue 0", "everything else: kernel", "ipv6 icmpv6: queue 0", "to 198.51.100.1: spread",
-                            "to 2001:db8::80: spread"}));
+    EXPECT_EQ(rules, (Texts{"arp: queue 0", "everything else: kernel", "ipv6 icmpv6: queue 0",
+                            "to 198.51.100.1: spread", "to 2001:db8::80: spread"}));
 }
 
 TEST(FlowPlan, OfAnIsolatedPortOnlyWhatIsOursIsDropped) {
-    const auto config = flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})}, {}, {"198.51.100.0/24"});
+    const auto config =
+        flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})}, {}, {"198.51.100.0/24"});
     FlowPort isolated = port();
     isolated.is_isolated = true;
     const auto all = plan({.workers = 1, .isolate = true}, config, {isolated});
-    EXPECT_EQ(texts(all.rules, FlowKind::SourceDrop), (Texts{"from 10.0.0.0/8 to 192.0.2.80 tcp port 80 syn: drop counted"}));
-    EXPECT_EQ(note(all, FlowKind::SourceDrop), "blocked sources: rules would also drop what they send to the kernel (--vip-isolate)");
-    EXPECT_EQ(texts(plan({.workers = 1, .isolate = true}, config).rules, FlowKind::SourceDrop).size(), 2U) << "once isolation is left";
+    EXPECT_EQ(texts(all.rules, FlowKind::SourceDrop),
+              (Texts{"from 10.0.0.0/8 to 192.0.2.80 tcp port 80 syn: drop counted"}));
+    EXPECT_EQ(note(all, FlowKind::SourceDrop),
+              "blocked sources: rules would also drop what they send to the kernel (--vip-isolate)");
+    EXPECT_EQ(texts(plan({.workers = 1, .isolate = true}, config).rules, FlowKind::SourceDrop).size(), 2U)
+        << "once isolation is left";
 }
 
 TEST(FlowPlan, FrontendsKeepTheirMarks) {
-    const auto both = flow_config({service("web", {external("192.0.2.80", 80), external("192.0.2.80", 443)}, {"10.0.0.1"})});
-    const lb::FrontendTuple http{ip("192.0.2.80"), 80, Protocol::Tcp}, https{ip("192.0.2.80"), 443, Protocol::Tcp};
+    const auto both = flow_config(
+        {service("web", {external("192.0.2.80", 80), external("192.0.2.80", 443)}, {"10.0.0.1"})});
+    const lb::FrontendTuple http{ip("192.0.2.80"), 80, Protocol::Tcp},
+        https{ip("192.0.2.80"), 443, Protocol::Tcp};
     EXPECT_EQ(assign_marks(*both.services, {}, 10), (std::vector{http, https}));
     EXPECT_EQ(assign_marks(*both.services, {}, 1), std::vector{http});
     EXPECT_EQ(assign_marks(*both.services, {https}, 10), (std::vector{https, http}));
     const auto rest = flow_config({service("web", {external("192.0.2.80", 443)}, {"10.0.0.1"})});
-    EXPECT_EQ(assign_marks(*rest.services, {http, https}, 10), (std::vector{http, https})) << "a gap, or 443 would change its number";
+    EXPECT_EQ(assign_marks(*rest.services, {http, https}, 10), (std::vector{http, https}))
+        << "a gap, or 443 would change its number";
     EXPECT_EQ(assign_marks(*rest.services, {https, http}, 10), std::vector{https});
     EXPECT_TRUE(assign_marks(*flow_config({}).services, {http, https}, 10).empty());
 }
 
 TEST(FlowPlan, ADropMayStayAsLongAsSoftwareDropsTheSame) {
-    const auto before =
-        flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})}, {{ip("192.0.2.1"), NicPortId{0}}}, {"198.51.100.0/24"});
+    const auto before = flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})},
+                                    {{ip("192.0.2.1"), NicPortId{0}}}, {"198.51.100.0/24"});
     const auto all = plan({.workers = 2}, before).rules;
     const auto staying = [&](const FlowConfig& config) {
-        return std::ranges::count_if(all,
-                                     [&](const FlowRule& rule) { return rule.kind == FlowKind::SourceDrop && may_stay(rule, config); });
+        return std::ranges::count_if(all, [&](const FlowRule& rule) {
+            return rule.kind == FlowKind::SourceDrop && may_stay(rule, config);
+        });
     };
     EXPECT_EQ(staying(before), 2);
-    EXPECT_EQ(staying(flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/7"})}, {}, {"198.51.0.0/16"})), 2);
-    EXPECT_EQ(staying(flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/9"})}, {}, {"198.51.100.0/25"})), 0);
+    EXPECT_EQ(staying(flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/7"})}, {},
+                                  {"198.51.0.0/16"})),
+              2);
+    EXPECT_EQ(staying(flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/9"})}, {},
+                                  {"198.51.100.0/25"})),
+              0);
     EXPECT_EQ(staying(flow_config({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})})), 0);
     EXPECT_EQ(staying(flow_config({})), 0);
     EXPECT_TRUE(may_stay(all.front(), flow_config({}))) << "a queue drops nothing";
@@ -243,8 +278,8 @@ TEST(FlowPlan, ADropMayStayAsLongAsSoftwareDropsTheSame) {
 
 std::string random_prefix(test::Prng& random, unsigned shortest) {
     const auto length = shortest + static_cast<unsigned>(random.below(33 - shortest));
-    return "10." + std::to_string(random.below(4)) + "." + std::to_string(random.below(256)) + "." + std::to_string(random.below(256)) +
-           "/" + std::to_string(length);
+    return "10." + std::to_string(random.below(4)) + "." + std::to_string(random.below(256)) + "." +
+           std::to_string(random.below(256)) + "/" + std::to_string(length);
 }
 
 // Against what follows from the words alone: all candidates, those that are there first, then by width.
@@ -258,7 +293,8 @@ TEST(FlowPlan, OfAnyNumberOfDeniedRangesTheBestAreChosen) {
                 ranges.push_back(random_prefix(random, 20));
             }
             const auto address = "192.0.2." + std::to_string(80 + i);
-            services.push_back(denying("web-" + std::to_string(i), {external(address, 80), external(address, 443)}, ranges));
+            services.push_back(
+                denying("web-" + std::to_string(i), {external(address, 80), external(address, 443)}, ranges));
         }
         const auto config = flow_config(std::move(services));
         std::vector<FlowRule> candidates = plan({.workers = 1, .budget = 1'000}, config).rules;
@@ -268,14 +304,16 @@ TEST(FlowPlan, OfAnyNumberOfDeniedRangesTheBestAreChosen) {
                 present.insert(rule);
             }
         }
-        std::ranges::sort(candidates, {},
-                          [&](const FlowRule& rule) { return std::tuple(!present.contains(rule), rule.match.source->length(), rule); });
+        std::ranges::sort(candidates, {}, [&](const FlowRule& rule) {
+            return std::tuple(!present.contains(rule), rule.match.source->length(), rule);
+        });
         FlowRule stale = candidates.front();
         stale.match.destination_port = 8080;  // no frontend
         present.insert(stale);
         for (const unsigned budget : {1U, 7U, 30U, static_cast<unsigned>(candidates.size())}) {
             const auto chosen = plan({.workers = 1, .budget = budget}, config, {port()}, 0, present);
-            ASSERT_EQ(chosen.rules, std::vector(candidates.begin(), candidates.begin() + budget)) << "round " << round;
+            ASSERT_EQ(chosen.rules, std::vector(candidates.begin(), candidates.begin() + budget))
+                << "round " << round;
             const auto more = std::to_string(candidates.size() - budget) + " more do not fit";
             EXPECT_EQ(note(chosen, FlowKind::SourceDrop).starts_with(more), budget < candidates.size());
         }

@@ -14,7 +14,8 @@ using namespace std::chrono_literals;
 using test::http_get;
 
 constexpr const char* kWebBody =
-    "{\n\t\"service\": {\n\t\t\"namespace\": \"default\",\n\t\t\"name\": \"web\"\n\t},\n\t\"localEndpoints\": 2,\n"
+    "{\n\t\"service\": {\n\t\t\"namespace\": \"default\",\n\t\t\"name\": "
+    "\"web\"\n\t},\n\t\"localEndpoints\": 2,\n"
     "\t\"serviceProxyHealthy\": true\n}";
 
 class HealthChecksTest : public testing::Test {
@@ -35,7 +36,8 @@ class HealthChecksTest : public testing::Test {
         to.sin_family = AF_INET;
         to.sin_port = htons(port);
         to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        const bool refused = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0 && errno == ECONNREFUSED;
+        const bool refused =
+            connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0 && errno == ECONNREFUSED;
         close(fd);
         return refused;
     }
@@ -73,13 +75,15 @@ TEST_F(HealthChecksTest, WithoutLocalEndpointsOrWithAnUnwellGatewayTheSameBodySa
     well_ = false;
     std::string answer = http_get(port_, "/");
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << answer;
-    EXPECT_NE(answer.find("\"localEndpoints\": 2,\n\t\"serviceProxyHealthy\": false\n}"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("\"localEndpoints\": 2,\n\t\"serviceProxyHealthy\": false\n}"), std::string::npos)
+        << answer;
     well_ = true;
     ask_for("web", port_, 0);
     answer = http_get(port_, "/");
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 503 ")) << answer;
     EXPECT_NE(answer.find("\r\nX-Load-Balancing-Endpoint-Weight: 0\r\n"), std::string::npos) << answer;
-    EXPECT_NE(answer.find("\"localEndpoints\": 0,\n\t\"serviceProxyHealthy\": true\n}"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("\"localEndpoints\": 0,\n\t\"serviceProxyHealthy\": true\n}"), std::string::npos)
+        << answer;
     ask_for("web", port_, 1);
     EXPECT_TRUE(http_get(port_, "/").starts_with("HTTP/1.1 200 ")) << "the first endpoint";
 }
@@ -163,7 +167,8 @@ TEST_F(HealthChecksTest, ListensOnAllNodePortAddressesAndFollowsThem_HC001) {
     checks_.work(now_);
     EXPECT_TRUE(is_closed(port_)) << "127.0.0.1 has gone";
     for (const char* address : {"127.0.0.2", "127.0.0.3"}) {
-        EXPECT_FALSE(http::Server::start(std::string(address) + ":" + std::to_string(port_), {})) << address << " is not listened on";
+        EXPECT_FALSE(http::Server::start(std::string(address) + ":" + std::to_string(port_), {}))
+            << address << " is not listened on";
     }
     checks_.set_addresses({});
     checks_.work(now_);

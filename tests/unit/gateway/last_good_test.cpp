@@ -31,7 +31,9 @@ class LastGoodFile : public testing::Test {
     void TearDown() override { fs::remove_all(folder_); }
 
     static DesiredState state(const std::string& endpoint = "10.0.0.1") {
-        DesiredState out{{"edge-sync-1", 42}, desired({service("web", {external("192.0.2.1", 80), node_port(30080)}, {endpoint})}), {}};
+        DesiredState out{{"edge-sync-1", 42},
+                         desired({service("web", {external("192.0.2.1", 80), node_port(30080)}, {endpoint})}),
+                         {}};
         out.environment = {.node_ports = {{net("10.0.0.0/8")}, true, {ip("10.1.1.1")}},
                            .pod_cidrs = {net("10.244.0.0/16")},
                            .rejects_closed_vip_ports = true,
@@ -43,7 +45,9 @@ class LastGoodFile : public testing::Test {
         std::ifstream in(path_, std::ios::binary);
         return {std::istreambuf_iterator<char>(in), {}};
     }
-    void overwrite(const std::string& bytes) const { std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes; }
+    void overwrite(const std::string& bytes) const {
+        std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+    }
 
     fs::path folder_;
     std::string path_;

@@ -32,7 +32,8 @@ TEST(LinkReport, FlappingIsToldInBounds) {
             last_of_first_period = text;
         }
     }
-    EXPECT_EQ(last_of_first_period, "link is up; it flaps, further changes are counted and not told for a while");
+    EXPECT_EQ(last_of_first_period,
+              "link is up; it flaps, further changes are counted and not told for a while");
     // In each minute those that are told, and one that sums up.
     EXPECT_LE(lines, 10 * (LinkReport::kToldPerPeriod + 1));
     EXPECT_GE(lines, 10 * LinkReport::kToldPerPeriod);
@@ -46,7 +47,8 @@ TEST(LinkReport, TellsHowItEndedWhenItIsCalmAgain) {
         (void)report.look(up, kStart + milliseconds(100 * i));
     }
     EXPECT_EQ(report.look(up, kStart + seconds(59)), "");
-    EXPECT_EQ(report.look(up, kStart + seconds(61)), "link is down, after 21 changes in 60 s that were not told");
+    EXPECT_EQ(report.look(up, kStart + seconds(61)),
+              "link is down, after 21 changes in 60 s that were not told");
     EXPECT_EQ(report.look(up, kStart + seconds(62)), "");
     EXPECT_EQ(report.look(!up, kStart + seconds(63)), "link is up") << "a new period begins";
 }

@@ -17,16 +17,20 @@ TEST(LoopWatch, NamesAStalledLoopUntilItGoesRoundAgain) {
     std::mutex mutex;
     std::condition_variable changed;
     int changes = 0;
-    LoopWatch watch({.sources = {{{.name = "worker 3", .limit = 1ms, .forwards = true},
-                                  [&] { return LoopReading{.rounds = worker_goes ? ++rounds : rounds.load(), .stage = "sending"}; }},
-                                 {{.name = "compiler", .limit = 1ms}, [] { return LoopReading{.is_resting = true}; }}},
-                     .on_change =
-                         [&] {
-                             const std::lock_guard lock(mutex);
-                             ++changes;
-                             changed.notify_all();
-                         },
-                     .at_each_look = {}});
+    LoopWatch watch(
+        {.sources = {{{.name = "worker 3", .limit = 1ms, .forwards = true},
+                      [&] {
+                          return LoopReading{.rounds = worker_goes ? ++rounds : rounds.load(),
+                                             .stage = "sending"};
+                      }},
+                     {{.name = "compiler", .limit = 1ms}, [] { return LoopReading{.is_resting = true}; }}},
+         .on_change =
+             [&] {
+                 const std::lock_guard lock(mutex);
+                 ++changes;
+                 changed.notify_all();
+             },
+         .at_each_look = {}});
     const auto wait_for = [&](int n) {
         std::unique_lock lock(mutex);
         changed.wait(lock, [&] { return changes == n; });
@@ -38,7 +42,9 @@ TEST(LoopWatch, NamesAStalledLoopUntilItGoesRoundAgain) {
     EXPECT_FALSE(watch.health()->forwards());
     ASSERT_EQ(watch.health()->stalls().size(), 1U);
     const std::string why = watch.health()->stalls()[0];
-    EXPECT_TRUE(why.starts_with("worker 3 has made no round since 2") && why.ends_with("Z; it stopped in: sending")) << why;
+    EXPECT_TRUE(why.starts_with("worker 3 has made no round since 2") &&
+                why.ends_with("Z; it stopped in: sending"))
+        << why;
     worker_goes = true;
     wait_for(2);
     EXPECT_TRUE(watch.health()->forwards());
@@ -52,14 +58,15 @@ TEST(LoopWatch, TrafficGoesOnWithoutTheCompiler) {
     std::mutex mutex;
     std::condition_variable changed;
     bool has_changed = false;
-    LoopWatch watch({.sources = {{{.name = "compiler", .limit = 1ms, .forwards = false}, [] { return LoopReading{}; }}},
-                     .on_change =
-                         [&] {
-                             const std::lock_guard lock(mutex);
-                             has_changed = true;
-                             changed.notify_all();
-                         },
-                     .at_each_look = {}});
+    LoopWatch watch(
+        {.sources = {{{.name = "compiler", .limit = 1ms, .forwards = false}, [] { return LoopReading{}; }}},
+         .on_change =
+             [&] {
+                 const std::lock_guard lock(mutex);
+                 has_changed = true;
+                 changed.notify_all();
+             },
+         .at_each_look = {}});
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return has_changed; });
     EXPECT_EQ(watch.health()->stalls().size(), 1U);

@@ -12,7 +12,8 @@ namespace options_test {
 
 using Arguments = std::vector<std::string>;
 
-const char* const kPort = "device=net_af_packet0,iface=veth0;twin=pen0;address=192.0.2.1/24,2001:db8::1/64;mtu=9000";
+const char* const kPort =
+    "device=net_af_packet0,iface=veth0;twin=pen0;address=192.0.2.1/24,2001:db8::1/64;mtu=9000";
 
 Result<Options> parse(Arguments more) {
     Arguments all{"--port", kPort};
@@ -72,7 +73,8 @@ TEST(Options, BlocklistAndRulesAreRead) {
     EXPECT_EQ(usual->blocklist, "");
     EXPECT_EQ(usual->flow_rules, 256U);
     EXPECT_FALSE(usual->vip_isolate || usual->vip_mark);
-    const auto all = parse({"--blocklist", "/etc/penstock/blocklist", "--flow-rules", "32", "--vip-isolate", "on", "--vip-mark", "on"});
+    const auto all = parse({"--blocklist", "/etc/penstock/blocklist", "--flow-rules", "32", "--vip-isolate",
+                            "on", "--vip-mark", "on"});
     ASSERT_TRUE(all) << all.error().what;
     EXPECT_EQ(all->blocklist, "/etc/penstock/blocklist");
     EXPECT_EQ(all->flow_rules, 32U);
@@ -195,7 +197,8 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--prot", "x"}, "--prot"},
         {{"--mem", "64"}, "--mem"},  // no guessing
         {{"stray"}, "\"stray\" belongs to no option"},
-        {{"--port", "device=net_af_packet9,iface=veth0;twin=p1"}, "--port: interface veth0 is given to two ports"},
+        {{"--port", "device=net_af_packet9,iface=veth0;twin=p1"},
+         "--port: interface veth0 is given to two ports"},
         {{"--port", "twin=p1"}, "--port: device: is missing"},
         {{"--port", "device=net_null0"}, "--port: twin: is missing"},
         {{"--port", "device=net_null0;twin=a/b"}, "--port: twin: \"a/b\" is no interface name"},
@@ -211,9 +214,12 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--port", "device=net_null0;twin=p1;twin=p2"}, "twin: is given twice"},
         {{"--port", "device=net_null0;twin"}, "\"twin\" is not FIELD=VALUE"},
         {{"--port", "device=net_null0;twin=pen0"}, "twin pen0 is given to two ports"},
-        {{"--port", "device=net_af_packet0,iface=veth9;twin=p1"}, "device net_af_packet0 is given to two ports"},
-        {{"--port", "device=net_null0;twin=p1;address=192.0.2.1/25"}, "address 192.0.2.1 is given to two ports"},
-        {{"--port", "device=net_null0;twin=p1;address=2001:db8::1/64"}, "address 2001:db8::1 is given to two ports"},
+        {{"--port", "device=net_af_packet0,iface=veth9;twin=p1"},
+         "device net_af_packet0 is given to two ports"},
+        {{"--port", "device=net_null0;twin=p1;address=192.0.2.1/25"},
+         "address 192.0.2.1 is given to two ports"},
+        {{"--port", "device=net_null0;twin=p1;address=2001:db8::1/64"},
+         "address 2001:db8::1 is given to two ports"},
         {{"--port", "device=net_null0;twin=p1;address=10.9.0.1/24,fd00::1/64;mtu=1279"},
          "mtu: 1279 is below the 1280 that IPv6 needs for fd00::1/64"},
         {{"--workers", "0"}, "--workers: \"0\" is not in 1-64"},
@@ -229,7 +235,8 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--burst", "3"}, "--burst: \"3\""},
         {{"--idle", "deeply"}, "--idle: \"deeply\""},
         {{"--reverse-path", "lose"}, "--reverse-path: \"lose\" is none of feasible, strict, loose, off"},
-        {{"--port", "device=net_null0;twin=p1;reverse-path=on"}, "--port: reverse-path: \"on\" is none of feasible, strict, loose, off"},
+        {{"--port", "device=net_null0;twin=p1;reverse-path=on"},
+         "--port: reverse-path: \"on\" is none of feasible, strict, loose, off"},
         {{"--ip-options", "some"}, "--ip-options: \"some\" is neither pass nor drop"},
         {{"--min-path-mtu", "551"}, "--min-path-mtu: \"551\" is not in 552-1500"},
         {{"--min-path-mtu", "1501"}, "--min-path-mtu: \"1501\" is not in 552-1500"},
@@ -255,7 +262,8 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--listen", "10.0.0.1:9106", "--tls-cert", "c", "--tls-key", "k"}, "--tls-client-ca: is missing"},
         {{"--tls-cert", "c", "--tls-client-ca", "a"}, "--tls-key: is missing"},
         {{"--tls-admin-names", "a,,b"}, "--tls-admin-names: \"a,,b\" holds an empty name"},
-        {{"--metrics-listen", "9105"}, "--metrics-listen: \"9105\" must be ADDRESS:PORT, with an IPv6 address in brackets, or off"},
+        {{"--metrics-listen", "9105"},
+         "--metrics-listen: \"9105\" must be ADDRESS:PORT, with an IPv6 address in brackets, or off"},
         {{"--state-file", "here"}, "--state-file: \"here\""},
         {{"--vip-presence", "yes"}, "--vip-presence: \"yes\" is neither on nor off"},
         {{"--withdraw-empty"}, "--withdraw-empty: means nothing without --vip-presence on"},
@@ -302,20 +310,24 @@ TEST(Options, APortMayCheckReversePathsInItsOwnWay) {
     const std::string second = "device=net_null0;twin=p1";
     EXPECT_EQ(modes({"--port", second}), std::vector({Feasible, Feasible}));
     EXPECT_EQ(modes({"--port", second, "--reverse-path", "strict"}), std::vector({Strict, Strict}));
-    EXPECT_EQ(modes({"--port", second + ";reverse-path=loose", "--reverse-path", "off"}), std::vector({Off, Loose}));
-    EXPECT_EQ(modes({"--port", second + ";reverse-path=feasible", "--reverse-path", "strict"}), std::vector({Strict, Feasible}));
+    EXPECT_EQ(modes({"--port", second + ";reverse-path=loose", "--reverse-path", "off"}),
+              std::vector({Off, Loose}));
+    EXPECT_EQ(modes({"--port", second + ";reverse-path=feasible", "--reverse-path", "strict"}),
+              std::vector({Strict, Feasible}));
 }
 
 TEST(Options, EachLinkMayHaveTheSameLinkLocalAddress) {
-    const auto options = Options::parse({"--port", "device=net_null0;twin=p0;address=fd00::1/64,fe80::1/64;mtu=1280", "--port",
-                                         "device=net_null1;twin=p1;address=fd00:1::1/64,fe80::1/64"});
+    const auto options =
+        Options::parse({"--port", "device=net_null0;twin=p0;address=fd00::1/64,fe80::1/64;mtu=1280", "--port",
+                        "device=net_null1;twin=p1;address=fd00:1::1/64,fe80::1/64"});
     ASSERT_TRUE(options) << options.error().what;
     EXPECT_EQ(options->ports[1].addresses[1].to_string(), "fe80::1/64");
 }
 
 TEST(Options, AnIniFileHasTheSameNames) {
-    const auto options = Options::parse_ini(std::string("# a gateway\nport = ") + kPort +
-                                            "\nport = device=net_null0;twin=p1\nworkers=2\nlabel = zone=a\nno-huge = true\n");
+    const auto options =
+        Options::parse_ini(std::string("# a gateway\nport = ") + kPort +
+                           "\nport = device=net_null0;twin=p1\nworkers=2\nlabel = zone=a\nno-huge = true\n");
     ASSERT_TRUE(options) << options.error().what;
     EXPECT_EQ(options->ports.size(), 2U);
     EXPECT_EQ(options->ports[0].device, "net_af_packet0,iface=veth0");
@@ -326,7 +338,8 @@ TEST(Options, AnIniFileHasTheSameNames) {
 
 TEST(Options, UnknownKeysOfAnIniFileAreRefusedByName) {
     EXPECT_NE(Options::parse_ini("wrokers=2\n").error().what.find("wrokers"), std::string::npos);
-    EXPECT_NE(Options::parse_ini("[ports]\nworkers=2\n").error().what.find("ports.workers"), std::string::npos);
+    EXPECT_NE(Options::parse_ini("[ports]\nworkers=2\n").error().what.find("ports.workers"),
+              std::string::npos);
     EXPECT_NE(Options::parse_ini("help=1\n").error().what.find("help"), std::string::npos);
     EXPECT_NE(Options::parse_ini("just words\n").error().what.find("just words"), std::string::npos);
 }
@@ -354,11 +367,14 @@ TEST(Options, AMistakeOfTheFile_IsNamedWithItsLine) {
         return options ? std::string("accepted") : options.error().what;
     };
     EXPECT_EQ(error_of("workers = x\n"), file + ":3: --workers: \"x\" is not in 1-64");
-    EXPECT_EQ(error_of("\nport = device=net_null0;twin=p1;mtu=100\n"), file + ":4: --port: mtu: \"100\" is not in 576-9600");
-    EXPECT_EQ(error_of("workers = x\n", {"--workers", "y"}), "--workers: \"y\" is not in 1-64") << "the command line's own mistake";
+    EXPECT_EQ(error_of("\nport = device=net_null0;twin=p1;mtu=100\n"),
+              file + ":4: --port: mtu: \"100\" is not in 576-9600");
+    EXPECT_EQ(error_of("workers = x\n", {"--workers", "y"}), "--workers: \"y\" is not in 1-64")
+        << "the command line's own mistake";
     EXPECT_TRUE(error_of("\njust words\n").starts_with(file + ":4: ")) << error_of("\njust words\n");
     EXPECT_TRUE(error_of("wrokers = 2\n").starts_with(file + ":3: ")) << error_of("wrokers = 2\n");
-    EXPECT_EQ(error_of("check-config = true\n").find("accepted"), std::string::npos) << "of the command line only";
+    EXPECT_EQ(error_of("check-config = true\n").find("accepted"), std::string::npos)
+        << "of the command line only";
 }
 
 TEST(Options, CheckConfig_IsAnActionOfItsOwn) {
@@ -370,16 +386,18 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     std::ostringstream out;
     Options::print_help(out);
-    for (const char* option : {"--port",           "--workers",          "--worker-cores",   "--main-core",    "--memory-mb",
-                               "--no-huge",        "--connections",      "--gateway-name",   "--mode",         "--node-name",
-                               "--label",          "--listen",           "--socket-group",   "--tls-cert",     "--tls-key",
-                               "--tls-client-ca",  "--tls-admin-names",  "--metrics-listen", "--state-file",   "--snat-address",
-                               "--snat-ports",     "--log-format",       "--log-level",      "--config",       "--version",
-                               "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",   "--vip-presence",
-                               "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate",  "--vip-mark",
-                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",   "--midstream-pickup",
-                               "--min-path-mtu",   "--allow-empty",      "--reverse-path",   "--check-config", "--sandbox",
-                               "Examples"}) {
+    for (
+        const char* option :
+        {"--port",           "--workers",          "--worker-cores",   "--main-core",    "--memory-mb",
+         "--no-huge",        "--connections",      "--gateway-name",   "--mode",         "--node-name",
+         "--label",          "--listen",           "--socket-group",   "--tls-cert",     "--tls-key",
+         "--tls-client-ca",  "--tls-admin-names",  "--metrics-listen", "--state-file",   "--snat-address",
+         "--snat-ports",     "--log-format",       "--log-level",      "--config",       "--version",
+         "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",   "--vip-presence",
+         "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate",  "--vip-mark",
+         "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",   "--midstream-pickup",
+         "--min-path-mtu",   "--allow-empty",      "--reverse-path",   "--check-config", "--sandbox",
+         "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());
@@ -406,9 +424,12 @@ TEST(CorePlan, SharingIsPossibleButSaid) {
 }
 
 TEST(CorePlan, WhatCannotBeIsRefusedByName) {
-    EXPECT_NE(plan_cores({.main_core = 7}, {0, 1}).error().what.find("--main-core: CPU 7"), std::string::npos);
-    EXPECT_NE(plan_cores({.worker_cores = {1, 4}}, {0, 1}).error().what.find("--worker-cores: CPU 4"), std::string::npos);
-    EXPECT_NE(plan_cores({.workers = 3, .worker_cores = {1}}, {0, 1}).error().what.find("contradicts"), std::string::npos);
+    EXPECT_NE(plan_cores({.main_core = 7}, {0, 1}).error().what.find("--main-core: CPU 7"),
+              std::string::npos);
+    EXPECT_NE(plan_cores({.worker_cores = {1, 4}}, {0, 1}).error().what.find("--worker-cores: CPU 4"),
+              std::string::npos);
+    EXPECT_NE(plan_cores({.workers = 3, .worker_cores = {1}}, {0, 1}).error().what.find("contradicts"),
+              std::string::npos);
     EXPECT_FALSE(plan_cores({}, {}));
 }
 

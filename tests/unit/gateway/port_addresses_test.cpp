@@ -10,20 +10,25 @@ namespace port_addresses_test {
 
 TEST(PortAddresses, TheIdentityTellsConfiguredAddressesFromAddedOnes) {
     const std::vector<TwinAddresses> twins = {{"pen0", {ip("192.0.2.1")}}, {"pen1", {}}};
-    const auto addresses = port_addresses(twins, {{{1}, ip("10.0.0.1"), 24}, {{0}, ip("192.0.2.9"), 32}, {{0}, ip("192.0.2.1"), 24}});
-    EXPECT_EQ(addresses,
-              (std::vector<model::PortAddress>{
-                  {"pen0", ip("192.0.2.1"), 24, true}, {"pen0", ip("192.0.2.9"), 32, false}, {"pen1", ip("10.0.0.1"), 24, false}}));
+    const auto addresses = port_addresses(
+        twins, {{{1}, ip("10.0.0.1"), 24}, {{0}, ip("192.0.2.9"), 32}, {{0}, ip("192.0.2.1"), 24}});
+    EXPECT_EQ(addresses, (std::vector<model::PortAddress>{{"pen0", ip("192.0.2.1"), 24, true},
+                                                          {"pen0", ip("192.0.2.9"), 32, false},
+                                                          {"pen1", ip("10.0.0.1"), 24, false}}));
 }
 
 TEST(SnatAddresses, DefaultIsTheFirstGlobalAddressOfEachTwinAndFamily_NAT002) {
     const std::vector<TwinAddresses> twins = {{"pen0", {ip("192.0.2.7"), ip("192.0.2.1")}}, {"pen1", {}}};
-    const std::vector<route::LocalAddress> present = {{{0}, ip("192.0.2.1"), 24}, {{0}, ip("fe80::1"), 64},  {{0}, ip("192.0.2.7"), 24},
-                                                      {{1}, ip("10.0.0.2"), 24},  {{1}, ip("10.0.0.1"), 24}, {{1}, ip("2001:db8::1"), 64}};
-    EXPECT_EQ(snat_addresses({}, twins, present),
-              (std::vector<nat::SnatAddress>{{ip("192.0.2.7"), {0}, true}, {ip("10.0.0.1"), {1}, true}, {ip("2001:db8::1"), {1}, true}}));
+    const std::vector<route::LocalAddress> present = {
+        {{0}, ip("192.0.2.1"), 24}, {{0}, ip("fe80::1"), 64},  {{0}, ip("192.0.2.7"), 24},
+        {{1}, ip("10.0.0.2"), 24},  {{1}, ip("10.0.0.1"), 24}, {{1}, ip("2001:db8::1"), 64}};
+    EXPECT_EQ(
+        snat_addresses({}, twins, present),
+        (std::vector<nat::SnatAddress>{
+            {ip("192.0.2.7"), {0}, true}, {ip("10.0.0.1"), {1}, true}, {ip("2001:db8::1"), {1}, true}}));
     // The first configured one is gone from the twin: the next one is used.
-    EXPECT_EQ(snat_addresses({}, twins, {{{0}, ip("192.0.2.1"), 24}}), (std::vector<nat::SnatAddress>{{ip("192.0.2.1"), {0}, true}}));
+    EXPECT_EQ(snat_addresses({}, twins, {{{0}, ip("192.0.2.1"), 24}}),
+              (std::vector<nat::SnatAddress>{{ip("192.0.2.1"), {0}, true}}));
 }
 
 TEST(SnatAddresses, ALoneAddressIsAVipBeforeItIsASource_NAT002) {
@@ -35,7 +40,8 @@ TEST(SnatAddresses, ALoneAddressIsAVipBeforeItIsASource_NAT002) {
     EXPECT_EQ(snat_addresses({}, twins, {vip4, vip6, own4, own6, {{0}, ip("fe80::1"), 64}}),
               (std::vector<nat::SnatAddress>{{ip("192.0.2.1"), {0}, true}, {ip("fd00::1"), {0}, true}}));
     // An unnumbered link: there is nothing else.
-    EXPECT_EQ(snat_addresses({}, twins, {vip6}), (std::vector<nat::SnatAddress>{{ip("2001:db8:80::10"), {0}, true}}));
+    EXPECT_EQ(snat_addresses({}, twins, {vip6}),
+              (std::vector<nat::SnatAddress>{{ip("2001:db8:80::10"), {0}, true}}));
     // What the operator gave with the port comes first, however long its prefix.
     EXPECT_EQ(snat_addresses({}, {{"pen0", {ip("2001:db8:80::10")}}}, {vip6, own6}),
               (std::vector<nat::SnatAddress>{{ip("2001:db8:80::10"), {0}, true}}));
@@ -45,12 +51,15 @@ TEST(SnatAddresses, ALoneAddressIsAVipBeforeItIsASource_NAT002) {
 
 TEST(SnatAddresses, GivenOnesReplaceTheDefaultsOfTheirFamily) {
     const std::vector<TwinAddresses> twins = {{"pen0", {}}};
-    const std::vector<route::LocalAddress> present = {{{0}, ip("192.0.2.1"), 24}, {{0}, ip("2001:db8::1"), 64}};
+    const std::vector<route::LocalAddress> present = {{{0}, ip("192.0.2.1"), 24},
+                                                      {{0}, ip("2001:db8::1"), 64}};
     EXPECT_EQ(
         snat_addresses({ip("198.51.100.1"), ip("192.0.2.1")}, twins, present),
-        (std::vector<nat::SnatAddress>{{ip("198.51.100.1"), {}, false}, {ip("192.0.2.1"), {}, true}, {ip("2001:db8::1"), {0}, true}}));
+        (std::vector<nat::SnatAddress>{
+            {ip("198.51.100.1"), {}, false}, {ip("192.0.2.1"), {}, true}, {ip("2001:db8::1"), {0}, true}}));
     // On loopback, say: Linux opens connections from it too, so its ports are shared.
-    EXPECT_TRUE(snat_addresses({ip("198.51.100.1")}, twins, present, {ip("198.51.100.1")}).front().shared_with_host);
+    EXPECT_TRUE(
+        snat_addresses({ip("198.51.100.1")}, twins, present, {ip("198.51.100.1")}).front().shared_with_host);
 }
 
 }  // namespace port_addresses_test

@@ -36,8 +36,9 @@ class ProberTest : public testing::Test {
         });
         ASSERT_TRUE(started) << started.error().what;
         prober_ = std::move(*started);
-        auto server = http::Server::start(
-            "127.0.0.1:0", {{"/well", [] { return http::Response{}; }}, {"/ill", [] { return http::Response{.status = 503}; }}});
+        auto server =
+            http::Server::start("127.0.0.1:0", {{"/well", [] { return http::Response{}; }},
+                                                {"/ill", [] { return http::Response{.status = 503}; }}});
         ASSERT_TRUE(server) << server.error().what;
         server_ = std::move(*server);
     }
@@ -85,13 +86,15 @@ TEST_F(ProberTest, HttpIsWellWith200Only_HC007) {
 // A socket that accepts, and says nothing.
 TEST_F(ProberTest, SilenceIsAFailureAfterTheTimeout_HC008) {
     const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in at{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    sockaddr_in at{
+        .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
     socklen_t length = sizeof(at);
     ASSERT_EQ(::bind(silent, reinterpret_cast<sockaddr*>(&at), length), 0);
     ASSERT_EQ(::listen(silent, 10), 0);
     ASSERT_EQ(::getsockname(silent, reinterpret_cast<sockaddr*>(&at), &length), 0);
     const auto began = std::chrono::steady_clock::now();
-    probe("silent", "127.0.0.1", {.kind = model::Probe::Kind::Http, .port = ntohs(at.sin_port), .timeout_s = 1});
+    probe("silent", "127.0.0.1",
+          {.kind = model::Probe::Kind::Http, .port = ntohs(at.sin_port), .timeout_s = 1});
     EXPECT_EQ(verdict_of("silent"), Health::Down);
     EXPECT_GE(std::chrono::steady_clock::now() - began, 1s);
     ::close(silent);
@@ -117,14 +120,16 @@ TEST_F(ProberTest, WhoAnsweredInTimeIsUpThoughTheProberWasLate_HC008) {
         ASSERT_EQ(::listen(listeners.back(), 128), 0);
         ASSERT_EQ(::getsockname(listeners.back(), reinterpret_cast<sockaddr*>(&at), &length), 0);
         for (uint8_t host = 1; host <= 64; ++host) {
-            many.sets.front().endpoints.push_back({IpAddr::v4(127, 0, 0, host), ntohs(at.sin_port), 1, "", ""});
+            many.sets.front().endpoints.push_back(
+                {IpAddr::v4(127, 0, 0, host), ntohs(at.sin_port), 1, "", ""});
         }
     }
     many.probe = model::Probe{.interval_s = 60, .timeout_s = 1, .unhealthy = 1};
     report_takes_ = 1'500ms;
     prober_->set({{many.key, std::make_shared<const model::Service>(many)}});
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(news_.wait_for(lock, 30s, [&] { return known_["many"] != nullptr && known_["many"]->verdicts.size() == 256; }));
+    EXPECT_TRUE(news_.wait_for(
+        lock, 30s, [&] { return known_["many"] != nullptr && known_["many"]->verdicts.size() == 256; }));
     EXPECT_EQ(prober_->counters().failed, 0U);
     lock.unlock();
     for (const int listener : listeners) {

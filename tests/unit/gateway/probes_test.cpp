@@ -13,7 +13,9 @@ namespace probes_test {
 using namespace std::chrono_literals;
 using Questions = std::vector<ProbeSchedule::Question>;
 
-std::shared_ptr<const model::Service> probed(const std::string& name, const std::vector<std::string>& endpoints, model::Probe probe = {}) {
+std::shared_ptr<const model::Service> probed(const std::string& name,
+                                             const std::vector<std::string>& endpoints,
+                                             model::Probe probe = {}) {
     auto one = service(name, {}, endpoints);
     one.probe = std::move(probe);
     return std::make_shared<const model::Service>(std::move(one));
@@ -21,7 +23,9 @@ std::shared_ptr<const model::Service> probed(const std::string& name, const std:
 
 class ProbesTest : public testing::Test {
  protected:
-    void set(const std::shared_ptr<const model::Service>& service) { schedule_.set(service->key, service, now_); }
+    void set(const std::shared_ptr<const model::Service>& service) {
+        schedule_.set(service->key, service, now_);
+    }
     // Asks all that is due and answers it; how many there were.
     size_t answer(bool well) {
         const Questions questions = schedule_.due(now_);
@@ -46,7 +50,8 @@ class ProbesTest : public testing::Test {
                 continue;
             }
             for (const auto& [place, verdict] : health->verdicts) {
-                text += key.name + " " + place.first.to_string() + (verdict == Health::Up ? " up; " : " down; ");
+                text +=
+                    key.name + " " + place.first.to_string() + (verdict == Health::Up ? " up; " : " down; ");
             }
         }
         return text;
@@ -164,7 +169,12 @@ TEST_F(ProbesTest, TheDeadlineIsTheTimeoutAndTheIntervalRunsFromTheQuestion_HC00
 }
 
 TEST_F(ProbesTest, OnePlaceIsAskedOnceHoweverManyServicesUseIt_HC009) {
-    model::Probe http{.kind = model::Probe::Kind::Http, .port = 30000, .path = "/x", .interval_s = 30, .healthy = 5, .unhealthy = 2};
+    model::Probe http{.kind = model::Probe::Kind::Http,
+                      .port = 30000,
+                      .path = "/x",
+                      .interval_s = 30,
+                      .healthy = 5,
+                      .unhealthy = 2};
     set(probed("a", {"10.0.0.1"}, http));
     http.interval_s = 10;
     http.unhealthy = 3;
@@ -179,7 +189,8 @@ TEST_F(ProbesTest, OnePlaceIsAskedOnceHoweverManyServicesUseIt_HC009) {
         schedule_.finished(question.id, false, "", now_);
     }
     answer_times(1, false);
-    EXPECT_EQ(results(), "a 10.0.0.1 down; b 10.0.0.1 down; ") << "the lowest threshold of those who share it; 10.0.0.2 has its own";
+    EXPECT_EQ(results(), "a 10.0.0.1 down; b 10.0.0.1 down; ")
+        << "the lowest threshold of those who share it; 10.0.0.2 has its own";
 }
 
 TEST_F(ProbesTest, EndpointsThatGoAreAskedNoMoreAtOnce_HC009) {
@@ -193,7 +204,8 @@ TEST_F(ProbesTest, EndpointsThatGoAreAskedNoMoreAtOnce_HC009) {
     const Questions open = schedule_.due(now_);
     ASSERT_EQ(open.size(), 2U);
     set(probed("web", {"10.0.0.2"}));
-    ASSERT_EQ(schedule_.take_cancelled(), std::vector<ProbeId>{open[0].target.address == ip("10.0.0.1") ? open[0].id : open[1].id});
+    ASSERT_EQ(schedule_.take_cancelled(),
+              std::vector<ProbeId>{open[0].target.address == ip("10.0.0.1") ? open[0].id : open[1].id});
     EXPECT_EQ(results(), "web 10.0.0.2 up; ");
     for (const auto& question : open) {
         schedule_.finished(question.id, false, "", now_);  // the cancelled one's answer is late, and ignored

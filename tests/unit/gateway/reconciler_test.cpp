@@ -32,7 +32,9 @@ class Bench {
                       .host_ephemeral = {},
                       .packets = {.answers_vip_echo = false, .passes_ip_options = false},
                       .state_file = std::move(state_file),
-                      .now = [this] { return std::chrono::steady_clock::time_point(std::chrono::seconds(clock_s)); }}) {
+                      .now = [this] {
+                          return std::chrono::steady_clock::time_point(std::chrono::seconds(clock_s));
+                      }}) {
         initial = reconciler.begin(std::move(last_good), linux_with({"192.0.2.1"}));
         reconciler.start(
             [this](std::unique_ptr<config::Snapshot> next) {
@@ -52,7 +54,8 @@ class Bench {
         std::unique_lock lock(mutex);
         gate.wait(lock, [&] { return published.size() >= count; });
     }
-    static std::shared_ptr<const drivers::MirroredState> linux_with(const std::vector<std::string>& addresses) {
+    static std::shared_ptr<const drivers::MirroredState> linux_with(
+        const std::vector<std::string>& addresses) {
         auto state = std::make_shared<drivers::MirroredState>();
         for (const auto& address : addresses) {
             state->addresses.push_back({{0}, ip(address), 24});
@@ -156,7 +159,8 @@ TEST(Reconciler, AChangeWaitsUntilAllWorkersHaveIt_HC006) {
     auto second = bench.send(Bench::delta(1, 2, {web("10.0.0.2")}));
     ASSERT_TRUE(bench.reconciler.waiting_since());
     EXPECT_GE(*bench.reconciler.waiting_since(), before);
-    EXPECT_LE(*bench.reconciler.waiting_since(), std::chrono::steady_clock::now()) << "since the first of them came";
+    EXPECT_LE(*bench.reconciler.waiting_since(), std::chrono::steady_clock::now())
+        << "since the first of them came";
     bench.let();
     EXPECT_TRUE(second.get());
     while (bench.reconciler.waiting_since()) {
@@ -168,7 +172,9 @@ TEST(Reconciler, WhatProbesFindIsPublishedAndListenersLearnWhatChanged_HC009) {
     Bench bench;
     auto probed = web();
     probed.probe = model::Probe{.fails_closed = true};
-    ASSERT_TRUE(bench.send(Bench::full(1, {probed, service("other", {external("192.0.2.81", 80)}, {"10.0.0.9"})})).get());
+    ASSERT_TRUE(
+        bench.send(Bench::full(1, {probed, service("other", {external("192.0.2.81", 80)}, {"10.0.0.9"})}))
+            .get());
     std::promise<std::vector<model::ServiceKey>> changed;
     // The answer to the full state may come before its own publication is told.
     bench.reconciler.set_published_listener([&, told = false](const Publication& publication) mutable {
@@ -178,7 +184,12 @@ TEST(Reconciler, WhatProbesFindIsPublishedAndListenersLearnWhatChanged_HC009) {
     });
     auto health = std::make_shared<EndpointHealth>();
     health->verdicts[{ip("10.0.0.1"), 8080}] = Health::Up;
-    const auto usable = [&] { return bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service->sets[0].usable.size(); };
+    const auto usable = [&] {
+        return bench.last()
+            .services->find(ip("192.0.2.80"), 80, Protocol::Tcp)
+            ->service->sets[0]
+            .usable.size();
+    };
     EXPECT_EQ(usable(), 0U);
     bench.reconciler.probed({{key("web"), health}});
     EXPECT_EQ(changed.get_future().get(), std::vector{key("web")});
@@ -206,14 +217,17 @@ TEST(Reconciler, AFullStateIsAnsweredWithWhatDifferedFromWhatWasProgrammed_APISY
         return out;
     };
     using Outcomes = std::vector<std::pair<std::string, Kind>>;
-    EXPECT_EQ(audit(3, {stays, owner, refused, goes, web()}), (Outcomes{{"refused", Kind::Refused}})) << "all else is as it should be";
+    EXPECT_EQ(audit(3, {stays, owner, refused, goes, web()}), (Outcomes{{"refused", Kind::Refused}}))
+        << "all else is as it should be";
     EXPECT_EQ(audit(4, {stays, owner, refused, web("10.0.0.9")}),
               (Outcomes{{"goes", Kind::Removed}, {"refused", Kind::Refused}, {"web", Kind::Applied}}));
-    EXPECT_EQ(audit(5, {stays, refused, web("10.0.0.9")}), (Outcomes{{"owner", Kind::Removed}, {"refused", Kind::Applied}}));
+    EXPECT_EQ(audit(5, {stays, refused, web("10.0.0.9")}),
+              (Outcomes{{"owner", Kind::Removed}, {"refused", Kind::Applied}}));
     EXPECT_EQ(audit(6, {stays, refused, web("10.0.0.9")}), Outcomes{});
     auto renamed = stays;
     renamed.sets[0].endpoints[0].zone = "b";
-    EXPECT_EQ(audit(7, {renamed, refused, web("10.0.0.9")}), (Outcomes{{"stays", Kind::Applied}})) << "what people read counts as well";
+    EXPECT_EQ(audit(7, {renamed, refused, web("10.0.0.9")}), (Outcomes{{"stays", Kind::Applied}}))
+        << "what people read counts as well";
 }
 
 TEST(Reconciler, AfterARestartAnEqualFullStateChangesNothing_APISYNC021) {
@@ -242,16 +256,22 @@ TEST(Reconciler, NothingIsAnsweredBeforeEveryWorkerHasIt) {
 
 TEST(Reconciler, DeltasBuildOnWhatIsInForceAndNothingElse) {
     Bench bench;
-    EXPECT_EQ(bench.send(Bench::delta(1, 2, {})).get().error().code, Errc::Outdated) << "before any full state";
+    EXPECT_EQ(bench.send(Bench::delta(1, 2, {})).get().error().code, Errc::Outdated)
+        << "before any full state";
     ASSERT_TRUE(bench.send(Bench::full(1, {web()})).get());
     const auto wrong = bench.send(Bench::delta(7, 8, {}, {key("web")})).get();
     EXPECT_EQ(wrong.error().code, Errc::Outdated);
     EXPECT_NE(wrong.error().what.find("version 7 of sync"), std::string::npos);
-    EXPECT_NE(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr) << "a refused delta changed something";
+    EXPECT_NE(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr)
+        << "a refused delta changed something";
     const auto answer =
-        bench.send(Bench::delta(1, 2, {service("api", {external("192.0.2.81", 80)}, {"10.0.0.2"})}, {key("web"), key("unknown")})).get();
+        bench
+            .send(Bench::delta(1, 2, {service("api", {external("192.0.2.81", 80)}, {"10.0.0.2"})},
+                               {key("web"), key("unknown")}))
+            .get();
     ASSERT_TRUE(answer);
-    EXPECT_EQ(answer->services, (std::vector<rpc::ServiceOutcome>{{key("web"), Kind::Removed, ""}, {key("api"), Kind::Applied, ""}}));
+    EXPECT_EQ(answer->services, (std::vector<rpc::ServiceOutcome>{{key("web"), Kind::Removed, ""},
+                                                                  {key("api"), Kind::Applied, ""}}));
     EXPECT_EQ(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr);
     EXPECT_NE(bench.last().services->find(ip("192.0.2.81"), 80, Protocol::Tcp), nullptr);
 }
@@ -265,7 +285,8 @@ TEST(Reconciler, WhatQueuesUpIsOnePublicationAndStillOneAnswerEach) {
     }
     std::vector<std::future<Answer>> more;
     for (uint64_t version = 2; version <= 20; ++version) {
-        more.push_back(bench.send(Bench::delta(version - 1, version, {web("10.0.0." + std::to_string(version))})));
+        more.push_back(
+            bench.send(Bench::delta(version - 1, version, {web("10.0.0." + std::to_string(version))})));
     }
     bench.let();
     ASSERT_TRUE(first.get());
@@ -275,7 +296,8 @@ TEST(Reconciler, WhatQueuesUpIsOnePublicationAndStillOneAnswerEach) {
         EXPECT_EQ(result->services.size(), 1U);
     }
     EXPECT_EQ(bench.publications(), 2U);
-    EXPECT_EQ(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->backends().usable[0].address, ip("10.0.0.20"));
+    EXPECT_EQ(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->backends().usable[0].address,
+              ip("10.0.0.20"));
 }
 
 TEST(Reconciler, AFullStateLeavesOutWhatIsEqualAndWithdrawsWhatIsNotNamed) {
@@ -286,7 +308,8 @@ TEST(Reconciler, AFullStateLeavesOutWhatIsEqualAndWithdrawsWhatIsNotNamed) {
     const auto held = bench.last().services;  // keeps `before` alive
     const auto answer = bench.send(Bench::full(2, {web()})).get();
     EXPECT_EQ(answer->services, (std::vector<rpc::ServiceOutcome>{{key("api"), Kind::Removed, ""}}));
-    EXPECT_EQ(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service, before) << "an equal service was touched";
+    EXPECT_EQ(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service, before)
+        << "an equal service was touched";
 }
 
 TEST(Reconciler, AnInvalidServiceKeepsItsLastGoodVersion_GEN001) {
@@ -297,14 +320,18 @@ TEST(Reconciler, AnInvalidServiceKeepsItsLastGoodVersion_GEN001) {
     ASSERT_TRUE(bench.send(std::move(update)).get());
     EXPECT_NE(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr);
     EXPECT_NE(bench.last().services->find(ip("192.0.2.81"), 80, Protocol::Tcp), nullptr);
-    bench.reconciler.read([](const ReconcilerState& state) { EXPECT_TRUE(state.invalid.contains(key("web"))); });
+    bench.reconciler.read(
+        [](const ReconcilerState& state) { EXPECT_TRUE(state.invalid.contains(key("web"))); });
     ASSERT_TRUE(bench.send(Bench::delta(2, 3, {web("10.0.0.9")})).get());
-    bench.reconciler.read([](const ReconcilerState& state) { EXPECT_TRUE(state.invalid.empty()) << "a later good version clears it"; });
+    bench.reconciler.read([](const ReconcilerState& state) {
+        EXPECT_TRUE(state.invalid.empty()) << "a later good version clears it";
+    });
 }
 
 TEST(Reconciler, ARefusalIsAnsweredByNameAndNothingElseSuffers_GEN001) {
     Bench bench;
-    const auto answer = bench.send(Bench::full(1, {service("a", {external("192.0.2.80", 80)}, {"10.0.0.1"}), web()})).get();
+    const auto answer =
+        bench.send(Bench::full(1, {service("a", {external("192.0.2.80", 80)}, {"10.0.0.1"}), web()})).get();
     ASSERT_TRUE(answer);
     ASSERT_EQ(answer->services.size(), 2U);
     EXPECT_EQ(answer->services[0].kind, Kind::Applied);
@@ -326,7 +353,8 @@ TEST(Reconciler, AddressesOfTheTwinsReachNodePortsSnatAndTheIdentity_NODEPORT008
     EXPECT_EQ(bench.last().services->find(ip("192.0.2.1"), 30080, Protocol::Tcp), nullptr);
     EXPECT_EQ(bench.last().snat->addresses[0].address, ip("192.0.2.99"));
     bench.reconciler.read([](const ReconcilerState& state) {
-        EXPECT_EQ(state.identity.addresses, (std::vector<model::PortAddress>{{"pen0", ip("192.0.2.99"), 24, false}}));
+        EXPECT_EQ(state.identity.addresses,
+                  (std::vector<model::PortAddress>{{"pen0", ip("192.0.2.99"), 24, false}}));
     });
     bench.reconciler.set_identity_listener(nullptr);
 }
@@ -336,25 +364,33 @@ TEST(Reconciler, RoutesReachTheIdentityAndAreAnnouncedWhereTheyDiffer_NODEPORT00
     size_t announced = 0;
     bench.reconciler.set_identity_listener([&] { ++announced; });
     auto state = std::make_shared<drivers::MirroredState>(*Bench::linux_with({"192.0.2.1"}));
-    state->routes = {{.destination = Prefix::parse("10.244.0.0/16").value(), .egress = {0}, .gateway = ip("192.0.2.5"), .metric = 0}};
+    state->routes = {{.destination = Prefix::parse("10.244.0.0/16").value(),
+                      .egress = {0},
+                      .gateway = ip("192.0.2.5"),
+                      .metric = 0}};
     bench.reconciler.mirrored(state, true);
     ASSERT_TRUE(bench.send(Bench::full(1, {})).get());
     state = std::make_shared<drivers::MirroredState>(*state);
-    state->routes.push_back({.destination = Prefix::parse("0.0.0.0/0").value(), .egress = {0}, .gateway = ip("192.0.2.5"), .metric = 0});
+    state->routes.push_back({.destination = Prefix::parse("0.0.0.0/0").value(),
+                             .egress = {0},
+                             .gateway = ip("192.0.2.5"),
+                             .metric = 0});
     bench.reconciler.mirrored(state, true);
     ASSERT_TRUE(bench.send(Bench::full(2, {})).get());
     // Answered before listeners are told of what came with the message: the third message is worked off after that.
     ASSERT_TRUE(bench.send(Bench::full(3, {})).get());
     bench.reconciler.set_identity_listener(nullptr);
     EXPECT_EQ(announced, 1U);
-    bench.reconciler.read(
-        [](const ReconcilerState& now) { EXPECT_EQ(now.identity.routed_prefixes, std::vector{Prefix::parse("10.244.0.0/16").value()}); });
+    bench.reconciler.read([](const ReconcilerState& now) {
+        EXPECT_EQ(now.identity.routed_prefixes, std::vector{Prefix::parse("10.244.0.0/16").value()});
+    });
 }
 
 TEST(Reconciler, NeighbourStatesAreForReadersAndPublishNothing) {
     Bench bench;
     auto state = std::make_shared<drivers::MirroredState>(*Bench::linux_with({"192.0.2.1"}));
-    state->neighbours.push_back({.id = {1}, .port = {0}, .address = ip("192.0.2.5"), .state = route::NeighbourState::Stale});
+    state->neighbours.push_back(
+        {.id = {1}, .port = {0}, .address = ip("192.0.2.5"), .state = route::NeighbourState::Stale});
     bench.reconciler.mirrored(state, false);
     bench.reconciler.read([](const ReconcilerState& now) { EXPECT_EQ(now.mirror->neighbours.size(), 1U); });
     ASSERT_TRUE(bench.send(Bench::full(1, {})).get());
@@ -368,7 +404,8 @@ TEST(Reconciler, WhatArrivesAfterTheStopIsAnsweredUnavailable) {
     EXPECT_EQ(bench.publications(), 0U);
 }
 
-model::Service draining_web(const std::vector<std::string>& endpoints, std::optional<uint32_t> drain_timeout_s) {
+model::Service draining_web(const std::vector<std::string>& endpoints,
+                            std::optional<uint32_t> drain_timeout_s) {
     auto out = service("web", {external("192.0.2.80", 80)}, endpoints);
     out.drain_timeout_s = drain_timeout_s;
     return out;
@@ -386,7 +423,8 @@ TEST(Reconciler, FlowOrdersTravelWithTheStateThatCausesThem_DRAIN004_GEN007) {
     // Not finished by all workers: it stays, under its number.
     ASSERT_TRUE(bench.send(Bench::delta(2, 3, {draining_web({"10.0.0.3"}, 0)})).get());
     EXPECT_EQ(bench.last().flow_orders->first, 1U);
-    EXPECT_EQ(bench.last().flow_orders->orders, (std::vector<conn::FlowOrder>{{first, {}, 0}, {second, {}, 0}}));
+    EXPECT_EQ(bench.last().flow_orders->orders,
+              (std::vector<conn::FlowOrder>{{first, {}, 0}, {second, {}, 0}}));
     bench.orders_done = 1;
     ASSERT_TRUE(bench.send(Bench::delta(3, 4, {})).get());
     EXPECT_EQ(bench.last().flow_orders->first, 2U);
@@ -430,7 +468,8 @@ TEST(Reconciler, IdleLimitsAreThoseOfTheServices_ANN03) {
     Bench bench;
     auto slow = web();
     slow.idle_timeout_s = 604'800;
-    ASSERT_TRUE(bench.send(Bench::full(1, {slow, service("api", {external("192.0.2.81", 80)}, {"10.0.0.2"})})).get());
+    ASSERT_TRUE(
+        bench.send(Bench::full(1, {slow, service("api", {external("192.0.2.81", 80)}, {"10.0.0.2"})})).get());
     const auto limit = [&](const char* address) {
         const config::Snapshot now = bench.last();
         return now.idle_limits->of(now.services->find(ip(address), 80, Protocol::Tcp)->service->id);
@@ -454,7 +493,8 @@ TEST(Reconciler, WhatTheOperatorDecidedOfPacketsReachesTheWorkers_ICMP007) {
 TEST(Reconciler, TheEnvironmentReachesTheWorkers_ETP006_LB021) {
     Bench bench;
     rpc::StateUpdate update = Bench::full(1, {web()});
-    update.environment = model::Environment{.pod_cidrs = {net("10.244.0.0/16")}, .rejects_closed_vip_ports = true};
+    update.environment =
+        model::Environment{.pod_cidrs = {net("10.244.0.0/16")}, .rejects_closed_vip_ports = true};
     ASSERT_TRUE(bench.send(std::move(update)).get());
     EXPECT_TRUE(bench.last().rejects_closed_vip_ports);
     EXPECT_TRUE(bench.last().cluster_clients->are_inside(ip("10.244.1.1")));
@@ -483,11 +523,14 @@ class ReconcilerFile : public testing::Test {
 TEST_F(ReconcilerFile, ARestartBeginsWithTheLastGoodStateAndDeltasMayBuildOnIt) {
     {
         Bench bench(path_);
-        ASSERT_TRUE(bench.send(Bench::full(5, {web(), service("b", {external("192.0.2.80", 80)}, {"10.0.0.3"})})).get());
+        ASSERT_TRUE(
+            bench.send(Bench::full(5, {web(), service("b", {external("192.0.2.80", 80)}, {"10.0.0.3"})}))
+                .get());
     }
     auto last_good = read_last_good(path_);
     ASSERT_TRUE(last_good && *last_good);
-    EXPECT_EQ((*last_good)->state.services.size(), 1U) << "a refused service port is no part of the last good state";
+    EXPECT_EQ((*last_good)->state.services.size(), 1U)
+        << "a refused service port is no part of the last good state";
     Bench again("", std::move(**last_good));
     EXPECT_NE(again.initial->services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr);
     again.reconciler.read([](const ReconcilerState& state) {
@@ -498,11 +541,12 @@ TEST_F(ReconcilerFile, ARestartBeginsWithTheLastGoodStateAndDeltasMayBuildOnIt) 
 }
 
 TEST_F(ReconcilerFile, ARestartRestoresTheEnvironment_NODEPORT002_ETP006_HC006_LB021_PRESENCE005) {
-    const model::Environment environment{.node_ports = {.primary_only = true, .node_addresses = {ip("192.0.2.1")}},
-                                         .pod_cidrs = {net("10.244.0.0/16")},
-                                         .rejects_closed_vip_ports = true,
-                                         .node_eligible = false,
-                                         .vips_withheld = "Node edge-1 is excluded"};
+    const model::Environment environment{
+        .node_ports = {.primary_only = true, .node_addresses = {ip("192.0.2.1")}},
+        .pod_cidrs = {net("10.244.0.0/16")},
+        .rejects_closed_vip_ports = true,
+        .node_eligible = false,
+        .vips_withheld = "Node edge-1 is excluded"};
     {
         Bench bench(path_);
         rpc::StateUpdate update = Bench::full(5, {web()});
@@ -535,10 +579,13 @@ TEST(Reconciler, AffinitySwitchedOffAndOnWithinOneCompilationStartsEmpty_AFF007)
     model::Service sticky = web();
     sticky.affinity_timeout_s = 100;
     ASSERT_TRUE(bench.send(Bench::full(1, {sticky})).get());
-    const auto epoch = [&] { return bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service->affinity_epoch; };
+    const auto epoch = [&] {
+        return bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service->affinity_epoch;
+    };
     const uint32_t before = epoch();
     bench.hold();
-    auto first = bench.send(Bench::delta(1, 2, {service("other", {external("192.0.2.81", 80)}, {"10.0.0.2"})}));
+    auto first =
+        bench.send(Bench::delta(1, 2, {service("other", {external("192.0.2.81", 80)}, {"10.0.0.2"})}));
     while (bench.reconciler.read([](const ReconcilerState& state) { return state.accepted.number != 2; })) {
         std::this_thread::yield();  // the worker thread is at the gate, or will be: what follows is gathered
     }

@@ -15,38 +15,49 @@ IpAddr ip(const std::string& text) {
 TEST(SelectionTrace, CountsDownStepByStep_EP020) {
     using enum model::Exclusion;
     model::BackendSet set;
-    set.endpoints = {{.address = ip("10.0.0.1"), .port = 80}, {.address = ip("10.0.0.2"), .port = 80, .weight = 0}};
-    set.excluded = {
-        {.address = ip("10.0.0.3"), .port = 80, .why = NodeSelector},      {.address = ip("10.0.0.4"), .port = 80, .why = NotReady},
-        {.address = ip("10.0.0.5"), .port = 80, .why = NotLocal},          {.address = ip("10.0.0.6"), .port = 80, .why = Terminating},
-        {.address = ip("10.0.0.7"), .port = 80, .why = TopologyKeys},      {.address = ip("10.0.0.8"), .port = 80, .why = TopologyHints},
-        {.address = ip("127.0.0.1"), .port = 80, .why = ForbiddenAddress}, {.address = ip("fd00::1"), .port = 80, .why = NotReady}};
-    EXPECT_EQ(
-        selection_trace(set),
-        (Lines{"endpoints: 10 known, each (address, port) once", "address filter: 9 of 10 left; never forwarded to: 127.0.0.1:80",
-               "node selector: 8 of 9 left; on a node that the Service does not want: 10.0.0.3:80",
-               "readiness: 6 of 8 left; not ready: 10.0.0.4:80, [fd00::1]:80", "policy Local: 5 of 6 left; not on this node: 10.0.0.5:80",
-               "terminating: 4 of 5 left; going away, and others are ready: 10.0.0.6:80",
-               "topology keys: 3 of 4 left; not the nearest: 10.0.0.7:80",
-               "topology hints: 2 of 3 left; meant for other places: 10.0.0.8:80", "weight: 1 of 2 left; of weight 0: 10.0.0.2:80"}));
+    set.endpoints = {{.address = ip("10.0.0.1"), .port = 80},
+                     {.address = ip("10.0.0.2"), .port = 80, .weight = 0}};
+    set.excluded = {{.address = ip("10.0.0.3"), .port = 80, .why = NodeSelector},
+                    {.address = ip("10.0.0.4"), .port = 80, .why = NotReady},
+                    {.address = ip("10.0.0.5"), .port = 80, .why = NotLocal},
+                    {.address = ip("10.0.0.6"), .port = 80, .why = Terminating},
+                    {.address = ip("10.0.0.7"), .port = 80, .why = TopologyKeys},
+                    {.address = ip("10.0.0.8"), .port = 80, .why = TopologyHints},
+                    {.address = ip("127.0.0.1"), .port = 80, .why = ForbiddenAddress},
+                    {.address = ip("fd00::1"), .port = 80, .why = NotReady}};
+    EXPECT_EQ(selection_trace(set),
+              (Lines{"endpoints: 10 known, each (address, port) once",
+                     "address filter: 9 of 10 left; never forwarded to: 127.0.0.1:80",
+                     "node selector: 8 of 9 left; on a node that the Service does not want: 10.0.0.3:80",
+                     "readiness: 6 of 8 left; not ready: 10.0.0.4:80, [fd00::1]:80",
+                     "policy Local: 5 of 6 left; not on this node: 10.0.0.5:80",
+                     "terminating: 4 of 5 left; going away, and others are ready: 10.0.0.6:80",
+                     "topology keys: 3 of 4 left; not the nearest: 10.0.0.7:80",
+                     "topology hints: 2 of 3 left; meant for other places: 10.0.0.8:80",
+                     "weight: 1 of 2 left; of weight 0: 10.0.0.2:80"}));
 }
 
 TEST(SelectionTrace, IsShortWhereNothingHappened_EP020) {
-    EXPECT_EQ(selection_trace({}), (Lines{"endpoints: 0 known, each (address, port) once", "address filter: 0 of 0 left",
-                                          "readiness: 0 of 0 left", "weight: 0 of 0 left"}));
+    EXPECT_EQ(selection_trace({}),
+              (Lines{"endpoints: 0 known, each (address, port) once", "address filter: 0 of 0 left",
+                     "readiness: 0 of 0 left", "weight: 0 of 0 left"}));
 }
 
 TEST(SelectionTrace, SaysThatTheOtherFamilyServes_ANN32) {
-    EXPECT_EQ(selection_trace({.endpoints = {{.address = ip("10.0.0.1"), .port = 80}}, .family = IpFamily::V6, .translates_family = true}),
-              (Lines{"families: no IPv6 endpoint for new flows; IPv4 ones serve (penstock.io/translate-family)",
-                     "endpoints: 1 known, each (address, port) once", "address filter: 1 of 1 left", "readiness: 1 of 1 left",
-                     "weight: 1 of 1 left"}));
+    EXPECT_EQ(
+        selection_trace({.endpoints = {{.address = ip("10.0.0.1"), .port = 80}},
+                         .family = IpFamily::V6,
+                         .translates_family = true}),
+        (Lines{"families: no IPv6 endpoint for new flows; IPv4 ones serve (penstock.io/translate-family)",
+               "endpoints: 1 known, each (address, port) once", "address filter: 1 of 1 left",
+               "readiness: 1 of 1 left", "weight: 1 of 1 left"}));
 }
 
 TEST(SelectionTrace, NamesNoMoreThanAPersonReads_EP020) {
     model::BackendSet set;
     for (int i = 1; i <= 10; ++i) {
-        set.excluded.push_back({.address = ip("10.0.0." + std::to_string(i)), .port = 80, .why = model::Exclusion::NotReady});
+        set.excluded.push_back(
+            {.address = ip("10.0.0." + std::to_string(i)), .port = 80, .why = model::Exclusion::NotReady});
     }
     const std::string told = selection_trace(set).at(2);
     EXPECT_TRUE(told.ends_with("10.0.0.8:80 and 2 more")) << told;
@@ -66,9 +77,11 @@ DesiredServices services(std::vector<model::Frontend> frontends) {
 }
 
 TEST(FrontendAt, IsByAddressOrForNodePortsByFamily) {
-    const DesiredServices state = services({{.cls = lb::FrontendClass::ExternalIp, .address = ip("203.0.113.7"), .port = 80},
-                                            {.cls = lb::FrontendClass::NodePort, .family = IpFamily::V4, .port = 30080}});
-    const auto found = [&](lb::FrontendClass cls, const char* address, L4Port port, Protocol protocol = Protocol::Tcp) {
+    const DesiredServices state =
+        services({{.cls = lb::FrontendClass::ExternalIp, .address = ip("203.0.113.7"), .port = 80},
+                  {.cls = lb::FrontendClass::NodePort, .family = IpFamily::V4, .port = 30080}});
+    const auto found = [&](lb::FrontendClass cls, const char* address, L4Port port,
+                           Protocol protocol = Protocol::Tcp) {
         return frontend_at(state, cls, ip(address), port, protocol).has_value();
     };
     EXPECT_TRUE(found(lb::FrontendClass::ExternalIp, "203.0.113.7", 80));
@@ -81,9 +94,10 @@ TEST(FrontendAt, IsByAddressOrForNodePortsByFamily) {
 }
 
 TEST(FrontendAt, ClientsInsideHaveASetOfTheirOwn_ETP006_NAT004) {
-    const DesiredServices state =
-        services({{.cls = lb::FrontendClass::ExternalIp, .address = ip("203.0.113.7"), .port = 80, .inside_set = 1}});
-    const auto met = frontend_at(state, lb::FrontendClass::ExternalIp, ip("203.0.113.7"), 80, Protocol::Tcp).value();
+    const DesiredServices state = services(
+        {{.cls = lb::FrontendClass::ExternalIp, .address = ip("203.0.113.7"), .port = 80, .inside_set = 1}});
+    const auto met =
+        frontend_at(state, lb::FrontendClass::ExternalIp, ip("203.0.113.7"), 80, Protocol::Tcp).value();
     const std::vector<Prefix> pods = {Prefix::parse("10.244.0.0/16").value()};
     EXPECT_EQ(set_for(met, pods, ip("10.244.3.4")).source, lb::SourceMode::Keep);
     EXPECT_EQ(set_for(met, pods, ip("192.0.2.9")).source, lb::SourceMode::Translate);

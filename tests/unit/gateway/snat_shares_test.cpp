@@ -25,9 +25,11 @@ TEST(SnatShares, AWorkerWithoutAPortIsRefusedByName_NAT002) {
         const char* refusal;  // null: enough
     } rows[] = {
         {{20000, 20000}, 1, nullptr},
-        {{20032, 20159}, 2, nullptr},                                                     // two whole blocks
-        {{20095, 20096}, 2, nullptr},                                                     // the last port of one and the first of the next
-        {{20032, 20095}, 2, "--snat-ports: 20032-20095 leaves worker 0 without a port"},  // block 313 is worker 1's
+        {{20032, 20159}, 2, nullptr},  // two whole blocks
+        {{20095, 20096}, 2, nullptr},  // the last port of one and the first of the next
+        {{20032, 20095},
+         2,
+         "--snat-ports: 20032-20095 leaves worker 0 without a port"},  // block 313 is worker 1's
         {{20096, 20159}, 2, "leaves worker 1 without a port"},
         {{20032, 20159}, 3, "workers take them in blocks of 64, so 3 workers need 192 in a row"},
         {{1024, 1024 + 64 * 64 - 1}, 64, nullptr},
@@ -48,7 +50,8 @@ TEST(SnatShares, AWorkerWithoutAPortIsRefusedByName_NAT002) {
 TEST(SnatShares, AShareThatTheHostTakesIsSaid_NAT002) {
     const auto inside = check_snat_shares({40000, 50000}, kEphemeral, 1);
     ASSERT_TRUE(inside);
-    EXPECT_NE(inside->find("leaves worker 0 without a port on addresses that the host uses too, because Linux takes 32768-60999"),
+    EXPECT_NE(inside->find("leaves worker 0 without a port on addresses that the host uses too, because "
+                           "Linux takes 32768-60999"),
               std::string::npos)
         << *inside;
     // Block 511 (32704-32767) is worker 1's; worker 0 has only what lies in the host's range.
@@ -67,8 +70,10 @@ TEST(SnatShares, AHashMayLeaveAWorkerWithoutAPortOfANarrowRange_NAT002) {
         EXPECT_EQ(remark({1024, 65535}, workers), "") << workers;
     }
     EXPECT_NE(remark({20000, 20002}, 4).find("--snat-ports: 20000-20002 leaves worker "), std::string::npos);
-    EXPECT_NE(remark({20000, 20000}, 2).find("without a port towards some endpoints over IPv4, because RSS of port 1 brings no reply"),
-              std::string::npos);
+    EXPECT_NE(
+        remark({20000, 20000}, 2)
+            .find("without a port towards some endpoints over IPv4, because RSS of port 1 brings no reply"),
+        std::string::npos);
     nat::ReplyHash only_v6 = test::hash_in_turn(128, 2);
     only_v6.tcp4 = only_v6.udp4 = false;
     EXPECT_NE(remark_on_hashed_shares(only_v6, {0}, {20000, 20000}, 2).find("over IPv6"), std::string::npos);

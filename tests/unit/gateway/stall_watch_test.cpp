@@ -18,7 +18,8 @@ class StallWatchTest : public testing::Test {
         std::vector<std::string> out;
         for (const auto& change : watch_.look(now_, readings_)) {
             silence_ = change.silence;
-            out.push_back(watch_.loops()[change.loop].name + (change.has_stalled ? " stalled in " + change.stage : " goes round"));
+            out.push_back(watch_.loops()[change.loop].name +
+                          (change.has_stalled ? " stalled in " + change.stage : " goes round"));
         }
         return out;
     }
@@ -27,8 +28,10 @@ class StallWatchTest : public testing::Test {
         ++readings_[1].rounds;
     }
 
-    StallWatch watch_{{{.name = "worker", .limit = 1s, .forwards = true}, {.name = "compiler", .limit = 10s}}};
-    std::vector<LoopReading> readings_{{.rounds = 1, .stage = "receiving"}, {.rounds = 1, .stage = "thinking"}};
+    StallWatch watch_{
+        {{.name = "worker", .limit = 1s, .forwards = true}, {.name = "compiler", .limit = 10s}}};
+    std::vector<LoopReading> readings_{{.rounds = 1, .stage = "receiving"},
+                                       {.rounds = 1, .stage = "thinking"}};
     StallWatch::Time now_{1h};
     std::chrono::milliseconds silence_{};
 };

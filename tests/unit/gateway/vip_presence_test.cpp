@@ -52,9 +52,11 @@ std::vector<IpAddr> shown(std::vector<model::Service> services, bool withdraw_em
 TEST(VipPresence, AddressesOfLoadBalancersAndExternalIpsAreShown_LB018) {
     auto cluster_ip = external("192.0.2.96", 80);
     cluster_ip.cls = lb::FrontendClass::ClusterIp;
-    auto vips =
-        shown({service("web", {load_balancer("192.0.2.80", 80), external("192.0.2.81", 80), cluster_ip, node_port(30080)}, {"10.0.0.1"}),
-               service("web6", {external("2001:db8::80", 80)}, {"fd00::1"})});
+    auto vips = shown(
+        {service("web",
+                 {load_balancer("192.0.2.80", 80), external("192.0.2.81", 80), cluster_ip, node_port(30080)},
+                 {"10.0.0.1"}),
+         service("web6", {external("2001:db8::80", 80)}, {"fd00::1"})});
     auto expected = ips({"192.0.2.80", "192.0.2.81", "2001:db8::80"});
     std::ranges::sort(expected);
     EXPECT_EQ(vips, expected);
@@ -70,29 +72,40 @@ TEST(VipPresence, ASharedVipStaysWhileAnyServiceHasIt_LB018) {
 
 TEST(VipPresence, WithoutALocalEndpointOnAnyPortTheVipIsLeftToAnotherGateway_LB018) {
     EXPECT_EQ(shown({elsewhere("web", {external("192.0.2.80", 80)})}), ips({}));
-    EXPECT_EQ(shown({elsewhere("web", {external("192.0.2.80", 80)}), service("dns", {external("192.0.2.80", 53)}, {"10.0.0.2"})}),
+    EXPECT_EQ(shown({elsewhere("web", {external("192.0.2.80", 80)}),
+                     service("dns", {external("192.0.2.80", 53)}, {"10.0.0.2"})}),
               ips({"192.0.2.80"}))
         << "a sharer has endpoints";
     // Another port has none anywhere: whoever has the first port's endpoint says so as well as we would.
-    EXPECT_EQ(shown({elsewhere("web", {external("192.0.2.80", 80)}), service("dns", {external("192.0.2.80", 53)}, {})}), ips({}));
+    EXPECT_EQ(shown({elsewhere("web", {external("192.0.2.80", 80)}),
+                     service("dns", {external("192.0.2.80", 53)}, {})}),
+              ips({}));
 }
 
 TEST(VipPresence, WithNoEndpointAnywhereTheVipStaysForTheReject_LB018) {
     const auto empty = service("web", {external("192.0.2.80", 80)}, {});
     EXPECT_EQ(shown({empty}), ips({"192.0.2.80"}));
     EXPECT_EQ(shown({empty}, true), ips({})) << "--withdraw-empty";
-    EXPECT_EQ(shown({empty, service("dns", {external("192.0.2.80", 53)}, {"10.0.0.2"})}, true), ips({"192.0.2.80"}));
+    EXPECT_EQ(shown({empty, service("dns", {external("192.0.2.80", 53)}, {"10.0.0.2"})}, true),
+              ips({"192.0.2.80"}));
 }
 
 TEST(VipPresence, AVipIsOnTheTwinWhoseSubnetItIsIn_LB018) {
-    const TwinSubnets twins{{on_twin("192.0.2.1/24"), on_twin("2001:db8::1/64")}, {on_twin("192.0.2.129/25")}, {on_twin("192.0.2.130/25")}};
-    EXPECT_EQ(place_vips(ips({"192.0.2.80", "192.0.2.180", "2001:db8::80", "203.0.113.1", "2001:db8:1::80"}), twins, {}),
-              (std::vector<route::LocalAddress>{at(0, "192.0.2.80"), at(0, "2001:db8::80"), at(1, "192.0.2.180")}))
+    const TwinSubnets twins{{on_twin("192.0.2.1/24"), on_twin("2001:db8::1/64")},
+                            {on_twin("192.0.2.129/25")},
+                            {on_twin("192.0.2.130/25")}};
+    EXPECT_EQ(
+        place_vips(ips({"192.0.2.80", "192.0.2.180", "2001:db8::80", "203.0.113.1", "2001:db8:1::80"}), twins,
+                   {}),
+        (std::vector<route::LocalAddress>{at(0, "192.0.2.80"), at(0, "2001:db8::80"), at(1, "192.0.2.180")}))
         << "the longest subnet, of equal ones the first; what is outside is left alone";
-    EXPECT_TRUE(place_vips(ips({"192.0.2.80"}), {{}, {on_twin("192.0.2.80/32")}}, std::vector{at(1, "192.0.2.80")}).empty())
+    EXPECT_TRUE(
+        place_vips(ips({"192.0.2.80"}), {{}, {on_twin("192.0.2.80/32")}}, std::vector{at(1, "192.0.2.80")})
+            .empty())
         << "the host's own address needs nobody's help";
     const std::vector<route::LocalAddress> by_hand{{NicPortId{2}, ip("192.0.2.80"), 24}};
-    EXPECT_TRUE(place_vips(ips({"192.0.2.80"}), twins, by_hand).empty()) << "put there by the operator, on whatever twin";
+    EXPECT_TRUE(place_vips(ips({"192.0.2.80"}), twins, by_hand).empty())
+        << "put there by the operator, on whatever twin";
 }
 
 // Linux as a list; its mirror is right at once.

@@ -14,7 +14,9 @@ constexpr AdmissionLimits kSmall{.remote_max = 4, .local_max = 2, .per_source_ma
 class AdmissionTest : public testing::Test {
  protected:
     // What was evicted, 0: nothing.
-    ConnectionId admit(const std::string& source) { return admission_.admit(++last_, ip(source)).value_or(0); }
+    ConnectionId admit(const std::string& source) {
+        return admission_.admit(++last_, ip(source)).value_or(0);
+    }
 
     Admission admission_{kSmall};
     ConnectionId last_ = 0;
@@ -70,7 +72,8 @@ TEST_F(AdmissionTest, AnIpv6SourceIsItsPrefixOf64Bits) {
     EXPECT_EQ(admit("2001:db8::1"), 0U);
     EXPECT_EQ(admit("2001:db8::2"), 0U);
     EXPECT_EQ(admit("2001:db8::ffff:0:0:3"), 0U);
-    EXPECT_EQ(admit("2001:db8::4"), 2U) << "not 1, which is the oldest of the full pool and of another prefix";
+    EXPECT_EQ(admit("2001:db8::4"), 2U)
+        << "not 1, which is the oldest of the full pool and of another prefix";
 }
 
 TEST_F(AdmissionTest, RemovedOnesMakeRoom) {

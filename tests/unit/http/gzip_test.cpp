@@ -33,10 +33,12 @@ TEST(Gzip, GivesBackWhatWentIn) {
 }
 
 TEST(AcceptsGzip, NamedOrByStarAndNotWithWeightZero) {
-    for (const char* yes : {"gzip", "deflate, gzip;q=0.5", "GZIP", "*", "gzip ; q=1", "br,gzip", "*;q=0, gzip", "gzip;q=0.001"}) {
+    for (const char* yes : {"gzip", "deflate, gzip;q=0.5", "GZIP", "*", "gzip ; q=1", "br,gzip",
+                            "*;q=0, gzip", "gzip;q=0.001"}) {
         EXPECT_TRUE(accepts_gzip(yes)) << yes;
     }
-    for (const char* no : {"", "identity", "gzip;q=0", "gzip; q=0.000", "*, gzip;q=0", "xgzip", "gzip2", "*;q=0", ",,;"}) {
+    for (const char* no :
+         {"", "identity", "gzip;q=0", "gzip; q=0.000", "*, gzip;q=0", "xgzip", "gzip2", "*;q=0", ",,;"}) {
         EXPECT_FALSE(accepts_gzip(no)) << no;
     }
 }

@@ -24,10 +24,11 @@ using test::http_get;
 class HttpServer : public testing::Test {
  protected:
     void SetUp() override {
-        auto started = Server::start("127.0.0.1:0", {{"/good", [] { return Response{.body = "all is well\n"}; }},
-                                                     {"/bad", [] { return Response{.status = 503, .body = "stuck\n"}; }},
-                                                     {"/large", [] { return Response{.body = std::string(3'000'000, 'x')}; }},
-                                                     {"/counted", [this] { return Response{.body = std::to_string(++calls_)}; }}});
+        auto started = Server::start(
+            "127.0.0.1:0", {{"/good", [] { return Response{.body = "all is well\n"}; }},
+                            {"/bad", [] { return Response{.status = 503, .body = "stuck\n"}; }},
+                            {"/large", [] { return Response{.body = std::string(3'000'000, 'x')}; }},
+                            {"/counted", [this] { return Response{.body = std::to_string(++calls_)}; }}});
         ASSERT_TRUE(started) << started.error().what;
         server_ = std::move(*started);
         ASSERT_NE(server_->port(), 0);
@@ -44,7 +45,8 @@ TEST_F(HttpServer, APathGetsItsPageWithStatusTypeAndLength) {
     EXPECT_NE(good.find("Content-Length: 12\r\n"), std::string::npos) << good;
     EXPECT_TRUE(good.ends_with("\r\n\r\nall is well\n")) << good;
     EXPECT_TRUE(http_get(server_->port(), "/bad").starts_with("HTTP/1.1 503 "));
-    EXPECT_TRUE(http_get(server_->port(), "/good?verbose=1").starts_with("HTTP/1.1 200 ")) << "probes may have a query";
+    EXPECT_TRUE(http_get(server_->port(), "/good?verbose=1").starts_with("HTTP/1.1 200 "))
+        << "probes may have a query";
 }
 
 TEST_F(HttpServer, APageIsMadeEachTimeItIsAskedFor) {
@@ -74,25 +76,30 @@ TEST_F(HttpServer, OtherMethodsAreRefused) {
 
 TEST_F(HttpServer, ARequestThatIsTooLongOrBrokenIsRefusedByStatus) {
     EXPECT_TRUE(http_get(server_->port(), "/good?" + std::string(20'000, 'x')).starts_with("HTTP/1.1 431 "));
-    EXPECT_TRUE(http_exchange(server_->port(), "GET /good HTTP/1.1\r\nX: " + std::string(9'000, 'x')).starts_with("HTTP/1.1 431 "));
-    for (const char* broken : {"\x01\x02\x03 nonsense\r\n\r\n", "GET /good\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-                               "GET /good HTTP/1.1\r\nbroken header\r\n\r\n", "GET /good HTTP/1.1\r\nContent-Length: x\r\n\r\n"}) {
+    EXPECT_TRUE(http_exchange(server_->port(), "GET /good HTTP/1.1\r\nX: " + std::string(9'000, 'x'))
+                    .starts_with("HTTP/1.1 431 "));
+    for (const char* broken :
+         {"\x01\x02\x03 nonsense\r\n\r\n", "GET /good\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+          "GET /good HTTP/1.1\r\nbroken header\r\n\r\n", "GET /good HTTP/1.1\r\nContent-Length: x\r\n\r\n"}) {
         EXPECT_TRUE(http_exchange(server_->port(), broken).starts_with("HTTP/1.1 400 ")) << broken;
     }
     EXPECT_TRUE(http_get(server_->port(), "/good").starts_with("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpServer, FormsOfARequestThatAreRareButValid) {
-    for (const char* request : {"GET /good HTTP/1.0\r\n\r\n", "GET http://192.0.2.1/good HTTP/1.1\r\nHost: x\r\n\r\n",
-                                "GET /good HTTP/1.1\r\n\r\n", "GET /good HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"}) {
+    for (const char* request :
+         {"GET /good HTTP/1.0\r\n\r\n", "GET http://192.0.2.1/good HTTP/1.1\r\nHost: x\r\n\r\n",
+          "GET /good HTTP/1.1\r\n\r\n", "GET /good HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"}) {
         EXPECT_TRUE(http_exchange(server_->port(), request).starts_with("HTTP/1.1 200 ")) << request;
     }
     EXPECT_TRUE(http_exchange(server_->port(), "OPTIONS * HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
-    EXPECT_TRUE(http_exchange(server_->port(), "GET http://x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 ")) << "the path is /";
+    EXPECT_TRUE(http_exchange(server_->port(), "GET http://x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "))
+        << "the path is /";
 }
 
 TEST_F(HttpServer, OfPipelinedRequestsTheFirstIsAnsweredAndTheConnectionClosed) {
-    const std::string two = http_exchange(server_->port(), "GET /counted HTTP/1.1\r\n\r\nGET /counted HTTP/1.1\r\n\r\n");
+    const std::string two =
+        http_exchange(server_->port(), "GET /counted HTTP/1.1\r\n\r\nGET /counted HTTP/1.1\r\n\r\n");
     EXPECT_TRUE(two.starts_with("HTTP/1.1 200 ") && two.ends_with("\r\nConnection: close\r\n\r\n1")) << two;
     EXPECT_EQ(calls_, 1);
 }
@@ -120,10 +127,12 @@ TEST_F(HttpServer, AThousandSilentConnectionsDoNotKeepAProbeWaiting) {
     for (size_t i = 0; i < silent.size(); ++i) {
         silent[i] = test::connect_to(server_->port());
         if (i % 2 == 1) {
-            ASSERT_GT(send(silent[i], "GET /good HTTP/1.1\r\n", 20, MSG_NOSIGNAL), 0);  // the empty line is missing
+            ASSERT_GT(send(silent[i], "GET /good HTTP/1.1\r\n", 20, MSG_NOSIGNAL),
+                      0);  // the empty line is missing
         }
         if (i % 100 == 99) {
-            EXPECT_TRUE(http_get(server_->port(), "/good").starts_with("HTTP/1.1 200 ")) << i + 1 << " are silent";
+            EXPECT_TRUE(http_get(server_->port(), "/good").starts_with("HTTP/1.1 200 "))
+                << i + 1 << " are silent";
         }
     }
     EXPECT_EQ(test::read_all(silent.front()), "") << "evicted: the oldest silent one";
@@ -142,13 +151,15 @@ TEST_F(HttpServer, ClosingWaitsForNoClient) {
     std::vector<int> clients;
     for (const char* request : {"", "GET /good HTTP/1.1\r\n", "GET /large HTTP/1.1\r\n\r\n"}) {
         clients.push_back(test::connect_to(server_->port()));
-        ASSERT_EQ(send(clients.back(), request, strlen(request), MSG_NOSIGNAL), static_cast<ssize_t>(strlen(request)));
+        ASSERT_EQ(send(clients.back(), request, strlen(request), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(strlen(request)));
     }
     EXPECT_TRUE(http_get(server_->port(), "/good").starts_with("HTTP/1.1 200 ")) << "all have been accepted";
     const uint16_t port = server_->port();
     const auto before = std::chrono::steady_clock::now();
     server_.reset();
-    EXPECT_LT(std::chrono::steady_clock::now() - before, kRequestTimeout) << "sooner than the first of them would have ended";
+    EXPECT_LT(std::chrono::steady_clock::now() - before, kRequestTimeout)
+        << "sooner than the first of them would have ended";
     EXPECT_TRUE(Server::start("127.0.0.1:" + std::to_string(port), {})) << "the port is free";
     for (const int fd : clients) {
         close(fd);
@@ -160,20 +171,23 @@ TEST_F(HttpServer, AHeavyPageIsMadeForAllThatWaitForItAndKeepsNoOtherWaiting) {
     std::condition_variable change;
     int made = 0;
     int allowed = 0;
-    auto started = Server::start("127.0.0.1:0", {{"/heavy", heavy([&] {
-                                                      std::unique_lock lock(mutex);
-                                                      ++made;
-                                                      change.notify_all();
-                                                      change.wait(lock, [&] { return allowed >= made; });
-                                                      return Response{.body = "number " + std::to_string(made) + std::string(5'000, ' ')};
-                                                  })},
-                                                 {"/light", [] { return Response{}; }}});
+    auto started =
+        Server::start("127.0.0.1:0", {{"/heavy", heavy([&] {
+                                           std::unique_lock lock(mutex);
+                                           ++made;
+                                           change.notify_all();
+                                           change.wait(lock, [&] { return allowed >= made; });
+                                           return Response{.body = "number " + std::to_string(made) +
+                                                                   std::string(5'000, ' ')};
+                                       })},
+                                      {"/light", [] { return Response{}; }}});
     ASSERT_TRUE(started) << started.error().what;
     const uint16_t port = (*started)->port();
     const auto ask = [&](const char* extra) {
         const int fd = test::connect_to(port);
         const std::string request = "GET /heavy HTTP/1.1\r\n" + std::string(extra) + "\r\n";
-        EXPECT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+        EXPECT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(request.size()));
         return fd;
     };
     const int first = ask("");
@@ -182,14 +196,16 @@ TEST_F(HttpServer, AHeavyPageIsMadeForAllThatWaitForItAndKeepsNoOtherWaiting) {
         change.wait(lock, [&] { return made == 1; });
     }
     const std::array later{ask(""), ask("Accept-Encoding: gzip\r\n"), ask("")};
-    EXPECT_TRUE(http_get(port, "/light").starts_with("HTTP/1.1 200 ")) << "and the three requests before it have been read";
+    EXPECT_TRUE(http_get(port, "/light").starts_with("HTTP/1.1 200 "))
+        << "and the three requests before it have been read";
     {
         const std::lock_guard lock(mutex);
         allowed = 2;
     }
     change.notify_all();
     EXPECT_NE(test::read_all(first).find("\r\n\r\nnumber 1"), std::string::npos);
-    EXPECT_NE(test::read_all(later[0]).find("\r\n\r\nnumber 2"), std::string::npos) << "made after the request had come";
+    EXPECT_NE(test::read_all(later[0]).find("\r\n\r\nnumber 2"), std::string::npos)
+        << "made after the request had come";
     const std::string packed = test::read_all(later[1]);
     EXPECT_NE(packed.find("\r\nContent-Encoding: gzip\r\n"), std::string::npos);
     EXPECT_LT(packed.size(), 1'000U);
@@ -229,10 +245,11 @@ TEST_F(HttpServer, ASecondOneOnThePortIsRefusedByName) {
 TEST(HttpServers, AnyPathAndFurtherHeadersOnSeveralAddresses_HC002_HC003) {
     const uint16_t port = test::free_port();
     const std::string suffix = ":" + std::to_string(port);
-    const auto server =
-        Server::start({.addresses = {"127.0.0.1" + suffix, "127.0.0.2" + suffix},
-                       .routes = {{kAnyPath, [] { return Response{.body = "{}", .content_type = "a/b", .headers = {{"X-A", "1"}}}; }},
-                                  {"/own", [] { return Response{.status = 503}; }}}});
+    const auto server = Server::start(
+        {.addresses = {"127.0.0.1" + suffix, "127.0.0.2" + suffix},
+         .routes = {{kAnyPath,
+                     [] { return Response{.body = "{}", .content_type = "a/b", .headers = {{"X-A", "1"}}}; }},
+                    {"/own", [] { return Response{.status = 503}; }}}});
     ASSERT_TRUE(server) << server.error().what;
     for (const char* path : {"/", "/x/y?z"}) {
         const std::string answer = http_get(port, path);
@@ -241,7 +258,8 @@ TEST(HttpServers, AnyPathAndFurtherHeadersOnSeveralAddresses_HC002_HC003) {
     }
     EXPECT_TRUE(http_get(port, "/own").starts_with("HTTP/1.1 503 "));
     EXPECT_FALSE(Server::start("127.0.0.2" + suffix, {})) << "the second address is listened on, too";
-    EXPECT_FALSE(Server::start({.addresses = {"127.0.0.3" + suffix, "127.0.0.1" + suffix}, .routes = {}})) << "all or none";
+    EXPECT_FALSE(Server::start({.addresses = {"127.0.0.3" + suffix, "127.0.0.1" + suffix}, .routes = {}}))
+        << "all or none";
     EXPECT_TRUE(Server::start("127.0.0.3" + suffix, {}));
 }
 
@@ -249,8 +267,9 @@ TEST(HttpAddress, IsAnAddressAndAPort) {
     for (const char* good : {"127.0.0.1:9107", "0.0.0.0:0", "[::1]:9107", "[::]:65535"}) {
         EXPECT_TRUE(check_address(good)) << good;
     }
-    for (const char* bad : {"", "9107", ":9107", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:80s", "::1:80",
-                            "[127.0.0.1]:80", "127.0.0.1:80,127.0.0.1:81", "127.0.0.1:-1"}) {
+    for (const char* bad :
+         {"", "9107", ":9107", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:80s",
+          "::1:80", "[127.0.0.1]:80", "127.0.0.1:80,127.0.0.1:81", "127.0.0.1:-1"}) {
         const Status checked = check_address(bad);
         ASSERT_FALSE(checked) << bad;
         EXPECT_EQ(checked.error().code, Errc::InvalidArgument);
@@ -277,14 +296,18 @@ TEST(HttpServers, ServeIpv6BesideIpv4OnOnePort) {
 TEST(HttpServers, ListenOnAnAddressThatIsYetToComeWhereToldTo) {
     EXPECT_FALSE(Server::start("192.0.2.77:0", {}));
     for (const char* address : {"192.0.2.77:0", "[2001:db8::77]:0"}) {
-        EXPECT_TRUE(Server::start({.addresses = {address}, .routes = {}, .addresses_may_be_absent = true})) << address;
+        EXPECT_TRUE(Server::start({.addresses = {address}, .routes = {}, .addresses_may_be_absent = true}))
+            << address;
     }
 }
 
 TEST(HttpServers, ShareALoopAndItsLimits) {
-    const auto loop = std::make_shared<Loop>(AdmissionLimits{.remote_max = 1, .local_max = 2, .per_source_max = 9});
+    const auto loop =
+        std::make_shared<Loop>(AdmissionLimits{.remote_max = 1, .local_max = 2, .per_source_max = 9});
     const auto start = [&](const char* body) {
-        auto server = Server::start({.addresses = {"127.0.0.1:0"}, .routes = {{"/", [body] { return Response{.body = body}; }}}}, loop);
+        auto server = Server::start(
+            {.addresses = {"127.0.0.1:0"}, .routes = {{"/", [body] { return Response{.body = body}; }}}},
+            loop);
         EXPECT_TRUE(server);
         return std::move(*server);
     };

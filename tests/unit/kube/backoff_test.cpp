@@ -26,7 +26,8 @@ std::vector<std::chrono::milliseconds> waits(Backoff& backoff, int count) {
 
 TEST(Backoff, DoublesFrom800MillisecondsTo30Seconds_APISYNC012) {
     Backoff backoff([] { return 0.0; });
-    EXPECT_EQ(waits(backoff, 8), (std::vector<std::chrono::milliseconds>{800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30s, 30s}));
+    EXPECT_EQ(waits(backoff, 8), (std::vector<std::chrono::milliseconds>{800ms, 1600ms, 3200ms, 6400ms,
+                                                                         12800ms, 25600ms, 30s, 30s}));
 }
 
 TEST(Backoff, MultipliesEachWaitByUpToTwo_APISYNC012) {

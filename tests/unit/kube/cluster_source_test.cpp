@@ -25,14 +25,16 @@ std::string slice_text(const std::string& name, const std::string& address) {
            address + R"("]}],"ports":[{"name":"","port":80}]})";
 }
 std::string endpoints_text(const std::string& name, const std::string& address) {
-    return R"({"metadata":{"name":")" + name + R"(","namespace":"default"},"subsets":[{"addresses":[{"ip":")" + address +
+    return R"({"metadata":{"name":")" + name +
+           R"(","namespace":"default"},"subsets":[{"addresses":[{"ip":")" + address +
            R"("}],"ports":[{"port":80}]}]})";
 }
 std::string node_text(const std::string& name) {
     return R"({"metadata":{"name":")" + name + R"("}})";
 }
 
-std::string list_of(const std::string& path, const std::string& version, const std::vector<std::string>& items) {
+std::string list_of(const std::string& path, const std::string& version,
+                    const std::vector<std::string>& items) {
     const std::string kind = path.ends_with("services")         ? "ServiceList"
                              : path.ends_with("endpointslices") ? "EndpointSliceList"
                              : path.ends_with("endpoints")      ? "EndpointsList"
@@ -42,7 +44,8 @@ std::string list_of(const std::string& path, const std::string& version, const s
 
 class ClusterSourceTest : public testing::Test {
  protected:
-    void begin(ClusterSettings settings = {.server = "https://192.0.2.1:6443", .scope = {}, .streamed_lists = false}) {
+    void begin(ClusterSettings settings = {
+                   .server = "https://192.0.2.1:6443", .scope = {}, .streamed_lists = false}) {
         source_ = std::make_unique<ClusterSource>(std::move(settings), transport_, [] { return 0.0; });
         settle();
     }
@@ -61,7 +64,8 @@ class ClusterSourceTest : public testing::Test {
         }
     }
     [[nodiscard]] auto open(const std::string& path) {
-        return std::ranges::find_if(transport_.open, [&](const auto& each) { return path_of(each.request.target) == path; });
+        return std::ranges::find_if(transport_.open,
+                                    [&](const auto& each) { return path_of(each.request.target) == path; });
     }
     [[nodiscard]] bool is_asked(const std::string& path) { return open(path) != transport_.open.end(); }
     [[nodiscard]] std::map<std::string, std::string> asked(const std::string& path) {
@@ -95,7 +99,9 @@ class ClusterSourceTest : public testing::Test {
         reply(kServices, 200, list_of(kServices, "10", {service_text("web", "3")}));
         reply(kNodes, 200, list_of(kNodes, "10", {node_text("edge-1")}));
     }
-    [[nodiscard]] CollectionStatus endpoints_status() const { return source_->status(now_).collections.at(1); }
+    [[nodiscard]] CollectionStatus endpoints_status() const {
+        return source_->status(now_).collections.at(1);
+    }
     // Name of each slice and its first address.
     [[nodiscard]] std::map<std::string, std::string> slices() {
         objects_.apply(source_->take_changes());
@@ -176,7 +182,8 @@ TEST_F(ClusterSourceTest, FallsBackToTheBetaAndReturnsWhenTheServerIsUpgraded_EP
     EXPECT_EQ(asked(kSlices).at("limit"), "500") << "and now for good";
     EXPECT_FALSE(is_asked(kOldSlices));
     EXPECT_EQ(slices(), (Slices{{"web-1", "10.1.0.1"}})) << "what there is serves meanwhile";
-    reply(kSlices, 200, list_of(kSlices, "900", {slice_text("web-1", "10.1.0.1"), slice_text("web-2", "10.1.0.2")}));
+    reply(kSlices, 200,
+          list_of(kSlices, "900", {slice_text("web-1", "10.1.0.1"), slice_text("web-2", "10.1.0.2")}));
     EXPECT_EQ(source_->take_changes().slices.size(), 1U) << "the same object by another version is the same";
     EXPECT_EQ(endpoints_status().path, kSlices);
     open_watch(kSlices);
@@ -236,7 +243,8 @@ TEST_F(ClusterSourceTest, ACollectionThatVanishesIsLookedForElsewhereAndKept_EP0
     reply(kSlices, 200, list_of(kSlices, "10", {slice_text("web-1", "10.1.0.1")}));
     open_watch(kSlices);
     EXPECT_EQ(slices().size(), 1U);
-    open(kSlices)->handler->on_body(event_text("ERROR", status_text(404, "NotFound", "the server was downgraded")));
+    open(kSlices)->handler->on_body(
+        event_text("ERROR", status_text(404, "NotFound", "the server was downgraded")));
     settle();
     answer_until(kOldSlices, kSlices, 404);
     reply(kOldSlices, 500);

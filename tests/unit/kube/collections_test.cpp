@@ -31,7 +31,8 @@ TEST(Collections, EndpointsOnlyWhereConfigured_EP001) {
 }
 
 TEST(Collections, FiltersAsTheSheetAllowsThem_APISYNC016) {
-    EXPECT_EQ(services_of({}).label_selector, "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name");
+    EXPECT_EQ(services_of({}).label_selector,
+              "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name");
     EXPECT_EQ(services_of({}).field_selector, "spec.clusterIP!=None");
     for (const Collection& endpoints : endpoints_of({})) {
         EXPECT_EQ(endpoints.label_selector, "!service.kubernetes.io/headless") << endpoints.path;
@@ -48,21 +49,28 @@ TEST(Collections, AListGoesOnWithItsTokenAlone_APISYNC002) {
     const Collection nodes = all_nodes();
     EXPECT_EQ(list_target(nodes, {}), "/api/v1/nodes?limit=500");
     EXPECT_EQ(list_target(nodes, {.limited = false}), "/api/v1/nodes");
-    EXPECT_EQ(list_target(nodes, {.not_older_than = "7"}), "/api/v1/nodes?limit=500&resourceVersion=7&resourceVersionMatch=NotOlderThan");
-    EXPECT_EQ(list_target(nodes, {.continue_token = "a+b/c=", .not_older_than = "7"}), "/api/v1/nodes?limit=500&continue=a%2Bb%2Fc%3D");
+    EXPECT_EQ(list_target(nodes, {.not_older_than = "7"}),
+              "/api/v1/nodes?limit=500&resourceVersion=7&resourceVersionMatch=NotOlderThan");
+    EXPECT_EQ(list_target(nodes, {.continue_token = "a+b/c=", .not_older_than = "7"}),
+              "/api/v1/nodes?limit=500&continue=a%2Bb%2Fc%3D");
 }
 
 TEST(Collections, AWatchAsksForBookmarksAndAnEnd_APISYNC004) {
     EXPECT_EQ(watch_target(all_nodes(), {.version = "7", .timeout_s = 345}),
               "/api/v1/nodes?watch=1&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=345");
     EXPECT_EQ(watch_target(all_nodes(), {.version = "", .initial_events = true, .timeout_s = 300}),
-              "/api/v1/nodes?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=300");
+              "/api/v1/"
+              "nodes?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch="
+              "NotOlderThan&timeoutSeconds=300");
 }
 
 TEST(Collections, VersionsAndSelectorsAreEscaped_APISYNC009) {
     EXPECT_EQ(watch_target(services_of({}), {.version = "a b&c", .timeout_s = 300}),
-              "/api/v1/services?labelSelector=%21service.kubernetes.io%2Fheadless%2C%21service.kubernetes.io%2Fservice-proxy-name"
-              "&fieldSelector=spec.clusterIP%21%3DNone&watch=1&allowWatchBookmarks=true&resourceVersion=a%20b%26c&timeoutSeconds=300");
+              "/api/v1/"
+              "services?labelSelector=%21service.kubernetes.io%2Fheadless%2C%21service.kubernetes.io%"
+              "2Fservice-proxy-name"
+              "&fieldSelector=spec.clusterIP%21%3DNone&watch=1&allowWatchBookmarks=true&resourceVersion=a%"
+              "20b%26c&timeoutSeconds=300");
 }
 
 }  // namespace collections_test

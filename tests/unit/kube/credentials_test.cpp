@@ -41,7 +41,8 @@ class CredentialsTest : public testing::Test {
 
     ScratchFolder folder_;
     CredentialTimes times_;
-    Instant now_{std::chrono::steady_clock::time_point(1h), std::chrono::system_clock::time_point(1'000'000h)};
+    Instant now_{std::chrono::steady_clock::time_point(1h),
+                 std::chrono::system_clock::time_point(1'000'000h)};
     LogCapture log_{"kube"};
 };
 
@@ -109,11 +110,13 @@ TEST_F(CredentialsTest, EmptyOrVanishedTokenFileKeepsTheOldOneAndSaysSoOnce_AUTH
 
 TEST_F(CredentialsTest, TokenFileMustBeGoodAtTheStart_AUTH002) {
     const auto file = folder_.path() / "token";
-    EXPECT_EQ(refusal(with_token_file(file)), "test: token file " + file.string() + ": No such file or directory");
+    EXPECT_EQ(refusal(with_token_file(file)),
+              "test: token file " + file.string() + ": No such file or directory");
     folder_.write("token", "");
     EXPECT_EQ(refusal(with_token_file(file)), "test: token file " + file.string() + ": is empty");
     folder_.write("token", kToken + "\r\nImpersonate-User: admin");
-    EXPECT_EQ(refusal(with_token_file(file)), "test: token file " + file.string() + ": holds characters that no token has");
+    EXPECT_EQ(refusal(with_token_file(file)),
+              "test: token file " + file.string() + ": holds characters that no token has");
     ClientConfig config;
     config.origin = "test";
     config.token = Secret(kToken + "\n" + kToken);
@@ -161,7 +164,8 @@ TEST_F(CredentialsTest, WhatDoesNotFitIsAStartUpError_AUTH002) {
     config.ca.data = Secret(authority.pem() + authority.pem().substr(0, 200));
     EXPECT_EQ(refusal(config), "test: CA: certificate 2 is damaged");
     config.ca = {.file = folder_.path() / "ca.crt"};
-    EXPECT_EQ(refusal(config), "test: CA: " + (folder_.path() / "ca.crt").string() + ": No such file or directory");
+    EXPECT_EQ(refusal(config),
+              "test: CA: " + (folder_.path() / "ca.crt").string() + ": No such file or directory");
 }
 
 TEST_F(CredentialsTest, RotatedFilesAreTakenWhenTheyFit_AUTH005) {
@@ -234,7 +238,8 @@ class ExecTest : public CredentialsTest {
         return false;
     }
     static std::string credential(const std::string& status) {
-        return R"({"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{)" + status + "}}";
+        return R"({"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{)" +
+               status + "}}";
     }
     size_t runs() const {
         const auto text = read_file_text(folder_.path() / "runs");
@@ -247,7 +252,8 @@ class ExecTest : public CredentialsTest {
 
 TEST_F(ExecTest, TokenServesUntilItExpiresOrIsRejected_AUTH007) {
     // 1'000'000 hours after the epoch is 2084-01-29T16:00:00Z.
-    Credentials credentials = open(plugin(counting(R"("token":")" + kToken + R"(","expirationTimestamp":"2084-01-29T18:00:00+01:00")")));
+    Credentials credentials = open(
+        plugin(counting(R"("token":")" + kToken + R"(","expirationTimestamp":"2084-01-29T18:00:00+01:00")")));
     EXPECT_EQ(wait(credentials), Credentials::State::Ready) << credentials.failure();
     EXPECT_EQ(credentials.token().reveal(), kToken);
     pass(59min);
@@ -266,8 +272,8 @@ TEST_F(ExecTest, CertificateReplacesThatOfTheFiles_AUTH007) {
     const CertificateAuthority authority;
     const auto issued = authority.issue({});
     const auto escaped = [](const std::string& pem) { return log::json_escaped(pem); };
-    folder_.write("answer", credential("\"clientCertificateData\":\"" + escaped(issued.certificate) + "\",\"clientKeyData\":\"" +
-                                       escaped(issued.key) + "\""));
+    folder_.write("answer", credential("\"clientCertificateData\":\"" + escaped(issued.certificate) +
+                                       "\",\"clientKeyData\":\"" + escaped(issued.key) + "\""));
     ClientConfig config = plugin("cat " + (folder_.path() / "answer").string());
     config.ca.data = Secret(authority.pem());
     Credentials credentials = open(config);
@@ -279,24 +285,27 @@ TEST_F(ExecTest, CertificateReplacesThatOfTheFiles_AUTH007) {
 
 TEST_F(ExecTest, PluginRunsWithoutShellAndIsToldWhatItAskedFor_AUTH007) {
     const auto told = folder_.path() / "told";
-    ClientConfig config = plugin("{ printf '%s|' \"$@\"; printf '%s|%s' \"$EXTRA\" \"$KUBERNETES_EXEC_INFO\"; } >" + told.string() +
-                                 "\ncat >/dev/null\n" + counting(R"("token":"abcdef")"));
+    ClientConfig config =
+        plugin("{ printf '%s|' \"$@\"; printf '%s|%s' \"$EXTRA\" \"$KUBERNETES_EXEC_INFO\"; } >" +
+               told.string() + "\ncat >/dev/null\n" + counting(R"("token":"abcdef")"));
     config.exec->args = {"a b", "$(reboot)", "`x`;"};
     config.exec->env = {{"EXTRA", Secret("value")}};
     config.exec->provide_cluster_info = true;
     config.tls_server_name = "inner";
     Credentials credentials = open(config);
     ASSERT_EQ(wait(credentials), Credentials::State::Ready) << credentials.failure();
-    EXPECT_EQ(*read_file_text(told),
-              "a b|$(reboot)|`x`;|value|"
-              R"({"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"interactive":false,)"
-              R"("cluster":{"server":"https://api:6443","tls-server-name":"inner"}}})");
+    EXPECT_EQ(
+        *read_file_text(told),
+        "a b|$(reboot)|`x`;|value|"
+        R"({"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"interactive":false,)"
+        R"("cluster":{"server":"https://api:6443","tls-server-name":"inner"}}})");
 }
 
 TEST_F(ExecTest, PluginThatHangsIsEndedWithItsChildren_AUTH007) {
     const auto pid_file = folder_.path() / "pid";
     Credentials credentials = open(plugin("sleep 600 &\necho $! >" + pid_file.string() + "\nwait\n"));
-    EXPECT_EQ(credentials.refresh(now_), Credentials::State::Pending);  // at once: nothing waits for the plugin
+    EXPECT_EQ(credentials.refresh(now_),
+              Credentials::State::Pending);  // at once: nothing waits for the plugin
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     std::string pid;
     while (pid.empty() && std::chrono::steady_clock::now() < deadline) {
@@ -316,8 +325,8 @@ TEST_F(ExecTest, PluginThatHangsIsEndedWithItsChildren_AUTH007) {
 TEST_F(ExecTest, ChildrenThatAPluginLeavesBehindAreEnded_AUTH007) {
     const auto pid_file = folder_.path() / "pid";
     // The child has descriptors of its own: a pipe that stays open would be another reason to wait for it.
-    Credentials credentials =
-        open(plugin("sleep 600 >/dev/null 2>&1 &\necho $! >" + pid_file.string() + "\n" + counting(R"("token":"abcdef")")));
+    Credentials credentials = open(plugin("sleep 600 >/dev/null 2>&1 &\necho $! >" + pid_file.string() +
+                                          "\n" + counting(R"("token":"abcdef")")));
     ASSERT_EQ(wait(credentials), Credentials::State::Ready) << credentials.failure();
     const auto pid = read_file_text(pid_file);
     ASSERT_TRUE(pid);
@@ -334,7 +343,8 @@ TEST_F(ExecTest, EachFailureIsNamedAndTheNextRequestTriesAgain_AUTH007_AUTH009) 
         {"echo " + kToken, ": what it printed is not JSON"},
         {R"(echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1"}')",
          ": what it printed is not an ExecCredential of client.authentication.k8s.io/v1"},
-        {R"(echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}')", ": its ExecCredential has no status"},
+        {R"(echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}')",
+         ": its ExecCredential has no status"},
         {"echo '" + credential("") + "'", ": its ExecCredential has neither token nor certificate"},
         {"echo '" + credential(R"("clientKeyData":")" + kToken + "\"") + "'",
          ": its ExecCredential needs clientCertificateData and clientKeyData, or neither"},
@@ -342,7 +352,8 @@ TEST_F(ExecTest, EachFailureIsNamedAndTheNextRequestTriesAgain_AUTH007_AUTH009) 
          ": its ExecCredential: client certificate: holds no certificate"},
         {"echo '" + credential(R"("token":")" + kToken + R"(","expirationTimestamp":"tomorrow")") + "'",
          ": its ExecCredential's expirationTimestamp is no RFC 3339 time"},
-        {"echo '" + credential(R"("token":")" + kToken + R"(\u0001x")") + "'", ": its token: holds characters that no token has"},
+        {"echo '" + credential(R"("token":")" + kToken + R"(\u0001x")") + "'",
+         ": its token: holds characters that no token has"},
         {"head -c 2000000 /dev/zero", ": prints more than a credential can have"},
     };
     for (const Case& failing : cases) {
@@ -360,19 +371,23 @@ TEST_F(ExecTest, MissingPluginIsAStartUpErrorWithItsHint_AUTH007) {
     ClientConfig config = plugin("");
     config.exec->command = "penstock-no-such-plugin";
     config.exec->install_hint = "install\nit";
-    EXPECT_EQ(refusal(config), "test: exec plugin penstock-no-such-plugin: there is no such program; install it");
+    EXPECT_EQ(refusal(config),
+              "test: exec plugin penstock-no-such-plugin: there is no such program; install it");
 }
 
 TEST(ParseTime, ReadsWhatKubernetesWrites) {
     const auto seconds = [](const char* text) {
         const auto time = parse_time(text);
-        return time ? std::optional(std::chrono::duration_cast<std::chrono::seconds>(time->time_since_epoch()).count()) : std::nullopt;
+        return time ? std::optional(
+                          std::chrono::duration_cast<std::chrono::seconds>(time->time_since_epoch()).count())
+                    : std::nullopt;
     };
     EXPECT_EQ(seconds("1970-01-02T00:00:01Z"), 86401);
     EXPECT_EQ(seconds("1970-01-02T00:00:01.123456Z"), 86401);
     EXPECT_EQ(seconds("1970-01-02T01:30:01+01:30"), 86401);
     EXPECT_EQ(seconds("1970-01-01T23:00:01-01:00"), 86401);
-    for (const char* broken : {"", "1970-01-02", "1970-01-02T00:00:01", "1970-01-02T00:00:01+1", "1970-01-02T00:00:01Zx", "x"}) {
+    for (const char* broken :
+         {"", "1970-01-02", "1970-01-02T00:00:01", "1970-01-02T00:00:01+1", "1970-01-02T00:00:01Zx", "x"}) {
         EXPECT_EQ(seconds(broken), std::nullopt) << broken;
     }
 }

@@ -32,12 +32,15 @@ auto only(ObjectKind kind, const std::string& json) {
 }
 
 Service service(const std::string& spec, const std::string& rest = "") {
-    return only<ServicePtr>(ObjectKind::Service, R"({"metadata":{"name":"web","namespace":"shop"},"spec":)" + spec + rest + "}");
+    return only<ServicePtr>(ObjectKind::Service,
+                            R"({"metadata":{"name":"web","namespace":"shop"},"spec":)" + spec + rest + "}");
 }
 
 EndpointSlice slice(const std::string& fields) {
-    return only<EndpointSlicePtr>(ObjectKind::EndpointSlice,
-                                  R"({"apiVersion":"discovery.k8s.io/v1","metadata":{"name":"web-1","namespace":"shop"},)" + fields + "}");
+    return only<EndpointSlicePtr>(
+        ObjectKind::EndpointSlice,
+        R"({"apiVersion":"discovery.k8s.io/v1","metadata":{"name":"web-1","namespace":"shop"},)" + fields +
+            "}");
 }
 
 Faults faults_of(ObjectKind kind, const std::string& json) {
@@ -47,7 +50,8 @@ Faults faults_of(ObjectKind kind, const std::string& json) {
 }
 
 Faults faults_of_spec(const std::string& spec) {
-    return faults_of(ObjectKind::Service, R"({"metadata":{"name":"web","namespace":"shop"},"spec":)" + spec + "}");
+    return faults_of(ObjectKind::Service,
+                     R"({"metadata":{"name":"web","namespace":"shop"},"spec":)" + spec + "}");
 }
 
 TEST(Decode, ReadsAService) {
@@ -69,33 +73,35 @@ TEST(Decode, ReadsAService) {
                                                 "ports": [{"port": 80, "protocol": "TCP", "error": "Nope"}]}]}}})");
     EXPECT_EQ(object.id.to_string(), "Service shop/web");
     EXPECT_EQ(object.resource_version, "42");
-    const Service expected{.meta = {.namespace_name = "shop",
-                                    .name = "web",
-                                    .uid = "u-1",
-                                    .creation_timestamp = "2026-01-02T03:04:05Z",
-                                    .labels = {{"app", "web"}, {"service.kubernetes.io/headless", ""}},
-                                    .annotations = {{"penstock.io/scheduler", "rr"}}},
-                           .type = "LoadBalancer",
-                           .cluster_ip = "10.96.0.7",
-                           .awaits_cluster_ip = true,
-                           .cluster_ips = {"10.96.0.7"},
-                           .ip_families = {"IPv4"},
-                           .external_ips = {"80.11.12.10"},
-                           .ports = {{"http", "UDP", 80, 30080, "web"}, {"", "TCP", 81, 0, "81"}},
-                           .selector = {{"app", "web"}},
-                           .external_traffic_policy = "Local",
-                           .internal_traffic_policy = "Local",
-                           .session_affinity = "ClientIP",
-                           .traffic_distribution = "PreferClose",
-                           .affinity_timeout_s = 60,
-                           .load_balancer_ip = "203.0.113.9",
-                           .load_balancer_class = "penstock.io/gateway",
-                           .load_balancer_source_ranges = {"10.0.0.0/8"},
-                           .allocate_load_balancer_node_ports = false,
-                           .health_check_node_port = 31000,
-                           .publish_not_ready_addresses = true,
-                           .external_name = "example.org",
-                           .ingress = {{.ip = "203.0.113.20", .hostname = "h", .ip_mode = "VIP", .ports = {{80, "TCP", "Nope"}}}}};
+    const Service expected{
+        .meta = {.namespace_name = "shop",
+                 .name = "web",
+                 .uid = "u-1",
+                 .creation_timestamp = "2026-01-02T03:04:05Z",
+                 .labels = {{"app", "web"}, {"service.kubernetes.io/headless", ""}},
+                 .annotations = {{"penstock.io/scheduler", "rr"}}},
+        .type = "LoadBalancer",
+        .cluster_ip = "10.96.0.7",
+        .awaits_cluster_ip = true,
+        .cluster_ips = {"10.96.0.7"},
+        .ip_families = {"IPv4"},
+        .external_ips = {"80.11.12.10"},
+        .ports = {{"http", "UDP", 80, 30080, "web"}, {"", "TCP", 81, 0, "81"}},
+        .selector = {{"app", "web"}},
+        .external_traffic_policy = "Local",
+        .internal_traffic_policy = "Local",
+        .session_affinity = "ClientIP",
+        .traffic_distribution = "PreferClose",
+        .affinity_timeout_s = 60,
+        .load_balancer_ip = "203.0.113.9",
+        .load_balancer_class = "penstock.io/gateway",
+        .load_balancer_source_ranges = {"10.0.0.0/8"},
+        .allocate_load_balancer_node_ports = false,
+        .health_check_node_port = 31000,
+        .publish_not_ready_addresses = true,
+        .external_name = "example.org",
+        .ingress = {
+            {.ip = "203.0.113.20", .hostname = "h", .ip_mode = "VIP", .ports = {{80, "TCP", "Nope"}}}}};
     EXPECT_EQ(*std::get<ServicePtr>(object.object.value()), expected);
 }
 
@@ -107,13 +113,14 @@ TEST(Decode, AppliesTheDefaultsWhereFieldsAreAbsentOrNull_GEN004) {
     EXPECT_EQ(absent.session_affinity, "None");
     EXPECT_EQ(absent.affinity_timeout_s, 10800);
     EXPECT_EQ(absent.ports, (std::vector<ServicePort>{{"", "TCP", 80, 0, "80"}}));
-    const Service null =
-        service(R"({"type":null,"clusterIP":null,"clusterIPs":null,"externalIPs":null,"selector":null,"externalTrafficPolicy":null,)"
-                R"("sessionAffinityConfig":{"clientIP":null},"allocateLoadBalancerNodePorts":null,)"
-                R"("ports":[{"port":80,"name":null,"protocol":null,"targetPort":null,"nodePort":null}]})",
-                R"(,"status":null)");
+    const Service null = service(
+        R"({"type":null,"clusterIP":null,"clusterIPs":null,"externalIPs":null,"selector":null,"externalTrafficPolicy":null,)"
+        R"("sessionAffinityConfig":{"clientIP":null},"allocateLoadBalancerNodePorts":null,)"
+        R"("ports":[{"port":80,"name":null,"protocol":null,"targetPort":null,"nodePort":null}]})",
+        R"(,"status":null)");
     EXPECT_EQ(null, absent);
-    EXPECT_EQ(slice(R"("addressType":"IPv4","ports":[{"port":8080}])").ports, (std::vector<EndpointPort>{{"", "TCP", 8080}}));
+    EXPECT_EQ(slice(R"("addressType":"IPv4","ports":[{"port":8080}])").ports,
+              (std::vector<EndpointPort>{{"", "TCP", 8080}}));
 }
 
 TEST(Decode, AServersServiceWithoutClusterIpWaitsForOne_SVC002) {
@@ -122,25 +129,31 @@ TEST(Decode, AServersServiceWithoutClusterIpWaitsForOne_SVC002) {
 }
 
 TEST(Decode, UnknownFieldsAtAnyDepthChangeNothing_GEN002) {
-    EXPECT_EQ(service(R"({"foo":{"bar":[1,{"x":"y"}]},"ports":[{"port":80,"baz":[]}],"huge":123456789012345678901234567890,"far":1e999})",
-                      R"(,"extra":true,"status":{"conditions":[1]})"),
-              service(R"({"ports":[{"port":80}]})"));
+    EXPECT_EQ(
+        service(
+            R"({"foo":{"bar":[1,{"x":"y"}]},"ports":[{"port":80,"baz":[]}],"huge":123456789012345678901234567890,"far":1e999})",
+            R"(,"extra":true,"status":{"conditions":[1]})"),
+        service(R"({"ports":[{"port":80}]})"));
 }
 
 TEST(Decode, OfAKeyGivenTwiceTheLastCounts_APISYNC017) {
-    EXPECT_EQ(service(R"({"type":"NodePort","type":"ClusterIP","ports":[{"port":1}],"ports":[{"port":2,"port":3}]})"),
-              service(R"({"ports":[{"port":3}]})"));
-    EXPECT_EQ(service(R"({"selector":{"a":"1","a":"2"}})").selector, (std::map<std::string, std::string>{{"a", "2"}}));
+    EXPECT_EQ(
+        service(
+            R"({"type":"NodePort","type":"ClusterIP","ports":[{"port":1}],"ports":[{"port":2,"port":3}]})"),
+        service(R"({"ports":[{"port":3}]})"));
+    EXPECT_EQ(service(R"({"selector":{"a":"1","a":"2"}})").selector,
+              (std::map<std::string, std::string>{{"a", "2"}}));
     EXPECT_EQ(service(R"({"type":"NodePort","type":null})").type, "ClusterIP");
 }
 
 TEST(Decode, IntegersReachToInt64_APISYNC017) {
     EXPECT_EQ(service(R"({"healthCheckNodePort":9223372036854775807})").health_check_node_port, INT64_MAX);
     EXPECT_EQ(service(R"({"healthCheckNodePort":-9223372036854775808})").health_check_node_port, INT64_MIN);
-    for (const char* number : {"9223372036854775808", "-9223372036854775809", "99999999999999999999999999", "80.0", "8e1"}) {
-        EXPECT_EQ(
-            faults_of_spec(std::string(R"({"healthCheckNodePort":)") + number + "}"),
-            Faults{std::string("spec.healthCheckNodePort is a number with a fraction (") + number + "), must be an integer (GEN-003)"});
+    for (const char* number :
+         {"9223372036854775808", "-9223372036854775809", "99999999999999999999999999", "80.0", "8e1"}) {
+        EXPECT_EQ(faults_of_spec(std::string(R"({"healthCheckNodePort":)") + number + "}"),
+                  Faults{std::string("spec.healthCheckNodePort is a number with a fraction (") + number +
+                         "), must be an integer (GEN-003)"});
     }
 }
 
@@ -171,21 +184,25 @@ TEST_P(Quarantine, KeepsTheNameAndTellsPathAndRule_GEN003) {
 INSTANTIATE_TEST_SUITE_P(
     Table, Quarantine,
     testing::Values(
-        WrongType{"quoted_port", R"({"ports":[{"port":"80"}]})", R"(spec.ports[0].port is a string ("80"), must be an integer (GEN-003))"},
+        WrongType{"quoted_port", R"({"ports":[{"port":"80"}]})",
+                  R"(spec.ports[0].port is a string ("80"), must be an integer (GEN-003))"},
         WrongType{"second_port", R"({"ports":[{"port":80},{"port":true}]})",
                   "spec.ports[1].port is a boolean (true), must be an integer (GEN-003)"},
         WrongType{"ports_mapping", R"({"ports":{}})", "spec.ports is a mapping, must be a list (GEN-003)"},
-        WrongType{"port_null", R"({"ports":[{"port":80},null]})", "spec.ports[1] is null, must be a mapping (GEN-003)"},
+        WrongType{"port_null", R"({"ports":[{"port":80},null]})",
+                  "spec.ports[1] is null, must be a mapping (GEN-003)"},
         WrongType{"number_for_text", R"({"externalIPs":["10.0.0.1",5]})",
                   "spec.externalIPs[1] is an integer (5), must be a string (GEN-003)"},
         WrongType{"text_for_boolean", R"({"publishNotReadyAddresses":"true"})",
                   R"(spec.publishNotReadyAddresses is a string ("true"), must be a boolean (GEN-003))"},
         WrongType{"target_port_list", R"({"ports":[{"port":1,"targetPort":[]}]})",
                   "spec.ports[0].targetPort is a list, must be an integer or a string (GEN-003)"},
-        WrongType{"selector_value", R"({"selector":{"app":1}})", R"(spec.selector["app"] is an integer (1), must be a string (GEN-003))"},
+        WrongType{"selector_value", R"({"selector":{"app":1}})",
+                  R"(spec.selector["app"] is an integer (1), must be a string (GEN-003))"},
         WrongType{"spec_list", "[]", "spec is a list, must be a mapping (GEN-003)"},
-        WrongType{"long_text", R"({"ports":"0123456789012345678901234567890123456789X"})",
-                  R"(spec.ports is a string ("0123456789012345678901234567890123456789..."), must be a list (GEN-003))"}),
+        WrongType{
+            "long_text", R"({"ports":"0123456789012345678901234567890123456789X"})",
+            R"(spec.ports is a string ("0123456789012345678901234567890123456789..."), must be a list (GEN-003))"}),
     [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Decode, ManyFaultsAreToldShortly_GEN003) {
@@ -249,7 +266,8 @@ TEST(Decode, WhatIsNoJsonIsAnError_APISYNC007) {
 
 TEST(Decode, StringsMayHoldAnything_APISYNC017) {
     const std::string huge(1'400'000, 'x');
-    const Service odd = service(R"({"selector":{"nul":"a\u0000b","pair":"\ud83d\udeb0","esc":"\"\\\/\n","huge":")" + huge + R"("}})");
+    const Service odd = service(
+        R"({"selector":{"nul":"a\u0000b","pair":"\ud83d\udeb0","esc":"\"\\\/\n","huge":")" + huge + R"("}})");
     EXPECT_EQ(odd.selector.at("nul"), std::string("a\0b", 3));
     EXPECT_EQ(odd.selector.at("pair"), "\xf0\x9f\x9a\xb0");
     EXPECT_EQ(odd.selector.at("esc"), "\"\\/\n");
@@ -265,7 +283,8 @@ TEST(Decode, ReadsSlicesOfV1AndKeepsNullConditionsApart_EP010) {
         R"({"addresses":["10.80.2.12"]},{"addresses":[]},{"addresses":["x"],"conditions":{"terminating":true},"topology":{"kubernetes.io/hostname":"no"}}])");
     EXPECT_EQ(read.address_type, "IPv4");
     // EP-009: "all ports" stays apart from 0.
-    EXPECT_EQ(read.ports, (std::vector<EndpointPort>{{"http", "TCP", 9376}, {"", "TCP", std::nullopt}, {"", "UDP", 0}}));
+    EXPECT_EQ(read.ports,
+              (std::vector<EndpointPort>{{"http", "TCP", 9376}, {"", "TCP", std::nullopt}, {"", "UDP", 0}}));
     const std::vector<Endpoint> expected = {{.address = "10.80.2.11",
                                              .ready = false,
                                              .node_name = "edge-1",
@@ -285,7 +304,8 @@ TEST(Decode, AddressTypesAreKeptAsWritten_EP008) {
 }
 
 TEST(Decode, OnlyTheFirstAddressCountsYetAllAreChecked_EP005_GEN003) {
-    EXPECT_EQ(faults_of(ObjectKind::EndpointSlice, R"({"metadata":{"name":"s"},"endpoints":[{"addresses":["10.0.0.1",7]}]})"),
+    EXPECT_EQ(faults_of(ObjectKind::EndpointSlice,
+                        R"({"metadata":{"name":"s"},"endpoints":[{"addresses":["10.0.0.1",7]}]})"),
               Faults{"endpoints[0].addresses[1] is an integer (7), must be a string (GEN-003)"});
 }
 
@@ -299,21 +319,28 @@ TEST(Decode, TakesNodeAndZoneFromTopologyUnlessTheVersionIsV1_EP016) {
         EXPECT_EQ(read.endpoints[0].node_name, "edge-1");
         EXPECT_EQ(read.endpoints[0].zone, "z1");
         EXPECT_EQ(read.endpoints[1].node_name, "edge-2");
-        EXPECT_EQ(read.topology, (std::vector<InternedTexts>{{"kubernetes.io/hostname", "edge-1", "topology.kubernetes.io/region", "r",
-                                                              "topology.kubernetes.io/zone", "z1"},
-                                                             {"kubernetes.io/hostname", "other"}}));
-        EXPECT_EQ(read.meta.labels, (std::map<std::string, std::string>{{"kubernetes.io/service-name", "web"}}));
+        EXPECT_EQ(read.topology, (std::vector<InternedTexts>{
+                                     {"kubernetes.io/hostname", "edge-1", "topology.kubernetes.io/region",
+                                      "r", "topology.kubernetes.io/zone", "z1"},
+                                     {"kubernetes.io/hostname", "other"}}));
+        EXPECT_EQ(read.meta.labels,
+                  (std::map<std::string, std::string>{{"kubernetes.io/service-name", "web"}}));
     }
-    const auto v1 = only<EndpointSlicePtr>(ObjectKind::EndpointSlice, R"({"apiVersion":"discovery.k8s.io/v1",)" + rest);
+    const auto v1 =
+        only<EndpointSlicePtr>(ObjectKind::EndpointSlice, R"({"apiVersion":"discovery.k8s.io/v1",)" + rest);
     EXPECT_EQ(v1.endpoints[0].node_name, "");
     EXPECT_EQ(v1.topology, std::vector<InternedTexts>());
 }
 
 TEST(Decode, TopologyKeysOfAService_TOPO002) {
-    EXPECT_EQ(only<ServicePtr>(ObjectKind::Service, R"({"metadata":{"name":"s"},"spec":{"topologyKeys":["kubernetes.io/hostname","*"]}})")
+    EXPECT_EQ(only<ServicePtr>(
+                  ObjectKind::Service,
+                  R"({"metadata":{"name":"s"},"spec":{"topologyKeys":["kubernetes.io/hostname","*"]}})")
                   .topology_keys,
               (std::vector<std::string>{"kubernetes.io/hostname", "*"}));
-    EXPECT_EQ(faults_of(ObjectKind::Service, R"({"metadata":{"name":"s"},"spec":{"topologyKeys":"*"}})").size(), 1U);
+    EXPECT_EQ(
+        faults_of(ObjectKind::Service, R"({"metadata":{"name":"s"},"spec":{"topologyKeys":"*"}})").size(),
+        1U);
 }
 
 TEST(Decode, EndpointsBecomeASliceForEachSubsetAndFamily_EP015_EP014) {
@@ -326,23 +353,29 @@ TEST(Decode, EndpointsBecomeASliceForEachSubsetAndFamily_EP015_EP014) {
     const auto slices = std::get<std::vector<EndpointSlicePtr>>(object.object.value());
     ASSERT_EQ(slices.size(), 3u);
     const auto meta = [](const std::string& name) {
-        return ObjectMeta{.namespace_name = "shop", .name = name, .labels = {{"kubernetes.io/service-name", "web"}}};
+        return ObjectMeta{
+            .namespace_name = "shop", .name = name, .labels = {{"kubernetes.io/service-name", "web"}}};
     };
     const auto ready = [](const char* address, const char* node = "") {
-        return Endpoint{.address = address, .ready = true, .serving = true, .terminating = false, .node_name = node};
+        return Endpoint{
+            .address = address, .ready = true, .serving = true, .terminating = false, .node_name = node};
     };
     const std::vector<EndpointPort> ports = {{"http", "TCP", 80}, {"dns", "UDP", 53}};
-    EXPECT_EQ(*slices[0], (EndpointSlice{.meta = meta("web-0-ipv4"),
-                                         .address_type = "IPv4",
-                                         .endpoints = {ready("10.0.0.1", "n1"),
-                                                       ready("nonsense"),
-                                                       {.address = "10.0.0.2", .ready = false, .serving = false, .terminating = false}},
+    EXPECT_EQ(
+        *slices[0],
+        (EndpointSlice{
+            .meta = meta("web-0-ipv4"),
+            .address_type = "IPv4",
+            .endpoints = {ready("10.0.0.1", "n1"),
+                          ready("nonsense"),
+                          {.address = "10.0.0.2", .ready = false, .serving = false, .terminating = false}},
+            .ports = ports,
+            .from_endpoints = true}));
+    EXPECT_EQ(*slices[1], (EndpointSlice{.meta = meta("web-0-ipv6"),
+                                         .address_type = "IPv6",
+                                         .endpoints = {ready("fd00::1")},
                                          .ports = ports,
                                          .from_endpoints = true}));
-    EXPECT_EQ(
-        *slices[1],
-        (EndpointSlice{
-            .meta = meta("web-0-ipv6"), .address_type = "IPv6", .endpoints = {ready("fd00::1")}, .ports = ports, .from_endpoints = true}));
     EXPECT_EQ(*slices[2], (EndpointSlice{.meta = meta("web-1-ipv4"),
                                          .address_type = "IPv4",
                                          .endpoints = {ready("10.0.0.3")},
@@ -352,21 +385,24 @@ TEST(Decode, EndpointsBecomeASliceForEachSubsetAndFamily_EP015_EP014) {
 
 TEST(Decode, EndpointsThatWereCutOffSaySo_EP015) {
     const std::string rest = R"("subsets":[{"addresses":[{"ip":"10.0.0.1"}],"ports":[{"port":80}]}]})";
-    const DecodedObject cut =
-        decoded(ObjectKind::Endpoints,
-                R"({"metadata":{"name":"web","annotations":{"endpoints.kubernetes.io/over-capacity":"truncated","team":"a"}},)" + rest);
+    const DecodedObject cut = decoded(
+        ObjectKind::Endpoints,
+        R"({"metadata":{"name":"web","annotations":{"endpoints.kubernetes.io/over-capacity":"truncated","team":"a"}},)" +
+            rest);
     const auto slices = std::get<std::vector<EndpointSlicePtr>>(cut.object.value());
-    EXPECT_EQ(slices.at(0)->meta.annotations, (std::map<std::string, std::string>{{"endpoints.kubernetes.io/over-capacity", "truncated"}}));
+    EXPECT_EQ(slices.at(0)->meta.annotations,
+              (std::map<std::string, std::string>{{"endpoints.kubernetes.io/over-capacity", "truncated"}}));
 }
 
 TEST(Decode, ReadsNodesWithAllTheirLabels_LB019_HC006) {
-    const Node expected{.meta = {.name = "edge-1", .labels = {{"rack", "r1"}, {"topology.kubernetes.io/zone", "z"}}},
-                        .addresses = {{"InternalIP", "10.80.1.1"}},
-                        .pod_cidrs = {"10.244.0.0/24"},
-                        .ready = false,
-                        .unschedulable = true,
-                        .deleting = true,
-                        .taints = {"ToBeDeletedByClusterAutoscaler", "b"}};
+    const Node expected{
+        .meta = {.name = "edge-1", .labels = {{"rack", "r1"}, {"topology.kubernetes.io/zone", "z"}}},
+        .addresses = {{"InternalIP", "10.80.1.1"}},
+        .pod_cidrs = {"10.244.0.0/24"},
+        .ready = false,
+        .unschedulable = true,
+        .deleting = true,
+        .taints = {"ToBeDeletedByClusterAutoscaler", "b"}};
     EXPECT_EQ(
         only<NodePtr>(
             ObjectKind::Node,
@@ -380,10 +416,12 @@ TEST(Decode, ReadsNodesWithAllTheirLabels_LB019_HC006) {
 
 TEST(Decode, NodeNetworkIsUnavailableOnlyWhereTheConditionIsTrue_PRESENCE005) {
     const auto is_unavailable = [](const std::string& conditions) {
-        return only<NodePtr>(ObjectKind::Node, R"({"metadata":{"name":"n"},"status":{"conditions":)" + conditions + "}}")
+        return only<NodePtr>(ObjectKind::Node,
+                             R"({"metadata":{"name":"n"},"status":{"conditions":)" + conditions + "}}")
             .network_unavailable;
     };
-    EXPECT_TRUE(is_unavailable(R"([{"type":"Ready","status":"True"},{"type":"NetworkUnavailable","status":"True","reason":"NoRoute"}])"));
+    EXPECT_TRUE(is_unavailable(
+        R"([{"type":"Ready","status":"True"},{"type":"NetworkUnavailable","status":"True","reason":"NoRoute"}])"));
     EXPECT_FALSE(is_unavailable(R"([{"type":"NetworkUnavailable","status":"False"}])"));
     EXPECT_FALSE(is_unavailable(R"([{"type":"NetworkUnavailable","status":"Unknown"}])"));
     EXPECT_FALSE(is_unavailable(R"([{"type":"NetworkUnavailable"}])"));
@@ -392,19 +430,21 @@ TEST(Decode, NodeNetworkIsUnavailableOnlyWhereTheConditionIsTrue_PRESENCE005) {
 }
 
 TEST(KeptKeys, WhatSemanticsReadsIsKeptAndTheRestIsNot_ANNG5) {
-    for (const char* key : {"penstock.io/scheduler", "penstock.io/no-endpoints-action", "kube-router.io/service.scheduler",
-                            "service.cilium.io/lb-algorithm", "service.beta.kubernetes.io/load-balancer-source-ranges",
-                            "penstock.io/idle-timout", "metallb.universe.tf/address-pool", "io.cilium/lb-ipam-ips"}) {
+    for (const char* key :
+         {"penstock.io/scheduler", "penstock.io/no-endpoints-action", "kube-router.io/service.scheduler",
+          "service.cilium.io/lb-algorithm", "service.beta.kubernetes.io/load-balancer-source-ranges",
+          "penstock.io/idle-timout", "metallb.universe.tf/address-pool", "io.cilium/lb-ipam-ips"}) {
         EXPECT_TRUE(is_kept_annotation(ObjectKind::Service, key)) << key;
     }
-    for (const char* key :
-         {"kubectl.kubernetes.io/last-applied-configuration", "meta.helm.sh/release-name", "service.beta.kubernetes.io/some-cloud",
-          "service.cilium.io/other", "service.kubernetes.io/", "metallb.io/", "penstock.io", "penstock.iox/a", ""}) {
+    for (const char* key : {"kubectl.kubernetes.io/last-applied-configuration", "meta.helm.sh/release-name",
+                            "service.beta.kubernetes.io/some-cloud", "service.cilium.io/other",
+                            "service.kubernetes.io/", "metallb.io/", "penstock.io", "penstock.iox/a", ""}) {
         EXPECT_FALSE(is_kept_annotation(ObjectKind::Service, key)) << key;
     }
     EXPECT_TRUE(is_kept_label(ObjectKind::Service, "service.kubernetes.io/headless"));
     EXPECT_TRUE(is_kept_label(ObjectKind::Service, "service.kubernetes.io/service-proxy-name"));
-    EXPECT_TRUE(is_kept_label(ObjectKind::Service, "app"));  // a rule about external IPs may select by it (XIP-006)
+    EXPECT_TRUE(
+        is_kept_label(ObjectKind::Service, "app"));  // a rule about external IPs may select by it (XIP-006)
     EXPECT_TRUE(is_kept_label(ObjectKind::EndpointSlice, "kubernetes.io/service-name"));
     EXPECT_FALSE(is_kept_label(ObjectKind::EndpointSlice, "app"));
     EXPECT_TRUE(is_kept_label(ObjectKind::Node, "rack"));
@@ -413,27 +453,31 @@ TEST(KeptKeys, WhatSemanticsReadsIsKeptAndTheRestIsNot_ANNG5) {
 // A relist finds what has not changed by comparing (APISYNC-006): what changes all the time must not make a difference.
 TEST(Decode, WhatNobodyReadsMakesNoDifference_APISYNC006) {
     const auto node = [](const std::string& version, const std::string& heartbeat) {
-        return only<NodePtr>(ObjectKind::Node, R"({"metadata":{"name":"n","resourceVersion":")" + version +
-                                                   R"("},"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":")" +
-                                                   heartbeat + R"("}]}})");
+        return only<NodePtr>(
+            ObjectKind::Node,
+            R"({"metadata":{"name":"n","resourceVersion":")" + version +
+                R"("},"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":")" +
+                heartbeat + R"("}]}})");
     };
     EXPECT_EQ(node("1", "2026-01-01T00:00:00Z"), node("2", "2026-01-01T00:05:00Z"));
     EXPECT_NE(service(R"({"ports":[{"port":80}]})"), service(R"({"ports":[{"port":81}]})"));
-    EXPECT_NE(slice(R"("endpoints":[{"addresses":["10.0.0.1"]}])"), slice(R"("endpoints":[{"addresses":["10.0.0.1"],"zone":"z"}])"));
+    EXPECT_NE(slice(R"("endpoints":[{"addresses":["10.0.0.1"]}])"),
+              slice(R"("endpoints":[{"addresses":["10.0.0.1"],"zone":"z"}])"));
 }
 
 // GEN-009 with the API server's largest values: 1,000 endpoints of 100 addresses, 100 ports.
 TEST(Decode, TheLargestSliceWorks_GEN009) {
     std::string text = R"("addressType":"IPv4","ports":[)";
     for (int i = 0; i < 100; ++i) {
-        text += (i == 0 ? R"({"name":"p)" : R"(,{"name":"p)") + std::to_string(i) + R"(","port":)" + std::to_string(8000 + i) + "}";
+        text += (i == 0 ? R"({"name":"p)" : R"(,{"name":"p)") + std::to_string(i) + R"(","port":)" +
+                std::to_string(8000 + i) + "}";
     }
     text += R"(],"endpoints":[)";
     for (int i = 0; i < 1000; ++i) {
         text += i == 0 ? R"({"addresses":[)" : R"(,{"addresses":[)";
         for (int j = 0; j < 100; ++j) {
-            text +=
-                (j == 0 ? "\"10." : ",\"10.") + std::to_string(j) + "." + std::to_string(i / 250) + "." + std::to_string(i % 250) + "\"";
+            text += (j == 0 ? "\"10." : ",\"10.") + std::to_string(j) + "." + std::to_string(i / 250) + "." +
+                    std::to_string(i % 250) + "\"";
         }
         text += "]}";
     }

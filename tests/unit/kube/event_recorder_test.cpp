@@ -54,7 +54,8 @@ class EventRecorderTest : public testing::Test {
             const std::string_view text = is_post ? request.body : request.target;
             const std::string_view before = is_post ? R"("metadata":{"name":")" : "/events/";
             const size_t name = text.find(before) + before.size();
-            lines.push_back(request.method + " " + std::string(text.substr(name, text.find('.', name) - name)));
+            lines.push_back(request.method + " " +
+                            std::string(text.substr(name, text.find('.', name) - name)));
         }
         return lines;
     }
@@ -67,14 +68,15 @@ class EventRecorderTest : public testing::Test {
     std::set<std::string> gone_;
     double draw_ = 0;
     int woken_ = 0;
-    EventRecorder recorder_{transport_, limiter_,
-                            [this](const std::string&, const ObjectName& object) -> std::optional<ObjectIdentity> {
-                                if (gone_.contains(object.name)) {
-                                    return std::nullopt;
-                                }
-                                return ObjectIdentity{.uid = "uid-" + object.name, .resource_version = "5"};
-                            },
-                            [this] { return draw_ += 0.0001; }, [this] { ++woken_; }};
+    EventRecorder recorder_{
+        transport_, limiter_,
+        [this](const std::string&, const ObjectName& object) -> std::optional<ObjectIdentity> {
+            if (gone_.contains(object.name)) {
+                return std::nullopt;
+            }
+            return ObjectIdentity{.uid = "uid-" + object.name, .resource_version = "5"};
+        },
+        [this] { return draw_ += 0.0001; }, [this] { ++woken_; }};
 };
 
 using Lines = std::vector<std::string>;
@@ -89,7 +91,8 @@ TEST_F(EventRecorderTest, WhatIsOfferedIsPosted_EVT001) {
     EXPECT_EQ(request.target, "/api/v1/namespaces/default/events");
     EXPECT_EQ(request.content_type, "application/json");
     EXPECT_GT(request.timeout, 0ms);
-    EXPECT_NE(request.body.find(R"("uid":"uid-web","resourceVersion":"5")"), std::string::npos) << request.body;
+    EXPECT_NE(request.body.find(R"("uid":"uid-web","resourceVersion":"5")"), std::string::npos)
+        << request.body;
     EXPECT_EQ(recorder_.status().posted, 1u);
     EXPECT_EQ(recorder_.status().waiting, 0u);
 }
@@ -253,7 +256,8 @@ TEST_F(EventRecorderTest, ANamespaceThatIsBeingDeletedForbidsNothingElsewhere_RB
     recorder_.offer(event());
     recorder_.offer(event("api"));
     advance();
-    transport_.answer(403, R"({"reason":"Forbidden","details":{"causes":[{"reason":"NamespaceTerminating"}]}})");
+    transport_.answer(403,
+                      R"({"reason":"Forbidden","details":{"causes":[{"reason":"NamespaceTerminating"}]}})");
     answer_all(201);
     EXPECT_TRUE(recorder_.status().enabled);
     EXPECT_EQ(recorder_.status().dropped_failed, 1u);
@@ -348,12 +352,16 @@ TEST_F(EventRecorderTest, WhatIsSaidOnceIsNotSaidAgainAfterARestart_EVT003) {
 
     test::FakeTransport later_transport;
     EventRecorder later(
-        later_transport, limiter_, [](const auto&, const auto&) { return ObjectIdentity{.uid = "uid-web"}; }, [] { return 0.7; }, [] {});
+        later_transport, limiter_, [](const auto&, const auto&) { return ObjectIdentity{.uid = "uid-web"}; },
+        [] { return 0.7; }, [] {});
     later.offer(programmed);
     later.advance(now_, std::chrono::system_clock::time_point(1'700'009'000s));
     ASSERT_EQ(later_transport.started.size(), 1u);
-    const auto name_in = [](const std::string& body) { return body.substr(body.find(R"("name":"web.)"), 29); };
-    EXPECT_EQ(name_in(later_transport.started[0].body), name_in(transport_.started[0].body)) << "the same name, which is taken";
+    const auto name_in = [](const std::string& body) {
+        return body.substr(body.find(R"("name":"web.)"), 29);
+    };
+    EXPECT_EQ(name_in(later_transport.started[0].body), name_in(transport_.started[0].body))
+        << "the same name, which is taken";
     later_transport.answer(409);
     later.advance(now_ + 1s, std::chrono::system_clock::time_point(1'700'009'001s));
     EXPECT_EQ(later_transport.started.size(), 1u);
@@ -367,7 +375,8 @@ TEST_F(EventRecorderTest, AStandingWarningContinuesItsEventAfterARestart_EVT002_
     now_ += 30min;  // of penstock-sync being away: longer than a repeat is remembered
     test::FakeTransport later_transport;
     EventRecorder later(
-        later_transport, limiter_, [](const auto&, const auto&) { return ObjectIdentity{.uid = "uid-web"}; }, [] { return 0.7; }, [] {});
+        later_transport, limiter_, [](const auto&, const auto&) { return ObjectIdentity{.uid = "uid-web"}; },
+        [] { return 0.7; }, [] {});
     const auto advance_later = [&](std::chrono::seconds by) {
         now_ += by;
         later.advance(now_, std::chrono::system_clock::time_point(1'700'009'000s));
@@ -375,14 +384,17 @@ TEST_F(EventRecorderTest, AStandingWarningContinuesItsEventAfterARestart_EVT002_
     later.offer(event());
     advance_later(0s);
     ASSERT_EQ(later_transport.started.size(), 1u);
-    const auto name_in = [](const std::string& body) { return body.substr(body.find(R"("name":"web.)"), 29); };
+    const auto name_in = [](const std::string& body) {
+        return body.substr(body.find(R"("name":"web.)"), 29);
+    };
     EXPECT_EQ(name_in(later_transport.started[0].body), name_in(transport_.started[0].body));
     later_transport.answer(409);
     advance_later(1s);
     ASSERT_EQ(later_transport.started.size(), 2u);
     EXPECT_EQ(later_transport.started[1].method, "PATCH");
     EXPECT_EQ(later_transport.started[1].body, R"({"lastTimestamp":"2023-11-15T00:43:20Z"})");
-    later_transport.answer(200, R"({"kind":"Event","metadata":{"name":"web.1"},"message":"\"count\":9","count":7})");
+    later_transport.answer(
+        200, R"({"kind":"Event","metadata":{"name":"web.1"},"message":"\"count\":9","count":7})");
     advance_later(1s);
     ASSERT_EQ(later_transport.started.size(), 3u);
     EXPECT_EQ(later_transport.started[2].target, later_transport.started[1].target);
@@ -400,7 +412,8 @@ TEST_F(EventRecorderTest, AStandingWarningContinuesItsEventAfterARestart_EVT002_
     advance_later(1s);
     ASSERT_EQ(later_transport.started.size(), 5u);
     EXPECT_EQ(later_transport.started[4].method, "POST") << "its hour is over";
-    EXPECT_NE(later_transport.started[4].body.find(R"("count":2)"), std::string::npos) << later_transport.started[4].body;
+    EXPECT_NE(later_transport.started[4].body.find(R"("count":2)"), std::string::npos)
+        << later_transport.started[4].body;
     later_transport.answer(201);
     advance_later(1s);
     later.offer(event());
@@ -439,7 +452,9 @@ TEST_F(EventRecorderTest, OfferingFromManyThreadsLosesNothing_EVT002) {
 
 TEST_F(EventRecorderTest, AnEndInMidRequestCancelsIt_EVT002) {
     {
-        EventRecorder ending(transport_, limiter_, [](const auto&, const auto&) { return ObjectIdentity{}; }, [] { return 0.5; }, [] {});
+        EventRecorder ending(
+            transport_, limiter_, [](const auto&, const auto&) { return ObjectIdentity{}; },
+            [] { return 0.5; }, [] {});
         ending.offer(event());
         ending.advance(now_, {});
         ASSERT_EQ(transport_.open.size(), 1u);

@@ -94,8 +94,9 @@ TEST(EventText, WhatIsNoUtf8IsStillJson_EVT001) {
 TEST(EventText, NamesAreDnsSubdomains_EVT002) {
     const std::regex subdomain("[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*");
     const std::string near_the_border = std::string(235, 'a') + "-" + std::string(20, 'b');
-    for (const std::string& object : {std::string("web"), std::string("node-1.example.org"), std::string(253, 'a'), near_the_border,
-                                      std::string("Web_1"), std::string("..."), std::string()}) {
+    for (const std::string& object :
+         {std::string("web"), std::string("node-1.example.org"), std::string(253, 'a'), near_the_border,
+          std::string("Web_1"), std::string("..."), std::string()}) {
         const std::string name = event_name(object, 0x0123456789abcdef);
         EXPECT_TRUE(std::regex_match(name, subdomain)) << name;
         EXPECT_LE(name.size(), 253u);
@@ -105,7 +106,8 @@ TEST(EventText, NamesAreDnsSubdomains_EVT002) {
 }
 
 TEST(EventText, TheSameSaidAboutAnotherLifeHasAnotherNumber_EVT003) {
-    EXPECT_EQ(number_of(event(), {.uid = "a", .resource_version = "1"}), number_of(event(), {.uid = "a", .resource_version = "2"}));
+    EXPECT_EQ(number_of(event(), {.uid = "a", .resource_version = "1"}),
+              number_of(event(), {.uid = "a", .resource_version = "2"}));
     EXPECT_NE(number_of(event(), {.uid = "a"}), number_of(event(), {.uid = "b"}));
     Event other = event();
     other.reporter = "edge-2";

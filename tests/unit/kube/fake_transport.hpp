@@ -37,7 +37,8 @@ class FakeTransport final : public Transport {
     static constexpr std::string_view kToken = "t0ken-of-this-test";
 
     // The oldest open request gets its whole answer.
-    void answer(int status, std::string_view body = "{}", std::optional<std::chrono::seconds> retry_after = std::nullopt) {
+    void answer(int status, std::string_view body = "{}",
+                std::optional<std::chrono::seconds> retry_after = std::nullopt) {
         ASSERT_FALSE(open.empty()) << "nothing was asked";
         ResponseHandler& handler = *take().handler;
         handler.on_head({.status = status, .retry_after = retry_after, .content_type = "application/json"});

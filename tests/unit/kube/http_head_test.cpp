@@ -18,7 +18,8 @@ HttpHead read(std::initializer_list<const char*> lines) {
 }
 
 TEST(HttpHead, FieldsAreFoundWhateverTheirCase) {
-    const HttpHead head = read({"HTTP/1.1 200 OK\r\n", "CONTENT-TYPE:application/json \r\n", "location:\t/x\r\n", "Other: y\r\n", "\r\n"});
+    const HttpHead head = read({"HTTP/1.1 200 OK\r\n", "CONTENT-TYPE:application/json \r\n",
+                                "location:\t/x\r\n", "Other: y\r\n", "\r\n"});
     EXPECT_EQ(head.status, 200);
     EXPECT_EQ(head.content_type, "application/json");
     EXPECT_EQ(head.location, "/x");
@@ -26,7 +27,8 @@ TEST(HttpHead, FieldsAreFoundWhateverTheirCase) {
 }
 
 TEST(HttpHead, InformationalAnswersAreNotTheAnswer) {
-    const HttpHead head = read({"HTTP/1.1 103 Early\r\n", "Location: /early\r\n", "\r\n", "HTTP/1.1 201 Created\r\n", "\r\n"});
+    const HttpHead head =
+        read({"HTTP/1.1 103 Early\r\n", "Location: /early\r\n", "\r\n", "HTTP/1.1 201 Created\r\n", "\r\n"});
     EXPECT_EQ(head.status, 201);
     EXPECT_EQ(head.location, "");
     EXPECT_EQ(read({"HTTP/1.1 100 Continue\r\n", "\r\n"}).status, -1);
@@ -37,7 +39,8 @@ TEST(HttpHead, TrailersChangeNothing) {
 }
 
 TEST(HttpHead, WarningsAreTextsForPeople_APISYNC019) {
-    const HttpHead head = read({"HTTP/1.1 200 OK\r\n", "Warning: 299 - \"one \\\"two\\\"\"\r\n", "warning: plain\r\n", "\r\n"});
+    const HttpHead head =
+        read({"HTTP/1.1 200 OK\r\n", "Warning: 299 - \"one \\\"two\\\"\"\r\n", "warning: plain\r\n", "\r\n"});
     EXPECT_EQ(head.warnings, (std::vector<std::string>{"one \"two\"", "plain"}));
     EXPECT_EQ(warning_text("299 - \"a\x1b[31mb"), "a [31mb");
     EXPECT_EQ(warning_text(std::string(10'000, 'x')).size(), 512U);

@@ -59,14 +59,16 @@ TEST(JsonStream, BracketsInStringsAreText_APISYNC008) {
 }
 
 TEST(JsonStream, AnyCutGivesTheSame_APISYNC008) {
-    const std::string text = "{\"name\":\"caf\xc3\xa9 \xf0\x9f\x9a\xb0 \\u00e9\\\\\",\"n\":[1,{\"x\":\"\\\"}\"}]} \n{\"b\":{}}";
+    const std::string text =
+        "{\"name\":\"caf\xc3\xa9 \xf0\x9f\x9a\xb0 \\u00e9\\\\\",\"n\":[1,{\"x\":\"\\\"}\"}]} \n{\"b\":{}}";
     const Outcome whole = run({text});
     ASSERT_EQ(whole.values.size(), 2u);
     for (size_t size = 1; size <= text.size(); ++size) {
         EXPECT_EQ(run(in_chunks_of(text, size)), whole) << "chunks of " << size;
     }
     for (size_t cut = 0; cut <= text.size(); ++cut) {
-        EXPECT_EQ(run({std::string_view(text).substr(0, cut), "", std::string_view(text).substr(cut)}), whole) << "cut at " << cut;
+        EXPECT_EQ(run({std::string_view(text).substr(0, cut), "", std::string_view(text).substr(cut)}), whole)
+            << "cut at " << cut;
     }
 }
 

@@ -12,7 +12,8 @@ namespace kubeconfig_test {
 using test::ScratchFolder;
 
 // One file, in /etc/penstock, whose user and cluster are as given; the rest is in order.
-std::string kubeconfig(const std::string& user, const std::string& cluster = "server: https://api.example:6443") {
+std::string kubeconfig(const std::string& user,
+                       const std::string& cluster = "server: https://api.example:6443") {
     return "apiVersion: v1\nkind: Config\ncurrent-context: main\n"
            "contexts: [{name: main, context: {cluster: c, user: u, namespace: edge}}]\n"
            "clusters: [{name: c, cluster: {" +
@@ -25,7 +26,8 @@ Result<ClientConfig> resolve(const std::string& text, std::string_view context =
 }
 
 TEST(Kubeconfig, ContextLeadsToClusterAndUser_AUTH001) {
-    const auto config = resolve(kubeconfig("token: abc", "server: \"https://api.example:6443/\", tls-server-name: inner"));
+    const auto config =
+        resolve(kubeconfig("token: abc", "server: \"https://api.example:6443/\", tls-server-name: inner"));
     ASSERT_TRUE(config) << config.error().what;
     EXPECT_EQ(config->origin, "context main of /etc/penstock/kubeconfig");
     EXPECT_EQ(config->server, "https://api.example:6443");
@@ -36,14 +38,16 @@ TEST(Kubeconfig, ContextLeadsToClusterAndUser_AUTH001) {
 }
 
 TEST(Kubeconfig, JsonIsYamlToo_AUTH001) {
-    const auto config = resolve(R"({"current-context":"m","contexts":[{"name":"m","context":{"cluster":"c","user":"u"}}],
+    const auto config =
+        resolve(R"({"current-context":"m","contexts":[{"name":"m","context":{"cluster":"c","user":"u"}}],
         "clusters":[{"name":"c","cluster":{"server":"https://[fd00::1]:6443"}}],"users":[{"name":"u","user":{"token":"t"}}]})");
     ASSERT_TRUE(config) << config.error().what;
     EXPECT_EQ(config->server, "https://[fd00::1]:6443");
 }
 
 TEST(Kubeconfig, GivenContextBeatsTheCurrentOne_AUTH001) {
-    const std::string text = kubeconfig("token: abc") + "preferences: {}\n";  // ignored, like everything that is not asked for
+    const std::string text =
+        kubeconfig("token: abc") + "preferences: {}\n";  // ignored, like everything that is not asked for
     EXPECT_TRUE(resolve(text, "main"));
     const auto other = resolve(text, "other");
     ASSERT_FALSE(other);
@@ -52,8 +56,9 @@ TEST(Kubeconfig, GivenContextBeatsTheCurrentOne_AUTH001) {
 
 TEST(Kubeconfig, DataBeatsFileAndPathsAreRelativeToTheirFile_AUTH001) {
     const std::string data = base64_encoded("-----BEGIN CERTIFICATE-----");
-    const auto both = resolve(kubeconfig("client-certificate: pki/me.crt, client-key: /abs/me.key",
-                                         "server: https://a, certificate-authority: ca.crt, certificate-authority-data: " + data));
+    const auto both = resolve(
+        kubeconfig("client-certificate: pki/me.crt, client-key: /abs/me.key",
+                   "server: https://a, certificate-authority: ca.crt, certificate-authority-data: " + data));
     ASSERT_TRUE(both) << both.error().what;
     EXPECT_EQ(both->ca.data.reveal(), "-----BEGIN CERTIFICATE-----");
     EXPECT_TRUE(both->ca.file.empty());
@@ -70,7 +75,8 @@ TEST(Kubeconfig, TokenFileStandsBesideTheToken_AUTH002) {
 
 TEST(Kubeconfig, FirstDefinitionOfSeveralFilesWins_AUTH001) {
     const std::vector<KubeconfigText> files = {
-        {.file = "/one/config", .text = "clusters: [{name: c, cluster: {server: https://first, certificate-authority: ca.crt}}]\n"},
+        {.file = "/one/config",
+         .text = "clusters: [{name: c, cluster: {server: https://first, certificate-authority: ca.crt}}]\n"},
         {.file = "/empty/config", .text = ""},
         {.file = "/two/config", .text = kubeconfig("token: second", "server: https://second")},
         {.file = "/three/config", .text = kubeconfig("token: third", "server: https://third") + "#\n"}};
@@ -85,13 +91,15 @@ TEST(Kubeconfig, UnusedEntriesMayBeBroken_AUTH001) {
     const auto config = resolve(
         "current-context: m\ncontexts: [{name: m, context: {cluster: c, user: u}}, {name: x}, 7]\n"
         "clusters: [{name: c, cluster: {server: https://a}}, {name: broken, cluster: [1]}]\n"
-        "users: [{name: old, user: {username: a, password: b}}, {name: u, user: {token: t}}, {name: bad, user: {client-key-data: '%'}}]\n");
+        "users: [{name: old, user: {username: a, password: b}}, {name: u, user: {token: t}}, {name: bad, "
+        "user: {client-key-data: '%'}}]\n");
     EXPECT_TRUE(config) << config.error().what;
 }
 
 TEST(Kubeconfig, NoUserIsAnonymous_AUTH001) {
-    const auto config =
-        resolve("current-context: m\ncontexts: [{name: m, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: http://a:1}}]\n");
+    const auto config = resolve(
+        "current-context: m\ncontexts: [{name: m, context: {cluster: c}}]\nclusters: [{name: c, cluster: "
+        "{server: http://a:1}}]\n");
     ASSERT_TRUE(config) << config.error().what;
     EXPECT_TRUE(config->token.is_empty());
 }
@@ -108,8 +116,10 @@ TEST(Kubeconfig, EachMistakeIsNamed_AUTH001_AUTH008) {
     const std::string cluster = file + ": cluster c: ";
     const Mistake mistakes[] = {
         {"empty", "", file + ": no current-context, and no --context; there are: none"},
-        {"no current context", "contexts: [{name: b}, {name: a}]", file + ": no current-context, and no --context; there are: a, b"},
-        {"dangling context", "current-context: gone", file + ": context gone does not exist; there are: none"},
+        {"no current context", "contexts: [{name: b}, {name: a}]",
+         file + ": no current-context, and no --context; there are: a, b"},
+        {"dangling context", "current-context: gone",
+         file + ": context gone does not exist; there are: none"},
         {"not yaml", "contexts: [", file + ": line 1: not YAML: end of sequence flow not found"},
         {"not a map", "- a", file + ": not a kubeconfig: must be a map"},
         {"another kind", "kind: Service", file + ": not a kubeconfig: kind must be Config"},
@@ -119,35 +129,50 @@ TEST(Kubeconfig, EachMistakeIsNamed_AUTH001_AUTH008) {
         {"no such cluster", "current-context: m\ncontexts: [{name: m, context: {cluster: x}}]",
          "context m of " + file + ": its cluster x does not exist; there are: none"},
         {"no such user",
-         "current-context: m\ncontexts: [{name: m, context: {cluster: c, user: x}}]\nclusters: [{name: c, cluster: {server: https://a}}]",
+         "current-context: m\ncontexts: [{name: m, context: {cluster: c, user: x}}]\nclusters: [{name: c, "
+         "cluster: {server: https://a}}]",
          "context m of " + file + ": its user x does not exist; there are: none"},
         {"no server", kubeconfig("token: t", "tls-server-name: a"), cluster + "has no server"},
-        {"server without scheme", kubeconfig("token: t", "server: 'api:6443'"), cluster + "server must start with https:// or http://"},
+        {"server without scheme", kubeconfig("token: t", "server: 'api:6443'"),
+         cluster + "server must start with https:// or http://"},
         {"server with a user", kubeconfig("token: t", "server: 'https://a:b@api'"),
          cluster + "server must be a URL without user, query or white space"},
         {"bad CA", kubeconfig("token: t", "server: https://a, certificate-authority-data: '%%%'"),
          cluster + "certificate-authority-data is not base64"},
-        {"CA and insecure", kubeconfig("token: t", "server: https://a, certificate-authority: x, insecure-skip-tls-verify: true"),
+        {"CA and insecure",
+         kubeconfig("token: t",
+                    "server: https://a, certificate-authority: x, insecure-skip-tls-verify: true"),
          cluster + "certificate-authority and insecure-skip-tls-verify exclude each other"},
         {"bad flag", kubeconfig("token: t", "server: https://a, insecure-skip-tls-verify: maybe"),
          cluster + "insecure-skip-tls-verify must be true or false"},
-        {"bad key", kubeconfig("client-certificate: a, client-key-data: QUJD="), user + "client-key-data is not base64"},
+        {"bad key", kubeconfig("client-certificate: a, client-key-data: QUJD="),
+         user + "client-key-data is not base64"},
         {"key alone", kubeconfig("client-key: a"), user + "client-key without client-certificate"},
-        {"certificate alone", kubeconfig("client-certificate: a"), user + "client-certificate without client-key"},
+        {"certificate alone", kubeconfig("client-certificate: a"),
+         user + "client-certificate without client-key"},
         {"token is a list", kubeconfig("token: [a]"), user + "token must be a string"},
         {"password", kubeconfig("username: admin, password: hunter2"),
-         user + "username and password are gone since Kubernetes 1.19: use token, tokenFile, a client certificate or an exec plugin"},
+         user + "username and password are gone since Kubernetes 1.19: use token, tokenFile, a client "
+                "certificate or an exec plugin"},
         {"auth-provider", kubeconfig("auth-provider: {name: gcp, config: {access-token: hunter2}}"),
-         user + "auth-provider gcp is gone since Kubernetes 1.26: use the exec plugin gke-gcloud-auth-plugin"},
-        {"groups alone", kubeconfig("token: t, as-groups: [g]"), user + "as-uid, as-groups and as-user-extra need as"},
-        {"exec version", kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}"),
-         user + "exec: apiVersion must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1"},
-        {"exec command", kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1}"), user + "exec: has no command"},
-        {"exec mode", kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}"),
          user +
-             "exec: interactiveMode Always cannot be had: nobody sits in front of this program; the plugin must work with IfAvailable or "
-             "Never"},
-        {"exec env", kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1, command: x, env: [{value: hunter2}]}"),
+             "auth-provider gcp is gone since Kubernetes 1.26: use the exec plugin gke-gcloud-auth-plugin"},
+        {"groups alone", kubeconfig("token: t, as-groups: [g]"),
+         user + "as-uid, as-groups and as-user-extra need as"},
+        {"exec version", kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}"),
+         user + "exec: apiVersion must be client.authentication.k8s.io/v1 or "
+                "client.authentication.k8s.io/v1beta1"},
+        {"exec command", kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1}"),
+         user + "exec: has no command"},
+        {"exec mode",
+         kubeconfig(
+             "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}"),
+         user + "exec: interactiveMode Always cannot be had: nobody sits in front of this program; the "
+                "plugin must work with IfAvailable or "
+                "Never"},
+        {"exec env",
+         kubeconfig(
+             "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, env: [{value: hunter2}]}"),
          user + "exec: env: an entry needs a name without '='"},
     };
     for (const Mistake& mistake : mistakes) {
@@ -159,10 +184,11 @@ TEST(Kubeconfig, EachMistakeIsNamed_AUTH001_AUTH008) {
 }
 
 TEST(Kubeconfig, ExecStanzaIsReadWhole_AUTH007) {
-    const auto config =
-        resolve(kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: ./bin/login, args: [--cluster, 'a b'], env: "
-                           "[{name: A, value: '1'}], "
-                           "installHint: install it, provideClusterInfo: true, interactiveMode: IfAvailable}"));
+    const auto config = resolve(
+        kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: ./bin/login, args: "
+                   "[--cluster, 'a b'], env: "
+                   "[{name: A, value: '1'}], "
+                   "installHint: install it, provideClusterInfo: true, interactiveMode: IfAvailable}"));
     ASSERT_TRUE(config) << config.error().what;
     ASSERT_TRUE(config->exec);
     EXPECT_EQ(config->exec->command, "/etc/penstock/bin/login");
@@ -170,14 +196,16 @@ TEST(Kubeconfig, ExecStanzaIsReadWhole_AUTH007) {
     EXPECT_EQ(config->exec->env.at(0).second.reveal(), "1");
     EXPECT_EQ(config->exec->install_hint, "install it");
     EXPECT_TRUE(config->exec->provide_cluster_info);
-    const auto by_path = resolve(kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1, command: login}"));
+    const auto by_path =
+        resolve(kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1, command: login}"));
     ASSERT_TRUE(by_path) << by_path.error().what;
     EXPECT_EQ(by_path->exec->command, "login");  // PATH finds it, not the folder
 }
 
 TEST(Kubeconfig, ProxyAndImpersonationAreHonoured_AUTH008) {
-    const auto config = resolve(kubeconfig("token: t, as: jane, as-uid: '7', as-groups: [dev, ops], as-user-extra: {scope: [a, b]}",
-                                           "server: https://a, proxy-url: 'http://proxy:3128'"));
+    const auto config = resolve(
+        kubeconfig("token: t, as: jane, as-uid: '7', as-groups: [dev, ops], as-user-extra: {scope: [a, b]}",
+                   "server: https://a, proxy-url: 'http://proxy:3128'"));
     ASSERT_TRUE(config) << config.error().what;
     EXPECT_EQ(config->proxy_url.reveal(), "http://proxy:3128");
     EXPECT_EQ(config->impersonate, (Impersonation{"jane", "7", {"dev", "ops"}, {{"scope", {"a", "b"}}}}));
@@ -187,7 +215,8 @@ TEST(Kubeconfig, UnreadableFileIsAStartUpError_AUTH001) {
     const ScratchFolder folder;
     const auto missing = read_kubeconfig({folder.path() / "none"}, "");
     ASSERT_FALSE(missing);
-    EXPECT_EQ(missing.error().what, "kubeconfig: " + (folder.path() / "none").string() + ": No such file or directory");
+    EXPECT_EQ(missing.error().what,
+              "kubeconfig: " + (folder.path() / "none").string() + ": No such file or directory");
     EXPECT_EQ(missing.error().code, Errc::NotFound);
     const auto directory = read_kubeconfig({folder.path()}, "");
     ASSERT_FALSE(directory);
@@ -200,7 +229,8 @@ TEST(Kubeconfig, UnreadableFileIsAStartUpError_AUTH001) {
 
 TEST(InCluster, EnvironmentAndServiceAccount_AUTH003) {
     const ScratchFolder folder;
-    std::map<std::string, std::string> variables = {{"KUBERNETES_SERVICE_HOST", "fd00::1"}, {"KUBERNETES_SERVICE_PORT", "443"}};
+    std::map<std::string, std::string> variables = {{"KUBERNETES_SERVICE_HOST", "fd00::1"},
+                                                    {"KUBERNETES_SERVICE_PORT", "443"}};
     const Environment environment = [&](const std::string& name) -> std::optional<std::string> {
         const auto found = variables.find(name);
         return found == variables.end() ? std::nullopt : std::optional(found->second);
@@ -224,7 +254,9 @@ TEST(InCluster, EnvironmentAndServiceAccount_AUTH003) {
     variables.erase("KUBERNETES_SERVICE_PORT");
     const auto outside = in_cluster_config(environment, folder.path());
     ASSERT_FALSE(outside);
-    EXPECT_EQ(outside.error().what, "not inside a cluster: KUBERNETES_SERVICE_PORT is not set; --kubeconfig names a cluster from outside");
+    EXPECT_EQ(outside.error().what,
+              "not inside a cluster: KUBERNETES_SERVICE_PORT is not set; --kubeconfig names a cluster from "
+              "outside");
 }
 
 TEST(Base64, RoundTripsAndRefusesWhatIsNone) {

@@ -8,7 +8,8 @@
 namespace penstock::kube {
 namespace list_reader_test {
 
-Result<ListPage> read(std::string_view text, size_t chunk = ~size_t{0}, size_t item_bytes_max = kJsonValueBytesMax) {
+Result<ListPage> read(std::string_view text, size_t chunk = ~size_t{0},
+                      size_t item_bytes_max = kJsonValueBytesMax) {
     Decoder decoder;
     ListReader reader(decoder, ObjectKind::Node, item_bytes_max);
     for (size_t at = 0; at < text.size(); at += std::min(chunk, text.size() - at)) {
@@ -33,9 +34,9 @@ std::vector<std::string> shown(const ListPage& page) {
 using Lines = std::vector<std::string>;
 
 TEST(ListReader, ReadsAPageAndWhatFollowsIt_APISYNC002) {
-    const auto page =
-        read(R"({"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"10","continue":"abc","remainingItemCount":3},)"
-             R"("items":[{"metadata":{"name":"a","resourceVersion":"4"}}, {"metadata":{"name":"b"}}]})");
+    const auto page = read(
+        R"({"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"10","continue":"abc","remainingItemCount":3},)"
+        R"("items":[{"metadata":{"name":"a","resourceVersion":"4"}}, {"metadata":{"name":"b"}}]})");
     ASSERT_TRUE(page.has_value());
     EXPECT_EQ(page->resource_version, "10");
     EXPECT_EQ(page->continue_token, "abc");
@@ -45,9 +46,10 @@ TEST(ListReader, ReadsAPageAndWhatFollowsIt_APISYNC002) {
 }
 
 TEST(ListReader, TheLastPageIsSmall_APISYNC002) {
-    for (const char* text : {R"({"kind":"NodeList","metadata":{"resourceVersion":"10"},"items":[]})",
-                             R"({"kind":"NodeList","metadata":{"resourceVersion":"10","continue":""},"items":null})",
-                             R"({"kind":"NodeList","metadata":{"resourceVersion":"10"}})"}) {
+    for (const char* text :
+         {R"({"kind":"NodeList","metadata":{"resourceVersion":"10"},"items":[]})",
+          R"({"kind":"NodeList","metadata":{"resourceVersion":"10","continue":""},"items":null})",
+          R"({"kind":"NodeList","metadata":{"resourceVersion":"10"}})"}) {
         const auto page = read(text);
         ASSERT_TRUE(page.has_value()) << text;
         EXPECT_EQ(page->continue_token, "");
@@ -57,27 +59,33 @@ TEST(ListReader, TheLastPageIsSmall_APISYNC002) {
 }
 
 TEST(ListReader, KeysMayComeInAnyOrderAndNested_APISYNC008) {
-    const auto page =
-        read(R"({"odd":{"items":[{"no":1}]},"odder":[{"x":[{}]}],"items" : [{"metadata":{"name":"a"},"items":[{"metadata":{}}]}],)"
-             R"("note":"items","metadata":{"resourceVersion":"10"}})");
+    const auto page = read(
+        R"({"odd":{"items":[{"no":1}]},"odder":[{"x":[{}]}],"items" : [{"metadata":{"name":"a"},"items":[{"metadata":{}}]}],)"
+        R"("note":"items","metadata":{"resourceVersion":"10"}})");
     ASSERT_TRUE(page.has_value());
     EXPECT_EQ(shown(*page), Lines{"Node a"});
     EXPECT_EQ(page->resource_version, "10");
 }
 
 TEST(ListReader, OneBadItemCostsItself_GEN001) {
-    const auto page = read(R"({"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"spec":{"unschedulable":"no"}},{"metadata":{}},)"
-                           R"({"metadata":{"name":"\x"}},{"metadata":{"name":"c"}}]})");
+    const auto page = read(
+        R"({"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"spec":{"unschedulable":"no"}},{"metadata":{}},)"
+        R"({"metadata":{"name":"\x"}},{"metadata":{"name":"c"}}]})");
     ASSERT_TRUE(page.has_value());
     const Lines lines = shown(*page);
     ASSERT_EQ(lines.size(), 5u);
-    EXPECT_EQ(Lines(lines.begin(), lines.begin() + 4), (Lines{"Node a", "Node b!", "Node c", "items[2]: Node has no metadata.name"}));
+    EXPECT_EQ(Lines(lines.begin(), lines.begin() + 4),
+              (Lines{"Node a", "Node b!", "Node c", "items[2]: Node has no metadata.name"}));
     EXPECT_TRUE(lines[4].starts_with("items[3]: no JSON object: ")) << lines[4];
-    EXPECT_EQ(page->items[1].faults, Lines{R"(spec.unschedulable is a string ("no"), must be a boolean (GEN-003))"});
+    EXPECT_EQ(page->items[1].faults,
+              Lines{R"(spec.unschedulable is a string ("no"), must be a boolean (GEN-003))"});
 }
 
 TEST(ListReader, ItemsGivenTwiceAreTheLast_APISYNC017) {
-    EXPECT_EQ(shown(read(R"({"items":[{"metadata":{"name":"a"}},{}],"items":[{"metadata":{"name":"b"}}]})").value()), Lines{"Node b"});
+    EXPECT_EQ(
+        shown(
+            read(R"({"items":[{"metadata":{"name":"a"}},{}],"items":[{"metadata":{"name":"b"}}]})").value()),
+        Lines{"Node b"});
     EXPECT_EQ(shown(read(R"({"items":[{"metadata":{"name":"a"}}],"items":null})").value()), Lines());
 }
 

@@ -26,8 +26,9 @@ class ReflectorFixture : public testing::Test {
     using State = CollectionStatus::State;
 
     void begin(bool streamed_lists = false) {
-        reflector_ = std::make_unique<Reflector>(Collection{ObjectKind::Service, "v1", "/api/v1/services", "", field_selector_},
-                                                 store_.services(), server_, streamed_lists);
+        reflector_ = std::make_unique<Reflector>(
+            Collection{ObjectKind::Service, "v1", "/api/v1/services", "", field_selector_}, store_.services(),
+            server_, streamed_lists);
         settle();
     }
     // Listed at `version`, and the watch is open.
@@ -66,7 +67,8 @@ class ReflectorFixture : public testing::Test {
     // The answer to the open request, in pieces.
     void head(int status, std::optional<std::chrono::seconds> retry_after = std::nullopt) {
         ASSERT_EQ(transport_.open.size(), 1U);
-        transport_.open[0].handler->on_head({.status = status, .retry_after = retry_after, .content_type = "application/json"});
+        transport_.open[0].handler->on_head(
+            {.status = status, .retry_after = retry_after, .content_type = "application/json"});
         settle();
     }
     void body(std::string_view bytes) {
@@ -81,7 +83,8 @@ class ReflectorFixture : public testing::Test {
         handler.on_end(error);
         settle();
     }
-    void reply(int status, std::string_view text = "", std::optional<std::chrono::seconds> retry_after = std::nullopt) {
+    void reply(int status, std::string_view text = "",
+               std::optional<std::chrono::seconds> retry_after = std::nullopt) {
         ASSERT_EQ(transport_.open.size(), 1U) << "nothing was asked";
         const Transport::RequestId id = transport_.open[0].id;
         ResponseHandler& handler = *transport_.open[0].handler;
@@ -93,7 +96,9 @@ class ReflectorFixture : public testing::Test {
         }
         settle();
     }
-    void fail(TransportError::Kind kind = TransportError::Kind::Connect) { end(TransportError{kind, "it failed"}); }
+    void fail(TransportError::Kind kind = TransportError::Kind::Connect) {
+        end(TransportError{kind, "it failed"});
+    }
 
     [[nodiscard]] bool is_asking() const { return !transport_.open.empty(); }
     [[nodiscard]] Query asked() const { return query_of(transport_.started.back().target); }

@@ -110,9 +110,10 @@ TEST_F(ReflectorList, APageThatFailsThreeTimesBeginsTheListAgain_APISYNC007) {
 
 TEST_F(ReflectorList, WhatIsNoListIsAFailure_APISYNC007) {
     list_the_others();
-    for (const std::string text :
-         {"", "<html>it works</html>", "{}", "null", R"({"items":[]})", R"({"metadata":{"resourceVersion":""},"items":[]})",
-          R"({"metadata":{"resourceVersion":"0"},"items":[]})", R"({"metadata":{"resourceVersion":"1"},"items":{}})"}) {
+    for (const std::string text : {"", "<html>it works</html>", "{}", "null", R"({"items":[]})",
+                                   R"({"metadata":{"resourceVersion":""},"items":[]})",
+                                   R"({"metadata":{"resourceVersion":"0"},"items":[]})",
+                                   R"({"metadata":{"resourceVersion":"1"},"items":{}})"}) {
         begin();
         reply(200, text);
         EXPECT_FALSE(status().listed) << text;
@@ -127,18 +128,21 @@ TEST_F(ReflectorList, WhatIsNoListIsAFailure_APISYNC007) {
 TEST_F(ReflectorList, ARelistDoesNotGoBackInTime_APISYNC010) {
     begin_watching("100");
     body(event_text("ERROR", status_text(410, "Expired", "too old resource version")));
-    EXPECT_EQ(asked(), (Query{{"limit", "500"}, {"resourceVersion", "100"}, {"resourceVersionMatch", "NotOlderThan"}}));
+    EXPECT_EQ(
+        asked(),
+        (Query{{"limit", "500"}, {"resourceVersion", "100"}, {"resourceVersionMatch", "NotOlderThan"}}));
     reply(200, list_text("150", {}, "token-1"));
-    EXPECT_EQ(asked(), (Query{{"limit", "500"}, {"continue", "token-1"}})) << "a token stands for its version";
+    EXPECT_EQ(asked(), (Query{{"limit", "500"}, {"continue", "token-1"}}))
+        << "a token stands for its version";
     reply(200, list_text("150", {}));
     EXPECT_EQ(asked().at("resourceVersion"), "150");
     EXPECT_EQ(status().relists, 1U);
 }
 
 TEST_F(ReflectorList, AServerThatIsBehindGetsASecondAndThenIsBelieved_APISYNC010) {
-    const std::string too_large =
-        status_text(504, "Timeout", "Too large resource version: 100, current: 20",
-                    R"({"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1})");
+    const std::string too_large = status_text(
+        504, "Timeout", "Too large resource version: 100, current: 20",
+        R"({"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1})");
     begin_watching("100", {service_text("web", "7")});
     body(event_text("ERROR", status_text(410, "Expired", "too old resource version")));
     reply(504, too_large);
@@ -162,8 +166,8 @@ TEST_F(ReflectorList, AServerThatIsBehindGetsASecondAndThenIsBelieved_APISYNC010
 
 TEST_F(ReflectorList, AWatchThatIsToldItIsAheadListsAnyVersion_APISYNC010) {
     begin_watching("100");
-    body(event_text("ERROR",
-                    status_text(504, "Timeout", "Too large resource version", R"({"causes":[{"message":"Too large resource version"}]})")));
+    body(event_text("ERROR", status_text(504, "Timeout", "Too large resource version",
+                                         R"({"causes":[{"message":"Too large resource version"}]})")));
     EXPECT_GE(wait_for_request(), 1s);
     EXPECT_EQ(asked(), (Query{{"limit", "500"}}));
 }
@@ -188,7 +192,8 @@ TEST_F(ReflectorList, StreamsWhereTheServerCan_APISYNC011) {
     EXPECT_TRUE(transport_.started[0].watch);
     head(200);
     body(event_text("ADDED", service_text("web", "7")) + event_text("ADDED", service_text("mail", "8")));
-    body(event_text("MODIFIED", service_text("web", "9", 81)) + event_text("DELETED", service_text("mail", "10")) + bookmark_text("10"));
+    body(event_text("MODIFIED", service_text("web", "9", 81)) +
+         event_text("DELETED", service_text("mail", "10")) + bookmark_text("10"));
     EXPECT_EQ(served(), Served{}) << "not before their end";
     EXPECT_EQ(status().state, State::Listing);
     body(bookmark_text("11", true));
@@ -213,7 +218,8 @@ TEST_F(ReflectorList, StreamsWhereTheServerCan_APISYNC011) {
 TEST_F(ReflectorList, PagesWhereTheServerRefusesToStreamAndForTenMinutes_APISYNC011) {
     for (const int code : {400, 403, 405, 422}) {
         begin(true);
-        reply(code, status_text(code, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch"));
+        reply(code, status_text(code, "Invalid",
+                                "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch"));
         EXPECT_EQ(asked(), (Query{{"limit", "500"}})) << code << ": at once";
         reply(200, list_text("100", {}));
         head(200);
@@ -233,7 +239,8 @@ TEST_F(ReflectorList, PagesWhereTheServerRefusesToStreamAndForTenMinutes_APISYNC
 
 TEST_F(ReflectorList, PagesWhereTheParameterIsIgnored_APISYNC011) {
     // A server that tells what there is without an end, and one that tells only what is new.
-    for (const std::string& events : {event_text("ADDED", service_text("web", "7")) + bookmark_text("8"), std::string()}) {
+    for (const std::string& events :
+         {event_text("ADDED", service_text("web", "7")) + bookmark_text("8"), std::string()}) {
         begin(true);
         head(200);
         body(events);
@@ -296,7 +303,8 @@ TEST_F(ReflectorList, AFieldSelectorThatTheServerDoesNotKnowIsLeftOut_APISYNC016
 
 TEST_F(ReflectorList, AStreamThatIsRefusedForItsFieldStaysAStream_APISYNC016) {
     field_selector_ = "spec.clusterIP!=None";
-    for (const std::string said : {"field label not supported: spec.clusterIP", "spec.clusterIP is not a known field selector"}) {
+    for (const std::string said :
+         {"field label not supported: spec.clusterIP", "spec.clusterIP is not a known field selector"}) {
         begin(true);
         reply(400, status_text(400, "BadRequest", said));
         EXPECT_EQ(asked().at("sendInitialEvents"), "true") << said;

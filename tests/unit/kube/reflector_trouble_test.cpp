@@ -28,7 +28,8 @@ TEST_F(ReflectorTrouble, WaitsLongerEachTime_APISYNC012) {
         fail();
         waits.push_back(wait_for_request());
     }
-    EXPECT_EQ(waits, (std::vector<std::chrono::milliseconds>{800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30s}));
+    EXPECT_EQ(waits,
+              (std::vector<std::chrono::milliseconds>{800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30s}));
 }
 
 TEST_F(ReflectorTrouble, EveryWaitIsMultipliedByChance_APISYNC012) {
@@ -101,9 +102,9 @@ TEST_F(ReflectorTrouble, AnAnswerThatIsNoJsonIsNamedByItsType_APISYNC013) {
     ASSERT_EQ(transport_.open.size(), 1U);
     transport_.open[0].handler->on_head({.status = 200, .content_type = "text/html; charset=utf-8"});
     settle();
-    EXPECT_EQ(told(), (std::vector<std::string>{
-                          "/api/v1/services: the answer is text/html; charset=utf-8 and not JSON (is the server's address that of an API "
-                          "server, or does a proxy answer in its place?)"}));
+    EXPECT_EQ(told(), (std::vector<std::string>{"/api/v1/services: the answer is text/html; charset=utf-8 "
+                                                "and not JSON (is the server's address that of an API "
+                                                "server, or does a proxy answer in its place?)"}));
     EXPECT_EQ(status().errors.at("decode"), 1U);
     EXPECT_EQ(status().state, State::BackingOff);
     wait_for_request();
@@ -120,9 +121,11 @@ TEST_F(ReflectorTrouble, AForbiddenCollectionIsToldOnceAndHeals_APISYNC013) {
         EXPECT_FALSE(status().listed);
         EXPECT_EQ(wait_for_request(), 30s);
     }
-    EXPECT_EQ(told(), (std::vector<std::string>{
-                          "/api/v1/services: 403 Forbidden: services is forbidden: User penstock cannot list; gateways are sent "
-                          "nothing before services can be listed and watched: grant that (docs/deploy/rbac.yaml)"}));
+    EXPECT_EQ(told(),
+              (std::vector<std::string>{
+                  "/api/v1/services: 403 Forbidden: services is forbidden: User penstock cannot list; "
+                  "gateways are sent "
+                  "nothing before services can be listed and watched: grant that (docs/deploy/rbac.yaml)"}));
     EXPECT_EQ(status().errors.at("http_403"), 20U);
     EXPECT_FALSE(store_.is_listed());
     reply(200, list_text("100", {}));
@@ -160,7 +163,8 @@ TEST_F(ReflectorTrouble, AnOutageOfAnHourLosesNothing_APISYNC014) {
     EXPECT_LE(tries, 125U);
     EXPECT_EQ(told().size(), 2U) << "that it broke, and that it cannot be reached";
     wait_for_request();
-    EXPECT_EQ(asked().at("resourceVersionMatch"), "NotOlderThan") << "whoever was away that long may have another history";
+    EXPECT_EQ(asked().at("resourceVersionMatch"), "NotOlderThan")
+        << "whoever was away that long may have another history";
     reply(200, list_text("500", {service_text("web", "7")}));
     head(200);
     EXPECT_EQ(status().stale_age, 0ms);
@@ -181,10 +185,10 @@ TEST_F(ReflectorTrouble, AShortInterruptionResumes_APISYNC007) {
 
 TEST_F(ReflectorTrouble, TroubleIsCountedByItsKind_APISYNC014) {
     begin();
-    const std::vector<std::pair<Kind, std::string>> kinds = {{Kind::Connect, "connect"},        {Kind::Tls, "tls"},
-                                                             {Kind::Timeout, "timeout"},        {Kind::Broken, "broken"},
-                                                             {Kind::Redirect, "redirect"},      {Kind::TooLarge, "too_large"},
-                                                             {Kind::Credentials, "credentials"}};
+    const std::vector<std::pair<Kind, std::string>> kinds = {
+        {Kind::Connect, "connect"},        {Kind::Tls, "tls"},           {Kind::Timeout, "timeout"},
+        {Kind::Broken, "broken"},          {Kind::Redirect, "redirect"}, {Kind::TooLarge, "too_large"},
+        {Kind::Credentials, "credentials"}};
     for (const auto& [kind, name] : kinds) {
         fail(kind);
         EXPECT_EQ(status().errors[name], 1U) << name;
@@ -212,7 +216,8 @@ TEST_F(ReflectorTrouble, WhatAServerSaysIsShownAsOneShortLine_APISYNC012) {
     begin();
     std::string text;
     while (text.size() < 1'000) {
-        text += "\\n\\u001b[31m\xc3\xa9";  // "500 Odd: " and the bound end in the middle of the last character
+        text +=
+            "\\n\\u001b[31m\xc3\xa9";  // "500 Odd: " and the bound end in the middle of the last character
     }
     reply(500, status_text(500, "Odd", text));
     const std::string shown = status().last_error;

@@ -12,11 +12,14 @@ using Served = std::map<std::string, int64_t>;
 const std::string kExpired = status_text(410, "Expired", "too old resource version: 100 (2000)");
 
 TEST_F(ReflectorWatch, AsksForBookmarksAndARandomEnd_APISYNC004) {
-    for (const auto& [draw, seconds] : std::map<double, std::string>{{0.0, "300"}, {0.5, "450"}, {0.9999, "600"}}) {
+    for (const auto& [draw, seconds] :
+         std::map<double, std::string>{{0.0, "300"}, {0.5, "450"}, {0.9999, "600"}}) {
         draw_ = draw;
         begin_watching("100");
-        EXPECT_EQ(asked(),
-                  (Query{{"watch", "1"}, {"resourceVersion", "100"}, {"allowWatchBookmarks", "true"}, {"timeoutSeconds", seconds}}));
+        EXPECT_EQ(asked(), (Query{{"watch", "1"},
+                                  {"resourceVersion", "100"},
+                                  {"allowWatchBookmarks", "true"},
+                                  {"timeoutSeconds", seconds}}));
         EXPECT_TRUE(transport_.started.back().watch);
         EXPECT_EQ(transport_.started.back().timeout, 0ms);
         EXPECT_FALSE(transport_.started.back().accept_gzip) << "APISYNC-019";
@@ -111,7 +114,8 @@ TEST_F(ReflectorWatch, VersionZeroIsNoneToResumeFrom_APISYNC005) {
     body(event_text("ADDED", service_text("web", "0")));
     end();
     wait_for_request();
-    EXPECT_EQ(asked().at("resourceVersion"), "100") << "a watch from 0 would never tell what was deleted meanwhile";
+    EXPECT_EQ(asked().at("resourceVersion"), "100")
+        << "a watch from 0 would never tell what was deleted meanwhile";
 }
 
 TEST_F(ReflectorWatch, AnUnknownTypeOfAnyLengthIsToldInShort_APISYNC005) {
@@ -127,7 +131,8 @@ TEST_F(ReflectorWatch, AnUnknownTypeOfAnyLengthIsToldInShort_APISYNC005) {
 TEST_F(ReflectorWatch, AnUnknownTypeIsSkippedAndTold_APISYNC005) {
     begin_watching("100");
     (void)log_.take();
-    body(event_text("TELEPORTED", service_text("web", "101")) + event_text("ADDED", service_text("mail", "102")));
+    body(event_text("TELEPORTED", service_text("web", "101")) +
+         event_text("ADDED", service_text("mail", "102")));
     EXPECT_EQ(served(), (Served{{"mail", 80}}));
     const auto lines = log_.take();
     ASSERT_EQ(lines.size(), 1U);
@@ -136,7 +141,8 @@ TEST_F(ReflectorWatch, AnUnknownTypeIsSkippedAndTold_APISYNC005) {
 
 TEST_F(ReflectorWatch, AnExpiredVersionIsARelistAndADifference_APISYNC006) {
     for (const bool as_event : {true, false}) {
-        begin_watching("100", {service_text("web", "7"), service_text("mail", "8"), service_text("old", "9")});
+        begin_watching("100",
+                       {service_text("web", "7"), service_text("mail", "8"), service_text("old", "9")});
         if (as_event) {
             body(event_text("ERROR", kExpired));
         } else {
@@ -241,7 +247,8 @@ TEST_F(ReflectorWatch, ProgressEndsARowOfFailures_APISYNC007) {
 
 TEST_F(ReflectorWatch, EverythingBeforeTheGarbageCounts_APISYNC007) {
     begin_watching("100");
-    body(event_text("ADDED", service_text("web", "101")) + "garbage" + event_text("ADDED", service_text("mail", "102")));
+    body(event_text("ADDED", service_text("web", "101")) + "garbage" +
+         event_text("ADDED", service_text("mail", "102")));
     EXPECT_EQ(served(), (Served{{"web", 80}}));
     wait_for_request();
     EXPECT_EQ(asked().at("resourceVersion"), "101");
@@ -257,7 +264,8 @@ TEST_F(ReflectorWatch, FramesDoNotDependOnChunks_APISYNC008) {
         body({&byte, 1});
     }
     EXPECT_EQ(served(), (Served{{"web", 80}, {"mail", 80}})) << "byte by byte";
-    std::string joined = event_text("MODIFIED", service_text("web", "103", 81)) + event_text("MODIFIED", service_text("mail", "104", 26));
+    std::string joined = event_text("MODIFIED", service_text("web", "103", 81)) +
+                         event_text("MODIFIED", service_text("mail", "104", 26));
     std::erase(joined, '\n');
     body(joined);
     EXPECT_EQ(served(), (Served{{"web", 81}, {"mail", 26}})) << "two in one, nothing between";
@@ -278,7 +286,8 @@ TEST_F(ReflectorWatch, VersionsAreOpaque_APISYNC009) {
 TEST_F(ReflectorWatch, AnObjectThatCannotBeReadStaysAsItWas_GEN003) {
     begin_watching("100", {service_text("web", "7", 81)});
     services_.services.clear();
-    body(event_text("MODIFIED", odd_service_text("web", "101")) + event_text("ADDED", service_text("mail", "102")));
+    body(event_text("MODIFIED", odd_service_text("web", "101")) +
+         event_text("ADDED", service_text("mail", "102")));
     EXPECT_EQ(served(), (Served{{"mail", 80}})) << "others go on, and this one is unchanged";
     EXPECT_EQ(status().objects, 2U);
     EXPECT_EQ(status().quarantined, 1U);
@@ -286,7 +295,8 @@ TEST_F(ReflectorWatch, AnObjectThatCannotBeReadStaysAsItWas_GEN003) {
     body(event_text("MODIFIED", service_text("web", "103", 82)));
     EXPECT_EQ(served(), (Served{{"web", 82}, {"mail", 80}}));
     EXPECT_EQ(status().quarantined, 0U);
-    body(event_text("MODIFIED", odd_service_text("web", "104")) + event_text("DELETED", odd_service_text("web", "105")));
+    body(event_text("MODIFIED", odd_service_text("web", "104")) +
+         event_text("DELETED", odd_service_text("web", "105")));
     EXPECT_EQ(served(), (Served{{"mail", 80}})) << "its name suffices to delete it";
 }
 

@@ -34,7 +34,8 @@ DecodedObject good(const Service& object, std::string version = "1") {
 DecodedObject good(const Node& object) {
     return {.id = {ObjectKind::Node, {"", object.meta.name}}, .object = std::make_shared<const Node>(object)};
 }
-DecodedObject bad(const std::string& name, const std::string& fault = "spec.ports is an object, must be an array (GEN-003)") {
+DecodedObject bad(const std::string& name,
+                  const std::string& fault = "spec.ports is an object, must be an array (GEN-003)") {
     return {.id = {ObjectKind::Service, {"default", name}}, .object = std::nullopt, .faults = {fault}};
 }
 // Endpoints of the core group, as the slices that they stand for.
@@ -51,7 +52,8 @@ const ObjectName kMail{"default", "mail"};
 
 class StoreTest : public testing::Test {
  protected:
-    static void list(ObjectTable& table, std::vector<DecodedObject> objects, ObjectTable::Missing missing = ObjectTable::Missing::Erase) {
+    static void list(ObjectTable& table, std::vector<DecodedObject> objects,
+                     ObjectTable::Missing missing = ObjectTable::Missing::Erase) {
         table.begin_list();
         for (DecodedObject& object : objects) {
             table.upsert_in_list(std::move(object));
@@ -160,8 +162,10 @@ TEST_F(StoreTest, AQuarantinedObjectKeepsItsLastGoodVersion_GEN003) {
     const auto lines = log_.take();
     ASSERT_EQ(lines.size(), 2U);
     EXPECT_EQ(lines[0].text,
-              "Service default/web cannot be read, and stays as it was: spec.ports is an object, must be an array (GEN-003)");
-    EXPECT_EQ(lines[1].text, "Service default/mail cannot be read: spec.ports is an object, must be an array (GEN-003)");
+              "Service default/web cannot be read, and stays as it was: spec.ports is an object, must be an "
+              "array (GEN-003)");
+    EXPECT_EQ(lines[1].text,
+              "Service default/mail cannot be read: spec.ports is an object, must be an array (GEN-003)");
     store_.services().upsert(bad("web"));
     EXPECT_TRUE(log_.take().empty()) << "said once";
 
@@ -229,7 +233,8 @@ TEST_F(StoreTest, EndpointsAreTheSlicesThatTheyStandFor_EP015) {
     EXPECT_EQ(changes.slices.at({"default", "web-1"}), nullptr);
     slices.erase(kWeb);
     EXPECT_EQ(store_.take_changes().slices.at({"default", "web-0"}), nullptr);
-    list(slices, {{.id = {ObjectKind::Endpoints, kMail}, .object = std::nullopt, .faults = {"no"}}, endpoints("new", {slice("new-0")})});
+    list(slices, {{.id = {ObjectKind::Endpoints, kMail}, .object = std::nullopt, .faults = {"no"}},
+                  endpoints("new", {slice("new-0")})});
     changes = store_.take_changes();
     EXPECT_EQ(changes.slices.size(), 1U) << "mail is quarantined and stays";
     EXPECT_TRUE(changes.slices.contains({"default", "new-0"}));
@@ -240,7 +245,8 @@ TEST_F(StoreTest, EndpointsAreTheSlicesThatTheyStandFor_EP015) {
 
 TEST_F(StoreTest, AListOfEndpointsWithoutNamesKeepsWholeObjects_GEN003) {
     begin({});
-    list(store_.slices(), {endpoints("web", {slice("web-0"), slice("web-1")}), endpoints("mail", {slice("mail-0")})});
+    list(store_.slices(),
+         {endpoints("web", {slice("web-0"), slice("web-1")}), endpoints("mail", {slice("mail-0")})});
     (void)store_.take_changes();
     list(store_.slices(), {endpoints("web", {slice("web-0")})}, ObjectTable::Missing::Keep);
     const Changes changes = store_.take_changes();

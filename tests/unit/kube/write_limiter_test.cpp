@@ -47,12 +47,14 @@ TEST(WriteLimiter, EventsPayForWhatALeaseOverdrew_APISYNC020) {
     for (int lease = 0; lease < 5; ++lease) {
         EXPECT_TRUE(limiter.take(WriteLane::Lease, kStart + 1ms));
     }
-    EXPECT_EQ(first + 5 + writes_between(limiter, WriteLane::Ordinary, kStart + 1ms, kStart + 10'001ms), 20U + 100U);
+    EXPECT_EQ(first + 5 + writes_between(limiter, WriteLane::Ordinary, kStart + 1ms, kStart + 10'001ms),
+              20U + 100U);
 }
 
 TEST(WriteLimiter, AWildLeaseWriterIsBounded_APISYNC020) {
     WriteLimiter limiter;
-    EXPECT_EQ(writes_between(limiter, WriteLane::Lease, kStart, kStart + 1ms), 20U + WriteLimiter::kLeaseOverdraft);
+    EXPECT_EQ(writes_between(limiter, WriteLane::Lease, kStart, kStart + 1ms),
+              20U + WriteLimiter::kLeaseOverdraft);
 }
 
 TEST(WriteLimiter, SaysWhenTheNextOneMayGo_APISYNC020) {

@@ -127,11 +127,13 @@ TEST(AffinityTable, SeveralBackendsWithOneAddressAreOneEndpoint_AFF002) {
     set.usable[1].endpoint = set.usable[2].endpoint = {0};
     set.index_for_affinity(AffinityScope::Service);
     EXPECT_EQ(pin(fixture.table, ask(set, 1, 100), 2), 2u) << "the first flow goes where the scheduler says";
-    EXPECT_EQ(fixture.table.find(ask(set, 1, 100)).position, 1u) << "later ones to the first with that address";
+    EXPECT_EQ(fixture.table.find(ask(set, 1, 100)).position, 1u)
+        << "later ones to the first with that address";
     EXPECT_EQ(set.pinned_position({6}), 1u);
     fixture.table.establish(ask(set, 1, 150), set.pinned_position({6}));
     const auto confirmed = fixture.table.find(ask(set, 1, 150));
-    EXPECT_EQ(AffinityTable::refreshed(confirmed.pin), CoarseTime{150}) << "established by the other one's flow";
+    EXPECT_EQ(AffinityTable::refreshed(confirmed.pin), CoarseTime{150})
+        << "established by the other one's flow";
     EXPECT_EQ(set.pinned_position({4}), 0u);
     EXPECT_EQ(set.pinned_position({7}), kNone);
 }
@@ -146,7 +148,8 @@ TEST(AffinityTable, ATimerEndsAtItsLimitAndNotAtAFind_AFF004) {
     AffinityTable::open(found.pin, {1'500});
     EXPECT_EQ(fixture.table.find(ask(set, 1, 1'500 + kLimit - 1)).position, 1u);
     AffinityTable::open(found.pin, {1'400});
-    EXPECT_EQ(fixture.table.find(ask(set, 1, 1'500 + kLimit - 1)).position, 1u) << "another core's clock is a little behind";
+    EXPECT_EQ(fixture.table.find(ask(set, 1, 1'500 + kLimit - 1)).position, 1u)
+        << "another core's clock is a little behind";
     EXPECT_EQ(fixture.table.find(ask(set, 1, 1'490)).position, 1u);
 }
 
@@ -184,7 +187,8 @@ TEST(AffinityTable, WithdrawnEntriesAreAsBefore) {
         }
         EXPECT_EQ(fixture.table.find(ask(set, number, 100)).position, 2u) << joined_first;
         AffinityTable::withdraw(joined.pin);
-        EXPECT_EQ(fixture.table.find(ask(set, number, 100)).position, 2u) << "it was not that flow's to withdraw";
+        EXPECT_EQ(fixture.table.find(ask(set, number, 100)).position, 2u)
+            << "it was not that flow's to withdraw";
     }
 }
 
@@ -233,7 +237,8 @@ TEST(AffinityTable, TentativeEntriesGiveWayAndEstablishedOnesStay_AFF010) {
         const auto answer = fixture.table.agree(ask_of(4, set, 1'000 + n, 200 + n), 1);
         AffinityTable::open(answer.pin, {200 + n});
         EXPECT_EQ(answer.evicted, is_full) << n;
-        EXPECT_EQ(fixture.table.find(ask_of(4, set, 1'000 + n, 300)).position, 1u) << "flows opened at once agree";
+        EXPECT_EQ(fixture.table.find(ask_of(4, set, 1'000 + n, 300)).position, 1u)
+            << "flows opened at once agree";
     }
     for (uint32_t i = 0; i < 3; ++i) {
         EXPECT_EQ(fixture.table.find(ask_of(3, set, i, 300)).position, i) << i;
@@ -245,8 +250,9 @@ TEST(AffinityTable, AServiceTakesFromTheLargestHolderUpToItsShare_AFF010) {
     const BackendSet set = set_of(test::make_backends(4));
     const auto held_by = [&](uint32_t service) {
         uint32_t count = 0;
-        fixture.table.for_each(
-            [&](const AffinityEntry& entry) { return count += entry.key.owner == AffinityOwner{service} ? 1 : 0, true; });
+        fixture.table.for_each([&](const AffinityEntry& entry) {
+            return count += entry.key.owner == AffinityOwner{service} ? 1 : 0, true;
+        });
         return count;
     };
     const auto establish = [&](uint32_t service, uint32_t number, uint32_t now) {
@@ -290,7 +296,8 @@ TEST(AffinityTable, AnEntryThatWasGivenUpIsBackWhenItsFlowIsEstablished_AFF001) 
     fixture.table.establish(ask(set, 1, 130), 2);
     EXPECT_EQ(fixture.table.find(ask(set, 1, 130)).position, 2u);
     fixture.table.establish(ask(set, 1, 140), 3);
-    EXPECT_EQ(fixture.table.find(ask(set, 1, 140)).position, 2u) << "an earlier flow to another backend does not move it";
+    EXPECT_EQ(fixture.table.find(ask(set, 1, 140)).position, 2u)
+        << "an earlier flow to another backend does not move it";
 }
 
 TEST(AffinityTable, OnlyAnEstablishedFlowRestartsAnEstablishedTimer_AFF004) {
@@ -366,14 +373,16 @@ TEST(AffinityTableThreads, AClientHasOneBackendOnAllWorkers_AFF009) {
                     continue;
                 }
                 uint32_t first = kNone;
-                if (!decided[round * kClients + number].compare_exchange_strong(first, answer.position) && first != answer.position) {
+                if (!decided[round * kClients + number].compare_exchange_strong(first, answer.position) &&
+                    first != answer.position) {
                     disagreements.fetch_add(1);
                 }
                 AffinityTable::open(answer.pin, question.now);
             }
             // Old rounds' entries leave room for the next: nobody may be evicted, or the invariant would not hold.
             if (self == 0 && round % 2 == 0) {
-                fixture.table.remove_if(0, fixture.table.buckets(), [&](const AffinityEntry& entry) { return entry.key.epoch < round; });
+                fixture.table.remove_if(0, fixture.table.buckets(),
+                                        [&](const AffinityEntry& entry) { return entry.key.epoch < round; });
             }
         }
     };
@@ -420,7 +429,8 @@ TEST(AffinityTableThreads, SlotsThatChangeHandsAreNeverSeenInHalves_AFF010) {
                 answer = fixture.table.agree(question, number);
             }
             wrong.fetch_add(answer.position == number ? 0 : 1);
-            flow % 3 == 0 ? AffinityTable::withdraw(answer.pin) : AffinityTable::open(answer.pin, question.now);
+            flow % 3 == 0 ? AffinityTable::withdraw(answer.pin)
+                          : AffinityTable::open(answer.pin, question.now);
         }
         at_work.fetch_sub(1);
     };

@@ -34,10 +34,14 @@ TEST(ClusterClients, NobodyIsInsideWhereThePodCidrsAreUnknown_ETP006_NAT004) {
 TEST(ClusterClients, AClientHasBeenWhatItIs_ETP006) {
     const ClusterClients clients(nets({"10.244.0.0/16", "fd00:10::/56"}));
     for (const char* inside : {"10.244.255.255", "fd00:10::1"}) {
-        EXPECT_TRUE(clients.are_inside(ip(inside)) && clients.were_inside(ip(inside)) && !clients.were_outside(ip(inside))) << inside;
+        EXPECT_TRUE(clients.are_inside(ip(inside)) && clients.were_inside(ip(inside)) &&
+                    !clients.were_outside(ip(inside)))
+            << inside;
     }
     for (const char* outside : {"10.245.0.0", "fd00:11::1"}) {
-        EXPECT_FALSE(clients.are_inside(ip(outside)) || clients.were_inside(ip(outside)) || !clients.were_outside(ip(outside))) << outside;
+        EXPECT_FALSE(clients.are_inside(ip(outside)) || clients.were_inside(ip(outside)) ||
+                     !clients.were_outside(ip(outside)))
+            << outside;
     }
 }
 
@@ -49,14 +53,17 @@ TEST(ClusterClients, RemembersEverySideThatAClientWasOn_ETP007) {
             std::vector<Prefix> out;
             for (uint64_t n = random.below(6); n > 0; --n) {
                 const auto byte = static_cast<uint8_t>(random.below(4));
-                out.push_back(random.one_in(3) ? *Prefix::make(IpAddr::v6({0xfd, byte}), static_cast<unsigned>(random.below(17)))
-                                               : *Prefix::make(IpAddr::v4(10, byte, static_cast<uint8_t>(random.below(4)), 0),
-                                                               14 + static_cast<unsigned>(random.below(11))));
+                out.push_back(
+                    random.one_in(3)
+                        ? *Prefix::make(IpAddr::v6({0xfd, byte}), static_cast<unsigned>(random.below(17)))
+                        : *Prefix::make(IpAddr::v4(10, byte, static_cast<uint8_t>(random.below(4)), 0),
+                                        14 + static_cast<unsigned>(random.below(11))));
             }
             return out;
         };
         const auto contains = [](const std::vector<Prefix>& prefixes, const IpAddr& address) {
-            return std::ranges::any_of(prefixes, [&](const Prefix& prefix) { return prefix.contains(address); });
+            return std::ranges::any_of(prefixes,
+                                       [&](const Prefix& prefix) { return prefix.contains(address); });
         };
         std::vector<std::vector<Prefix>> history{some()};
         ClusterClients clients(history.back());

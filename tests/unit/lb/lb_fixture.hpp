@@ -23,7 +23,8 @@ inline std::vector<Backend> make_backends(uint32_t count, uint32_t first = 0) {
     return made;
 }
 
-inline std::shared_ptr<Service> make_service(uint32_t id, std::string name, SchedulerKind scheduler = SchedulerKind::RoundRobin,
+inline std::shared_ptr<Service> make_service(uint32_t id, std::string name,
+                                             SchedulerKind scheduler = SchedulerKind::RoundRobin,
                                              std::vector<Backend> backends = make_backends(2)) {
     auto service = std::make_shared<Service>();
     service->id = {id};
@@ -36,8 +37,13 @@ inline std::shared_ptr<Service> make_service(uint32_t id, std::string name, Sche
     return service;
 }
 
-inline Frontend frontend(FrontendClass cls, const char* address, L4Port port, Protocol protocol, std::shared_ptr<const Service> service) {
-    return {.address = ip(address), .port = port, .protocol = protocol, .cls = cls, .service = std::move(service)};
+inline Frontend frontend(FrontendClass cls, const char* address, L4Port port, Protocol protocol,
+                         std::shared_ptr<const Service> service) {
+    return {.address = ip(address),
+            .port = port,
+            .protocol = protocol,
+            .cls = cls,
+            .service = std::move(service)};
 }
 
 }  // namespace penstock::lb::test

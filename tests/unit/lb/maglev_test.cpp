@@ -39,9 +39,10 @@ TEST(MaglevRing, SharesByRendezvousDifferAsDerived_SCHED004) {
         uint32_t backends, slots;
         uint64_t low_bits;  // which ring
     };
-    for (const Row& row : {Row{11, 1u << 18, 0}, Row{160, 1u << 18, 0}, Row{640, 1u << 18, 0}, Row{1'000, 1u << 20, 0},
-                           Row{10'000, 1u << 20, 0}, Row{16'384, 1u << 20, 0}}) {
-        const std::vector<double> share = shares(MaglevRing::build(make_backends(row.backends)), row.backends, row.low_bits);
+    for (const Row& row : {Row{11, 1u << 18, 0}, Row{160, 1u << 18, 0}, Row{640, 1u << 18, 0},
+                           Row{1'000, 1u << 20, 0}, Row{10'000, 1u << 20, 0}, Row{16'384, 1u << 20, 0}}) {
+        const std::vector<double> share =
+            shares(MaglevRing::build(make_backends(row.backends)), row.backends, row.low_bits);
         const auto [least, most] = std::ranges::minmax(share);
         const double bound = 5 * std::sqrt(row.backends / (2.0 * row.slots));
         EXPECT_GT(least * row.backends, 1 - bound) << row.backends;
@@ -101,7 +102,8 @@ TEST(MaglevRing, AnEmptySetHasAnEmptyRing) {
 TEST(MaglevRing, EveryHashHasABackend) {
     for (const uint32_t n : {1u, 2u, 50u, 500u}) {
         const MaglevRing ring = MaglevRing::build(make_backends(n));
-        for (const uint64_t hash : {uint64_t{0}, uint64_t{0xffff}, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{0xffff}}) {
+        for (const uint64_t hash :
+             {uint64_t{0}, uint64_t{0xffff}, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{0xffff}}) {
             EXPECT_LT(ring.pick(hash), n);
         }
     }

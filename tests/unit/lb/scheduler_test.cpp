@@ -21,11 +21,18 @@ struct Worker {
     std::vector<stats::BackendCounters> counters = std::vector<stats::BackendCounters>(20'000);
     std::array<const stats::BackendCounters*, 1> rows{counters.data()};
     SchedulerState state;
-    uint32_t pick(const Service& service, const packet::FlowKey& flow = {}) { return lb::pick(service, service.sets[0], flow, state); }
+    uint32_t pick(const Service& service, const packet::FlowKey& flow = {}) {
+        return lb::pick(service, service.sets[0], flow, state);
+    }
 };
 
 packet::FlowKey flow(uint32_t client, L4Port client_port) {
-    return {IpAddr::v4(Be32::from_host(0xc0000200u + client)), IpAddr::v4(80, 11, 12, 10), client_port, 80, Protocol::Tcp, {}};
+    return {IpAddr::v4(Be32::from_host(0xc0000200u + client)),
+            IpAddr::v4(80, 11, 12, 10),
+            client_port,
+            80,
+            Protocol::Tcp,
+            {}};
 }
 
 TEST(RoundRobin, EveryRunIsSharedExactly_SCHED002) {
@@ -41,7 +48,8 @@ TEST(RoundRobin, EveryRunIsSharedExactly_SCHED002) {
             for (uint32_t i = 0; i < kRounds * n; ++i) {
                 ++taken.at(worker.pick(*service));
             }
-            EXPECT_EQ(taken, std::vector<uint32_t>(n, kRounds)) << n << " endpoints, run begins after " << lead;
+            EXPECT_EQ(taken, std::vector<uint32_t>(n, kRounds))
+                << n << " endpoints, run begins after " << lead;
         }
     }
 }
@@ -76,7 +84,8 @@ TEST(RoundRobin, AChangeDoesNotRestartTheRotation_SCHED002) {
         while (worker.pick(*service) != last) {
         }
         EXPECT_EQ(peek(*grown, grown->sets[0], {}, worker.state), last + 1) << "added at the end";
-        EXPECT_EQ(peek(*shrunk, shrunk->sets[0], {}, worker.state), (last + 1) % (kEndpoints - 1)) << "removed from the end";
+        EXPECT_EQ(peek(*shrunk, shrunk->sets[0], {}, worker.state), (last + 1) % (kEndpoints - 1))
+            << "removed from the end";
         ++first_after_halving[worker.pick(*halved)];
     }
     EXPECT_EQ(first_after_halving.size(), kEndpoints / 2) << "workers that stood apart still do";
@@ -110,10 +119,12 @@ TEST(RoundRobin, WorkersBeginApart) {
 
 TEST(RoundRobin, IdsAtTheLimitHaveACursor) {
     Worker worker(1);
-    const auto service = make_service(limits::kServicesMax - 1, "last", SchedulerKind::RoundRobin, make_backends(2));
+    const auto service =
+        make_service(limits::kServicesMax - 1, "last", SchedulerKind::RoundRobin, make_backends(2));
     service->sets.resize(2);
     service->sets[1].usable = make_backends(2);
-    EXPECT_NE(pick(*service, service->sets[1], {}, worker.state), pick(*service, service->sets[1], {}, worker.state));
+    EXPECT_NE(pick(*service, service->sets[1], {}, worker.state),
+              pick(*service, service->sets[1], {}, worker.state));
 }
 
 TEST(Random, SharesAreEven_SCHED001) {
@@ -134,7 +145,8 @@ TEST(Maglev, EveryWorkerAgrees_SCHED004) {
     Worker one(1);
     Worker two(2);
     const auto service = make_service(5, "web", SchedulerKind::Maglev, make_backends(7));
-    const auto rebuilt = make_service(9, "web", SchedulerKind::Maglev, make_backends(7));  // after a restart, under another id
+    const auto rebuilt =
+        make_service(9, "web", SchedulerKind::Maglev, make_backends(7));  // after a restart, under another id
     std::vector<uint32_t> taken(7);
     for (uint32_t client = 0; client < 100; ++client) {
         for (L4Port port = 40000; port < 40010; ++port) {
@@ -144,7 +156,8 @@ TEST(Maglev, EveryWorkerAgrees_SCHED004) {
             ++taken.at(chosen);
         }
     }
-    EXPECT_GT(*std::ranges::min_element(taken), 90u);  // 143 expected, standard deviation 11; the tuples are fixed
+    EXPECT_GT(*std::ranges::min_element(taken),
+              90u);  // 143 expected, standard deviation 11; the tuples are fixed
 }
 
 // The place of a 5-tuple is part of the product from its first release on: were it to change with one, an upgrade of one of two gateways
@@ -159,14 +172,16 @@ TEST(Maglev, PlacesAreFixedForEver_SCHED004) {
     EXPECT_EQ(chosen, (std::vector<uint32_t>{95, 84, 63, 55, 13, 1, 25, 25}));
 }
 
-uint32_t chosen_for(Worker& worker, const Service& service, const char* client, L4Port client_port, const char* frontend) {
+uint32_t chosen_for(Worker& worker, const Service& service, const char* client, L4Port client_port,
+                    const char* frontend) {
     return worker.pick(service, {test::ip(client), test::ip(frontend), client_port, 80, Protocol::Tcp, {}});
 }
 
 TEST(SourceHash, OnlyTheClientsAddressDecides_SCHED004) {
     Worker one(1), two(2);
     const auto service = make_service(5, "web", SchedulerKind::SourceHash, make_backends(100));
-    const auto rebuilt = make_service(9, "other", SchedulerKind::SourceHash, make_backends(100));  // another worker, id and restart
+    const auto rebuilt = make_service(9, "other", SchedulerKind::SourceHash,
+                                      make_backends(100));  // another worker, id and restart
     std::map<uint32_t, int> met;
     for (uint32_t client = 0; client < 200; ++client) {
         const std::string address = "192.0.2." + std::to_string(client);
@@ -191,7 +206,8 @@ TEST(DestinationHash, OnlyTheFrontendsAddressDecides_SCHED004) {
 }
 
 TEST(HashSchedulers, HonourWeights_SCHED004) {
-    for (const SchedulerKind kind : {SchedulerKind::SourceHash, SchedulerKind::DestinationHash, SchedulerKind::Maglev}) {
+    for (const SchedulerKind kind :
+         {SchedulerKind::SourceHash, SchedulerKind::DestinationHash, SchedulerKind::Maglev}) {
         Worker worker(1);
         std::vector<Backend> backends = make_backends(2);
         backends[1].weight = 3;
@@ -234,8 +250,12 @@ TEST(SourceHash, DisruptionIsMinimal_SCHED004) {
     uint32_t moved = 0;
     constexpr uint32_t kClients = 20'000;
     for (uint32_t i = 0; i < kClients; ++i) {
-        const packet::FlowKey key = {IpAddr::v4(Be32::from_host(0xc0000000u + i)), test::ip("203.0.113.1"), 1, 80, Protocol::Tcp, {}};
-        moved += before->sets[0].usable[worker.pick(*before, key)] != after->sets[0].usable[worker.pick(*after, key)] ? 1 : 0;
+        const packet::FlowKey key = {
+            IpAddr::v4(Be32::from_host(0xc0000000u + i)), test::ip("203.0.113.1"), 1, 80, Protocol::Tcp, {}};
+        moved += before->sets[0].usable[worker.pick(*before, key)] !=
+                         after->sets[0].usable[worker.pick(*after, key)]
+                     ? 1
+                     : 0;
     }
     EXPECT_LE(moved, kClients * 2 / 100);
 }

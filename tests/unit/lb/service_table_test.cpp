@@ -41,9 +41,9 @@ TEST(ServiceTable, OnePortNumberPerProtocol_SVC008) {
     const auto tcp = make_service(1, "dns-tcp");
     const auto udp = make_service(2, "dns-udp");
     const auto sctp = make_service(3, "dns-sctp");
-    const auto table =
-        build({frontend(ExternalIp, "80.11.12.10", 53, Protocol::Tcp, tcp), frontend(ExternalIp, "80.11.12.10", 53, Protocol::Udp, udp),
-               frontend(ExternalIp, "80.11.12.10", 53, Protocol::Sctp, sctp)});
+    const auto table = build({frontend(ExternalIp, "80.11.12.10", 53, Protocol::Tcp, tcp),
+                              frontend(ExternalIp, "80.11.12.10", 53, Protocol::Udp, udp),
+                              frontend(ExternalIp, "80.11.12.10", 53, Protocol::Sctp, sctp)});
     EXPECT_EQ(service_at(*table, "80.11.12.10", 53, Protocol::Tcp), tcp.get());
     EXPECT_EQ(service_at(*table, "80.11.12.10", 53, Protocol::Udp), udp.get());
     EXPECT_EQ(service_at(*table, "80.11.12.10", 53, Protocol::Sctp), sctp.get());
@@ -69,8 +69,9 @@ TEST(ServiceTable, ExactFrontendsRankAboveNodePorts_NODEPORT004) {
 }
 
 TEST(ServiceTable, NodePortsLeaveVipsAlone_NODEPORT004) {
-    const auto table = build({frontend(LoadBalancerIp, "80.11.12.10", 80, Protocol::Tcp, make_service(1, "web")),
-                              frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, make_service(2, "node"))});
+    const auto table =
+        build({frontend(LoadBalancerIp, "80.11.12.10", 80, Protocol::Tcp, make_service(1, "web")),
+               frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, make_service(2, "node"))});
     EXPECT_EQ(service_at(*table, "80.11.12.10", 30080, Protocol::Tcp), nullptr);
     EXPECT_TRUE(table->is_vip(ip("80.11.12.10")));
     EXPECT_FALSE(table->is_vip(ip("192.0.2.1")));
@@ -101,11 +102,13 @@ TEST(ServiceTable, AnAddressCapturesOnlyDeclaredPorts_XIP003) {
     const auto web = make_service(1, "web");
     const auto node = make_service(2, "node");
     // 192.0.2.1 is an external IP and the gateway's own address at once.
-    const auto table =
-        build({frontend(ExternalIp, "192.0.2.1", 80, Protocol::Tcp, web), frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, node)});
+    const auto table = build({frontend(ExternalIp, "192.0.2.1", 80, Protocol::Tcp, web),
+                              frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, node)});
     EXPECT_EQ(service_at(*table, "192.0.2.1", 80, Protocol::Tcp), web.get());
-    EXPECT_EQ(service_at(*table, "192.0.2.1", 30080, Protocol::Tcp), node.get()) << "other ports keep going to N lookup";
-    EXPECT_EQ(service_at(*table, "192.0.2.1", 22, Protocol::Tcp), nullptr) << "other ports keep going to the host";
+    EXPECT_EQ(service_at(*table, "192.0.2.1", 30080, Protocol::Tcp), node.get())
+        << "other ports keep going to N lookup";
+    EXPECT_EQ(service_at(*table, "192.0.2.1", 22, Protocol::Tcp), nullptr)
+        << "other ports keep going to the host";
     EXPECT_EQ(service_at(*table, "192.0.2.1", 80, Protocol::Udp), nullptr) << "the protocol is part of it";
 }
 
@@ -113,9 +116,9 @@ TEST(ServiceTable, OneAddressServesManyServices_XIP007) {
     const auto web = make_service(1, "web");
     const auto mail = make_service(2, "mail");
     const auto dns = make_service(3, "dns");
-    const auto table =
-        build({frontend(ExternalIp, "80.11.12.10", 80, Protocol::Tcp, web), frontend(ExternalIp, "80.11.12.10", 25, Protocol::Tcp, mail),
-               frontend(ExternalIp, "80.11.12.10", 80, Protocol::Udp, dns)});
+    const auto table = build({frontend(ExternalIp, "80.11.12.10", 80, Protocol::Tcp, web),
+                              frontend(ExternalIp, "80.11.12.10", 25, Protocol::Tcp, mail),
+                              frontend(ExternalIp, "80.11.12.10", 80, Protocol::Udp, dns)});
     EXPECT_EQ(service_at(*table, "80.11.12.10", 80, Protocol::Tcp), web.get());
     EXPECT_EQ(service_at(*table, "80.11.12.10", 25, Protocol::Tcp), mail.get());
     EXPECT_EQ(service_at(*table, "80.11.12.10", 80, Protocol::Udp), dns.get());
@@ -123,40 +126,46 @@ TEST(ServiceTable, OneAddressServesManyServices_XIP007) {
 
 // Two exact frontends on one tuple mean that the semantics room failed to settle SVC-018; nobody can guess whose flows they are.
 TEST(ServiceTable, RefusesTwoOwnersOfOneTupleByName_XIP007) {
-    const auto result = ServiceTable::build({frontend(ExternalIp, "80.11.12.10", 80, Protocol::Tcp, make_service(1, "first")),
-                                             frontend(LoadBalancerIp, "80.11.12.10", 80, Protocol::Tcp, make_service(2, "second"))},
-                                            {});
+    const auto result = ServiceTable::build(
+        {frontend(ExternalIp, "80.11.12.10", 80, Protocol::Tcp, make_service(1, "first")),
+         frontend(LoadBalancerIp, "80.11.12.10", 80, Protocol::Tcp, make_service(2, "second"))},
+        {});
     ASSERT_FALSE(result.has_value());
     EXPECT_EQ(result.error().code, Errc::Internal);
-    EXPECT_EQ(result.error().what, "frontend TCP 80.11.12.10 port 80 is claimed by service default/first and by service default/second");
+    EXPECT_EQ(
+        result.error().what,
+        "frontend TCP 80.11.12.10 port 80 is claimed by service default/first and by service default/second");
 }
 
 TEST(ServiceTable, RefusesOneNodePortOfTwoServices) {
     const auto one = make_service(1, "one");
     const auto two = make_service(2, "two");
-    EXPECT_FALSE(
-        ServiceTable::build(
-            {frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, one), frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, two)}, {})
-            .has_value());
-    EXPECT_TRUE(
-        ServiceTable::build(
-            {frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, one), frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, one)}, {})
-            .has_value())
+    EXPECT_FALSE(ServiceTable::build({frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, one),
+                                      frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, two)},
+                                     {})
+                     .has_value());
+    EXPECT_TRUE(ServiceTable::build({frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, one),
+                                     frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, one)},
+                                    {})
+                    .has_value())
         << "one address on two twins";
 }
 
 TEST(ServiceTable, RefusesAFrontendThatLeadsNowhere) {
-    EXPECT_FALSE(ServiceTable::build({frontend(ExternalIp, "80.11.12.10", 80, Protocol::Tcp, nullptr)}, {}).has_value());
+    EXPECT_FALSE(ServiceTable::build({frontend(ExternalIp, "80.11.12.10", 80, Protocol::Tcp, nullptr)}, {})
+                     .has_value());
     Frontend no_such_set = frontend(ExternalIp, "80.11.12.10", 80, Protocol::Tcp, make_service(1, "web"));
     no_such_set.set = 1;
     EXPECT_FALSE(ServiceTable::build({no_such_set}, {}).has_value());
 }
 
 TEST(ServiceTable, KnowsTheEndpointsThatSeeTheirClients) {
-    const auto translated = make_service(1, "translated", SchedulerKind::RoundRobin, test::make_backends(2, 0));
+    const auto translated =
+        make_service(1, "translated", SchedulerKind::RoundRobin, test::make_backends(2, 0));
     const auto kept = make_service(2, "kept", SchedulerKind::RoundRobin, test::make_backends(2, 10));
     kept->sets[0].source = SourceMode::Keep;
-    const auto kept_too = make_service(3, "kept-too", SchedulerKind::RoundRobin, test::make_backends(2, 11));  // shares 10.2.0.11
+    const auto kept_too = make_service(3, "kept-too", SchedulerKind::RoundRobin,
+                                       test::make_backends(2, 11));  // shares 10.2.0.11
     kept_too->sets[0].source = SourceMode::Keep;
     const auto table = ServiceTable::build({}, {translated, kept, kept_too}).value();
     EXPECT_FALSE(table->is_kept_backend(ip("10.2.0.0"), 8080, Protocol::Tcp));

@@ -62,12 +62,14 @@ TEST(SourceFilter, AgreesWithAskingEveryPrefix_SRC001) {
         for (size_t n = random.below(40); n > 0; --n) {
             const bool v4 = random.below(2) == 0;
             const IpAddr base = address(v4);
-            allowed.push_back(Prefix::make(base, static_cast<unsigned>(random.below(base.bits() + 1))).value());
+            allowed.push_back(
+                Prefix::make(base, static_cast<unsigned>(random.below(base.bits() + 1))).value());
         }
         const SourceFilter filter(true, allowed);
         for (int i = 0; i < 100; ++i) {
             const IpAddr client = address(random.below(2) == 0);
-            EXPECT_EQ(filter.allows(client), std::ranges::any_of(allowed, [&](const Prefix& p) { return p.contains(client); }))
+            EXPECT_EQ(filter.allows(client),
+                      std::ranges::any_of(allowed, [&](const Prefix& p) { return p.contains(client); }))
                 << client.to_string();
         }
     }
@@ -99,7 +101,8 @@ TEST(SchedulerNames, AreReadInAnyCase_SCHED001) {
         ASSERT_FALSE(parsed.has_value()) << text;
         EXPECT_EQ(parsed.error().code, Errc::InvalidArgument);
         EXPECT_EQ(parsed.error().what,
-                  "\"" + std::string(text) + "\" is not a scheduler: rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c are known");
+                  "\"" + std::string(text) +
+                      "\" is not a scheduler: rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c are known");
     }
 }
 

@@ -40,8 +40,9 @@ TEST(Log, JsonTextIsEscaped) {
     EXPECT_EQ(json_escaped("a\"b\\c\nd\x01"), R"(a\"b\\c\nd\u0001)");
     EXPECT_EQ(json_escaped("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
     EXPECT_EQ(json_escaped("\xff x"), "\xef\xbf\xbd x");
-    EXPECT_EQ(json_escaped("\xc3"), "\xef\xbf\xbd");                                  // cut short
-    EXPECT_EQ(json_escaped("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a surrogate is no character
+    EXPECT_EQ(json_escaped("\xc3"), "\xef\xbf\xbd");  // cut short
+    EXPECT_EQ(json_escaped("\xed\xa0\x80"),
+              "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a surrogate is no character
     EXPECT_EQ(json_escaped("\xf0\x9f\x98\x80"), "\xf0\x9f\x98\x80");
 }
 
@@ -54,8 +55,11 @@ TEST(Log, OneRecordIsOneLineInBothForms) {
     set_format(Format::Text);
     const std::string out = testing::internal::GetCapturedStderr();
     EXPECT_EQ(std::ranges::count(out, '\n'), 2) << out;
-    EXPECT_NE(out.find(" warn rpc: service evil 2026-01-01 error control: forged refused\n"), std::string::npos) << out;
-    EXPECT_NE(out.find(R"("level":"error","logger":"rpc","message":"a \"quoted\" name"})"), std::string::npos) << out;
+    EXPECT_NE(out.find(" warn rpc: service evil 2026-01-01 error control: forged refused\n"),
+              std::string::npos)
+        << out;
+    EXPECT_NE(out.find(R"("level":"error","logger":"rpc","message":"a \"quoted\" name"})"), std::string::npos)
+        << out;
 }
 
 }  // namespace log_test

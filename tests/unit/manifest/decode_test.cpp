@@ -37,19 +37,22 @@ TEST(Decode, AppliesTheDefaultsOfAServiceWhereFieldsAreAbsent_GEN004) {
     EXPECT_EQ(decoded.session_affinity, "None");
     EXPECT_EQ(decoded.affinity_timeout_s, 10800);
     ASSERT_EQ(decoded.ports.size(), 1u);
-    EXPECT_EQ(decoded.ports[0], (kube::ServicePort{.name = "", .protocol = "TCP", .port = 80, .node_port = 0, .target_port = "80"}));
+    EXPECT_EQ(
+        decoded.ports[0],
+        (kube::ServicePort{.name = "", .protocol = "TCP", .port = 80, .node_port = 0, .target_port = "80"}));
 }
 
 TEST(Decode, NullAndAbsentAreEqual_GEN004) {
     const auto absent = decode(service("web", "  ports:\n  - port: 80\n"), "web.yaml");
-    const auto null =
-        decode(service("web",
-                       "  type: null\n  clusterIP: ~\n  clusterIPs:\n  externalIPs: null\n  selector: null\n"
-                       "  externalTrafficPolicy: null\n  sessionAffinity: null\n  sessionAffinityConfig: null\n"
-                       "  allocateLoadBalancerNodePorts: null\n  publishNotReadyAddresses: null\n"
-                       "  ports:\n  - port: 80\n    name: null\n    protocol: null\n    targetPort: null\n    nodePort: null\n"
-                       "status: null\n"),
-               "web.yaml");
+    const auto null = decode(
+        service("web",
+                "  type: null\n  clusterIP: ~\n  clusterIPs:\n  externalIPs: null\n  selector: null\n"
+                "  externalTrafficPolicy: null\n  sessionAffinity: null\n  sessionAffinityConfig: null\n"
+                "  allocateLoadBalancerNodePorts: null\n  publishNotReadyAddresses: null\n"
+                "  ports:\n  - port: 80\n    name: null\n    protocol: null\n    targetPort: null\n    "
+                "nodePort: null\n"
+                "status: null\n"),
+        "web.yaml");
     EXPECT_EQ(only<kube::Service>(null), only<kube::Service>(absent));
 }
 
@@ -87,32 +90,34 @@ status:
       ports: [{port: 80, protocol: TCP, error: Nope}]
 )",
                              "web.yaml");
-    const kube::Service expected{.meta = {"shop",
-                                          "web",
-                                          "u-1",
-                                          "2026-01-02T03:04:05Z",
-                                          {{"app", "web"}, {"service.kubernetes.io/headless", ""}},
-                                          {{"penstock.io/scheduler", "rr"}}},
-                                 .type = "LoadBalancer",
-                                 .cluster_ip = "10.96.0.7",
-                                 .awaits_cluster_ip = true,
-                                 .cluster_ips = {"10.96.0.7"},
-                                 .ip_families = {"IPv4"},
-                                 .external_ips = {"80.11.12.10"},
-                                 .ports = {{"http", "TCP", 80, 30080, "web"}},
-                                 .selector = {{"app", "web"}},
-                                 .external_traffic_policy = "Local",
-                                 .internal_traffic_policy = "Local",
-                                 .session_affinity = "ClientIP",
-                                 .affinity_timeout_s = 60,
-                                 .load_balancer_ip = "203.0.113.9",
-                                 .load_balancer_class = "penstock.io/gateway",
-                                 .load_balancer_source_ranges = {"10.0.0.0/8"},
-                                 .allocate_load_balancer_node_ports = false,
-                                 .health_check_node_port = 31000,
-                                 .publish_not_ready_addresses = true,
-                                 .external_name = "example.org",
-                                 .ingress = {{.ip = "203.0.113.20", .hostname = "h", .ip_mode = "VIP", .ports = {{80, "TCP", "Nope"}}}}};
+    const kube::Service expected{
+        .meta = {"shop",
+                 "web",
+                 "u-1",
+                 "2026-01-02T03:04:05Z",
+                 {{"app", "web"}, {"service.kubernetes.io/headless", ""}},
+                 {{"penstock.io/scheduler", "rr"}}},
+        .type = "LoadBalancer",
+        .cluster_ip = "10.96.0.7",
+        .awaits_cluster_ip = true,
+        .cluster_ips = {"10.96.0.7"},
+        .ip_families = {"IPv4"},
+        .external_ips = {"80.11.12.10"},
+        .ports = {{"http", "TCP", 80, 30080, "web"}},
+        .selector = {{"app", "web"}},
+        .external_traffic_policy = "Local",
+        .internal_traffic_policy = "Local",
+        .session_affinity = "ClientIP",
+        .affinity_timeout_s = 60,
+        .load_balancer_ip = "203.0.113.9",
+        .load_balancer_class = "penstock.io/gateway",
+        .load_balancer_source_ranges = {"10.0.0.0/8"},
+        .allocate_load_balancer_node_ports = false,
+        .health_check_node_port = 31000,
+        .publish_not_ready_addresses = true,
+        .external_name = "example.org",
+        .ingress = {
+            {.ip = "203.0.113.20", .hostname = "h", .ip_mode = "VIP", .ports = {{80, "TCP", "Nope"}}}}};
     EXPECT_EQ(only<kube::Service>(file), expected);
 }
 
@@ -137,7 +142,8 @@ endpoints:
                              "slice.yaml");
     const auto& slice = only<kube::EndpointSlice>(file);
     EXPECT_EQ(slice.address_type, "IPv4");
-    EXPECT_EQ(slice.ports, (std::vector<kube::EndpointPort>{{"http", "TCP", 9376}, {"", "TCP", std::nullopt}}));
+    EXPECT_EQ(slice.ports,
+              (std::vector<kube::EndpointPort>{{"http", "TCP", 9376}, {"", "TCP", std::nullopt}}));
     ASSERT_EQ(slice.endpoints.size(), 2u);
     const kube::Endpoint first{.address = "10.80.2.11",
                                .ready = false,
@@ -157,7 +163,10 @@ TEST(Decode, TakesNodeAndZoneFromTopologyInV1beta1Only_EP001) {
     EXPECT_EQ(only<kube::EndpointSlice>(beta).endpoints[0].node_name, "edge-1");
     EXPECT_EQ(only<kube::EndpointSlice>(beta).endpoints[0].zone, "z1");
     EXPECT_EQ(only<kube::EndpointSlice>(beta).topology.size(), 1U);
-    EXPECT_EQ(only<kube::EndpointSlice>(decode("apiVersion: discovery.k8s.io/v1" + body, "f")).endpoints[0].node_name, "");
+    EXPECT_EQ(only<kube::EndpointSlice>(decode("apiVersion: discovery.k8s.io/v1" + body, "f"))
+                  .endpoints[0]
+                  .node_name,
+              "");
 }
 
 TEST(Decode, ReadsNodes) {
@@ -200,18 +209,28 @@ TEST(Decode, UnknownFieldsAreToldWithTheNearestOne_GEN002) {
     };
     using Texts = std::vector<std::string>;
     EXPECT_EQ(
-        texts("apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  lables: {a: b}\nspec:\n  externalIP: [80.0.0.1]\n"
-              "  externalTraficPolicy: Local\n  selector: {whatever: goes}\n  ports:\n  - {port: 80}\n  - {port: 81, targetport: 8}\n"),
-        (Texts{"f:5: Service default/web: unknown field metadata.lables is ignored; did you mean labels?",
-               "f:7: Service default/web: unknown field spec.externalIP is ignored; did you mean externalIPs?",
-               "f:8: Service default/web: unknown field spec.externalTraficPolicy is ignored; did you mean externalTrafficPolicy?",
-               "f:12: Service default/web: unknown field spec.ports[1].targetport is ignored; did you mean targetPort?"}));
-    EXPECT_EQ(texts("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: s}\naddressType: IPv4\nendpoints:\n"
-                    "- adresses: []\n  addresses: [10.0.0.1]\n  conditions: {redy: true}\n  targetRef: {any: thing}\n  zzz: 1\n"),
-              (Texts{"f:6: EndpointSlice default/s: unknown field endpoints[0].adresses is ignored; did you mean addresses?",
-                     "f:8: EndpointSlice default/s: unknown field endpoints[0].conditions.redy is ignored; did you mean ready?",
+        texts("apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  lables: {a: b}\nspec:\n  externalIP: "
+              "[80.0.0.1]\n"
+              "  externalTraficPolicy: Local\n  selector: {whatever: goes}\n  ports:\n  - {port: 80}\n  - "
+              "{port: 81, targetport: 8}\n"),
+        (Texts{
+            "f:5: Service default/web: unknown field metadata.lables is ignored; did you mean labels?",
+            "f:7: Service default/web: unknown field spec.externalIP is ignored; did you mean externalIPs?",
+            "f:8: Service default/web: unknown field spec.externalTraficPolicy is ignored; did you mean "
+            "externalTrafficPolicy?",
+            "f:12: Service default/web: unknown field spec.ports[1].targetport is ignored; did you mean "
+            "targetPort?"}));
+    EXPECT_EQ(texts("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: s}\naddressType: "
+                    "IPv4\nendpoints:\n"
+                    "- adresses: []\n  addresses: [10.0.0.1]\n  conditions: {redy: true}\n  targetRef: {any: "
+                    "thing}\n  zzz: 1\n"),
+              (Texts{"f:6: EndpointSlice default/s: unknown field endpoints[0].adresses is ignored; did you "
+                     "mean addresses?",
+                     "f:8: EndpointSlice default/s: unknown field endpoints[0].conditions.redy is ignored; "
+                     "did you mean ready?",
                      "f:10: EndpointSlice default/s: unknown field endpoints[0].zzz is ignored"}));
-    EXPECT_EQ(texts("apiVersion: v1\nkind: Node\nmetadata: {name: edge}\nspec: {podCidr: 10.0.0.0/24}\nstatus: {adresses: []}\n"),
+    EXPECT_EQ(texts("apiVersion: v1\nkind: Node\nmetadata: {name: edge}\nspec: {podCidr: "
+                    "10.0.0.0/24}\nstatus: {adresses: []}\n"),
               (Texts{"f:4: Node edge: unknown field spec.podCidr is ignored; did you mean podCIDR?"}))
         << "a Node's status has too many fields to be known";
 }
@@ -225,16 +244,19 @@ TEST(Decode, UnknownKindsAreToldAndOthersAreNot_GEN002) {
     for (const Case& each :
          {Case{"v1", "Servis", "unknown kind v1 Servis is ignored; did you mean Service?"},
           Case{"v1", "service", "unknown kind v1 service is ignored; did you mean Service?"},
-          Case{"v1", "Zebra", "unknown kind v1 Zebra is ignored"}, Case{"v2", "Service", "v2 Service is ignored: its apiVersion is v1"},
+          Case{"v1", "Zebra", "unknown kind v1 Zebra is ignored"},
+          Case{"v2", "Service", "v2 Service is ignored: its apiVersion is v1"},
           Case{"v1", "EndpointSlice", "v1 EndpointSlice is ignored: its apiVersion is discovery.k8s.io/v1"},
           Case{"discovery.k8s.io/v2", "EndpointSlice",
-               "discovery.k8s.io/v2 EndpointSlice is ignored: EndpointSlices are read as discovery.k8s.io/v1 or v1beta1"},
+               "discovery.k8s.io/v2 EndpointSlice is ignored: EndpointSlices are read as discovery.k8s.io/v1 "
+               "or v1beta1"},
           Case{"discovery.k8s.io/v1", "EndpointSlices",
                "unknown kind discovery.k8s.io/v1 EndpointSlices is ignored; did you mean EndpointSlice?"},
-          Case{"v1", "ConfigMap", ""}, Case{"v1", "SecretList", ""}, Case{"v1", "Endpoints", ""}, Case{"apps/v1", "Deployment", ""},
-          Case{"serving.knative.dev/v1", "Service", ""}}) {
-        const auto file =
-            decode(std::string("apiVersion: ") + each.api_version + "\nkind: " + each.kind + "\nmetadata: {name: web}\n", "f");
+          Case{"v1", "ConfigMap", ""}, Case{"v1", "SecretList", ""}, Case{"v1", "Endpoints", ""},
+          Case{"apps/v1", "Deployment", ""}, Case{"serving.knative.dev/v1", "Service", ""}}) {
+        const auto file = decode(std::string("apiVersion: ") + each.api_version + "\nkind: " + each.kind +
+                                     "\nmetadata: {name: web}\n",
+                                 "f");
         EXPECT_TRUE(file.objects.empty());
         EXPECT_FALSE(file.has_unidentified);
         ASSERT_EQ(file.problems.size(), *each.told == '\0' ? 0U : 1U) << each.api_version << " " << each.kind;
@@ -255,7 +277,8 @@ TEST(Decode, NamesThatNoServerTakesAreQuarantined_GEN003) {
     const std::string kService = "apiVersion: v1\nkind: Service\n";
     const std::string kNode = "apiVersion: v1\nkind: Node\n";
     const std::string kRule = ": up to 63 characters of a-z, 0-9 and '-', an alphanumeric one first and last";
-    EXPECT_EQ(problems(kService, "name: A_b"), "f:1: Service default/A_b: metadata.name is not a DNS label" + kRule);
+    EXPECT_EQ(problems(kService, "name: A_b"),
+              "f:1: Service default/A_b: metadata.name is not a DNS label" + kRule);
     EXPECT_NE(problems(kService, "name: a.b"), "");
     EXPECT_NE(problems(kService, "name: -a"), "");
     EXPECT_NE(problems(kService, "name: " + std::string(64, 'a')), "");
@@ -270,19 +293,22 @@ TEST(Decode, NamesThatNoServerTakesAreQuarantined_GEN003) {
 TEST(Decode, ReadsListsAndTypedLists) {
     const auto list = decode(
         "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: a}}\n"
-        "- {apiVersion: v1, kind: ConfigMap, metadata: {name: x}}\n- {apiVersion: v1, kind: Service, metadata: {name: b}}\n",
+        "- {apiVersion: v1, kind: ConfigMap, metadata: {name: x}}\n- {apiVersion: v1, kind: Service, "
+        "metadata: {name: b}}\n",
         "f");
     ASSERT_EQ(list.objects.size(), 2u);
     EXPECT_EQ(list.objects[1].id.to_string(), "Service default/b");
     const auto typed = decode(
-        R"({"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]})", "f.json");
+        R"({"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]})",
+        "f.json");
     ASSERT_EQ(typed.objects.size(), 2u);
     EXPECT_EQ(typed.objects[1].id.to_string(), "Node b");
 }
 
 TEST(Decode, OtherKindsAndOtherGroupsAreIgnored) {
     const auto file = decode(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: 5}\n---\napiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: "
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: 5}\n---\napiVersion: "
+        "serving.knative.dev/v1\nkind: Service\nmetadata: "
         "{name: k}\n"
         "---\napiVersion: v1\nkind: Endpoints\nmetadata: {name: web}\n",
         "f");
@@ -293,7 +319,8 @@ TEST(Decode, OtherKindsAndOtherGroupsAreIgnored) {
 
 TEST(Decode, CutsDocumentsBeforeParsingThem_GEN001) {
     const auto file =
-        decode("%YAML 1.2\n---\n# only a comment\n---\n" + service("a", "  ports: []\n") + "--- # second\nkind: [broken\n---\n" +
+        decode("%YAML 1.2\n---\n# only a comment\n---\n" + service("a", "  ports: []\n") +
+                   "--- # second\nkind: [broken\n---\n" +
                    service("b", "  externalName: |\n    --- not a separator: indented\n") + "...\n",
                "f");
     ASSERT_EQ(file.objects.size(), 2u);
@@ -314,7 +341,9 @@ TEST(Decode, OneHundredGoodObjectsSurviveABadOneAmongThem_GEN001) {
     }
     const auto file = decode(text, "all.yaml");
     EXPECT_EQ(file.objects.size(), 101u);
-    EXPECT_EQ(std::count_if(file.objects.begin(), file.objects.end(), [](const auto& each) { return each.object.has_value(); }), 100);
+    EXPECT_EQ(std::count_if(file.objects.begin(), file.objects.end(),
+                            [](const auto& each) { return each.object.has_value(); }),
+              100);
     EXPECT_EQ(file.problems.size(), 1u);
 }
 
@@ -340,22 +369,30 @@ INSTANTIATE_TEST_SUITE_P(
     Table, Quarantine,
     testing::Values(
         WrongType{"quoted_port", "  ports:\n  - port: \"80\"\n",
-                  "web.yaml:7: Service default/web: spec.ports[0].port is a string (\"80\"), must be an integer (GEN-003)"},
+                  "web.yaml:7: Service default/web: spec.ports[0].port is a string (\"80\"), must be an "
+                  "integer (GEN-003)"},
         WrongType{"port_fraction", "  ports:\n  - port: 80.5\n",
-                  "web.yaml:7: Service default/web: spec.ports[0].port is a number with a fraction (80.5), must be an integer (GEN-003)"},
-        WrongType{"ports_mapping", "  ports: {}\n", "web.yaml:6: Service default/web: spec.ports is a mapping, must be a list (GEN-003)"},
+                  "web.yaml:7: Service default/web: spec.ports[0].port is a number with a fraction (80.5), "
+                  "must be an integer (GEN-003)"},
+        WrongType{"ports_mapping", "  ports: {}\n",
+                  "web.yaml:6: Service default/web: spec.ports is a mapping, must be a list (GEN-003)"},
         WrongType{"number_for_text", "  ports: []\n  externalIPs:\n  - 5\n",
-                  "web.yaml:8: Service default/web: spec.externalIPs[0] is an integer (5), must be a string (GEN-003)"},
+                  "web.yaml:8: Service default/web: spec.externalIPs[0] is an integer (5), must be a string "
+                  "(GEN-003)"},
         WrongType{"boolean_for_text", "  type: on\n",
                   "web.yaml:6: Service default/web: spec.type is a boolean (on), must be a string (GEN-003)"},
         WrongType{"text_for_boolean", "  publishNotReadyAddresses: \"true\"\n",
-                  "web.yaml:6: Service default/web: spec.publishNotReadyAddresses is a string (\"true\"), must be a boolean (GEN-003)"},
+                  "web.yaml:6: Service default/web: spec.publishNotReadyAddresses is a string (\"true\"), "
+                  "must be a boolean (GEN-003)"},
         WrongType{"target_port_list", "  ports:\n  - {port: 1, targetPort: []}\n",
-                  "web.yaml:7: Service default/web: spec.ports[0].targetPort is a list, must be an integer or a string (GEN-003)"},
+                  "web.yaml:7: Service default/web: spec.ports[0].targetPort is a list, must be an integer "
+                  "or a string (GEN-003)"},
         WrongType{"selector_value", "  selector:\n    app: 1\n",
-                  "web.yaml:7: Service default/web: spec.selector[\"app\"] is an integer (1), must be a string (GEN-003)"},
-        WrongType{"status", "  ports: []\nstatus:\n  loadBalancer: []\n",
-                  "web.yaml:8: Service default/web: status.loadBalancer is a list, must be a mapping (GEN-003)"},
+                  "web.yaml:7: Service default/web: spec.selector[\"app\"] is an integer (1), must be a "
+                  "string (GEN-003)"},
+        WrongType{
+            "status", "  ports: []\nstatus:\n  loadBalancer: []\n",
+            "web.yaml:8: Service default/web: status.loadBalancer is a list, must be a mapping (GEN-003)"},
         WrongType{"twice", "  type: NodePort\n  type: ClusterIP\n",
                   "web.yaml:7: Service default/web: key \"type\" is given twice in one mapping"}),
     [](const auto& each) { return std::string(each.param.name); });
@@ -367,9 +404,9 @@ TEST(Decode, LabelsOfTheWrongTypeQuarantineToo_GEN003) {
 }
 
 TEST(Decode, ADocumentThatDoesNotSayWhatItIsLeavesTheFileUnidentified_GEN003) {
-    for (const char* text :
-         {"kind: Service\nmetadata: {name: a}\n", "apiVersion: v1\nkind: Service\n", "apiVersion: v1\nkind: Service\nmetadata: {name: 5}\n",
-          "- a\n- b\n", "just text\n", "apiVersion: v1\nkind: List\nitems: {}\n"}) {
+    for (const char* text : {"kind: Service\nmetadata: {name: a}\n", "apiVersion: v1\nkind: Service\n",
+                             "apiVersion: v1\nkind: Service\nmetadata: {name: 5}\n", "- a\n- b\n",
+                             "just text\n", "apiVersion: v1\nkind: List\nitems: {}\n"}) {
         const auto file = decode(text, "f");
         EXPECT_TRUE(file.has_unidentified) << text;
         EXPECT_FALSE(file.problems.empty()) << text;
@@ -389,10 +426,13 @@ TEST(Decode, FaultsInOneItemOfAListAreItsOwn_GEN001) {
 
 TEST(Decode, BytesThatAreNoUtf8CostTheirDocumentOnly_GEN001) {
     const std::string good = service("good", "  ports: []\n");
-    EXPECT_TRUE(decode("\xef\xbb\xbf" + service("b", "  selector: {a: \xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80}\n  ports: []\n"), "f")
-                    .problems.empty());
-    for (const std::string bad :
-         {"\x80", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xff\xfe"}) {
+    EXPECT_TRUE(
+        decode("\xef\xbb\xbf" +
+                   service("b", "  selector: {a: \xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80}\n  ports: []\n"),
+               "f")
+            .problems.empty());
+    for (const std::string bad : {"\x80", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                                  "\xf5\x80\x80\x80", "\xe2\x82", "\xff\xfe"}) {
         const auto file = decode(good + "---\nkind: " + bad + "\n", "f");
         EXPECT_EQ(file.objects.size(), 1u);
         ASSERT_EQ(file.problems.size(), 1u);
@@ -404,15 +444,20 @@ TEST(Decode, BytesThatAreNoUtf8CostTheirDocumentOnly_GEN001) {
 TEST(Decode, TenMegabytesAreRefusedByName) {
     const auto file = decode(std::string(10'000'000, ' '), "big.yaml");
     ASSERT_EQ(file.problems.size(), 1u);
-    EXPECT_EQ(file.problems[0].to_string(), "big.yaml: larger than 8388608 bytes; split it into several files");
+    EXPECT_EQ(file.problems[0].to_string(),
+              "big.yaml: larger than 8388608 bytes; split it into several files");
     EXPECT_TRUE(file.has_unidentified);
 }
 
 TEST(Decode, TooManyDocumentsAreRefusedByName) {
     DecodeLimits limits;
     limits.documents_max = 2;
-    EXPECT_TRUE(decode("a: 1\n---\nb: 1\n---\nc: 1\n", "f", limits).problems.at(0).rule.starts_with("more than 2 documents"));
-    EXPECT_FALSE(decode("---\n---\na: 1\n---\n---\nb: 1\n---\n", "f", limits).problems.at(0).rule.starts_with("more than"));
+    EXPECT_TRUE(decode("a: 1\n---\nb: 1\n---\nc: 1\n", "f", limits)
+                    .problems.at(0)
+                    .rule.starts_with("more than 2 documents"));
+    EXPECT_FALSE(decode("---\n---\na: 1\n---\n---\nb: 1\n---\n", "f", limits)
+                     .problems.at(0)
+                     .rule.starts_with("more than"));
 }
 
 TEST(Decode, AThousandFaultsOfOneObjectAreToldShortly) {

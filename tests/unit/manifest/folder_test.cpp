@@ -13,7 +13,8 @@ namespace folder_test {
 using test::TemporaryFolder;
 
 std::string service(const std::string& name, const std::string& port) {
-    return "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {ports: [{port: " + port + "}]}\n";
+    return "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name +
+           "}\nspec: {ports: [{port: " + port + "}]}\n";
 }
 
 // Port of Service default/NAME as the folder has it now; -1 where there is no such Service.
@@ -117,7 +118,8 @@ TEST_F(FolderTest, OfTwoDefinitionsTheFirstByFileNameCounts_GEN006) {
     const auto& contents = folder_.load();
     EXPECT_EQ(port_of(contents, "a"), 1);
     ASSERT_EQ(contents.problems.size(), 1u);
-    EXPECT_EQ(contents.problems[0].to_string(), "b.yaml:2: Service default/a: defined twice; the one at a.yaml:2 counts");
+    EXPECT_EQ(contents.problems[0].to_string(),
+              "b.yaml:2: Service default/a: defined twice; the one at a.yaml:2 counts");
 }
 
 TEST_F(FolderTest, AMissingFolderIsUnknownAtFirstAndALostSourceLater_GEN012) {
@@ -192,14 +194,16 @@ TEST_F(FolderTest, ServicesAreAsOldAsTheirFirstReading_SVC018) {
     const auto created = [](const Folder::Contents& contents, const std::string& name) {
         return contents.objects->services.at({"default", name}).meta.creation_timestamp;
     };
-    const Folder::Clock::time_point start = std::chrono::sys_days(std::chrono::year(2026) / 1 / 2) + std::chrono::microseconds(7);
+    const Folder::Clock::time_point start =
+        std::chrono::sys_days(std::chrono::year(2026) / 1 / 2) + std::chrono::microseconds(7);
     disk_.write("m.yaml", service("m", "1") + service("k", "1"));
     const auto& contents = folder_.load({}, start);
     EXPECT_EQ(created(contents, "m"), "2026-01-02T00:00:00.000007Z");
     EXPECT_EQ(created(contents, "k"), created(contents, "m")) << "then the name decides";
     disk_.write("a.yaml", service("a", "1"));
     folder_.load({}, start - std::chrono::hours(1));
-    EXPECT_EQ(created(contents, "a"), "2026-01-02T00:00:00.000008Z") << "later, though the clock was set back";
+    EXPECT_EQ(created(contents, "a"), "2026-01-02T00:00:00.000008Z")
+        << "later, though the clock was set back";
     disk_.write("m.yaml", service("m", "2") + service("k", "1"));
     folder_.load({}, start + std::chrono::hours(1));
     EXPECT_EQ(created(contents, "m"), "2026-01-02T00:00:00.000007Z") << "an edit makes nothing younger";
@@ -209,7 +213,8 @@ TEST_F(FolderTest, ServicesAreAsOldAsTheirFirstReading_SVC018) {
     folder_.load({}, start + std::chrono::hours(3));
     EXPECT_EQ(created(contents, "m"), "2026-01-02T00:00:00.000007Z") << "nor does a broken file";
     disk_.write("m.yaml",
-                "apiVersion: v1\nkind: Service\nmetadata: {name: m, creationTimestamp: \"2020-01-01T00:00:00Z\"}\nspec: {ports: []}\n");
+                "apiVersion: v1\nkind: Service\nmetadata: {name: m, creationTimestamp: "
+                "\"2020-01-01T00:00:00Z\"}\nspec: {ports: []}\n");
     folder_.load({}, start + std::chrono::hours(4));
     EXPECT_EQ(created(contents, "m"), "2020-01-01T00:00:00Z") << "what is written counts";
 }

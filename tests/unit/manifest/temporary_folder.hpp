@@ -22,7 +22,9 @@ class TemporaryFolder {
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    void write(const std::filesystem::path& name, const std::string& text) const { std::ofstream(path_ / name) << text; }
+    void write(const std::filesystem::path& name, const std::string& text) const {
+        std::ofstream(path_ / name) << text;
+    }
 
  private:
     std::filesystem::path path_;

@@ -35,7 +35,8 @@ class WatchTest : public testing::Test {
     }
 
     // Loads whenever the watch wakes, until `names` are the Services, for at most `limit`.
-    testing::AssertionResult becomes(const std::set<std::string>& names, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
+    testing::AssertionResult becomes(const std::set<std::string>& names,
+                                     std::chrono::milliseconds limit = std::chrono::seconds(60)) {
         std::jthread timer([this, limit](const std::stop_token& done) {
             const auto end = Clock::now() + limit;
             while (!done.stop_requested() && Clock::now() < end) {
@@ -60,7 +61,8 @@ class WatchTest : public testing::Test {
         timer.join();
         eventfd_t ignored = 0;
         ::eventfd_read(stop_, &ignored);
-        return found == names ? testing::AssertionSuccess() : testing::AssertionFailure() << testing::PrintToString(found);
+        return found == names ? testing::AssertionSuccess()
+                              : testing::AssertionFailure() << testing::PrintToString(found);
     }
 
     TemporaryFolder disk_;
@@ -158,7 +160,8 @@ TEST_F(WatchTest, ATruncatedFileIsNoStatementUntilItIsClosed) {
         std::ofstream open(disk_.path() / "a.yaml");
         open.flush();
         disk_.write("b.yaml", service("b"));
-        EXPECT_TRUE(becomes({"a", "b"}, kUnfinishedMax / 2)) << "a.yaml is empty on disk but still being written";
+        EXPECT_TRUE(becomes({"a", "b"}, kUnfinishedMax / 2))
+            << "a.yaml is empty on disk but still being written";
         open << service("c");
     }
     EXPECT_TRUE(becomes({"b", "c"}));

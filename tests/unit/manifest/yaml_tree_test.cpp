@@ -10,7 +10,9 @@ namespace yaml_tree_test {
 using enum Value::Kind;
 
 TEST(YamlTree, KeepsQuotedAndPlainScalarsApart_GEN003) {
-    const Tree tree = parse_tree("plain: 80\nsingle: '80'\ndouble: \"80\"\nblock: |-\n  80\ntagged: !!str 80\nforced: !!int \"80\"\n", 1);
+    const Tree tree = parse_tree(
+        "plain: 80\nsingle: '80'\ndouble: \"80\"\nblock: |-\n  80\ntagged: !!str 80\nforced: !!int \"80\"\n",
+        1);
     ASSERT_TRUE(tree.root);
     EXPECT_EQ(tree.root->find("plain")->kind, Integer);
     EXPECT_EQ(tree.root->find("single")->kind, String);
@@ -29,7 +31,8 @@ TEST(YamlTree, NumbersLinesWithinTheFile) {
 }
 
 TEST(YamlTree, AliasesAndMergeKeysStandForTheirTargets) {
-    const Tree tree = parse_tree("base: &base {port: 80, name: web}\nother:\n  <<: *base\n  name: api\ncopy: *base\n", 1);
+    const Tree tree =
+        parse_tree("base: &base {port: 80, name: web}\nother:\n  <<: *base\n  name: api\ncopy: *base\n", 1);
     ASSERT_TRUE(tree.root);
     EXPECT_EQ(tree.root->find("other")->find("port")->integer, 80);
     EXPECT_EQ(tree.root->find("other")->find("name")->text, "api");
@@ -85,20 +88,21 @@ TEST_P(RefusedYaml, NamesRuleAndLine_GEN001) {
     EXPECT_EQ(tree.fault->line, GetParam().line) << tree.fault->rule;
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, RefusedYaml,
-                         testing::Values(Refusal{"open_double_quote", "a: 1\nb: \"x\nc: 2\n", "YAML syntax", 4},
-                                         Refusal{"open_single_quote", "a: 'x", "YAML syntax", 2},
-                                         Refusal{"syntax", "a: b\nc: [1, 2\n", "YAML syntax", 3},
-                                         Refusal{"depth", "a: 1\nb: " + nested(64), "nested deeper than 64 levels", 2},
-                                         Refusal{"deep_scan", nested(100'000), "nested deeper than 64 levels", 1},
-                                         Refusal{"laughs", billion_laughs(), "counting what aliases expand to", 7},
-                                         Refusal{"cycle", "a: &a\n  b: *a\n", "inside the very value", 2},
-                                         Refusal{"unknown_alias", "a: *nowhere\n", "YAML syntax", 1},
-                                         Refusal{"complex_key", "? [a, b]\n: c\n", "a key must be a scalar", 1},
-                                         Refusal{"foreign_tag", "a: !!python/object:os.system ls\n", "not one that Kubernetes", 1},
-                                         Refusal{"wrong_tag", "a: 1\nb: !!int web\n", "does not fit its value", 2},
-                                         Refusal{"merge", "a: 1\n<<: 5\n", "<< takes", 2}),
-                         [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Table, RefusedYaml,
+    testing::Values(Refusal{"open_double_quote", "a: 1\nb: \"x\nc: 2\n", "YAML syntax", 4},
+                    Refusal{"open_single_quote", "a: 'x", "YAML syntax", 2},
+                    Refusal{"syntax", "a: b\nc: [1, 2\n", "YAML syntax", 3},
+                    Refusal{"depth", "a: 1\nb: " + nested(64), "nested deeper than 64 levels", 2},
+                    Refusal{"deep_scan", nested(100'000), "nested deeper than 64 levels", 1},
+                    Refusal{"laughs", billion_laughs(), "counting what aliases expand to", 7},
+                    Refusal{"cycle", "a: &a\n  b: *a\n", "inside the very value", 2},
+                    Refusal{"unknown_alias", "a: *nowhere\n", "YAML syntax", 1},
+                    Refusal{"complex_key", "? [a, b]\n: c\n", "a key must be a scalar", 1},
+                    Refusal{"foreign_tag", "a: !!python/object:os.system ls\n", "not one that Kubernetes", 1},
+                    Refusal{"wrong_tag", "a: 1\nb: !!int web\n", "does not fit its value", 2},
+                    Refusal{"merge", "a: 1\n<<: 5\n", "<< takes", 2}),
+    [](const auto& each) { return std::string(each.param.name); });
 
 TEST(YamlTree, DepthAtTheLimitIsTaken) {
     const Tree tree = parse_tree(nested(64), 1);
@@ -107,7 +111,8 @@ TEST(YamlTree, DepthAtTheLimitIsTaken) {
 }
 
 TEST(YamlTree, ADeepAliasCountsFromWhereItIsUsed) {
-    const std::string text = "deep: &deep " + nested(40) + "\nuse: " + std::string(30, '[') + "*deep " + std::string(30, ']') + "\n";
+    const std::string text = "deep: &deep " + nested(40) + "\nuse: " + std::string(30, '[') + "*deep " +
+                             std::string(30, ']') + "\n";
     EXPECT_TRUE(parse_tree(text, 1).fault);
 }
 

@@ -31,8 +31,11 @@ Reading reading() {
     r.workers[1].busy_s = 2.5;
     r.workers[1].asleep_s = 7.5;
     r.started_s = 1.5;
-    r.services.push_back(
-        {.key = {"default", "web", "http", Protocol::Tcp}, .new_flows = 5, .forward_bytes = 6000, .connections = 2, .backends = 3});
+    r.services.push_back({.key = {"default", "web", "http", Protocol::Tcp},
+                          .new_flows = 5,
+                          .forward_bytes = 6000,
+                          .connections = 2,
+                          .backends = 3});
     r.ports.push_back({.twin = "pen0",
                        .rx_packets = 11,
                        .handed_off = 12,
@@ -44,11 +47,26 @@ Reading reading() {
                        .from_host_waits = 18,
                        .twin_dropped = 19,
                        .link_up = true});
-    r.snat = {{.address = "10.0.0.1", .protocol = Protocol::Tcp, .ports = 64512, .in_use = 70000, .busiest_endpoint = 41},
-              {.address = "2001:db8::1", .protocol = Protocol::Udp, .ports = 42, .in_use = 43, .busiest_endpoint = 44}};
-    r.buffer_pools = {{.name = "penstock_mbufs_0", .buffers = 51, .in_use = 52}, {.name = "own_segments", .buffers = 53, .in_use = 54}};
-    r.probes = {
-        .sent = 21, .succeeded = 22, .failed = 23, .turned_up = 24, .turned_down = 25, .targets = 26, .down = 27, .failing_open = 28};
+    r.snat = {{.address = "10.0.0.1",
+               .protocol = Protocol::Tcp,
+               .ports = 64512,
+               .in_use = 70000,
+               .busiest_endpoint = 41},
+              {.address = "2001:db8::1",
+               .protocol = Protocol::Udp,
+               .ports = 42,
+               .in_use = 43,
+               .busiest_endpoint = 44}};
+    r.buffer_pools = {{.name = "penstock_mbufs_0", .buffers = 51, .in_use = 52},
+                      {.name = "own_segments", .buffers = 53, .in_use = 54}};
+    r.probes = {.sent = 21,
+                .succeeded = 22,
+                .failed = 23,
+                .turned_up = 24,
+                .turned_down = 25,
+                .targets = 26,
+                .down = 27,
+                .failing_open = 28};
     r.drained = true;
     r.vips_withheld = true;
     r.is_well = false;
@@ -78,10 +96,17 @@ TEST(Metrics, CountersDropsServicesAndPortsHaveTheirSeries) {
     expect_line(all, R"(penstock_connections_max{worker="0"} 1024)");
     expect_line(all, R"(penstock_drops_total{reason="no_route",worker="1"} 4)");
     expect_line(all, R"(penstock_drops_total{reason="no_route",worker="0"} 0)");
-    expect_line(all, R"(penstock_service_new_flows_total{namespace="default",service="web",port="http",protocol="TCP"} 5)");
-    expect_line(all, R"(penstock_service_forward_bytes_total{namespace="default",service="web",port="http",protocol="TCP"} 6000)");
-    expect_line(all, R"(penstock_service_connections{namespace="default",service="web",port="http",protocol="TCP"} 2)");
-    expect_line(all, R"(penstock_service_backends{namespace="default",service="web",port="http",protocol="TCP"} 3)");
+    expect_line(
+        all,
+        R"(penstock_service_new_flows_total{namespace="default",service="web",port="http",protocol="TCP"} 5)");
+    expect_line(
+        all,
+        R"(penstock_service_forward_bytes_total{namespace="default",service="web",port="http",protocol="TCP"} 6000)");
+    expect_line(
+        all,
+        R"(penstock_service_connections{namespace="default",service="web",port="http",protocol="TCP"} 2)");
+    expect_line(
+        all, R"(penstock_service_backends{namespace="default",service="web",port="http",protocol="TCP"} 3)");
     expect_line(all, R"(penstock_port_rx_packets_total{twin="pen0"} 11)");
     expect_line(all, R"(penstock_port_punted_total{twin="pen0"} 15)");
     expect_line(all, R"(penstock_port_from_host_total{twin="pen0"} 16)");
@@ -110,7 +135,8 @@ TEST(Metrics, SnatPortsAndPacketBuffersHaveUseAndTotal) {
     expect_line(all, R"(penstock_snat_ports_in_use{address="10.0.0.1",protocol="TCP"} 70000)");
     expect_line(all, R"(penstock_snat_ports_in_use{address="2001:db8::1",protocol="UDP"} 43)");
     expect_line(all, R"(penstock_snat_ports_in_use_busiest_endpoint{address="10.0.0.1",protocol="TCP"} 41)");
-    expect_line(all, R"(penstock_snat_ports_in_use_busiest_endpoint{address="2001:db8::1",protocol="UDP"} 44)");
+    expect_line(all,
+                R"(penstock_snat_ports_in_use_busiest_endpoint{address="2001:db8::1",protocol="UDP"} 44)");
     expect_line(all, R"(penstock_packet_buffers{pool="penstock_mbufs_0"} 51)");
     expect_line(all, R"(penstock_packet_buffers{pool="own_segments"} 53)");
     expect_line(all, R"(penstock_packet_buffers_in_use{pool="penstock_mbufs_0"} 52)");
@@ -151,7 +177,8 @@ TEST(Metrics, EveryCounterAndDropReasonOfTheListsIsThere) {
         EXPECT_NE(all.find("\npenstock_" + std::string(counter.name)), std::string::npos) << counter.name;
     }
     for (const auto& reason : kDropReasonTexts) {
-        EXPECT_NE(all.find("reason=\"" + std::string(reason.counter) + "\""), std::string::npos) << reason.counter;
+        EXPECT_NE(all.find("reason=\"" + std::string(reason.counter) + "\""), std::string::npos)
+            << reason.counter;
     }
 }
 
@@ -159,7 +186,8 @@ TEST(Metrics, NamesFollowPrometheusAndAreUnique) {
     std::set<std::string> seen;
     for (const auto& family : families(reading())) {
         EXPECT_TRUE(std::regex_match(family.name, std::regex("penstock_[a-z0-9_]+"))) << family.name;
-        EXPECT_EQ(family.name.ends_with("_total"), family.type == prometheus::MetricType::Counter) << family.name;
+        EXPECT_EQ(family.name.ends_with("_total"), family.type == prometheus::MetricType::Counter)
+            << family.name;
         EXPECT_FALSE(family.help.empty()) << family.name;
         EXPECT_TRUE(seen.insert(family.name).second) << family.name;
     }

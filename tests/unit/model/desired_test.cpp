@@ -7,8 +7,11 @@ namespace penstock::model {
 namespace desired_test {
 
 TEST(ServiceKey, ReadsLikeAnAddress) {
-    EXPECT_EQ((ServiceKey{.namespace_name = "default", .name = "web", .port_name = "http"}).to_string(), "default/web:http/TCP");
-    EXPECT_EQ((ServiceKey{.namespace_name = "kube-system", .name = "dns", .protocol = Protocol::Udp}).to_string(), "kube-system/dns/UDP");
+    EXPECT_EQ((ServiceKey{.namespace_name = "default", .name = "web", .port_name = "http"}).to_string(),
+              "default/web:http/TCP");
+    EXPECT_EQ(
+        (ServiceKey{.namespace_name = "kube-system", .name = "dns", .protocol = Protocol::Udp}).to_string(),
+        "kube-system/dns/UDP");
 }
 
 TEST(ServiceKey, TellsPortsApartByNameAndProtocol_SVC007) {

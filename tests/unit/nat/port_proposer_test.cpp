@@ -34,7 +34,8 @@ std::vector<L4Port> some_ports(PortProposer& ports, const PoolKey& key, size_t c
 
 TEST(PortProposer, CreateRefusesWhatCannotBe) {
     const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
-    const auto create = [&](std::span<std::byte> bytes, uint32_t connections, uint8_t self, uint32_t workers) {
+    const auto create = [&](std::span<std::byte> bytes, uint32_t connections, uint8_t self,
+                            uint32_t workers) {
         return PortProposer::create(bytes, connections, {}, {self}, workers, {}).has_value();
     };
     EXPECT_TRUE(create(memory.span(), 1'000, 0, 1));
@@ -51,7 +52,8 @@ TEST(PortProposer, CreateRefusesWhatCannotBe) {
 // A pool that is exhausted is walked round and round, each usable port once in a round, from wherever it is set.
 TEST(PortProposer, AWalkGoesRoundTheUsablePorts) {
     const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
-    for (const PortRange range : {PortRange{2'000, 2'999}, PortRange{5'000, 5'003}, PortRange{40'010, 40'080}}) {
+    for (const PortRange range :
+         {PortRange{2'000, 2'999}, PortRange{5'000, 5'003}, PortRange{40'010, 40'080}}) {
         PortProposer ports = make(memory);
         const PortRules rules{.range = range};
         const PoolNumber pool = ports.open(kKey, ports.hash(kKey));
@@ -120,7 +122,8 @@ TEST(PortProposer, AWalkKeepsItsPlaceWhilePoolsStayFull) {
         return static_cast<size_t>(std::ranges::find(ports_in_order, port) - ports_in_order.begin());
     };
     const size_t begin = index_in(in_order, walk());
-    EXPECT_LT(begin, 1'008u + kPortsPerBlock) << "behind those that had no map yet, and were met again before all seemed taken";
+    EXPECT_LT(begin, 1'008u + kPortsPerBlock)
+        << "behind those that had no map yet, and were met again before all seemed taken";
     for (size_t at = 1; at < 100; ++at) {
         ASSERT_EQ(walk(), in_order[begin + at]);
         give_back(in_order[20'000 + at * 300]);
@@ -148,7 +151,8 @@ TEST(PortProposer, AWalkWithoutUsablePortsFindsNone) {
 TEST(PortProposer, TakesAtMostTwentyBytesAConnection) {
     for (const uint32_t connections : {262'144u, 1'000'000u, 10'000'000u}) {
         for (const uint32_t workers : {1u, 2u, 8u, 64u}) {
-            EXPECT_LE(PortProposer::memory_needed(connections, {}, workers), connections * uint64_t{20}) << connections << " " << workers;
+            EXPECT_LE(PortProposer::memory_needed(connections, {}, workers), connections * uint64_t{20})
+                << connections << " " << workers;
         }
     }
 }
@@ -209,7 +213,8 @@ TEST(PortProposer, AKeyKeepsItsPoolAndItsCursor) {
     std::set<L4Port> seen;
     for (int i = 0; i < 1'000; ++i) {
         ASSERT_EQ(ports.open(kKey, ports.hash(kKey)), pool);
-        ASSERT_TRUE(seen.insert(*ports.propose(pool, {})).second) << "proposals are not repeated, even if nothing came of them";
+        ASSERT_TRUE(seen.insert(*ports.propose(pool, {})).second)
+            << "proposals are not repeated, even if nothing came of them";
     }
     // Another protocol, another pool.
     PoolKey udp = kKey;
@@ -360,7 +365,8 @@ TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
     for (const auto& [pool, port] : bound) {
         ports.give_back(pool, port);
     }
-    EXPECT_EQ(ports.usage(), (PortProposer::Usage{1, 9, 0})) << "eight are still with pools that nothing was bound of";
+    EXPECT_EQ(ports.usage(), (PortProposer::Usage{1, 9, 0}))
+        << "eight are still with pools that nothing was bound of";
     // With a live port less its map is on loan again. Without it, it has to ask for all ports that come before the free one.
     ports.give_back(busy, kept.back());
     starve_forty(140);

@@ -10,8 +10,8 @@ namespace reply_hash_test {
 TEST(ReplyHash, NamesTheWorkerOfATableEntry) {
     const ReplyHash hash = test::hash_in_turn(128, 3);
     for (const test::RssVector& vector : test::kRssSuite) {
-        const packet::FlowKey key{*IpAddr::parse(vector.source), *IpAddr::parse(vector.destination), vector.source_port,
-                                  vector.destination_port};
+        const packet::FlowKey key{*IpAddr::parse(vector.source), *IpAddr::parse(vector.destination),
+                                  vector.source_port, vector.destination_port};
         EXPECT_EQ(worker_of(hash, key).value, vector.tuple % 128 % 3) << key.to_string();
     }
 }
@@ -35,7 +35,8 @@ TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
         {"three workers of a small table", test::hash_in_turn(64, 3), 3, ""},
         {"as many workers as limits allow", test::hash_in_turn(512, 64), 64, ""},
         {"no table", test::hash_in_turn(0, 2), 2, "0 entries"},
-        {"a table that no mask can index", test::hash_in_turn(100, 2), 2, "100 entries, which is no power of two"},
+        {"a table that no mask can index", test::hash_in_turn(100, 2), 2,
+         "100 entries, which is no power of two"},
         {"a table larger than any known", test::hash_in_turn(8'192, 2), 2, "8192 entries"},
         {"a worker that there is not", test::hash_in_turn(128, 4), 3, "names worker 3 of 3"},
         {"a worker without an entry", test::hash_in_turn(128, 2), 3,
@@ -56,9 +57,11 @@ TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
                      }
                  }),
          4, ""},
-        {"no kind of packet", changed(test::hash_in_turn(128, 2), [](ReplyHash& h) { h.tcp4 = h.udp4 = h.tcp6 = h.udp6 = false; }), 2,
-         "neither"},
-        {"a key too short for IPv6", changed(test::hash_in_turn(128, 2), [](ReplyHash& h) { h.key.resize(39); }), 2,
+        {"no kind of packet",
+         changed(test::hash_in_turn(128, 2), [](ReplyHash& h) { h.tcp4 = h.udp4 = h.tcp6 = h.udp6 = false; }),
+         2, "neither"},
+        {"a key too short for IPv6",
+         changed(test::hash_in_turn(128, 2), [](ReplyHash& h) { h.key.resize(39); }), 2,
          "39 bytes, and IPv6 needs 40"},
         {"a key long enough for IPv4, which is all it covers",
          changed(test::hash_in_turn(128, 2),
@@ -67,12 +70,14 @@ TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
                      h.tcp6 = h.udp6 = false;
                  }),
          2, ""},
-        {"a key of 52 bytes", changed(test::hash_in_turn(512, 4), [](ReplyHash& h) { h.key.resize(52, 0x3c); }), 4, ""},
+        {"a key of 52 bytes",
+         changed(test::hash_in_turn(512, 4), [](ReplyHash& h) { h.key.resize(52, 0x3c); }), 4, ""},
         // Every tuple hashes to 0: all ports are worker 0's.
         {"a key of zeros", changed(test::hash_in_turn(128, 2), [](ReplyHash& h) { h.key.assign(40, 0); }), 2,
          "worker 1 would own 0 in 1 of"},
         // Each bit of a tuple adds all ones or nothing, so two entries are left.
-        {"a key of ones", changed(test::hash_in_turn(128, 4), [](ReplyHash& h) { h.key.assign(40, 0xff); }), 4, "in 2 of"},
+        {"a key of ones", changed(test::hash_in_turn(128, 4), [](ReplyHash& h) { h.key.assign(40, 0xff); }),
+         4, "in 2 of"},
         // The usual symmetric key repeats every 16 bits: the low seven bits of the port's windows still make out every entry.
         {"a key of period 16",
          changed(test::hash_in_turn(128, 4),

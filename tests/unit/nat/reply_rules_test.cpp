@@ -14,7 +14,8 @@ namespace reply_rules_test {
 using packet::FlowKey;
 
 const FlowKey kReply4{IpAddr::v4(10, 1, 2, 3), IpAddr::v4(192, 0, 2, 1), 9376, 0, Protocol::Tcp, {}};
-const FlowKey kReply6{IpAddr::v6({0xfd, 1, 2, 3, 4, 5, 6, 7, 8}), IpAddr::v6({0xfd, 9}), 9376, 0, Protocol::Udp, {}};
+const FlowKey kReply6{
+    IpAddr::v6({0xfd, 1, 2, 3, 4, 5, 6, 7, 8}), IpAddr::v6({0xfd, 9}), 9376, 0, Protocol::Udp, {}};
 
 // What a rule calls a worker's own ports are those whose replies it brings to that worker, by the definition of the hash.
 TEST(ReplyRule, OwnPortsAreThoseWhoseRepliesComeHome) {
@@ -35,7 +36,8 @@ TEST(ReplyRule, OwnPortsAreThoseWhoseRepliesComeHome) {
                         FlowKey to_port = reply;
                         to_port.destination_port = static_cast<L4Port>(block * kPortsPerBlock + i);
                         const uint32_t entry = test::plain_rss(hash.key, to_port) % c.entries;
-                        ASSERT_EQ(own >> i & 1, hash.worker_of[entry].value == w ? 1u : 0u) << to_port.to_string();
+                        ASSERT_EQ(own >> i & 1, hash.worker_of[entry].value == w ? 1u : 0u)
+                            << to_port.to_string();
                         ASSERT_EQ(rule.way_of(to_port).entry, entry) << to_port.to_string();
                         ASSERT_EQ(rule.worker_of(to_port), hash.worker_of[entry]) << to_port.to_string();
                     }
@@ -83,8 +85,9 @@ TEST(ReplyRules, AnAddressHasTheRuleOfItsEgress) {
         reply.protocol = c.protocol;
         for (uint32_t port = 1'024; port < 1'600; ++port) {
             reply.destination_port = static_cast<L4Port>(port);
-            EXPECT_EQ(owner.of_snat_reply(c.egress, reply), rule == nullptr ? owner.of_snat_port(reply.destination_port)
-                                                                            : worker_of(rule->port().value == 3 ? all : tcp4_only, reply))
+            EXPECT_EQ(owner.of_snat_reply(c.egress, reply),
+                      rule == nullptr ? owner.of_snat_port(reply.destination_port)
+                                      : worker_of(rule->port().value == 3 ? all : tcp4_only, reply))
                 << c.name << " " << port;
         }
     }
@@ -100,7 +103,8 @@ TEST(ReplyRules, PortsAreAlikeByKeyAndTable) {
     ReplyHash other_table = one, other_key = one, larger = test::hash_in_turn(512, 4);
     std::swap(other_table.worker_of.front(), other_table.worker_of.back());
     other_key.key.front() ^= 1;
-    const PortReplyHash hashes[] = {{{0}, &one}, {{1}, &same}, {{2}, &other_table}, {{3}, &other_key}, {{4}, &larger}};
+    const PortReplyHash hashes[] = {
+        {{0}, &one}, {{1}, &same}, {{2}, &other_table}, {{3}, &other_key}, {{4}, &larger}};
     const ReplyRules rules = std::move(*ReplyRules::create(hashes, 4));
     const struct {
         uint8_t port;
@@ -117,7 +121,9 @@ TEST(ReplyRules, RefusesAHashThatHasAnObstacle) {
     const PortReplyHash with_obstacle[] = {{{0}, &good}, {{1}, &bad}};
     const auto refused = ReplyRules::create(with_obstacle, 2);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().what, "NicPort 1: its RSS cannot be used: its table has 100 entries, which is no power of two up to 4096");
+    EXPECT_EQ(
+        refused.error().what,
+        "NicPort 1: its RSS cannot be used: its table has 100 entries, which is no power of two up to 4096");
     const PortReplyHash twice[] = {{{0}, &good}, {{0}, &good}};
     EXPECT_FALSE(ReplyRules::create(twice, 2));
     const PortReplyHash nowhere[] = {{{}, &good}};

@@ -23,7 +23,10 @@ BindRequest request(uint64_t client_hash) {
 TEST(Snat, ChoicesBeginWithTheClientsOwnAmongThoseThatFit) {
     SnatConfig config;
     EXPECT_TRUE(choices_in_turn(config, request(0)).empty());
-    config.addresses = {{.address = kSnat6}, {.address = kSnatA}, {.address = kSnatB}, {.address = kSnatB, .egress = kOutside}};
+    config.addresses = {{.address = kSnat6},
+                        {.address = kSnatA},
+                        {.address = kSnatB},
+                        {.address = kSnatB, .egress = kOutside}};
     for (uint64_t hash = 0; hash < 10; ++hash) {
         const std::vector expected{&config.addresses[1 + hash % 2], &config.addresses[1 + (hash + 1) % 2]};
         EXPECT_EQ(choices_in_turn(config, request(hash)), expected);
@@ -38,7 +41,9 @@ TEST(Snat, OnlyASharedAddressLeavesOutWhatTheHostUses) {
     config.ports = {30'079, 32'769};
     const PortRules shared = rules_for(config, {.address = kSnatA, .shared_with_host = true}, host);
     const PortRules own = rules_for(config, {.address = kSnatA}, host);
-    const auto allows = [](const PortRules& rules, uint32_t port) { return (rules.usable(port / 64) >> (port % 64) & 1) != 0; };
+    const auto allows = [](const PortRules& rules, uint32_t port) {
+        return (rules.usable(port / 64) >> (port % 64) & 1) != 0;
+    };
     for (const uint32_t port : {30'080u, 32'768u, 32'769u}) {
         EXPECT_FALSE(allows(shared, port)) << port;
         EXPECT_TRUE(allows(own, port)) << port;
@@ -56,7 +61,8 @@ TEST(Masquerade, OnlyAKeptSourceThatIsNotTheEndpointStays_NAT003_NAT005) {
     EXPECT_TRUE(must_translate(false, client, kEndpoint));
     EXPECT_FALSE(must_translate(true, client, kEndpoint));
     EXPECT_TRUE(must_translate(true, kEndpoint, kEndpoint));
-    EXPECT_TRUE(must_translate(true, *IpAddr::parse("2001:db8::2"), kEndpoint)) << "no packet to it holds that address (ANN-32)";
+    EXPECT_TRUE(must_translate(true, *IpAddr::parse("2001:db8::2"), kEndpoint))
+        << "no packet to it holds that address (ANN-32)";
 }
 
 }  // namespace snat_test

@@ -13,18 +13,22 @@ namespace penstock::nat {
 namespace source_search_test {
 
 constexpr NicPortId kOutside{0}, kInside{1};
-const IpAddr kSnatA = IpAddr::v4(192, 0, 2, 1), kSnatB = IpAddr::v4(192, 0, 2, 2), kSnatC = IpAddr::v4(192, 0, 2, 3);
+const IpAddr kSnatA = IpAddr::v4(192, 0, 2, 1), kSnatB = IpAddr::v4(192, 0, 2, 2),
+             kSnatC = IpAddr::v4(192, 0, 2, 3);
 const IpAddr kSnat6 = *IpAddr::parse("2001:db8::1");
 const IpAddr kEndpoint = IpAddr::v4(10, 1, 0, 1);
 
 class SourceSearchTest : public testing::Test {
  protected:
-    [[nodiscard]] static BindRequest request(uint64_t client_hash = 0) { return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash}; }
+    [[nodiscard]] static BindRequest request(uint64_t client_hash = 0) {
+        return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash};
+    }
     // One flow from its search to its entry in a table that is a set.
     std::optional<Source> bind(uint64_t client_hash, DropReason* why = nullptr) {
         SourceSearch search(ports, config, host, request(client_hash));
         search.prefetch_pool(ports);
-        for (const Source* source = search.first(ports); source != nullptr; source = search.after_refusal(ports)) {
+        for (const Source* source = search.first(ports); source != nullptr;
+             source = search.after_refusal(ports)) {
             if (table.emplace(source->address, source->port).second) {
                 search.confirm(ports);
                 return *source;
@@ -53,7 +57,9 @@ TEST_F(SourceSearchTest, AnAddressFitsByFamilyAndEgress_NAT002) {
         {"named by the operator", {{.address = kSnatA}}, kSnatA},
         {"the egress twin's own", {{.address = kSnatA, .egress = kInside}}, kSnatA},
         {"another twin's", {{.address = kSnatA, .egress = kOutside}}, {}},
-        {"the right one of two twins", {{.address = kSnatA, .egress = kOutside}, {.address = kSnatB, .egress = kInside}}, kSnatB},
+        {"the right one of two twins",
+         {{.address = kSnatA, .egress = kOutside}, {.address = kSnatB, .egress = kInside}},
+         kSnatB},
         {"another family", {{.address = kSnat6}}, {}},
         {"one of each family", {{.address = kSnat6}, {.address = kSnatB}}, kSnatB},
     };

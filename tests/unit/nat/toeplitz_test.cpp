@@ -14,7 +14,8 @@ using packet::FlowKey;
 TEST(Toeplitz, AgreesWithThePublishedVerificationSuite) {
     const Toeplitz toeplitz(test::kRssSuiteKey);
     for (const test::RssVector& vector : test::kRssSuite) {
-        FlowKey key{*IpAddr::parse(vector.source), *IpAddr::parse(vector.destination), vector.source_port, vector.destination_port};
+        FlowKey key{*IpAddr::parse(vector.source), *IpAddr::parse(vector.destination), vector.source_port,
+                    vector.destination_port};
         for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp}) {  // which the hash does not cover
             key.protocol = protocol;
             EXPECT_EQ(toeplitz.of(key), vector.tuple) << key.to_string();
@@ -31,11 +32,14 @@ TEST(Toeplitz, ADestinationPortAddsTheSameToEveryTuple) {
     for (const test::RssVector& vector : test::kRssSuite) {
         FlowKey key{*IpAddr::parse(vector.source), *IpAddr::parse(vector.destination), vector.source_port, 0};
         const uint32_t base = toeplitz.of(key);
-        EXPECT_EQ(base ^ toeplitz.of_destination_port(key.source.family(), vector.destination_port), vector.tuple) << key.to_string();
+        EXPECT_EQ(base ^ toeplitz.of_destination_port(key.source.family(), vector.destination_port),
+                  vector.tuple)
+            << key.to_string();
         for (uint32_t port = 0; port < 65'536; port += 64) {
             key.destination_port = static_cast<L4Port>(port + 37);
-            EXPECT_EQ(toeplitz.of(key), base ^ toeplitz.of_destination_port(key.source.family(), static_cast<L4Port>(port)) ^
-                                            toeplitz.of_destination_port(key.source.family(), 37))
+            EXPECT_EQ(toeplitz.of(key),
+                      base ^ toeplitz.of_destination_port(key.source.family(), static_cast<L4Port>(port)) ^
+                          toeplitz.of_destination_port(key.source.family(), 37))
                 << key.to_string();
         }
     }

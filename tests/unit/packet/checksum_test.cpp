@@ -36,7 +36,8 @@ TEST(Fold, IsTheRemainderInEveryCorner) {
 }
 
 TEST(ChecksumSum, GivesTheExampleOfRfc1071) {
-    const std::array<uint8_t, 8> bytes{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};  // section 3: the sum is ddf2
+    const std::array<uint8_t, 8> bytes{0x00, 0x01, 0xf2, 0x03,
+                                       0xf4, 0xf5, 0xf6, 0xf7};  // section 3: the sum is ddf2
     EXPECT_EQ(ChecksumSum().add(bytes).checksum().host(), static_cast<uint16_t>(~0xddf2));
 }
 
@@ -46,7 +47,8 @@ TEST(ChecksumSum, AgreesWithTheReferenceAtEveryLengthAndAlignment) {
     for (size_t from = 0; from < 8; ++from) {
         for (size_t length = 0; from + length <= bytes.size(); ++length) {
             const ByteView view = ByteView(bytes).subspan(from, length);
-            ASSERT_EQ(ChecksumSum().add(view).checksum().host(), reference_checksum(view)) << from << "+" << length;
+            ASSERT_EQ(ChecksumSum().add(view).checksum().host(), reference_checksum(view))
+                << from << "+" << length;
         }
     }
 }
@@ -66,7 +68,8 @@ TEST(ChecksumSum, AcceptsBothSpellingsOfZero) {
 TEST(ChecksumSum, PseudoHeaderOfBothFamilies) {
     const IpAddr a4 = IpAddr::v4(192, 0, 2, 1), b4 = IpAddr::v4(10, 0, 0, 255);
     const std::array<uint8_t, 12> expected4{192, 0, 2, 1, 10, 0, 0, 255, 0, 17, 0x12, 0x34};
-    EXPECT_EQ(ChecksumSum().add_pseudo_header(a4, b4, 17, 0x1234).checksum().host(), reference_checksum(expected4));
+    EXPECT_EQ(ChecksumSum().add_pseudo_header(a4, b4, 17, 0x1234).checksum().host(),
+              reference_checksum(expected4));
 
     const IpAddr a6 = IpAddr::parse("2001:db8::1:2").value(), b6 = IpAddr::parse("fe80::3").value();
     std::vector<uint8_t> expected6(a6.bytes().begin(), a6.bytes().end());
@@ -74,7 +77,8 @@ TEST(ChecksumSum, PseudoHeaderOfBothFamilies) {
     // RFC 8200, 8.1: a 32-bit length, three zeros, the number.
     const std::array<uint8_t, 8> rest{0x00, 0x00, 0x12, 0x34, 0x00, 0x00, 0x00, 0x06};
     expected6.insert(expected6.end(), rest.begin(), rest.end());
-    EXPECT_EQ(ChecksumSum().add_pseudo_header(a6, b6, 6, 0x1234).checksum().host(), reference_checksum(expected6));
+    EXPECT_EQ(ChecksumSum().add_pseudo_header(a6, b6, 6, 0x1234).checksum().host(),
+              reference_checksum(expected6));
 }
 
 // RFC 1624, section 4: the case in which the older equation of RFC 1141 gives the other zero.
@@ -99,7 +103,8 @@ TEST(ChecksumDelta, AgreesWithARecomputedSumForEveryWord) {
         ChecksumDelta delta;
         delta.replace(load<Be16>(message.data()), load<Be16>(changed.data()));
         delta.replace(load<Be32>(message.data() + 4), load<Be32>(changed.data() + 4));
-        ASSERT_EQ(delta.applied_to(before).host(), reference_checksum(changed)) << value << " -> " << word << ", " << words;
+        ASSERT_EQ(delta.applied_to(before).host(), reference_checksum(changed))
+            << value << " -> " << word << ", " << words;
     }
 }
 

@@ -12,7 +12,12 @@ TEST(FlowKey, ReadsLikeAConnection) {
 }
 
 TEST(FlowKey, BracketsIpv6) {
-    const FlowKey key{IpAddr::parse("2001:db8::1").value(), IpAddr::parse("2001:db8::2").value(), 53, 5353, Protocol::Udp, {}};
+    const FlowKey key{IpAddr::parse("2001:db8::1").value(),
+                      IpAddr::parse("2001:db8::2").value(),
+                      53,
+                      5353,
+                      Protocol::Udp,
+                      {}};
     EXPECT_EQ(key.to_string(), "UDP [2001:db8::1]:53 -> [2001:db8::2]:5353");
 }
 

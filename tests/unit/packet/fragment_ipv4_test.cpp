@@ -34,7 +34,8 @@ std::vector<uint8_t> counting(size_t bytes) {
     return made;
 }
 std::vector<uint8_t> slice(const std::vector<uint8_t>& bytes, size_t from, size_t to) {
-    return {bytes.begin() + static_cast<std::ptrdiff_t>(from), bytes.begin() + static_cast<std::ptrdiff_t>(to)};
+    return {bytes.begin() + static_cast<std::ptrdiff_t>(from),
+            bytes.begin() + static_cast<std::ptrdiff_t>(to)};
 }
 test::PacketBuilder packet() {
     return eth().ipv4("192.0.2.1", "198.51.100.2").ttl(61).tos(0x28).id(0x1234).ip_protocol(17);
@@ -46,14 +47,18 @@ TEST(Ipv4Fragments, AreTheHeaderWithAPieceEach_ICMP004) {
     ASSERT_EQ(frames.size(), 3u);
     // 1400 - 20 is 1380, of which 1376 are whole units of eight.
     EXPECT_TRUE(same_frame(frames[0], packet().more_fragments().payload(slice(payload, 0, 1376)).build()));
-    EXPECT_TRUE(same_frame(frames[1], packet().more_fragments().fragment_offset(172).payload(slice(payload, 1376, 2752)).build()));
-    EXPECT_TRUE(same_frame(frames[2], packet().fragment_offset(344).payload(slice(payload, 2752, 3000)).build()));
+    EXPECT_TRUE(same_frame(
+        frames[1],
+        packet().more_fragments().fragment_offset(172).payload(slice(payload, 1376, 2752)).build()));
+    EXPECT_TRUE(
+        same_frame(frames[2], packet().fragment_offset(344).payload(slice(payload, 2752, 3000)).build()));
 }
 
 // RFC 791, 3.1: an option whose highest bit is set is in every fragment, another in the first one alone.
 TEST(Ipv4Fragments, CarryTheOptionsThatAreForAllOfThem_ICMP004) {
     const std::vector<uint8_t> payload = counting(1000);
-    const std::vector<uint8_t> timestamp{68, 8, 5, 0, 0, 0, 0, 0}, security{130, 3, 9}, router_alert{148, 4, 0, 0};
+    const std::vector<uint8_t> timestamp{68, 8, 5, 0, 0, 0, 0, 0}, security{130, 3, 9},
+        router_alert{148, 4, 0, 0};
     std::vector<uint8_t> options = timestamp;
     options.push_back(1);
     options.insert(options.end(), security.begin(), security.end());
@@ -62,16 +67,20 @@ TEST(Ipv4Fragments, CarryTheOptionsThatAreForAllOfThem_ICMP004) {
     copied.insert(copied.end(), router_alert.begin(), router_alert.end());  // 7, padded to 8
     const auto frames = cut(packet().options(options).payload(payload).build(), 576);
     ASSERT_EQ(frames.size(), 2u);
-    EXPECT_TRUE(same_frame(frames[0], packet().options(options).more_fragments().payload(slice(payload, 0, 536)).build()));
-    EXPECT_TRUE(same_frame(frames[1], packet().options(copied).fragment_offset(67).payload(slice(payload, 536, 1000)).build()));
+    EXPECT_TRUE(same_frame(
+        frames[0], packet().options(options).more_fragments().payload(slice(payload, 0, 536)).build()));
+    EXPECT_TRUE(same_frame(
+        frames[1], packet().options(copied).fragment_offset(67).payload(slice(payload, 536, 1000)).build()));
 }
 
 TEST(Ipv4Fragments, LeaveBrokenOptionsInTheFirstOne_ICMP004) {
     const std::vector<uint8_t> payload = counting(800);
-    for (const std::vector<uint8_t>& broken : {std::vector<uint8_t>{148, 9, 0, 0}, {148, 1, 0, 0}, {148, 0, 0, 0}, {1, 1, 1, 148}}) {
+    for (const std::vector<uint8_t>& broken :
+         {std::vector<uint8_t>{148, 9, 0, 0}, {148, 1, 0, 0}, {148, 0, 0, 0}, {1, 1, 1, 148}}) {
         const auto frames = cut(packet().options(broken).payload(payload).build(), 576);
         ASSERT_EQ(frames.size(), 2u);
-        EXPECT_TRUE(same_frame(frames[1], packet().fragment_offset(69).payload(slice(payload, 552, 800)).build()));
+        EXPECT_TRUE(
+            same_frame(frames[1], packet().fragment_offset(69).payload(slice(payload, 552, 800)).build()));
     }
 }
 
@@ -79,11 +88,15 @@ TEST(Ipv4Fragments, OfAFragmentKeepItsPlace_ICMP004_NAT007) {
     const std::vector<uint8_t> payload = counting(1200);
     const auto middle = cut(packet().more_fragments().fragment_offset(100).payload(payload).build(), 1000);
     ASSERT_EQ(middle.size(), 2u);
-    EXPECT_TRUE(same_frame(middle[0], packet().more_fragments().fragment_offset(100).payload(slice(payload, 0, 976)).build()));
-    EXPECT_TRUE(same_frame(middle[1], packet().more_fragments().fragment_offset(222).payload(slice(payload, 976, 1200)).build()));
+    EXPECT_TRUE(same_frame(
+        middle[0], packet().more_fragments().fragment_offset(100).payload(slice(payload, 0, 976)).build()));
+    EXPECT_TRUE(same_frame(
+        middle[1],
+        packet().more_fragments().fragment_offset(222).payload(slice(payload, 976, 1200)).build()));
     const auto last = cut(packet().fragment_offset(100).payload(payload).build(), 1000);
     ASSERT_EQ(last.size(), 2u);
-    EXPECT_TRUE(same_frame(last[1], packet().fragment_offset(222).payload(slice(payload, 976, 1200)).build()));
+    EXPECT_TRUE(
+        same_frame(last[1], packet().fragment_offset(222).payload(slice(payload, 976, 1200)).build()));
 }
 
 TEST(Ipv4Fragments, AreNotMadeWhereTheyMayNotOrCannotBe_ICMP004) {
@@ -92,7 +105,8 @@ TEST(Ipv4Fragments, AreNotMadeWhereTheyMayNotOrCannotBe_ICMP004) {
     EXPECT_TRUE(cut(packet().payload(counting(2000)).build(), 28).empty()) << "250 of them";
     EXPECT_EQ(cut(packet().payload(counting(512)).build(), 28).size(), kFragmentsMax);
     EXPECT_TRUE(cut(packet().payload(counting(513)).build(), 28).empty());
-    EXPECT_TRUE(cut(packet().fragment_offset(8190).payload(counting(2000)).build(), 1400).empty()) << "behind the longest datagram";
+    EXPECT_TRUE(cut(packet().fragment_offset(8190).payload(counting(2000)).build(), 1400).empty())
+        << "behind the longest datagram";
 }
 
 // Whatever the packet and the MTU: each fragment fits, all but the last carry whole units, and together they are the packet.
@@ -120,10 +134,14 @@ TEST(Ipv4Fragments, AreThePacketAgain_ICMP004) {
             const auto header = load<Ipv4Header>(frames[number].data() + kL3);
             ASSERT_LE(frames[number].size() - kL3, mtu);
             ASSERT_EQ(header.total_length.host(), frames[number].size() - kL3);
-            ASSERT_EQ(test::reference_checksum(ByteView(frames[number]).subspan(kL3, header.header_bytes())), 0) << round;
+            ASSERT_EQ(test::reference_checksum(ByteView(frames[number]).subspan(kL3, header.header_bytes())),
+                      0)
+                << round;
             ASSERT_EQ((header.flags_and_offset.host() & Ipv4Header::kOffsetMask) * 8u, together.size());
-            ASSERT_EQ((header.flags_and_offset.host() & Ipv4Header::kMoreFragments) != 0, number + 1 < frames.size());
-            together.insert(together.end(), frames[number].begin() + kL3 + header.header_bytes(), frames[number].end());
+            ASSERT_EQ((header.flags_and_offset.host() & Ipv4Header::kMoreFragments) != 0,
+                      number + 1 < frames.size());
+            together.insert(together.end(), frames[number].begin() + kL3 + header.header_bytes(),
+                            frames[number].end());
         }
         ASSERT_EQ(together, payload) << "round " << round << ", MTU " << mtu;
     }

@@ -25,7 +25,8 @@ std::vector<std::vector<uint8_t>> cut(const std::vector<uint8_t>& frame, uint16_
     return test::cut_frames<Ipv6Fragments>(frame, kL3, mtu).value_or(std::vector<std::vector<uint8_t>>());
 }
 std::vector<uint8_t> slice(const std::vector<uint8_t>& bytes, size_t from, size_t to) {
-    return {bytes.begin() + static_cast<std::ptrdiff_t>(from), bytes.begin() + static_cast<std::ptrdiff_t>(to)};
+    return {bytes.begin() + static_cast<std::ptrdiff_t>(from),
+            bytes.begin() + static_cast<std::ptrdiff_t>(to)};
 }
 test::PacketBuilder packet() {
     return eth().ipv6("2001:db8::1", "2001:db8:1::2").hop_limit(61).tos(0x28).ip_protocol(17);
@@ -37,8 +38,10 @@ TEST(Ipv6Fragments, AreTheHeadersWithAPieceEach_ANN32) {
     ASSERT_EQ(frames.size(), 3u);
     // 1400 - 48 is 1352, which is 169 units of eight.
     EXPECT_TRUE(same_frame(frames[0], packet().fragment(0, true).payload(slice(payload, 0, 1352)).build()));
-    EXPECT_TRUE(same_frame(frames[1], packet().fragment(169, true).payload(slice(payload, 1352, 2704)).build()));
-    EXPECT_TRUE(same_frame(frames[2], packet().fragment(338, false).payload(slice(payload, 2704, 3000)).build()));
+    EXPECT_TRUE(
+        same_frame(frames[1], packet().fragment(169, true).payload(slice(payload, 1352, 2704)).build()));
+    EXPECT_TRUE(
+        same_frame(frames[2], packet().fragment(338, false).payload(slice(payload, 2704, 3000)).build()));
 }
 
 TEST(Ipv6Fragments, OfAFragmentKeepItsPlace_ANN32_NAT007) {
@@ -46,21 +49,27 @@ TEST(Ipv6Fragments, OfAFragmentKeepItsPlace_ANN32_NAT007) {
     const auto middle = cut(packet().fragment(100, true).payload(payload).build(), 1280);
     ASSERT_EQ(middle.size(), 2u);
     EXPECT_TRUE(same_frame(middle[0], packet().fragment(100, true).payload(slice(payload, 0, 1232)).build()));
-    EXPECT_TRUE(same_frame(middle[1], packet().fragment(254, true).payload(slice(payload, 1232, 1440)).build()));
+    EXPECT_TRUE(
+        same_frame(middle[1], packet().fragment(254, true).payload(slice(payload, 1232, 1440)).build()));
     const auto last = cut(packet().fragment(100, false).payload(payload).build(), 1280);
     ASSERT_EQ(last.size(), 2u);
-    EXPECT_TRUE(same_frame(last[1], packet().fragment(254, false).payload(slice(payload, 1232, 1440)).build()));
+    EXPECT_TRUE(
+        same_frame(last[1], packet().fragment(254, false).payload(slice(payload, 1232, 1440)).build()));
 }
 
 TEST(Ipv6Fragments, AreNotMadeWhereTheyMayNotOrCannotBe_ANN32) {
     const std::vector<uint8_t> payload = Prng(3).bytes(2000);
     EXPECT_TRUE(cut(packet().payload(payload).build(), 1400).empty()) << "its sender has not cut it";
-    EXPECT_TRUE(cut(packet().hop_by_hop().fragment(0, false).payload(payload).build(), 1400).empty()) << "not as conversion makes it";
-    EXPECT_TRUE(cut(packet().fragment(0, false).payload(payload).build(), 55).empty()) << "no room for eight bytes";
+    EXPECT_TRUE(cut(packet().hop_by_hop().fragment(0, false).payload(payload).build(), 1400).empty())
+        << "not as conversion makes it";
+    EXPECT_TRUE(cut(packet().fragment(0, false).payload(payload).build(), 55).empty())
+        << "no room for eight bytes";
     EXPECT_TRUE(cut(packet().fragment(0, false).payload(payload).build(), 56).empty()) << "250 of them";
-    EXPECT_EQ(cut(packet().fragment(0, false).payload(slice(payload, 0, 512)).build(), 56).size(), kFragmentsMax);
+    EXPECT_EQ(cut(packet().fragment(0, false).payload(slice(payload, 0, 512)).build(), 56).size(),
+              kFragmentsMax);
     EXPECT_TRUE(cut(packet().fragment(0, false).payload(slice(payload, 0, 513)).build(), 56).empty());
-    EXPECT_TRUE(cut(packet().fragment(8190, false).payload(payload).build(), 1400).empty()) << "behind the longest datagram";
+    EXPECT_TRUE(cut(packet().fragment(8190, false).payload(payload).build(), 1400).empty())
+        << "behind the longest datagram";
 }
 
 // Whatever the packet and the MTU: each fragment fits, all but the last carry whole units, and together they are the packet.
@@ -79,7 +88,8 @@ TEST(Ipv6Fragments, AreThePacketAgain_ANN32) {
             ASSERT_LE(frames[number].size() - kL3, mtu);
             ASSERT_EQ(header.payload_length.host() + sizeof header, frames[number].size() - kL3);
             ASSERT_EQ(size_t{fragment.rest.host()} & Ipv6ExtensionHeader::kOffsetMask, together.size());
-            ASSERT_EQ((fragment.rest.host() & Ipv6ExtensionHeader::kMoreFragments) != 0, number + 1 < frames.size());
+            ASSERT_EQ((fragment.rest.host() & Ipv6ExtensionHeader::kMoreFragments) != 0,
+                      number + 1 < frames.size());
             together.insert(together.end(), frames[number].begin() + kL3 + kHeaders, frames[number].end());
         }
         ASSERT_EQ(together, payload) << "round " << round << ", MTU " << mtu;

@@ -36,15 +36,27 @@ TEST(FragmentPlace, IsWhatTheHeadersSay_NAT007) {
         FragmentPlace place;
     } cases[] = {
         {"first", ip4().more_fragments().udp(1, 2).payload("12345678"), {0, 16, false}},
-        {"middle", ip4().more_fragments().fragment_offset(3).ip_protocol(17).payload("12345678"), {24, 32, false}},
+        {"middle",
+         ip4().more_fragments().fragment_offset(3).ip_protocol(17).payload("12345678"),
+         {24, 32, false}},
         {"last of one byte", ip4().fragment_offset(3).ip_protocol(17).payload("1"), {24, 25, true}},
-        {"behind options", ip4().options({1, 1, 1, 1}).fragment_offset(3).ip_protocol(17).payload("1"), {24, 25, true}},
-        {"the last byte that a datagram can have", ip4().fragment_offset(8189).ip_protocol(17).payload("123"), {65'512, 65'515, true}},
-        {"padding is not of it", ip4().fragment_offset(3).ip_protocol(17).payload("1").pad_to(60), {24, 25, true}},
+        {"behind options",
+         ip4().options({1, 1, 1, 1}).fragment_offset(3).ip_protocol(17).payload("1"),
+         {24, 25, true}},
+        {"the last byte that a datagram can have",
+         ip4().fragment_offset(8189).ip_protocol(17).payload("123"),
+         {65'512, 65'515, true}},
+        {"padding is not of it",
+         ip4().fragment_offset(3).ip_protocol(17).payload("1").pad_to(60),
+         {24, 25, true}},
         {"IPv6 first", ip6().fragment(0, true).udp(1, 2).payload("12345678"), {0, 16, false}},
         {"IPv6 last", ip6().fragment(5, false).ip_protocol(17).payload("1234"), {40, 44, true}},
-        {"IPv6 behind hop-by-hop options", ip6().hop_by_hop().fragment(5, false).ip_protocol(17).payload("1234"), {40, 44, true}},
-        {"IPv6's last byte", ip6().fragment(8191, false).ip_protocol(17).payload("1234567"), {65'528, 65'535, true}},
+        {"IPv6 behind hop-by-hop options",
+         ip6().hop_by_hop().fragment(5, false).ip_protocol(17).payload("1234"),
+         {40, 44, true}},
+        {"IPv6's last byte",
+         ip6().fragment(8191, false).ip_protocol(17).payload("1234567"),
+         {65'528, 65'535, true}},
     };
     for (const auto& c : cases) {
         const std::vector<uint8_t> frame = c.packet.build();
@@ -62,20 +74,29 @@ TEST(FragmentPlace, NamesWhatNoSenderMakes_NAT007) {
     } cases[] = {
         {"nothing in it", ip4().fragment_offset(3).ip_protocol(17), DropReason::BadFragment},
         {"nothing in the first", ip4().more_fragments().ip_protocol(17), DropReason::BadFragment},
-        {"no whole unit, and not the last", ip4().more_fragments().fragment_offset(3).ip_protocol(17).payload("1234567"),
+        {"no whole unit, and not the last",
+         ip4().more_fragments().fragment_offset(3).ip_protocol(17).payload("1234567"),
          DropReason::BadFragment},
-        {"beyond 65,535 with its header", ip4().fragment_offset(8189).ip_protocol(17).payload("1234"), DropReason::BadFragment},
-        {"beyond it with options", ip4().options({1, 1, 1, 1}).fragment_offset(8189).ip_protocol(17).payload("123"),
+        {"beyond 65,535 with its header", ip4().fragment_offset(8189).ip_protocol(17).payload("1234"),
          DropReason::BadFragment},
-        {"the ping of death", ip4().fragment_offset(8191).ip_protocol(1).payload("1234567890"), DropReason::BadFragment},
-        {"over the flags of TCP", ip4().fragment_offset(1).ip_protocol(6).payload("12345678"), DropReason::FragmentTooSmall},
-        {"over the urgent pointer", ip4().fragment_offset(2).ip_protocol(6).payload("12345678"), DropReason::FragmentTooSmall},
+        {"beyond it with options",
+         ip4().options({1, 1, 1, 1}).fragment_offset(8189).ip_protocol(17).payload("123"),
+         DropReason::BadFragment},
+        {"the ping of death", ip4().fragment_offset(8191).ip_protocol(1).payload("1234567890"),
+         DropReason::BadFragment},
+        {"over the flags of TCP", ip4().fragment_offset(1).ip_protocol(6).payload("12345678"),
+         DropReason::FragmentTooSmall},
+        {"over the urgent pointer", ip4().fragment_offset(2).ip_protocol(6).payload("12345678"),
+         DropReason::FragmentTooSmall},
         {"IPv6: nothing in it", ip6().fragment(3, false).ip_protocol(17), DropReason::BadFragment},
-        {"IPv6: no whole unit", ip6().fragment(3, true).ip_protocol(17).payload("1234567"), DropReason::BadFragment},
-        {"IPv6: beyond 65,535", ip6().fragment(8191, false).ip_protocol(17).payload("12345678"), DropReason::BadFragment},
-        {"IPv6: beyond it with other headers", ip6().hop_by_hop().fragment(8191, false).ip_protocol(17).payload("1"),
+        {"IPv6: no whole unit", ip6().fragment(3, true).ip_protocol(17).payload("1234567"),
          DropReason::BadFragment},
-        {"IPv6: over the flags of TCP", ip6().fragment(1, true).ip_protocol(6).payload("12345678"), DropReason::FragmentTooSmall},
+        {"IPv6: beyond 65,535", ip6().fragment(8191, false).ip_protocol(17).payload("12345678"),
+         DropReason::BadFragment},
+        {"IPv6: beyond it with other headers",
+         ip6().hop_by_hop().fragment(8191, false).ip_protocol(17).payload("1"), DropReason::BadFragment},
+        {"IPv6: over the flags of TCP", ip6().fragment(1, true).ip_protocol(6).payload("12345678"),
+         DropReason::FragmentTooSmall},
     };
     for (const auto& c : cases) {
         const std::vector<uint8_t> frame = c.packet.build();
@@ -91,7 +112,9 @@ TEST(FirstFragment, BecomesAFlowsPacket_NAT007) {
     for (const bool v6 : {false, true}) {
         const auto whole = [&](bool tcp) {
             PacketBuilder ip = v6 ? ip6() : ip4();
-            return (tcp ? ip.tcp(40000, 80, "PA").tcp_options({1, 1, 1, 1}) : ip.udp(5000, 53)).payload(std::string(100, 'x')).build();
+            return (tcp ? ip.tcp(40000, 80, "PA").tcp_options({1, 1, 1, 1}) : ip.udp(5000, 53))
+                .payload(std::string(100, 'x'))
+                .build();
         };
         for (const bool tcp : {false, true}) {
             Parsed expected;
@@ -110,7 +133,8 @@ TEST(FirstFragment, BecomesAFlowsPacket_NAT007) {
 }
 
 TEST(FirstFragment, OfOtherProtocolsStaysAFragment_NAT007) {
-    const std::vector<uint8_t> frame = test::cut(ip4().icmp(8, 0).payload(std::string(100, 'x')).build(), 7, 48)[0];
+    const std::vector<uint8_t> frame =
+        test::cut(ip4().icmp(8, 0).payload(std::string(100, 'x')).build(), 7, 48)[0];
     Parsed parsed = parsed_of(frame);
     EXPECT_TRUE(read_first_fragment(frame, parsed).has_value());
     EXPECT_EQ(parsed.kind, PacketKind::Fragment);
@@ -119,10 +143,23 @@ TEST(FirstFragment, OfOtherProtocolsStaysAFragment_NAT007) {
 TEST(LaterFragment, IsTranslatedByAddressesAlone_NAT007_NAT001) {
     for (const bool v6 : {false, true}) {
         const auto fragment = [&](const char* from, const char* to, uint8_t ttl) {
-            return v6 ? eth().ipv6(from, to).hop_limit(ttl).fragment(3, false).ip_protocol(17).payload("abc").build()
-                      : eth().ipv4(from, to).ttl(ttl).fragment_offset(3).ip_protocol(17).payload("abc").build();
+            return v6 ? eth()
+                            .ipv6(from, to)
+                            .hop_limit(ttl)
+                            .fragment(3, false)
+                            .ip_protocol(17)
+                            .payload("abc")
+                            .build()
+                      : eth()
+                            .ipv4(from, to)
+                            .ttl(ttl)
+                            .fragment_offset(3)
+                            .ip_protocol(17)
+                            .payload("abc")
+                            .build();
         };
-        std::vector<uint8_t> frame = v6 ? fragment("2001:db8::1", "2001:db8:80::10", 9) : fragment("192.0.2.1", "80.11.12.10", 9);
+        std::vector<uint8_t> frame =
+            v6 ? fragment("2001:db8::1", "2001:db8:80::10", 9) : fragment("192.0.2.1", "80.11.12.10", 9);
         const Parsed parsed = parsed_of(frame);
         const IpAddr source = *IpAddr::parse(v6 ? "2001:db8:1::1" : "10.80.2.1"),
                      destination = *IpAddr::parse(v6 ? "2001:db8:2::b" : "10.80.2.11");
@@ -132,7 +169,8 @@ TEST(LaterFragment, IsTranslatedByAddressesAlone_NAT007_NAT001) {
         } else {
             translate_fragment(frame.data(), parsed, source.v4_wire(), destination.v4_wire(), deltas.ip);
         }
-        EXPECT_TRUE(test::same_frame(frame, fragment(source.to_string().c_str(), destination.to_string().c_str(), 8)));
+        EXPECT_TRUE(test::same_frame(
+            frame, fragment(source.to_string().c_str(), destination.to_string().c_str(), 8)));
     }
 }
 

@@ -42,7 +42,8 @@ TEST(IpOptions, OnlySourceRoutesAndWhatContradictsItselfAreRefused) {
     for (const auto& c : cases) {
         EXPECT_EQ(refuse_options(c.options), c.refused) << c.name;
         Parsed parsed;
-        const ParseResult result = parse(eth().ipv4("192.0.2.1", "80.11.12.10").options(c.options).udp(5'000, 53).build(), parsed);
+        const ParseResult result =
+            parse(eth().ipv4("192.0.2.1", "80.11.12.10").options(c.options).udp(5'000, 53).build(), parsed);
         EXPECT_EQ(result.has_value(), !c.refused) << c.name;
         if (c.refused && !result) {
             EXPECT_EQ(result.error(), *c.refused) << c.name;

@@ -66,7 +66,8 @@ ErrorFamilyRewrite rewrite_of(IpFamily from, const FlowKey& quoted) {
 // Without the Ethernet header, and no more than `most` bytes.
 Bytes ip_of(const PacketBuilder& builder, size_t most = 0xffff) {
     const Bytes frame = builder.build();
-    return {frame.begin() + 14, frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most))};
+    return {frame.begin() + 14,
+            frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most))};
 }
 Bytes joined(Bytes front, const Bytes& back) {
     front.insert(front.end(), back.begin(), back.end());
@@ -82,7 +83,8 @@ Result converted(const Bytes& frame, uint16_t headroom = 128) {
     const auto quote = quoted_packet(frame, parsed);
     PENSTOCK_CHECK(quote.has_value());
     MovableBuffer buffer(frame, headroom);
-    const auto result = error_to_other_family(buffer.frame, parsed, *quote, rewrite_of(parsed.family, quote->key), kNextId);
+    const auto result =
+        error_to_other_family(buffer.frame, parsed, *quote, rewrite_of(parsed.family, quote->key), kNextId);
     if (!result) {
         EXPECT_TRUE(buffer.is_untouched());
         return std::unexpected(result.error());
@@ -147,15 +149,19 @@ TEST(OtherFamilyIcmp, Icmpv4SaysInIcmpv6_RFC7915_4_2) {
     };
     std::set<std::pair<unsigned, unsigned>> told;
     for (const Row& row : rows) {
-        const Result result =
-            converted(error4(row.from.type, row.from.code, row.from.rest).payload(ip_of(sent4().tcp(5'000, 8'080))).build());
+        const Result result = converted(error4(row.from.type, row.from.code, row.from.rest)
+                                            .payload(ip_of(sent4().tcp(5'000, 8'080)))
+                                            .build());
         ASSERT_TRUE(result.has_value()) << int{row.from.type} << '/' << int{row.from.code};
-        EXPECT_TRUE(same_frame(*result, told6(row.to.type, row.to.code, row.to.rest).payload(ip_of(client6().tcp(40'000, 443))).build()))
+        EXPECT_TRUE(same_frame(
+            *result,
+            told6(row.to.type, row.to.code, row.to.rest).payload(ip_of(client6().tcp(40'000, 443))).build()))
             << int{row.from.type} << '/' << int{row.from.code};
         told.insert({row.from.type, row.from.code});
     }
     const auto refused = [](uint8_t type, uint8_t code, uint32_t rest) {
-        return converted(error4(type, code, rest).payload(ip_of(sent4().tcp(5'000, 8'080))).build()) == kNotTranslated;
+        return converted(error4(type, code, rest).payload(ip_of(sent4().tcp(5'000, 8'080))).build()) ==
+               kNotTranslated;
     };
     for (unsigned code = 0; code < 256; ++code) {
         EXPECT_EQ(refused(3, static_cast<uint8_t>(code), 0), !told.contains({3, code})) << code;
@@ -194,15 +200,19 @@ TEST(OtherFamilyIcmp, Icmpv6SaysInIcmpv4_RFC7915_5_2) {
     };
     std::set<std::pair<unsigned, unsigned>> told;
     for (const Row& row : rows) {
-        const Result result =
-            converted(error6(row.from.type, row.from.code, row.from.rest).payload(ip_of(sent6().udp(5'000, 8'080))).build());
+        const Result result = converted(error6(row.from.type, row.from.code, row.from.rest)
+                                            .payload(ip_of(sent6().udp(5'000, 8'080)))
+                                            .build());
         ASSERT_TRUE(result.has_value()) << int{row.from.type} << '/' << int{row.from.code};
-        EXPECT_TRUE(same_frame(*result, told4(row.to.type, row.to.code, row.to.rest).payload(ip_of(client4().udp(40'000, 443))).build()))
+        EXPECT_TRUE(same_frame(
+            *result,
+            told4(row.to.type, row.to.code, row.to.rest).payload(ip_of(client4().udp(40'000, 443))).build()))
             << int{row.from.type} << '/' << int{row.from.code};
         told.insert({row.from.type, row.from.code});
     }
     const auto refused = [](uint8_t type, uint8_t code, uint32_t rest) {
-        return converted(error6(type, code, rest).payload(ip_of(sent6().udp(5'000, 8'080))).build()) == kNotTranslated;
+        return converted(error6(type, code, rest).payload(ip_of(sent6().udp(5'000, 8'080))).build()) ==
+               kNotTranslated;
     };
     for (unsigned code = 0; code < 256; ++code) {
         EXPECT_EQ(refused(1, static_cast<uint8_t>(code), 0), !told.contains({1, code})) << code;
@@ -258,9 +268,12 @@ TEST(OtherFamilyIcmp, MtusShrinkByWhatTheHeaderDoes_RFC7915_5_2) {
             if (is_fragment) {
                 packet.fragment(0, true);
             }
-            const Result result = converted(error6(2, 0, c.told).payload(ip_of(packet.udp(5'000, 8'080).payload(Bytes(1000)))).build());
+            const Result result = converted(
+                error6(2, 0, c.told).payload(ip_of(packet.udp(5'000, 8'080).payload(Bytes(1000)))).build());
             ASSERT_TRUE(result.has_value());
-            EXPECT_EQ(load<Be32>(result->data() + 38).host(), is_fragment ? c.expected_of_fragment : c.expected) << c.told;
+            EXPECT_EQ(load<Be32>(result->data() + 38).host(),
+                      is_fragment ? c.expected_of_fragment : c.expected)
+                << c.told;
         }
     }
 }
@@ -270,16 +283,20 @@ TEST(OtherFamilyIcmp, QuotedPacketsOfIpv4BecomeIpv6_RFC7915_4_3) {
     const auto error = [](const Bytes& quoted) { return error4(11, 0).payload(quoted).build(); };
     const auto told = [](const Bytes& quoted) { return told6(3, 0).payload(quoted).build(); };
     const Case cases[] = {
-        {"UDP, whole", error(ip_of(sent4().udp(5'000, 8'080).payload(text))), told(ip_of(client6().udp(40'000, 443).payload(text)))},
-        {"TCP cut to eight bytes, of the length that it had", error(ip_of(sent4().tcp(5'000, 8'080).payload(text), 28)),
+        {"UDP, whole", error(ip_of(sent4().udp(5'000, 8'080).payload(text))),
+         told(ip_of(client6().udp(40'000, 443).payload(text)))},
+        {"TCP cut to eight bytes, of the length that it had",
+         error(ip_of(sent4().tcp(5'000, 8'080).payload(text), 28)),
          told(ip_of(client6().tcp(40'000, 443).payload(text), 48))},
         {"cut behind the ports", error(ip_of(sent4().tcp(5'000, 8'080).payload(text), 24)),
          told(ip_of(client6().tcp(40'000, 443).payload(text), 44))},
-        {"cut inside TCP's sum", error(ip_of(sent4().tcp(5'000, 8'080).seq(9).payload(text).l4_checksum(0x1111), 37)),
+        {"cut inside TCP's sum",
+         error(ip_of(sent4().tcp(5'000, 8'080).seq(9).payload(text).l4_checksum(0x1111), 37)),
          told(ip_of(client6().tcp(40'000, 443).seq(9).payload(text).l4_checksum(0x1111), 57))},
         {"of an odd length", error(ip_of(sent4().udp(5'000, 8'080).payload(text), 39)),
          told(ip_of(client6().udp(40'000, 443).payload(text), 59))},
-        {"UDP without a sum stays without", error(ip_of(sent4().udp(5'000, 8'080).payload(text).l4_checksum(0))),
+        {"UDP without a sum stays without",
+         error(ip_of(sent4().udp(5'000, 8'080).payload(text).l4_checksum(0))),
          told(ip_of(client6().udp(40'000, 443).payload(text).l4_checksum(0)))},
         {"SCTP, whole", error(ip_of(sent4().sctp(5'000, 8'080, 3).chunk(0, text))),
          told(ip_of(client6().sctp(40'000, 443, 3).chunk(0, text)))},
@@ -289,13 +306,16 @@ TEST(OtherFamilyIcmp, QuotedPacketsOfIpv4BecomeIpv6_RFC7915_4_3) {
          told(ip_of(client6().sctp(40'000, 443, 3).chunk(0, text), 48))},
         {"SCTP without a sum", error(ip_of(sent4().sctp(5'000, 8'080, 3).chunk(0, text).sctp_checksum(0))),
          told(ip_of(client6().sctp(40'000, 443, 3).chunk(0, text).sctp_checksum(0)))},
-        {"options are left out", error(ip_of(sent4().options(Bytes(40, 1)).udp(5'000, 8'080).payload(text), 68)),
+        {"options are left out",
+         error(ip_of(sent4().options(Bytes(40, 1)).udp(5'000, 8'080).payload(text), 68)),
          told(ip_of(client6().udp(40'000, 443).payload(text), 48))},
         {"type of service", error(ip_of(sent4().tos(0x2e).dont_fragment().tcp(5'000, 8'080))),
          told(ip_of(client6().tos(0x2e).tcp(40'000, 443)))},
-        {"a first fragment has a fragment header", error(ip_of(sent4().more_fragments().udp(5'000, 8'080).payload(text), 28)),
+        {"a first fragment has a fragment header",
+         error(ip_of(sent4().more_fragments().udp(5'000, 8'080).payload(text), 28)),
          told(ip_of(client6().fragment(0, true).udp(40'000, 443).payload(text), 56))},
-        {"a length that is less than the header's", error(ip_of(sent4().ip_total_length(5).tcp(5'000, 8'080), 28)),
+        {"a length that is less than the header's",
+         error(ip_of(sent4().ip_total_length(5).tcp(5'000, 8'080), 28)),
          told(ip_of(client6().payload_length(0).tcp(40'000, 443), 48))},
         {"the longest", error(ip_of(sent4().more_fragments().ip_total_length(65'535).tcp(5'000, 8'080), 28)),
          told(ip_of(client6().payload_length(65'523).fragment(0, true).tcp(40'000, 443), 56))},
@@ -308,23 +328,29 @@ TEST(OtherFamilyIcmp, QuotedPacketsOfIpv6BecomeIpv4_RFC7915_5_3) {
     const auto error = [](const Bytes& quoted) { return error6(3, 0).payload(quoted).build(); };
     const auto told = [](const Bytes& quoted) { return told4(11, 0).payload(quoted).build(); };
     const Case cases[] = {
-        {"UDP, whole", error(ip_of(sent6().udp(5'000, 8'080).payload(text))), told(ip_of(client4().udp(40'000, 443).payload(text)))},
-        {"TCP cut to eight bytes, of the length that it had", error(ip_of(sent6().tcp(5'000, 8'080).payload(text), 48)),
+        {"UDP, whole", error(ip_of(sent6().udp(5'000, 8'080).payload(text))),
+         told(ip_of(client4().udp(40'000, 443).payload(text)))},
+        {"TCP cut to eight bytes, of the length that it had",
+         error(ip_of(sent6().tcp(5'000, 8'080).payload(text), 48)),
          told(ip_of(client4().tcp(40'000, 443).payload(text), 28))},
         {"cut behind the ports", error(ip_of(sent6().tcp(5'000, 8'080).payload(text), 44)),
          told(ip_of(client4().tcp(40'000, 443).payload(text), 24))},
         {"SCTP cut behind its sum", error(ip_of(sent6().sctp(5'000, 8'080, 3).chunk(0, text), 52)),
          told(ip_of(client4().sctp(40'000, 443, 3).chunk(0, text), 32))},
-        {"SCTP behind options", error(ip_of(sent6().destination_options().sctp(5'000, 8'080, 3).chunk(0, text), 60)),
+        {"SCTP behind options",
+         error(ip_of(sent6().destination_options().sctp(5'000, 8'080, 3).chunk(0, text), 60)),
          told(ip_of(client4().sctp(40'000, 443, 3).chunk(0, text), 32))},
         {"extension headers are left out",
-         error(ip_of(sent6().hop_by_hop().routing(4, 0).destination_options(2).udp(5'000, 8'080).payload(text))),
+         error(ip_of(
+             sent6().hop_by_hop().routing(4, 0).destination_options(2).udp(5'000, 8'080).payload(text))),
          told(ip_of(client4().udp(40'000, 443).payload(text)))},
-        {"traffic class, and no flow label", error(ip_of(sent6().tos(0x2e).flow_label(0xfffff).tcp(5'000, 8'080))),
+        {"traffic class, and no flow label",
+         error(ip_of(sent6().tos(0x2e).flow_label(0xfffff).tcp(5'000, 8'080))),
          told(ip_of(client4().tos(0x2e).tcp(40'000, 443)))},
         {"a first fragment", error(ip_of(sent6().fragment(0, true).udp(5'000, 8'080).payload(text))),
          told(ip_of(client4().id(0x1234).more_fragments().udp(40'000, 443).payload(text)))},
-        {"a whole packet with a fragment header", error(ip_of(sent6().hop_by_hop().fragment(0, false).udp(5'000, 8'080).payload(text))),
+        {"a whole packet with a fragment header",
+         error(ip_of(sent6().hop_by_hop().fragment(0, false).udp(5'000, 8'080).payload(text))),
          told(ip_of(client4().id(0x1234).udp(40'000, 443).payload(text)))},
         {"one that may be cut", error(ip_of(sent6().udp(5'000, 8'080).payload(most_cut), 48)),
          told(ip_of(client4().udp(40'000, 443).payload(most_cut), 28))},
@@ -342,43 +368,59 @@ TEST(OtherFamilyIcmp, ErrorsAreAsLongAsTheirFamilyHasThem) {
     // 576 bytes over IPv4, of which 20, 8 and 20 are headers; 1,280 over IPv6, of which 40, 8 and 40 are.
     for (const size_t l4_bytes : {size_t{527}, size_t{528}, size_t{529}, size_t{1184}}) {
         const Bytes payload(l4_bytes - 8, 'x');
-        const Result result = converted(error6(1, 4).payload(ip_of(sent6().udp(5'000, 8'080).payload(payload))).build());
+        const Result result =
+            converted(error6(1, 4).payload(ip_of(sent6().udp(5'000, 8'080).payload(payload))).build());
         ASSERT_TRUE(result.has_value());
-        EXPECT_TRUE(same_frame(*result, told4(3, 3).payload(ip_of(client4().udp(40'000, 443).payload(payload), 548)).build())) << l4_bytes;
+        EXPECT_TRUE(same_frame(
+            *result, told4(3, 3).payload(ip_of(client4().udp(40'000, 443).payload(payload), 548)).build()))
+            << l4_bytes;
     }
     for (const size_t l4_bytes : {size_t{1191}, size_t{1192}, size_t{1193}, size_t{1400}}) {
         const Bytes payload(l4_bytes - 8, 'x');
-        const Result result = converted(error4(3, 3).payload(ip_of(sent4().udp(5'000, 8'080).payload(payload))).build());
+        const Result result =
+            converted(error4(3, 3).payload(ip_of(sent4().udp(5'000, 8'080).payload(payload))).build());
         ASSERT_TRUE(result.has_value());
-        EXPECT_TRUE(same_frame(*result, told6(1, 4).payload(ip_of(client6().udp(40'000, 443).payload(payload), 1232)).build())) << l4_bytes;
+        EXPECT_TRUE(same_frame(
+            *result, told6(1, 4).payload(ip_of(client6().udp(40'000, 443).payload(payload), 1232)).build()))
+            << l4_bytes;
     }
     const Bytes payload(1400, 'x');
-    const Result of_fragment = converted(error4(3, 3).payload(ip_of(sent4().more_fragments().udp(5'000, 8'080).payload(payload))).build());
+    const Result of_fragment = converted(
+        error4(3, 3).payload(ip_of(sent4().more_fragments().udp(5'000, 8'080).payload(payload))).build());
     ASSERT_TRUE(of_fragment.has_value());
     EXPECT_EQ(of_fragment->size(), 14U + 1280U);
 }
 
 // RFC 4884: a length in words of 4 bytes behind the checksum over IPv4, of 8 over IPv6, and extensions behind so much of the packet.
 TEST(OtherFamilyIcmp, ExtensionsAreLeftOut_RFC4884) {
-    const Bytes extension{0x20, 0, 0x8a, 0x3f, 0, 8, 1, 1, 0x12, 0x34, 0x51, 0xff};  // one object, a label stack
+    const Bytes extension{0x20, 0, 0x8a, 0x3f, 0,    8,
+                          1,    1, 0x12, 0x34, 0x51, 0xff};  // one object, a label stack
     const Bytes text(200, 'x'), zeros(64, 0);
     const auto quote4 = ip_of(sent4().udp(5'000, 8'080).payload(text), 128);
     const auto quote6 = ip_of(sent6().udp(5'000, 8'080).payload(text), 128);
     const auto in6 = ip_of(client6().udp(40'000, 443).payload(text), 148);
     const auto in4 = ip_of(client4().udp(40'000, 443).payload(text), 108);
     const Case cases[] = {
-        {"unreachable", error4(3, 1, 32U << 16).payload(joined(quote4, extension)).build(), told6(1, 0).payload(in6).build()},
-        {"time exceeded", error4(11, 0, 32U << 16).payload(joined(quote4, extension)).build(), told6(3, 0).payload(in6).build()},
+        {"unreachable", error4(3, 1, 32U << 16).payload(joined(quote4, extension)).build(),
+         told6(1, 0).payload(in6).build()},
+        {"time exceeded", error4(11, 0, 32U << 16).payload(joined(quote4, extension)).build(),
+         told6(3, 0).payload(in6).build()},
         {"parameter problem", error4(12, 0, 8U << 24 | 32U << 16).payload(joined(quote4, extension)).build(),
          told6(4, 0, 7).payload(in6).build()},
         {"too big, with an MTU", error4(3, 4, 32U << 16 | 1400).payload(joined(quote4, extension)).build(),
          told6(2, 0, 1420).payload(in6).build()},
-        {"a length and no extensions", error4(3, 1, 32U << 16).payload(quote4).build(), told6(1, 0).payload(in6).build()},
-        {"a length beyond the end", error4(3, 1, 255U << 16).payload(quote4).build(), told6(1, 0).payload(in6).build()},
-        {"a length that would leave no ports", error4(3, 1, 5U << 16).payload(quote4).build(), told6(1, 0).payload(in6).build()},
-        {"IPv6's unreachable", error6(1, 0, 16U << 24).payload(joined(quote6, extension)).build(), told4(3, 1).payload(in4).build()},
-        {"IPv6's time exceeded", error6(3, 0, 16U << 24).payload(joined(quote6, extension)).build(), told4(11, 0).payload(in4).build()},
-        {"IPv6's too big has no such field", error6(2, 0, 0x0500).payload(quote6).build(), told4(3, 4, 0x0500 - 20).payload(in4).build()},
+        {"a length and no extensions", error4(3, 1, 32U << 16).payload(quote4).build(),
+         told6(1, 0).payload(in6).build()},
+        {"a length beyond the end", error4(3, 1, 255U << 16).payload(quote4).build(),
+         told6(1, 0).payload(in6).build()},
+        {"a length that would leave no ports", error4(3, 1, 5U << 16).payload(quote4).build(),
+         told6(1, 0).payload(in6).build()},
+        {"IPv6's unreachable", error6(1, 0, 16U << 24).payload(joined(quote6, extension)).build(),
+         told4(3, 1).payload(in4).build()},
+        {"IPv6's time exceeded", error6(3, 0, 16U << 24).payload(joined(quote6, extension)).build(),
+         told4(11, 0).payload(in4).build()},
+        {"IPv6's too big has no such field", error6(2, 0, 0x0500).payload(quote6).build(),
+         told4(3, 4, 0x0500 - 20).payload(in4).build()},
     };
     expect_converted(cases);
 }
@@ -387,11 +429,15 @@ TEST(OtherFamilyIcmp, ItsOwnHeaderIsTranslatedAsAnyPacketsIs_RFC7915_4_1_5_1) {
     const Bytes quote4 = ip_of(sent4().tcp(5'000, 8'080)), quote6 = ip_of(sent6().tcp(5'000, 8'080));
     const Bytes in6 = ip_of(client6().tcp(40'000, 443)), in4 = ip_of(client4().tcp(40'000, 443));
     const Case cases[] = {
-        {"options", error4(3, 3).options({1, 1, 1, 1}).payload(quote4).build(), told6(1, 4).payload(in6).build()},
+        {"options", error4(3, 3).options({1, 1, 1, 1}).payload(quote4).build(),
+         told6(1, 4).payload(in6).build()},
         {"padding", error4(3, 3).payload(quote4).pad_to(200).build(), told6(1, 4).payload(in6).build()},
-        {"extension headers", error6(1, 4).hop_by_hop().destination_options(1).payload(quote6).build(), told4(3, 3).payload(in4).build()},
-        {"a fragment header", error6(1, 4).fragment(0, false).payload(quote6).build(), told4(3, 3).id(0x1234).payload(in4).build()},
-        {"the last hop but one", error6(1, 4).hop_limit(2).payload(quote6).build(), told4(3, 3).ttl(1).payload(in4).build()},
+        {"extension headers", error6(1, 4).hop_by_hop().destination_options(1).payload(quote6).build(),
+         told4(3, 3).payload(in4).build()},
+        {"a fragment header", error6(1, 4).fragment(0, false).payload(quote6).build(),
+         told4(3, 3).id(0x1234).payload(in4).build()},
+        {"the last hop but one", error6(1, 4).hop_limit(2).payload(quote6).build(),
+         told4(3, 3).ttl(1).payload(in4).build()},
     };
     expect_converted(cases);
 }
@@ -403,14 +449,18 @@ TEST(OtherFamilyIcmp, WithoutHeadroomAnErrorStaysAsItWas) {
         uint16_t needed;
     } cases[] = {
         {"two headers", error4(3, 3).payload(ip_of(sent4().tcp(5'000, 8'080))).build(), 40},
-        {"a fragment header too", error4(3, 3).payload(ip_of(sent4().more_fragments().tcp(5'000, 8'080))).build(), 48},
-        {"options give room", error4(3, 3).options({1, 1, 1, 1}).payload(ip_of(sent4().tcp(5'000, 8'080))).build(), 36},
+        {"a fragment header too",
+         error4(3, 3).payload(ip_of(sent4().more_fragments().tcp(5'000, 8'080))).build(), 48},
+        {"options give room",
+         error4(3, 3).options({1, 1, 1, 1}).payload(ip_of(sent4().tcp(5'000, 8'080))).build(), 36},
         {"becoming shorter", error6(1, 4).payload(ip_of(sent6().tcp(5'000, 8'080))).build(), 0},
     };
     for (const auto& c : cases) {
         EXPECT_TRUE(converted(c.frame, c.needed).has_value()) << c.name;
         if (c.needed > 0) {
-            EXPECT_EQ(converted(c.frame, static_cast<uint16_t>(c.needed - 1)), Result(std::unexpected(DropReason::NoBuffer))) << c.name;
+            EXPECT_EQ(converted(c.frame, static_cast<uint16_t>(c.needed - 1)),
+                      Result(std::unexpected(DropReason::NoBuffer)))
+                << c.name;
         }
     }
 }

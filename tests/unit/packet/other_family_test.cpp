@@ -52,12 +52,15 @@ Result converted(const Bytes& frame, bool needs_cut = false, uint16_t headroom =
     const Parsed parsed = parsed_of(frame);
     MovableBuffer buffer(frame, headroom);
     const uint16_t bytes = bytes_in_other_family(parsed);
-    if (const Converted result = to_other_family(buffer.frame, parsed, rewrite_of(parsed), kNextId, needs_cut); !result) {
+    if (const Converted result =
+            to_other_family(buffer.frame, parsed, rewrite_of(parsed), kNextId, needs_cut);
+        !result) {
         EXPECT_TRUE(buffer.is_untouched());
         return std::unexpected(result.error());
     }
     EXPECT_TRUE(buffer.is_sound());
-    EXPECT_EQ(buffer.frame.length - sizeof(EthernetHeader), bytes + (needs_cut && !parsed.is_fragment ? 8U : 0U));
+    EXPECT_EQ(buffer.frame.length - sizeof(EthernetHeader),
+              bytes + (needs_cut && !parsed.is_fragment ? 8U : 0U));
     return buffer.content();
 }
 
@@ -89,20 +92,28 @@ TEST(OtherFamily, Ipv4PacketsBecomeIpv6_RFC7915_4_1) {
     const Case cases[] = {
         {"TCP", from4().dont_fragment().tcp(40'000, 443, "PA").seq(7).payload("hello").build(),
          to6().tcp(5'000, 8'080, "PA").seq(7).payload("hello").build()},
-        {"UDP of an odd length", from4().udp(40'000, 443).payload(text).build(), to6().udp(5'000, 8'080).payload(text).build()},
+        {"UDP of an odd length", from4().udp(40'000, 443).payload(text).build(),
+         to6().udp(5'000, 8'080).payload(text).build()},
         {"an empty datagram", from4().udp(40'000, 443).build(), to6().udp(5'000, 8'080).build()},
-        {"SCTP", from4().sctp(40'000, 443, 0).sctp_init(77).build(), to6().sctp(5'000, 8'080, 0).sctp_init(77).build()},
+        {"SCTP", from4().sctp(40'000, 443, 0).sctp_init(77).build(),
+         to6().sctp(5'000, 8'080, 0).sctp_init(77).build()},
         {"SCTP without a sum", from4().sctp(40'000, 443, 9).chunk(0, text).sctp_checksum(0).build(),
          to6().sctp(5'000, 8'080, 9).chunk(0, text).sctp_checksum(0).build()},
-        {"type of service is the traffic class", from4().tos(0xb9).tcp(40'000, 443).build(), to6().tos(0xb9).tcp(5'000, 8'080).build()},
-        {"the last hop but one", from4().ttl(2).tcp(40'000, 443).build(), to6().hop_limit(1).tcp(5'000, 8'080).build()},
-        {"many hops", from4().ttl(255).tcp(40'000, 443).build(), to6().hop_limit(254).tcp(5'000, 8'080).build()},
+        {"type of service is the traffic class", from4().tos(0xb9).tcp(40'000, 443).build(),
+         to6().tos(0xb9).tcp(5'000, 8'080).build()},
+        {"the last hop but one", from4().ttl(2).tcp(40'000, 443).build(),
+         to6().hop_limit(1).tcp(5'000, 8'080).build()},
+        {"many hops", from4().ttl(255).tcp(40'000, 443).build(),
+         to6().hop_limit(254).tcp(5'000, 8'080).build()},
         {"options are left out", from4().options({1, 1, 1, 1}).tcp(40'000, 443).payload("p").build(),
          to6().tcp(5'000, 8'080).payload("p").build()},
-        {"more of them than IPv6's header is longer", from4().options(Bytes(40, 1)).udp(40'000, 443).payload("p").build(),
+        {"more of them than IPv6's header is longer",
+         from4().options(Bytes(40, 1)).udp(40'000, 443).payload("p").build(),
          to6().udp(5'000, 8'080).payload("p").build()},
-        {"just as many", from4().options(Bytes(20, 1)).udp(40'000, 443).payload("p").build(), to6().udp(5'000, 8'080).payload("p").build()},
-        {"padding is cut off", from4().udp(40'000, 443).payload("p").pad_to(60).build(), to6().udp(5'000, 8'080).payload("p").build()},
+        {"just as many", from4().options(Bytes(20, 1)).udp(40'000, 443).payload("p").build(),
+         to6().udp(5'000, 8'080).payload("p").build()},
+        {"padding is cut off", from4().udp(40'000, 443).payload("p").pad_to(60).build(),
+         to6().udp(5'000, 8'080).payload("p").build()},
         {"bytes behind the datagram stay", from4().udp(40'000, 443).payload("payload").udp_length(10).build(),
          to6().udp(5'000, 8'080).payload("payload").udp_length(10).build()},
         {"a packet that is to be cut has a fragment header", from4().udp(40'000, 443).payload(text).build(),
@@ -118,13 +129,17 @@ TEST(OtherFamily, Ipv4FragmentsBecomeIpv6_RFC7915_4_1) {
          to6().fragment(0, true).udp(5'000, 8'080).payload(text).build()},
         {"the first one of TCP", from4().more_fragments().tcp(40'000, 443).payload(whole_units).build(),
          to6().fragment(0, true).tcp(5'000, 8'080).payload(whole_units).build()},
-        {"one in the middle", from4().more_fragments().fragment_offset(21).ip_protocol(kUdp).payload(text).build(),
+        {"one in the middle",
+         from4().more_fragments().fragment_offset(21).ip_protocol(kUdp).payload(text).build(),
          to6().fragment(21, true).ip_protocol(kUdp).payload(text).build()},
-        {"the last one, of an odd length", from4().fragment_offset(0x1ff0).ip_protocol(kUdp).payload("odd").pad_to(60).build(),
+        {"the last one, of an odd length",
+         from4().fragment_offset(0x1ff0).ip_protocol(kUdp).payload("odd").pad_to(60).build(),
          to6().fragment(0x1ff0, false).ip_protocol(kUdp).payload("odd").build()},
-        {"with options", from4().options({1, 1, 1, 1}).fragment_offset(21).ip_protocol(kUdp).payload(text).build(),
+        {"with options",
+         from4().options({1, 1, 1, 1}).fragment_offset(21).ip_protocol(kUdp).payload(text).build(),
          to6().fragment(21, false).ip_protocol(kUdp).payload(text).build()},
-        {"with DF", from4().dont_fragment().more_fragments().fragment_offset(21).ip_protocol(kUdp).payload(text).build(),
+        {"with DF",
+         from4().dont_fragment().more_fragments().fragment_offset(21).ip_protocol(kUdp).payload(text).build(),
          to6().fragment(21, true).ip_protocol(kUdp).payload(text).build()},
         {"that is to be cut", from4().fragment_offset(21).ip_protocol(kUdp).payload(text).build(),
          to6().fragment(21, false).ip_protocol(kUdp).payload(text).build(), true},
@@ -138,26 +153,33 @@ TEST(OtherFamily, Ipv6PacketsBecomeIpv4_RFC7915_5_1) {
     const Case cases[] = {
         {"TCP", from6().tcp(40'000, 443, "PA").seq(7).payload("hello").build(),
          to4().tcp(5'000, 8'080, "PA").seq(7).payload("hello").build()},
-        {"UDP of an odd length", from6().udp(40'000, 443).payload(text).build(), to4().udp(5'000, 8'080).payload(text).build()},
-        {"SCTP", from6().sctp(40'000, 443, 0).sctp_init(77).build(), to4().sctp(5'000, 8'080, 0).sctp_init(77).build()},
-        {"traffic class is the type of service, the flow label is no more", from6().tos(0xb9).flow_label(0xfffff).tcp(40'000, 443).build(),
+        {"UDP of an odd length", from6().udp(40'000, 443).payload(text).build(),
+         to4().udp(5'000, 8'080).payload(text).build()},
+        {"SCTP", from6().sctp(40'000, 443, 0).sctp_init(77).build(),
+         to4().sctp(5'000, 8'080, 0).sctp_init(77).build()},
+        {"traffic class is the type of service, the flow label is no more",
+         from6().tos(0xb9).flow_label(0xfffff).tcp(40'000, 443).build(),
          to4().tos(0xb9).tcp(5'000, 8'080).build()},
         {"1,260 bytes may be cut", from6().udp(40'000, 443).payload(longest_cut).build(),
          to4().udp(5'000, 8'080).payload(longest_cut).build()},
         {"one more may not", from6().udp(40'000, 443).payload(shortest_whole).build(),
          to4().id(0).dont_fragment().udp(5'000, 8'080).payload(shortest_whole).build()},
-        {"the last hop but one", from6().hop_limit(2).tcp(40'000, 443).build(), to4().ttl(1).tcp(5'000, 8'080).build()},
-        {"extension headers are left out", from6().hop_by_hop().routing(4, 0).destination_options(2).tcp(40'000, 443).payload("p").build(),
+        {"the last hop but one", from6().hop_limit(2).tcp(40'000, 443).build(),
+         to4().ttl(1).tcp(5'000, 8'080).build()},
+        {"extension headers are left out",
+         from6().hop_by_hop().routing(4, 0).destination_options(2).tcp(40'000, 443).payload("p").build(),
          to4().tcp(5'000, 8'080).payload("p").build()},
         {"padding is cut off", from6().udp(40'000, 443).pad_to(70).build(), to4().udp(5'000, 8'080).build()},
         {"bytes behind the datagram stay", from6().udp(40'000, 443).payload("payload").udp_length(10).build(),
          to4().udp(5'000, 8'080).payload("payload").udp_length(10).build()},
         {"a whole packet with a fragment header keeps its number",
-         with_high_id(from6().hop_by_hop().fragment(0, false).udp(40'000, 443).payload("p").build(), 14 + 40 + 8),
+         with_high_id(from6().hop_by_hop().fragment(0, false).udp(40'000, 443).payload("p").build(),
+                      14 + 40 + 8),
          to4().id(0x1234).udp(5'000, 8'080).payload("p").build()},
         {"and may be cut", from6().fragment(0, false).udp(40'000, 443).payload(shortest_whole).build(),
          to4().id(0x1234).udp(5'000, 8'080).payload(shortest_whole).build()},
-        {"options behind it are left out", from6().fragment(0, false).destination_options().udp(40'000, 443).payload("p").build(),
+        {"options behind it are left out",
+         from6().fragment(0, false).destination_options().udp(40'000, 443).payload("p").build(),
          to4().id(0x1234).udp(5'000, 8'080).payload("p").build()},
     };
     expect_converted(cases);
@@ -166,13 +188,16 @@ TEST(OtherFamily, Ipv6PacketsBecomeIpv4_RFC7915_5_1) {
 TEST(OtherFamily, Ipv6FragmentsBecomeIpv4_RFC7915_5_1_1) {
     const Bytes text(160, 'x'), whole_units(156, 'x');  // behind a TCP header
     const Case cases[] = {
-        {"the first one", with_high_id(from6().fragment(0, true).udp(40'000, 443).payload(text).build(), 14 + 40),
+        {"the first one",
+         with_high_id(from6().fragment(0, true).udp(40'000, 443).payload(text).build(), 14 + 40),
          to4().id(0x1234).more_fragments().udp(5'000, 8'080).payload(text).build()},
-        {"behind hop-by-hop options", from6().hop_by_hop().fragment(0, true).tcp(40'000, 443).payload(whole_units).build(),
+        {"behind hop-by-hop options",
+         from6().hop_by_hop().fragment(0, true).tcp(40'000, 443).payload(whole_units).build(),
          to4().id(0x1234).more_fragments().tcp(5'000, 8'080).payload(whole_units).build()},
         {"one in the middle", from6().fragment(21, true).ip_protocol(kUdp).payload(text).build(),
          to4().id(0x1234).more_fragments().fragment_offset(21).ip_protocol(kUdp).payload(text).build()},
-        {"behind a fragment header of its own", from6().fragment(0, false).fragment(21, true).ip_protocol(kUdp).payload(text).build(),
+        {"behind a fragment header of its own",
+         from6().fragment(0, false).fragment(21, true).ip_protocol(kUdp).payload(text).build(),
          to4().id(0x1234).more_fragments().fragment_offset(21).ip_protocol(kUdp).payload(text).build()},
         {"the last one", from6().fragment(21, false).ip_protocol(kUdp).payload("odd").pad_to(90).build(),
          to4().id(0x1234).fragment_offset(21).ip_protocol(kUdp).payload("odd").build()},
@@ -186,7 +211,8 @@ TEST(OtherFamily, Ipv6FragmentsBecomeIpv4_RFC7915_5_1_1) {
 // The bytes of RFC 791 and RFC 8200, written down by hand.
 TEST(OtherFamily, HeadersAreAsTheRfcsDrawThem_RFC7915_4_1_5_1) {
     const Bytes eight(8, 0xaa);
-    const Result six = converted(from4().tos(0x0f).more_fragments().fragment_offset(0x1001).ip_protocol(kUdp).payload(eight).build());
+    const Result six = converted(
+        from4().tos(0x0f).more_fragments().fragment_offset(0x1001).ip_protocol(kUdp).payload(eight).build());
     ASSERT_TRUE(six.has_value());
     // clang-format off
     const Bytes expected6{
@@ -200,7 +226,8 @@ TEST(OtherFamily, HeadersAreAsTheRfcsDrawThem_RFC7915_4_1_5_1) {
     // clang-format on
     EXPECT_TRUE(same_frame(*six, expected6));
 
-    const Result four = converted(from6().tos(0x0f).fragment(0x1001, true).ip_protocol(kUdp).payload(eight).build());
+    const Result four =
+        converted(from6().tos(0x0f).fragment(0x1001, true).ip_protocol(kUdp).payload(eight).build());
     ASSERT_TRUE(four.has_value());
     // 450f + 001c + 1234 + 3001 + 3f11 + 0a00 + 0005 + 0a00 + 0007 = da7d, whose complement is 2582.
     // clang-format off
@@ -222,13 +249,15 @@ TEST(OtherFamily, AWrongChecksumStaysWrongByAsMuch) {
                 PacketBuilder packet = before;
                 is_udp ? packet.udp(40'000, 443) : packet.tcp(40'000, 443);
                 const Bytes right = packet.payload("data").build();
-                const uint16_t sum = static_cast<uint16_t>((test::reference_l4_checksum(right) + wrong_by) % 0xffff);
+                const uint16_t sum =
+                    static_cast<uint16_t>((test::reference_l4_checksum(right) + wrong_by) % 0xffff);
                 const Result result = converted(packet.l4_checksum(sum).build());
                 ASSERT_TRUE(result.has_value());
                 const size_t l4_at = (*result)[12] == 0x86 ? 54 : 34;
                 const size_t sum_at = l4_at + (is_udp ? 6 : 16);
                 const auto left = static_cast<uint16_t>((*result)[sum_at] << 8 | (*result)[sum_at + 1]);
-                EXPECT_EQ((uint32_t{test::reference_l4_checksum(*result)} + wrong_by) % 0xffff, left % 0xffff);
+                EXPECT_EQ((uint32_t{test::reference_l4_checksum(*result)} + wrong_by) % 0xffff,
+                          left % 0xffff);
             }
         }
     }
@@ -237,9 +266,11 @@ TEST(OtherFamily, AWrongChecksumStaysWrongByAsMuch) {
 TEST(OtherFamily, UdpWithoutAChecksumGetsOne_RFC7915_4_5) {
     const Bytes text(999, 'x');
     const Case cases[] = {
-        {"whole", from4().udp(40'000, 443).l4_checksum(0).payload(text).build(), to6().udp(5'000, 8'080).payload(text).build()},
+        {"whole", from4().udp(40'000, 443).l4_checksum(0).payload(text).build(),
+         to6().udp(5'000, 8'080).payload(text).build()},
         {"empty", from4().udp(40'000, 443).l4_checksum(0).build(), to6().udp(5'000, 8'080).build()},
-        {"over the datagram alone", from4().udp(40'000, 443).l4_checksum(0).payload("payload").udp_length(11).build(),
+        {"over the datagram alone",
+         from4().udp(40'000, 443).l4_checksum(0).payload("payload").udp_length(11).build(),
          to6().udp(5'000, 8'080).payload("payload").udp_length(11).build()},
         {"with options", from4().options({1, 1, 1, 1}).udp(40'000, 443).l4_checksum(0).payload(text).build(),
          to6().udp(5'000, 8'080).payload(text).build()},
@@ -247,15 +278,19 @@ TEST(OtherFamily, UdpWithoutAChecksumGetsOne_RFC7915_4_5) {
          to6().fragment(0, false).udp(5'000, 8'080).payload(text).build(), true},
     };
     expect_converted(cases);
-    const Result first = converted(from4().more_fragments().udp(40'000, 443).l4_checksum(0).payload(Bytes(16, 'x')).build());
+    const Result first =
+        converted(from4().more_fragments().udp(40'000, 443).l4_checksum(0).payload(Bytes(16, 'x')).build());
     EXPECT_EQ(first, Result(std::unexpected(DropReason::NoUdpChecksum)));
     // A later one is not looked into: its first one ends here, and it is never joined.
-    EXPECT_TRUE(converted(from4().fragment_offset(3).ip_protocol(kUdp).payload(Bytes(16, 0)).build()).has_value());
+    EXPECT_TRUE(
+        converted(from4().fragment_offset(3).ip_protocol(kUdp).payload(Bytes(16, 0)).build()).has_value());
 }
 
 // A datagram whose sum comes out 0 has it in its other spelling: over IPv6 there is no "none".
 TEST(OtherFamily, AUdpChecksumOfZeroIsSpelledOnes_RFC7915_4_5) {
-    const auto with_word = [](uint16_t word) { return Bytes{static_cast<uint8_t>(word >> 8), static_cast<uint8_t>(word)}; };
+    const auto with_word = [](uint16_t word) {
+        return Bytes{static_cast<uint8_t>(word >> 8), static_cast<uint8_t>(word)};
+    };
     const Bytes open = to6().udp(5'000, 8'080).payload(with_word(0)).build();
     const auto sum = test::reference_l4_checksum(open);  // is what is missing
     const Bytes closed = to6().udp(5'000, 8'080).payload(with_word(sum)).l4_checksum(0xffff).build();
@@ -275,10 +310,12 @@ TEST(OtherFamily, WhatIpv4HasNoRoomForIsRefused_RFC7915_5_1_1) {
         const char* name;
         Bytes frame;
     } cases[] = {
-        {"options behind the fragment header of a first one", from6().fragment(0, true).destination_options().udp(1, 2).build()},
+        {"options behind the fragment header of a first one",
+         from6().fragment(0, true).destination_options().udp(1, 2).build()},
         {"of a later one", from6().fragment(8, true).ip_protocol(60).payload(Bytes(16, 0)).build()},
         {"an authentication header", from6().fragment(8, true).ip_protocol(51).payload(Bytes(16, 0)).build()},
-        {"an end that counts no header", from6().fragment((65'515 - 3) / 8, false).ip_protocol(kUdp).payload("even").build()},
+        {"an end that counts no header",
+         from6().fragment((65'515 - 3) / 8, false).ip_protocol(kUdp).payload("even").build()},
     };
     for (const auto& c : cases) {
         EXPECT_EQ(converted(c.frame), Result(std::unexpected(DropReason::BadExtensionHeader))) << c.name;
@@ -303,7 +340,8 @@ TEST(OtherFamily, WithoutHeadroomAFrameStaysAsItWas) {
     for (const auto& c : cases) {
         EXPECT_TRUE(converted(c.frame, c.needs_cut, c.needed).has_value()) << c.name;
         if (c.needed > 0) {
-            EXPECT_EQ(converted(c.frame, c.needs_cut, static_cast<uint16_t>(c.needed - 1)), Result(std::unexpected(DropReason::NoBuffer)))
+            EXPECT_EQ(converted(c.frame, c.needs_cut, static_cast<uint16_t>(c.needed - 1)),
+                      Result(std::unexpected(DropReason::NoBuffer)))
                 << c.name;
         }
     }
@@ -319,7 +357,8 @@ TEST(OtherFamily, WhatNoFrameCouldHoldIsTooBig) {
     EXPECT_EQ(converted(fits, true), Result(std::unexpected(DropReason::PacketTooBig)));
     Bytes more = longest;
     more.push_back('x');
-    EXPECT_EQ(converted(from4().udp(40'000, 443).payload(more).build()), Result(std::unexpected(DropReason::PacketTooBig)));
+    EXPECT_EQ(converted(from4().udp(40'000, 443).payload(more).build()),
+              Result(std::unexpected(DropReason::PacketTooBig)));
     more.resize(0xffff - kHeaders4);
     const Bytes longest_frame = from4().udp(40'000, 443).payload(more).build();
     EXPECT_EQ(bytes_in_other_family(parsed_of(longest_frame)), 0xffff);  // 65,541
@@ -344,7 +383,8 @@ TEST(OtherFamily, TellsWhatMayBeCut) {
 // There and back by a flow's two deltas: all is as it was but for two hops, the number of a whole packet, and the flow label.
 TEST(OtherFamily, ThereAndBackIsWhatItWas) {
     test::Prng prng;
-    const FlowKey forward{IpAddr::v4(192, 0, 2, 1), IpAddr::v4(80, 11, 12, 10), 40'000, 443, Protocol::Tcp, {}};
+    const FlowKey forward{
+        IpAddr::v4(192, 0, 2, 1), IpAddr::v4(80, 11, 12, 10), 40'000, 443, Protocol::Tcp, {}};
     const Rewrite there{*IpAddr::parse("fd00::5"), *IpAddr::parse("fd00::7"), 5'000, 8'080};
     const Rewrite back{forward.source, forward.destination, forward.source_port, forward.destination_port};
     const FoldedDelta delta = translation_deltas(forward, there).l4;

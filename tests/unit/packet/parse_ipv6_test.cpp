@@ -31,7 +31,12 @@ ParseResult parse_exactly(ByteView frame, Parsed& out) {
 
 TEST(ParseIpv6, TcpSyn) {
     Parsed out;
-    const auto frame = ip().hop_limit(63).tos(0xb8).flow_label(0xabcde).tcp(40000, 80, "SE").tcp_options({2, 4, 5, 0xa0}).payload("hi");
+    const auto frame = ip().hop_limit(63)
+                           .tos(0xb8)
+                           .flow_label(0xabcde)
+                           .tcp(40000, 80, "SE")
+                           .tcp_options({2, 4, 5, 0xa0})
+                           .payload("hi");
     ASSERT_TRUE(parse_exactly(PacketBuilder(frame).pad_to(120).build(), out));
     EXPECT_EQ(out.kind, PacketKind::Flow);
     EXPECT_EQ(out.family, IpFamily::V6);
@@ -48,8 +53,14 @@ TEST(ParseIpv6, TcpSyn) {
 
 TEST(ParseIpv6, UdpBehindEveryExtensionHeaderThatIsWalked) {
     Parsed out;
-    const auto frame =
-        ip().hop_by_hop().destination_options().routing(0, 0).fragment(0, false).destination_options(3).udp(5353, 53).payload("x").build();
+    const auto frame = ip().hop_by_hop()
+                           .destination_options()
+                           .routing(0, 0)
+                           .fragment(0, false)
+                           .destination_options(3)
+                           .udp(5353, 53)
+                           .payload("x")
+                           .build();
     ASSERT_TRUE(parse_exactly(frame, out)) << test::to_scapy(frame);
     EXPECT_EQ(out.kind, PacketKind::Flow);
     EXPECT_EQ(out.key.to_string(), "UDP [2001:db8::1]:5353 -> [2001:db8:80::10]:53");
@@ -81,16 +92,21 @@ TEST(ParseIpv6, Kinds) {
         {"AH is not looked behind", ip().ip_protocol(51).payload("0123456789ab"), PacketKind::Ip, 51},
         {"ESP", ip().destination_options().ip_protocol(50).payload("0123456789ab"), PacketKind::Ip, 50},
         {"first fragment", ip().fragment(0, true).udp(1, 2).payload("12345678"), PacketKind::Fragment, 17},
-        {"later fragment", ip().fragment(2, true).ip_protocol(6).payload("12345678"), PacketKind::Fragment, 6},
-        {"last fragment", ip().hop_by_hop().fragment(3, false).ip_protocol(58).payload("1"), PacketKind::Fragment, 58},
-        {"an atomic fragment is a whole packet (RFC 6946)", ip().fragment(0, false).tcp(1, 2), PacketKind::Flow, 6},
-        {"as many extension headers as are walked", with_options(kExtensionHeadersMax).tcp(1, 2), PacketKind::Flow, 6},
-        {"router alert to all MLD routers", eth().ipv6("fe80::1", "ff02::16").hop_by_hop().icmp(143, 0), PacketKind::Ip, 0},
+        {"later fragment", ip().fragment(2, true).ip_protocol(6).payload("12345678"), PacketKind::Fragment,
+         6},
+        {"last fragment", ip().hop_by_hop().fragment(3, false).ip_protocol(58).payload("1"),
+         PacketKind::Fragment, 58},
+        {"an atomic fragment is a whole packet (RFC 6946)", ip().fragment(0, false).tcp(1, 2),
+         PacketKind::Flow, 6},
+        {"as many extension headers as are walked", with_options(kExtensionHeadersMax).tcp(1, 2),
+         PacketKind::Flow, 6},
+        {"router alert to all MLD routers", eth().ipv6("fe80::1", "ff02::16").hop_by_hop().icmp(143, 0),
+         PacketKind::Ip, 0},
         {"duplicate address detection", eth().ipv6("::", "ff02::1:ff00:1").icmp(135, 0), PacketKind::Ip, 58},
         {"neighbour solicitation to one host", eth().ipv6("fe80::1", kVip).icmp(135, 0), PacketKind::Ip, 58},
         {"multicast", between(kClient, "ff02::fb"), PacketKind::Ip, 6},
-        {"a broken transport header to multicast is the host's", eth().ipv6(kClient, "ff02::fb").udp(0, 0).udp_length(3), PacketKind::Ip,
-         17},
+        {"a broken transport header to multicast is the host's",
+         eth().ipv6(kClient, "ff02::fb").udp(0, 0).udp_length(3), PacketKind::Ip, 17},
         {"to a link-local address", between(kClient, "fe80::2"), PacketKind::Ip, 6},
         {"from a link-local address, which is not forwarded", between("febf::1", kVip), PacketKind::Ip, 6},
         {"beyond the link-local block", between("fec0::1", kVip), PacketKind::Flow, 6},
@@ -100,7 +116,8 @@ TEST(ParseIpv6, Kinds) {
         {"an address of ::/8 that is nothing special", between("::2", "64:ff9b::1"), PacketKind::Flow, 6},
         {"a routing header with nowhere left to go", ip().routing(0, 0).tcp(1, 2), PacketKind::Flow, 6},
         {"a segment left of another type: Linux decides", ip().routing(4, 1).tcp(1, 2), PacketKind::Ip, 43},
-        {"UDP shorter than its IP packet", ip().udp(1, 2).udp_length(9).payload("long"), PacketKind::Flow, 17},
+        {"UDP shorter than its IP packet", ip().udp(1, 2).udp_length(9).payload("long"), PacketKind::Flow,
+         17},
         {"hop limit 0 is for a later stage to refuse", ip().hop_limit(0).tcp(1, 2), PacketKind::Flow, 6},
     };
     for (const KindCase& c : cases) {
@@ -126,7 +143,8 @@ TEST(ParseIpv6, Drops) {
         DropReason reason;
     } cases[] = {
         {"length beyond the frame", ip().payload_length(100).tcp(1, 2), DropReason::FrameShorterThanIp},
-        {"IPv4 in an IPv6 frame", eth().ether_type(0x86dd).payload(std::vector<uint8_t>(40, 0x45)), DropReason::BadIpHeader},
+        {"IPv4 in an IPv6 frame", eth().ether_type(0x86dd).payload(std::vector<uint8_t>(40, 0x45)),
+         DropReason::BadIpHeader},
         {"a jumbogram says 0", ip().hop_by_hop().payload_length(0).tcp(1, 2), DropReason::BadExtensionHeader},
         {"TCP of length 0", ip().payload_length(0).tcp(1, 2), DropReason::BadL4Header},
         {"TCP cut by the length", ip().payload_length(19).tcp(1, 2), DropReason::BadL4Header},
@@ -137,26 +155,32 @@ TEST(ParseIpv6, Drops) {
         {"port 0", ip().tcp(0, 2), DropReason::BadL4Header},
         {"port 0 behind options", ip().hop_by_hop().udp(1, 0), DropReason::BadL4Header},
         {"UDP without checksum", ip().udp(1, 2).l4_checksum(0), DropReason::NoUdpChecksum},
-        {"UDP without checksum behind options", ip().hop_by_hop().udp(1, 2).l4_checksum(0), DropReason::NoUdpChecksum},
+        {"UDP without checksum behind options", ip().hop_by_hop().udp(1, 2).l4_checksum(0),
+         DropReason::NoUdpChecksum},
         {"source loopback", between("::1", kVip), DropReason::MartianSource},
         {"source multicast", between("ff02::1", kVip), DropReason::MartianSource},
         {"source unspecified to one host", between("::", kVip), DropReason::MartianSource},
         {"land", between(kVip, kVip), DropReason::MartianSource},
         {"source mapped", between("::ffff:192.0.2.1", kVip), DropReason::MappedAddress},
         {"destination mapped", between(kClient, "::ffff:80.11.12.10"), DropReason::MappedAddress},
-        {"one extension header too many", with_options(kExtensionHeadersMax + 1).tcp(1, 2), DropReason::BadExtensionHeader},
-        {"hop-by-hop options in second place", ip().destination_options().hop_by_hop().tcp(1, 2), DropReason::BadExtensionHeader},
-        {"an extension header longer than the packet", ip().extension(60, {9, 0, 0, 0, 0, 0, 0}).tcp(1, 2).l4_checksum(1),
+        {"one extension header too many", with_options(kExtensionHeadersMax + 1).tcp(1, 2),
          DropReason::BadExtensionHeader},
-        {"an extension header of less than 8 bytes", ip().extension(60, {0, 1}).ip_protocol(59), DropReason::BadExtensionHeader},
-        {"a fragment header of less than 8 bytes", ip().extension(44, {0, 0, 0}).ip_protocol(59), DropReason::BadExtensionHeader},
+        {"hop-by-hop options in second place", ip().destination_options().hop_by_hop().tcp(1, 2),
+         DropReason::BadExtensionHeader},
+        {"an extension header longer than the packet",
+         ip().extension(60, {9, 0, 0, 0, 0, 0, 0}).tcp(1, 2).l4_checksum(1), DropReason::BadExtensionHeader},
+        {"an extension header of less than 8 bytes", ip().extension(60, {0, 1}).ip_protocol(59),
+         DropReason::BadExtensionHeader},
+        {"a fragment header of less than 8 bytes", ip().extension(44, {0, 0, 0}).ip_protocol(59),
+         DropReason::BadExtensionHeader},
         {"routing header of type 0", ip().routing(0, 1).tcp(1, 2), DropReason::SourceRouted},
     };
     for (const auto& c : cases) {
         Parsed out;
         const ParseResult result = parse_exactly(c.packet.build(), out);
         ASSERT_FALSE(result.has_value()) << c.name << ": " << c.packet.to_scapy();
-        EXPECT_EQ(text_of(result.error()).counter, text_of(c.reason).counter) << c.name << ": " << c.packet.to_scapy();
+        EXPECT_EQ(text_of(result.error()).counter, text_of(c.reason).counter)
+            << c.name << ": " << c.packet.to_scapy();
     }
 }
 
@@ -168,15 +192,17 @@ TEST(ParseIpv6, LeavesNoMappedAddressBehind) {
 }
 
 TEST(ParseIpv6, EveryTruncation) {
-    for (const PacketBuilder& packet : {ip().tcp(40000, 80, "PA").payload("payload"), ip().hop_by_hop().fragment(0, false).udp(1, 2),
-                                        ip().icmp(128, 0).payload("ping"), ip().fragment(0, true).udp(1, 2).payload("12345678")}) {
+    for (const PacketBuilder& packet :
+         {ip().tcp(40000, 80, "PA").payload("payload"), ip().hop_by_hop().fragment(0, false).udp(1, 2),
+          ip().icmp(128, 0).payload("ping"), ip().fragment(0, true).udp(1, 2).payload("12345678")}) {
         const std::vector<uint8_t> frame = packet.build();
         for (size_t length = 0; length < frame.size(); ++length) {
             Parsed out;
             const ParseResult result = parse_exactly(ByteView(frame).first(length), out);
             ASSERT_FALSE(result.has_value()) << length << " bytes of " << packet.to_scapy();
-            EXPECT_EQ(text_of(result.error()).counter,
-                      text_of(length < 54 ? DropReason::FrameTooShort : DropReason::FrameShorterThanIp).counter)
+            EXPECT_EQ(
+                text_of(result.error()).counter,
+                text_of(length < 54 ? DropReason::FrameTooShort : DropReason::FrameShorterThanIp).counter)
                 << length << " bytes of " << packet.to_scapy();
         }
     }

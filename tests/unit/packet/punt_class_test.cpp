@@ -50,18 +50,21 @@ std::vector<Row> rows() {
         {"neighbour solicitation from beyond a router", Other, v6(254).icmp(135, 0).build()},
         {"MLD report", Routing, v6(1, "ff02::16", "fe80::5").hop_by_hop().icmp(143, 0).build()},
         {"echo request", Other, v6(255).icmp(128, 0).build()},
-        {"echo request with hop-by-hop options", Other, v6(255, "ff02::1", "fe80::5").hop_by_hop().icmp(128, 0).build()},
+        {"echo request with hop-by-hop options", Other,
+         v6(255, "ff02::1", "fe80::5").hop_by_hop().icmp(128, 0).build()},
         {"ICMP", Other, v4(255).icmp(8, 0).build()},
 
         {"BGP to the gateway", Routing, v4().tcp(40'000, 179, "S").build()},
         {"BGP from a peer that the gateway called", Routing, v6().tcp(179, 40'000, "SA").build()},
-        {"BGP between link-local addresses", Routing, v6(1, "fe80::1", "fe80::5").tcp(40'000, 179, "A").build()},
+        {"BGP between link-local addresses", Routing,
+         v6(1, "fe80::1", "fe80::5").tcp(40'000, 179, "A").build()},
         {"SSH", Other, v4(255).tcp(40'000, 22, "S").build()},
         {"UDP to BGP's port", Other, v4(255).udp(40'000, 179).build()},
 
         {"BFD of one hop", Link, v4(255).udp(49'152, 3784).build()},
         {"BFD of one hop from beyond a router", Other, v4(254).udp(49'152, 3784).build()},
-        {"BFD of one hop between link-local addresses", Link, v6(255, "fe80::1", "fe80::5").udp(49'152, 3784).build()},
+        {"BFD of one hop between link-local addresses", Link,
+         v6(255, "fe80::1", "fe80::5").udp(49'152, 3784).build()},
         {"BFD echo that the neighbour returned", Link, v4(254).udp(49'152, 3785).build()},
         {"BFD echo from afar", Other, v4(253).udp(49'152, 3785).build()},
         {"BFD of several hops", Routing, v6(60).udp(49'152, 4784).build()},
@@ -76,7 +79,8 @@ std::vector<Row> rows() {
         {"mDNS", Other, v4(255, "224.0.0.251").udp(5353, 5353).build()},
         {"datagram", Other, v4(255).udp(5000, 9).build()},
         {"later fragment", Other, v4(255).ip_protocol(17).fragment_offset(8).payload(bytes).build()},
-        {"fragment of OSPF", Routing, v4(1).ip_protocol(89).more_fragments().payload(std::vector<uint8_t>(48, 7)).build()},
+        {"fragment of OSPF", Routing,
+         v4(1).ip_protocol(89).more_fragments().payload(std::vector<uint8_t>(48, 7)).build()},
     };
 }
 
@@ -99,7 +103,8 @@ TEST(PuntClass, LooksBehindTags) {
 TEST(PuntClass, TakesWhatIsCut) {
     for (const Row& row : rows()) {
         for (size_t length = 14; length <= row.frame.size(); ++length) {
-            const std::vector<uint8_t> cut(row.frame.begin(), row.frame.begin() + static_cast<std::ptrdiff_t>(length));
+            const std::vector<uint8_t> cut(row.frame.begin(),
+                                           row.frame.begin() + static_cast<std::ptrdiff_t>(length));
             Parsed parsed;
             if (parse(cut, parsed)) {
                 EXPECT_LT(static_cast<size_t>(punt_class_of(cut, parsed)), kPuntClasses) << row.name;

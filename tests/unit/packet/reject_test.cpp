@@ -20,7 +20,13 @@ PacketBuilder to_vip() {
 }
 // The start of every answer to to_vip().
 PacketBuilder answer() {
-    return eth().from_mac("02:00:00:00:00:02").to_mac("02:00:00:00:00:01").ipv4("80.11.12.10", "192.0.2.1").id(0).dont_fragment().ttl(64);
+    return eth()
+        .from_mac("02:00:00:00:00:02")
+        .to_mac("02:00:00:00:00:01")
+        .ipv4("80.11.12.10", "192.0.2.1")
+        .id(0)
+        .dont_fragment()
+        .ttl(64);
 }
 
 struct Rejected {
@@ -66,7 +72,8 @@ TEST(Reset, AnswersSegmentsAsRfc9293Says_REJ002) {
         {"FIN and ACK", to_vip().tcp(40000, 80, "FA").seq(1000).ack(5), "R", 5, 0},
         {"FIN alone", to_vip().tcp(40000, 80, "F").seq(1000).payload("12"), "RA", 0, 1003},
         {"no flags", to_vip().tcp(40000, 80, "").seq(1000).payload("12"), "RA", 0, 1002},
-        {"behind IP and TCP options", to_vip().options({1, 1, 1}).tcp(40000, 80, "S").tcp_options({2, 4, 5, 0xb4}).seq(9), "RA", 0, 10},
+        {"behind IP and TCP options",
+         to_vip().options({1, 1, 1}).tcp(40000, 80, "S").tcp_options({2, 4, 5, 0xb4}).seq(9), "RA", 0, 10},
     };
     for (const Case& c : cases) {
         const Rejected rejected = reject(c.segment);
@@ -84,14 +91,16 @@ TEST(Unreachable, QuotesTheDatagram_REJ002) {
     const PacketBuilder query = to_vip().ttl(7).udp(5353, 53).payload("who?");
     const Rejected rejected = reject(query);
     ASSERT_TRUE(rejected.result.has_value());
-    EXPECT_TRUE(same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
+    EXPECT_TRUE(
+        same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
 }
 
 TEST(Unreachable, AnswersADatagramWithoutChecksum) {
     const PacketBuilder query = to_vip().udp(5353, 53).l4_checksum(0).payload("who?");
     const Rejected rejected = reject(query);
     ASSERT_TRUE(rejected.result.has_value());
-    EXPECT_TRUE(same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
+    EXPECT_TRUE(
+        same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
 }
 
 // A datagram's sum ends where the datagram does, which may be before its IP packet does.
@@ -99,14 +108,16 @@ TEST(Unreachable, SumsNothingBehindTheDatagram) {
     const PacketBuilder query = to_vip().udp(5353, 53).payload("who? and a trailer").udp_length(8 + 4);
     const Rejected rejected = reject(query);
     ASSERT_TRUE(rejected.result.has_value());
-    EXPECT_TRUE(same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
+    EXPECT_TRUE(
+        same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
 }
 
 TEST(Unreachable, QuotesNoPadding) {
     const PacketBuilder query = to_vip().udp(5353, 53).payload("?");
     const Rejected rejected = reject(PacketBuilder(query).pad_to(60));
     ASSERT_TRUE(rejected.result.has_value());
-    EXPECT_TRUE(same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
+    EXPECT_TRUE(
+        same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
 }
 
 // RFC 1812, 4.3.2.3: as much as fits into 576 bytes; 28 of them are our own headers.
@@ -116,7 +127,8 @@ TEST(Unreachable, LengthsAroundTheLongestQuote) {
         const Rejected rejected = reject(query);
         ASSERT_TRUE(rejected.result.has_value());
         EXPECT_EQ(*rejected.result, 14 + std::min<size_t>(576, ip_total + 28));
-        EXPECT_TRUE(same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 548)).build()));
+        EXPECT_TRUE(
+            same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 548)).build()));
     }
 }
 
@@ -124,7 +136,8 @@ TEST(Unreachable, ShortensTheQuoteToTheBuffer) {
     const PacketBuilder query = to_vip().udp(5353, 53).payload("0123456789");
     const Rejected rejected = reject(query, 20);  // 28 bytes of headers push 8 of the 38 out
     ASSERT_TRUE(rejected.result.has_value());
-    EXPECT_TRUE(same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 30)).build()));
+    EXPECT_TRUE(
+        same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 30)).build()));
     // The quote must hold the IP header and 8 bytes (RFC 792): 28 bytes that need 28 more.
     EXPECT_TRUE(reject(to_vip().udp(5353, 53), 28).result.has_value());
     const Rejected too_tight = reject(to_vip().udp(5353, 53), 27);
@@ -143,14 +156,19 @@ TEST(Reject, NeverAnswers_REJ002) {
         {"a RST with ACK", to_vip().tcp(40000, 80, "RA").ack(1), DropReason::RejectNotAllowed},
         {"a RST with SYN", to_vip().tcp(40000, 80, "SR"), DropReason::RejectNotAllowed},
         {"a frame to all", to_vip().to_mac("ff:ff:ff:ff:ff:ff").udp(1, 2), DropReason::RejectNotAllowed},
-        {"a frame to a group", to_vip().to_mac("01:00:5e:00:00:01").tcp(1, 2, "S"), DropReason::RejectNotAllowed},
-        {"a frame from a group", to_vip().from_mac("03:00:00:00:00:01").udp(1, 2), DropReason::RejectNotAllowed},
-        {"a first fragment", to_vip().more_fragments().udp(1, 2).payload("12345678"), DropReason::RejectNotAllowed},
-        {"a packet to multicast", eth().ipv4("192.0.2.1", "224.0.0.5").udp(1, 2), DropReason::RejectNotAllowed},
+        {"a frame to a group", to_vip().to_mac("01:00:5e:00:00:01").tcp(1, 2, "S"),
+         DropReason::RejectNotAllowed},
+        {"a frame from a group", to_vip().from_mac("03:00:00:00:00:01").udp(1, 2),
+         DropReason::RejectNotAllowed},
+        {"a first fragment", to_vip().more_fragments().udp(1, 2).payload("12345678"),
+         DropReason::RejectNotAllowed},
+        {"a packet to multicast", eth().ipv4("192.0.2.1", "224.0.0.5").udp(1, 2),
+         DropReason::RejectNotAllowed},
         {"an ICMP packet", to_vip().icmp(8, 0), DropReason::RejectNotAllowed},
         {"a bad TCP checksum", to_vip().tcp(40000, 80, "S").l4_checksum(0x1234), DropReason::BadL4Checksum},
         {"a bad UDP checksum", to_vip().udp(5353, 53).l4_checksum(0x1234), DropReason::BadL4Checksum},
-        {"a TCP checksum of zero, which says nothing special", to_vip().tcp(40000, 80, "S").l4_checksum(0), DropReason::BadL4Checksum},
+        {"a TCP checksum of zero, which says nothing special", to_vip().tcp(40000, 80, "S").l4_checksum(0),
+         DropReason::BadL4Checksum},
     };
     for (const Case& c : cases) {
         const Rejected rejected = reject(c.packet);
@@ -166,7 +184,11 @@ PacketBuilder to_vip6() {
     return eth().ipv6("2001:db8::1", "2001:db8:80::10").hop_by_hop().flow_label(7);
 }
 PacketBuilder answer6() {
-    return eth().from_mac("02:00:00:00:00:02").to_mac("02:00:00:00:00:01").ipv6("2001:db8:80::10", "2001:db8::1").hop_limit(64);
+    return eth()
+        .from_mac("02:00:00:00:00:02")
+        .to_mac("02:00:00:00:00:01")
+        .ipv6("2001:db8:80::10", "2001:db8::1")
+        .hop_limit(64);
 }
 
 TEST(Reset, OverIpv6_REJ002) {
@@ -182,24 +204,30 @@ TEST(Unreachable, OverIpv6QuotesTheWholeDatagramWithItsExtensionHeaders_REJ002) 
     const PacketBuilder query = to_vip6().hop_limit(7).udp(5353, 53).payload("who?");
     const Rejected rejected = reject(PacketBuilder(query).pad_to(100));
     ASSERT_TRUE(rejected.result.has_value());
-    EXPECT_TRUE(same_frame(rejected.frame, answer6().tos(0xc0).icmp(1, 4).payload(ip_bytes(query, 1500)).build()));
+    EXPECT_TRUE(
+        same_frame(rejected.frame, answer6().tos(0xc0).icmp(1, 4).payload(ip_bytes(query, 1500)).build()));
 }
 
 // RFC 4443, 2.4 c: as much as fits into the smallest IPv6 MTU; 48 bytes of it are our own headers.
 TEST(Unreachable, LengthsAroundTheLongestQuoteOverIpv6) {
     for (const size_t ip_total : {1231U, 1232U, 1233U, 1500U}) {
-        const PacketBuilder query =
-            eth().ipv6("2001:db8::1", "2001:db8:80::10").udp(5353, 53).payload(std::vector<uint8_t>(ip_total - 48, 'x'));
+        const PacketBuilder query = eth()
+                                        .ipv6("2001:db8::1", "2001:db8:80::10")
+                                        .udp(5353, 53)
+                                        .payload(std::vector<uint8_t>(ip_total - 48, 'x'));
         const Rejected rejected = reject(query);
         ASSERT_TRUE(rejected.result.has_value());
         EXPECT_EQ(*rejected.result, 14 + std::min<size_t>(1280, ip_total + 48));
-        EXPECT_TRUE(same_frame(rejected.frame, answer6().tos(0xc0).icmp(1, 4).payload(ip_bytes(query, 1232)).build()));
+        EXPECT_TRUE(same_frame(rejected.frame,
+                               answer6().tos(0xc0).icmp(1, 4).payload(ip_bytes(query, 1232)).build()));
     }
 }
 
 // What must be quoted is all headers and 8 bytes behind them; extension headers can be longer than an error may be.
 TEST(Unreachable, OverIpv6NeedsRoomForAllHeaders) {
-    const auto query = [](uint8_t units) { return eth().ipv6("2001:db8::1", "2001:db8:80::10").destination_options(units).udp(5353, 53); };
+    const auto query = [](uint8_t units) {
+        return eth().ipv6("2001:db8::1", "2001:db8:80::10").destination_options(units).udp(5353, 53);
+    };
     EXPECT_TRUE(reject(query(147)).result.has_value());  // 40 + 1184 + 8 = 1232
     const Rejected too_long = reject(query(148));
     ASSERT_FALSE(too_long.result.has_value());
@@ -207,19 +235,22 @@ TEST(Unreachable, OverIpv6NeedsRoomForAllHeaders) {
 }
 
 TEST(Reject, NeverAnswersOverIpv6_REJ002) {
-    for (const PacketBuilder& packet : {to_vip6().tcp(40000, 80, "R"), to_vip6().to_mac("33:33:00:00:00:01").udp(1, 2),
-                                        to_vip6().icmp(128, 0), to_vip6().fragment(0, true).udp(1, 2).payload("12345678")}) {
+    for (const PacketBuilder& packet :
+         {to_vip6().tcp(40000, 80, "R"), to_vip6().to_mac("33:33:00:00:00:01").udp(1, 2),
+          to_vip6().icmp(128, 0), to_vip6().fragment(0, true).udp(1, 2).payload("12345678")}) {
         const Rejected rejected = reject(packet);
         ASSERT_FALSE(rejected.result.has_value()) << packet.to_scapy();
         EXPECT_EQ(rejected.result.error(), DropReason::RejectNotAllowed);
     }
-    EXPECT_EQ(reject(to_vip6().tcp(40000, 80, "S").l4_checksum(0x1234)).result.error(), DropReason::BadL4Checksum);
+    EXPECT_EQ(reject(to_vip6().tcp(40000, 80, "S").l4_checksum(0x1234)).result.error(),
+              DropReason::BadL4Checksum);
     EXPECT_EQ(reject(to_vip6().udp(5353, 53).l4_checksum(0x1234)).result.error(), DropReason::BadL4Checksum);
 }
 
 // One bit anywhere under the checksum, flipped on the way: no answer, or the packet is no flow any more.
 TEST(Reject, SeesEveryFlippedBit) {
-    for (const PacketBuilder& packet : {to_vip().tcp(40000, 80, "S").payload("odd"), to_vip().udp(40000, 53).payload("odd")}) {
+    for (const PacketBuilder& packet :
+         {to_vip().tcp(40000, 80, "S").payload("odd"), to_vip().udp(40000, 53).payload("odd")}) {
         const std::vector<uint8_t> frame = packet.build();
         for (size_t bit = 34 * 8; bit < frame.size() * 8; ++bit) {
             std::vector<uint8_t> damaged = frame;
@@ -230,7 +261,8 @@ TEST(Reject, SeesEveryFlippedBit) {
             }
             const size_t frame_bytes = damaged.size();
             damaged.resize(frame_bytes + kTailroom);
-            EXPECT_FALSE(make_reject(damaged, frame_bytes, parsed).has_value()) << "bit " << bit << " of " << packet.to_scapy();
+            EXPECT_FALSE(make_reject(damaged, frame_bytes, parsed).has_value())
+                << "bit " << bit << " of " << packet.to_scapy();
         }
     }
 }

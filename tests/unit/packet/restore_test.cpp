@@ -23,12 +23,13 @@ TEST(Restore, TakesATranslationBack_ICMP004) {
         const bool v4 = prng.one_in(2), is_udp = prng.one_in(2);
         const auto port = [&] { return static_cast<uint16_t>(1 + prng.below(65535)); };
         const auto ttl = static_cast<uint8_t>(2 + prng.below(254));
-        test::PacketBuilder builder =
-            v4 ? eth().ipv4("192.0.2.1", "198.51.100.2").ttl(ttl) : eth().ipv6("2001:db8::1", "2001:db8::2").hop_limit(ttl);
+        test::PacketBuilder builder = v4 ? eth().ipv4("192.0.2.1", "198.51.100.2").ttl(ttl)
+                                         : eth().ipv6("2001:db8::1", "2001:db8::2").hop_limit(ttl);
         is_udp ? builder.udp(port(), port()) : builder.tcp(port(), port(), "PA").seq(round);
         builder.payload(std::vector<uint8_t>(prng.below(40), prng.byte()));
         if (prng.one_in(4)) {
-            builder.l4_checksum(static_cast<uint16_t>(v4 && is_udp && prng.one_in(2) ? 0 : 1 + prng.below(0xfffe)));
+            builder.l4_checksum(
+                static_cast<uint16_t>(v4 && is_udp && prng.one_in(2) ? 0 : 1 + prng.below(0xfffe)));
         }
         const std::vector<uint8_t> sent = builder.build();
         Parsed parsed;

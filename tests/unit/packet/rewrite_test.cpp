@@ -15,7 +15,8 @@ using test::PacketBuilder;
 using test::Prng;
 using test::same_frame;
 
-constexpr size_t kIp = 14, kTtl = kIp + 8, kIpChecksum = kIp + 10, kSource = kIp + 12, kDestination = kIp + 16;
+constexpr size_t kIp = 14, kTtl = kIp + 8, kIpChecksum = kIp + 10, kSource = kIp + 12,
+                 kDestination = kIp + 16;
 
 size_t l4_offset(const std::vector<uint8_t>& frame) {
     return kIp + size_t{frame[kIp] & 0x0fU} * 4;
@@ -59,7 +60,9 @@ PacketBuilder random_shape(Prng& random) {
 
 // A random unicast address; a third have bytes of 0 and 255 only, where one's-complement sums turn over.
 IpAddr random_host(Prng& random) {
-    const auto part = [&] { return random.one_in(3) ? uint8_t{0} : random.one_in(2) ? uint8_t{0xff} : random.byte(); };
+    const auto part = [&] {
+        return random.one_in(3) ? uint8_t{0} : random.one_in(2) ? uint8_t{0xff} : random.byte();
+    };
     return IpAddr::v4(static_cast<uint8_t>(random.between(1, 126)), part(), part(), part());
 }
 L4Port random_port(Prng& random) {
@@ -79,16 +82,20 @@ TEST(Rewrite, AgreesWithARecomputedPacket_NAT001) {
     for (int shape = 0; shape < 1000; ++shape) {
         std::vector<uint8_t> frame = random_shape(random).build();
         for (int content = 0; content < 1000; ++content) {
-            const Rewrite from{random_host(random), random_host(random), random_port(random), random_port(random)};
-            const Rewrite to{random_host(random), random_host(random), random_port(random), random_port(random)};
+            const Rewrite from{random_host(random), random_host(random), random_port(random),
+                               random_port(random)};
+            const Rewrite to{random_host(random), random_host(random), random_port(random),
+                             random_port(random)};
             if (from.source == from.destination) {
                 continue;  // a martian; the parser has its own test
             }
             frame[kTtl] = static_cast<uint8_t>(random.between(2, 255));
             put_endpoints(frame, from);
-            put16(frame, frame.size() - 2, static_cast<uint16_t>(random.next()));  // payload, or the urgent pointer of a bare header
+            put16(frame, frame.size() - 2,
+                  static_cast<uint16_t>(random.next()));  // payload, or the urgent pointer of a bare header
             if (is_udp(frame)) {
-                put16(frame, l4_offset(frame) + 4, static_cast<uint16_t>(frame.size() - l4_offset(frame)));  // was hit where no payload is
+                put16(frame, l4_offset(frame) + 4,
+                      static_cast<uint16_t>(frame.size() - l4_offset(frame)));  // was hit where no payload is
             }
             set_reference_checksums(frame);
             const bool without_sum = is_udp(frame) && random.one_in(8);
@@ -125,7 +132,8 @@ TEST(Rewrite, KeepsAWrongChecksumWrong) {
         put16(frame, l4_checksum_offset(frame), wrong);
         Parsed parsed;
         ASSERT_TRUE(parse(frame, parsed));
-        apply(frame, parsed, {random_host(random), random_host(random), random_port(random), random_port(random)});
+        apply(frame, parsed,
+              {random_host(random), random_host(random), random_port(random), random_port(random)});
         const uint16_t now = get16(frame, l4_checksum_offset(frame));
         ASSERT_NE(now, test::reference_l4_checksum(frame)) << test::to_scapy(frame);
         ASSERT_FALSE(is_udp(frame) && now == 0) << "a datagram with a sum lost it: " << test::to_scapy(frame);
@@ -133,21 +141,29 @@ TEST(Rewrite, KeepsAWrongChecksumWrong) {
 }
 
 TEST(Rewrite, ThereAndBackIsTheSamePacketTwoHopsLater) {
-    const auto before = eth().ipv4("192.0.2.1", "80.11.12.10").ttl(64).tcp(40000, 80, "S").payload("odd").build();
+    const auto before =
+        eth().ipv4("192.0.2.1", "80.11.12.10").ttl(64).tcp(40000, 80, "S").payload("odd").build();
     auto frame = before;
     Parsed parsed;
     ASSERT_TRUE(parse(frame, parsed));
-    const Rewrite back{parsed.key.source, parsed.key.destination, parsed.key.source_port, parsed.key.destination_port};
+    const Rewrite back{parsed.key.source, parsed.key.destination, parsed.key.source_port,
+                       parsed.key.destination_port};
     apply(frame, parsed, {IpAddr::v4(10, 1, 0, 1), IpAddr::v4(10, 2, 0, 7), 1024, 9376});
     ASSERT_TRUE(parse(frame, parsed));
     apply(frame, parsed, back);
-    EXPECT_TRUE(same_frame(frame, eth().ipv4("192.0.2.1", "80.11.12.10").ttl(62).tcp(40000, 80, "S").payload("odd").build()));
+    EXPECT_TRUE(same_frame(
+        frame, eth().ipv4("192.0.2.1", "80.11.12.10").ttl(62).tcp(40000, 80, "S").payload("odd").build()));
 }
 
 TEST(DecrementTtl, ForEveryTtlAndKind) {
     for (unsigned ttl = 2; ttl <= 255; ++ttl) {
         const auto with_ttl = [](unsigned value) {
-            return eth().ipv4("192.0.2.1", "198.51.100.7").ttl(static_cast<uint8_t>(value)).icmp(8, 0).payload("ping").build();
+            return eth()
+                .ipv4("192.0.2.1", "198.51.100.7")
+                .ttl(static_cast<uint8_t>(value))
+                .icmp(8, 0)
+                .payload("ping")
+                .build();
         };
         auto frame = with_ttl(ttl);
         Parsed parsed;
@@ -159,9 +175,14 @@ TEST(DecrementTtl, ForEveryTtlAndKind) {
 
 TEST(SetEthernet, SetsBothAddressesAndNothingElse) {
     auto frame = eth().ipv4("192.0.2.1", "80.11.12.10").udp(1, 2).build();
-    set_ethernet(frame, MacAddr::parse("02:aa:00:00:00:01").value(), MacAddr::parse("02:bb:00:00:00:02").value());
-    EXPECT_TRUE(same_frame(
-        frame, eth().from_mac("02:aa:00:00:00:01").to_mac("02:bb:00:00:00:02").ipv4("192.0.2.1", "80.11.12.10").udp(1, 2).build()));
+    set_ethernet(frame, MacAddr::parse("02:aa:00:00:00:01").value(),
+                 MacAddr::parse("02:bb:00:00:00:02").value());
+    EXPECT_TRUE(same_frame(frame, eth()
+                                      .from_mac("02:aa:00:00:00:01")
+                                      .to_mac("02:bb:00:00:00:02")
+                                      .ipv4("192.0.2.1", "80.11.12.10")
+                                      .udp(1, 2)
+                                      .build()));
 }
 
 }  // namespace rewrite_test

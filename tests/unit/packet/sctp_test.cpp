@@ -22,8 +22,9 @@ using test::eth;
 using test::PacketBuilder;
 using test::same_frame;
 
-constexpr uint8_t kInit = 1, kInitAck = 2, kSack = 3, kHeartbeat = 4, kAbort = 6, kShutdown = 7, kShutdownAck = 8, kError = 9,
-                  kCookieEcho = 10, kCookieAck = 11, kShutdownComplete = 14, kData = 0, kUnknown = 0x3f;
+constexpr uint8_t kInit = 1, kInitAck = 2, kSack = 3, kHeartbeat = 4, kAbort = 6, kShutdown = 7,
+                  kShutdownAck = 8, kError = 9, kCookieEcho = 10, kCookieAck = 11, kShutdownComplete = 14,
+                  kData = 0, kUnknown = 0x3f;
 
 PacketBuilder to_vip() {
     return eth().ipv4("192.0.2.1", "80.11.12.10");
@@ -47,7 +48,8 @@ Read read(const std::vector<uint8_t>& frame) {
 
 TEST(Crc32c, OfKnownBytes_SCTP001) {
     const std::string_view digits = "123456789";
-    EXPECT_EQ(crc32c(ByteView(reinterpret_cast<const uint8_t*>(digits.data()), digits.size())), 0xe306'9283U) << "the usual check value";
+    EXPECT_EQ(crc32c(ByteView(reinterpret_cast<const uint8_t*>(digits.data()), digits.size())), 0xe306'9283U)
+        << "the usual check value";
     EXPECT_EQ(crc32c({}), 0u);
     const std::vector<uint8_t> zeros(32, 0), ones(32, 0xff);  // RFC 3720, B.4
     EXPECT_EQ(crc32c(zeros), 0x8a91'36aaU);
@@ -86,22 +88,28 @@ TEST(Sctp, ChunksMeanWhatTheyDoToTheAssociation_SCTP002) {
         {"INIT", to_vip().sctp(2905, 3868, 0).sctp_init(9), SctpEvent::Init},
         {"INIT over IPv6", to_vip6().sctp(2905, 3868, 0).sctp_init(9), SctpEvent::Init},
         {"INIT ACK", with().sctp_init_ack(9), SctpEvent::InitAck},
-        {"COOKIE ECHO with data", with().chunk(kCookieEcho, cookie).chunk(kData, cookie), SctpEvent::CookieEcho},
+        {"COOKIE ECHO with data", with().chunk(kCookieEcho, cookie).chunk(kData, cookie),
+         SctpEvent::CookieEcho},
         {"COOKIE ACK with data", with().chunk(kCookieAck).chunk(kData, cookie), SctpEvent::CookieAck},
         {"data", with().chunk(kData, cookie).chunk(kData, cookie), SctpEvent::None},
         {"interleaved data", with().chunk(64, cookie), SctpEvent::None},
         {"SACK and data", with().chunk(kSack, {1, 2, 3, 4}).chunk(kData, cookie), SctpEvent::None},
         {"HEARTBEAT", with().chunk(kHeartbeat, {1, 2, 3, 4}), SctpEvent::None},
-        {"a chunk that nobody knows", with().chunk(kUnknown, {1}).chunk(kShutdown, {0, 0, 0, 1}), SctpEvent::Shutdown},
-        {"SACK and SHUTDOWN", with().chunk(kSack, {1, 2, 3, 4}).chunk(kShutdown, {0, 0, 0, 1}), SctpEvent::Shutdown},
+        {"a chunk that nobody knows", with().chunk(kUnknown, {1}).chunk(kShutdown, {0, 0, 0, 1}),
+         SctpEvent::Shutdown},
+        {"SACK and SHUTDOWN", with().chunk(kSack, {1, 2, 3, 4}).chunk(kShutdown, {0, 0, 0, 1}),
+         SctpEvent::Shutdown},
         {"SHUTDOWN ACK", with().chunk(kShutdownAck), SctpEvent::ShutdownAck},
         {"SHUTDOWN COMPLETE", with().chunk(kShutdownComplete), SctpEvent::ShutdownComplete},
-        {"SHUTDOWN COMPLETE of one that has no association", with().chunk(kShutdownComplete, {}, 1), SctpEvent::ShutdownComplete, true},
+        {"SHUTDOWN COMPLETE of one that has no association", with().chunk(kShutdownComplete, {}, 1),
+         SctpEvent::ShutdownComplete, true},
         {"ABORT", with().chunk(kAbort), SctpEvent::Abort},
-        {"ABORT behind an ERROR, reflecting", with().chunk(kError, {1}).chunk(kAbort, {0, 12}, 1), SctpEvent::Abort, true},
+        {"ABORT behind an ERROR, reflecting", with().chunk(kError, {1}).chunk(kAbort, {0, 12}, 1),
+         SctpEvent::Abort, true},
         {"behind data nobody looks", with().chunk(kData, cookie).chunk(kAbort), SctpEvent::None},
         {"padding behind the last chunk", with().chunk(kCookieAck).payload({0, 0, 0}), SctpEvent::CookieAck},
-        {"a last chunk that lacks its padding", with().chunk(kCookieAck).payload({kData, 0, 0, 5, 1}), SctpEvent::CookieAck},
+        {"a last chunk that lacks its padding", with().chunk(kCookieAck).payload({kData, 0, 0, 5, 1}),
+         SctpEvent::CookieAck},
     };
     for (const EventCase& c : cases) {
         const Read out = read(c.packet.build());
@@ -114,7 +122,8 @@ TEST(Sctp, ChunksMeanWhatTheyDoToTheAssociation_SCTP002) {
         EXPECT_EQ(out.parsed.tcp_flags, TcpFlags{}) << c.name;
         EXPECT_EQ(out.parsed.sctp_event, c.event) << c.name;
         EXPECT_EQ(out.parsed.sctp_reflects_tag, c.reflects_tag) << c.name;
-        EXPECT_TRUE(has_valid_sctp_checksum(ByteView(c.packet.build()).subspan(out.parsed.l4_offset))) << c.name;
+        EXPECT_TRUE(has_valid_sctp_checksum(ByteView(c.packet.build()).subspan(out.parsed.l4_offset)))
+            << c.name;
     }
 }
 
@@ -178,7 +187,8 @@ TEST(Sctp, NewPortsMoveTheChecksumAndNothingElse_SCTP001) {
     EXPECT_TRUE(same_frame(ported(packet(2905, 3868).sctp_checksum(right ^ 0x100).build()),
                            packet(1234, 9999).sctp_checksum(after ^ 0x100).build()));
     // None was computed (RFC 9653).
-    EXPECT_TRUE(same_frame(ported(packet(2905, 3868).sctp_checksum(0).build()), packet(1234, 9999).sctp_checksum(0).build()));
+    EXPECT_TRUE(same_frame(ported(packet(2905, 3868).sctp_checksum(0).build()),
+                           packet(1234, 9999).sctp_checksum(0).build()));
 }
 
 // One packet in 2^32 has a right checksum that happens to be zero; here it is made so by four bytes of its data.
@@ -246,18 +256,30 @@ Answer answer_to(const PacketBuilder& packet, Make&& make) {
     return {result, buffer};
 }
 Answer refusal(const PacketBuilder& packet, SctpRefusal how) {
-    return answer_to(
-        packet, [&](std::span<uint8_t> buffer, size_t bytes, const Parsed& parsed) { return make_reject(buffer, bytes, parsed, how); });
+    return answer_to(packet, [&](std::span<uint8_t> buffer, size_t bytes, const Parsed& parsed) {
+        return make_reject(buffer, bytes, parsed, how);
+    });
 }
 Answer reflection(const PacketBuilder& packet) {
-    return answer_to(
-        packet, [](std::span<uint8_t> buffer, size_t bytes, const Parsed& parsed) { return make_reflecting_abort(buffer, bytes, parsed); });
+    return answer_to(packet, [](std::span<uint8_t> buffer, size_t bytes, const Parsed& parsed) {
+        return make_reflecting_abort(buffer, bytes, parsed);
+    });
 }
 PacketBuilder from_vip() {
-    return eth().from_mac("02:00:00:00:00:02").to_mac("02:00:00:00:00:01").ipv4("80.11.12.10", "192.0.2.1").id(0).dont_fragment().ttl(64);
+    return eth()
+        .from_mac("02:00:00:00:00:02")
+        .to_mac("02:00:00:00:00:01")
+        .ipv4("80.11.12.10", "192.0.2.1")
+        .id(0)
+        .dont_fragment()
+        .ttl(64);
 }
 PacketBuilder from_vip6() {
-    return eth().from_mac("02:00:00:00:00:02").to_mac("02:00:00:00:00:01").ipv6("2001:db8:80::10", "2001:db8::1").hop_limit(64);
+    return eth()
+        .from_mac("02:00:00:00:00:02")
+        .to_mac("02:00:00:00:00:01")
+        .ipv6("2001:db8:80::10", "2001:db8::1")
+        .hop_limit(64);
 }
 
 TEST(Sctp, AnInitIsRefusedByAbortOrIcmp_REJ002_REJ004) {
@@ -286,19 +308,26 @@ TEST(Sctp, NothingElseIsRefusedAloud_REJ002_REJ004) {
         const auto reason = [&](const PacketBuilder& packet) { return refusal(packet, how).result.error(); };
         EXPECT_EQ(reason(to_vip().sctp(2905, 3868, 7).chunk(kAbort)), DropReason::RejectNotAllowed);
         EXPECT_EQ(reason(to_vip().sctp(2905, 3868, 7).chunk(kData, {1})), DropReason::RejectNotAllowed);
-        EXPECT_EQ(reason(to_vip().sctp(2905, 3868, 0).sctp_init(9).sctp_checksum(1)), DropReason::BadL4Checksum);
-        EXPECT_EQ(reason(to_vip().from_mac("03:00:00:00:00:01").sctp(2905, 3868, 0).sctp_init(9)), DropReason::RejectNotAllowed);
+        EXPECT_EQ(reason(to_vip().sctp(2905, 3868, 0).sctp_init(9).sctp_checksum(1)),
+                  DropReason::BadL4Checksum);
+        EXPECT_EQ(reason(to_vip().from_mac("03:00:00:00:00:01").sctp(2905, 3868, 0).sctp_init(9)),
+                  DropReason::RejectNotAllowed);
     }
 }
 
 TEST(Sctp, WhatGoesOnAfterItsEndIsToldByItsOwnTag_DRAIN004) {
     const Answer abort = reflection(to_vip().sctp(2905, 3868, 0xaabbccdd).chunk(kData, {1, 2, 3}));
     ASSERT_TRUE(abort.result.has_value());
-    EXPECT_TRUE(same_frame(abort.frame, from_vip().sctp(3868, 2905, 0xaabbccdd).chunk(kAbort, {}, 1).build()));
-    EXPECT_EQ(reflection(to_vip().sctp(2905, 3868, 7).chunk(kAbort)).result.error(), DropReason::RejectNotAllowed);
-    EXPECT_EQ(reflection(to_vip().sctp(2905, 3868, 7).chunk(kShutdownComplete)).result.error(), DropReason::RejectNotAllowed);
-    EXPECT_EQ(reflection(to_vip().sctp(2905, 3868, 0).sctp_init(7)).result.error(), DropReason::RejectNotAllowed);
-    EXPECT_EQ(reflection(to_vip().sctp(2905, 3868, 7).chunk(kData).sctp_checksum(3)).result.error(), DropReason::BadL4Checksum);
+    EXPECT_TRUE(
+        same_frame(abort.frame, from_vip().sctp(3868, 2905, 0xaabbccdd).chunk(kAbort, {}, 1).build()));
+    EXPECT_EQ(reflection(to_vip().sctp(2905, 3868, 7).chunk(kAbort)).result.error(),
+              DropReason::RejectNotAllowed);
+    EXPECT_EQ(reflection(to_vip().sctp(2905, 3868, 7).chunk(kShutdownComplete)).result.error(),
+              DropReason::RejectNotAllowed);
+    EXPECT_EQ(reflection(to_vip().sctp(2905, 3868, 0).sctp_init(7)).result.error(),
+              DropReason::RejectNotAllowed);
+    EXPECT_EQ(reflection(to_vip().sctp(2905, 3868, 7).chunk(kData).sctp_checksum(3)).result.error(),
+              DropReason::BadL4Checksum);
 }
 
 TEST(Sctp, AnAbortOfOurOwnIsAWholeFrame_DRAIN004) {
@@ -309,14 +338,18 @@ TEST(Sctp, AnAbortOfOurOwnIsAWholeFrame_DRAIN004) {
                       .destination_port = 2905,
                       .protocol = Protocol::Sctp};
     frame.resize(build_abort(frame, key, 0x01020304));
-    const auto unaddressed = [](PacketBuilder packet) { return packet.from_mac("00:00:00:00:00:00").to_mac("00:00:00:00:00:00"); };
-    EXPECT_TRUE(same_frame(frame, unaddressed(from_vip()).sctp(3868, 2905, 0x01020304).chunk(kAbort).build()));
+    const auto unaddressed = [](PacketBuilder packet) {
+        return packet.from_mac("00:00:00:00:00:00").to_mac("00:00:00:00:00:00");
+    };
+    EXPECT_TRUE(
+        same_frame(frame, unaddressed(from_vip()).sctp(3868, 2905, 0x01020304).chunk(kAbort).build()));
     frame.assign(kBareSegmentBytesMax, 0xee);
     FlowKey key6 = key;
     key6.source = *IpAddr::parse("2001:db8:80::10");
     key6.destination = *IpAddr::parse("2001:db8::1");
     frame.resize(build_abort(frame, key6, 0x01020304));
-    EXPECT_TRUE(same_frame(frame, unaddressed(from_vip6()).sctp(3868, 2905, 0x01020304).chunk(kAbort).build()));
+    EXPECT_TRUE(
+        same_frame(frame, unaddressed(from_vip6()).sctp(3868, 2905, 0x01020304).chunk(kAbort).build()));
 }
 
 }  // namespace sctp_test

@@ -28,9 +28,11 @@ uint16_t word_for(uint16_t wanted, uint16_t with_zero) {
 TEST(FoldedDelta, NeverSpellsNoChangeZeroAndIsItsInversesInverse) {
     EXPECT_EQ(FoldedDelta().raw(), 0xffff);
     EXPECT_EQ(FoldedDelta(ChecksumDelta()).raw(), 0xffff);
-    EXPECT_EQ(FoldedDelta(ChecksumDelta().replace(Be16::from_host(0xffff), Be16::from_host(0))).raw(), 0xffff);
+    EXPECT_EQ(FoldedDelta(ChecksumDelta().replace(Be16::from_host(0xffff), Be16::from_host(0))).raw(),
+              0xffff);
     for (unsigned before = 0; before <= 0xffff; ++before) {
-        const FoldedDelta delta(ChecksumDelta().replace(Be16::from_host(static_cast<uint16_t>(before)), Be16::from_host(0x1234)));
+        const FoldedDelta delta(
+            ChecksumDelta().replace(Be16::from_host(static_cast<uint16_t>(before)), Be16::from_host(0x1234)));
         ASSERT_NE(delta.raw(), 0);
         ASSERT_NE(delta.inverse().raw(), 0);
         ASSERT_EQ(delta.inverse().inverse(), delta);
@@ -40,7 +42,8 @@ TEST(FoldedDelta, NeverSpellsNoChangeZeroAndIsItsInversesInverse) {
 // RFC 1624, 3: what a full computation over bytes that are not all zero gives is never 0xffff, and stays that way.
 TEST(FoldedDelta, KeepsCanonicalSumsCanonicalForEverySumAndCorner) {
     for (const unsigned after : {0x0000U, 0x0001U, 0x5555U, 0x7fffU, 0x8000U, 0xfffeU, 0xffffU}) {
-        const FoldedDelta delta(ChecksumDelta().replace(Be16::from_host(0x5555), Be16::from_host(static_cast<uint16_t>(after))));
+        const FoldedDelta delta(
+            ChecksumDelta().replace(Be16::from_host(0x5555), Be16::from_host(static_cast<uint16_t>(after))));
         for (unsigned sent = 0; sent < 0xffff; ++sent) {
             const Be16 before = Be16::from_host(static_cast<uint16_t>(sent));
             const Be16 there = delta.applied_to(before);
@@ -57,8 +60,11 @@ struct Family4 {
     static IpAddr ip(Be32 address) { return IpAddr::v4(address); }
     // A third of the bytes 0, a third 255: where one's-complement sums turn over.
     static Be32 random(Prng& prng) {
-        const auto part = [&] { return prng.one_in(3) ? uint8_t{0} : prng.one_in(2) ? uint8_t{0xff} : prng.byte(); };
-        return Be32::from_host(static_cast<uint32_t>(prng.between(1, 126)) << 24 | uint32_t{part()} << 16 | uint32_t{part()} << 8 | part());
+        const auto part = [&] {
+            return prng.one_in(3) ? uint8_t{0} : prng.one_in(2) ? uint8_t{0xff} : prng.byte();
+        };
+        return Be32::from_host(static_cast<uint32_t>(prng.between(1, 126)) << 24 | uint32_t{part()} << 16 |
+                               uint32_t{part()} << 8 | part());
     }
 };
 struct Family6 {
@@ -83,7 +89,8 @@ class Translate : public testing::Test {
 
     Endpoints random_endpoints() {
         const auto port = [&] {
-            return Be16::from_host(random.one_in(8) ? uint16_t{0xffff} : static_cast<uint16_t>(random.between(1, 0xffff)));
+            return Be16::from_host(random.one_in(8) ? uint16_t{0xffff}
+                                                    : static_cast<uint16_t>(random.between(1, 0xffff)));
         };
         Endpoints endpoints{Family::random(random), Family::random(random), port(), port()};
         while (endpoints.source == endpoints.destination) {
@@ -100,12 +107,16 @@ class Translate : public testing::Test {
         std::vector<uint8_t> payload;
     };
     static std::vector<uint8_t> frame_of(const Endpoints& endpoints, const Body& body, uint8_t ttl) {
-        const std::string source = Family::ip(endpoints.source).to_string(), destination = Family::ip(endpoints.destination).to_string();
+        const std::string source = Family::ip(endpoints.source).to_string(),
+                          destination = Family::ip(endpoints.destination).to_string();
         test::PacketBuilder packet = eth();
         if (Family::kIsV4) {
             packet.ipv4(source, destination).ttl(ttl).id(body.id).tos(body.traffic_class);
         } else {
-            packet.ipv6(source, destination).hop_limit(ttl).tos(body.traffic_class).flow_label(body.flow_label);
+            packet.ipv6(source, destination)
+                .hop_limit(ttl)
+                .tos(body.traffic_class)
+                .flow_label(body.flow_label);
         }
         const uint16_t from = endpoints.source_port.host(), to = endpoints.destination_port.host();
         body.udp ? packet.udp(from, to) : packet.tcp(from, to, "PA").seq(body.id).ack(77);
@@ -116,15 +127,17 @@ class Translate : public testing::Test {
     }
 
     // Sends one packet through and compares it, all of it, with the packet built from what it should have become.
-    void expect_translated(const Endpoints& before, const Endpoints& after, const TranslationDeltas& deltas, const Body& body) {
+    void expect_translated(const Endpoints& before, const Endpoints& after, const TranslationDeltas& deltas,
+                           const Body& body) {
         const auto ttl = static_cast<uint8_t>(random.between(2, 255));
         const std::vector<uint8_t> sent = frame_of(before, body, ttl);
         std::vector<uint8_t> frame = sent;
         Parsed parsed;
         ASSERT_TRUE(parse(frame, parsed)) << test::to_scapy(sent);
-        translate_packet(frame.data(), parsed, after.source, after.destination, after.source_port, after.destination_port, deltas.l4,
-                         deltas.ip);
-        ASSERT_TRUE(test::same_frame(frame, frame_of(after, body, static_cast<uint8_t>(ttl - 1)))) << "from " << test::to_scapy(sent);
+        translate_packet(frame.data(), parsed, after.source, after.destination, after.source_port,
+                         after.destination_port, deltas.l4, deltas.ip);
+        ASSERT_TRUE(test::same_frame(frame, frame_of(after, body, static_cast<uint8_t>(ttl - 1))))
+            << "from " << test::to_scapy(sent);
     }
 
     Body random_body() {
@@ -159,7 +172,8 @@ TYPED_TEST(Translate, EveryPacketOfAFlowByTheFlowsTwoDeltas_NAT001) {
         // The replies arrive for what the packets became, and leave as answers to what they were.
         for (int packet = 0; packet < 5; ++packet) {
             this->expect_translated(before, after, deltas, this->random_body());
-            this->expect_translated(this->reversed(after), this->reversed(before), deltas.inverse(), this->random_body());
+            this->expect_translated(this->reversed(after), this->reversed(before), deltas.inverse(),
+                                    this->random_body());
         }
     }
 }
@@ -175,7 +189,8 @@ TYPED_TEST(Translate, CornersOfTheSum_NAT001) {
                 body.without_sum = false;
                 this->force_l4_sum(body, corner, wanted);
                 this->expect_translated(before, after, deltas, body);
-                this->expect_translated(this->reversed(after), this->reversed(before), deltas.inverse(), body);
+                this->expect_translated(this->reversed(after), this->reversed(before), deltas.inverse(),
+                                        body);
             }
         }
     }
@@ -197,8 +212,8 @@ TYPED_TEST(Translate, DeltasFromKeysAreTheSame) {
                           before.destination_port.host(),
                           Protocol::Tcp,
                           {}};
-        const Rewrite rewrite{TypeParam::ip(after.source), TypeParam::ip(after.destination), after.source_port.host(),
-                              after.destination_port.host()};
+        const Rewrite rewrite{TypeParam::ip(after.source), TypeParam::ip(after.destination),
+                              after.source_port.host(), after.destination_port.host()};
         ASSERT_EQ(translation_deltas(key, rewrite), translation_deltas(before, after));
     }
 }
@@ -214,14 +229,16 @@ TYPED_TEST(Translate, AgreesWithApplyOnWrongSums) {
         ASSERT_TRUE(parse(one, parsed));
         std::vector<uint8_t> other = one;
         const TranslationDeltas deltas = translation_deltas(before, after);
-        translate_packet(one.data(), parsed, after.source, after.destination, after.source_port, after.destination_port, deltas.l4,
-                         deltas.ip);
+        translate_packet(one.data(), parsed, after.source, after.destination, after.source_port,
+                         after.destination_port, deltas.l4, deltas.ip);
         apply(other, parsed,
-              {TypeParam::ip(after.source), TypeParam::ip(after.destination), after.source_port.host(), after.destination_port.host()});
+              {TypeParam::ip(after.source), TypeParam::ip(after.destination), after.source_port.host(),
+               after.destination_port.host()});
         ASSERT_TRUE(test::same_frame(one, other));
         if (!body.without_sum) {
             const size_t field = parsed.l4_offset + (body.udp ? 6U : 16U);
-            ASSERT_NE(load<Be16>(one.data() + field).host(), test::reference_l4_checksum(one)) << "the damage is gone";
+            ASSERT_NE(load<Be16>(one.data() + field).host(), test::reference_l4_checksum(one))
+                << "the damage is gone";
         }
     }
 }
@@ -237,16 +254,20 @@ TEST(Translate6, BehindExtensionHeadersAndNothingElseChanges) {
             .destination_options(2)
             .fragment(0, false);
     };
-    auto frame = packet("2001:db8::1", "2001:db8:80::10", 9).tcp(40000, 80, "S").payload("odd").pad_to(200).build();
+    auto frame =
+        packet("2001:db8::1", "2001:db8:80::10", 9).tcp(40000, 80, "S").payload("odd").pad_to(200).build();
     Parsed parsed;
     ASSERT_TRUE(parse(frame, parsed));
     apply(frame, parsed, {*IpAddr::parse("fd00::5"), *IpAddr::parse("fd00:2::7"), 1024, 9376});
-    EXPECT_TRUE(test::same_frame(frame, packet("fd00::5", "fd00:2::7", 8).tcp(1024, 9376, "S").payload("odd").pad_to(200).build()));
+    EXPECT_TRUE(test::same_frame(
+        frame, packet("fd00::5", "fd00:2::7", 8).tcp(1024, 9376, "S").payload("odd").pad_to(200).build()));
 }
 
 TEST(DecrementTtl, OfIpv6IsTheHopLimitAlone) {
     for (const uint8_t hops : {uint8_t{2}, uint8_t{64}, uint8_t{255}}) {
-        const auto packet = [](uint8_t limit) { return eth().ipv6("2001:db8::1", "2001:db8::2").hop_limit(limit).icmp(128, 0).build(); };
+        const auto packet = [](uint8_t limit) {
+            return eth().ipv6("2001:db8::1", "2001:db8::2").hop_limit(limit).icmp(128, 0).build();
+        };
         auto frame = packet(hops);
         Parsed parsed;
         ASSERT_TRUE(parse(frame, parsed));

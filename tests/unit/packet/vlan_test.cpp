@@ -63,12 +63,15 @@ TEST(Vlan, ThreePriorityTagsAreTooManyAndACutOneIsTooShort) {
 }
 
 TEST(Vlan, BehindTwoTagsStandsTheSource) {
-    const std::vector<std::vector<Tag>> ways{{}, {kVlan5}, {kPriority}, {kProvider7, kVlan5}, {kVlan5, kPriority}};
+    const std::vector<std::vector<Tag>> ways{
+        {}, {kVlan5}, {kPriority}, {kProvider7, kVlan5}, {kVlan5, kPriority}};
     for (const auto& tags : ways) {
         EXPECT_EQ(look_behind_tags(tagged(kFrame4, tags)).source, IpAddr::v4(192, 0, 2, 1));
         EXPECT_EQ(look_behind_tags(tagged(kFrame6, tags)).source, *IpAddr::parse("2001:db8::1"));
         EXPECT_FALSE(look_behind_tags(tagged(kFrame4, tags)).are_too_many);
-        EXPECT_FALSE(look_behind_tags(tagged(eth().ether_type(0x0806).payload(Bytes(46)).build(), tags)).source) << "ARP";
+        EXPECT_FALSE(
+            look_behind_tags(tagged(eth().ether_type(0x0806).payload(Bytes(46)).build(), tags)).source)
+            << "ARP";
     }
     EXPECT_TRUE(look_behind_tags(tagged(kFrame4, {kVlan5, kVlan5, kVlan5})).are_too_many);
 }

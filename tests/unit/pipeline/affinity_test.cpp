@@ -21,7 +21,10 @@ const IpAddr kVip6 = *IpAddr::parse("2001:db8:80::10");
 constexpr L4Port kNodePort = 30'080;
 
 TestService sticky() {
-    return {.frontends = {{kVip, 80}, {kVip6, 80}}, .node_ports = {kNodePort}, .backends = {11, 12, 13, 14}, .affinity_timeout_s = 100};
+    return {.frontends = {{kVip, 80}, {kVip6, 80}},
+            .node_ports = {kNodePort},
+            .backends = {11, 12, 13, 14},
+            .affinity_timeout_s = 100};
 }
 
 // Sends first packets of new flows and says where they come out. Each flow has a source port of its own.
@@ -29,22 +32,25 @@ class Clients {
  public:
     explicit Clients(VirtualGateway& gateway) : gateway_(gateway) {}
 
-    Outcome open(const std::string& client, const IpAddr& frontend = kVip, L4Port port = 80, Protocol protocol = Protocol::Tcp,
-                 uint8_t worker = 0) {
+    Outcome open(const std::string& client, const IpAddr& frontend = kVip, L4Port port = 80,
+                 Protocol protocol = Protocol::Tcp, uint8_t worker = 0) {
         PacketBuilder packet = eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string());
-        frontend.is_v4() ? packet.ipv4(client, frontend.to_string()) : packet.ipv6(client, frontend.to_string());
+        frontend.is_v4() ? packet.ipv4(client, frontend.to_string())
+                         : packet.ipv6(client, frontend.to_string());
         protocol == Protocol::Tcp   ? packet.tcp(next_port_++, port, "S")
         : protocol == Protocol::Udp ? packet.udp(next_port_++, port)
                                     : packet.sctp(next_port_++, port, 0).sctp_init(kClientTag);
         return gateway_.send(packet.build(), kUp, {worker});
     }
     // The last byte of the backend's address; 0 where the packet was not sent on.
-    uint8_t backend(const std::string& client, const IpAddr& frontend = kVip, L4Port port = 80, Protocol protocol = Protocol::Tcp,
-                    uint8_t worker = 0) {
+    uint8_t backend(const std::string& client, const IpAddr& frontend = kVip, L4Port port = 80,
+                    Protocol protocol = Protocol::Tcp, uint8_t worker = 0) {
         const Outcome outcome = open(client, frontend, port, protocol, worker);
         return outcome.verdict == Verdict::Transmit ? destination_of(outcome.frame) : 0;
     }
-    static uint8_t destination_of(std::vector<uint8_t> frame) { return frame[12] == 0x08 ? frame[33] : frame[53]; }
+    static uint8_t destination_of(std::vector<uint8_t> frame) {
+        return frame[12] == 0x08 ? frame[33] : frame[53];
+    }
 
     // A flow whose handshake is finished, or that is answered; the endpoint.
     uint8_t establish(const std::string& client, L4Port port = 80, Protocol protocol = Protocol::Tcp) {
@@ -61,7 +67,12 @@ class Clients {
                 .to_mac(kClusterMac.to_string())
                 .ipv4(key.destination.to_string(), key.source.to_string());
         };
-        const auto on = [&] { return eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4(client, kVip.to_string()); };
+        const auto on = [&] {
+            return eth()
+                .from_mac(kClientMac.to_string())
+                .to_mac(kUpMac.to_string())
+                .ipv4(client, kVip.to_string());
+        };
         const auto passes = [&](const PacketBuilder& packet, NicPortId from) {
             EXPECT_EQ(gateway_.send(packet.build(), from).verdict, Verdict::Transmit);
         };
@@ -74,9 +85,14 @@ class Clients {
                 passes(endpoint().udp(key.destination_port, key.source_port), kCluster);
                 break;
             case Protocol::Sctp:
-                passes(endpoint().sctp(key.destination_port, key.source_port, kClientTag).sctp_init_ack(kEndpointTag), kCluster);
-                passes(on().sctp(client_port, port, kEndpointTag).chunk(10, std::vector<uint8_t>(64, 1)), kUp);  // COOKIE ECHO
-                passes(endpoint().sctp(key.destination_port, key.source_port, kClientTag).chunk(11), kCluster);  // COOKIE ACK
+                passes(endpoint()
+                           .sctp(key.destination_port, key.source_port, kClientTag)
+                           .sctp_init_ack(kEndpointTag),
+                       kCluster);
+                passes(on().sctp(client_port, port, kEndpointTag).chunk(10, std::vector<uint8_t>(64, 1)),
+                       kUp);  // COOKIE ECHO
+                passes(endpoint().sctp(key.destination_port, key.source_port, kClientTag).chunk(11),
+                       kCluster);  // COOKIE ACK
                 break;
         }
         return host;
@@ -101,7 +117,8 @@ TEST(Affinity, EveryFlowOfAClientGetsOneBackend_AFF001) {
         EXPECT_EQ(clients.backend(client, kUpAddress, kNodePort), first) << "by NodePort";
         EXPECT_EQ(clients.backend(client), first);
     }
-    EXPECT_EQ(chosen, (std::set<uint8_t>{11, 12, 13, 14})) << "rr turns for each new client, and only for those";
+    EXPECT_EQ(chosen, (std::set<uint8_t>{11, 12, 13, 14}))
+        << "rr turns for each new client, and only for those";
     EXPECT_EQ(gateway.count(Counter::AffinityMisses), 8u);
     EXPECT_EQ(gateway.count(Counter::AffinityHits), 24u);
 }
@@ -132,7 +149,8 @@ TEST(Affinity, PortsOfAServiceArePinnedApart_AFF002) {
     // rr is forced to differ: the second port's rotation is moved until it stands elsewhere.
     const uint8_t http_backend = clients.backend("198.51.100.1");
     int guard = 0;
-    for (uint8_t next = clients.backend("203.0.113.0", kVip, 443); (next == 14 ? 11 : next + 1) == http_backend && guard < 8; ++guard) {
+    for (uint8_t next = clients.backend("203.0.113.0", kVip, 443);
+         (next == 14 ? 11 : next + 1) == http_backend && guard < 8; ++guard) {
         next = clients.backend("203.0.113." + std::to_string(1 + guard), kVip, 443);
     }
     const uint8_t https_backend = clients.backend("198.51.100.1", kVip, 443);
@@ -163,15 +181,18 @@ std::vector<TestService> united(std::vector<uint8_t> web_backends = {11, 12, 13,
     return {web, chat};
 }
 // A new flow to the one port, or to the other.
-uint8_t by_web(Clients& clients, const std::string& client, const IpAddr& frontend = kVip, uint8_t worker = 0) {
+uint8_t by_web(Clients& clients, const std::string& client, const IpAddr& frontend = kVip,
+               uint8_t worker = 0) {
     return clients.backend(client, frontend, 80, Protocol::Tcp, worker);
 }
-uint8_t by_chat(Clients& clients, const std::string& client, const IpAddr& frontend = kVip, uint8_t worker = 0) {
+uint8_t by_chat(Clients& clients, const std::string& client, const IpAddr& frontend = kVip,
+                uint8_t worker = 0) {
     return clients.backend(client, frontend, kChat, Protocol::Udp, worker);
 }
 
 TEST(AffinityOfAllPorts, AClientHasOneEndpointWhicheverPortComesFirst_AFF002_AFF009) {
-    for (const lb::SchedulerKind scheduler : {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Maglev, lb::SchedulerKind::Random}) {
+    for (const lb::SchedulerKind scheduler :
+         {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Maglev, lb::SchedulerKind::Random}) {
         for (const bool is_v4 : {true, false}) {
             VirtualGateway gateway(VirtualGateway::Options{.workers = 2, .flow_stays_on_queue = true});
             std::vector<TestService> services = united();
@@ -184,14 +205,19 @@ TEST(AffinityOfAllPorts, AClientHasOneEndpointWhicheverPortComesFirst_AFF002_AFF
             for (int i = 1; i <= 16; ++i) {
                 const std::string client = network + std::to_string(i);
                 const bool web_first = i % 3 != 0;
-                const uint8_t first = web_first ? by_web(clients, client, frontend) : by_chat(clients, client, frontend);
+                const uint8_t first =
+                    web_first ? by_web(clients, client, frontend) : by_chat(clients, client, frontend);
                 ASSERT_NE(first, 0);
                 chosen.insert(first);
-                EXPECT_EQ(web_first ? by_chat(clients, client, frontend, 1) : by_web(clients, client, frontend, 1), first) << client;
+                EXPECT_EQ(
+                    web_first ? by_chat(clients, client, frontend, 1) : by_web(clients, client, frontend, 1),
+                    first)
+                    << client;
                 EXPECT_EQ(by_web(clients, client, frontend), first) << client;
                 EXPECT_EQ(by_chat(clients, client, frontend), first) << client;
                 if (is_v4) {
-                    EXPECT_EQ(clients.backend(client, kUpAddress, kNodePort), first) << client << " by NodePort";
+                    EXPECT_EQ(clients.backend(client, kUpAddress, kNodePort), first)
+                        << client << " by NodePort";
                 }
             }
             EXPECT_EQ(chosen.size(), 4u) << "other clients have other endpoints";
@@ -290,7 +316,8 @@ TEST(AffinityOfAllPorts, AnEstablishedFlowOfOnePortKeepsTheEntryOfAll_AFF010) {
         std::map<std::string, uint8_t> pinned;
         for (int i = 0; i < 8; ++i) {
             const std::string client = "198.51.100." + std::to_string(i);
-            pinned[client] = web_first ? clients.establish(client, 80, Protocol::Tcp) : clients.establish(client, kChat, Protocol::Udp);
+            pinned[client] = web_first ? clients.establish(client, 80, Protocol::Tcp)
+                                       : clients.establish(client, kChat, Protocol::Udp);
         }
         for (int i = 0; i < 3'000; ++i) {
             by_web(clients, "10.1." + std::to_string(i / 256) + "." + std::to_string(i % 256));
@@ -307,8 +334,12 @@ TEST(AffinityOfAllPorts, AnotherEpochForgetsAllPortsAndFlowsStay_AFF007) {
     VirtualGateway gateway;
     gateway.publish(united());
     Clients clients(gateway);
-    const auto datagram =
-        eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("198.51.100.1", "80.11.12.10").udp(50'000, kChat).build();
+    const auto datagram = eth()
+                              .from_mac(kClientMac.to_string())
+                              .to_mac(kUpMac.to_string())
+                              .ipv4("198.51.100.1", "80.11.12.10")
+                              .udp(50'000, kChat)
+                              .build();
     const uint8_t first = Clients::destination_of(gateway.send(datagram).frame);
     std::vector<TestService> again = united();
     again[0].affinity_epoch = again[1].affinity_epoch = 2;
@@ -339,14 +370,20 @@ TEST(Affinity, PacketsOfALongFlowDoNotKeepTheEntry_AFF004) {
     service.protocol = Protocol::Udp;
     gateway.publish({service});
     Clients clients(gateway);
-    const auto datagram =
-        eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("198.51.100.1", "80.11.12.10").udp(50'000, 80).build();
+    const auto datagram = eth()
+                              .from_mac(kClientMac.to_string())
+                              .to_mac(kUpMac.to_string())
+                              .ipv4("198.51.100.1", "80.11.12.10")
+                              .udp(50'000, 80)
+                              .build();
     const uint8_t first = Clients::destination_of(gateway.send(datagram).frame);
     for (int i = 0; i < 11; ++i) {
         gateway.advance_seconds(10);
-        EXPECT_EQ(Clients::destination_of(gateway.send(datagram).frame), first) << "the flow stays where it is";
+        EXPECT_EQ(Clients::destination_of(gateway.send(datagram).frame), first)
+            << "the flow stays where it is";
     }
-    EXPECT_NE(clients.backend("198.51.100.1", kVip, 80, Protocol::Udp), first) << "110 s after its first packet the next flow moves";
+    EXPECT_NE(clients.backend("198.51.100.1", kVip, 80, Protocol::Udp), first)
+        << "110 s after its first packet the next flow moves";
     EXPECT_EQ(Clients::destination_of(gateway.send(datagram).frame), first);
 }
 
@@ -378,7 +415,8 @@ TEST(Affinity, AnEndpointOfAnotherNodeIsNotHonouredOnALocalFrontend_AFF006) {
     gateway.publish({service});
     Clients clients(gateway);
     EXPECT_EQ(clients.backend("198.51.100.1"), 11);
-    EXPECT_EQ(clients.backend("198.51.100.1", IpAddr::v4(80, 11, 12, 11)), 12) << "the set of the frontend's policy comes first";
+    EXPECT_EQ(clients.backend("198.51.100.1", IpAddr::v4(80, 11, 12, 11)), 12)
+        << "the set of the frontend's policy comes first";
     service.backends = {11, 12};
     gateway.publish({service});
     EXPECT_EQ(clients.backend("198.51.100.1"), 12) << "overwritten, and usable here as well";
@@ -445,7 +483,8 @@ TEST(Affinity, TwoWorkersAgreeOverEachProtocolAndFamily_AFF009) {
         const uint8_t first = clients.backend(wire.client, wire.frontend, 80, wire.protocol, 0);
         ASSERT_NE(first, 0) << wire.name;
         for (uint8_t i = 0; i < 8; ++i) {
-            EXPECT_EQ(clients.backend(wire.client, wire.frontend, 80, wire.protocol, i % 2), first) << wire.name;
+            EXPECT_EQ(clients.backend(wire.client, wire.frontend, 80, wire.protocol, i % 2), first)
+                << wire.name;
         }
         EXPECT_GT(gateway.worker(0).connections.size(), 0u) << "both workers had flows";
         EXPECT_GT(gateway.worker(1).connections.size(), 0u);
@@ -470,7 +509,8 @@ TEST(Affinity, IPv6ClientsDifferInEachOfTheir128Bits_AFF009) {
 }
 
 TEST(Affinity, AFullTableEvictsTheOldestAndForwardsOn_AFF010) {
-    VirtualGateway gateway(VirtualGateway::Options{.affinity_entries = 7});  // one bucket: no luck of the hash
+    VirtualGateway gateway(
+        VirtualGateway::Options{.affinity_entries = 7});  // one bucket: no luck of the hash
     gateway.publish({sticky()});
     Clients clients(gateway);
     std::map<std::string, uint8_t> pinned;
@@ -480,7 +520,8 @@ TEST(Affinity, AFullTableEvictsTheOldestAndForwardsOn_AFF010) {
         gateway.advance_seconds(1);
     }
     EXPECT_EQ(gateway.count(Counter::AffinityEvictions), 0u);
-    EXPECT_EQ(clients.backend("198.51.100.0"), pinned["198.51.100.0"]) << "the youngest now; .1 is the oldest";
+    EXPECT_EQ(clients.backend("198.51.100.0"), pinned["198.51.100.0"])
+        << "the youngest now; .1 is the oldest";
     gateway.advance_seconds(1);
     EXPECT_NE(clients.backend("203.0.113.1"), 0) << "an eighth client is served";
     EXPECT_EQ(gateway.count(Counter::AffinityEvictions), 1u);
@@ -497,7 +538,8 @@ TEST(Affinity, AFloodOfForgedSourcesIsForwardedAndCounted_AFF010) {
     gateway.publish({sticky()});
     Clients clients(gateway);
     for (int i = 0; i < 5'000; ++i) {
-        ASSERT_NE(clients.backend("10." + std::to_string(i / 65'536) + "." + std::to_string(i / 256 % 256) + "." + std::to_string(i % 256)),
+        ASSERT_NE(clients.backend("10." + std::to_string(i / 65'536) + "." + std::to_string(i / 256 % 256) +
+                                  "." + std::to_string(i % 256)),
                   0);
     }
     EXPECT_LE(gateway.affinity().size(), 70u);
@@ -525,11 +567,13 @@ TEST(Affinity, SpoofedFlowsToAnotherServiceMoveNoClient_AFF010) {
         }
         for (int round = 0; round < 3; ++round) {
             for (int i = 0; i < 3'000; ++i) {
-                clients.open("10." + std::to_string(round) + "." + std::to_string(i / 256) + "." + std::to_string(i % 256), kVip,
-                             i % 2 == 0 ? L4Port{80} : L4Port{81}, protocol);
+                clients.open("10." + std::to_string(round) + "." + std::to_string(i / 256) + "." +
+                                 std::to_string(i % 256),
+                             kVip, i % 2 == 0 ? L4Port{80} : L4Port{81}, protocol);
             }
             for (const auto& [client, backend] : pinned) {
-                EXPECT_EQ(clients.backend(client, kVip, 80, protocol), backend) << client << " in round " << round;
+                EXPECT_EQ(clients.backend(client, kVip, 80, protocol), backend)
+                    << client << " in round " << round;
             }
         }
         EXPECT_GT(gateway.count(Counter::AffinityEvictions), 8'000u);
@@ -574,7 +618,8 @@ TEST(Affinity, ARefusedFlowLeavesNoEntryAndRefreshesNone_AFF004) {
     });
     EXPECT_FALSE(entries.contains("198.51.100.3"));
     ASSERT_TRUE(entries.contains("198.51.100.1") && entries.contains("198.51.100.2"));
-    EXPECT_GT(units_between(entries["198.51.100.1"], entries["198.51.100.2"]), 0) << "50 s apart: the refused flow refreshed nothing";
+    EXPECT_GT(units_between(entries["198.51.100.1"], entries["198.51.100.2"]), 0)
+        << "50 s apart: the refused flow refreshed nothing";
 }
 
 // Its first flow on the Local frontend fails, so the client keeps what it had on the other one.
@@ -586,12 +631,15 @@ TEST(Affinity, ARefusedMoveBringsTheFormerEntryBack_AFF005) {
     service.local_backends = {12};
     gateway.publish({service});
     Clients clients(gateway);
-    EXPECT_EQ(clients.backend("198.51.100.2", IpAddr::v4(80, 11, 12, 11)), 12) << "takes the only port towards .12";
+    EXPECT_EQ(clients.backend("198.51.100.2", IpAddr::v4(80, 11, 12, 11)), 12)
+        << "takes the only port towards .12";
     EXPECT_EQ(clients.backend("198.51.100.1"), 11);
     gateway.establish_all();
-    EXPECT_EQ(clients.open("198.51.100.1", IpAddr::v4(80, 11, 12, 11)).reason, DropReason::SnatPortsExhausted);
+    EXPECT_EQ(clients.open("198.51.100.1", IpAddr::v4(80, 11, 12, 11)).reason,
+              DropReason::SnatPortsExhausted);
     const uint64_t hits = gateway.count(Counter::AffinityHits);
-    EXPECT_EQ(clients.open("198.51.100.1").reason, DropReason::SnatPortsExhausted) << "goes to .11, whose port is taken";
+    EXPECT_EQ(clients.open("198.51.100.1").reason, DropReason::SnatPortsExhausted)
+        << "goes to .11, whose port is taken";
     EXPECT_EQ(gateway.count(Counter::AffinityHits), hits + 1);
 }
 

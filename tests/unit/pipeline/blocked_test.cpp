@@ -38,15 +38,19 @@ TEST(Blocklist, AnyIpPacketFromAListedSourceIsDropped) {
     VirtualGateway gateway;
     gateway.publish({web()});
     gateway.set_blocked_sources(list({"10.80.1.2/32", "198.51.100.0/24", "fd00:80:1::/64"}));
-    expect_blocked(gateway.send(syn("10.80.1.2")));                                                             // to a Service
-    expect_blocked(gateway.send(up().ipv4("198.51.100.9", "10.80.1.1").udp(5'000, 22).build()));                // to the host
-    expect_blocked(gateway.send(up().ipv4("198.51.100.9", "10.80.1.1").icmp(8, 0).build()));                    // no flow's
-    expect_blocked(gateway.send(up().ipv4("10.80.1.2", "10.80.1.1").more_fragments().udp(5'000, 53).build()));  // a fragment
+    expect_blocked(gateway.send(syn("10.80.1.2")));  // to a Service
+    expect_blocked(
+        gateway.send(up().ipv4("198.51.100.9", "10.80.1.1").udp(5'000, 22).build()));         // to the host
+    expect_blocked(gateway.send(up().ipv4("198.51.100.9", "10.80.1.1").icmp(8, 0).build()));  // no flow's
+    expect_blocked(gateway.send(
+        up().ipv4("10.80.1.2", "10.80.1.1").more_fragments().udp(5'000, 53).build()));  // a fragment
     expect_blocked(gateway.send(up().ipv6("fd00:80:1::2", kVip6.to_string()).tcp(40'000, 80, "S").build()));
     EXPECT_EQ(gateway.connections(), 0U);
 
     EXPECT_EQ(gateway.send(syn("10.80.1.3")).verdict, Verdict::Transmit);
-    EXPECT_EQ(gateway.send(up().ether_type(0x0806).payload(std::vector<uint8_t>(46)).build()).verdict, Verdict::Punt) << "ARP is no IP";
+    EXPECT_EQ(gateway.send(up().ether_type(0x0806).payload(std::vector<uint8_t>(46)).build()).verdict,
+              Verdict::Punt)
+        << "ARP is no IP";
 }
 
 TEST(Blocklist, NothingFromItIsHandedToAnotherWorker) {
@@ -54,8 +58,9 @@ TEST(Blocklist, NothingFromItIsHandedToAnotherWorker) {
     gateway.publish({web()});
     gateway.set_blocked_sources(list({"198.51.100.0/24"}));
     for (uint8_t receiver = 0; receiver < 4; ++receiver) {
-        const Outcome fragment =
-            gateway.send(up().ipv4("198.51.100.9", kUpAddress.to_string()).more_fragments().udp(5'000, 53).build(), kUp, {receiver});
+        const Outcome fragment = gateway.send(
+            up().ipv4("198.51.100.9", kUpAddress.to_string()).more_fragments().udp(5'000, 53).build(), kUp,
+            {receiver});
         expect_blocked(fragment);
         EXPECT_EQ(fragment.handoffs, 0U);
     }
@@ -94,10 +99,17 @@ TEST(Blocklist, WhatLinuxSendsDoesNotArrive) {
     gateway.publish({web()});
     gateway.set_blocked_sources(list({"10.80.1.0/24"}));
     const auto from_host = eth().from_mac(kUpMac.to_string()).to_mac(kClientMac.to_string());
-    EXPECT_EQ(gateway.send_from_host(PacketBuilder(from_host).ipv4("10.80.1.1", "10.80.1.2").tcp(179, 5'000, "A").build(), kUp).verdict,
-              Verdict::Transmit);
-    EXPECT_EQ(gateway.send_from_host(PacketBuilder(from_host).ipv4("10.80.1.1", "10.80.1.2").icmp(0, 0).build(), kUp).verdict,
-              Verdict::Transmit);
+    EXPECT_EQ(
+        gateway
+            .send_from_host(
+                PacketBuilder(from_host).ipv4("10.80.1.1", "10.80.1.2").tcp(179, 5'000, "A").build(), kUp)
+            .verdict,
+        Verdict::Transmit);
+    EXPECT_EQ(
+        gateway
+            .send_from_host(PacketBuilder(from_host).ipv4("10.80.1.1", "10.80.1.2").icmp(0, 0).build(), kUp)
+            .verdict,
+        Verdict::Transmit);
 }
 
 }  // namespace blocked_test

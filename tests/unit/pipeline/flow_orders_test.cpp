@@ -25,7 +25,12 @@ packet::FlowKey key_of(const std::vector<uint8_t>& frame) {
     return parsed.key;
 }
 std::vector<uint8_t> datagram(L4Port from, const IpAddr& to = kVip) {
-    return eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", to.to_string()).udp(from, 53).build();
+    return eth()
+        .from_mac(kClientMac.to_string())
+        .to_mac(kUpMac.to_string())
+        .ipv4("10.80.1.2", to.to_string())
+        .udp(from, 53)
+        .build();
 }
 std::vector<uint8_t> reply_to(const std::vector<uint8_t>& inside) {
     const packet::FlowKey key = key_of(inside);
@@ -37,7 +42,10 @@ std::vector<uint8_t> reply_to(const std::vector<uint8_t>& inside) {
         .build();
 }
 TestService dns(std::vector<uint8_t> backends) {
-    return {.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}, {kVip2, 53}}, .backends = std::move(backends)};
+    return {.name = "dns",
+            .protocol = Protocol::Udp,
+            .frontends = {{kVip, 53}, {kVip2, 53}},
+            .backends = std::move(backends)};
 }
 uint8_t host_of(const Outcome& outcome) {
     EXPECT_EQ(outcome.verdict, Verdict::Transmit);
@@ -84,7 +92,8 @@ TEST_P(FlowOrders, TheNextDatagramGetsALiveEndpoint_UDP001) {
     }
     remove_backend(dns({12}), 11);
     for (const auto& client : clients) {
-        EXPECT_EQ(host_of(send(client)), 11) << "nothing has been worked on yet, which is what the order is for";
+        EXPECT_EQ(host_of(send(client)), 11)
+            << "nothing has been worked on yet, which is what the order is for";
     }
     gateway.work_off_orders();
     EXPECT_EQ(gateway.orders_done(), 1u);
@@ -166,7 +175,8 @@ TEST_P(FlowOrders, ChangesThatAreNoOrderMoveNoUdpFlow_UDP004_UDP005_DRAIN002) {
     gateway.publish({dns({11, 12, 13, 14, 15})});
     expect_unmoved("two endpoints more");
     gateway.publish({dns({12})});
-    expect_unmoved("two endpoints take no new flows any more: terminating but serving, or another node's under Local");
+    expect_unmoved(
+        "two endpoints take no new flows any more: terminating but serving, or another node's under Local");
     TestService switched = dns({11, 13});
     switched.scheduler = lb::SchedulerKind::Maglev;
     gateway.publish({switched});
@@ -181,7 +191,9 @@ TEST_P(FlowOrders, ChangesThatAreNoOrderMoveNoUdpFlow_UDP004_UDP005_DRAIN002) {
 // The same for TCP, established: scale-up, reorder, readiness, policy, scheduler (DRAIN-001); terminating and serving, and back
 // (DRAIN-002); not ready (DRAIN-003). New flows follow each change at once.
 TEST_P(FlowOrders, ATcpFlowStaysWithItsEndpoint_DRAIN001_DRAIN002_DRAIN003) {
-    const auto web = [](std::vector<uint8_t> backends) { return TestService{.frontends = {{kVip, 80}}, .backends = std::move(backends)}; };
+    const auto web = [](std::vector<uint8_t> backends) {
+        return TestService{.frontends = {{kVip, 80}}, .backends = std::move(backends)};
+    };
     const auto segment = [](L4Port port, const char* flags) {
         return eth()
             .from_mac(kClientMac.to_string())

@@ -21,18 +21,21 @@ using packet::FlowKey;
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 const IpAddr kVip6 = *IpAddr::parse("2001:db8:80::10");
-constexpr uint8_t kHostItself = 1;  // as a backend: 10.80.2.1 and fd00:80:2::1, the cluster twin's own addresses
+constexpr uint8_t kHostItself =
+    1;  // as a backend: 10.80.2.1 and fd00:80:2::1, the cluster twin's own addresses
 constexpr L4Port kServerPort = 9376;
 
 const IpAddr& vip_of(IpFamily family) {
     return family == IpFamily::V4 ? kVip : kVip6;
 }
 IpAddr far_client(IpFamily family, uint8_t host) {
-    return family == IpFamily::V4 ? IpAddr::v4(198, 51, 100, host)
-                                  : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x99, 0, 0, 0, 0, 0, 0, 0, 0, 0, host});
+    return family == IpFamily::V4
+               ? IpAddr::v4(198, 51, 100, host)
+               : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x99, 0, 0, 0, 0, 0, 0, 0, 0, 0, host});
 }
 
-std::vector<uint8_t> frame_of(const FlowKey& key, const MacAddr& from, const MacAddr& to, const char* flags, uint8_t ttl = 64) {
+std::vector<uint8_t> frame_of(const FlowKey& key, const MacAddr& from, const MacAddr& to, const char* flags,
+                              uint8_t ttl = 64) {
     PacketBuilder packet = eth().from_mac(from.to_string()).to_mac(to.to_string());
     key.source.is_v4() ? packet.ipv4(key.source.to_string(), key.destination.to_string()).ttl(ttl)
                        : packet.ipv6(key.source.to_string(), key.destination.to_string()).hop_limit(ttl);
@@ -88,7 +91,8 @@ class HostEndpoint : public testing::TestWithParam<Variant> {
     WorkerId any_worker() { return {static_cast<uint8_t>(random.below(workers))}; }
 };
 INSTANTIATE_TEST_SUITE_P(All, HostEndpoint,
-                         testing::Combine(testing::Values(1u, 2u, 5u), testing::Values(IpFamily::V4, IpFamily::V6),
+                         testing::Combine(testing::Values(1u, 2u, 5u),
+                                          testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(Protocol::Tcp, Protocol::Udp),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
@@ -105,7 +109,8 @@ TEST_P(HostEndpoint, GetsTheClientsPacketsAndIsAnsweredForAsTheVip_EP007_NAT001)
         EXPECT_EQ(in.egress, kUp) << "the twin that Linux routes the client by";
         EXPECT_EQ(destination_mac(in.frame), kUpMac);
         const FlowKey inside = key_of(in.frame);
-        EXPECT_EQ(inside.source, outside.source) << "Linux takes no packet from outside with an address of its own";
+        EXPECT_EQ(inside.source, outside.source)
+            << "Linux takes no packet from outside with an address of its own";
         EXPECT_EQ(inside.destination, host);
         EXPECT_EQ(inside.destination_port, kServerPort);
         if (source == lb::SourceMode::Keep || workers == 1) {
@@ -170,8 +175,12 @@ TEST_P(HostEndpoint, TellsFlowsOfOneClientSocketApart_EP007) {
         ASSERT_EQ(second.verdict, Verdict::Punt) << text_of(second.reason).counter;
         EXPECT_EQ(key_of(second.frame).source, outside.source);
         EXPECT_NE(key_of(second.frame).source_port, first.source_port);
-        EXPECT_EQ(key_of(gateway.send_from_host(from_linux(first.reversed()), kUp, any_worker()).frame), outside.reversed());
-        EXPECT_EQ(key_of(gateway.send_from_host(from_linux(key_of(second.frame).reversed()), kUp, any_worker()).frame), beside.reversed());
+        EXPECT_EQ(key_of(gateway.send_from_host(from_linux(first.reversed()), kUp, any_worker()).frame),
+                  outside.reversed());
+        EXPECT_EQ(
+            key_of(
+                gateway.send_from_host(from_linux(key_of(second.frame).reversed()), kUp, any_worker()).frame),
+            beside.reversed());
     }
 }
 
@@ -187,7 +196,8 @@ class HostClient : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, 
     WorkerId any_worker() { return {static_cast<uint8_t>(random.below(workers))}; }
 };
 INSTANTIATE_TEST_SUITE_P(All, HostClient,
-                         testing::Combine(testing::Values(1u, 2u, 5u), testing::Values(IpFamily::V4, IpFamily::V6),
+                         testing::Combine(testing::Values(1u, 2u, 5u),
+                                          testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(Protocol::Tcp, Protocol::Udp)));
 
 TEST_P(HostClient, ReachesAServiceAndIsAnswered_ETP006) {
@@ -225,25 +235,30 @@ TEST_P(HostClient, UsesTheClusterSetAndIsTranslated_ETP006_NAT003) {
     const FlowKey inside = key_of(out.frame);
     EXPECT_EQ(inside.destination, backend_address(12, family));
     EXPECT_EQ(inside.source, cluster);
-    EXPECT_EQ(key_of(gateway.send(from_backend(inside.reversed()), kCluster, any_worker()).frame), to_vip.reversed());
+    EXPECT_EQ(key_of(gateway.send(from_backend(inside.reversed()), kCluster, any_worker()).frame),
+              to_vip.reversed());
     const Outcome client = gateway.send(from_client(client_key(family, protocol)), kUp, any_worker());
-    EXPECT_EQ(key_of(client.frame).destination, backend_address(11, family)) << "a client outside keeps the policy's set";
+    EXPECT_EQ(key_of(client.frame).destination, backend_address(11, family))
+        << "a client outside keeps the policy's set";
 }
 
 TEST_P(HostClient, IsLetInWhereAnyOfItsAddressesIsInTheRanges_SRC007) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
     TestService guarded = served_by({11}, protocol);
-    guarded.source_ranges = {{*Prefix::parse("10.80.2.1/32"), *Prefix::parse("fd00:80:2::1/128")}};  // the other twin's
+    guarded.source_ranges = {
+        {*Prefix::parse("10.80.2.1/32"), *Prefix::parse("fd00:80:2::1/128")}};  // the other twin's
     gateway.publish({guarded});
     EXPECT_EQ(gateway.send_from_host(from_linux(to_vip, "S"), kUp, any_worker()).verdict, Verdict::Transmit);
     EXPECT_EQ(gateway.connections(), 1u);
-    EXPECT_EQ(gateway.send(from_client(client_key(family, protocol)), kUp, any_worker()).reason, DropReason::SourceNotAllowed);
+    EXPECT_EQ(gateway.send(from_client(client_key(family, protocol)), kUp, any_worker()).reason,
+              DropReason::SourceNotAllowed);
 
     guarded.source_ranges = {{*Prefix::parse("192.0.2.0/24"), *Prefix::parse("2001:db8:77::/64")}};
     gateway.publish({guarded});
     FlowKey another = to_vip;
     ++another.source_port;
-    EXPECT_EQ(gateway.send_from_host(from_linux(another, "S"), kUp, any_worker()).reason, DropReason::SourceNotAllowed);
+    EXPECT_EQ(gateway.send_from_host(from_linux(another, "S"), kUp, any_worker()).reason,
+              DropReason::SourceNotAllowed);
 }
 
 // The edge of SRC-007: Linux has the VIP of one Service as an address, and asks another Service from it.
@@ -257,7 +272,8 @@ TEST_P(HostClient, MayAskFromAVipOfItsOwn_SRC007) {
     gateway.publish({guarded, own});
     const Outcome out = gateway.send_from_host(from_linux(to_vip, "S"), kUp, any_worker());
     ASSERT_EQ(out.verdict, Verdict::Transmit);
-    EXPECT_EQ(key_of(gateway.send(from_backend(key_of(out.frame).reversed()), kCluster, any_worker()).frame), to_vip.reversed());
+    EXPECT_EQ(key_of(gateway.send(from_backend(key_of(out.frame).reversed()), kCluster, any_worker()).frame),
+              to_vip.reversed());
 }
 
 TEST_P(HostClient, IsRefusedAloud_REJ001) {
@@ -288,10 +304,15 @@ TEST_P(HostClient, SendsAllElseUntouched_XIP003) {
     const IpAddr client = far_client(family, 9);
     const IpAddr forwarded = family == IpFamily::V4 ? IpAddr::v4(172, 17, 0, 2) : *IpAddr::parse("fd17::2");
     const FlowKey keys[] = {
-        {host, client, 50'000, 443, protocol, {}},                               // a client program of the host's
-        {host, client, kServerPort, 40'000, protocol, {}},                       // the server answers somebody who asked it directly
-        {host, vip_of(family), 50'000, 9999, protocol, {}},                      // a VIP's closed port
-        {forwarded, vip_of(family), 50'000, 80, protocol, {}},                   // Linux forwards it for a container
+        {host, client, 50'000, 443, protocol, {}},  // a client program of the host's
+        {host,
+         client,
+         kServerPort,
+         40'000,
+         protocol,
+         {}},  // the server answers somebody who asked it directly
+        {host, vip_of(family), 50'000, 9999, protocol, {}},     // a VIP's closed port
+        {forwarded, vip_of(family), 50'000, 80, protocol, {}},  // Linux forwards it for a container
         {host, backend_address(11, family), 50'000, kServerPort, protocol, {}},  // a probe of an endpoint
     };
     for (const FlowKey& key : keys) {
@@ -314,10 +335,25 @@ TEST(HostFrames, ThatNobodyCouldParseOrThatGoToAGroupLeaveUntouched) {
     std::copy_n(runt.begin(), 12, arp.begin());
     arp[12] = 0x08;
     arp[13] = 0x06;
-    const std::vector<std::vector<uint8_t>> frames = {
-        runt, arp, eth().from_mac(kUpMac.to_string()).to_mac("01:00:5e:00:00:12").ipv4("10.80.1.1", "224.0.0.18").udp(1, 2).build(),
-        eth().from_mac(kUpMac.to_string()).to_mac("ff:ff:ff:ff:ff:ff").ipv4("10.80.1.1", "80.11.12.10").tcp(50'000, 80, "S").build(),
-        eth().from_mac("02:00:00:00:77:01").to_mac("01:00:5e:00:00:12").ipv4("10.80.1.1", "224.0.0.18").udp(1, 2).build()};
+    const std::vector<std::vector<uint8_t>> frames = {runt, arp,
+                                                      eth()
+                                                          .from_mac(kUpMac.to_string())
+                                                          .to_mac("01:00:5e:00:00:12")
+                                                          .ipv4("10.80.1.1", "224.0.0.18")
+                                                          .udp(1, 2)
+                                                          .build(),
+                                                      eth()
+                                                          .from_mac(kUpMac.to_string())
+                                                          .to_mac("ff:ff:ff:ff:ff:ff")
+                                                          .ipv4("10.80.1.1", "80.11.12.10")
+                                                          .tcp(50'000, 80, "S")
+                                                          .build(),
+                                                      eth()
+                                                          .from_mac("02:00:00:00:77:01")
+                                                          .to_mac("01:00:5e:00:00:12")
+                                                          .ipv4("10.80.1.1", "224.0.0.18")
+                                                          .udp(1, 2)
+                                                          .build()};
     for (const std::vector<uint8_t>& frame : frames) {
         const Outcome out = gateway.send_from_host(frame, kUp);
         EXPECT_EQ(out.verdict, Verdict::Transmit) << to_scapy(frame) << text_of(out.reason).counter;

@@ -48,7 +48,8 @@ TEST(OneBurst, WhatFollowsAFirstPacketIsCheckedAsEver_ICMP006) {
     for (const uint8_t ttl : {uint8_t{0}, uint8_t{1}}) {
         VirtualGateway gateway;
         gateway.publish({web()});
-        const auto outcomes = gateway.send_burst({segment("S").build(), segment("S").ttl(ttl).build(), segment("S").build()});
+        const auto outcomes =
+            gateway.send_burst({segment("S").build(), segment("S").ttl(ttl).build(), segment("S").build()});
         EXPECT_EQ(outcomes[0].verdict, Verdict::Transmit);
         EXPECT_EQ(outcomes[1].verdict, Verdict::Transmit);
         EXPECT_EQ(outcomes[1].egress, kUp) << "its sender is told";
@@ -63,7 +64,8 @@ TEST(OneBurst, AClosedTupleOpensAgainOnce) {
     gateway.publish({web()});
     const packet::FlowKey before = key_of(gateway.send(segment("S").build()).frame);
     gateway.send(from_backend(before, "RA"), kCluster);
-    const auto outcomes = gateway.send_burst({segment("SF").build(), segment("S").build(), segment("S").build(), segment("A").build()});
+    const auto outcomes = gateway.send_burst(
+        {segment("SF").build(), segment("S").build(), segment("S").build(), segment("A").build()});
     EXPECT_EQ(outcomes[0].reason, DropReason::InvalidTcpFlags);
     EXPECT_EQ(outcomes[1].verdict, Verdict::Transmit);
     EXPECT_EQ(outcomes[2].verdict, Verdict::Transmit);
@@ -85,7 +87,8 @@ TEST(OneBurst, TheLastPacketsOfAConnectionLeaveBeforeItEnds) {
     gateway.send(segment("A").build());
     gateway.send(from_backend(inside, "FA"), kCluster);
     gateway.send(segment("FA").build());
-    const auto outcomes = gateway.send_burst({segment("A").build(), segment("S").build(), segment("R").build()});
+    const auto outcomes =
+        gateway.send_burst({segment("A").build(), segment("S").build(), segment("R").build()});
     for (const auto& outcome : outcomes) {
         EXPECT_EQ(outcome.verdict, Verdict::Transmit) << text_of(outcome.reason).counter;
     }
@@ -138,7 +141,8 @@ TEST(SynFlood, FlowsStillOpenWhenTheTableIsFullOfTranslatedOnes) {
     }
     EXPECT_EQ(gateway.connections(), 256u);
     EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 256u);
-    EXPECT_EQ(gateway.send(segment("A").build()).verdict, Verdict::Transmit) << "the established flow is untouched";
+    EXPECT_EQ(gateway.send(segment("A").build()).verdict, Verdict::Transmit)
+        << "the established flow is untouched";
     EXPECT_EQ(key_of(gateway.send(from_backend(inside, "A"), kCluster).frame).destination, kClient);
 }
 
@@ -153,7 +157,10 @@ TEST(FullTable, FinishedConnectionsMakeRoom) {
         ASSERT_EQ(opened.verdict, Verdict::Transmit) << n << " " << text_of(opened.reason).counter;
         const packet::FlowKey inside = key_of(opened.frame);
         const auto client = [&](const char* flags) {
-            return from_client().ipv4("198.51.0.1", "80.11.12.10").tcp(static_cast<uint16_t>(1 + n), 80, flags).build();
+            return from_client()
+                .ipv4("198.51.0.1", "80.11.12.10")
+                .tcp(static_cast<uint16_t>(1 + n), 80, flags)
+                .build();
         };
         gateway.send(from_backend(inside, "SA"), kCluster);
         gateway.send(client("A"));
@@ -173,7 +180,8 @@ TEST(SpoofedBroadcastSource, IsNeverSentTo) {
     gateway.publish({web(), empty});
     gateway.set_rejects_closed_vip_ports(true);
     for (const L4Port port : {L4Port{80}, L4Port{81}, L4Port{82}}) {
-        const Outcome outcome = gateway.send(from_client().ipv4("10.80.1.255", "80.11.12.10").tcp(40'000, port, "S").build());
+        const Outcome outcome =
+            gateway.send(from_client().ipv4("10.80.1.255", "80.11.12.10").tcp(40'000, port, "S").build());
         EXPECT_EQ(outcome.verdict, Verdict::Drop) << port;
         EXPECT_EQ(outcome.reason, DropReason::MartianSource) << port;
     }
@@ -193,11 +201,19 @@ TEST(SpoofedOwnSource, IsNeverAnswered_ETP006) {
         EXPECT_EQ(outcome.reason, DropReason::MartianSource) << own.to_string();
     };
     for (const IpAddr& own : {kUpAddress, kClusterAddress}) {
-        expect_drop(gateway.send(from_client().ipv4(own.to_string(), "80.11.12.10").tcp(40'000, 81, "S").build()), own);
-        expect_drop(gateway.send(from_client().ipv4(own.to_string(), "80.11.12.10").tcp(40'000, 80, "S").build()), own);
+        expect_drop(
+            gateway.send(from_client().ipv4(own.to_string(), "80.11.12.10").tcp(40'000, 81, "S").build()),
+            own);
+        expect_drop(
+            gateway.send(from_client().ipv4(own.to_string(), "80.11.12.10").tcp(40'000, 80, "S").build()),
+            own);
     }
     for (const IpAddr& own : {kUpAddress6, kClusterAddress6}) {
-        expect_drop(gateway.send(from_client().ipv6(own.to_string(), v6_on_link(9, 10).to_string()).tcp(40'000, 81, "S").build()), own);
+        expect_drop(gateway.send(from_client()
+                                     .ipv6(own.to_string(), v6_on_link(9, 10).to_string())
+                                     .tcp(40'000, 81, "S")
+                                     .build()),
+                    own);
     }
     EXPECT_EQ(gateway.connections(), 0u);
 }
@@ -219,18 +235,30 @@ TEST(SpoofedOwnSource, IsNoFrontends_NAT003) {
             EXPECT_EQ(outcome.verdict, Verdict::Drop);
             EXPECT_EQ(text_of(outcome.reason).counter, "martian_source");
         };
-        for (const auto& [port, link] : {std::pair{kUp, from_client()}, {kCluster, from_client().to_mac(kClusterMac.to_string())}}) {
-            forged(gateway.send(PacketBuilder(link).ipv4("80.11.12.11", "80.11.12.10").udp(54, 53).build(), port));
-            forged(gateway.send(PacketBuilder(link).ipv6(v6_on_link(9, 11).to_string(), v6_on_link(9, 10).to_string()).udp(54, 53).build(),
+        for (const auto& [port, link] :
+             {std::pair{kUp, from_client()}, {kCluster, from_client().to_mac(kClusterMac.to_string())}}) {
+            forged(gateway.send(PacketBuilder(link).ipv4("80.11.12.11", "80.11.12.10").udp(54, 53).build(),
                                 port));
-            forged(gateway.send(PacketBuilder(link).ipv4("80.11.12.10", "80.11.12.11").tcp(80, 1, "S").build(), port));
+            forged(gateway.send(PacketBuilder(link)
+                                    .ipv6(v6_on_link(9, 11).to_string(), v6_on_link(9, 10).to_string())
+                                    .udp(54, 53)
+                                    .build(),
+                                port));
+            forged(gateway.send(
+                PacketBuilder(link).ipv4("80.11.12.10", "80.11.12.11").tcp(80, 1, "S").build(), port));
         }
         EXPECT_EQ(gateway.connections(), 0u);
         // An external IP may be a host's own address, which is a client from any other port (XIP-003). And an endpoint may be its own
         // client.
-        EXPECT_EQ(gateway.send(from_client().ipv4("80.11.12.11", "80.11.12.10").udp(40'000, 53).build()).egress, kCluster);
+        EXPECT_EQ(
+            gateway.send(from_client().ipv4("80.11.12.11", "80.11.12.10").udp(40'000, 53).build()).egress,
+            kCluster);
         const auto hairpin = eth().from_mac(backend_mac(11).to_string()).to_mac(kClusterMac.to_string());
-        EXPECT_EQ(gateway.send(PacketBuilder(hairpin).ipv4("10.80.2.11", "80.11.12.10").udp(9376, 53).build(), kCluster).egress, kCluster);
+        EXPECT_EQ(gateway
+                      .send(PacketBuilder(hairpin).ipv4("10.80.2.11", "80.11.12.10").udp(9376, 53).build(),
+                            kCluster)
+                      .egress,
+                  kCluster);
         EXPECT_EQ(gateway.connections(), 2u);
     }
 }
@@ -250,9 +278,11 @@ TEST(SpoofedOwnSource, IsNoSnatAddress_NAT003_ICMP007) {
     gateway.publish({web(), dns, kept});
     gateway.set_rejects_closed_vip_ports(true);
     const auto from_named = [&] { return from_client().ipv4(named.to_string(), "80.11.12.10"); };
-    for (const auto& frame : {from_named().tcp(2'000, 80, "S").build(), from_named().udp(2'000, 53).build(),
-                              from_named().udp(2'000, 54).build(), from_named().udp(2'000, 99).build(), from_named().icmp(8, 0).build(),
-                              from_client().ipv6(named6.to_string(), v6_on_link(9, 10).to_string()).udp(2'000, 53).build()}) {
+    for (const auto& frame :
+         {from_named().tcp(2'000, 80, "S").build(), from_named().udp(2'000, 53).build(),
+          from_named().udp(2'000, 54).build(), from_named().udp(2'000, 99).build(),
+          from_named().icmp(8, 0).build(),
+          from_client().ipv6(named6.to_string(), v6_on_link(9, 10).to_string()).udp(2'000, 53).build()}) {
         const Outcome outcome = gateway.send(frame);
         EXPECT_EQ(outcome.verdict, Verdict::Drop);
         EXPECT_EQ(text_of(outcome.reason).counter, "martian_source");
@@ -271,7 +301,8 @@ TEST(SpoofedOwnSource, TakesNoSnatPortsFromOthers_NAT003) {
     kept.source = lb::SourceMode::Keep;
     gateway.publish({web(), kept});
     for (uint16_t port = 1024; port <= 1087; ++port) {
-        const Outcome forged = gateway.send(from_client().ipv4(kClusterAddress.to_string(), "80.11.12.10").tcp(port, 81, "S").build());
+        const Outcome forged = gateway.send(
+            from_client().ipv4(kClusterAddress.to_string(), "80.11.12.10").tcp(port, 81, "S").build());
         EXPECT_EQ(forged.verdict, Verdict::Drop);
         EXPECT_EQ(forged.reason, DropReason::MartianSource);
     }

@@ -24,8 +24,9 @@ const IpAddr kVip6 = *IpAddr::parse("2001:db8:80::10");
 // The n-th client socket of a family, behind the router on the uplink.
 FlowKey client_flow(IpFamily family, uint32_t n, Protocol protocol = Protocol::Tcp) {
     const auto host = static_cast<uint8_t>(1 + n / 60'000);
-    return {.source = family == IpFamily::V4 ? IpAddr::v4(198, 51, 100, host)
-                                             : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x99, 0, 0, 0, 0, 0, 0, 0, 0, 0, host}),
+    return {.source = family == IpFamily::V4
+                          ? IpAddr::v4(198, 51, 100, host)
+                          : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x99, 0, 0, 0, 0, 0, 0, 0, 0, 0, host}),
             .destination = family == IpFamily::V4 ? kVip : kVip6,
             .source_port = static_cast<L4Port>(1 + n % 60'000),
             .destination_port = static_cast<L4Port>(protocol == Protocol::Tcp ? 80 : 53),
@@ -33,9 +34,10 @@ FlowKey client_flow(IpFamily family, uint32_t n, Protocol protocol = Protocol::T
 }
 
 PacketBuilder packet_of(const FlowKey& key, const char* flags, NicPortId port = kUp) {
-    PacketBuilder packet = eth()
-                               .from_mac((port == kUp ? kClientMac : backend_mac(key.source.bytes()[15])).to_string())
-                               .to_mac((port == kUp ? kUpMac : kClusterMac).to_string());
+    PacketBuilder packet =
+        eth()
+            .from_mac((port == kUp ? kClientMac : backend_mac(key.source.bytes()[15])).to_string())
+            .to_mac((port == kUp ? kUpMac : kClusterMac).to_string());
     key.source.is_v4() ? packet.ipv4(key.source.to_string(), key.destination.to_string())
                        : packet.ipv6(key.source.to_string(), key.destination.to_string());
     key.protocol == Protocol::Tcp ? packet.tcp(key.source_port, key.destination_port, flags)
@@ -57,7 +59,11 @@ FlowKey key_of(const std::vector<uint8_t>& frame) {
 
 std::vector<TestService> services(lb::SourceMode source = lb::SourceMode::Translate) {
     return {{.frontends = {{kVip, 80}, {kVip6, 80}}, .backends = {11}, .source = source},
-            {.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}, {kVip6, 53}}, .backends = {11}, .source = source}};
+            {.name = "dns",
+             .protocol = Protocol::Udp,
+             .frontends = {{kVip, 53}, {kVip6, 53}},
+             .backends = {11},
+             .source = source}};
 }
 
 constexpr IpFamily kFamilies[] = {IpFamily::V4, IpFamily::V6};
@@ -89,7 +95,8 @@ TEST(MixedBurst, EveryPacketIsTranslatedAsIfItCameAlone_NAT001_DUAL001) {
     EXPECT_EQ(gateway.connections(), flows.size());
     std::vector<std::vector<uint8_t>> answers;
     for (size_t i = 0; i < flows.size(); ++i) {
-        ASSERT_EQ(opened[i].verdict, Verdict::Transmit) << flows[i].to_string() << " " << text_of(opened[i].reason).counter;
+        ASSERT_EQ(opened[i].verdict, Verdict::Transmit)
+            << flows[i].to_string() << " " << text_of(opened[i].reason).counter;
         const FlowKey inside = key_of(opened[i].frame);
         const IpFamily family = flows[i].source.family();
         EXPECT_EQ(inside.source, family == IpFamily::V4 ? kClusterAddress : kClusterAddress6);
@@ -98,11 +105,13 @@ TEST(MixedBurst, EveryPacketIsTranslatedAsIfItCameAlone_NAT001_DUAL001) {
         answers.push_back(answer_to(inside));
     }
     for (size_t i = 0; i < 8; ++i) {
-        EXPECT_EQ(opened[flows.size() + i].frame, opened[i * 3].frame) << "the second packet of " << flows[i * 3].to_string();
+        EXPECT_EQ(opened[flows.size() + i].frame, opened[i * 3].frame)
+            << "the second packet of " << flows[i * 3].to_string();
     }
     const std::vector<Outcome> back = gateway.send_burst(answers, kCluster);
     for (size_t i = 0; i < flows.size(); ++i) {
-        ASSERT_EQ(back[i].verdict, Verdict::Transmit) << flows[i].to_string() << " " << text_of(back[i].reason).counter;
+        ASSERT_EQ(back[i].verdict, Verdict::Transmit)
+            << flows[i].to_string() << " " << text_of(back[i].reason).counter;
         EXPECT_EQ(key_of(back[i].frame), flows[i].reversed());
     }
     EXPECT_EQ(gateway.count(stats::Counter::NewConnections), flows.size());
@@ -118,9 +127,9 @@ TEST(MixedBurst, WhatIsDroppedOrRejectedLeavesTheRestAlone_REJ001) {
         return from_client(key);
     };
     const FlowKey v4 = client_flow(IpFamily::V4, 1), v6 = client_flow(IpFamily::V6, 1);
-    const std::vector<Outcome> outcomes =
-        gateway.send_burst({with_port(v6, 81), from_client(v4), with_port(v6, 82), from_client(v6), with_port(v4, 81), with_port(v4, 82),
-                            packet_of(v6, "S").hop_limit(1).build(), from_client(v6)});
+    const std::vector<Outcome> outcomes = gateway.send_burst(
+        {with_port(v6, 81), from_client(v4), with_port(v6, 82), from_client(v6), with_port(v4, 81),
+         with_port(v4, 82), packet_of(v6, "S").hop_limit(1).build(), from_client(v6)});
     EXPECT_EQ(key_of(outcomes[0].frame).source, kVip6) << "a RST";
     EXPECT_EQ(outcomes[0].egress, kUp);
     EXPECT_EQ(key_of(outcomes[1].frame).destination, backend_address(11));
@@ -227,15 +236,19 @@ TEST(SnatPorts6, OneFamilysExhaustionIsNotTheOthers_NAT002) {
     const Outcome over = gateway.send(from_client(client_flow(IpFamily::V6, 32)));
     EXPECT_EQ(over.verdict, Verdict::Drop);
     EXPECT_EQ(over.reason, DropReason::SnatPortsExhausted);
-    EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V6, 32, Protocol::Udp))).verdict, Verdict::Transmit) << "another protocol";
+    EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V6, 32, Protocol::Udp))).verdict,
+              Verdict::Transmit)
+        << "another protocol";
     for (uint32_t n = 0; n < 32; ++n) {
-        ASSERT_EQ(gateway.send(from_client(client_flow(IpFamily::V4, n))).verdict, Verdict::Transmit) << "the other family, " << n;
+        ASSERT_EQ(gateway.send(from_client(client_flow(IpFamily::V4, n))).verdict, Verdict::Transmit)
+            << "the other family, " << n;
     }
     gateway.advance_seconds(86'402);
     gateway.age();
     EXPECT_EQ(gateway.connections(), 0u);
     EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 0u);
-    EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V6, 40))).verdict, Verdict::Transmit) << "ports come back";
+    EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V6, 40))).verdict, Verdict::Transmit)
+        << "ports come back";
 }
 
 TEST(Forwarding6, NamesWhatStopsItOnTheWayOut) {
@@ -265,26 +278,31 @@ TEST(SourceRanges6, AFamilyWithoutARangeIsClosed_SRC001_SRC003) {
     gateway.publish(all);
     EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V4, 1))).verdict, Verdict::Transmit);
     EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V6, 1))).reason, DropReason::SourceNotAllowed);
-    EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V4, 1, Protocol::Udp))).reason, DropReason::SourceNotAllowed);
-    EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V6, 1, Protocol::Udp))).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V4, 1, Protocol::Udp))).reason,
+              DropReason::SourceNotAllowed);
+    EXPECT_EQ(gateway.send(from_client(client_flow(IpFamily::V6, 1, Protocol::Udp))).verdict,
+              Verdict::Transmit);
 }
 
 // Every packet on a worker picked at random, mostly the wrong one, in bursts of both families.
 class Placement6 : public testing::TestWithParam<std::pair<uint32_t, lb::SourceMode>> {};
-INSTANTIATE_TEST_SUITE_P(Workers, Placement6,
-                         testing::Values(std::pair{2u, lb::SourceMode::Translate}, std::pair{2u, lb::SourceMode::Keep},
-                                         std::pair{7u, lb::SourceMode::Translate}, std::pair{7u, lb::SourceMode::Keep}),
-                         [](const auto& info) {
-                             return std::to_string(info.param.first) +
-                                    (info.param.second == lb::SourceMode::Keep ? "KeepTheSource" : "TranslateTheSource");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Workers, Placement6,
+    testing::Values(std::pair{2u, lb::SourceMode::Translate}, std::pair{2u, lb::SourceMode::Keep},
+                    std::pair{7u, lb::SourceMode::Translate}, std::pair{7u, lb::SourceMode::Keep}),
+    [](const auto& info) {
+        return std::to_string(info.param.first) +
+               (info.param.second == lb::SourceMode::Keep ? "KeepTheSource" : "TranslateTheSource");
+    });
 
 TEST_P(Placement6, EveryPacketOfEveryFlowIsTranslatedAlike_NAT001_ETP001_ETP002) {
     const auto [workers, source] = GetParam();
     Prng random;
     VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
     gateway.publish(services(source));
-    const auto any_worker = [&, count = workers] { return WorkerId{static_cast<uint8_t>(random.below(count))}; };
+    const auto any_worker = [&, count = workers] {
+        return WorkerId{static_cast<uint8_t>(random.below(count))};
+    };
     std::vector<FlowKey> flows, inside;
     for (uint32_t n = 0; n < 200; ++n) {
         flows.push_back(client_flow(kFamilies[n % 2], n, kProtocols[n / 2 % 2]));

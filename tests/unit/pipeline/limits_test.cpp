@@ -63,7 +63,8 @@ TEST(SnatPorts, ExhaustionIsNamedAndSurvived_NAT002) {
 
 // The host's own ephemeral range and declared NodePorts are left to Linux on an address that both use.
 TEST(SnatPorts, LeaveTheHostItsOwn) {
-    VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {32'700, 32'800}, .snat_shared_with_host = true});
+    VirtualGateway gateway(
+        VirtualGateway::Options{.snat_ports = {32'700, 32'800}, .snat_shared_with_host = true});
     TestService service = web();
     service.node_ports = {32'710};
     gateway.publish({service});
@@ -143,7 +144,9 @@ TEST(ConnectionTable, FullOfForgedHandshakesServesNewFlows_NAT006_NAT008) {
         gateway.advance_milliseconds(1);
         ASSERT_EQ(gateway.send(client(n, "S").build()).verdict, Verdict::Transmit) << n;
         ASSERT_EQ(gateway.send(endpoint(n, "SA").seq(n).build(), kCluster).verdict, Verdict::Transmit) << n;
-        ASSERT_EQ(gateway.send(client(n, "A").ack(n < kTrue ? n + 1 : 77'000).build()).verdict, Verdict::Transmit) << n;
+        ASSERT_EQ(gateway.send(client(n, "A").ack(n < kTrue ? n + 1 : 77'000).build()).verdict,
+                  Verdict::Transmit)
+            << n;
     }
     EXPECT_EQ(gateway.connections(), 256u);
     gateway.advance_seconds(63);
@@ -153,7 +156,9 @@ TEST(ConnectionTable, FullOfForgedHandshakesServesNewFlows_NAT006_NAT008) {
     gateway.age();
     EXPECT_EQ(gateway.connections(), kTrue);
     for (uint32_t n = 0; n < kTrue; ++n) {
-        EXPECT_EQ(gateway.send(endpoint(n, "PA").payload("banner").build(), kCluster).verdict, Verdict::Transmit) << n;
+        EXPECT_EQ(gateway.send(endpoint(n, "PA").payload("banner").build(), kCluster).verdict,
+                  Verdict::Transmit)
+            << n;
     }
 }
 
@@ -161,8 +166,11 @@ TEST(ConnectionTable, FullOfForgedHandshakesServesNewFlows_NAT006_NAT008) {
 class FullOfAnsweredFlows : public testing::Test {
  protected:
     FullOfAnsweredFlows() {
-        gateway.publish({TestService{
-            .name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11}, .source = lb::SourceMode::Keep}});
+        gateway.publish({TestService{.name = "dns",
+                                     .protocol = Protocol::Udp,
+                                     .frontends = {{kVip, 53}},
+                                     .backends = {11},
+                                     .source = lb::SourceMode::Keep}});
     }
     Outcome ask(uint16_t client_port) {
         const Outcome asked = gateway.send(eth()
@@ -216,7 +224,11 @@ class FullOfLastingFlows : public testing::TestWithParam<IpFamily> {
  protected:
     FullOfLastingFlows() {
         const IpAddr vip = is_v4 ? kVip : *IpAddr::parse("2001:db8:80::10");
-        dns = {.name = "dns", .protocol = Protocol::Udp, .frontends = {{vip, 53}}, .backends = {11}, .source = lb::SourceMode::Keep};
+        dns = {.name = "dns",
+               .protocol = Protocol::Udp,
+               .frontends = {{vip, 53}},
+               .backends = {11},
+               .source = lb::SourceMode::Keep};
         web = {.name = "web", .frontends = {{vip, 80}}, .backends = {12}, .source = lb::SourceMode::Keep};
         other_dns = dns;
         other_dns.name = "other-dns";
@@ -226,7 +238,8 @@ class FullOfLastingFlows : public testing::TestWithParam<IpFamily> {
     }
     // The n-th host of a prefix that is a /24, or a /56.
     [[nodiscard]] std::string host(uint32_t prefix, uint32_t n) const {
-        return is_v4 ? "203." + std::to_string(prefix / 256) + "." + std::to_string(prefix % 256) + "." + std::to_string(1 + n)
+        return is_v4 ? "203." + std::to_string(prefix / 256) + "." + std::to_string(prefix % 256) + "." +
+                           std::to_string(1 + n)
                      : "2001:db8:" + hex(0x1000 + prefix) + ":" + hex(n % 256) + "::" + hex(1 + n);
     }
     static std::string hex(uint32_t number) {
@@ -237,7 +250,8 @@ class FullOfLastingFlows : public testing::TestWithParam<IpFamily> {
         return is_v4 ? link.ipv4(from, to) : link.ipv6(from, to);
     }
     [[nodiscard]] PacketBuilder client(const std::string& address) const {
-        return ip(eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()), address, web.frontends[0].first.to_string());
+        return ip(eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()), address,
+                  web.frontends[0].first.to_string());
     }
     [[nodiscard]] PacketBuilder endpoint(uint8_t number, const std::string& address) const {
         const auto link = eth().from_mac(backend_mac(number).to_string()).to_mac(kClusterMac.to_string());
@@ -245,7 +259,8 @@ class FullOfLastingFlows : public testing::TestWithParam<IpFamily> {
     }
     // A question, and its answer.
     bool ask(const std::string& address, uint16_t client_port = 5'000, L4Port port = 53) {
-        const bool is_served = gateway.send(client(address).udp(client_port, port).build()).verdict == Verdict::Transmit;
+        const bool is_served =
+            gateway.send(client(address).udp(client_port, port).build()).verdict == Verdict::Transmit;
         gateway.send(endpoint(port == 53 ? 11 : 13, address).udp(9376, client_port).build(), kCluster);
         return is_served;
     }
@@ -456,7 +471,8 @@ TEST_F(BesideAFloodOfSegments, EachNetworkLearnsItsPathMtu_ICMP004_REJ003) {
 
 // What cannot be answered takes nobody's turn.
 TEST(Rejects, WhatIsNotAnsweredTakesNoToken_REJ003) {
-    VirtualGateway gateway(VirtualGateway::Options{.rejects_per_second = 2, .rejects_burst = 2, .errors_per_second = 2, .errors_burst = 2});
+    VirtualGateway gateway(VirtualGateway::Options{
+        .rejects_per_second = 2, .rejects_burst = 2, .errors_per_second = 2, .errors_burst = 2});
     TestService empty = web();
     empty.backends = {};
     TestService alive = web();
@@ -540,7 +556,11 @@ TEST(Time, ThatReadsEarlierStallsNothing) {
     dns.protocol = Protocol::Udp;
     dns.frontends = {{kVip, 53}};
     gateway.publish({empty, dns});
-    const auto question = eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", "80.11.12.10").udp(5'000, 53);
+    const auto question = eth()
+                              .from_mac(kClientMac.to_string())
+                              .to_mac(kUpMac.to_string())
+                              .ipv4("10.80.1.2", "80.11.12.10")
+                              .udp(5'000, 53);
     const auto refused = [&] {
         uint32_t answers = 0;
         for (uint32_t n = 0; n < 20; ++n) {

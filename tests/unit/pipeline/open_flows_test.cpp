@@ -22,7 +22,8 @@ TestService web(lb::SchedulerKind scheduler, std::vector<uint8_t> backends = {11
     return {.frontends = {{kVip, 80}}, .backends = std::move(backends), .scheduler = scheduler};
 }
 TestService dns(std::vector<uint8_t> backends) {
-    return {.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = std::move(backends)};
+    return {
+        .name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = std::move(backends)};
 }
 
 FlowKey key_of(std::vector<uint8_t> frame) {
@@ -66,7 +67,8 @@ Counts in_tables(VirtualGateway& gateway, uint32_t workers) {
         for (uint32_t unit = 0; unit < table.high_water(); ++unit) {
             conn::Connection connection;
             if (table.read(unit, connection)) {
-                open[connection.backend.value] += !connection.is_tcp() || conn::is_open(connection.tcp_state()) ? 1 : 0;
+                open[connection.backend.value] +=
+                    !connection.is_tcp() || conn::is_open(connection.tcp_state()) ? 1 : 0;
             }
         }
     }
@@ -91,14 +93,16 @@ TEST(OpenFlows, CountersEqualTheTables_SCHED003) {
     constexpr uint32_t kClients = 400;
     Prng random;
     // Small enough to be full, and with few enough ports to run out.
-    VirtualGateway gateway(
-        VirtualGateway::Options{.workers = kWorkers, .flow_stays_on_queue = true, .connections = 64, .snat_ports = {1'024, 1'215}});
+    VirtualGateway gateway(VirtualGateway::Options{
+        .workers = kWorkers, .flow_stays_on_queue = true, .connections = 64, .snat_ports = {1'024, 1'215}});
     gateway.publish({web(lb::SchedulerKind::LeastConnection), dns({11, 12})});
     std::map<uint32_t, FlowKey> inside;
     for (int step = 0; step < 12'000; ++step) {
         const auto client = static_cast<uint32_t>(random.below(kClients));
         const WorkerId receiver{static_cast<uint8_t>(client % kWorkers)};
-        const auto send = [&](const std::vector<uint8_t>& frame, NicPortId port) { return gateway.send(frame, port, receiver); };
+        const auto send = [&](const std::vector<uint8_t>& frame, NicPortId port) {
+            return gateway.send(frame, port, receiver);
+        };
         switch (random.below(12)) {
             case 0:
             case 1:
@@ -133,7 +137,8 @@ TEST(OpenFlows, CountersEqualTheTables_SCHED003) {
                 // A burst: several are chosen before the first is in the table.
                 std::vector<std::vector<uint8_t>> frames;
                 for (uint32_t i = 0; i < 12; ++i) {
-                    frames.push_back(from_client(static_cast<uint32_t>(random.below(kClients)) / kWorkers * kWorkers, "S"));
+                    frames.push_back(from_client(
+                        static_cast<uint32_t>(random.below(kClients)) / kWorkers * kWorkers, "S"));
                 }
                 (void)gateway.send_burst(frames, kUp, {0});
                 break;
@@ -143,12 +148,14 @@ TEST(OpenFlows, CountersEqualTheTables_SCHED003) {
                     gateway.advance_seconds(random.between(1, random.one_in(20) ? 4'000 : 100));
                     gateway.age();
                 }
-                if (random.one_in(8)) {  // an endpoint's flows are ended by order: UDP vanishes, TCP is under reset
+                if (random.one_in(
+                        8)) {  // an endpoint's flows are ended by order: UDP vanishes, TCP is under reset
                     gateway.order({.backend = {static_cast<uint32_t>(random.below(10))}, .frontend = {}});
                     gateway.work_off_orders();
                 }
                 if (random.one_in(4)) {
-                    const lb::SchedulerKind kind = lb::kSchedulerKinds[random.below(lb::kSchedulerKinds.size())];
+                    const lb::SchedulerKind kind =
+                        lb::kSchedulerKinds[random.below(lb::kSchedulerKinds.size())];
                     std::vector<uint8_t> backends = {11, 12, 13, 14, 15};
                     backends.resize(random.between(1, 5));
                     gateway.publish({web(kind, backends), dns(backends)});
@@ -182,13 +189,15 @@ TEST(OpenFlows, AClosedOneLeavesTheCountWithItsLastPacket_SCHED003) {
     EXPECT_EQ(in_counters(gateway), Counts{}) << "subtracted once";
     (void)gateway.send(from_client(2, "S"));
     EXPECT_EQ(gateway.send(from_client(2, "R")).verdict, Verdict::Transmit);
-    EXPECT_EQ(in_counters(gateway), (Counts{{0, 1}})) << "the client's RST before any answer ends nothing (tcp_state.hpp)";
+    EXPECT_EQ(in_counters(gateway), (Counts{{0, 1}}))
+        << "the client's RST before any answer ends nothing (tcp_state.hpp)";
 }
 
 // 60 SYNs in one burst: each counts for those behind it, though none is in the table yet.
 TEST(OpenFlows, LeastConnectionSpreadsABurst_SCHED003) {
-    for (const lb::SchedulerKind kind : {lb::SchedulerKind::LeastConnection, lb::SchedulerKind::WeightedLeastConnection,
-                                         lb::SchedulerKind::ShortestExpectedDelay, lb::SchedulerKind::NeverQueue}) {
+    for (const lb::SchedulerKind kind :
+         {lb::SchedulerKind::LeastConnection, lb::SchedulerKind::WeightedLeastConnection,
+          lb::SchedulerKind::ShortestExpectedDelay, lb::SchedulerKind::NeverQueue}) {
         VirtualGateway gateway;
         gateway.publish({web(kind)});
         std::vector<std::vector<uint8_t>> frames;
@@ -206,7 +215,8 @@ TEST(OpenFlows, AllWorkersCount_SCHED003) {
     gateway.publish({web(lb::SchedulerKind::LeastConnection, {11, 12})});
     (void)gateway.send(from_client(1, "S"), kUp, {0});
     EXPECT_EQ(key_of(gateway.send(from_client(2, "S"), kUp, {1}).frame).destination, backend_address(12));
-    EXPECT_EQ(key_of(gateway.send(from_client(3, "S"), kUp, {1}).frame).destination, backend_address(11)) << "a tie";
+    EXPECT_EQ(key_of(gateway.send(from_client(3, "S"), kUp, {1}).frame).destination, backend_address(11))
+        << "a tie";
     EXPECT_EQ(key_of(gateway.send(from_client(4, "S"), kUp, {0}).frame).destination, backend_address(12));
 }
 
@@ -227,7 +237,8 @@ TEST(Schedulers, SwitchUnderOpenFlows_SCHED001_SCHED003) {
     }
     gateway.publish({web(lb::SchedulerKind::LeastConnection, {11, 12})});
     for (uint32_t client = 100; client < 106; ++client) {
-        EXPECT_EQ(key_of(gateway.send(from_client(client, "S")).frame).destination, backend_address(12)) << "six flows behind";
+        EXPECT_EQ(key_of(gateway.send(from_client(client, "S")).frame).destination, backend_address(12))
+            << "six flows behind";
     }
 }
 

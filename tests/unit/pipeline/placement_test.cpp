@@ -71,9 +71,11 @@ TEST_P(Placement, EveryPacketOfEveryFlowIsTranslatedAlike_NAT001) {
                       static_cast<L4Port>(10'000 + i),
                       static_cast<L4Port>(random.below(2) == 0 ? 80 : 81),
                       {}};
-        const Outcome syn =
-            gateway.send(from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, flow.frontend_port, "S").build(),
-                         kUp, any_worker());
+        const Outcome syn = gateway.send(from_client()
+                                             .ipv4(flow.client.to_string(), "80.11.12.10")
+                                             .tcp(flow.client_port, flow.frontend_port, "S")
+                                             .build(),
+                                         kUp, any_worker());
         ASSERT_EQ(syn.verdict, Verdict::Transmit);
         flow.inside = key_of(syn.frame);
         ASSERT_EQ(gateway.send(reply_to(flow.inside), kCluster, any_worker()).verdict, Verdict::Transmit);
@@ -87,15 +89,19 @@ TEST_P(Placement, EveryPacketOfEveryFlowIsTranslatedAlike_NAT001) {
     for (uint32_t i = 0; i < 20'000; ++i) {
         const LiveFlow& flow = flows[random.below(flows.size())];
         if (random.below(2) == 0) {
-            const Outcome out = gateway.send(
-                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, flow.frontend_port, "A").build(), kUp,
-                any_worker());
+            const Outcome out = gateway.send(from_client()
+                                                 .ipv4(flow.client.to_string(), "80.11.12.10")
+                                                 .tcp(flow.client_port, flow.frontend_port, "A")
+                                                 .build(),
+                                             kUp, any_worker());
             ASSERT_EQ(out.verdict, Verdict::Transmit);
             ASSERT_EQ(key_of(out.frame), flow.inside);
         } else {
             const Outcome out = gateway.send(reply_to(flow.inside), kCluster, any_worker());
             ASSERT_EQ(out.verdict, Verdict::Transmit) << text_of(out.reason).counter;
-            ASSERT_EQ(key_of(out.frame), (packet::FlowKey{kVip, flow.client, flow.frontend_port, flow.client_port, Protocol::Tcp, {}}));
+            ASSERT_EQ(key_of(out.frame),
+                      (packet::FlowKey{
+                          kVip, flow.client, flow.frontend_port, flow.client_port, Protocol::Tcp, {}}));
         }
     }
     EXPECT_EQ(gateway.connections(), flows.size());
@@ -113,10 +119,15 @@ TEST_P(Placement, FlowsSurviveASwitchOfPolicyAndAWithdrawal_ETP007_DRAIN001) {
     std::vector<LiveFlow> flows;
     const auto open = [&](uint32_t count) {
         for (uint32_t i = 0; i < count; ++i) {
-            LiveFlow flow{
-                IpAddr::v4(198, 51, 100, static_cast<uint8_t>(random.below(200))), static_cast<L4Port>(10'000 + flows.size()), 80, {}};
-            const Outcome syn = gateway.send(
-                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, 80, "S").build(), kUp, any_worker());
+            LiveFlow flow{IpAddr::v4(198, 51, 100, static_cast<uint8_t>(random.below(200))),
+                          static_cast<L4Port>(10'000 + flows.size()),
+                          80,
+                          {}};
+            const Outcome syn = gateway.send(from_client()
+                                                 .ipv4(flow.client.to_string(), "80.11.12.10")
+                                                 .tcp(flow.client_port, 80, "S")
+                                                 .build(),
+                                             kUp, any_worker());
             ASSERT_EQ(syn.verdict, Verdict::Transmit);
             flow.inside = key_of(syn.frame);
             ASSERT_EQ(gateway.send(reply_to(flow.inside), kCluster, any_worker()).verdict, Verdict::Transmit);
@@ -125,8 +136,11 @@ TEST_P(Placement, FlowsSurviveASwitchOfPolicyAndAWithdrawal_ETP007_DRAIN001) {
     };
     const auto all_alive = [&](const char* when) {
         for (const LiveFlow& flow : flows) {
-            const Outcome out = gateway.send(
-                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, 80, "A").build(), kUp, any_worker());
+            const Outcome out = gateway.send(from_client()
+                                                 .ipv4(flow.client.to_string(), "80.11.12.10")
+                                                 .tcp(flow.client_port, 80, "A")
+                                                 .build(),
+                                             kUp, any_worker());
             ASSERT_EQ(out.verdict, Verdict::Transmit) << when;
             ASSERT_EQ(key_of(out.frame), flow.inside) << when;
             const Outcome back = gateway.send(reply_to(flow.inside), kCluster, any_worker());
@@ -155,8 +169,11 @@ TEST(PlacementWithRss, TheReceiverOwnsWhatItReceives) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true});
     gateway.publish({{.frontends = {{kVip, 80}}, .backends = {11}}});
     for (uint8_t w = 0; w < 4; ++w) {
-        const Outcome syn =
-            gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(static_cast<uint16_t>(1000 + w), 80, "S").build(), kUp, {w});
+        const Outcome syn = gateway.send(from_client()
+                                             .ipv4("10.80.1.2", "80.11.12.10")
+                                             .tcp(static_cast<uint16_t>(1000 + w), 80, "S")
+                                             .build(),
+                                         kUp, {w});
         EXPECT_EQ(syn.worker, WorkerId{w});
         EXPECT_EQ(syn.handoffs, 0u);
         // The reply may come in anywhere; it goes to the one that owns its SNAT port.
@@ -173,13 +190,16 @@ TEST_P(Placement, AFinishedTupleIsOpenedWhereTheRulesOfNowSay_ETP007) {
         Prng random;
         VirtualGateway gateway(VirtualGateway::Options{.workers = workers, .flow_stays_on_queue = stays});
         TestService service{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
-        for (const lb::SourceMode mode : {lb::SourceMode::Translate, lb::SourceMode::Keep, lb::SourceMode::Translate}) {
+        for (const lb::SourceMode mode :
+             {lb::SourceMode::Translate, lb::SourceMode::Keep, lb::SourceMode::Translate}) {
             service.source = mode;
             gateway.publish({service});
             for (L4Port port = 1000; port < 1060; ++port) {
                 const WorkerId receiver{static_cast<uint8_t>(port % workers)};
                 const auto client = [&](const char* flags) {
-                    return gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(port, 80, flags).build(), kUp, receiver);
+                    return gateway.send(
+                        from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(port, 80, flags).build(), kUp,
+                        receiver);
                 };
                 const Outcome syn = client("S");
                 ASSERT_EQ(syn.verdict, Verdict::Transmit);
@@ -199,7 +219,8 @@ TEST_P(Placement, AFinishedTupleIsOpenedWhereTheRulesOfNowSay_ETP007) {
 
 // A rule that brings SNAT ports to their owners' queues brings NodePorts of the address there as well, and may be made while flows live.
 TEST(PlacementWithFlowRules, ANodePortIsNotOneWorkers_NODEPORT001) {
-    VirtualGateway gateway(VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true, .snat_blocks_on_queue = true});
+    VirtualGateway gateway(
+        VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true, .snat_blocks_on_queue = true});
     gateway.publish({{.frontends = {{kVip, 80}, {kUpAddress, 30'080}}, .backends = {11}}});
     std::set<uint8_t> owners;
     for (uint16_t client = 1000; client < 1064; ++client) {
@@ -213,7 +234,10 @@ TEST(PlacementWithFlowRules, ANodePortIsNotOneWorkers_NODEPORT001) {
     }
     EXPECT_EQ(owners.size(), 4U);
     // An address that is no SNAT address has no such rule.
-    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1000, 80, "S").build(), kUp, {3}).worker, WorkerId{3});
+    EXPECT_EQ(
+        gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1000, 80, "S").build(), kUp, {3})
+            .worker,
+        WorkerId{3});
 }
 
 // A NodePort that was given back may be taken for SNAT again, and its former life must not claim the replies. Whoever may make and delete
@@ -221,7 +245,8 @@ TEST(PlacementWithFlowRules, ANodePortIsNotOneWorkers_NODEPORT001) {
 TEST_P(Placement, ANodePortGivenBackServesAsSnatPort_NAT002) {
     const uint32_t workers = GetParam();
     Prng random;
-    VirtualGateway gateway(VirtualGateway::Options{.workers = workers, .snat_ports = {2'048, 3'071}, .snat_shared_with_host = true});
+    VirtualGateway gateway(VirtualGateway::Options{
+        .workers = workers, .snat_ports = {2'048, 3'071}, .snat_shared_with_host = true});
     const auto any_worker = [&] { return WorkerId{static_cast<uint8_t>(random.below(workers))}; };
     const TestService web{.frontends = {{kVip, 80}}, .backends = {11}};
     TestService passing{.name = "passing", .backends = {12}};
@@ -230,7 +255,8 @@ TEST_P(Placement, ANodePortGivenBackServesAsSnatPort_NAT002) {
     }
     gateway.publish({web, passing});
     const auto open = [&](L4Port port) {
-        return gateway.send(from_client().ipv4("198.51.100.7", "80.11.12.10").tcp(port, 80, "S").build(), kUp, any_worker());
+        return gateway.send(from_client().ipv4("198.51.100.7", "80.11.12.10").tcp(port, 80, "S").build(), kUp,
+                            any_worker());
     };
     ASSERT_EQ(open(999).reason, DropReason::SnatPortsExhausted);
     gateway.publish({web});
@@ -255,26 +281,38 @@ TEST_P(Placement, ClientsInsideTheClusterHaveASetOfTheirOwn_ETP006_NAT004_ETP007
     std::vector<LiveFlow> flows;
     const auto open_and_check_all = [&](const char* when) {
         for (uint32_t i = 0; i < 60; ++i) {
-            LiveFlow flow{
-                IpAddr::v4(198, 51, 100, static_cast<uint8_t>(random.below(250))), static_cast<L4Port>(10'000 + flows.size()), 80, {}};
-            const Outcome syn = gateway.send(
-                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, 80, "S").build(), kUp, any_worker());
+            LiveFlow flow{IpAddr::v4(198, 51, 100, static_cast<uint8_t>(random.below(250))),
+                          static_cast<L4Port>(10'000 + flows.size()),
+                          80,
+                          {}};
+            const Outcome syn = gateway.send(from_client()
+                                                 .ipv4(flow.client.to_string(), "80.11.12.10")
+                                                 .tcp(flow.client_port, 80, "S")
+                                                 .build(),
+                                             kUp, any_worker());
             ASSERT_EQ(syn.verdict, Verdict::Transmit) << when;
             flow.inside = key_of(syn.frame);
-            const bool is_inside = std::ranges::any_of(pod_cidrs, [&](const Prefix& cidr) { return cidr.contains(flow.client); });
+            const bool is_inside = std::ranges::any_of(
+                pod_cidrs, [&](const Prefix& cidr) { return cidr.contains(flow.client); });
             const bool has_own_set = service.inside && is_inside;
             const auto& backends = has_own_set ? service.inside->backends : service.backends;
             const lb::SourceMode source = has_own_set ? service.inside->source : service.source;
-            ASSERT_NE(std::ranges::find(backends, flow.inside.destination.bytes()[15]), backends.end()) << when;
+            ASSERT_NE(std::ranges::find(backends, flow.inside.destination.bytes()[15]), backends.end())
+                << when;
             ASSERT_EQ(flow.inside.source == flow.client, source == lb::SourceMode::Keep) << when;
             flows.push_back(flow);
         }
         for (const LiveFlow& flow : flows) {
             const Outcome back = gateway.send(reply_to(flow.inside), kCluster, any_worker());
             ASSERT_EQ(back.verdict, Verdict::Transmit) << when;
-            ASSERT_EQ(key_of(back.frame), (packet::FlowKey{kVip, flow.client, 80, flow.client_port, Protocol::Tcp, {}})) << when;
-            const Outcome out = gateway.send(
-                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, 80, "A").build(), kUp, any_worker());
+            ASSERT_EQ(key_of(back.frame),
+                      (packet::FlowKey{kVip, flow.client, 80, flow.client_port, Protocol::Tcp, {}}))
+                << when;
+            const Outcome out = gateway.send(from_client()
+                                                 .ipv4(flow.client.to_string(), "80.11.12.10")
+                                                 .tcp(flow.client_port, 80, "A")
+                                                 .build(),
+                                             kUp, any_worker());
             ASSERT_EQ(out.verdict, Verdict::Transmit) << when;
             ASSERT_EQ(key_of(out.frame), flow.inside) << when;
         }

@@ -65,11 +65,14 @@ std::vector<uint8_t> answer_to(const packet::FlowKey& inside) {
 packet::FlowKey client_flow(Prng& random, uint32_t n) {
     const bool v4 = n % 2 == 0;
     const auto host = static_cast<uint8_t>(random.between(2, 250));
-    const IpAddr client =
-        v4 ? IpAddr::v4(198, 51, static_cast<uint8_t>(n), host) : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, static_cast<uint8_t>(n), host});
-    return {
-        client, v4 ? kVip : kVip6, static_cast<L4Port>(random.between(1'024, 65'535)), 80, n / 2 % 2 == 0 ? Protocol::Tcp : Protocol::Udp,
-        {}};
+    const IpAddr client = v4 ? IpAddr::v4(198, 51, static_cast<uint8_t>(n), host)
+                             : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, static_cast<uint8_t>(n), host});
+    return {client,
+            v4 ? kVip : kVip6,
+            static_cast<L4Port>(random.between(1'024, 65'535)),
+            80,
+            n / 2 % 2 == 0 ? Protocol::Tcp : Protocol::Udp,
+            {}};
 }
 
 std::vector<TestService> services() {
@@ -96,7 +99,11 @@ class PredictableRss : public testing::TestWithParam<uint32_t> {
  protected:
     PredictableRss() : up(random_hash(random, GetParam())), cluster(random_hash(random, GetParam())) {}
     VirtualGateway::Options options() {
-        return {.workers = GetParam(), .flow_stays_on_queue = true, .connections = 8'192, .up_hash = up, .cluster_hash = cluster};
+        return {.workers = GetParam(),
+                .flow_stays_on_queue = true,
+                .connections = 8'192,
+                .up_hash = up,
+                .cluster_hash = cluster};
     }
     Prng random;
     nat::ReplyHash up, cluster;
@@ -161,7 +168,8 @@ TEST_P(PredictableRss, AnUnknownReplyIsTheHosts) {
     VirtualGateway gateway(options());
     gateway.publish(services());
     for (L4Port port = 2'000; port < 2'200; ++port) {
-        const auto stray = packet_of(false, {backend_address(11), kClusterAddress, kBackendPort, port, Protocol::Tcp, {}}, "A");
+        const auto stray = packet_of(
+            false, {backend_address(11), kClusterAddress, kBackendPort, port, Protocol::Tcp, {}}, "A");
         const WorkerId anywhere{static_cast<uint8_t>(random.below(GetParam()))};
         const Outcome outcome = gateway.send(stray, kCluster, anywhere);
         EXPECT_EQ(outcome.verdict, Verdict::Punt);
@@ -231,7 +239,8 @@ TEST_P(PredictableRss, EveryPortOfTheRangeIsUsed_NAT002) {
     gateway.publish({one});
     std::set<L4Port> used;
     for (uint32_t n = 0; n < 20'000 && used.size() < 1'000; ++n) {
-        const packet::FlowKey flow{IpAddr::v4(198, 51, 100, 7), kVip, static_cast<L4Port>(1'024 + n), 80, Protocol::Tcp, {}};
+        const packet::FlowKey flow{
+            IpAddr::v4(198, 51, 100, 7), kVip, static_cast<L4Port>(1'024 + n), 80, Protocol::Tcp, {}};
         const auto syn = first_packet(flow);
         const Outcome opened = gateway.send(syn, kUp, rss(up, syn));
         if (opened.verdict == Verdict::Transmit) {
@@ -263,7 +272,8 @@ TEST_P(PredictableRss, FragmentsOfOneDatagramMeet) {
                     .ip_protocol(17)
                     .fragment_offset(static_cast<uint16_t>((1 + part) * 100))
                     .payload(std::vector<uint8_t>(64, 1));
-                const Outcome outcome = gateway.send((part < 2 ? builder.more_fragments() : builder).build(), kUp, any_worker());
+                const Outcome outcome =
+                    gateway.send((part < 2 ? builder.more_fragments() : builder).build(), kUp, any_worker());
                 at.insert(outcome.worker.value);
                 EXPECT_EQ(outcome.verdict, Verdict::Await);
                 EXPECT_LE(outcome.handoffs, 1u);
@@ -286,7 +296,9 @@ TEST_P(PredictableRss, FragmentsOfOneDatagramMeet) {
     std::set<uint8_t> at;
     for (uint8_t w = 0; w < GetParam(); ++w) {  // over IPv6, where the number is in an extension header
         PacketBuilder builder = framed(true, {kClient6, kVip6, 0, 0, Protocol::Udp, {}});
-        builder.fragment(static_cast<uint16_t>((1 + w) * 100), true).ip_protocol(17).payload(std::vector<uint8_t>(64, 1));
+        builder.fragment(static_cast<uint16_t>((1 + w) * 100), true)
+            .ip_protocol(17)
+            .payload(std::vector<uint8_t>(64, 1));
         const Outcome outcome = gateway.send(builder.build(), kUp, {w});
         EXPECT_EQ(outcome.verdict, Verdict::Await);
         at.insert(outcome.worker.value);
@@ -316,24 +328,28 @@ TEST_P(PredictableRss, IcmpErrorsFindTheOwnerOfTheQuotedFlow_ICMP001_ICMP002) {
         const Outcome opened = gateway.send(syn, kUp, rss(up, syn));
         ASSERT_EQ(opened.verdict, Verdict::Transmit);
         // A router towards the backend about what the gateway sent there.
-        const Outcome inside = gateway.send(error_about(false, opened.frame, n % 3 == 0), kCluster, any_worker());
+        const Outcome inside =
+            gateway.send(error_about(false, opened.frame, n % 3 == 0), kCluster, any_worker());
         EXPECT_EQ(inside.worker, opened.worker) << flow.to_string();
         EXPECT_EQ(inside.verdict, Verdict::Transmit);
         EXPECT_LE(inside.handoffs, 1u);
         // A router towards the client about the answer: the flow is its first receiver's, whom the hash of the uplink names.
         const auto reply = answer_to(key_of(opened.frame));
         const Outcome answered = gateway.send(reply, kCluster, rss(cluster, reply));
-        const Outcome outside = gateway.send(error_about(true, answered.frame, n % 3 == 0), kUp, any_worker());
+        const Outcome outside =
+            gateway.send(error_about(true, answered.frame, n % 3 == 0), kUp, any_worker());
         EXPECT_EQ(outside.worker, opened.worker) << flow.to_string();
         EXPECT_EQ(outside.verdict, Verdict::Transmit);
         // Linux's own: it asked a name server from a port below those of SNAT.
-        const auto asked = packet_of(false, {kClusterAddress, backend_address(99), 999, 53, Protocol::Udp, {}}, "");
+        const auto asked =
+            packet_of(false, {kClusterAddress, backend_address(99), 999, 53, Protocol::Udp, {}}, "");
         const WorkerId receiver = any_worker();
         const Outcome own = gateway.send(error_about(false, asked, false), kCluster, receiver);
         EXPECT_EQ(own.verdict, Verdict::Punt);
         EXPECT_EQ(own.worker, receiver);
         // Errors that quote nothing usable, and echo, stay where they are.
-        const auto echo = framed(false, {backend_address(11), kClusterAddress, 0, 0, Protocol::Tcp, {}}).icmp(8, 0).build();
+        const auto echo =
+            framed(false, {backend_address(11), kClusterAddress, 0, 0, Protocol::Tcp, {}}).icmp(8, 0).build();
         EXPECT_EQ(gateway.send(echo, kCluster, receiver).worker, receiver);
     }
 }
@@ -353,7 +369,8 @@ TEST_P(PredictableRss, IcmpErrorsOfKeptSourcesFindTheirOwner_ICMP001) {
                                .icmp(3, 1)
                                .payload(std::vector<uint8_t>(opened.frame.begin() + 14, opened.frame.end()))
                                .build();
-        const Outcome outcome = gateway.send(error, kCluster, {static_cast<uint8_t>(random.below(GetParam()))});
+        const Outcome outcome =
+            gateway.send(error, kCluster, {static_cast<uint8_t>(random.below(GetParam()))});
         EXPECT_EQ(outcome.worker, opened.worker);
         EXPECT_EQ(outcome.verdict, Verdict::Transmit);
     }

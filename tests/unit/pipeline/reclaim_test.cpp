@@ -66,7 +66,9 @@ struct Bed {
     }
     // Client n: from its SYN to both FINs, the endpoint's first. `last`: the sequence number of the client's FIN.
     L4Port open_and_close(uint32_t n, uint32_t last, std::optional<uint32_t> timestamp = {}) {
-        const auto with = [&](PacketBuilder built) { return timestamp ? built.tcp_options(timestamps(*timestamp)) : built; };
+        const auto with = [&](PacketBuilder built) {
+            return timestamp ? built.tcp_options(timestamps(*timestamp)) : built;
+        };
         const L4Port port = open(with(client(n).seq(last - 1)));
         const packet::FlowKey flow = inside;
         gateway.send(endpoint(flow, "SA").seq(500).ack(last).build(), kCluster);
@@ -102,7 +104,8 @@ TEST(Reclaim, HalfOpenConnectionsGiveWayInTheOrderOfTheirFirstSyn_NAT002) {
     EXPECT_EQ(bed.gateway.connections(), 32u);
     EXPECT_EQ(bed.gateway.worker(0).snat_ports.in_use(), 32u);
     // The endpoint's answer to the former client's SYN goes nowhere but to the port's new client.
-    EXPECT_EQ(key_of(bed.gateway.send(endpoint(bed.inside, "SA").build(), kCluster).frame).destination, key_of(client(159).build()).source);
+    EXPECT_EQ(key_of(bed.gateway.send(endpoint(bed.inside, "SA").build(), kCluster).frame).destination,
+              key_of(client(159).build()).source);
 }
 
 // As many as may be held, one that may go: it is found, in as many tries as it takes to look at all, 64 at each.
@@ -143,7 +146,13 @@ TEST(Reclaim, ASynGetsThePortWhoseTimeWaitItPasses_NAT002) {
         {"by sequence number", 1'000, 2'000'000'000, {}, {}, 1'500'000'000, {}},
         {"across zero", 0xffff'ff00, 1'000, {}, {}, 500, {}},
         {"by timestamp, whatever the sequence number", 1'000, 1'000, 7'000, 9'000, 500, 8'000},
-        {"a SYN without a timestamp, by sequence number", 1'000, 2'000'000'000, 7'000, 7'000, 1'500'000'000, {}},
+        {"a SYN without a timestamp, by sequence number",
+         1'000,
+         2'000'000'000,
+         7'000,
+         7'000,
+         1'500'000'000,
+         {}},
         {"the same timestamp, by sequence number", 1'000, 2'000'000'000, 7'000, 7'000, 1'500'000'000, 7'000},
     };
     for (const auto& c : cases) {
@@ -151,12 +160,14 @@ TEST(Reclaim, ASynGetsThePortWhoseTimeWaitItPasses_NAT002) {
             Bed bed({.snat_ports = {2'000, 2'001}});
             std::map<bool, L4Port> ports;  // by: is the right one
             for (const bool is_right : {is_lower_first, !is_lower_first}) {
-                ports[is_right] = bed.open_and_close(is_right ? 1 : 2, is_right ? c.lower : c.higher, is_right ? c.older : c.newer);
+                ports[is_right] = bed.open_and_close(is_right ? 1 : 2, is_right ? c.lower : c.higher,
+                                                     is_right ? c.older : c.newer);
                 bed.gateway.advance_milliseconds(500);
             }
             ASSERT_NE(ports[true], ports[false]) << c.name;
             PacketBuilder syn = client(3).seq(c.seq);
-            EXPECT_EQ(bed.open(c.timestamp ? syn.tcp_options(timestamps(*c.timestamp)) : syn), ports[true]) << c.name << is_lower_first;
+            EXPECT_EQ(bed.open(c.timestamp ? syn.tcp_options(timestamps(*c.timestamp)) : syn), ports[true])
+                << c.name << is_lower_first;
             EXPECT_EQ(bed.reclaimed(), 1u) << c.name;
         }
     }
@@ -197,7 +208,8 @@ TEST(Reclaim, OtherAddressesComeFirst_NAT002) {
     std::set<IpAddr> given;
     for (uint32_t unit = 0; unit < bed.gateway.worker(0).connections.high_water(); ++unit) {
         conn::Table& table = bed.gateway.worker(0).connections;
-        if (table.is_live(unit) && table.at({unit}).key(conn::Direction::Reverse).destination == kClusterAddress) {
+        if (table.is_live(unit) &&
+            table.at({unit}).key(conn::Direction::Reverse).destination == kClusterAddress) {
             table.set_state({unit}, conn::TcpState::Established, bed.gateway.worker(0).now_coarse);
         }
     }
@@ -230,7 +242,8 @@ TEST(Reclaim, WorkersKeepToTheirOwnPorts_NAT002) {
     Bed bed({.workers = 4, .snat_ports = {2'048, 2'303}});
     for (uint32_t n = 0; n < 2'000; ++n) {
         ASSERT_NE(bed.open(n), 0) << n;
-        const Outcome reply = bed.gateway.send(endpoint(bed.inside, "SA").build(), kCluster, {static_cast<uint8_t>(n % 4)});
+        const Outcome reply =
+            bed.gateway.send(endpoint(bed.inside, "SA").build(), kCluster, {static_cast<uint8_t>(n % 4)});
         ASSERT_EQ(reply.verdict, Verdict::Transmit) << n;
         ASSERT_EQ(key_of(reply.frame).destination, key_of(client(n).build()).source) << n;
     }
@@ -241,10 +254,15 @@ TEST(Reclaim, WorkersKeepToTheirOwnPorts_NAT002) {
 // UDP: a port rests for as long as a client waits for an answer; then the flows that were over first give way, those that last never do.
 TEST(Reclaim, ADatagramsPortRestsWhileAnAnswerIsAwaited_NAT002) {
     VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {2'000, 2'007}});
-    gateway.publish({TestService{.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11}}});
+    gateway.publish(
+        {TestService{.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11}}});
     const auto ask = [&](uint16_t port) {
-        const Outcome asked = gateway.send(
-            eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("198.51.100.1", "80.11.12.10").udp(port, 53).build());
+        const Outcome asked = gateway.send(eth()
+                                               .from_mac(kClientMac.to_string())
+                                               .to_mac(kUpMac.to_string())
+                                               .ipv4("198.51.100.1", "80.11.12.10")
+                                               .udp(port, 53)
+                                               .build());
         EXPECT_EQ(asked.verdict, Verdict::Transmit) << port;
         return asked.verdict == Verdict::Transmit ? key_of(asked.frame).source_port : L4Port{0};
     };
@@ -273,7 +291,8 @@ TEST(Reclaim, ADatagramsPortRestsWhileAnAnswerIsAwaited_NAT002) {
     for (uint16_t n = 0; n < 5; ++n) {
         reused.insert(ask(static_cast<uint16_t>(2'000 + n)));
     }
-    EXPECT_EQ(reused, (std::set<L4Port>{ports[1], ports[2], ports[4], ports[5], ports[6]})) << "two go on, one waits for its answer";
+    EXPECT_EQ(reused, (std::set<L4Port>{ports[1], ports[2], ports[4], ports[5], ports[6]}))
+        << "two go on, one waits for its answer";
     EXPECT_EQ(gateway.count(Counter::ReclaimedSnatPorts), 5u);
     EXPECT_EQ(answer(ports[7]), 1'007);
 }
@@ -281,18 +300,20 @@ TEST(Reclaim, ADatagramsPortRestsWhileAnAnswerIsAwaited_NAT002) {
 TEST(Reclaim, ServesIpv6AndTheOtherFamily_NAT002_ANN32) {
     VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {2'000, 2'015}});
     TestService six{.name = "six", .frontends = {{kVip6, 80}}, .backends = {11}};
-    TestService mixed{.name = "mixed", .frontends = {{kVip6, 81}}, .backends = {12}, .endpoints_of = IpFamily::V4};
+    TestService mixed{
+        .name = "mixed", .frontends = {{kVip6, 81}}, .backends = {12}, .endpoints_of = IpFamily::V4};
     gateway.publish({six, mixed});
     for (const L4Port port : {L4Port{80}, L4Port{81}}) {
         std::set<L4Port> used;
         for (uint32_t n = 0; n < 100; ++n) {
             gateway.advance_milliseconds(20);
-            const Outcome outcome = gateway.send(eth()
-                                                     .from_mac(kClientMac.to_string())
-                                                     .to_mac(kUpMac.to_string())
-                                                     .ipv6("2001:db8:1::" + std::to_string(1 + n), kVip6.to_string())
-                                                     .tcp(40'000, port, "S")
-                                                     .build());
+            const Outcome outcome =
+                gateway.send(eth()
+                                 .from_mac(kClientMac.to_string())
+                                 .to_mac(kUpMac.to_string())
+                                 .ipv6("2001:db8:1::" + std::to_string(1 + n), kVip6.to_string())
+                                 .tcp(40'000, port, "S")
+                                 .build());
             ASSERT_EQ(outcome.verdict, Verdict::Transmit) << port << " " << n;
             used.insert(key_of(outcome.frame).source_port);
         }

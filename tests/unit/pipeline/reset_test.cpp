@@ -31,7 +31,8 @@ struct Setting {
 
 // Who sends a frame is told by its port.
 std::vector<uint8_t> on_the_wire(std::vector<uint8_t> frame, NicPortId port) {
-    packet::set_ethernet(frame, port == kUp ? kClientMac : backend_mac(11), port == kUp ? kUpMac : kClusterMac);
+    packet::set_ethernet(frame, port == kUp ? kClientMac : backend_mac(11),
+                         port == kUp ? kUpMac : kClusterMac);
     return frame;
 }
 
@@ -41,13 +42,15 @@ class Reset : public testing::TestWithParam<Setting> {
 
     void SetUp() override { gateway.publish({web}); }
 
-    [[nodiscard]] std::vector<uint8_t> bare(const FlowKey& key, TcpFlags flags, uint32_t seq = 0, uint32_t ack = 0) const {
+    [[nodiscard]] std::vector<uint8_t> bare(const FlowKey& key, TcpFlags flags, uint32_t seq = 0,
+                                            uint32_t ack = 0) const {
         std::vector<uint8_t> frame(packet::kBareSegmentBytesMax);
         frame.resize(packet::build_segment(frame, key, {seq, ack}, flags));
         return on_the_wire(frame, key.source == client ? kUp : kCluster);
     }
     Outcome send(const std::vector<uint8_t>& frame, NicPortId port) {
-        return gateway.send(on_the_wire(frame, port), port, {static_cast<uint8_t>(prng.below(GetParam().workers))});
+        return gateway.send(on_the_wire(frame, port), port,
+                            {static_cast<uint8_t>(prng.below(GetParam().workers))});
     }
     // A connection up to a state. Returns the backend's key: from the backend.
     FlowKey open(TcpState state) {
@@ -55,8 +58,10 @@ class Reset : public testing::TestWithParam<Setting> {
         EXPECT_TRUE(packet::parse(send(bare(outside(), {TcpFlags::kSyn}), kUp).frame, parsed).has_value());
         const FlowKey inside = parsed.key.reversed();
         const auto pass = [&](const FlowKey& key, uint8_t flags) {
-            const uint32_t seq = (flags & TcpFlags::kSyn) != 0 ? 0xffff'ffff : 0;  // so that ACK numbers of 0 agree with it
-            EXPECT_EQ(send(bare(key, {flags}, seq), key == inside ? kCluster : kUp).verdict, Verdict::Transmit);
+            const uint32_t seq =
+                (flags & TcpFlags::kSyn) != 0 ? 0xffff'ffff : 0;  // so that ACK numbers of 0 agree with it
+            EXPECT_EQ(send(bare(key, {flags}, seq), key == inside ? kCluster : kUp).verdict,
+                      Verdict::Transmit);
         };
         if (state == TcpState::SynSent) {
             return inside;
@@ -82,7 +87,10 @@ class Reset : public testing::TestWithParam<Setting> {
         return inside;
     }
     [[nodiscard]] FlowKey outside() const { return {client, vip, kClientPort, 80, Protocol::Tcp, {}}; }
-    void order_end() { gateway.order({.backend = gateway.backend_of(web, 11, GetParam().family), .frontend = {}, .frontend_port = 0}); }
+    void order_end() {
+        gateway.order(
+            {.backend = gateway.backend_of(web, 11, GetParam().family), .frontend = {}, .frontend_port = 0});
+    }
     // Delivers what workers have made up, and what the sides answer, until all is quiet. `loses`: frames that never arrive, by number.
     void exchange(TcpPeer& client_side, TcpPeer& backend_side, std::vector<uint32_t> loses = {}) {
         uint32_t number = 0;
@@ -109,8 +117,9 @@ class Reset : public testing::TestWithParam<Setting> {
 
     Prng prng;
     IpAddr client = GetParam().family == IpFamily::V4 ? kClient : kClient6;
-    IpAddr vip = GetParam().family == IpFamily::V4 ? IpAddr::v4(80, 11, 12, 10)
-                                                   : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10});
+    IpAddr vip = GetParam().family == IpFamily::V4
+                     ? IpAddr::v4(80, 11, 12, 10)
+                     : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10});
     TestService web{.frontends = {{vip, 80}}, .backends = {11}, .source = GetParam().source};
     VirtualGateway gateway{VirtualGateway::Options{.workers = GetParam().workers}};
 };
@@ -123,15 +132,17 @@ INSTANTIATE_TEST_SUITE_P(Ways, Reset,
 
 // Idle connections in every state that both sides know, wherever their sequence numbers stand.
 TEST_P(Reset, BothSidesOfAnIdleConnectionAreReset_DRAIN005) {
-    for (const TcpState state : {TcpState::SynReceived, TcpState::Established, TcpState::FinForward, TcpState::FinReverse,
-                                 TcpState::RstForward, TcpState::RstReverse}) {
+    for (const TcpState state : {TcpState::SynReceived, TcpState::Established, TcpState::FinForward,
+                                 TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
         const FlowKey inside = open(state);
-        const auto at_client = static_cast<uint32_t>(prng.next()), at_backend = static_cast<uint32_t>(prng.next());
+        const auto at_client = static_cast<uint32_t>(prng.next()),
+                   at_backend = static_cast<uint32_t>(prng.next());
         TcpPeer client_side(outside(), at_client, at_backend), backend_side(inside, at_backend, at_client);
         order_end();
         gateway.work_off_orders();
         exchange(client_side, backend_side);
-        gateway.advance_seconds(3);  // the one probe in 65,536 that is in place by chance is repeated elsewhere
+        gateway.advance_seconds(
+            3);  // the one probe in 65,536 that is in place by chance is repeated elsewhere
         gateway.age();
         exchange(client_side, backend_side);
         EXPECT_TRUE(client_side.is_reset()) << to_string(state);
@@ -154,7 +165,8 @@ Numbers any_numbers(Prng& prng) {
 // A FIN or a RST in the name of a side that has not sent it, and then silence: the connection goes on, however long both programs are idle.
 // One who knows two addresses and a port writes it blindly.
 TEST_P(Reset, AForgedEndDoesNotOutliveTheSilenceOfALivingConnection_NAT006) {
-    for (const TcpState state : {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
+    for (const TcpState state :
+         {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
         const FlowKey inside = open(state);
         const Numbers at = any_numbers(prng);
         TcpPeer client_side(outside(), at.client, at.backend), backend_side(inside, at.backend, at.client);
@@ -170,9 +182,11 @@ TEST_P(Reset, AForgedEndDoesNotOutliveTheSilenceOfALivingConnection_NAT006) {
         const Outcome next = send(client_side.send("PA", 1), kUp);
         ASSERT_EQ(next.verdict, Verdict::Transmit) << to_string(state);
         EXPECT_EQ(next.egress, kCluster) << to_string(state);
-        ASSERT_TRUE(backend_side.receive(next.frame).has_value()) << to_string(state) << ": its receiver takes it";
+        ASSERT_TRUE(backend_side.receive(next.frame).has_value())
+            << to_string(state) << ": its receiver takes it";
         const stats::BackendCounters& counted =
-            gateway.worker(next.worker.value).counters.backends[gateway.backend_of(web, 11, GetParam().family).value];
+            gateway.worker(next.worker.value)
+                .counters.backends[gateway.backend_of(web, 11, GetParam().family).value];
         EXPECT_EQ(counted.open.read(), 1u) << to_string(state);
         gateway.advance_seconds(conn::Timeouts().tcp_established_s + 10);
         gateway.age();
@@ -186,7 +200,8 @@ TEST_P(Reset, ATrueEndIsNotDelayedByWhatTheOtherSideKeepsOpen_NAT008) {
     const auto become = [](TcpPeer& peer, Side side) {
         side == Side::Forgotten ? peer.forget() : side == Side::Silent ? peer.fall_silent() : void();
     };
-    for (const TcpState state : {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
+    for (const TcpState state :
+         {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
         const bool is_clients = state == TcpState::FinForward || state == TcpState::RstForward;
         for (const auto& [own, other] : {std::pair{Side::Forgotten, Side::Alive},
                                          {Side::Silent, Side::Alive},
@@ -195,7 +210,8 @@ TEST_P(Reset, ATrueEndIsNotDelayedByWhatTheOtherSideKeepsOpen_NAT008) {
                                          {Side::Forgotten, Side::Silent}}) {
             const FlowKey inside = open(state);
             const Numbers at = any_numbers(prng);
-            TcpPeer client_side(outside(), at.client, at.backend), backend_side(inside, at.backend, at.client);
+            TcpPeer client_side(outside(), at.client, at.backend),
+                backend_side(inside, at.backend, at.client);
             become(is_clients ? client_side : backend_side, own);
             become(is_clients ? backend_side : client_side, other);
             int seconds = 0;
@@ -205,7 +221,8 @@ TEST_P(Reset, ATrueEndIsNotDelayedByWhatTheOtherSideKeepsOpen_NAT008) {
                 exchange(client_side, backend_side);
             }
             EXPECT_GE(seconds, 110) << to_string(state);
-            EXPECT_LE(seconds, 150) << to_string(state) << ", " << static_cast<int>(own) << static_cast<int>(other);
+            EXPECT_LE(seconds, 150) << to_string(state) << ", " << static_cast<int>(own)
+                                    << static_cast<int>(other);
         }
     }
 }
@@ -215,9 +232,12 @@ TEST_P(Reset, ATrueEndIsNotDelayedByWhatTheOtherSideKeepsOpen_NAT008) {
 TEST_P(Reset, BothSidesAreResetInMidTransfer_DRAIN005) {
     for (int round = 0; round < 50; ++round) {
         const FlowKey inside = open(TcpState::Established);
-        const auto at_client = static_cast<uint32_t>(prng.next()), at_backend = static_cast<uint32_t>(prng.next());
-        const auto lost_up = static_cast<uint32_t>(prng.below(30'000)), lost_down = static_cast<uint32_t>(prng.below(30'000));
-        TcpPeer client_side(outside(), at_client + lost_up, at_backend), backend_side(inside, at_backend + lost_down, at_client);
+        const auto at_client = static_cast<uint32_t>(prng.next()),
+                   at_backend = static_cast<uint32_t>(prng.next());
+        const auto lost_up = static_cast<uint32_t>(prng.below(30'000)),
+                   lost_down = static_cast<uint32_t>(prng.below(30'000));
+        TcpPeer client_side(outside(), at_client + lost_up, at_backend),
+            backend_side(inside, at_backend + lost_down, at_client);
         order_end();
         gateway.work_off_orders();
         const bool upload = prng.one_in(2);
@@ -234,7 +254,8 @@ TEST_P(Reset, BothSidesAreResetInMidTransfer_DRAIN005) {
             if (!sender.is_reset()) {
                 const Outcome answered = send(sender.send("A", 1'000), upload ? kUp : kCluster);
                 ASSERT_EQ(answered.verdict, Verdict::Transmit);
-                EXPECT_EQ(answered.egress, upload ? kUp : kCluster) << "data of an ended connection goes nowhere";
+                EXPECT_EQ(answered.egress, upload ? kUp : kCluster)
+                    << "data of an ended connection goes nowhere";
                 EXPECT_FALSE(sender.receive(answered.frame).has_value());
                 exchange(client_side, backend_side);
             }
@@ -252,13 +273,15 @@ TEST_P(Reset, BothSidesAreResetInMidTransfer_DRAIN005) {
 // A first probe that happens to be in place is taken in silence; the sweep's second one is half of all numbers away.
 TEST_P(Reset, AProbeThatIsInPlaceByChanceIsRepeatedElsewhere_DRAIN005) {
     const FlowKey inside = open(TcpState::Established);
-    TcpPeer client_side(outside(), 0xffff'fff0, 0xffff'ff00), backend_side(inside, 0xffff'ff00, 0xffff'fff0);  // both windows reach over 0
+    TcpPeer client_side(outside(), 0xffff'fff0, 0xffff'ff00),
+        backend_side(inside, 0xffff'ff00, 0xffff'fff0);  // both windows reach over 0
     order_end();
     gateway.work_off_orders();
     std::vector<Outcome> probes = gateway.take_own_segments();
     ASSERT_EQ(probes.size(), 2u);
     for (const Outcome& probe : probes) {
-        EXPECT_FALSE((probe.egress == kUp ? client_side : backend_side).receive(probe.frame).has_value()) << "or this test shows nothing";
+        EXPECT_FALSE((probe.egress == kUp ? client_side : backend_side).receive(probe.frame).has_value())
+            << "or this test shows nothing";
     }
     gateway.advance_seconds(1);
     gateway.age();
@@ -271,7 +294,8 @@ TEST_P(Reset, AProbeThatIsInPlaceByChanceIsRepeatedElsewhere_DRAIN005) {
 TEST_P(Reset, TheOtherSideNeedsNoProbe_DRAIN005) {
     for (const uint32_t lost : {0U, 3'000U}) {
         const FlowKey inside = open(TcpState::Established);
-        TcpPeer client_side(outside(), 1'000'000 + lost, 2'000'000'000), backend_side(inside, 2'000'000'000, 1'000'000);
+        TcpPeer client_side(outside(), 1'000'000 + lost, 2'000'000'000),
+            backend_side(inside, 2'000'000'000, 1'000'000);
         order_end();
         gateway.work_off_orders();
         for (const Outcome& probe : gateway.take_own_segments()) {
@@ -334,7 +358,8 @@ TEST_P(Reset, AFinishedConnectionIsLeftAlone) {
 // A RST has closed it, which may have been forged: both sides may have it yet, and are asked.
 TEST_P(Reset, AConnectionThatARstHasClosedIsResetAllTheSame_DRAIN005) {
     const FlowKey inside = open(TcpState::SynSent);
-    ASSERT_EQ(send(bare(inside, {TcpFlags::kRst | TcpFlags::kAck}, 0, 1), kCluster).verdict, Verdict::Transmit);
+    ASSERT_EQ(send(bare(inside, {TcpFlags::kRst | TcpFlags::kAck}, 0, 1), kCluster).verdict,
+              Verdict::Transmit);
     conn::Connection closed;
     bool is_found = false;
     for (uint32_t w = 0; w < GetParam().workers; ++w) {
@@ -433,11 +458,13 @@ TEST(ResetLimits, ProbesAndAnswersAreBoundedAndTheOrderIsFinishedAllTheSame) {
     uint64_t answered = 0, limited = 0;
     for (uint32_t n = 0; n < 4 * limits::kResetAnswersBurst; ++n) {
         const FlowKey& key = inside[n % kFlows];
-        const Outcome outcome = gateway.send(
-            on_the_wire(
-                eth().ipv4(key.source.to_string(), key.destination.to_string()).tcp(key.source_port, key.destination_port, "A").build(),
-                kCluster),
-            kCluster);
+        const Outcome outcome =
+            gateway.send(on_the_wire(eth()
+                                         .ipv4(key.source.to_string(), key.destination.to_string())
+                                         .tcp(key.source_port, key.destination_port, "A")
+                                         .build(),
+                                     kCluster),
+                         kCluster);
         answered += outcome.verdict == Verdict::Transmit ? 1 : 0;
         limited += outcome.verdict == Verdict::Drop && outcome.reason == DropReason::ResetLimited ? 1 : 0;
     }

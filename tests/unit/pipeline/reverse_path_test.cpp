@@ -36,8 +36,9 @@ TestService service(Protocol protocol, L4Port port) {
 
 // As it arrives by `port`.
 PacketBuilder packet_of(const IpAddr& source, const IpAddr& destination, NicPortId port) {
-    PacketBuilder frame = port == kUp ? eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string())
-                                      : eth().from_mac(backend_mac(13).to_string()).to_mac(kClusterMac.to_string());
+    PacketBuilder frame = port == kUp
+                              ? eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string())
+                              : eth().from_mac(backend_mac(13).to_string()).to_mac(kClusterMac.to_string());
     return source.is_v4() ? frame.ipv4(source.to_string(), destination.to_string())
                           : frame.ipv6(source.to_string(), destination.to_string());
 }
@@ -58,7 +59,8 @@ TEST(ReversePath, EachModeDropsWhatItShould) {
         bool inside_by_uplink, far_by_cluster;  // whether it passes
     };
     for (const Sources& from : kSources) {
-        for (const Case& c : {Case{Feasible, false, true}, {Strict, false, false}, {Loose, true, true}, {Off, true, true}}) {
+        for (const Case& c :
+             {Case{Feasible, false, true}, {Strict, false, false}, {Loose, true, true}, {Off, true, true}}) {
             VirtualGateway gateway;
             gateway.publish({service(Protocol::Tcp, 80)});
             gateway.set_packets(policy_of(c.mode, c.mode));
@@ -92,7 +94,8 @@ TEST(ReversePath, ASourceNeedsARoute) {
         gateway.publish({service(Protocol::Tcp, 80)});
         gateway.set_packets(policy_of(mode, mode));
         gateway.remove_routes();
-        EXPECT_EQ(gateway.send(syn(kClient, kVip, kUp)).reason, DropReason::ReversePath) << config::to_string(mode);
+        EXPECT_EQ(gateway.send(syn(kClient, kVip, kUp)).reason, DropReason::ReversePath)
+            << config::to_string(mode);
     }
 }
 
@@ -102,7 +105,8 @@ TEST(ReversePath, OneSpoofedDatagramStartsNoLoop) {
         VirtualGateway gateway;
         TestService echo = service(Protocol::Udp, 7777);
         gateway.publish({echo});
-        const Outcome spoofed = gateway.send(packet_of(from.inside, from.vip, kUp).udp(7777, 7777).payload("ping").build(), kUp);
+        const Outcome spoofed =
+            gateway.send(packet_of(from.inside, from.vip, kUp).udp(7777, 7777).payload("ping").build(), kUp);
         EXPECT_EQ(spoofed.verdict, Verdict::Drop);
         EXPECT_EQ(spoofed.reason, DropReason::ReversePath);
         EXPECT_EQ(gateway.connections(), 0u);
@@ -119,16 +123,23 @@ TEST(ReversePath, SpoofedInsideSourcesAreNotAnswered_REJ005_ICMP007) {
         gateway.set_rejects_closed_vip_ports(true);
         const uint8_t request = from.family == IpFamily::V4 ? 8 : 128;
         const auto spoofed = [&] { return packet_of(from.inside, from.vip, kUp); };
-        const auto expiring = [&] { return from.family == IpFamily::V4 ? spoofed().ttl(1) : spoofed().hop_limit(1); };
+        const auto expiring = [&] {
+            return from.family == IpFamily::V4 ? spoofed().ttl(1) : spoofed().hop_limit(1);
+        };
         for (const auto& frame :
-             {spoofed().tcp(40'000, 80, "A").build(), spoofed().udp(40'000, 53).build(), spoofed().tcp(40'000, 81, "S").build(),
-              expiring().tcp(40'000, 80, "S").build(), spoofed().icmp(request, 0).payload("12345678").build()}) {
+             {spoofed().tcp(40'000, 80, "A").build(), spoofed().udp(40'000, 53).build(),
+              spoofed().tcp(40'000, 81, "S").build(), expiring().tcp(40'000, 80, "S").build(),
+              spoofed().icmp(request, 0).payload("12345678").build()}) {
             const Outcome outcome = gateway.send(frame, kUp);
             EXPECT_EQ(outcome.verdict, Verdict::Drop) << to_scapy(frame);
             EXPECT_EQ(outcome.reason, DropReason::ReversePath) << to_scapy(frame);
         }
-        EXPECT_EQ(gateway.send(packet_of(from.inside, from.vip, kCluster).icmp(request, 0).payload("12345678").build(), kCluster).verdict,
-                  Verdict::Transmit)
+        EXPECT_EQ(
+            gateway
+                .send(packet_of(from.inside, from.vip, kCluster).icmp(request, 0).payload("12345678").build(),
+                      kCluster)
+                .verdict,
+            Verdict::Transmit)
             << "by its own port it is answered";
     }
 }
@@ -140,7 +151,8 @@ TEST(ReversePath, LinkLocalSourcesPingAPresentVip) {
     gateway.set_packets(policy_of(ReversePath::Strict, ReversePath::Strict));
     gateway.set_present_vips({kVip6});
     for (const NicPortId port : {kUp, kCluster}) {
-        const auto ping = packet_of(*IpAddr::parse("fe80::2"), kVip6, port).icmp(128, 0).payload("12345678").build();
+        const auto ping =
+            packet_of(*IpAddr::parse("fe80::2"), kVip6, port).icmp(128, 0).payload("12345678").build();
         EXPECT_EQ(gateway.send(ping, port).verdict, Verdict::Punt) << int{port.value};
     }
 }
@@ -176,7 +188,8 @@ TEST(ReversePath, TheArrivalPortSurvivesAHandoff) {
     for (uint16_t client = 0; client < 32; ++client) {
         for (const NicPortId port : {kUp, kCluster}) {
             const auto port_number = static_cast<uint16_t>(20'000 + client);
-            const Outcome outcome = gateway.send(packet_of(kSources[0].inside, kVip, port).tcp(port_number, 80, "S").build(), port);
+            const Outcome outcome = gateway.send(
+                packet_of(kSources[0].inside, kVip, port).tcp(port_number, 80, "S").build(), port);
             EXPECT_EQ(outcome.verdict == Verdict::Transmit, port == kCluster);
             handed += outcome.handoffs;
         }
@@ -189,8 +202,12 @@ TEST(ReversePath, SpoofedFragmentsAreDroppedWithTheirFirst_NAT007) {
     VirtualGateway gateway;
     gateway.publish({service(Protocol::Udp, 53)});
     const auto fragment = [&] { return packet_of(kSources[0].inside, kVip, kUp).id(9); };
-    EXPECT_EQ(gateway.send(fragment().udp(40'000, 53).payload("12345678").more_fragments().build(), kUp).reason, DropReason::ReversePath);
-    EXPECT_EQ(gateway.send(fragment().ip_protocol(17).payload("12345678").fragment_offset(2).build(), kUp).reason, DropReason::Fragment);
+    EXPECT_EQ(
+        gateway.send(fragment().udp(40'000, 53).payload("12345678").more_fragments().build(), kUp).reason,
+        DropReason::ReversePath);
+    EXPECT_EQ(
+        gateway.send(fragment().ip_protocol(17).payload("12345678").fragment_offset(2).build(), kUp).reason,
+        DropReason::Fragment);
 }
 
 // Pod CIDRs and endpoints behind a router have no subnet of a port; the others from there only need a route.
@@ -200,14 +217,17 @@ TEST(ReversePath, PodsAndEndpointsBehindARouterKeepToTheirPort) {
     gateway.set_pod_cidrs({*Prefix::parse("10.244.0.0/16")});
     config::Snapshot snapshot = gateway.snapshot();
     const NicPortId third{2};
-    snapshot.routes = route::RouteTable::build({{*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0},
-                                                {*Prefix::parse("10.0.0.0/8"), kCluster, IpAddr::v4(10, 80, 2, 250), 0},
-                                                {*Prefix::parse("0.0.0.0/0"), kUp, kClient, 0, route::set_of(third)}},
-                                               {}, {{kCluster, kClusterAddress, 24}}, {});
+    snapshot.routes =
+        route::RouteTable::build({{*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0},
+                                  {*Prefix::parse("10.0.0.0/8"), kCluster, IpAddr::v4(10, 80, 2, 250), 0},
+                                  {*Prefix::parse("0.0.0.0/0"), kUp, kClient, 0, route::set_of(third)}},
+                                 {}, {{kCluster, kClusterAddress, 24}}, {});
     auto routed = std::make_shared<lb::Service>();
     routed->sets.emplace_back().usable.push_back({BackendId{0}, IpAddr::v4(10, 9, 0, 5), 80, 1});
     snapshot.services = lb::ServiceTable::build({}, {routed}).value();
-    const auto path = [&](const char* source, NicPortId port) { return pipeline::source_path(snapshot, *IpAddr::parse(source), port); };
+    const auto path = [&](const char* source, NicPortId port) {
+        return pipeline::source_path(snapshot, *IpAddr::parse(source), port);
+    };
     using pipeline::SourcePath;
     EXPECT_EQ(path("10.244.3.4", kUp), SourcePath::InsideElsewhere);
     EXPECT_EQ(path("10.244.3.4", kCluster), SourcePath::Ok);
@@ -224,11 +244,14 @@ TEST(ReversePath, PodsAndEndpointsBehindARouterKeepToTheirPort) {
 // A router on a stick: clients, endpoints and the default router are behind one port.
 TEST(ReversePath, OnePortServesEverybody) {
     config::Snapshot snapshot;
-    snapshot.routes = route::RouteTable::build(
-        {{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0}, {*Prefix::parse("0.0.0.0/0"), kUp, IpAddr::v4(10, 80, 1, 254), 0}}, {},
-        {{kUp, kUpAddress, 24}}, {});
-    snapshot.cluster_clients = std::make_shared<lb::ClusterClients>(std::vector{*Prefix::parse("10.244.0.0/16")});
-    for (const ReversePath mode : {ReversePath::Feasible, ReversePath::Strict, ReversePath::Loose, ReversePath::Off}) {
+    snapshot.routes =
+        route::RouteTable::build({{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0},
+                                  {*Prefix::parse("0.0.0.0/0"), kUp, IpAddr::v4(10, 80, 1, 254), 0}},
+                                 {}, {{kUp, kUpAddress, 24}}, {});
+    snapshot.cluster_clients =
+        std::make_shared<lb::ClusterClients>(std::vector{*Prefix::parse("10.244.0.0/16")});
+    for (const ReversePath mode :
+         {ReversePath::Feasible, ReversePath::Strict, ReversePath::Loose, ReversePath::Off}) {
         snapshot.packets = policy_of(mode, mode);
         for (const char* source : {"10.80.1.77", "10.244.3.4", "198.51.100.7"}) {
             EXPECT_EQ(pipeline::source_path(snapshot, *IpAddr::parse(source), kUp), pipeline::SourcePath::Ok)
@@ -241,8 +264,9 @@ TEST(ReversePath, OnePortServesEverybody) {
 TEST(ReversePath, TwoPortsOnOneLinkAreBothRight) {
     config::Snapshot snapshot;
     const Prefix link = *Prefix::parse("10.80.1.0/24");
-    snapshot.routes = route::RouteTable::build({{link, kUp, {}, 100}, {link, kCluster, {}, 200}}, {},
-                                               {{kUp, kUpAddress, 24}, {kCluster, IpAddr::v4(10, 80, 1, 9), 24}}, {});
+    snapshot.routes =
+        route::RouteTable::build({{link, kUp, {}, 100}, {link, kCluster, {}, 200}}, {},
+                                 {{kUp, kUpAddress, 24}, {kCluster, IpAddr::v4(10, 80, 1, 9), 24}}, {});
     for (const NicPortId port : {kUp, kCluster}) {
         EXPECT_EQ(pipeline::source_path(snapshot, kClient, port), pipeline::SourcePath::Ok);
     }

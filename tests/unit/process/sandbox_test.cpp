@@ -74,7 +74,8 @@ TEST(Sandbox, RefusesOtherProgramsAndNamespaces) {
                   if (::syscall(SYS_bpf, 0, nullptr, 0) != -1 || errno != EPERM) {
                       return 3;
                   }
-                  if (::syscall(SYS_unshare, 0) != -1 || errno != EPERM) {  // without flags it would succeed for everybody
+                  if (::syscall(SYS_unshare, 0) != -1 ||
+                      errno != EPERM) {  // without flags it would succeed for everybody
                       return 4;
                   }
                   return ::getpid() > 0 ? 0 : 5;

@@ -22,26 +22,28 @@ int exit_code_of(int (*child)()) {
 }
 
 TEST(Signals, EverySignalThatWouldEndTheProcess_IsReceivedInstead) {
-    EXPECT_EQ(exit_code_of([] {
-                  auto signals = Signals::block();
-                  using Meaning = Signal::Meaning;
-                  const std::pair<int, Meaning> rows[] = {
-                      {SIGTERM, Meaning::Stop},    {SIGINT, Meaning::Stop},      {SIGHUP, Meaning::Reload},     {SIGUSR1, Meaning::Unknown},
-                      {SIGUSR2, Meaning::Unknown}, {SIGALRM, Meaning::Unknown},  {SIGVTALRM, Meaning::Unknown}, {SIGPROF, Meaning::Unknown},
-                      {SIGIO, Meaning::Unknown},   {SIGPWR, Meaning::Unknown},   {SIGSTKFLT, Meaning::Unknown}, {SIGXCPU, Meaning::Unknown},
-                      {SIGXFSZ, Meaning::Unknown}, {SIGRTMIN, Meaning::Unknown}, {SIGRTMAX, Meaning::Unknown},
-                  };
-                  for (const auto& [number, meaning] : rows) {
-                      ::kill(::getpid(), number);
-                      const Signal signal = signals->take();
-                      if (signal.number != number || signal.meaning != meaning) {
-                          return number;
-                      }
-                  }
-                  ::kill(::getpid(), SIGPIPE);
-                  return signals->take().number;
-              }),
-              0);
+    EXPECT_EQ(
+        exit_code_of([] {
+            auto signals = Signals::block();
+            using Meaning = Signal::Meaning;
+            const std::pair<int, Meaning> rows[] = {
+                {SIGTERM, Meaning::Stop},      {SIGINT, Meaning::Stop},       {SIGHUP, Meaning::Reload},
+                {SIGUSR1, Meaning::Unknown},   {SIGUSR2, Meaning::Unknown},   {SIGALRM, Meaning::Unknown},
+                {SIGVTALRM, Meaning::Unknown}, {SIGPROF, Meaning::Unknown},   {SIGIO, Meaning::Unknown},
+                {SIGPWR, Meaning::Unknown},    {SIGSTKFLT, Meaning::Unknown}, {SIGXCPU, Meaning::Unknown},
+                {SIGXFSZ, Meaning::Unknown},   {SIGRTMIN, Meaning::Unknown},  {SIGRTMAX, Meaning::Unknown},
+            };
+            for (const auto& [number, meaning] : rows) {
+                ::kill(::getpid(), number);
+                const Signal signal = signals->take();
+                if (signal.number != number || signal.meaning != meaning) {
+                    return number;
+                }
+            }
+            ::kill(::getpid(), SIGPIPE);
+            return signals->take().number;
+        }),
+        0);
 }
 
 TEST(Signals, AnIgnoredHangup_IsReceivedAllTheSame) {

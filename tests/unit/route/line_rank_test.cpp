@@ -28,7 +28,8 @@ TYPED_TEST(LineRankTest, EveryFormCountsTheSmallerNumbers) {
         std::ranges::fill(line, Rank::stored(random.one_in(2) ? Key{0} : kMax));
         std::vector<Key> keys;
         for (size_t i = 0; i < Rank::kKeys; ++i) {
-            keys.push_back(i < static_cast<size_t>(round) % (Rank::kKeys + 1) ? static_cast<Key>(random.next()) : kMax);
+            keys.push_back(
+                i < static_cast<size_t>(round) % (Rank::kKeys + 1) ? static_cast<Key>(random.next()) : kMax);
         }
         std::ranges::sort(keys);
         std::ranges::transform(keys, line, Rank::stored);

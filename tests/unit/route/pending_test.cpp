@@ -35,7 +35,8 @@ TEST(Pending, TheFirstForANextHopAsksForIt) {
     Pending pending(kRate);
     EXPECT_EQ(pending.hold(1, kP0, host(1), at_ms(0)), HoldResult::HeldFirst);
     EXPECT_EQ(pending.hold(2, kP0, host(1), at_ms(1)), HoldResult::Held);
-    EXPECT_EQ(pending.hold(3, kP1, host(1), at_ms(2)), HoldResult::HeldFirst) << "the same address on another port is another host";
+    EXPECT_EQ(pending.hold(3, kP1, host(1), at_ms(2)), HoldResult::HeldFirst)
+        << "the same address on another port is another host";
     EXPECT_EQ(pending.hold(4, kP0, host(2), at_ms(3)), HoldResult::HeldFirst);
     EXPECT_EQ(pending.size(), 4u);
 }
@@ -47,9 +48,10 @@ TEST(Pending, WhatIsResolvedLeavesInOrder) {
     }
     pending.hold(6, kP0, host(2), at_ms(0));
     std::vector<int> sent;
-    const auto table = neighbours({{.id = {9}, .port = kP0, .address = host(1), .state = NeighbourState::Stale},
-                                   {.id = {8}, .port = kP0, .address = host(2), .state = NeighbourState::Failed},
-                                   {.id = {7}, .port = kP1, .address = host(0), .state = NeighbourState::Reachable}});
+    const auto table =
+        neighbours({{.id = {9}, .port = kP0, .address = host(1), .state = NeighbourState::Stale},
+                    {.id = {8}, .port = kP0, .address = host(2), .state = NeighbourState::Failed},
+                    {.id = {7}, .port = kP1, .address = host(0), .state = NeighbourState::Reachable}});
     pending.take_ready(*table, [&](int handle, const NextHop& hop) {
         sent.push_back(handle);
         EXPECT_EQ(hop.egress, kP0);
@@ -58,7 +60,8 @@ TEST(Pending, WhatIsResolvedLeavesInOrder) {
     });
     EXPECT_EQ(sent, (std::vector<int>{1, 3, 5}));
     EXPECT_EQ(pending.size(), 4u);
-    EXPECT_EQ(pending.hold(7, kP0, host(1), at_ms(1)), HoldResult::HeldFirst) << "nothing of it is left behind";
+    EXPECT_EQ(pending.hold(7, kP0, host(1), at_ms(1)), HoldResult::HeldFirst)
+        << "nothing of it is left behind";
 }
 
 TEST(Pending, OneNextHopCannotTakeAllRoom) {
@@ -76,7 +79,8 @@ TEST(Pending, AFloodIsRefusedAndPasses) {
     for (uint32_t i = 0; i < limits::kPendingMax; ++i) {
         ASSERT_EQ(pending.hold(static_cast<int>(i), kP0, host(i), at_ms(i)), HoldResult::HeldFirst);
     }
-    EXPECT_EQ(pending.hold(-1, kP0, host(9999), at_ms(300)), HoldResult::FullFirst) << "none waits for it, so its caller asks";
+    EXPECT_EQ(pending.hold(-1, kP0, host(9999), at_ms(300)), HoldResult::FullFirst)
+        << "none waits for it, so its caller asks";
     EXPECT_EQ(pending.hold(-1, kP0, host(3), at_ms(300)), HoldResult::Full);
     EXPECT_EQ(expired(pending, at_ms(kHoldMs + 1)), (std::vector<int>{0, 1}));
     EXPECT_EQ(pending.hold(-1, kP0, host(9999), at_ms(kHoldMs + 1)), HoldResult::HeldFirst);
@@ -101,7 +105,8 @@ TEST(Pending, AsksAgainWhileItWaits) {
     pending.hold(2, kP1, host(2), at_ms(150));
     const auto asked = [&](TscTime now) {
         std::vector<std::pair<NicPortId, IpAddr>> hops;
-        pending.ask_again(now, [&](NicPortId egress, const IpAddr& address) { hops.emplace_back(egress, address); });
+        pending.ask_again(
+            now, [&](NicPortId egress, const IpAddr& address) { hops.emplace_back(egress, address); });
         return hops;
     };
     using Hops = std::vector<std::pair<NicPortId, IpAddr>>;
@@ -117,8 +122,10 @@ TEST(Pending, HoldingFromACallbackIsSafe) {
     for (int handle = 0; handle < 3; ++handle) {
         pending.hold(handle, kP0, host(1), at_ms(0));
     }
-    const auto table = neighbours({{.id = {1}, .port = kP0, .address = host(1), .state = NeighbourState::Reachable}});
-    pending.take_ready(*table, [&](int handle, const NextHop&) { pending.hold(handle, kP1, host(7), at_ms(1)); });
+    const auto table =
+        neighbours({{.id = {1}, .port = kP0, .address = host(1), .state = NeighbourState::Reachable}});
+    pending.take_ready(*table,
+                       [&](int handle, const NextHop&) { pending.hold(handle, kP1, host(7), at_ms(1)); });
     EXPECT_EQ(pending.size(), 3u);
     EXPECT_EQ(expired(pending, at_ms(kHoldMs + 1)), (std::vector<int>{0, 1, 2}));
 }

@@ -14,8 +14,13 @@ Prefix prefix(const char* text) {
 constexpr NicPortId kP0{0};
 constexpr NicPortId kP1{1};
 
-Neighbour neighbour(uint32_t id, NicPortId port, const char* address, NeighbourState state = NeighbourState::Reachable) {
-    return {.id = {id}, .port = port, .address = ip(address), .mac = {{2, 0, 0, 0, 0, static_cast<uint8_t>(id)}}, .state = state};
+Neighbour neighbour(uint32_t id, NicPortId port, const char* address,
+                    NeighbourState state = NeighbourState::Reachable) {
+    return {.id = {id},
+            .port = port,
+            .address = ip(address),
+            .mac = {{2, 0, 0, 0, 0, static_cast<uint8_t>(id)}},
+            .state = state};
 }
 
 // "p0 10.0.0.1 #3": port, next hop, neighbour's id; "none" without a route.
@@ -51,8 +56,9 @@ TEST(RouteTable, TheLongestPrefixWins) {
          {prefix("2001:db8::/32"), kP0, std::nullopt},
          {prefix("2001:db8:1::/48"), kP1, ip("fe80::1")},
          {prefix("ffff::/16"), kP1, ip("fe80::2")}},
-        {neighbour(1, kP0, "192.0.2.254"), neighbour(2, kP1, "10.9.0.1"), neighbour(3, kP1, "10.9.0.5"), neighbour(4, kP1, "fe80::1"),
-         neighbour(5, kP0, "2001:db8::5"), neighbour(6, kP0, "10.9.0.6"), neighbour(7, kP1, "10.9.7.7"), neighbour(8, kP1, "fe80::2")},
+        {neighbour(1, kP0, "192.0.2.254"), neighbour(2, kP1, "10.9.0.1"), neighbour(3, kP1, "10.9.0.5"),
+         neighbour(4, kP1, "fe80::1"), neighbour(5, kP0, "2001:db8::5"), neighbour(6, kP0, "10.9.0.6"),
+         neighbour(7, kP1, "10.9.7.7"), neighbour(8, kP1, "fe80::2")},
         {}, {});
     const LookupCase cases[] = {
         {"default", "8.8.8.8", "p0 192.0.2.254 #1"},
@@ -114,19 +120,22 @@ TEST(RouteTable, EqualPrefixesAreSettledByMetricThenPort) {
 
 // IPv4 by way of an IPv6 router (RFC 8950), as routing daemons do on unnumbered links.
 TEST(RouteTable, AGatewayMayBeOfTheOtherFamily) {
-    const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("fe80::1")}}, {neighbour(1, kP0, "fe80::1")}, {}, {});
+    const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("fe80::1")}},
+                                         {neighbour(1, kP0, "fe80::1")}, {}, {});
     EXPECT_EQ(told(*table, "8.8.8.8"), "p0 fe80::1 #1");
 }
 
 // A Hop is all that forwarding reads: each of its facts, by way of a router and on the link, usable and not.
 TEST(RouteTable, AHopHoldsTheWholeDeparture) {
-    const std::vector<Route> routes{{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")}, {prefix("10.9.0.0/16"), kP1, std::nullopt}};
+    const std::vector<Route> routes{{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")},
+                                    {prefix("10.9.0.0/16"), kP1, std::nullopt}};
     const std::vector<EgressPort> ports{{.id = kP0, .mac = {{2, 0, 0, 0, 1, 0}}, .mtu = 1500},
                                         {.id = kP1, .mac = {{2, 0, 0, 0, 1, 1}}, .mtu = 9000}};
-    const auto table = RouteTable::build(routes,
-                                         {neighbour(7, kP0, "192.0.2.254"), neighbour(8, kP1, "10.9.0.8", NeighbourState::Stale),
-                                          neighbour(9, kP1, "10.9.0.9", NeighbourState::Failed)},
-                                         {}, ports);
+    const auto table = RouteTable::build(
+        routes,
+        {neighbour(7, kP0, "192.0.2.254"), neighbour(8, kP1, "10.9.0.8", NeighbourState::Stale),
+         neighbour(9, kP1, "10.9.0.9", NeighbourState::Failed)},
+        {}, ports);
 
     const Hop* by_router = table->hop(ip("8.8.8.8"));
     ASSERT_NE(by_router, nullptr);
@@ -153,20 +162,22 @@ TEST(RouteTable, AHopHoldsTheWholeDeparture) {
     ASSERT_NE(unknown, nullptr);
     EXPECT_FALSE(unknown->is_usable);
     EXPECT_FALSE(unknown->neighbour.is_set());
-    EXPECT_EQ(unknown->next_hop_of(ip("10.9.0.10")), ip("10.9.0.10")) << "the destination itself is to be resolved";
+    EXPECT_EQ(unknown->next_hop_of(ip("10.9.0.10")), ip("10.9.0.10"))
+        << "the destination itself is to be resolved";
 
     EXPECT_EQ(table->hop(ip("2001:db8::1")), nullptr);
 }
 
 // Without the port's own address there is no source to write: the packet waits instead of leaving with zeros.
 TEST(RouteTable, AHopThroughAnUnknownPortIsNotUsable) {
-    const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")}}, {neighbour(7, kP0, "192.0.2.254")}, {}, {});
+    const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")}},
+                                         {neighbour(7, kP0, "192.0.2.254")}, {}, {});
     EXPECT_FALSE(table->hop(ip("8.8.8.8"))->is_usable);
 }
 
 TEST(RouteTable, TellsWhatIsKnownOfANextHop) {
-    const auto table =
-        RouteTable::build({}, {neighbour(2, kP1, "10.0.0.1", NeighbourState::Failed), neighbour(1, kP0, "10.0.0.1")}, {}, {});
+    const auto table = RouteTable::build(
+        {}, {neighbour(2, kP1, "10.0.0.1", NeighbourState::Failed), neighbour(1, kP0, "10.0.0.1")}, {}, {});
     EXPECT_EQ(table->neighbour(kP0, ip("10.0.0.1"))->id.value, 1u);
     EXPECT_EQ(table->neighbour(kP1, ip("10.0.0.1"))->id.value, 2u);
     EXPECT_FALSE(table->neighbour(kP1, ip("10.0.0.1"))->is_usable());
@@ -182,12 +193,12 @@ TEST(RouteTable, KnowsWhatIsTheHosts_XIP003) {
                                           {kP1, ip("80.11.12.10"), 32},
                                           {kP0, ip("2001:db8::1"), 64}},
                                          {});
-    for (const char* local : {"192.0.2.1", "192.0.2.255", "10.9.0.1", "10.9.255.255", "172.16.0.0", "80.11.12.10", "255.255.255.255",
-                              "224.0.0.5", "2001:db8::1", "ff02::1"}) {
+    for (const char* local : {"192.0.2.1", "192.0.2.255", "10.9.0.1", "10.9.255.255", "172.16.0.0",
+                              "80.11.12.10", "255.255.255.255", "224.0.0.5", "2001:db8::1", "ff02::1"}) {
         EXPECT_TRUE(table->is_local(ip(local))) << local;
     }
-    for (const char* other : {"192.0.2.2", "192.0.2.0", "10.9.0.255", "172.16.0.1", "80.11.12.11", "2001:db8::2",
-                              "2001:db8::ffff:ffff:ffff:ffff", "255.255.255.254"}) {
+    for (const char* other : {"192.0.2.2", "192.0.2.0", "10.9.0.255", "172.16.0.1", "80.11.12.11",
+                              "2001:db8::2", "2001:db8::ffff:ffff:ffff:ffff", "255.255.255.254"}) {
         EXPECT_FALSE(table->is_local(ip(other))) << other;
         EXPECT_FALSE(table->is_host_address(ip(other))) << other;
     }
@@ -200,8 +211,9 @@ TEST(RouteTable, KnowsWhatIsTheHosts_XIP003) {
 }
 
 TEST(RouteTable, AVipForTheLinksSakeIsNotTheHosts_LB018) {
-    const auto table = RouteTable::build({}, {}, {{kP0, ip("192.0.2.1"), 24}}, {},
-                                         {{kP0, ip("192.0.2.80"), 32}, {kP0, ip("192.0.2.9"), 32}, {kP0, ip("2001:db8::80"), 128}});
+    const auto table = RouteTable::build(
+        {}, {}, {{kP0, ip("192.0.2.1"), 24}}, {},
+        {{kP0, ip("192.0.2.80"), 32}, {kP0, ip("192.0.2.9"), 32}, {kP0, ip("2001:db8::80"), 128}});
     for (const char* vip : {"192.0.2.80", "192.0.2.9", "2001:db8::80"}) {
         EXPECT_TRUE(table->is_present_vip(ip(vip))) << vip;
         EXPECT_FALSE(table->is_local(ip(vip))) << vip;

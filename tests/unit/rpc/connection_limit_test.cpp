@@ -29,7 +29,8 @@ TEST(ConnectionLimit, OneSourceGetsItsShareAndOthersTheRest) {
 
 TEST(ConnectionLimit, OneIpv6SourceIsASlash64) {
     ConnectionLimit limit(kLimits);
-    for (const char* address : {"2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:ffff::", "2001:db8:0:1::1"}) {
+    for (const char* address :
+         {"2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:ffff::", "2001:db8:0:1::1"}) {
         EXPECT_EQ(limit.admit(*IpAddr::parse(address)), std::nullopt);
     }
     EXPECT_EQ(limit.admit(*IpAddr::parse("2001:db8:0:1::9")), Rule::PerSource);

@@ -103,17 +103,20 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
         return response;
     }
     v1::ListBackendsResponse backends(std::string_view, std::string_view) const override { return {}; }
-    void connections(const ConnectionFilter& filter, const std::function<bool(const v1::Connection&)>& visit) const override {
+    void connections(const ConnectionFilter& filter,
+                     const std::function<bool(const v1::Connection&)>& visit) const override {
         v1::Connection message;
         for (uint32_t i = 0; endless || i < 100; ++i) {
             message.set_worker(i);
-            if (filter.client.matches(IpAddr::v4(192, 0, 2, 1), static_cast<L4Port>(1000 + i % 100)) && !visit(message)) {
+            if (filter.client.matches(IpAddr::v4(192, 0, 2, 1), static_cast<L4Port>(1000 + i % 100)) &&
+                !visit(message)) {
                 ++stopped;
                 return;
             }
         }
     }
-    void affinity(const AffinityFilter& filter, const std::function<bool(const v1::AffinityEntry&)>& visit) const override {
+    void affinity(const AffinityFilter& filter,
+                  const std::function<bool(const v1::AffinityEntry&)>& visit) const override {
         v1::AffinityEntry message;
         message.mutable_service()->set_name(filter.name);
         message.set_client(filter.client ? filter.client->to_string() : "any");
@@ -373,7 +376,8 @@ TEST_F(RpcServer, BrokenProtocolEndsTheStreamWithTheRightCode) {
 
 // A control plane with metadata of its own.
 struct ControlPlaneClient {
-    ControlPlaneClient(v1::GatewayConfig::Stub& stub, const std::string& source, const std::string& priority) {
+    ControlPlaneClient(v1::GatewayConfig::Stub& stub, const std::string& source,
+                       const std::string& priority) {
         context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
         context.AddMetadata("penstock-source", source);
         context.AddMetadata("penstock-priority", priority);
@@ -514,7 +518,8 @@ TEST_F(RpcServer, WhatIsNotAnsweredIsNotReadWithoutEnd) {
     const auto stream = stub->SyncState(&context);
     read(*stream);
     ASSERT_TRUE(stream->Write(full(1)));
-    for (uint64_t version = 2; version <= kSent; ++version) {  // few bytes: the transport has room for all of them
+    for (uint64_t version = 2; version <= kSent;
+         ++version) {  // few bytes: the transport has room for all of them
         ASSERT_TRUE(stream->Write(delta(version - 1, version)));
     }
     const auto unanswered = [&] {
@@ -584,7 +589,8 @@ TEST_F(RpcServer, StoppingEndsAnOpenStreamAndAnEndlessListing) {
 // Whoever may only read could otherwise take a thread of the gateway with each listing that he opens and does not read.
 TEST_F(RpcServer, ReadersWhoDoNotReadTakeABoundedNumberOfThreads) {
     const auto threads = [] {
-        return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+        return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                             std::filesystem::directory_iterator());
     };
     start();
     gateway_.endless = true;
@@ -598,7 +604,10 @@ TEST_F(RpcServer, ReadersWhoDoNotReadTakeABoundedNumberOfThreads) {
     int refused = 0;
     for (auto& reader : readers) {
         v1::Connection connection;
-        refused += !reader->Read(&connection) && reader->Finish().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? 1 : 0;
+        refused += !reader->Read(&connection) &&
+                           reader->Finish().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED
+                       ? 1
+                       : 0;
     }
     EXPECT_LT(threads() - before, 100);
     EXPECT_GT(refused, 50);
@@ -682,14 +691,16 @@ TEST_F(RpcServer, RequestsAreCheckedAndErrorsHaveTheirCodes) {
     backends.set_service("web");
     EXPECT_TRUE(code([&](auto* c) { return status->ListBackends(c, backends, &backends_response); }).ok());
     backends.set_service("other");
-    EXPECT_EQ(code([&](auto* c) { return status->ListBackends(c, backends, &backends_response); }).error_message(),
-              "there is no service */other");
+    EXPECT_EQ(
+        code([&](auto* c) { return status->ListBackends(c, backends, &backends_response); }).error_message(),
+        "there is no service */other");
     gateway_.no_affinity = true;
     v1::ListAffinityRequest nobody;
     nobody.set_name("web");
     EXPECT_TRUE(code([&](auto* c) { return status->ListAffinity(c, nobody)->Finish(); }).ok());
     nobody.set_name("other");
-    EXPECT_EQ(code([&](auto* c) { return status->ListAffinity(c, nobody)->Finish(); }).error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(code([&](auto* c) { return status->ListAffinity(c, nobody)->Finish(); }).error_code(),
+              grpc::StatusCode::NOT_FOUND);
     gateway_.no_affinity = false;
 
     v1::ListConnectionsRequest connections;
@@ -700,7 +711,9 @@ TEST_F(RpcServer, RequestsAreCheckedAndErrorsHaveTheirCodes) {
 
     v1::ExplainRequest question;
     v1::Explanation explanation;
-    const auto explain = [&] { return code([&](auto* c) { return debug->Explain(c, question, &explanation); }); };
+    const auto explain = [&] {
+        return code([&](auto* c) { return debug->Explain(c, question, &explanation); });
+    };
     EXPECT_EQ(explain().error_message(), "protocol is missing");
     question.set_protocol(v1::PROTOCOL_TCP);
     question.mutable_source()->set_address("192.0.2.1");
@@ -729,11 +742,15 @@ TEST_F(RpcServer, RequestsAreCheckedAndErrorsHaveTheirCodes) {
                 }).ok());
     EXPECT_EQ(entries, 3u);
     pinned.set_client("ten");
-    EXPECT_TRUE(code([&](auto* c) { return status->ListAffinity(c, pinned)->Finish(); }).error_message().starts_with("client: "));
+    EXPECT_TRUE(code([&](auto* c) { return status->ListAffinity(c, pinned)->Finish(); })
+                    .error_message()
+                    .starts_with("client: "));
 
     v1::ClearAffinityRequest forget;
     v1::ClearAffinityResponse forgotten;
-    const auto clear = [&] { return code([&](auto* c) { return debug->ClearAffinity(c, forget, &forgotten); }); };
+    const auto clear = [&] {
+        return code([&](auto* c) { return debug->ClearAffinity(c, forget, &forgotten); });
+    };
     EXPECT_EQ(clear().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "everything is asked for by name";
     forget.set_all(true);
     EXPECT_TRUE(clear().ok());
@@ -741,7 +758,8 @@ TEST_F(RpcServer, RequestsAreCheckedAndErrorsHaveTheirCodes) {
     forget.set_name("absent");
     EXPECT_EQ(clear().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "one or the other";
     forget.set_all(false);
-    EXPECT_EQ(clear().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "a name alone could mean several Services";
+    EXPECT_EQ(clear().error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+        << "a name alone could mean several Services";
     forget.set_namespace_("default");
     EXPECT_EQ(clear().error_code(), grpc::StatusCode::NOT_FOUND);
     forget.set_name("web");
@@ -756,10 +774,12 @@ TEST_F(RpcServer, RequestsAreCheckedAndErrorsHaveTheirCodes) {
     EXPECT_TRUE(code([&](auto* c) { return debug->SetLogLevel(c, level, &levels); }).ok());
     EXPECT_EQ(levels.levels().at("rpc"), "warn");
     level.set_level("loud");
-    EXPECT_EQ(code([&](auto* c) { return debug->SetLogLevel(c, level, &levels); }).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(code([&](auto* c) { return debug->SetLogLevel(c, level, &levels); }).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
     level.set_logger("engine");
     level.set_level("info");
-    EXPECT_EQ(code([&](auto* c) { return debug->SetLogLevel(c, level, &levels); }).error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(code([&](auto* c) { return debug->SetLogLevel(c, level, &levels); }).error_code(),
+              grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(RpcServer, TheSocketIsForOwnerAndGroupOnlyAndAStaleOneIsReplaced) {
@@ -796,7 +816,8 @@ TEST_F(RpcServer, AnUnknownGroupAndAMissingCertificateAreRefusedByName) {
     options_.tls_cert = "/nonexistent/cert.pem";
     refused = Server::start(options_, {gateway_, gateway_, gateway_});
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().what.find("--tls-cert: /nonexistent/cert.pem cannot be read"), std::string::npos);
+    EXPECT_NE(refused.error().what.find("--tls-cert: /nonexistent/cert.pem cannot be read"),
+              std::string::npos);
 }
 
 // A certification authority, a server and two clients, made by openssl(1).
@@ -902,7 +923,8 @@ TEST_F(RpcTls, OtherCertificatesOnlyReadAndAreToldWhichNameIsMissing) {
     EXPECT_TRUE(read_status(as("reader")).ok());
     const auto stream = open_stream(as("reader"));
     EXPECT_EQ(stream.error_code(), grpc::StatusCode::PERMISSION_DENIED);
-    EXPECT_NE(stream.error_message().find("this client is dashboard"), std::string::npos) << stream.error_message();
+    EXPECT_NE(stream.error_message().find("this client is dashboard"), std::string::npos)
+        << stream.error_message();
     EXPECT_EQ(set_level(as("reader")).error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
@@ -933,7 +955,8 @@ TEST_F(RpcTls, ReadersLeaveHalfOfTheThreadsToAdministrators) {
 
 TEST_F(RpcTls, WithoutACertificateThereIsNoConnection) {
     EXPECT_EQ(read_status(as("")).error_code(), grpc::StatusCode::UNAVAILABLE);
-    EXPECT_EQ(read_status(grpc::CreateChannel(options_.tcp_addresses[0], grpc::InsecureChannelCredentials())).error_code(),
+    EXPECT_EQ(read_status(grpc::CreateChannel(options_.tcp_addresses[0], grpc::InsecureChannelCredentials()))
+                  .error_code(),
               grpc::StatusCode::UNAVAILABLE);
 }
 
@@ -974,7 +997,8 @@ TEST_F(RpcTls, AnotherClientAuthority_CountsForNewConnections) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     EXPECT_FALSE(read_status(old_reader).ok());
-    EXPECT_GE(log.count("client certificate refused: CN=dashboard (issuer CN=test-ca): "), 1U) << testing::PrintToString(log.lines());
+    EXPECT_GE(log.count("client certificate refused: CN=dashboard (issuer CN=test-ca): "), 1U)
+        << testing::PrintToString(log.lines());
     const auto trouble = tls::handshake_trouble(options_.tcp_addresses[0], former, std::chrono::seconds(5));
     ASSERT_TRUE(trouble);
     EXPECT_TRUE(trouble->starts_with("certificate refused by the gateway: ours is CN=dashboard")) << *trouble;
@@ -987,7 +1011,9 @@ TEST_F(RpcTls, AForgedCertificateBesideTheRealAuthority_IsRefused) {
         R"(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout forged.key -out forged.leaf -subj /CN=edge-sync -days 2 &&
                         cat forged.leaf ca.pem > forged.pem)"));
     EXPECT_EQ(read_status(as("forged")).error_code(), grpc::StatusCode::UNAVAILABLE);
-    EXPECT_GE(log.count("client certificate refused: CN=edge-sync (issuer CN=edge-sync): self-signed certificate"), 1U)
+    EXPECT_GE(
+        log.count("client certificate refused: CN=edge-sync (issuer CN=edge-sync): self-signed certificate"),
+        1U)
         << testing::PrintToString(log.lines());
 }
 
@@ -1000,14 +1026,19 @@ TEST_F(RpcTls, AnIntermediateAuthorityInTheChain_IsFollowed) {
 }
 
 TEST_F(RpcTls, AHandshakeThatFails_IsExplained) {
-    EXPECT_FALSE(tls::handshake_trouble(options_.tcp_addresses[0], material_of("reader"), std::chrono::seconds(5)));
-    ASSERT_TRUE(make("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout x.key -out x.pem -subj /CN=x -days 2"));
+    EXPECT_FALSE(
+        tls::handshake_trouble(options_.tcp_addresses[0], material_of("reader"), std::chrono::seconds(5)));
+    ASSERT_TRUE(
+        make("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout x.key -out x.pem "
+             "-subj /CN=x -days 2"));
     tls::Material wrong_authority = material_of("reader");
     wrong_authority.authority_pem = text("x.pem");
     EXPECT_EQ(tls::handshake_trouble(options_.tcp_addresses[0], wrong_authority, std::chrono::seconds(5)),
-              "certificate refused: that of the gateway, by the authority given here: unable to get local issuer certificate");
+              "certificate refused: that of the gateway, by the authority given here: unable to get local "
+              "issuer certificate");
     const size_t colon = options_.tcp_addresses[0].rfind(':');
-    EXPECT_EQ(tls::handshake_trouble("localhost" + options_.tcp_addresses[0].substr(colon), material_of("reader"), std::chrono::seconds(5)),
+    EXPECT_EQ(tls::handshake_trouble("localhost" + options_.tcp_addresses[0].substr(colon),
+                                     material_of("reader"), std::chrono::seconds(5)),
               "certificate refused: that of the gateway, by the authority given here: hostname mismatch");
 }
 
@@ -1022,13 +1053,15 @@ TEST_F(RpcTls, ASecondServerOnTheSameAddressIsRefusedByName) {
     again.unix_paths.clear();
     const auto refused = Server::start(again, {gateway_, gateway_, gateway_});
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().what, "gRPC cannot listen on " + options_.tcp_addresses[0] + ": Address already in use");
+    EXPECT_EQ(refused.error().what,
+              "gRPC cannot listen on " + options_.tcp_addresses[0] + ": Address already in use");
 }
 
 // A client that connects from `source` and does nothing more.
 class SilentClient {
  public:
-    SilentClient(const char* source, const std::string& address) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    SilentClient(const char* source, const std::string& address)
+        : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
         sockaddr_in from{};
         from.sin_family = AF_INET;
         ::inet_pton(AF_INET, source, &from.sin_addr);
@@ -1037,10 +1070,12 @@ class SilentClient {
         to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)), 0);
         // A connection that is refused at once may end before connect() returns.
-        EXPECT_TRUE(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0 || errno == ECONNRESET);
+        EXPECT_TRUE(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0 ||
+                    errno == ECONNRESET);
     }
     void send(std::string_view text) const {
-        EXPECT_EQ(::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+        EXPECT_EQ(::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(text.size()));
     }
     // The server has closed the connection, within `patience`.
     [[nodiscard]] bool is_closed(std::chrono::milliseconds patience = {}) const {
@@ -1064,18 +1099,23 @@ TEST_F(RpcTls, IdleClientsOfOneSource_AreCappedAndOthersAreServed) {
     for (int i = 0; i < 300; ++i) {
         idle.emplace_back("127.0.0.3", options_.tcp_addresses[0]);
     }
-    const auto open = [&idle] { return std::ranges::count_if(idle, [](const SilentClient& client) { return !client.is_closed(); }); };
-    EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().refused_per_source == 300 - kConnectionsPerSourceMax; }));
+    const auto open = [&idle] {
+        return std::ranges::count_if(idle, [](const SilentClient& client) { return !client.is_closed(); });
+    };
+    EXPECT_TRUE(test::comes_true(
+        [&] { return server_->tcp()->counts().refused_per_source == 300 - kConnectionsPerSourceMax; }));
     EXPECT_EQ(open(), kConnectionsPerSourceMax);
     EXPECT_EQ(server_->tcp()->counts().open, kConnectionsPerSourceMax);
     EXPECT_TRUE(read_status(as("admin")).ok()) << "of another source";
     EXPECT_TRUE(read_status(channel_).ok()) << "by the Unix socket";
     EXPECT_EQ(open(), kConnectionsPerSourceMax);
-    const size_t lines = log.count("connection of 127.0.0.3 refused: there are 32 from one source, or 64 from loopback, already");
+    const size_t lines = log.count(
+        "connection of 127.0.0.3 refused: there are 32 from one source, or 64 from loopback, already");
     EXPECT_GE(lines, 1u);
     EXPECT_LE(lines, 20u) << "anybody can cause these lines";
     idle.clear();
-    EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().open == 0; })) << server_->tcp()->counts().open;
+    EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().open == 0; }))
+        << server_->tcp()->counts().open;
     const SilentClient again("127.0.0.3", options_.tcp_addresses[0]);
     EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().open == 1; }));
     EXPECT_FALSE(again.is_closed());
@@ -1115,10 +1155,13 @@ TEST(Authorizer, RightsFollowTransportAndName) {
     EXPECT_TRUE(authorizer.may_configure({.by_unix_socket = true}));
     EXPECT_TRUE(authorizer.may_configure({.certificate_names = {"x", "ops"}}));
     EXPECT_TRUE(authorizer.may_read({.certificate_names = {"x"}}));
-    EXPECT_EQ(authorizer.may_configure({.certificate_names = {"x", "y"}}).error().code, Errc::PermissionDenied);
-    EXPECT_NE(authorizer.may_configure({.certificate_names = {"x", "y"}}).error().what.find("x, y"), std::string::npos);
+    EXPECT_EQ(authorizer.may_configure({.certificate_names = {"x", "y"}}).error().code,
+              Errc::PermissionDenied);
+    EXPECT_NE(authorizer.may_configure({.certificate_names = {"x", "y"}}).error().what.find("x, y"),
+              std::string::npos);
     EXPECT_EQ(authorizer.may_read({}).error().code, Errc::PermissionDenied);
-    EXPECT_EQ(Authorizer().may_configure({.certificate_names = {"ops"}}).error().code, Errc::PermissionDenied);
+    EXPECT_EQ(Authorizer().may_configure({.certificate_names = {"ops"}}).error().code,
+              Errc::PermissionDenied);
 }
 
 TEST(Errors, EachKindHasItsCode) {

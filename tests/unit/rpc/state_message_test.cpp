@@ -73,7 +73,8 @@ TEST(StateMessage, AnInvalidServiceIsRefusedAlone_GEN001) {
     EXPECT_EQ(checked->refused[0].outcome(), v1::ServiceResult::OUTCOME_REFUSED);
     EXPECT_EQ(checked->refused[0].key().name(), "bad");
     EXPECT_EQ(checked->refused[0].reason(), "InvalidService");
-    EXPECT_EQ(checked->refused[0].why(), "service default/bad/TCP: sets[0].endpoints[0]: port 70000 is not in 1-65535");
+    EXPECT_EQ(checked->refused[0].why(),
+              "service default/bad/TCP: sets[0].endpoints[0]: port 70000 is not in 1-65535");
     ASSERT_EQ(checked->update.invalid.size(), 1U) << "the reconciler must know whose last good version stays";
     EXPECT_EQ(checked->update.invalid[0].first.name, "bad");
 }
@@ -151,7 +152,8 @@ TEST(StateMessage, PartsAreOneState_GEN007) {
     ASSERT_TRUE(whole);
     ASSERT_EQ(whole->update.services.size(), 2U);
     EXPECT_EQ(whole->update.services[0].key.name, "a");
-    EXPECT_EQ(whole->update.services[0].sets[0].endpoints[0].port, 8080) << "the first one counts, over all parts";
+    EXPECT_EQ(whole->update.services[0].sets[0].endpoints[0].port, 8080)
+        << "the first one counts, over all parts";
     EXPECT_EQ(whole->update.services[1].key.name, "b");
     EXPECT_EQ(whole->refused.size(), 2U);
     EXPECT_EQ(whole->update.invalid.size(), 1U);
@@ -194,7 +196,8 @@ TEST(StateMessage, PartsThatDoNotBelongTogetherAreAnError) {
     };
     auto other = full({});
     other.mutable_full()->mutable_version()->set_version(2);
-    EXPECT_EQ(refusal_after(full({}), other), "a part of version 2 of sync comes before the last part of version 1 of sync");
+    EXPECT_EQ(refusal_after(full({}), other),
+              "a part of version 2 of sync comes before the last part of version 1 of sync");
     EXPECT_NE(refusal_after(delta(1, 3), delta(2, 3)).find("before the last part"), std::string::npos);
     auto same_version = full({});
     same_version.mutable_full()->mutable_version()->set_version(2);
@@ -221,7 +224,8 @@ TEST(StateMessage, EntriesOfNothingCountToo) {
     for (const bool removed : {false, true}) {
         auto part = with_more(delta(1, 2));
         for (int entry = 0; entry < 1'000; ++entry) {
-            removed ? static_cast<void>(part.mutable_delta()->add_remove()) : static_cast<void>(part.mutable_delta()->add_upsert());
+            removed ? static_cast<void>(part.mutable_delta()->add_remove())
+                    : static_cast<void>(part.mutable_delta()->add_upsert());
         }
         ASSERT_LT(part.ByteSizeLong(), 4'000u);
         const auto refused = StateParts(100'000).add(part);

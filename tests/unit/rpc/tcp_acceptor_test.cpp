@@ -44,7 +44,8 @@ class TcpAcceptorTest : public testing::Test {
             length = sizeof(sockaddr_in);
         }
         Descriptor fd(::socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), length) == 0 ? std::move(fd) : Descriptor();
+        return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), length) == 0 ? std::move(fd)
+                                                                                        : Descriptor();
     }
     bool are_open(uint64_t count) const {
         return test::comes_true([&] { return acceptor_->counts().open == count; });
@@ -189,7 +190,8 @@ TEST_F(TcpAcceptorTest, WithoutADescriptor_AClientWaits) {
         client = connect("127.0.0.1");
         ASSERT_TRUE(client.is_open());
         // Twice: the listener is tried again although nothing has ended.
-        ASSERT_TRUE(test::comes_true([&] { return log.count("a connection cannot be accepted: Too many open files") >= 2; }));
+        ASSERT_TRUE(test::comes_true(
+            [&] { return log.count("a connection cannot be accepted: Too many open files") >= 2; }));
         EXPECT_EQ(acceptor_->counts().open, 0u);
     }
     EXPECT_TRUE(are_open(1)) << "served as soon as there is a descriptor";
@@ -205,7 +207,9 @@ TEST_F(TcpAcceptorTest, WithoutADescriptorForTheDuplicate_AConnectionTakesNoPlac
         const DescriptorsLeft left(2);  // the client's and the connection's
         const Descriptor client = connect("127.0.0.1");
         ASSERT_TRUE(client.is_open());
-        ASSERT_TRUE(test::comes_true([&] { return log.count("a connection of 127.0.0.1 cannot be accepted: Too many open files") == 1; }));
+        ASSERT_TRUE(test::comes_true([&] {
+            return log.count("a connection of 127.0.0.1 cannot be accepted: Too many open files") == 1;
+        }));
         char byte = 0;
         EXPECT_LE(::recv(client.get(), &byte, 1, 0), 0) << "it is closed";
     }
@@ -225,7 +229,8 @@ TEST_F(TcpAcceptorTest, AnAddressThatIsTaken_IsRefusedByName) {
     }
     const auto unknown = TcpAcceptor::listen(std::vector<std::string>{"no-such-host.invalid:1"});
     ASSERT_FALSE(unknown);
-    EXPECT_TRUE(unknown.error().what.starts_with("gRPC cannot listen on no-such-host.invalid:1: ")) << unknown.error().what;
+    EXPECT_TRUE(unknown.error().what.starts_with("gRPC cannot listen on no-such-host.invalid:1: "))
+        << unknown.error().what;
 }
 
 // A server that was to listen on both families must not leave one to a foreign one without a word.

@@ -20,12 +20,15 @@ Lines ways(const Outcome& outcome) {
     Lines lines;
     const auto tell = [&](const model::Frontend& frontend, const char* origin, uint8_t index) {
         const model::BackendSet& set = service->sets.at(index);
-        std::string line = class_letter(frontend.cls) + " " + origin + (set.source == SourceMode::Keep ? ": kept" : ": translated");
+        std::string line = class_letter(frontend.cls) + " " + origin +
+                           (set.source == SourceMode::Keep ? ": kept" : ": translated");
         for (const model::Endpoint& one : set.endpoints) {
             line += " " + one.address.to_string();
         }
         if (set.endpoints.empty()) {
-            line += set.when_empty == EmptyAction::Reject ? " reject" : set.when_empty == EmptyAction::Drop ? " drop" : " no local";
+            line += set.when_empty == EmptyAction::Reject ? " reject"
+                    : set.when_empty == EmptyAction::Drop ? " drop"
+                                                          : " no local";
         }
         lines.push_back(line);
     };
@@ -54,14 +57,16 @@ kube::Service& web(World& world) {
 
 TEST(ClusterIps, AreServedOnlyWhenAsked_SVC013) {
     World world = served_world();
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP C 10.96.0.1 80", "default/web/TCP X 203.0.113.7 80"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/web/TCP C 10.96.0.1 80", "default/web/TCP X 203.0.113.7 80"}));
     world.policy.serve_cluster_ips = false;
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP X 203.0.113.7 80"});
     web(world).external_ips.clear();
     EXPECT_EQ(keys(world.evaluate()), Lines{});
     world.policy.serve_cluster_ips = true;
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP C 10.96.0.1 80"});
-    EXPECT_EQ(ways(world.evaluate()), (Lines{"C outside: translated 10.244.0.1 10.244.0.2", "C inside: kept 10.244.0.1 10.244.0.2"}));
+    EXPECT_EQ(ways(world.evaluate()),
+              (Lines{"C outside: translated 10.244.0.1 10.244.0.2", "C inside: kept 10.244.0.1 10.244.0.2"}));
 }
 
 TEST(ClusterIps, OfHeadlessAndForeignServicesAreNot_SVC013_SVC002_SVC004) {
@@ -80,7 +85,8 @@ TEST(ClusterIps, OfBothFamilies_SVC013_DUAL001) {
     web(world).external_ips.clear();
     web(world).cluster_ips = {"10.96.0.1", "fd00:96::1"};
     web(world).ip_families = {"IPv4", "IPv6"};
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP C 10.96.0.1 80", "default/web/TCP C fd00:96::1 80"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/web/TCP C 10.96.0.1 80", "default/web/TCP C fd00:96::1 80"}));
     const Outcome outcome = world.evaluate();
     const model::Service& service = *find(outcome, kWeb);
     for (const model::Frontend& frontend : service.frontends) {
@@ -133,7 +139,8 @@ TEST(ClusterIps, EachPolicyForItsOwnFrontends_ETP009_ETP006_NAT004_ETP002) {
          "Cluster",
          "Local",
          {kLocal, kRemote},
-         {"C outside: translated 10.244.0.1", "C inside: kept 10.244.0.1", "X outside: translated 10.244.0.1 10.244.0.2"}},
+         {"C outside: translated 10.244.0.1", "C inside: kept 10.244.0.1",
+          "X outside: translated 10.244.0.1 10.244.0.2"}},
         {"internal Local, only elsewhere",
          "Cluster",
          "Local",
@@ -148,13 +155,14 @@ TEST(ClusterIps, EachPolicyForItsOwnFrontends_ETP009_ETP006_NAT004_ETP002) {
          "Local",
          "Cluster",
          {kLocal, kRemote},
-         {"C outside: translated 10.244.0.1 10.244.0.2", "C inside: kept 10.244.0.1 10.244.0.2", "X outside: kept 10.244.0.1",
-          "X inside: kept 10.244.0.1 10.244.0.2"}},
+         {"C outside: translated 10.244.0.1 10.244.0.2", "C inside: kept 10.244.0.1 10.244.0.2",
+          "X outside: kept 10.244.0.1", "X inside: kept 10.244.0.1 10.244.0.2"}},
         {"external Local, only elsewhere",
          "Local",
          "Cluster",
          {kRemote},
-         {"C outside: translated 10.244.0.2", "C inside: kept 10.244.0.2", "X outside: kept no local", "X inside: kept 10.244.0.2"}},
+         {"C outside: translated 10.244.0.2", "C inside: kept 10.244.0.2", "X outside: kept no local",
+          "X inside: kept 10.244.0.2"}},
     };
     for (const WayRow& row : rows) {
         World world = served_world();
@@ -175,8 +183,9 @@ TEST(ClusterIps, UnknownPodCidrsKeepNobodysAddress_NAT004_ETP006) {
     World world = served_world();
     world.objects.nodes["edge-1"].pod_cidrs.clear();
     web(world).external_traffic_policy = "Local";
-    EXPECT_EQ(ways(world.evaluate()), (Lines{"C outside: translated 10.244.0.1 10.244.0.2", "X outside: kept 10.244.0.1",
-                                             "X inside: translated 10.244.0.1 10.244.0.2"}));
+    EXPECT_EQ(ways(world.evaluate()),
+              (Lines{"C outside: translated 10.244.0.1 10.244.0.2", "X outside: kept 10.244.0.1",
+                     "X inside: translated 10.244.0.1 10.244.0.2"}));
 }
 
 TEST(ClusterIps, MasqueradeAllTranslatesPodsToo_NAT004) {
@@ -184,7 +193,8 @@ TEST(ClusterIps, MasqueradeAllTranslatesPodsToo_NAT004) {
     world.policy.masquerade_all = true;
     web(world).external_traffic_policy = "Local";
     EXPECT_EQ(ways(world.evaluate()),
-              (Lines{"C outside: translated 10.244.0.1 10.244.0.2", "X outside: kept 10.244.0.1", "X inside: kept 10.244.0.1 10.244.0.2"}));
+              (Lines{"C outside: translated 10.244.0.1 10.244.0.2", "X outside: kept 10.244.0.1",
+                     "X inside: kept 10.244.0.1 10.244.0.2"}));
 }
 
 TEST(ClusterIps, InternalPolicyIsReadOnlyWhereTheyAreServed_ETP009_GEN002) {
@@ -200,7 +210,8 @@ TEST(ClusterIps, AloneLeaveTheExternalPolicyUnread_ETP008) {
     World world = served_world();
     web(world).external_ips.clear();
     web(world).external_traffic_policy = "Local";
-    EXPECT_EQ(ways(world.evaluate()), (Lines{"C outside: translated 10.244.0.1 10.244.0.2", "C inside: kept 10.244.0.1 10.244.0.2"}));
+    EXPECT_EQ(ways(world.evaluate()),
+              (Lines{"C outside: translated 10.244.0.1 10.244.0.2", "C inside: kept 10.244.0.1 10.244.0.2"}));
     web(world).external_traffic_policy = "Sideways";
     EXPECT_EQ(reasons(world.evaluate()), Lines{});
 }

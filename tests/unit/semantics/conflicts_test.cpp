@@ -29,7 +29,8 @@ void claim(kube::Service& service, char cls, const char* created) {
     } else {
         service.external_ips = {"203.0.113.7"};
     }
-    service.external_ips.push_back(service.meta.name == "one" ? "203.0.113.101" : "203.0.113.102");  // nobody else wants this one
+    service.external_ips.push_back(
+        service.meta.name == "one" ? "203.0.113.101" : "203.0.113.102");  // nobody else wants this one
 }
 
 TEST_P(Conflicts, OneWinsAndTheOtherIsTold_SVC018) {
@@ -45,15 +46,16 @@ TEST_P(Conflicts, OneWinsAndTheOtherIsTold_SVC018) {
         const kube::Service& loser = a_wins ? b : a;
         const Outcome outcome = world.evaluate();
         const char winning_class = a_wins ? row.class_a : row.class_b;
-        Lines expected = {"default/" + winner.meta.name + "/TCP " + winning_class + " 203.0.113.7 80", "default/one/TCP X 203.0.113.101 80",
-                          "default/two/TCP X 203.0.113.102 80"};
+        Lines expected = {"default/" + winner.meta.name + "/TCP " + winning_class + " 203.0.113.7 80",
+                          "default/one/TCP X 203.0.113.101 80", "default/two/TCP X 203.0.113.102 80"};
         Lines found = frontends(outcome);
         std::ranges::sort(expected);
         std::ranges::sort(found);
         EXPECT_EQ(found, expected) << (swapped ? "swapped" : "as written");
         EXPECT_EQ(reasons(outcome), Lines{"Service default/" + loser.meta.name + " FrontendConflict"});
         const std::string text = message(outcome, "FrontendConflict");
-        EXPECT_NE(text.find("203.0.113.7:80/TCP belongs to default/" + winner.meta.name), std::string::npos) << text;
+        EXPECT_NE(text.find("203.0.113.7:80/TCP belongs to default/" + winner.meta.name), std::string::npos)
+            << text;
 
         // The loser takes over as soon as the owner is gone.
         world.objects.services.erase(object_name("default/" + winner.meta.name));
@@ -64,16 +66,19 @@ TEST_P(Conflicts, OneWinsAndTheOtherIsTold_SVC018) {
 
 INSTANTIATE_TEST_SUITE_P(
     Matrix, Conflicts,
-    ::testing::Values(ConflictRow{"LoadBalancerBeforeOlderExternal", 'X', "2020-01-01T00:00:00Z", 'L', "2024-01-01T00:00:00Z", 'b'},
-                      ConflictRow{"LoadBalancerBeforeYoungerExternal", 'X', "2024-01-01T00:00:00Z", 'L', "2020-01-01T00:00:00Z", 'b'},
-                      ConflictRow{"OlderExternal", 'X', "2024-01-01T00:00:01Z", 'X', "2024-01-01T00:00:00Z", 'b'},
-                      ConflictRow{"OlderLoadBalancer", 'L', "2024-01-01T00:00:00Z", 'L', "2024-01-01T00:00:01Z", 'a'},
-                      ConflictRow{"EqualTimes", 'X', "2024-01-01T00:00:00Z", 'X', "2024-01-01T00:00:00Z", 'n'},
-                      ConflictRow{"NoTimes", 'X', "", 'X', "", 'n'},
-                      ConflictRow{"KnownBeforeUnknown", 'X', "", 'X', "2037-01-01T00:00:00Z", 'b'},
-                      ConflictRow{"UnreadableIsUnknown", 'X', "yesterday", 'X', "", 'n'},
-                      ConflictRow{"OffsetsAreCounted", 'X', "2024-01-01T01:30:00+02:00", 'X', "2024-01-01T00:00:00Z", 'a'},
-                      ConflictRow{"FractionsAreCounted", 'X', "2024-01-01T00:00:00.5Z", 'X', "2024-01-01T00:00:00Z", 'b'}),
+    ::testing::Values(
+        ConflictRow{"LoadBalancerBeforeOlderExternal", 'X', "2020-01-01T00:00:00Z", 'L',
+                    "2024-01-01T00:00:00Z", 'b'},
+        ConflictRow{"LoadBalancerBeforeYoungerExternal", 'X', "2024-01-01T00:00:00Z", 'L',
+                    "2020-01-01T00:00:00Z", 'b'},
+        ConflictRow{"OlderExternal", 'X', "2024-01-01T00:00:01Z", 'X', "2024-01-01T00:00:00Z", 'b'},
+        ConflictRow{"OlderLoadBalancer", 'L', "2024-01-01T00:00:00Z", 'L', "2024-01-01T00:00:01Z", 'a'},
+        ConflictRow{"EqualTimes", 'X', "2024-01-01T00:00:00Z", 'X', "2024-01-01T00:00:00Z", 'n'},
+        ConflictRow{"NoTimes", 'X', "", 'X', "", 'n'},
+        ConflictRow{"KnownBeforeUnknown", 'X', "", 'X', "2037-01-01T00:00:00Z", 'b'},
+        ConflictRow{"UnreadableIsUnknown", 'X', "yesterday", 'X', "", 'n'},
+        ConflictRow{"OffsetsAreCounted", 'X', "2024-01-01T01:30:00+02:00", 'X', "2024-01-01T00:00:00Z", 'a'},
+        ConflictRow{"FractionsAreCounted", 'X', "2024-01-01T00:00:00.5Z", 'X', "2024-01-01T00:00:00Z", 'b'}),
     [](const auto& row) { return row.param.name; });
 
 TEST(Conflicts, NamespaceComparesFirst_SVC018) {
@@ -89,10 +94,13 @@ TEST(Conflicts, OnlyTheEqualTupleIsLost_SVC018_XIP007) {
     first.external_ips = {"203.0.113.7"};
     kube::Service& second = world.service("default/b");
     second.external_ips = {"203.0.113.7"};
-    second.ports = {{.name = "http", .port = 80}, {.name = "https", .port = 443}, {.name = "quic", .protocol = "UDP", .port = 80}};
+    second.ports = {{.name = "http", .port = 80},
+                    {.name = "https", .port = 443},
+                    {.name = "quic", .protocol = "UDP", .port = 80}};
     const Outcome outcome = world.evaluate();
     EXPECT_EQ(frontends(outcome),
-              (Lines{"default/a/TCP X 203.0.113.7 80", "default/b:https/TCP X 203.0.113.7 443", "default/b:quic/UDP X 203.0.113.7 80"}));
+              (Lines{"default/a/TCP X 203.0.113.7 80", "default/b:https/TCP X 203.0.113.7 443",
+                     "default/b:quic/UDP X 203.0.113.7 80"}));
     // The port that lost is told; its siblings have nothing to say.
     EXPECT_EQ(find(outcome, "default/b:http/TCP")->notices.size(), 1U);
     EXPECT_EQ(find(outcome, "default/b:https/TCP")->notices.size(), 0U);
@@ -174,7 +182,9 @@ TEST(CreationTimes, Rfc3339AndNothingElse_SVC018) {
 
 TEST(FrontendTuples, ReadAsPeopleWriteThem) {
     EXPECT_EQ((FrontendTuple{.address = ip("203.0.113.7"), .port = 80}).to_string(), "203.0.113.7:80/TCP");
-    EXPECT_EQ((FrontendTuple{.address = ip("2001:db8::7"), .port = 53, .protocol = Protocol::Udp}).to_string(), "[2001:db8::7]:53/UDP");
+    EXPECT_EQ(
+        (FrontendTuple{.address = ip("2001:db8::7"), .port = 53, .protocol = Protocol::Udp}).to_string(),
+        "[2001:db8::7]:53/UDP");
     EXPECT_EQ(node_port_tuple(IpFamily::V6, 30080, Protocol::Sctp).to_string(), "IPv6 NodePort 30080/SCTP");
 }
 

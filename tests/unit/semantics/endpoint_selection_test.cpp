@@ -25,7 +25,8 @@ TEST(Slices, BelongByLabelInTheirOwnNamespace_EP002) {
     world.slice("web", "default/other", {endpoint("10.244.0.2")});
     world.slice("elsewhere", "prod/web", {endpoint("10.244.0.3")});
     world.slice("no-label", "default/web", {endpoint("10.244.0.4")}).meta.labels.clear();
-    world.slice("empty-label", "default/web", {endpoint("10.244.0.5")}).meta.labels["kubernetes.io/service-name"] = "";
+    world.slice("empty-label", "default/web", {endpoint("10.244.0.5")})
+        .meta.labels["kubernetes.io/service-name"] = "";
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
     // A changed label moves all endpoints.
     world.objects.slices.at(object_name("default/web")).meta.labels["kubernetes.io/service-name"] = "web";
@@ -41,12 +42,13 @@ TEST(Slices, OfNobodyAreNotWorthAWord_EP002) {
 
 TEST(Slices, AreJoinedEachWithItsOwnNumber_EP003) {
     World world = web_world();
-    world.objects.services.at(object_name("default/web")).ports = {{.name = "http", .port = 80},
-                                                                   {.name = "dns", .protocol = "UDP", .port = 53}};
-    world.slice("a", "default/web", {endpoint("10.244.0.1")}).ports = {{.name = "http", .port = 8080},
-                                                                       {.name = "dns", .protocol = "UDP", .port = 5353}};
+    world.objects.services.at(object_name("default/web")).ports = {
+        {.name = "http", .port = 80}, {.name = "dns", .protocol = "UDP", .port = 53}};
+    world.slice("a", "default/web", {endpoint("10.244.0.1")}).ports = {
+        {.name = "http", .port = 8080}, {.name = "dns", .protocol = "UDP", .port = 5353}};
     world.slice("b", "default/web", {endpoint("10.244.0.2")}).ports = {{.name = "http", .port = 9090}};
-    world.slice("c", "default/web", {endpoint("10.244.0.3")}).ports = {{.name = "http", .protocol = "UDP", .port = 9090}};
+    world.slice("c", "default/web", {endpoint("10.244.0.3")}).ports = {
+        {.name = "http", .protocol = "UDP", .port = 9090}};
     const Outcome outcome = world.evaluate();
     EXPECT_EQ(endpoints(outcome, "default/web:http/TCP"), (Lines{"10.244.0.1 8080", "10.244.0.2 9090"}));
     EXPECT_EQ(endpoints(outcome, "default/web:dns/UDP"), Lines{"10.244.0.1 5353"});
@@ -151,7 +153,9 @@ TEST(Addresses, BadOnesGoAlone_EP005_GEN005) {
         expected.push_back("10.244.0.9 8080");
         const Outcome outcome = world.evaluate();
         EXPECT_EQ(endpoints(outcome, kWeb), expected) << row.name;
-        EXPECT_EQ(reasons(outcome), row.expected.empty() ? Lines{"Service default/web InvalidEndpointAddress"} : Lines{}) << row.name;
+        EXPECT_EQ(reasons(outcome),
+                  row.expected.empty() ? Lines{"Service default/web InvalidEndpointAddress"} : Lines{})
+            << row.name;
     }
 }
 
@@ -198,7 +202,9 @@ TEST(Addresses, ForbiddenRanges_EP006) {
         world.slice("s", "default/web", {endpoint(row.address)}, 8080, v6 ? "IPv6" : "IPv4");
         const Outcome outcome = world.evaluate();
         EXPECT_EQ(endpoints(outcome, kWeb, v6 ? 1 : 0).size(), row.usable ? 1U : 0U) << row.address;
-        EXPECT_EQ(reasons(outcome), row.usable ? Lines{} : Lines{"Service default/web InvalidEndpointAddress"}) << row.address;
+        EXPECT_EQ(reasons(outcome),
+                  row.usable ? Lines{} : Lines{"Service default/web InvalidEndpointAddress"})
+            << row.address;
     }
 }
 
@@ -212,7 +218,10 @@ TEST(Addresses, ForbiddenByOtherServicesAndLegalAgainWithoutThem_EP006_SVC014) {
         {"ClusterIP", [](auto& s) { s.cluster_ip = "203.0.113.50"; }},
         {"second ClusterIP", [](auto& s) { s.cluster_ips = {"10.96.9.9", "203.0.113.50"}; }},
         {"ClusterIP of an ignored Service",
-         [](auto& s) { s.cluster_ip = "203.0.113.50", s.meta.labels["service.kubernetes.io/service-proxy-name"] = "other"; }},
+         [](auto& s) {
+             s.cluster_ip = "203.0.113.50",
+             s.meta.labels["service.kubernetes.io/service-proxy-name"] = "other";
+         }},
         {"external IP", [](auto& s) { s.external_ips = {"203.0.113.50"}; }},
         {"LoadBalancer IP", [](auto& s) { s.type = "LoadBalancer", s.ingress = {{.ip = "203.0.113.50"}}; }},
     };
@@ -254,8 +263,8 @@ TEST(Slices, AddressTypesOtherThanTheFamiliesAreIgnored_EP008_GEN002) {
         world.slice("odd", "default/web", {endpoint("10.244.0.2"), endpoint("example.com")}, 8080, type);
         const Outcome outcome = world.evaluate();
         EXPECT_EQ(endpoints(outcome, kWeb), Lines{"10.244.0.1 8080"}) << type;
-        EXPECT_EQ(reasons(outcome),
-                  (Lines{"EndpointSlice default/odd UnsupportedAddressType", "Service default/web UnsupportedAddressType"}))
+        EXPECT_EQ(reasons(outcome), (Lines{"EndpointSlice default/odd UnsupportedAddressType",
+                                           "Service default/web UnsupportedAddressType"}))
             << type << ": `describe service` shows what is said about the Service";
     }
 }
@@ -307,7 +316,10 @@ TEST(SlicePorts, EntriesThatCannotBeUsed_EP009_SVC010_SVC012) {
         {"absent list", {}, {}, {}},
         {"duplicate name", {{.port = 8080}, {.port = 9090}}, {"10.244.0.1 8080"}, {}},
         {"null, then good", {{.port = std::nullopt}, {.port = 9090}}, {"10.244.0.1 9090"}, invalid_port},
-        {"null under another name", {{.name = "x", .port = std::nullopt}, {.port = 8080}}, {"10.244.0.1 8080"}, {}},
+        {"null under another name",
+         {{.name = "x", .port = std::nullopt}, {.port = 8080}},
+         {"10.244.0.1 8080"},
+         {}},
         {"unknown protocol",
          {{.protocol = "tcp", .port = 1}, {.port = 8080}},
          {"10.244.0.1 8080"},
@@ -332,13 +344,15 @@ TEST(Conditions, TruthTable_EP010_EP011_EP012) {
         Readiness expected;
     };
     const Row rows[] = {
-        {null, null, null, kReady},    {null, null, false, kReady},  {null, null, true, kReady},    {null, false, null, kReady},
-        {null, false, false, kReady},  {null, false, true, kReady},  {null, true, null, kReady},    {null, true, false, kReady},
-        {null, true, true, kReady},    {true, null, null, kReady},   {true, null, false, kReady},   {true, null, true, kReady},
-        {true, false, null, kReady},   {true, false, false, kReady}, {true, false, true, kReady},   {true, true, null, kReady},
-        {true, true, false, kReady},   {true, true, true, kReady},   {false, null, null, kNo},      {false, null, false, kNo},
-        {false, null, true, kLeaving}, {false, false, null, kNo},    {false, false, false, kNo},    {false, false, true, kNo},
-        {false, true, null, kNo},      {false, true, false, kNo},    {false, true, true, kLeaving},
+        {null, null, null, kReady},  {null, null, false, kReady},  {null, null, true, kReady},
+        {null, false, null, kReady}, {null, false, false, kReady}, {null, false, true, kReady},
+        {null, true, null, kReady},  {null, true, false, kReady},  {null, true, true, kReady},
+        {true, null, null, kReady},  {true, null, false, kReady},  {true, null, true, kReady},
+        {true, false, null, kReady}, {true, false, false, kReady}, {true, false, true, kReady},
+        {true, true, null, kReady},  {true, true, false, kReady},  {true, true, true, kReady},
+        {false, null, null, kNo},    {false, null, false, kNo},    {false, null, true, kLeaving},
+        {false, false, null, kNo},   {false, false, false, kNo},   {false, false, true, kNo},
+        {false, true, null, kNo},    {false, true, false, kNo},    {false, true, true, kLeaving},
     };
     static_assert(std::size(rows) == 27);
     for (const Row& row : rows) {
@@ -352,7 +366,8 @@ TEST(Conditions, TruthTable_EP010_EP011_EP012) {
         world.slice("s", "default/web", {one});
         EXPECT_EQ(endpoints(world.evaluate(), kWeb).size(), row.expected == kNo ? 0U : 1U) << (&row - rows);
         world.slice("t", "default/web", {endpoint("10.244.0.2")});
-        EXPECT_EQ(endpoints(world.evaluate(), kWeb).size(), row.expected == kReady ? 2U : 1U) << (&row - rows);
+        EXPECT_EQ(endpoints(world.evaluate(), kWeb).size(), row.expected == kReady ? 2U : 1U)
+            << (&row - rows);
     }
 }
 
@@ -360,9 +375,11 @@ TEST(Conditions, TruthTable_EP010_EP011_EP012) {
 TEST(Pipeline, TraceOfSurvivors_EP020) {
     World world;
     world.slice("a", "default/web",
-                {endpoint("10.244.0.1", "edge-1"), unready_endpoint("10.244.0.2", "edge-1"), endpoint("127.0.0.1", "edge-1")});
+                {endpoint("10.244.0.1", "edge-1"), unready_endpoint("10.244.0.2", "edge-1"),
+                 endpoint("127.0.0.1", "edge-1")});
     world.slice("b", "default/web",
-                {terminating_endpoint("10.244.0.1"), terminating_endpoint("10.244.0.3", "edge-2"), endpoint("10.96.0.1")});
+                {terminating_endpoint("10.244.0.1"), terminating_endpoint("10.244.0.3", "edge-2"),
+                 endpoint("10.96.0.1")});
     ServiceSlices slices;
     for (const auto& [name, slice] : world.objects.slices) {
         put(slices, name.name, std::make_shared<const kube::EndpointSlice>(slice));

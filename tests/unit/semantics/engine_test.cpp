@@ -26,8 +26,9 @@ kube::Changes everything_in(const World& world) {
 kube::Changes with_service(const World& world, const std::string& name) {
     kube::Changes changes;
     const auto found = world.objects.services.find(object_name(name));
-    changes.services[object_name(name)] =
-        found == world.objects.services.end() ? nullptr : std::make_shared<const kube::Service>(found->second);
+    changes.services[object_name(name)] = found == world.objects.services.end()
+                                              ? nullptr
+                                              : std::make_shared<const kube::Service>(found->second);
     return changes;
 }
 
@@ -86,7 +87,8 @@ TEST(Engine, OneEndpointChangesOneService) {
     const auto before = shown.engine.desired();
     world.objects.slices.begin()->second.endpoints[0].ready = false;
     kube::Changes changes;
-    changes.slices[world.objects.slices.begin()->first] = std::make_shared<const kube::EndpointSlice>(world.objects.slices.begin()->second);
+    changes.slices[world.objects.slices.begin()->first] =
+        std::make_shared<const kube::EndpointSlice>(world.objects.slices.begin()->second);
     const Step step = shown.engine.apply(changes);
     EXPECT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
     EXPECT_TRUE(step.remove.empty());
@@ -152,8 +154,13 @@ TEST(Engine, AnEndpointIsForbiddenWhileAServiceHasItsAddress_EP006) {
     World world = two_services();
     Shown shown(world);
     world.service("default/c", "10.96.0.3").external_ips = {"203.0.113.5"};
-    world.objects.slices[object_name("default/b-1")].endpoints = {endpoint("203.0.113.5"), endpoint("203.0.113.6")};
-    EXPECT_EQ(shown.engine.apply(with_slice(world, object_name("default/b-1"))).upsert.at(0)->sets.at(0).endpoints.size(), 2U);
+    world.objects.slices[object_name("default/b-1")].endpoints = {endpoint("203.0.113.5"),
+                                                                  endpoint("203.0.113.6")};
+    EXPECT_EQ(shown.engine.apply(with_slice(world, object_name("default/b-1")))
+                  .upsert.at(0)
+                  ->sets.at(0)
+                  .endpoints.size(),
+              2U);
 
     // As a VIP of c, then as its ClusterIP, then as neither.
     Step step = shown.engine.apply(with_service(world, "default/c"));
@@ -194,7 +201,8 @@ TEST(Engine, AnExternalIpIsWithdrawnWhenTheClusterTakesItsAddress_XIP006) {
 TEST(Engine, AnotherGatewayGetsAnotherState_NODEPORT002) {
     World world = two_services();
     world.objects.services[object_name("default/a")].external_traffic_policy = "Local";
-    world.objects.slices[object_name("default/a-1")].endpoints = {endpoint("10.244.0.1", "edge-1"), endpoint("10.244.0.2", "edge-2")};
+    world.objects.slices[object_name("default/a-1")].endpoints = {endpoint("10.244.0.1", "edge-1"),
+                                                                  endpoint("10.244.0.2", "edge-2")};
     world.objects.nodes["edge-2"].addresses = {{.type = "InternalIP", .address = "192.0.2.2"}};
     Shown shown(world);
     model::GatewayIdentity other = world.gateway;
@@ -236,14 +244,16 @@ kube::Changes with_node(const World& world, const std::string& name) {
 kube::Changes with_slice(const World& world, const std::string& name) {
     kube::Changes changes;
     const auto found = world.objects.slices.find(object_name(name));
-    changes.slices[object_name(name)] =
-        found == world.objects.slices.end() ? nullptr : std::make_shared<const kube::EndpointSlice>(found->second);
+    changes.slices[object_name(name)] = found == world.objects.slices.end()
+                                            ? nullptr
+                                            : std::make_shared<const kube::EndpointSlice>(found->second);
     return changes;
 }
 
 TEST(Engine, ARelabelledNodeIsReadByThoseThatAskForLabels_TOPO001_ANN14_ANN27_EP015) {
     World world;
-    for (const char* name : {"default/indifferent", "default/keys", "default/legacy", "default/selector", "default/weight"}) {
+    for (const char* name :
+         {"default/indifferent", "default/keys", "default/legacy", "default/selector", "default/weight"}) {
         const std::string number = std::to_string(world.objects.services.size() + 1);
         world.service(name).external_ips = {"203.0.113." + number};
         world.slice(std::string(name).substr(8), name, {endpoint("10.244.0." + number, "edge-2")});
@@ -251,13 +261,17 @@ TEST(Engine, ARelabelledNodeIsReadByThoseThatAskForLabels_TOPO001_ANN14_ANN27_EP
     world.objects.nodes["edge-1"].meta.labels["rack"] = "1";
     world.objects.nodes["edge-2"].meta.name = "edge-2";
     world.objects.services[object_name("default/keys")].topology_keys = {"rack"};
-    world.objects.services[object_name("default/selector")].meta.annotations["penstock.io/backend-node-selector"] = "rack=1";
-    world.objects.services[object_name("default/weight")].meta.annotations["penstock.io/node-weight-label"] = "weight";
+    world.objects.services[object_name("default/selector")]
+        .meta.annotations["penstock.io/backend-node-selector"] = "rack=1";
+    world.objects.services[object_name("default/weight")].meta.annotations["penstock.io/node-weight-label"] =
+        "weight";
     world.objects.slices[object_name("default/legacy")].from_endpoints = true;
     Shown shown(world);
-    world.objects.nodes["edge-2"].meta.labels = {{"rack", "1"}, {"weight", "7"}, {"topology.kubernetes.io/zone", "a"}};
-    EXPECT_EQ(keys_of(shown.engine.apply(with_node(world, "edge-2")).upsert),
-              (Lines{"default/keys/TCP", "default/legacy/TCP", "default/selector/TCP", "default/weight/TCP"}));
+    world.objects.nodes["edge-2"].meta.labels = {
+        {"rack", "1"}, {"weight", "7"}, {"topology.kubernetes.io/zone", "a"}};
+    EXPECT_EQ(
+        keys_of(shown.engine.apply(with_node(world, "edge-2")).upsert),
+        (Lines{"default/keys/TCP", "default/legacy/TCP", "default/selector/TCP", "default/weight/TCP"}));
     // The gateway's own Node moves: it is in another rack than everyone.
     world.objects.nodes["edge-1"].meta.labels["rack"] = "2";
     EXPECT_EQ(keys_of(shown.engine.apply(with_node(world, "edge-1")).upsert), Lines{"default/keys/TCP"});
@@ -270,7 +284,8 @@ TEST(Engine, AGatewayInAnotherZoneFollowsOtherHints_TOPO001_TOPO008) {
     endpoints_of_a[0].hints_for_zones = {"a"};
     endpoints_of_a[1].hints_for_zones = {"b"};
     Shown shown(world);
-    for (const auto& [zone, left] : std::map<std::string, std::string>{{"a", "10.244.0.1"}, {"b", "10.244.0.2"}}) {
+    for (const auto& [zone, left] :
+         std::map<std::string, std::string>{{"a", "10.244.0.1"}, {"b", "10.244.0.2"}}) {
         world.objects.nodes["edge-1"].meta.labels["topology.kubernetes.io/zone"] = zone;
         const Step step = shown.engine.apply(with_node(world, "edge-1"));
         ASSERT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
@@ -278,10 +293,12 @@ TEST(Engine, AGatewayInAnotherZoneFollowsOtherHints_TOPO001_TOPO008) {
         EXPECT_EQ(step.upsert[0]->sets[0].endpoints[0].address, ip(left));
     }
     // An external gateway's labels are its own.
-    const Step moved = shown.engine.set_gateway({.gateway_name = "gw", .mode = model::GatewayMode::External, .labels = {}});
+    const Step moved =
+        shown.engine.set_gateway({.gateway_name = "gw", .mode = model::GatewayMode::External, .labels = {}});
     EXPECT_EQ(keys_of(moved.upsert), Lines{"default/a/TCP"});
-    const Step labelled = shown.engine.set_gateway(
-        {.gateway_name = "gw", .mode = model::GatewayMode::External, .labels = {{"topology.kubernetes.io/zone", "a"}}});
+    const Step labelled = shown.engine.set_gateway({.gateway_name = "gw",
+                                                    .mode = model::GatewayMode::External,
+                                                    .labels = {{"topology.kubernetes.io/zone", "a"}}});
     EXPECT_EQ(keys_of(labelled.upsert), Lines{"default/a/TCP"});
 }
 
@@ -298,7 +315,8 @@ TEST(Engine, TheFirstPodCidrOpensTheWayInside_ETP006_NAT004) {
     ASSERT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
     EXPECT_EQ(source_inside(step), lb::SourceMode::Keep);
     world.objects.nodes["edge-1"].pod_cidrs.clear();
-    EXPECT_EQ(source_inside(shown.engine.apply(with_node(world, "edge-1"))), lb::SourceMode::Translate) << "for the host alone";
+    EXPECT_EQ(source_inside(shown.engine.apply(with_node(world, "edge-1"))), lb::SourceMode::Translate)
+        << "for the host alone";
 }
 
 // An endpoint that is in two slices leaves one of them; one that moves between slices, in either order of events.
@@ -318,7 +336,8 @@ TEST(Engine, AnEndpointStaysAsLongAsASliceHasIt_EP017) {
     shown.engine.apply(with_slice(world, "default/a-2"));
     EXPECT_EQ(addresses(), (Lines{"10.244.0.1", "10.244.0.2"}));
     world.slice("a-3", "default/a", {endpoint("10.244.0.2")});
-    EXPECT_TRUE(shown.engine.apply(with_slice(world, "default/a-3")).upsert.empty());  // arrives before it leaves
+    EXPECT_TRUE(
+        shown.engine.apply(with_slice(world, "default/a-3")).upsert.empty());  // arrives before it leaves
     world.objects.slices[object_name("default/a-1")].endpoints.pop_back();
     EXPECT_TRUE(shown.engine.apply(with_slice(world, "default/a-1")).upsert.empty());
     EXPECT_EQ(addresses(), (Lines{"10.244.0.1", "10.244.0.2"}));
@@ -328,7 +347,8 @@ Lines frontends_of(const Step& step) {
     Lines lines;
     for (const auto& service : step.upsert) {
         for (const model::Frontend& frontend : service->frontends) {
-            lines.push_back(service->key.to_string() + " " + class_letter(frontend.cls) + " " + std::to_string(frontend.port));
+            lines.push_back(service->key.to_string() + " " + class_letter(frontend.cls) + " " +
+                            std::to_string(frontend.port));
         }
     }
     return lines;
@@ -346,7 +366,8 @@ TEST(Engine, AChangedTypeIsADifferenceOfFrontends_SVC015) {
     web.type = "LoadBalancer";
     web.ingress = {{.ip = "203.0.113.9"}};
     Step step = shown.engine.apply(with_service(world, "default/web"));
-    EXPECT_EQ(frontends_of(step), (Lines{"default/web/TCP L 80", "default/web/TCP X 80", "default/web/TCP N 30080"}));
+    EXPECT_EQ(frontends_of(step),
+              (Lines{"default/web/TCP L 80", "default/web/TCP X 80", "default/web/TCP N 30080"}));
     EXPECT_TRUE(step.remove.empty());
     web.type = "ClusterIP";
     step = shown.engine.apply(with_service(world, "default/web"));

@@ -11,7 +11,8 @@ World world_of_a_hundred() {
     World world;
     for (int i = 0; i < 100; ++i) {
         const std::string name = "default/good-" + std::to_string(i);
-        world.service(name, "10.96.1." + std::to_string(i)).external_ips = {"203.0.113." + std::to_string(i + 1)};
+        world.service(name, "10.96.1." + std::to_string(i)).external_ips = {"203.0.113." +
+                                                                            std::to_string(i + 1)};
         world.slice("good-" + std::to_string(i), name, {endpoint("10.244.1." + std::to_string(i))});
     }
     return world;
@@ -27,7 +28,9 @@ TEST(Evaluate, BadObjectsCostOnlyThemselves_GEN001_GEN002) {
     bad.type = "Weird";
     bad.ip_families = {"IPv4", "IPv9"};
     bad.external_ips = {"nonsense", "203.0.113.300", std::string(100'000, '9')};
-    bad.ports = {{.name = "UPPER", .port = 80}, {.name = "p", .protocol = "QUIC", .port = 80}, {.name = "n", .port = -1}};
+    bad.ports = {{.name = "UPPER", .port = 80},
+                 {.name = "p", .protocol = "QUIC", .port = 80},
+                 {.name = "n", .port = -1}};
     bad.external_traffic_policy = "Neither";
     bad.load_balancer_source_ranges = {"x"};
     bad.meta.annotations = {{"penstock.io/scheduler", "\xff"}, {"penstock.io/no-endpoints-action", "?"}};
@@ -88,12 +91,14 @@ TEST(Evaluate, ResultIsCanonical_GEN006) {
     web.ip_families = {"IPv6", "IPv4"};
     web.ingress = {{.ip = "2001:db8::9"}, {.ip = "198.51.100.7"}};
     web.external_ips = {"203.0.113.9", "2001:db8::7", "203.0.113.10"};
-    web.ports = {{.name = "z", .port = 81, .node_port = 30081}, {.name = "a", .port = 80, .node_port = 30080}};
-    world.slice("s", "default/web", {endpoint("10.244.0.9"), endpoint("10.244.0.10"), endpoint("10.244.0.1")}).ports = {
-        {.name = "a", .port = 80}, {.name = "z", .port = 81}};
+    web.ports = {{.name = "z", .port = 81, .node_port = 30081},
+                 {.name = "a", .port = 80, .node_port = 30080}};
+    world.slice("s", "default/web", {endpoint("10.244.0.9"), endpoint("10.244.0.10"), endpoint("10.244.0.1")})
+        .ports = {{.name = "a", .port = 80}, {.name = "z", .port = 81}};
     const Outcome first = world.evaluate();
     EXPECT_EQ(world.evaluate(), first);
-    EXPECT_EQ(endpoints(first, "default/web:a/TCP"), (Lines{"10.244.0.1 80", "10.244.0.9 80", "10.244.0.10 80"}));
+    EXPECT_EQ(endpoints(first, "default/web:a/TCP"),
+              (Lines{"10.244.0.1 80", "10.244.0.9 80", "10.244.0.10 80"}));
 
     std::ranges::reverse(web.ip_families);
     std::ranges::reverse(web.ingress);
@@ -115,11 +120,12 @@ TEST(Evaluate, TheKubernetesDocumentationsExternalIp_XIP001) {
     service.selector = {{"app.kubernetes.io/name", "MyApp"}};
     service.ports = {{.name = "http", .protocol = "TCP", .port = 80, .target_port = "9376"}};
     service.external_ips = {"80.11.12.10"};
-    world.slice("my-service-1", "default/my-service", {endpoint("10.244.0.1"), endpoint("10.244.0.2")}).ports = {
-        {.name = "http", .port = 9376}};
+    world.slice("my-service-1", "default/my-service", {endpoint("10.244.0.1"), endpoint("10.244.0.2")})
+        .ports = {{.name = "http", .port = 9376}};
     const Outcome outcome = world.evaluate();
     EXPECT_EQ(frontends(outcome), Lines{"default/my-service:http/TCP X 80.11.12.10 80"});
-    EXPECT_EQ(endpoints(outcome, "default/my-service:http/TCP"), (Lines{"10.244.0.1 9376", "10.244.0.2 9376"}));
+    EXPECT_EQ(endpoints(outcome, "default/my-service:http/TCP"),
+              (Lines{"10.244.0.1 9376", "10.244.0.2 9376"}));
     EXPECT_TRUE(outcome.notices.empty());
 }
 

@@ -15,9 +15,11 @@ TEST(ExternalIps, EveryAddressTimesEveryPortInBothModes_XIP001) {
         world.gateway.mode = mode;
         kube::Service& web = world.service("default/web");
         web.external_ips = {"203.0.113.250", "203.0.113.7"};
-        web.ports = {{.name = "http", .port = 80, .node_port = 30080}, {.name = "dns", .protocol = "UDP", .port = 53}};
-        EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web:dns/UDP X 203.0.113.7 53", "default/web:dns/UDP X 203.0.113.250 53",
-                                                      "default/web:http/TCP X 203.0.113.7 80", "default/web:http/TCP X 203.0.113.250 80"}))
+        web.ports = {{.name = "http", .port = 80, .node_port = 30080},
+                     {.name = "dns", .protocol = "UDP", .port = 53}};
+        EXPECT_EQ(frontends(world.evaluate()),
+                  (Lines{"default/web:dns/UDP X 203.0.113.7 53", "default/web:dns/UDP X 203.0.113.250 53",
+                         "default/web:http/TCP X 203.0.113.7 80", "default/web:http/TCP X 203.0.113.250 80"}))
             << to_string(mode);
     }
 }
@@ -39,7 +41,8 @@ TEST(ExternalIps, PolicyAppliesAndSourceRangesDoNot_XIP002) {
 TEST(ExternalIps, NodeAddressCapturesDeclaredPortsOnly_XIP003) {
     World world;
     world.objects.nodes["edge-1"].addresses = {{.type = "InternalIP", .address = "203.0.113.7"}};
-    world.gateway.addresses = {{.port_name = "wan", .address = ip("203.0.113.7"), .prefix_length = 24, .configured = true}};
+    world.gateway.addresses = {
+        {.port_name = "wan", .address = ip("203.0.113.7"), .prefix_length = 24, .configured = true}};
     world.service("default/web").external_ips = {"203.0.113.7"};
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP X 203.0.113.7 80"});
 }
@@ -82,7 +85,8 @@ TEST(ExternalIps, BadAddressGoesAloneAndByName_XIP004_XIP005_XIP006_GEN001_GEN00
         const Outcome outcome = world.evaluate();
         EXPECT_EQ(frontends(outcome), Lines{"default/web/TCP X 203.0.113.7 80"}) << row.address;
         EXPECT_EQ(reasons(outcome), Lines{std::string("Service default/web ") + row.reason}) << row.address;
-        EXPECT_NE(message(outcome, row.reason).find(row.in_message), std::string::npos) << message(outcome, row.reason);
+        EXPECT_NE(message(outcome, row.reason).find(row.in_message), std::string::npos)
+            << message(outcome, row.reason);
     }
 }
 
@@ -91,14 +95,17 @@ TEST(ExternalIps, SpellingsOfOneAddressAreOne_GEN005) {
         const char* written;
         const char* canonical;
     };
-    const Row rows[] = {
-        {"203.000.113.010", "203.0.113.10"}, {"2001:DB8:0::1", "2001:db8::1"}, {"2001:0db8:0000:0000:0000:0000:0000:0001", "2001:db8::1"}};
+    const Row rows[] = {{"203.000.113.010", "203.0.113.10"},
+                        {"2001:DB8:0::1", "2001:db8::1"},
+                        {"2001:0db8:0000:0000:0000:0000:0000:0001", "2001:db8::1"}};
     for (const Row& row : rows) {
         World world;
         kube::Service& web = world.service("default/web");
         web.ip_families = {"IPv4", "IPv6"};
         web.external_ips = {row.written, row.canonical};
-        EXPECT_EQ(frontends(world.evaluate()), Lines{std::string("default/web/TCP X ") + row.canonical + " 80"}) << row.written;
+        EXPECT_EQ(frontends(world.evaluate()),
+                  Lines{std::string("default/web/TCP X ") + row.canonical + " 80"})
+            << row.written;
     }
 }
 
@@ -125,7 +132,8 @@ TEST(ExternalIps, NothingIsAllowedByDefaultAndTheServiceTellsWhy_XIP006) {
     ASSERT_EQ(web->sets.size(), 1U);
     ASSERT_EQ(web->notices.size(), 1U);
     EXPECT_EQ(web->notices[0].reason, "ExternalIPNotAllowed");
-    EXPECT_NE(web->notices[0].message.find("--allowed-external-cidrs=80.11.12.10/32"), std::string::npos) << web->notices[0].message;
+    EXPECT_NE(web->notices[0].message.find("--allowed-external-cidrs=80.11.12.10/32"), std::string::npos)
+        << web->notices[0].message;
 }
 
 TEST(ExternalIps, SomeAddressesNoPermissionOpens_XIP006_SVC014) {
@@ -135,15 +143,23 @@ TEST(ExternalIps, SomeAddressesNoPermissionOpens_XIP006_SVC014) {
         const char* in_message;
     };
     const Row rows[] = {
-        {"another's ClusterIP", [](World& w) { w.service("default/db", "203.0.113.7"); }, "allocated ClusterIP"},
-        {"a second ClusterIP", [](World& w) { w.service("default/db").cluster_ips = {"10.96.0.2", "203.0.113.7"}; }, "allocated ClusterIP"},
+        {"another's ClusterIP", [](World& w) { w.service("default/db", "203.0.113.7"); },
+         "allocated ClusterIP"},
+        {"a second ClusterIP",
+         [](World& w) { w.service("default/db").cluster_ips = {"10.96.0.2", "203.0.113.7"}; },
+         "allocated ClusterIP"},
         {"an ignored Service's ClusterIP",
-         [](World& w) { w.service("default/db", "203.0.113.7").meta.labels["service.kubernetes.io/headless"] = ""; },
+         [](World& w) {
+             w.service("default/db", "203.0.113.7").meta.labels["service.kubernetes.io/headless"] = "";
+         },
          "allocated ClusterIP"},
-        {"its own ClusterIP", [](World& w) { w.service("default/web", "203.0.113.7").external_ips = {"203.0.113.7"}; },
+        {"its own ClusterIP",
+         [](World& w) { w.service("default/web", "203.0.113.7").external_ips = {"203.0.113.7"}; },
          "allocated ClusterIP"},
-        {"a Pod CIDR", [](World& w) { w.objects.nodes["n"].pod_cidrs = {"10.244.0.0/16", "203.0.113.0/28"}; }, "Pod CIDR 203.0.113.0/28"},
-        {"a protected address", [](World& w) { w.policy.protected_addresses = {ip("203.0.113.7")}; }, "protected"},
+        {"a Pod CIDR", [](World& w) { w.objects.nodes["n"].pod_cidrs = {"10.244.0.0/16", "203.0.113.0/28"}; },
+         "Pod CIDR 203.0.113.0/28"},
+        {"a protected address", [](World& w) { w.policy.protected_addresses = {ip("203.0.113.7")}; },
+         "protected"},
     };
     for (const Row& row : rows) {
         World world;
@@ -152,7 +168,8 @@ TEST(ExternalIps, SomeAddressesNoPermissionOpens_XIP006_SVC014) {
         row.add(world);
         const Outcome outcome = world.evaluate();
         EXPECT_EQ(frontends(outcome), Lines{}) << row.name;
-        EXPECT_NE(message(outcome, "ExternalIPNotAllowed").find(row.in_message), std::string::npos) << row.name;
+        EXPECT_NE(message(outcome, "ExternalIPNotAllowed").find(row.in_message), std::string::npos)
+            << row.name;
     }
 }
 

@@ -39,25 +39,31 @@ TEST(HealthChecks, OnlyForLoadBalancersOfPolicyLocalOnANode_HC001) {
         {"as it should be", [](World&, kube::Service&) {}, true},
         {"NodePort", [](World&, kube::Service& web) { web.type = "NodePort"; }, false},
         {"ClusterIP", [](World&, kube::Service& web) { web.type = "ClusterIP"; }, false},
-        {"policy Cluster", [](World&, kube::Service& web) { web.external_traffic_policy = "Cluster"; }, false},
+        {"policy Cluster", [](World&, kube::Service& web) { web.external_traffic_policy = "Cluster"; },
+         false},
         {"no port", [](World&, kube::Service& web) { web.health_check_node_port = 0; }, false},
         {"no port number", [](World&, kube::Service& web) { web.health_check_node_port = 70'000; }, false},
-        {"switched off", [](World& world, kube::Service&) { world.policy.serve_health_checks = false; }, false},
-        {"external", [](World& world, kube::Service&) { world.gateway.mode = model::GatewayMode::External; }, false},
+        {"switched off", [](World& world, kube::Service&) { world.policy.serve_health_checks = false; },
+         false},
+        {"external", [](World& world, kube::Service&) { world.gateway.mode = model::GatewayMode::External; },
+         false},
         {"headless", [](World&, kube::Service& web) { web.cluster_ip = "None"; }, false},
-        {"of another class", [](World&, kube::Service& web) { web.load_balancer_class = "other.io/lb"; }, true},
+        {"of another class", [](World&, kube::Service& web) { web.load_balancer_class = "other.io/lb"; },
+         true},
         {"without any other frontend", [](World&, kube::Service& web) { web.ports[0].node_port = 0; }, true},
     };
     for (const Row& row : rows) {
         World world;
         row.change(world, local_service(world, "default/web"));
-        EXPECT_EQ(checks(world.evaluate()), row.served ? Lines{"default/web/TCP 31000 0"} : Lines{}) << row.name;
+        EXPECT_EQ(checks(world.evaluate()), row.served ? Lines{"default/web/TCP 31000 0"} : Lines{})
+            << row.name;
     }
 }
 
 TEST(HealthChecks, StandsOnTheFirstPortByKey_HC001) {
     World world;
-    local_service(world, "default/web").ports = {{.name = "z", .port = 80}, {.name = "a", .protocol = "UDP", .port = 81}};
+    local_service(world, "default/web").ports = {{.name = "z", .port = 80},
+                                                 {.name = "a", .protocol = "UDP", .port = 81}};
     EXPECT_EQ(checks(world.evaluate()), Lines{"default/web:a/UDP 31000 0"});
 }
 
@@ -68,17 +74,20 @@ TEST(HealthChecks, CountsReadyLocalAddressesOverPortsAndFamilies_EP019_HC004) {
     web.ports = {{.name = "http", .port = 80}, {.name = "https", .port = 443}};
     kube::EndpointSlice& both =
         world.slice("four", "default/web",
-                    {endpoint("10.0.0.1", "edge-1"), endpoint("10.0.0.2", "edge-2"), unready_endpoint("10.0.0.3", "edge-1"),
-                     endpoint("10.0.0.4", "edge-1"), endpoint("10.0.0.5"), endpoint("127.0.0.1", "edge-1")});
+                    {endpoint("10.0.0.1", "edge-1"), endpoint("10.0.0.2", "edge-2"),
+                     unready_endpoint("10.0.0.3", "edge-1"), endpoint("10.0.0.4", "edge-1"),
+                     endpoint("10.0.0.5"), endpoint("127.0.0.1", "edge-1")});
     both.ports = {{.name = "http", .port = 8080}, {.name = "https", .port = 8443}};
-    world.slice("six", "default/web", {endpoint("fd00::1", "edge-1")}, 8080, "IPv6").ports = {{.name = "https", .port = 8443}};
+    world.slice("six", "default/web", {endpoint("fd00::1", "edge-1")}, 8080, "IPv6").ports = {
+        {.name = "https", .port = 8443}};
     EXPECT_EQ(checks(world.evaluate()), Lines{"default/web:http/TCP 31000 3"});
 }
 
 TEST(HealthChecks, TheTerminatingFallbackServesButCountsNothing_HC004_EP019) {
     World world;
     local_service(world, "default/web");
-    world.slice("web-1", "default/web", {terminating_endpoint("10.0.0.1", "edge-1"), endpoint("10.0.0.2", "edge-2")});
+    world.slice("web-1", "default/web",
+                {terminating_endpoint("10.0.0.1", "edge-1"), endpoint("10.0.0.2", "edge-2")});
     const Outcome outcome = world.evaluate();
     EXPECT_EQ(checks(outcome), Lines{"default/web/TCP 31000 0"});
     EXPECT_EQ(endpoints(outcome, "default/web/TCP"), Lines{"10.0.0.1 8080"});
@@ -92,7 +101,8 @@ TEST(HealthChecks, OfTwoServicesTheOlderHasThePort_HC005_SVC018) {
     EXPECT_EQ(checks(outcome), Lines{"default/b/TCP 31000 0"});
     EXPECT_EQ(reasons(outcome), Lines{"Service default/a FrontendConflict"});
     EXPECT_EQ(message(outcome, reason::kFrontendConflict),
-              "healthCheckNodePort 31000 is not answered: the port belongs to default/b (healthCheckNodePort), which is older");
+              "healthCheckNodePort 31000 is not answered: the port belongs to default/b "
+              "(healthCheckNodePort), which is older");
     // Their other frontends are not touched, and when the owner goes, the loser takes over.
     EXPECT_EQ(frontends(outcome).size(), 2U);
     world.objects.services.erase(object_name("default/b"));
@@ -115,7 +125,8 @@ TEST(HealthChecks, ANodePortOfTheSameNumberIsTheSamePort_HC005_SVC018) {
     // The Service's own NodePort comes before its check.
     world.objects.services[object_name("default/a")].ports[0].node_port = 31000;
     EXPECT_EQ(checks(world.evaluate()), Lines{});
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/a/TCP N IPv4 31000", "default/b/UDP N IPv4 31000"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/a/TCP N IPv4 31000", "default/b/UDP N IPv4 31000"}));
 }
 
 }  // namespace health_checks_test

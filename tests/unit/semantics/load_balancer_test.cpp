@@ -10,7 +10,8 @@ namespace load_balancer_test {
 
 constexpr const char* kOurClass = "penstock.io/gateway";
 
-kube::Service& load_balancer(World& world, std::vector<kube::LoadBalancerIngress> ingress, const std::string& lb_class = kOurClass) {
+kube::Service& load_balancer(World& world, std::vector<kube::LoadBalancerIngress> ingress,
+                             const std::string& lb_class = kOurClass) {
     kube::Service& web = world.service("default/web");
     web.type = "LoadBalancer";
     web.load_balancer_class = lb_class;
@@ -23,8 +24,8 @@ TEST(LoadBalancer, StatusIsAuthoritative_LB001) {
     kube::Service& web = load_balancer(world, {{.ip = "146.148.47.155"}});
     web.load_balancer_ip = "78.11.24.19";
     web.ports = {{.name = "http", .port = 80}, {.name = "https", .port = 443}};
-    EXPECT_EQ(frontends(world.evaluate()),
-              (Lines{"default/web:http/TCP L 146.148.47.155 80", "default/web:https/TCP L 146.148.47.155 443"}));
+    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web:http/TCP L 146.148.47.155 80",
+                                                  "default/web:https/TCP L 146.148.47.155 443"}));
     web.ingress.clear();
     EXPECT_EQ(world.evaluate(), Outcome{});
 }
@@ -68,7 +69,8 @@ TEST(LoadBalancer, ScopeAndOwnership_LB002_LB003) {
         world.policy.default_lb = row.default_lb;
         const Outcome outcome = world.evaluate();
         EXPECT_EQ(frontends(outcome).size(), row.served ? 1U : 0U)
-            << static_cast<int>(row.scope) << " " << to_string(row.mode) << " \"" << row.lb_class << "\" " << row.default_lb;
+            << static_cast<int>(row.scope) << " " << to_string(row.mode) << " \"" << row.lb_class << "\" "
+            << row.default_lb;
         EXPECT_TRUE(outcome.notices.empty());
     }
 }
@@ -90,7 +92,8 @@ TEST(LoadBalancer, IpMode_LB004_GEN002) {
         load_balancer(world, {{.ip = "198.51.100.7", .ip_mode = row.ip_mode}}, row.lb_class);
         const Outcome outcome = world.evaluate();
         EXPECT_EQ(frontends(outcome).size(), row.served ? 1U : 0U) << row.ip_mode << " " << row.lb_class;
-        EXPECT_EQ(reasons(outcome), row.told ? Lines{"Service default/web UnknownValue"} : Lines{}) << row.ip_mode << " " << row.lb_class;
+        EXPECT_EQ(reasons(outcome), row.told ? Lines{"Service default/web UnknownValue"} : Lines{})
+            << row.ip_mode << " " << row.lb_class;
     }
 }
 
@@ -106,8 +109,10 @@ TEST(LoadBalancer, EntriesAreJudgedOneByOne_LB004_LB005) {
                    {.ip = "2001:db8::1"}},
                   "other");
     const Outcome outcome = world.evaluate();
-    EXPECT_EQ(frontends(outcome), (Lines{"default/web/TCP L 198.51.100.1 80", "default/web/TCP L 198.51.100.3 80"}));
-    EXPECT_EQ(reasons(outcome), (Lines{"Service default/web FamilyMismatch", "Service default/web InvalidLoadBalancerIP"}));
+    EXPECT_EQ(frontends(outcome),
+              (Lines{"default/web/TCP L 198.51.100.1 80", "default/web/TCP L 198.51.100.3 80"}));
+    EXPECT_EQ(reasons(outcome),
+              (Lines{"Service default/web FamilyMismatch", "Service default/web InvalidLoadBalancerIP"}));
 }
 
 TEST(LoadBalancer, HostNameAloneOpensNothingInSilence_LB005) {
@@ -131,7 +136,10 @@ TEST(LoadBalancer, PortsInStatusAreInformationUnlessOurOwnError_LB006) {
         {"shorter than the spec", kOurClass, {{.port = 80}}, both},
         {"no error", kOurClass, {{.port = 80, .error = ""}}, both},
         {"our error on our Service", kOurClass, {{.port = 80, .error = "NodePortRequired"}}, only_b},
-        {"our error on a Service that was ours", "other", {{.port = 80, .error = "penstock.io/NodePortRequired"}}, only_b},
+        {"our error on a Service that was ours",
+         "other",
+         {{.port = 80, .error = "penstock.io/NodePortRequired"}},
+         only_b},
         {"somebody else's error", "other", {{.port = 80, .error = "example.com/Broken"}}, both},
         {"error of a port that is not there", kOurClass, {{.port = 81, .error = "NodePortRequired"}}, both},
     };
@@ -156,7 +164,8 @@ TEST(LoadBalancer, SameAddressAsExternalIpIsOneFilteredFrontend_SVC019) {
     web.external_ips = {"203.0.113.7", "203.0.113.8"};
     web.load_balancer_source_ranges = {"10.0.0.0/8"};
     const Outcome outcome = world.evaluate();
-    EXPECT_EQ(frontends(outcome), (Lines{"default/web/TCP L 203.0.113.7 80 filtered", "default/web/TCP X 203.0.113.8 80"}));
+    EXPECT_EQ(frontends(outcome),
+              (Lines{"default/web/TCP L 203.0.113.7 80 filtered", "default/web/TCP X 203.0.113.8 80"}));
     EXPECT_EQ(reasons(outcome), Lines{});
 }
 
@@ -173,7 +182,8 @@ TEST(LoadBalancer, WithoutNodePortsPodsAreStillReached_LB016_SVC001) {
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP L 198.51.100.7 80"});
     // A nodePort that is still in the spec stays served until it is cleared.
     web.ports[0].node_port = 30080;
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP L 198.51.100.7 80", "default/web/TCP N IPv4 30080"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/web/TCP L 198.51.100.7 80", "default/web/TCP N IPv4 30080"}));
 }
 
 TEST(LoadBalancer, AProtocolThatIsSwitchedOffCostsItsPortsAlone_LB017_SCTP004) {
@@ -188,8 +198,9 @@ TEST(LoadBalancer, AProtocolThatIsSwitchedOffCostsItsPortsAlone_LB017_SCTP004) {
     world.policy.disabled_protocols = {Protocol::Sctp};
     const Outcome outcome = world.evaluate();
     EXPECT_EQ(frontends(outcome),
-              (Lines{"default/web:t/TCP L 198.51.100.7 443", "default/web:t/TCP X 203.0.113.7 443", "default/web:t/TCP N IPv4 30443",
-                     "default/web:u/UDP L 198.51.100.7 443", "default/web:u/UDP X 203.0.113.7 443"}));
+              (Lines{"default/web:t/TCP L 198.51.100.7 443", "default/web:t/TCP X 203.0.113.7 443",
+                     "default/web:t/TCP N IPv4 30443", "default/web:u/UDP L 198.51.100.7 443",
+                     "default/web:u/UDP X 203.0.113.7 443"}));
     EXPECT_EQ(message(outcome, reason::kLoadBalancerPortsError),
               "port 443/SCTP is not served: the gateways' operator has switched SCTP off (--protocols)");
 }

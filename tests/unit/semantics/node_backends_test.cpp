@@ -22,14 +22,16 @@ World outside() {
     for (const char* name : {"a", "b", "c"}) {
         kube::Node& node = world.objects.nodes[name];
         node.meta.name = name;
-        node.addresses = {{.type = "InternalIP", .address = std::string("192.0.2.") + static_cast<char>('1' + (*name - 'a'))}};
+        node.addresses = {{.type = "InternalIP",
+                           .address = std::string("192.0.2.") + static_cast<char>('1' + (*name - 'a'))}};
     }
     kube::Service& web = world.service("default/web");
     web.type = "LoadBalancer";
     web.ports[0].node_port = 30080;
     web.health_check_node_port = 31000;
     web.ingress = {{.ip = "198.51.100.7"}};
-    world.slice("web-1", "default/web", {endpoint("10.244.0.1", "a"), endpoint("10.244.1.1", "b"), endpoint("10.244.1.2", "b")});
+    world.slice("web-1", "default/web",
+                {endpoint("10.244.0.1", "a"), endpoint("10.244.1.1", "b"), endpoint("10.244.1.2", "b")});
     return world;
 }
 kube::Service& web_of(World& world) {
@@ -41,12 +43,13 @@ std::vector<kube::Endpoint>& pods_of(World& world) {
 
 // "192.0.2.1 30080 NotReady", with " not serving" behind where flows over UDP go elsewhere.
 Lines left_out(const Outcome& outcome, size_t set = 0) {
-    static constexpr const char* kNames[] = {"ForbiddenAddress", "NodeSelector", "NotReady",     "Terminating",
-                                             "NotLocal",         "TopologyKeys", "TopologyHints"};
+    static constexpr const char* kNames[] = {"ForbiddenAddress", "NodeSelector", "NotReady",
+                                             "Terminating",      "NotLocal",     "TopologyKeys",
+                                             "TopologyHints"};
     Lines lines;
     for (const model::ExcludedEndpoint& one : find(outcome, kKey)->sets.at(set).excluded) {
-        lines.push_back(one.address.to_string() + " " + std::to_string(one.port) + " " + kNames[static_cast<size_t>(one.why)] +
-                        (one.serving ? "" : " not serving"));
+        lines.push_back(one.address.to_string() + " " + std::to_string(one.port) + " " +
+                        kNames[static_cast<size_t>(one.why)] + (one.serving ? "" : " not serving"));
     }
     return lines;
 }
@@ -71,14 +74,16 @@ TEST(NodeBackends, AreAllNodesAtTheNodePortAndOpenNoNodePortHere_NODEPORT009) {
     EXPECT_EQ(weights(outcome), (std::vector{1, 1, 1}));
     EXPECT_TRUE(outcome.notices.empty());
     world.policy.backend_mode = Mode::Pod;
-    EXPECT_EQ(endpoints(world.evaluate(), kKey), (Lines{"10.244.0.1 8080", "10.244.1.1 8080", "10.244.1.2 8080"}));
+    EXPECT_EQ(endpoints(world.evaluate(), kKey),
+              (Lines{"10.244.0.1 8080", "10.244.1.1 8080", "10.244.1.2 8080"}));
 }
 
 TEST(NodeBackends, NeverOfAGatewayThatIsANode_NODEPORT009) {
     World world = outside();
     world.gateway.mode = model::GatewayMode::Node;
     world.gateway.node_name = "a";
-    EXPECT_EQ(endpoints(world.evaluate(), kKey), (Lines{"10.244.0.1 8080", "10.244.1.1 8080", "10.244.1.2 8080"}));
+    EXPECT_EQ(endpoints(world.evaluate(), kKey),
+              (Lines{"10.244.0.1 8080", "10.244.1.1 8080", "10.244.1.2 8080"}));
 }
 
 TEST(NodeBackends, AddressIsOfTheFamilyAndInternalBeforeExternal_NODEPORT009) {
@@ -90,7 +95,8 @@ TEST(NodeBackends, AddressIsOfTheFamilyAndInternalBeforeExternal_NODEPORT009) {
     world.objects.nodes["b"].addresses = {{.type = "InternalIP", .address = "2001:db8:1::2"},
                                           {.type = "ExternalIP", .address = "198.51.100.2"}};
     // What no endpoint may have is passed over, as if it were not there.
-    world.objects.nodes["c"].addresses = {{.type = "InternalIP", .address = "127.0.0.1"}, {.type = "ExternalIP", .address = "x"}};
+    world.objects.nodes["c"].addresses = {{.type = "InternalIP", .address = "127.0.0.1"},
+                                          {.type = "ExternalIP", .address = "x"}};
     web_of(world).ip_families = {"IPv4", "IPv6"};
     const Outcome outcome = world.evaluate();
     EXPECT_EQ(endpoints(outcome, kKey, 0), (Lines{"192.0.2.1 30080", "198.51.100.2 30080"}));
@@ -105,22 +111,33 @@ TEST(NodeBackends, NodesThatAreLeftOut_LB019) {
         const char* excluded;
     };
     const Row rows[] = {
-        {"label", [](kube::Node& node) { node.meta.labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""; }, false,
-         "192.0.2.1 30080 NodeSelector"},
-        {"label false", [](kube::Node& node) { node.meta.labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "false"; },
+        {"label",
+         [](kube::Node& node) {
+             node.meta.labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "";
+         },
          false, "192.0.2.1 30080 NodeSelector"},
-        {"deletionTimestamp", [](kube::Node& node) { node.deleting = true; }, false, "192.0.2.1 30080 NodeSelector"},
-        {"autoscaler", [](kube::Node& node) { node.taints = {"other", "ToBeDeletedByClusterAutoscaler"}; }, false,
+        {"label false",
+         [](kube::Node& node) {
+             node.meta.labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "false";
+         },
+         false, "192.0.2.1 30080 NodeSelector"},
+        {"deletionTimestamp", [](kube::Node& node) { node.deleting = true; }, false,
          "192.0.2.1 30080 NodeSelector"},
-        {"another taint", [](kube::Node& node) { node.taints = {"node.kubernetes.io/unschedulable"}; }, true, ""},
+        {"autoscaler", [](kube::Node& node) { node.taints = {"other", "ToBeDeletedByClusterAutoscaler"}; },
+         false, "192.0.2.1 30080 NodeSelector"},
+        {"another taint", [](kube::Node& node) { node.taints = {"node.kubernetes.io/unschedulable"}; }, true,
+         ""},
         {"unschedulable", [](kube::Node& node) { node.unschedulable = true; }, true, ""},
-        {"NotReady", [](kube::Node& node) { node.ready = false; }, false, "192.0.2.1 30080 NotReady not serving"},
+        {"NotReady", [](kube::Node& node) { node.ready = false; }, false,
+         "192.0.2.1 30080 NotReady not serving"},
     };
     for (const Row& row : rows) {
         World world = outside();
         row.change(world.objects.nodes["a"]);
         const Outcome outcome = world.evaluate();
-        EXPECT_EQ(endpoints(outcome, kKey), row.stays ? kAllNodes : (Lines{"192.0.2.2 30080", "192.0.2.3 30080"})) << row.name;
+        EXPECT_EQ(endpoints(outcome, kKey),
+                  row.stays ? kAllNodes : (Lines{"192.0.2.2 30080", "192.0.2.3 30080"}))
+            << row.name;
         EXPECT_EQ(left_out(outcome), row.stays ? Lines{} : Lines{row.excluded}) << row.name;
     }
 }
@@ -178,7 +195,8 @@ TEST(NodeBackends, ProbesOfThePolicy_HC007_ETP005) {
     EXPECT_FALSE(find(world.evaluate(), kKey)->probe);
 
     web_of(world).external_traffic_policy = "Local";
-    EXPECT_EQ(find(world.evaluate(), kKey)->probe, (model::Probe{.kind = Kind::Http, .port = 31000, .path = "/", .fails_closed = true}));
+    EXPECT_EQ(find(world.evaluate(), kKey)->probe,
+              (model::Probe{.kind = Kind::Http, .port = 31000, .path = "/", .fails_closed = true}));
     web_of(world).health_check_node_port = 0;
     EXPECT_FALSE(find(world.evaluate(), kKey)->probe);
     world.policy.backend_mode = Mode::Pod;
@@ -200,7 +218,8 @@ TEST(NodeBackends, AreWeightedByTheirReadyPodsWhereAsked_NODEPORT009) {
     EXPECT_EQ(weights(world.evaluate()), (std::vector{1, 2, 0}));
     // Nobody is ready: the Nodes' proxies fall back to those that terminate, so weights do, too (EP-012).
     for (kube::Endpoint& pod : pods_of(world)) {
-        pod = terminating_endpoint(pod.address.ip()->to_string(), std::string(std::string_view(pod.node_name)));
+        pod =
+            terminating_endpoint(pod.address.ip()->to_string(), std::string(std::string_view(pod.node_name)));
     }
     world.objects.slices.erase(object_name("default/web-2"));
     EXPECT_EQ(weights(world.evaluate()), (std::vector{1, 2, 1}));
@@ -217,7 +236,8 @@ TEST(NodeBackends, AnnotationsChooseNodesAndProbes_ANN14_ANN16_ANN05) {
     world.objects.nodes["b"].meta.labels["pool"] = "edge";
     annotations["penstock.io/backend-node-selector"] = "pool=edge";
     EXPECT_EQ(endpoints(world.evaluate(), kKey), Lines{"192.0.2.2 30080"});
-    EXPECT_EQ(left_out(world.evaluate()), (Lines{"192.0.2.1 30080 NodeSelector", "192.0.2.3 30080 NodeSelector"}));
+    EXPECT_EQ(left_out(world.evaluate()),
+              (Lines{"192.0.2.1 30080 NodeSelector", "192.0.2.3 30080 NodeSelector"}));
     annotations = {{"penstock.io/only-nodes-with-endpoints", "true"}};
     EXPECT_EQ(endpoints(world.evaluate(), kKey), (Lines{"192.0.2.1 30080", "192.0.2.2 30080"}));
     EXPECT_EQ(find(world.evaluate(), kKey)->sets[0].source, lb::SourceMode::Translate);
@@ -226,16 +246,22 @@ TEST(NodeBackends, AnnotationsChooseNodesAndProbes_ANN14_ANN16_ANN05) {
     annotations = {{"penstock.io/only-nodes-with-endpoints", "false"}};
     EXPECT_EQ(endpoints(world.evaluate(), kKey), (Lines{"192.0.2.1 30080", "192.0.2.2 30080"}));
 
-    annotations = {{"penstock.io/health-check-interval", "20"}, {"penstock.io/health-check-unhealthy-threshold", "3"}};
-    EXPECT_EQ(find(world.evaluate(), kKey)->probe,
-              (model::Probe{.kind = model::Probe::Kind::Http, .port = 31000, .interval_s = 20, .unhealthy = 3, .fails_closed = true}));
+    annotations = {{"penstock.io/health-check-interval", "20"},
+                   {"penstock.io/health-check-unhealthy-threshold", "3"}};
+    EXPECT_EQ(find(world.evaluate(), kKey)->probe, (model::Probe{.kind = model::Probe::Kind::Http,
+                                                                 .port = 31000,
+                                                                 .interval_s = 20,
+                                                                 .unhealthy = 3,
+                                                                 .fails_closed = true}));
     annotations = {{"penstock.io/health-check", "off"}};
     EXPECT_FALSE(find(world.evaluate(), kKey)->probe);
     annotations = {{"penstock.io/health-check", "tcp"}};
-    EXPECT_EQ(find(world.evaluate(), kKey)->probe, (model::Probe{.kind = model::Probe::Kind::Tcp, .fails_closed = true}));
-    annotations = {{"penstock.io/health-check-port", "8081"}, {"penstock.io/health-check-path", "/up"}};
     EXPECT_EQ(find(world.evaluate(), kKey)->probe,
-              (model::Probe{.kind = model::Probe::Kind::Http, .port = 8081, .path = "/up", .fails_closed = true}));
+              (model::Probe{.kind = model::Probe::Kind::Tcp, .fails_closed = true}));
+    annotations = {{"penstock.io/health-check-port", "8081"}, {"penstock.io/health-check-path", "/up"}};
+    EXPECT_EQ(
+        find(world.evaluate(), kKey)->probe,
+        (model::Probe{.kind = model::Probe::Kind::Http, .port = 8081, .path = "/up", .fails_closed = true}));
 }
 
 TEST(NodeBackends, APortWithoutNodePortIsNotServedAndItsSiblingIs_LB016) {
@@ -246,7 +272,8 @@ TEST(NodeBackends, APortWithoutNodePortIsNotServedAndItsSiblingIs_LB016) {
     web.external_ips = {"203.0.113.7"};
     Outcome outcome = world.evaluate();
     // The flag alone closes nothing: a nodePort from before still serves.
-    EXPECT_EQ(frontends(outcome), (Lines{"default/web:a/TCP L 198.51.100.7 80", "default/web:a/TCP X 203.0.113.7 80"}));
+    EXPECT_EQ(frontends(outcome),
+              (Lines{"default/web:a/TCP L 198.51.100.7 80", "default/web:a/TCP X 203.0.113.7 80"}));
     EXPECT_EQ(reasons(outcome), Lines{"Service default/web NodePortRequired"});
     EXPECT_NE(message(outcome, reason::kNodePortRequired).find("port 81/TCP"), std::string::npos);
     EXPECT_EQ(endpoints(outcome, "default/web:b/TCP"), Lines{});
@@ -270,7 +297,8 @@ TEST(NodeBackends, AVipOnANodeIsNoBackend_EP006) {
     world.service("default/other", "192.0.2.3");
     const Outcome outcome = world.evaluate();
     EXPECT_EQ(endpoints(outcome, kKey), Lines{"192.0.2.1 30080"});
-    EXPECT_EQ(left_out(outcome), (Lines{"192.0.2.3 30080 ForbiddenAddress not serving", "203.0.113.7 30080 ForbiddenAddress not serving"}));
+    EXPECT_EQ(left_out(outcome), (Lines{"192.0.2.3 30080 ForbiddenAddress not serving",
+                                        "203.0.113.7 30080 ForbiddenAddress not serving"}));
 }
 
 TEST(NodeBackends, TwoNodesAtOneAddressAreOneBackendTheBetterOne_NODEPORT009) {
@@ -294,7 +322,11 @@ TEST(NodeBackends, AutoTakesPodsWhereTheirCidrsAreRouted_NODEPORT009) {
     const Row rows[] = {
         {"no Pod CIDR is known", {}, {}, {"10.0.0.0/8"}, true},
         {"nothing is routed", {"10.244.0.0/24"}, {}, {}, true},
-        {"each by its own route", {"10.244.0.0/24", "10.244.1.0/24"}, {}, {"10.244.0.0/24", "10.244.1.0/24"}, false},
+        {"each by its own route",
+         {"10.244.0.0/24", "10.244.1.0/24"},
+         {},
+         {"10.244.0.0/24", "10.244.1.0/24"},
+         false},
         {"one of them is not", {"10.244.0.0/24", "10.244.1.0/24"}, {}, {"10.244.0.0/24"}, true},
         {"by a wider one", {"10.244.0.0/24", "10.244.1.0/24"}, {}, {"10.244.0.0/16"}, false},
         {"only a part", {"10.244.0.0/24"}, {}, {"10.244.0.0/25"}, true},

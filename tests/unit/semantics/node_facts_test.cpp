@@ -21,7 +21,8 @@ TEST(Environment, PodCidrsAreTheNodesAndTheOperators_ETP006) {
     EXPECT_EQ(world.evaluate().desired.environment.pod_cidrs,
               (std::vector{cidr("10.244.0.0/16"), cidr("10.245.0.0/16"), cidr("fd00:244:1::/64")}));
     world.objects.nodes.clear();
-    EXPECT_EQ(world.evaluate().desired.environment.pod_cidrs, (std::vector{cidr("10.244.0.0/16"), cidr("10.245.0.0/16")}));
+    EXPECT_EQ(world.evaluate().desired.environment.pod_cidrs,
+              (std::vector{cidr("10.244.0.0/16"), cidr("10.245.0.0/16")}));
 }
 
 TEST(Environment, TheOperatorsPodCidrsAreNoExternalIps_XIP006) {
@@ -47,8 +48,11 @@ TEST(Environment, TheOwnNodeIsEligibleUntilItIsTakenAway_HC006) {
     const Row rows[] = {
         {"as it is", [](World&) {}, true},
         {"being deleted", [](World& world) { world.objects.nodes["edge-1"].deleting = true; }, false},
-        {"autoscaler", [](World& world) { world.objects.nodes["edge-1"].taints = {"ToBeDeletedByClusterAutoscaler"}; }, false},
-        {"another taint", [](World& world) { world.objects.nodes["edge-1"].taints = {"node.kubernetes.io/not-ready"}; }, true},
+        {"autoscaler",
+         [](World& world) { world.objects.nodes["edge-1"].taints = {"ToBeDeletedByClusterAutoscaler"}; },
+         false},
+        {"another taint",
+         [](World& world) { world.objects.nodes["edge-1"].taints = {"node.kubernetes.io/not-ready"}; }, true},
         {"NotReady", [](World& world) { world.objects.nodes["edge-1"].ready = false; }, true},
         {"another Node", [](World& world) { world.objects.nodes["edge-2"].deleting = true; }, true},
         {"unknown", [](World& world) { world.objects.nodes.clear(); }, true},
@@ -67,7 +71,8 @@ TEST(Environment, TheOwnNodeIsEligibleUntilItIsTakenAway_HC006) {
 }
 
 constexpr const char* kExcludeLabel = "node.kubernetes.io/exclude-from-external-load-balancers";
-constexpr const char* kWhyExcluded = "Node edge-1 has the label node.kubernetes.io/exclude-from-external-load-balancers";
+constexpr const char* kWhyExcluded =
+    "Node edge-1 has the label node.kubernetes.io/exclude-from-external-load-balancers";
 constexpr const char* kWhyUnavailable = "Node edge-1 has the condition NetworkUnavailable=True";
 
 TEST(Environment, AnExcludedNodeOrOneWithoutNetworkWithholdsVips_PRESENCE005) {
@@ -78,10 +83,13 @@ TEST(Environment, AnExcludedNodeOrOneWithoutNetworkWithholdsVips_PRESENCE005) {
     };
     const Row rows[] = {
         {"as it is", [](World&) {}, ""},
-        {"label", [](World& world) { world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = ""; }, kWhyExcluded},
-        {"label, whatever its value", [](World& world) { world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = "false"; },
+        {"label", [](World& world) { world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = ""; },
          kWhyExcluded},
-        {"condition", [](World& world) { world.objects.nodes["edge-1"].network_unavailable = true; }, kWhyUnavailable},
+        {"label, whatever its value",
+         [](World& world) { world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = "false"; },
+         kWhyExcluded},
+        {"condition", [](World& world) { world.objects.nodes["edge-1"].network_unavailable = true; },
+         kWhyUnavailable},
         {"both",
          [](World& world) {
              world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = "";

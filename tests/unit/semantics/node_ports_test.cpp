@@ -35,7 +35,8 @@ TEST(NodePorts, ServedForBothTypesInNodeMode_NODEPORT001) {
         World world;
         node_port_service(world, "default/web", row.node_port).type = row.type;
         world.gateway.mode = row.mode;
-        EXPECT_EQ(frontends(world.evaluate()), row.expected) << row.type << " " << row.node_port << " " << to_string(row.mode);
+        EXPECT_EQ(frontends(world.evaluate()), row.expected)
+            << row.type << " " << row.node_port << " " << to_string(row.mode);
     }
 }
 
@@ -87,7 +88,8 @@ TEST(NodePorts, NumberTakenTwiceBelongsToTheOlder_SVC018) {
 TEST(NodePorts, NumberTakenTwiceInsideOneService_SVC018) {
     World world;
     kube::Service& web = node_port_service(world, "default/web", 0);
-    web.ports = {{.name = "a", .port = 80, .node_port = 30080}, {.name = "b", .port = 81, .node_port = 30080}};
+    web.ports = {{.name = "a", .port = 80, .node_port = 30080},
+                 {.name = "b", .port = 81, .node_port = 30080}};
     const Outcome outcome = world.evaluate();
     EXPECT_EQ(frontends(outcome), Lines{"default/web:a/TCP N IPv4 30080"});
     EXPECT_EQ(reasons(outcome), Lines{"Service default/web FrontendConflict"});
@@ -112,15 +114,18 @@ TEST(NodePortAddresses, AreTheNodesOwnAndThePolicys_NODEPORT002) {
     world.objects.nodes["edge-2"].addresses = {{.type = "InternalIP", .address = "192.0.2.10"}};
     world.policy.node_port_within = {cidr("192.0.2.0/24"), cidr("10.0.0.0/8"), cidr("192.0.2.0/24")};
     Outcome outcome = world.evaluate();
-    EXPECT_EQ(outcome.desired.environment.node_ports.node_addresses, (std::vector{ip("192.0.2.9"), ip("198.51.100.9"), ip("2001:db8::9")}));
-    EXPECT_EQ(outcome.desired.environment.node_ports.within, (std::vector{cidr("10.0.0.0/8"), cidr("192.0.2.0/24")}));
+    EXPECT_EQ(outcome.desired.environment.node_ports.node_addresses,
+              (std::vector{ip("192.0.2.9"), ip("198.51.100.9"), ip("2001:db8::9")}));
+    EXPECT_EQ(outcome.desired.environment.node_ports.within,
+              (std::vector{cidr("10.0.0.0/8"), cidr("192.0.2.0/24")}));
     EXPECT_FALSE(outcome.desired.environment.node_ports.primary_only);
     EXPECT_EQ(reasons(outcome), Lines{"Node edge-1 InvalidNodeAddress"});
 
     world.policy.node_port_primary_only = true;
     outcome = world.evaluate();
     EXPECT_TRUE(outcome.desired.environment.node_ports.primary_only);
-    EXPECT_EQ(outcome.desired.environment.node_ports.node_addresses, (std::vector{ip("192.0.2.9"), ip("2001:db8::9")}));
+    EXPECT_EQ(outcome.desired.environment.node_ports.node_addresses,
+              (std::vector{ip("192.0.2.9"), ip("2001:db8::9")}));
 }
 
 TEST(NodePortAddresses, MissingNodeIsSaid_NODEPORT002) {
@@ -139,8 +144,10 @@ TEST(NodePortAddresses, NoneInExternalMode_NODEPORT002) {
 
 TEST(NodePortAddresses, AZeroCidrSwallowsTheOthersOfItsFamily_NODEPORT003) {
     World world;
-    world.policy.node_port_within = {cidr("192.0.2.0/24"), cidr("0.0.0.0/0"), cidr("2001:db8::/32"), cidr("10.0.0.0/8")};
-    EXPECT_EQ(world.evaluate().desired.environment.node_ports.within, (std::vector{cidr("0.0.0.0/0"), cidr("2001:db8::/32")}));
+    world.policy.node_port_within = {cidr("192.0.2.0/24"), cidr("0.0.0.0/0"), cidr("2001:db8::/32"),
+                                     cidr("10.0.0.0/8")};
+    EXPECT_EQ(world.evaluate().desired.environment.node_ports.within,
+              (std::vector{cidr("0.0.0.0/0"), cidr("2001:db8::/32")}));
 }
 
 TEST(NodePorts, SourceRangesNeverFilterThem_NODEPORT007) {
@@ -149,7 +156,8 @@ TEST(NodePorts, SourceRangesNeverFilterThem_NODEPORT007) {
     web.type = "LoadBalancer";
     web.ingress = {{.ip = "198.51.100.7"}};
     web.load_balancer_source_ranges = {"10.0.0.0/8"};
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP L 198.51.100.7 80 filtered", "default/web/TCP N IPv4 30080"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/web/TCP L 198.51.100.7 80 filtered", "default/web/TCP N IPv4 30080"}));
 }
 
 // Once to an older and once to a younger Service: who was there first in the cluster does not matter, as long as one asks at a time.

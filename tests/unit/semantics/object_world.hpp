@@ -50,7 +50,8 @@ inline kube::Endpoint unready_endpoint(const std::string& address, const std::st
 
 struct World {
     kube::ObjectSet objects;
-    model::GatewayIdentity gateway{.gateway_name = "gw", .mode = model::GatewayMode::Node, .node_name = "edge-1"};
+    model::GatewayIdentity gateway{
+        .gateway_name = "gw", .mode = model::GatewayMode::Node, .node_name = "edge-1"};
     Policy policy{.allowed_external_cidrs = {cidr("203.0.113.0/24"), cidr("2001:db8::/32")}};
 
     World() { objects.nodes["edge-1"].meta.name = "edge-1"; }
@@ -60,16 +61,19 @@ struct World {
         kube::Service& made = objects.services[object_name(name)];
         made.meta.namespace_name = object_name(name).namespace_name;
         made.meta.name = object_name(name).name;
-        made.cluster_ip = cluster_ip.empty() ? "10.96.0." + std::to_string(objects.services.size()) : cluster_ip;
+        made.cluster_ip =
+            cluster_ip.empty() ? "10.96.0." + std::to_string(objects.services.size()) : cluster_ip;
         made.cluster_ips = {made.cluster_ip};
         made.ports = {{.port = 80}};
         return made;
     }
 
     // A slice of `service` in its namespace, for one unnamed TCP port.
-    kube::EndpointSlice& slice(const std::string& name, const std::string& service, std::vector<kube::Endpoint> endpoints,
-                               int64_t port = 8080, const std::string& address_type = "IPv4") {
-        kube::EndpointSlice& made = objects.slices[{.namespace_name = object_name(service).namespace_name, .name = name}];
+    kube::EndpointSlice& slice(const std::string& name, const std::string& service,
+                               std::vector<kube::Endpoint> endpoints, int64_t port = 8080,
+                               const std::string& address_type = "IPv4") {
+        kube::EndpointSlice& made =
+            objects.slices[{.namespace_name = object_name(service).namespace_name, .name = name}];
         made.meta.namespace_name = object_name(service).namespace_name;
         made.meta.name = name;
         made.meta.labels["kubernetes.io/service-name"] = object_name(service).name;
@@ -102,9 +106,10 @@ inline Lines frontends(const Outcome& outcome) {
     for (const auto& [key, service] : outcome.desired.services) {
         for (const model::Frontend& frontend : service.frontends) {
             const bool node_port = frontend.cls == lb::FrontendClass::NodePort;
-            lines.push_back(key.to_string() + " " + class_letter(frontend.cls) + " " +
-                            (node_port ? std::string(to_string(frontend.family)) : frontend.address.to_string()) + " " +
-                            std::to_string(frontend.port) + (frontend.filtered ? " filtered" : ""));
+            lines.push_back(
+                key.to_string() + " " + class_letter(frontend.cls) + " " +
+                (node_port ? std::string(to_string(frontend.family)) : frontend.address.to_string()) + " " +
+                std::to_string(frontend.port) + (frontend.filtered ? " filtered" : ""));
         }
     }
     return lines;
@@ -178,8 +183,9 @@ inline Lines excluded(const Outcome& outcome, const std::string& key, size_t set
 inline Lines reasons(const Outcome& outcome) {
     Lines lines;
     for (const ObjectNotice& notice : outcome.notices) {
-        const std::string name =
-            notice.object.namespace_name.empty() ? notice.object.name : notice.object.namespace_name + "/" + notice.object.name;
+        const std::string name = notice.object.namespace_name.empty()
+                                     ? notice.object.name
+                                     : notice.object.namespace_name + "/" + notice.object.name;
         lines.push_back(notice.kind + " " + name + " " + notice.notice.reason);
     }
     std::ranges::sort(lines);

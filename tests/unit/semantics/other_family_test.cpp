@@ -25,10 +25,12 @@ std::string met_at(const Outcome& outcome, const std::string& where, Client clie
     }
     for (const model::Frontend& frontend : service->frontends) {
         const bool node_port = frontend.cls == lb::FrontendClass::NodePort;
-        if ((node_port ? std::string("N ") + to_string(frontend.family) : frontend.address.to_string()) != where) {
+        if ((node_port ? std::string("N ") + to_string(frontend.family) : frontend.address.to_string()) !=
+            where) {
             continue;
         }
-        const uint8_t index = client == Client::Inside ? frontend.inside_set.value_or(frontend.set) : frontend.set;
+        const uint8_t index =
+            client == Client::Inside ? frontend.inside_set.value_or(frontend.set) : frontend.set;
         const model::BackendSet& set = service->sets.at(index);
         EXPECT_EQ(set.family, frontend.family);
         std::string names;
@@ -41,8 +43,9 @@ std::string met_at(const Outcome& outcome, const std::string& where, Client clie
                    : set.when_empty == lb::EmptyAction::DropNoLocal ? "no local"
                                                                     : "drop";
         }
-        const std::string families =
-            set.translates_family ? std::string(to_string(set.endpoint_family())) + " for " + to_string(set.family) + " " : "";
+        const std::string families = set.translates_family ? std::string(to_string(set.endpoint_family())) +
+                                                                 " for " + to_string(set.family) + " "
+                                                           : "";
         return (set.source == lb::SourceMode::Keep ? "kept " : "translated ") + families + names;
     }
     return "not served";
@@ -58,7 +61,8 @@ struct Given {
 
 World world_of(const Given& given) {
     World world;
-    kube::Service& web = world.service("default/web", given.families[0] == "IPv4" ? "10.96.0.1" : "fd00:96::1");
+    kube::Service& web =
+        world.service("default/web", given.families[0] == "IPv4" ? "10.96.0.1" : "fd00:96::1");
     if (given.families.size() == 2) {
         web.cluster_ips = {"10.96.0.1", "fd00:96::1"};
     }
@@ -97,28 +101,67 @@ TEST(OtherFamily, ServesWhereTheFrontendsOwnHasNobody_ANN32_DUAL002) {
     const Row rows[] = {
         {"single-stack IPv4", {.four = {kFourHere}}, "translated 10.244.0.1", kFourForSix},
         {"not asked for", {.four = {kFourHere}, .value = ""}, "translated 10.244.0.1", "not served"},
-        {"asked for by false", {.four = {kFourHere}, .value = "false"}, "translated 10.244.0.1", "not served"},
-        {"asked for by nonsense", {.four = {kFourHere}, .value = "64"}, "translated 10.244.0.1", "not served"},
+        {"asked for by false",
+         {.four = {kFourHere}, .value = "false"},
+         "translated 10.244.0.1",
+         "not served"},
+        {"asked for by nonsense",
+         {.four = {kFourHere}, .value = "64"},
+         "translated 10.244.0.1",
+         "not served"},
         {"in another spelling", {.four = {kFourHere}, .value = " T "}, "translated 10.244.0.1", kFourForSix},
-        {"single-stack IPv6", {.families = {"IPv6"}, .six = {kSixHere}}, kSixForFour, "translated fd00:244::1"},
-        {"IPv6 with hand-made IPv4 slices", {.families = {"IPv6"}, .four = {kFourHere}}, "translated 10.244.0.1", kFourForSix},
-        {"... not asked for", {.families = {"IPv6"}, .four = {kFourHere}, .value = ""}, "not served", "reject"},
-        {"dual-stack with both", {{"IPv4", "IPv6"}, {kFourHere}, {kSixHere}}, "translated 10.244.0.1", "translated fd00:244::1"},
-        {"dual-stack without IPv6", {{"IPv4", "IPv6"}, {kFourHere}, {}}, "translated 10.244.0.1", kFourForSix},
-        {"... not asked for", {{"IPv4", "IPv6"}, {kFourHere}, {}, "Cluster", ""}, "translated 10.244.0.1", "reject"},
-        {"dual-stack without IPv4", {{"IPv6", "IPv4"}, {}, {kSixHere}}, kSixForFour, "translated fd00:244::1"},
-        {"IPv6 is not ready", {{"IPv4", "IPv6"}, {kFourHere}, {unready_endpoint("fd00:244::1")}}, "translated 10.244.0.1", kFourForSix},
+        {"single-stack IPv6",
+         {.families = {"IPv6"}, .six = {kSixHere}},
+         kSixForFour,
+         "translated fd00:244::1"},
+        {"IPv6 with hand-made IPv4 slices",
+         {.families = {"IPv6"}, .four = {kFourHere}},
+         "translated 10.244.0.1",
+         kFourForSix},
+        {"... not asked for",
+         {.families = {"IPv6"}, .four = {kFourHere}, .value = ""},
+         "not served",
+         "reject"},
+        {"dual-stack with both",
+         {{"IPv4", "IPv6"}, {kFourHere}, {kSixHere}},
+         "translated 10.244.0.1",
+         "translated fd00:244::1"},
+        {"dual-stack without IPv6",
+         {{"IPv4", "IPv6"}, {kFourHere}, {}},
+         "translated 10.244.0.1",
+         kFourForSix},
+        {"... not asked for",
+         {{"IPv4", "IPv6"}, {kFourHere}, {}, "Cluster", ""},
+         "translated 10.244.0.1",
+         "reject"},
+        {"dual-stack without IPv4",
+         {{"IPv6", "IPv4"}, {}, {kSixHere}},
+         kSixForFour,
+         "translated fd00:244::1"},
+        {"IPv6 is not ready",
+         {{"IPv4", "IPv6"}, {kFourHere}, {unready_endpoint("fd00:244::1")}},
+         "translated 10.244.0.1",
+         kFourForSix},
         {"IPv6 serves while it terminates",
          {{"IPv4", "IPv6"}, {kFourHere}, {terminating_endpoint("fd00:244::1")}},
          "translated 10.244.0.1",
          "translated fd00:244::1"},
-        {"IPv6 may never be an endpoint", {{"IPv4", "IPv6"}, {kFourHere}, {endpoint("fe80::1")}}, "translated 10.244.0.1", kFourForSix},
+        {"IPv6 may never be an endpoint",
+         {{"IPv4", "IPv6"}, {kFourHere}, {endpoint("fe80::1")}},
+         "translated 10.244.0.1",
+         kFourForSix},
         {"nobody", {{"IPv4", "IPv6"}, {}, {}}, "reject", "reject"},
         {"nobody is ready", {.four = {unready_endpoint("10.244.0.1")}}, "reject", "reject"},
         {"Local", {.four = {kFourHere, kFourThere}, .policy = "Local"}, "kept 10.244.0.1", kFourForSix},
         {"Local, all elsewhere", {.four = {kFourThere}, .policy = "Local"}, "no local", "no local"},
-        {"Local, dual-stack, IPv6 elsewhere", {{"IPv4", "IPv6"}, {kFourHere}, {kSixThere}, "Local"}, "kept 10.244.0.1", kFourForSix},
-        {"Local, dual-stack, both elsewhere", {{"IPv4", "IPv6"}, {kFourThere}, {kSixThere}, "Local"}, "no local", "no local"},
+        {"Local, dual-stack, IPv6 elsewhere",
+         {{"IPv4", "IPv6"}, {kFourHere}, {kSixThere}, "Local"},
+         "kept 10.244.0.1",
+         kFourForSix},
+        {"Local, dual-stack, both elsewhere",
+         {{"IPv4", "IPv6"}, {kFourThere}, {kSixThere}, "Local"},
+         "no local",
+         "no local"},
         {"Local, IPv4 elsewhere, IPv6 not ready",
          {{"IPv4", "IPv6"}, {kFourThere}, {unready_endpoint("fd00:244::1", "edge-1")}, "Local"},
          "no local",
@@ -144,7 +187,8 @@ TEST(OtherFamily, FrontendsOfAFamilyThatTheServiceLacksAreServed_ANN32_XIP005_DU
 }
 
 TEST(OtherFamily, AnInvalidValueIsToldAndFalse_ANN32_ANNG3) {
-    const Outcome outcome = world_of({.families = {"IPv4", "IPv6"}, .four = {kFourHere}, .value = "maybe"}).evaluate();
+    const Outcome outcome =
+        world_of({.families = {"IPv4", "IPv6"}, .four = {kFourHere}, .value = "maybe"}).evaluate();
     EXPECT_EQ(reasons(outcome), Lines{"Service default/web InvalidAnnotation"});
     EXPECT_EQ(met_at(outcome, kVip6), "reject");
 }
@@ -153,7 +197,8 @@ TEST(OtherFamily, PolicyLocalLosesTheClientsAddressAndSaysSo_ANN32_NAT003) {
     const Outcome outcome = world_of({.four = {kFourHere, kFourThere}, .policy = "Local"}).evaluate();
     EXPECT_EQ(met_at(outcome, kVip6), kFourForSix);
     EXPECT_EQ(message(outcome, "SourceIPNotPreserved"),
-              "externalTrafficPolicy Local cannot keep the client's address behind IPv6 frontends: their endpoints are IPv4 "
+              "externalTrafficPolicy Local cannot keep the client's address behind IPv6 frontends: their "
+              "endpoints are IPv4 "
               "(penstock.io/translate-family)");
     EXPECT_EQ(reasons(world_of({.four = {kFourHere}}).evaluate()), Lines{});
     EXPECT_EQ(reasons(world_of({{"IPv4", "IPv6"}, {kFourHere}, {kSixHere}, "Local"}).evaluate()), Lines{});
@@ -164,14 +209,16 @@ TEST(OtherFamily, ClientsInsideAreTranslatedToo_ANN32_ETP006_NAT004) {
     world.objects.nodes["edge-1"].pod_cidrs = {"10.244.0.0/24", "fd00:244::/64"};
     world.policy.serve_cluster_ips = true;
     EXPECT_EQ(met_at(world.evaluate(), kVip, Client::Inside), "kept 10.244.0.1, 10.244.0.2");
-    EXPECT_EQ(met_at(world.evaluate(), kVip6, Client::Inside), "translated IPv4 for IPv6 10.244.0.1, 10.244.0.2");
+    EXPECT_EQ(met_at(world.evaluate(), kVip6, Client::Inside),
+              "translated IPv4 for IPv6 10.244.0.1, 10.244.0.2");
     EXPECT_EQ(met_at(world.evaluate(), "10.96.0.1", Client::Inside), "kept 10.244.0.1, 10.244.0.2");
     // The internal policy's frontends: an IPv6 ClusterIP whose endpoints are all IPv4.
     world = world_of({.families = {"IPv6"}, .four = {kFourHere, kFourThere}});
     world.objects.nodes["edge-1"].pod_cidrs = {"fd00:244::/64"};
     world.policy.serve_cluster_ips = true;
     for (const Client client : {Client::Outside, Client::Inside}) {
-        EXPECT_EQ(met_at(world.evaluate(), "fd00:96::1", client), "translated IPv4 for IPv6 10.244.0.1, 10.244.0.2");
+        EXPECT_EQ(met_at(world.evaluate(), "fd00:96::1", client),
+                  "translated IPv4 for IPv6 10.244.0.1, 10.244.0.2");
     }
     world.objects.services.begin()->second.internal_traffic_policy = "Local";
     for (const Client client : {Client::Outside, Client::Inside}) {
@@ -268,7 +315,8 @@ TEST(OtherFamily, NodesAreBackendsInTheServicesOwnFamiliesOnly_ANN32_NODEPORT009
     world.policy.lb_vip_scope = Policy::VipScope::All;
     kube::Node& node = world.objects.nodes["edge-1"];
     node.ready = true;
-    node.addresses = {{.type = "InternalIP", .address = "192.0.2.11"}, {.type = "InternalIP", .address = "2001:db8:1::11"}};
+    node.addresses = {{.type = "InternalIP", .address = "192.0.2.11"},
+                      {.type = "InternalIP", .address = "2001:db8:1::11"}};
     // The Node has an IPv6 address, but its proxy opens no IPv6 nodePort for this Service.
     EXPECT_EQ(met_at(world.evaluate(), kVip), "translated 192.0.2.11");
     EXPECT_EQ(met_at(world.evaluate(), kVip6), "translated IPv4 for IPv6 192.0.2.11");

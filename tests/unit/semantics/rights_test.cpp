@@ -30,17 +30,34 @@ TEST(Rights, RulesGrantByNamespaceAndLabel_XIP006) {
         {"no namespace", {{.cidrs = {range}}}, "203.0.113.7", false},
         {"outside the range", {{.namespaces = {"shop"}, .cidrs = {range}}}, "203.0.114.7", false},
         {"the other family", {{.namespaces = {"shop"}, .cidrs = {cidr("0.0.0.0/0")}}}, "2001:db8::7", false},
-        {"second range", {{.namespaces = {"shop"}, .cidrs = {range, cidr("2001:db8::/64")}}}, "2001:db8::7", true},
-        {"its label", {{.namespaces = {"shop"}, .services = selector("tier=edge"), .cidrs = {range}}}, "203.0.113.7", true},
-        {"another label", {{.namespaces = {"shop"}, .services = selector("tier=core"), .cidrs = {range}}}, "203.0.113.7", false},
-        {"its label, all namespaces", {{.all_namespaces = true, .services = selector("tier"), .cidrs = {range}}}, "203.0.113.7", true},
-        {"its label in another namespace", {{.namespaces = {"x"}, .services = selector("tier"), .cidrs = {range}}}, "203.0.113.7", false},
+        {"second range",
+         {{.namespaces = {"shop"}, .cidrs = {range, cidr("2001:db8::/64")}}},
+         "2001:db8::7",
+         true},
+        {"its label",
+         {{.namespaces = {"shop"}, .services = selector("tier=edge"), .cidrs = {range}}},
+         "203.0.113.7",
+         true},
+        {"another label",
+         {{.namespaces = {"shop"}, .services = selector("tier=core"), .cidrs = {range}}},
+         "203.0.113.7",
+         false},
+        {"its label, all namespaces",
+         {{.all_namespaces = true, .services = selector("tier"), .cidrs = {range}}},
+         "203.0.113.7",
+         true},
+        {"its label in another namespace",
+         {{.namespaces = {"x"}, .services = selector("tier"), .cidrs = {range}}},
+         "203.0.113.7",
+         false},
         {"one rule's namespace and another's range do not add up",
-         {{.namespaces = {"shop"}, .cidrs = {cidr("198.51.100.0/24")}}, {.namespaces = {"x"}, .cidrs = {range}}},
+         {{.namespaces = {"shop"}, .cidrs = {cidr("198.51.100.0/24")}},
+          {.namespaces = {"x"}, .cidrs = {range}}},
          "203.0.113.7",
          false},
         {"two rules add up",
-         {{.namespaces = {"shop"}, .cidrs = {cidr("198.51.100.0/24")}}, {.namespaces = {"shop"}, .cidrs = {range}}},
+         {{.namespaces = {"shop"}, .cidrs = {cidr("198.51.100.0/24")}},
+          {.namespaces = {"shop"}, .cidrs = {range}}},
          "203.0.113.7",
          true},
     };
@@ -57,7 +74,8 @@ TEST(Rights, RefusalNamesTheMissingLine_XIP006) {
     const Outcome refused = world.evaluate();
     EXPECT_EQ(frontends(refused), Lines{});
     EXPECT_EQ(message(refused, "ExternalIPNotAllowed"),
-              "80.11.12.10 is allowed to namespace shop by nothing; add to the file of --external-ip-policy: - {namespaces: [\"shop\"], "
+              "80.11.12.10 is allowed to namespace shop by nothing; add to the file of --external-ip-policy: "
+              "- {namespaces: [\"shop\"], "
               "cidrs: [\"80.11.12.10/32\"]}, or for all namespaces: --allowed-external-cidrs=80.11.12.10/32");
     // Either of the two heals it.
     world.policy.external_ip_rules = {{.namespaces = {"shop"}, .cidrs = {cidr("80.11.12.10/32")}}};
@@ -72,7 +90,8 @@ TEST(Rights, NoRuleOpensWhatIsNeverAnExternalIp_XIP006) {
                     .protected_addresses = {ip("203.0.113.1")}};
     world.objects.nodes["n"].pod_cidrs = {"203.0.113.128/25"};
     world.service("default/db", "203.0.113.2");
-    world.service("default/web").external_ips = {"203.0.113.1", "203.0.113.2", "203.0.113.129", "203.0.113.3"};
+    world.service("default/web").external_ips = {"203.0.113.1", "203.0.113.2", "203.0.113.129",
+                                                 "203.0.113.3"};
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP X 203.0.113.3 80"});
 }
 
@@ -80,7 +99,8 @@ TEST(Rights, AnnotationIsUnitedWithTheField_XIP008_XIP004_XIP005_XIP006) {
     World world;
     kube::Service& web = world.service("default/web");
     web.external_ips = {"203.0.113.7"};
-    web.meta.annotations["penstock.io/external-ips"] = " 203.0.113.8 ,203.0.113.7, x, 127.0.0.1,80.11.12.10,2001:db8::1,";
+    web.meta.annotations["penstock.io/external-ips"] =
+        " 203.0.113.8 ,203.0.113.7, x, 127.0.0.1,80.11.12.10,2001:db8::1,";
     // Off by default, and said so.
     const Outcome off = world.evaluate();
     EXPECT_EQ(frontends(off), Lines{"default/web/TCP X 203.0.113.7 80"});
@@ -88,11 +108,13 @@ TEST(Rights, AnnotationIsUnitedWithTheField_XIP008_XIP004_XIP005_XIP006) {
     world.policy.external_ips_annotation = true;
     const Outcome on = world.evaluate();
     EXPECT_EQ(frontends(on), (Lines{"default/web/TCP X 203.0.113.7 80", "default/web/TCP X 203.0.113.8 80"}));
-    EXPECT_EQ(reasons(on), (Lines{"Service default/web ExternalIPNotAllowed", "Service default/web FamilyMismatch",
-                                  "Service default/web InvalidExternalIP"}));
+    EXPECT_EQ(reasons(on),
+              (Lines{"Service default/web ExternalIPNotAllowed", "Service default/web FamilyMismatch",
+                     "Service default/web InvalidExternalIP"}));
     // Alone it is enough; the gateway hears of the Service even where all of it is refused.
     web.external_ips.clear();
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP X 203.0.113.7 80", "default/web/TCP X 203.0.113.8 80"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/web/TCP X 203.0.113.7 80", "default/web/TCP X 203.0.113.8 80"}));
     world.policy.allowed_external_cidrs.clear();
     EXPECT_EQ(keys(world.evaluate()), Lines{"default/web/TCP"});
 }
@@ -103,7 +125,8 @@ TEST(Rights, AddressIsSharedByPortAndStaysForTheOther_XIP007) {
     kube::Service& dns = world.service("default/dns");
     dns.external_ips = {"203.0.113.7"};
     dns.ports = {{.protocol = "UDP", .port = 53}};
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/dns/UDP X 203.0.113.7 53", "default/web/TCP X 203.0.113.7 80"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/dns/UDP X 203.0.113.7 53", "default/web/TCP X 203.0.113.7 80"}));
     world.objects.services.erase(object_name("default/web"));
     const Outcome left = world.evaluate();
     EXPECT_EQ(frontends(left), Lines{"default/dns/UDP X 203.0.113.7 53"});
@@ -169,7 +192,8 @@ TEST(Rights, ClusterIpAllocatedLaterTakesTheFrontendAway_XIP006_SVC014) {
     ASSERT_EQ(engine.desired().at({"shop", "web", "", Protocol::Tcp})->frontends.size(), 1U);
     kube::Changes later;
     world.service("shop/db", "203.0.113.7");
-    later.services[object_name("shop/db")] = std::make_shared<const kube::Service>(world.objects.services[object_name("shop/db")]);
+    later.services[object_name("shop/db")] =
+        std::make_shared<const kube::Service>(world.objects.services[object_name("shop/db")]);
     const Step step = engine.apply(later);
     ASSERT_EQ(step.upsert.size(), 1U);
     EXPECT_TRUE(step.upsert[0]->frontends.empty());

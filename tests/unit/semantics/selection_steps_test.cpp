@@ -23,9 +23,10 @@ World world_of_fates() {
     world.objects.nodes["edge-1"].meta.labels = {{"disk", "ssd"}, {"weight", "5"}};
     world.objects.nodes["edge-2"].meta.labels = {{"disk", "hdd"}, {"weight", "many"}};
     world.slice("s", "default/web",
-                {endpoint("10.96.0.1", "edge-1"), endpoint("10.244.0.1", "edge-1"), endpoint("10.244.0.2", "edge-2"),
-                 terminating_endpoint("10.244.0.3", "edge-1"), unready_endpoint("10.244.0.4", "edge-2"),
-                 silent(unready_endpoint("10.244.0.5", "edge-2")), endpoint("10.244.0.6", "gone"), endpoint("10.244.0.7")});
+                {endpoint("10.96.0.1", "edge-1"), endpoint("10.244.0.1", "edge-1"),
+                 endpoint("10.244.0.2", "edge-2"), terminating_endpoint("10.244.0.3", "edge-1"),
+                 unready_endpoint("10.244.0.4", "edge-2"), silent(unready_endpoint("10.244.0.5", "edge-2")),
+                 endpoint("10.244.0.6", "gone"), endpoint("10.244.0.7")});
     return world;
 }
 
@@ -35,28 +36,32 @@ kube::Service& web(World& world) {
 
 TEST(SelectionSteps, EachSaysWhomItTookOut_EP020_ANN14_EP006_EP010) {
     World world = world_of_fates();
-    EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080", "10.244.0.6 8080", "10.244.0.7 8080"}));
+    EXPECT_EQ(endpoints(world.evaluate(), kWeb),
+              (Lines{"10.244.0.1 8080", "10.244.0.2 8080", "10.244.0.6 8080", "10.244.0.7 8080"}));
     EXPECT_EQ(excluded(world.evaluate(), kWeb),
-              (Lines{"10.96.0.1 forbidden", "10.244.0.3 terminating", "10.244.0.4 not ready", "10.244.0.5 not ready, silent"}));
+              (Lines{"10.96.0.1 forbidden", "10.244.0.3 terminating", "10.244.0.4 not ready",
+                     "10.244.0.5 not ready, silent"}));
     // The node selector comes before policy and readiness, and takes those whose node is not known.
     web(world).meta.annotations[kSelector] = "disk=ssd";
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
     EXPECT_EQ(excluded(world.evaluate(), kWeb),
-              (Lines{"10.96.0.1 forbidden", "10.244.0.2 node selector", "10.244.0.3 terminating", "10.244.0.4 node selector",
-                     "10.244.0.5 node selector, silent", "10.244.0.6 node selector", "10.244.0.7 node selector"}));
+              (Lines{"10.96.0.1 forbidden", "10.244.0.2 node selector", "10.244.0.3 terminating",
+                     "10.244.0.4 node selector", "10.244.0.5 node selector, silent",
+                     "10.244.0.6 node selector", "10.244.0.7 node selector"}));
     web(world).meta.annotations.clear();
     web(world).external_traffic_policy = "Local";
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
     EXPECT_EQ(excluded(world.evaluate(), kWeb),
-              (Lines{"10.96.0.1 forbidden", "10.244.0.2 not local", "10.244.0.3 terminating", "10.244.0.4 not ready",
-                     "10.244.0.5 not ready, silent", "10.244.0.6 not local", "10.244.0.7 not local"}));
+              (Lines{"10.96.0.1 forbidden", "10.244.0.2 not local", "10.244.0.3 terminating",
+                     "10.244.0.4 not ready", "10.244.0.5 not ready, silent", "10.244.0.6 not local",
+                     "10.244.0.7 not local"}));
 }
 
 TEST(SelectionSteps, WhoeverFallsBackExcludesTheOthers_EP012_EP013_EP020) {
     World world = world_of_fates();
-    world.objects.slices.at(object_name("default/s")).endpoints = {terminating_endpoint("10.244.0.3", "edge-1"),
-                                                                   terminating_endpoint("10.244.0.4", "edge-2"),
-                                                                   unready_endpoint("10.244.0.5", "edge-1")};
+    world.objects.slices.at(object_name("default/s")).endpoints = {
+        terminating_endpoint("10.244.0.3", "edge-1"), terminating_endpoint("10.244.0.4", "edge-2"),
+        unready_endpoint("10.244.0.5", "edge-1")};
     EXPECT_EQ(excluded(world.evaluate(), kWeb), Lines{"10.244.0.5 not ready"});
     web(world).external_traffic_policy = "Local";
     EXPECT_EQ(excluded(world.evaluate(), kWeb), (Lines{"10.244.0.4 not local", "10.244.0.5 not ready"}));
@@ -78,9 +83,10 @@ TEST(SelectionSteps, ConditionsDecideTwentySevenWays_EP010_EP012) {
                 const bool is_serving = serving != false;
                 const bool is_usable = is_ready || (is_serving && terminating == true);
                 EXPECT_EQ(endpoints(world.evaluate(), kWeb), is_usable ? Lines{"10.244.0.1 8080"} : Lines{});
-                EXPECT_EQ(excluded(world.evaluate(), kWeb), is_usable    ? Lines{}
-                                                            : is_serving ? Lines{"10.244.0.1 not ready"}
-                                                                         : Lines{"10.244.0.1 not ready, silent"});
+                EXPECT_EQ(excluded(world.evaluate(), kWeb), is_usable ? Lines{}
+                                                            : is_serving
+                                                                ? Lines{"10.244.0.1 not ready"}
+                                                                : Lines{"10.244.0.1 not ready, silent"});
             }
         }
     }
@@ -108,8 +114,10 @@ TEST(NodeSelectors, TakeWhatKubectlTakes_ANN14) {
     World world = world_of_fates();
     web(world).meta.annotations[kSelector] = "disk in ssd";
     EXPECT_EQ(endpoints(world.evaluate(), kWeb).size(), 4U);
-    EXPECT_EQ(reasons(world.evaluate()), (Lines{"Service default/web InvalidAnnotation", "Service default/web InvalidEndpointAddress"}));
-    web(world).meta.annotations = {{"service.kubernetes.io/qcloud-loadbalancer-backends-label", "disk in (ssd)"}};
+    EXPECT_EQ(reasons(world.evaluate()),
+              (Lines{"Service default/web InvalidAnnotation", "Service default/web InvalidEndpointAddress"}));
+    web(world).meta.annotations = {
+        {"service.kubernetes.io/qcloud-loadbalancer-backends-label", "disk in (ssd)"}};
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
 }
 
@@ -136,14 +144,17 @@ TEST(Weights, ComeFromTheSlice_EP018) {
         world.slice("a", "default/web", {endpoint("10.244.0.1")}).meta.annotations[kWeight] = row.text;
         world.slice("b", "default/web", {endpoint("10.244.0.2")});
         EXPECT_EQ(weights(world.evaluate()), (std::vector<int>{row.weight, 1})) << row.text;
-        EXPECT_EQ(reasons(world.evaluate()), row.valid ? Lines{} : Lines{"Service default/web InvalidAnnotation"}) << row.text;
+        EXPECT_EQ(reasons(world.evaluate()),
+                  row.valid ? Lines{} : Lines{"Service default/web InvalidAnnotation"})
+            << row.text;
     }
 }
 
 TEST(Weights, OrFromALabelOfTheNode_ANN27_EP018) {
     World world = world_of_fates();
     web(world).meta.annotations["penstock.io/node-weight-label"] = "weight";
-    EXPECT_EQ(weights(world.evaluate()), (std::vector<int>{5, 1, 1, 1}));  // "many" is no number; unknown node; no node
+    EXPECT_EQ(weights(world.evaluate()),
+              (std::vector<int>{5, 1, 1, 1}));  // "many" is no number; unknown node; no node
     world.objects.nodes["edge-2"].meta.labels["weight"] = "0";
     EXPECT_EQ(weights(world.evaluate()), (std::vector<int>{5, 0, 1, 1}));
     world.objects.slices.at(object_name("default/s")).meta.annotations[kWeight] = "9";
@@ -191,7 +202,8 @@ TEST(Families, AreJudgedApart_DUAL005_DUAL002_EP012) {
     kube::Endpoint far = endpoint("10.244.0.2");
     far.hints_for_zones = {"b"};
     world.slice("four", "default/web", {near, far});
-    world.slice("six", "default/web", {terminating_endpoint("fd00:244::1"), terminating_endpoint("fd00:244::2")}, 8080, "IPv6");
+    world.slice("six", "default/web",
+                {terminating_endpoint("fd00:244::1"), terminating_endpoint("fd00:244::2")}, 8080, "IPv6");
     EXPECT_EQ(endpoints(world.evaluate(), kWeb, 0), Lines{"10.244.0.1 8080"});
     EXPECT_EQ(endpoints(world.evaluate(), kWeb, 1), (Lines{"fd00:244::1 8080", "fd00:244::2 8080"}));
     // The family goes, and its frontends with it (DUAL-003).
@@ -209,7 +221,8 @@ TEST(Families, ComeAndGoWithTheService_DUAL003) {
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP X 203.0.113.7 80"});
     service.cluster_ips = {"10.96.0.1", "fd00:96::1"};
     service.ip_families = {"IPv4", "IPv6"};
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP X 203.0.113.7 80", "default/web/TCP X 2001:db8::7 80"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/web/TCP X 203.0.113.7 80", "default/web/TCP X 2001:db8::7 80"}));
 }
 
 TEST(Identity, TheUidTravels_GEN010) {
@@ -245,7 +258,8 @@ TEST(Affinity, HasATimeoutInItsRange_AFF003) {
         service.external_ips = {"203.0.113.7"};
         service.session_affinity = row.affinity;
         service.affinity_timeout_s = row.asked;
-        EXPECT_EQ(find(world.evaluate(), kWeb)->affinity_timeout_s, row.timeout) << row.affinity << " " << row.asked;
+        EXPECT_EQ(find(world.evaluate(), kWeb)->affinity_timeout_s, row.timeout)
+            << row.affinity << " " << row.asked;
         EXPECT_EQ(reasons(world.evaluate()), row.reasons) << row.affinity << " " << row.asked;
     }
 }
@@ -271,7 +285,8 @@ TEST(Affinity, TheScopeIsTheAnnotationsWhereThereIsAffinity_AFF002_ANNG3_ANNG6) 
         service.external_ips = {"203.0.113.7"};
         service.session_affinity = row.affinity;
         service.meta.annotations["penstock.io/affinity-scope"] = row.value;
-        EXPECT_EQ(find(world.evaluate(), kWeb)->affinity_scope, row.scope) << row.affinity << " " << row.value;
+        EXPECT_EQ(find(world.evaluate(), kWeb)->affinity_scope, row.scope)
+            << row.affinity << " " << row.value;
         EXPECT_EQ(reasons(world.evaluate()), row.reasons) << row.affinity << " " << row.value;
     }
 }

@@ -48,8 +48,8 @@ TEST_F(ServiceChanges, ATypeKeepsTheFrontendsThatBothHave_SVC015) {
     Step step = apply();
     // The same service port throughout: its flows, affinity and scheduler belong to that.
     EXPECT_TRUE(step.remove.empty());
-    EXPECT_EQ(frontends(),
-              (Lines{"default/web/TCP L 198.51.100.7 80", "default/web/TCP X 203.0.113.7 80", "default/web/TCP N IPv4 30080"}));
+    EXPECT_EQ(frontends(), (Lines{"default/web/TCP L 198.51.100.7 80", "default/web/TCP X 203.0.113.7 80",
+                                  "default/web/TCP N IPv4 30080"}));
     web_->type = "ClusterIP";
     step = apply();
     EXPECT_TRUE(step.remove.empty());
@@ -86,7 +86,8 @@ TEST_F(ServiceChanges, TwoPortsSwapTheirNumbersInOneChange_SVC016) {
     EXPECT_EQ(step.upsert.size(), 2U);
     EXPECT_TRUE(step.remove.empty());
     EXPECT_TRUE(step.appeared.empty());
-    EXPECT_EQ(frontends(), (Lines{"default/web:a/TCP X 203.0.113.7 81", "default/web:b/TCP X 203.0.113.7 80"}));
+    EXPECT_EQ(frontends(),
+              (Lines{"default/web:a/TCP X 203.0.113.7 81", "default/web:b/TCP X 203.0.113.7 80"}));
 }
 
 TEST_F(ServiceChanges, AnotherUidIsAnotherServiceAndIsTold_GEN010) {

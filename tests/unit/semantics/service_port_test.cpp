@@ -58,10 +58,20 @@ const std::string kLabel64(64, 'a');
 INSTANTIATE_TEST_SUITE_P(
     All, ValidPorts,
     ::testing::Values(
-        PortRow{"Lowest_SVC010", {{.port = 1}}, {":1/TCP"}, {}}, PortRow{"Highest_SVC010", {{.port = 65535}}, {":65535/TCP"}, {}},
-        PortRow{"Zero_SVC010", {{.name = "a", .port = 0}, {.name = "b", .port = 81}}, {"b:81/TCP"}, {"InvalidPort"}},
-        PortRow{"Negative_SVC010", {{.name = "a", .port = -1}, {.name = "b", .port = 81}}, {"b:81/TCP"}, {"InvalidPort"}},
-        PortRow{"TooLarge_SVC010", {{.name = "a", .port = 65536}, {.name = "b", .port = 81}}, {"b:81/TCP"}, {"InvalidPort"}},
+        PortRow{"Lowest_SVC010", {{.port = 1}}, {":1/TCP"}, {}},
+        PortRow{"Highest_SVC010", {{.port = 65535}}, {":65535/TCP"}, {}},
+        PortRow{"Zero_SVC010",
+                {{.name = "a", .port = 0}, {.name = "b", .port = 81}},
+                {"b:81/TCP"},
+                {"InvalidPort"}},
+        PortRow{"Negative_SVC010",
+                {{.name = "a", .port = -1}, {.name = "b", .port = 81}},
+                {"b:81/TCP"},
+                {"InvalidPort"}},
+        PortRow{"TooLarge_SVC010",
+                {{.name = "a", .port = 65536}, {.name = "b", .port = 81}},
+                {"b:81/TCP"},
+                {"InvalidPort"}},
         PortRow{"WrapsIn16Bits_SVC010", {{.port = 65536 + 80}}, {}, {"InvalidPort"}},
         PortRow{"NodePortNegative_SVC010",
                 {{.name = "a", .port = 80, .node_port = -1}, {.name = "b", .port = 81}},
@@ -69,10 +79,11 @@ INSTANTIATE_TEST_SUITE_P(
                 {"InvalidPort"}},
         PortRow{"NodePortTooLarge_SVC010", {{.port = 80, .node_port = 65536}}, {}, {"InvalidPort"}},
         PortRow{"NodePortHighest_SVC010", {{.port = 80, .node_port = 65535}}, {":80/TCP"}, {}},
-        PortRow{"NamesThatAreLabels_SVC011",
-                {{.name = "123-abc", .port = 80}, {.name = "web", .port = 81}, {.name = kLabel63, .port = 82}},
-                {"123-abc:80/TCP", "web:81/TCP", kLabel63 + ":82/TCP"},
-                {}},
+        PortRow{
+            "NamesThatAreLabels_SVC011",
+            {{.name = "123-abc", .port = 80}, {.name = "web", .port = 81}, {.name = kLabel63, .port = 82}},
+            {"123-abc:80/TCP", "web:81/TCP", kLabel63 + ":82/TCP"},
+            {}},
         PortRow{"NamesThatAreNone_SVC011",
                 {{.name = "123_abc", .port = 80},
                  {.name = "-web", .port = 81},
@@ -82,16 +93,25 @@ INSTANTIATE_TEST_SUITE_P(
                  {.name = "good", .port = 85}},
                 {"good:85/TCP"},
                 {"InvalidPort", "InvalidPort", "InvalidPort", "InvalidPort", "InvalidPort"}},
-        PortRow{"DuplicateName_SVC011", {{.name = "web", .port = 80}, {.name = "web", .port = 81}}, {"web:80/TCP"}, {"InvalidPort"}},
+        PortRow{"DuplicateName_SVC011",
+                {{.name = "web", .port = 80}, {.name = "web", .port = 81}},
+                {"web:80/TCP"},
+                {"InvalidPort"}},
         PortRow{"TwoUnnamed_SVC011", {{.port = 80}, {.port = 81}}, {":80/TCP"}, {"InvalidPort"}},
-        PortRow{"BadEntryHoldsNoName_SVC011", {{.name = "web", .port = 0}, {.name = "web", .port = 81}}, {"web:81/TCP"}, {"InvalidPort"}},
+        PortRow{"BadEntryHoldsNoName_SVC011",
+                {{.name = "web", .port = 0}, {.name = "web", .port = 81}},
+                {"web:81/TCP"},
+                {"InvalidPort"}},
         PortRow{"SamePortPerProtocol_SVC008",
                 {{.name = "t", .protocol = "TCP", .port = 53},
                  {.name = "u", .protocol = "UDP", .port = 53},
                  {.name = "s", .protocol = "SCTP", .port = 53}},
                 {"t:53/TCP", "u:53/UDP", "s:53/SCTP"},
                 {}},
-        PortRow{"SamePortAndProtocolTwice_SVC008", {{.name = "a", .port = 53}, {.name = "b", .port = 53}}, {"a:53/TCP"}, {"InvalidPort"}},
+        PortRow{"SamePortAndProtocolTwice_SVC008",
+                {{.name = "a", .port = 53}, {.name = "b", .port = 53}},
+                {"a:53/TCP"},
+                {"InvalidPort"}},
         PortRow{"LowerCaseProtocol_SVC012",
                 {{.name = "a", .protocol = "tcp", .port = 80}, {.name = "b", .port = 81}},
                 {"b:81/TCP"},
@@ -108,7 +128,8 @@ TEST(Ports, SiblingsAreIndependent_SVC007) {
     kube::EndpointSlice& slice = world.slice("s", "default/web", {endpoint("10.244.0.1")});
     slice.ports = {{.name = "http", .port = 8080}};
     const Outcome outcome = world.evaluate();
-    EXPECT_EQ(frontends(outcome), (Lines{"default/web:http/TCP X 203.0.113.7 80", "default/web:metrics/TCP X 203.0.113.7 9090"}));
+    EXPECT_EQ(frontends(outcome),
+              (Lines{"default/web:http/TCP X 203.0.113.7 80", "default/web:metrics/TCP X 203.0.113.7 9090"}));
     EXPECT_EQ(endpoints(outcome, "default/web:http/TCP"), Lines{"10.244.0.1 8080"});
     EXPECT_EQ(endpoints(outcome, "default/web:metrics/TCP"), Lines{});
     EXPECT_EQ(reasons(outcome), Lines{"Service default/web InvalidPort"});
@@ -131,12 +152,14 @@ TEST(Ports, OneAddressManyProtocolsAndServices_SVC008_XIP007) {
     other.external_ips = {"203.0.113.7"};
     other.ports = {{.name = "s", .protocol = "SCTP", .port = 53}, {.name = "w", .port = 80}};
     Outcome outcome = world.evaluate();
-    EXPECT_EQ(frontends(outcome), (Lines{"default/dns:t/TCP X 203.0.113.7 53", "default/dns:u/UDP X 203.0.113.7 53",
-                                         "default/other:s/SCTP X 203.0.113.7 53", "default/other:w/TCP X 203.0.113.7 80"}));
+    EXPECT_EQ(frontends(outcome),
+              (Lines{"default/dns:t/TCP X 203.0.113.7 53", "default/dns:u/UDP X 203.0.113.7 53",
+                     "default/other:s/SCTP X 203.0.113.7 53", "default/other:w/TCP X 203.0.113.7 80"}));
     EXPECT_EQ(reasons(outcome), Lines{});
     dns.ports.pop_back();
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/dns:t/TCP X 203.0.113.7 53", "default/other:s/SCTP X 203.0.113.7 53",
-                                                  "default/other:w/TCP X 203.0.113.7 80"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/dns:t/TCP X 203.0.113.7 53", "default/other:s/SCTP X 203.0.113.7 53",
+                     "default/other:w/TCP X 203.0.113.7 80"}));
 }
 
 TEST(Ports, TheSliceNamesTheNumber_SVC009) {

@@ -18,7 +18,9 @@ TEST(Frontends, TypesNest_SVC001) {
     const Row rows[] = {
         {"ClusterIP", {"default/web/TCP X 203.0.113.7 80"}},
         {"NodePort", {"default/web/TCP X 203.0.113.7 80", "default/web/TCP N IPv4 30080"}},
-        {"LoadBalancer", {"default/web/TCP L 198.51.100.7 80", "default/web/TCP X 203.0.113.7 80", "default/web/TCP N IPv4 30080"}},
+        {"LoadBalancer",
+         {"default/web/TCP L 198.51.100.7 80", "default/web/TCP X 203.0.113.7 80",
+          "default/web/TCP N IPv4 30080"}},
         {"ExternalName", {}},
     };
     for (const Row& row : rows) {
@@ -56,10 +58,13 @@ TEST(Frontends, WithheldAltogether_SVC002_SVC003_SVC004_SVC005) {
         {"ClusterIP unreadable", [](auto& s) { s.cluster_ip = "10.96.0.300", s.cluster_ips = {}; }, true},
         {"ExternalName with a stale ClusterIP", [](auto& s) { s.type = "ExternalName"; }, true},
         {"impossible name", [](auto&) {}, true},
-        {"another proxy's", [](auto& s) { s.meta.labels["service.kubernetes.io/service-proxy-name"] = "other"; }, false},
-        {"a proxy without a name", [](auto& s) { s.meta.labels["service.kubernetes.io/service-proxy-name"] = ""; }, false},
+        {"another proxy's",
+         [](auto& s) { s.meta.labels["service.kubernetes.io/service-proxy-name"] = "other"; }, false},
+        {"a proxy without a name",
+         [](auto& s) { s.meta.labels["service.kubernetes.io/service-proxy-name"] = ""; }, false},
         {"headless label", [](auto& s) { s.meta.labels["service.kubernetes.io/headless"] = ""; }, false},
-        {"headless label with a value", [](auto& s) { s.meta.labels["service.kubernetes.io/headless"] = "false"; }, false},
+        {"headless label with a value",
+         [](auto& s) { s.meta.labels["service.kubernetes.io/headless"] = "false"; }, false},
     };
     for (const Row& row : rows) {
         World world;
@@ -73,7 +78,8 @@ TEST(Frontends, WithheldAltogether_SVC002_SVC003_SVC004_SVC005) {
         const Outcome outcome = world.evaluate();
         EXPECT_EQ(keys(outcome), Lines{}) << row.name;
         EXPECT_EQ(outcome.notices.size(), row.told ? 1U : 0U) << row.name;
-        EXPECT_TRUE(outcome.notices.empty() || outcome.notices[0].notice.reason == reason::kNotServed) << row.name;
+        EXPECT_TRUE(outcome.notices.empty() || outcome.notices[0].notice.reason == reason::kNotServed)
+            << row.name;
     }
 }
 
@@ -101,7 +107,8 @@ TEST(Frontends, ManifestWithoutClusterIpIsServed_SVC002) {
     web.cluster_ips = {};
     web.awaits_cluster_ip = false;
     web.external_ips = {"203.0.113.7", "2001:db8::7"};
-    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP X 203.0.113.7 80", "default/web/TCP X 2001:db8::7 80"}));
+    EXPECT_EQ(frontends(world.evaluate()),
+              (Lines{"default/web/TCP X 203.0.113.7 80", "default/web/TCP X 2001:db8::7 80"}));
 }
 
 TEST(Frontends, OwnProxyNameIsOurs_SVC004) {
@@ -110,7 +117,10 @@ TEST(Frontends, OwnProxyNameIsOurs_SVC004) {
         const char* own;
         bool served;
     };
-    const Row rows[] = {{"penstock", "penstock", true}, {"Penstock", "penstock", false}, {"penstock", "", false}, {"", "", false}};
+    const Row rows[] = {{"penstock", "penstock", true},
+                        {"Penstock", "penstock", false},
+                        {"penstock", "", false},
+                        {"", "", false}};
     for (const Row& row : rows) {
         World world;
         kube::Service& web = world.service("default/web");

@@ -22,7 +22,8 @@ const Lines kAll = {"10.244.0.1 8080", "10.244.0.2 8080", "10.244.0.3 8080", "10
 World four_nodes() {
     World world;
     const auto node = [&](const char* name, const char* zone, const char* region) {
-        world.objects.nodes[name].meta = {.name = name, .labels = {{kHost, name}, {kZone, zone}, {kRegion, region}}};
+        world.objects.nodes[name].meta = {.name = name,
+                                          .labels = {{kHost, name}, {kZone, zone}, {kRegion, region}}};
     };
     node("edge-1", "a", "north");
     node("edge-2", "a", "north");
@@ -30,8 +31,8 @@ World four_nodes() {
     node("edge-4", "c", "south");
     world.service("default/web").external_ips = {"203.0.113.7"};
     world.slice("s", "default/web",
-                {endpoint("10.244.0.1", "edge-1"), endpoint("10.244.0.2", "edge-2"), endpoint("10.244.0.3", "edge-3"),
-                 endpoint("10.244.0.4", "edge-4")});
+                {endpoint("10.244.0.1", "edge-1"), endpoint("10.244.0.2", "edge-2"),
+                 endpoint("10.244.0.3", "edge-3"), endpoint("10.244.0.4", "edge-4")});
     return world;
 }
 
@@ -58,7 +59,10 @@ TEST(TopologyKeys, TheFirstThatAnybodyMatchesSelects_TOPO002_TOPO003) {
         {"this node only", {kHost}, 0, {"10.244.0.1 8080"}},
         {"this node only, nobody there", {kHost}, 1, {}},
         {"this node, else anywhere", {kHost, "*"}, 0, {"10.244.0.1 8080"}},
-        {"this node, else anywhere, nobody there", {kHost, "*"}, 1, {"10.244.0.2 8080", "10.244.0.3 8080", "10.244.0.4 8080"}},
+        {"this node, else anywhere, nobody there",
+         {kHost, "*"},
+         1,
+         {"10.244.0.2 8080", "10.244.0.3 8080", "10.244.0.4 8080"}},
         {"zone, else region", {kZone, kRegion}, 0, {"10.244.0.1 8080", "10.244.0.2 8080"}},
         {"zone, else region: nobody in the zone", {kZone, kRegion}, 2, {"10.244.0.3 8080"}},
         {"zone, else region: nobody in either", {kZone, kRegion}, 3, {}},
@@ -66,7 +70,10 @@ TEST(TopologyKeys, TheFirstThatAnybodyMatchesSelects_TOPO002_TOPO003) {
         {"all four, zone", {kHost, kZone, kRegion, "*"}, 1, {"10.244.0.2 8080"}},
         {"all four, region", {kHost, kZone, kRegion, "*"}, 2, {"10.244.0.3 8080"}},
         {"all four, anywhere", {kHost, kZone, kRegion, "*"}, 3, {"10.244.0.4 8080"}},
-        {"a key that the origin lacks is skipped", {"example.com/rack", kZone}, 0, {"10.244.0.1 8080", "10.244.0.2 8080"}},
+        {"a key that the origin lacks is skipped",
+         {"example.com/rack", kZone},
+         0,
+         {"10.244.0.1 8080", "10.244.0.2 8080"}},
         {"none", {}, 0, kAll},
         {"anywhere", {"*"}, 0, kAll},
     };
@@ -138,7 +145,8 @@ TEST(TopologyKeys, AnInvalidListIsIgnoredAndSaidSo_TOPO005) {
         World world = four_nodes();
         web(world).topology_keys = row.keys;
         const Outcome outcome = world.evaluate();
-        EXPECT_EQ(reasons(outcome), row.valid ? Lines{} : Lines{"Service default/web InvalidTopologyKeys"}) << row.name;
+        EXPECT_EQ(reasons(outcome), row.valid ? Lines{} : Lines{"Service default/web InvalidTopologyKeys"})
+            << row.name;
         EXPECT_EQ(endpoints(outcome, kWeb), row.valid ? Lines{} : kAll) << row.name;
     }
 }
@@ -149,7 +157,8 @@ TEST(TopologyKeys, TheAnnotationIsTrimmedAndTheFieldWins_TOPO002_TOPO005_ANN28) 
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
     EXPECT_EQ(reasons(world.evaluate()), Lines{});
     web(world).topology_keys = {kRegion};
-    EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080", "10.244.0.3 8080"}));
+    EXPECT_EQ(endpoints(world.evaluate(), kWeb),
+              (Lines{"10.244.0.1 8080", "10.244.0.2 8080", "10.244.0.3 8080"}));
     web(world).topology_keys.clear();
     web(world).meta.annotations[kKeys] = "kubernetes.io/hostname,,x";
     EXPECT_EQ(reasons(world.evaluate()), Lines{"Service default/web InvalidTopologyKeys"});
@@ -180,7 +189,8 @@ TEST(TopologyKeys, TheSliceSpeaksForANodeThatIsNotKnown_TOPO001_EP016) {
     World world = four_nodes();
     web(world).topology_keys = {kZone};
     kube::EndpointSlice& slice = world.objects.slices.at(object_name("default/s"));
-    slice.endpoints = {endpoint("10.244.0.1", "unknown"), endpoint("10.244.0.2", "unknown"), endpoint("10.244.0.3", "edge-3")};
+    slice.endpoints = {endpoint("10.244.0.1", "unknown"), endpoint("10.244.0.2", "unknown"),
+                       endpoint("10.244.0.3", "edge-3")};
     slice.endpoints[0].zone = "a";
     slice.endpoints[2].zone = "a";  // its Node says b
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
@@ -230,11 +240,17 @@ TEST(Hints, CountWhereEveryReadyEndpointHasThem_TOPO008_TOPO010) {
         {"nobody for our zone", {hinted(one, {"b"}), hinted(two, {"b"})}, both},
         {"one without", {hinted(one, {"a"}), two}, both},
         {"not ready ones are not asked", {hinted(one, {"a"}), hinted(two, {"b"}), down, leaving}, first},
-        {"only a not ready one in our zone", {hinted(one, {"b"}), hinted(two, {"b"}), hinted(down, {"a"})}, both},
+        {"only a not ready one in our zone",
+         {hinted(one, {"b"}), hinted(two, {"b"}), hinted(down, {"a"})},
+         both},
         {"node before zone", {hinted(one, {"b"}, {"edge-1"}), hinted(two, {"a"}, {"edge-2"})}, first},
-        {"no node hint for us: zone", {hinted(one, {"a"}, {"edge-3"}), hinted(two, {"b"}, {"edge-2"})}, first},
+        {"no node hint for us: zone",
+         {hinted(one, {"a"}, {"edge-3"}), hinted(two, {"b"}, {"edge-2"})},
+         first},
         {"one without a node hint: zone", {hinted(one, {"a"}), hinted(two, {"b"}, {"edge-1"})}, first},
-        {"fallback", {hinted(leaving, {"b"}), hinted(terminating_endpoint("10.244.0.7"), {"a"})}, {"10.244.0.7 8080", "10.244.0.8 8080"}},
+        {"fallback",
+         {hinted(leaving, {"b"}), hinted(terminating_endpoint("10.244.0.7"), {"a"})},
+         {"10.244.0.7 8080", "10.244.0.8 8080"}},
     };
     for (const Row& row : rows) {
         World world = four_nodes();
@@ -245,7 +261,8 @@ TEST(Hints, CountWhereEveryReadyEndpointHasThem_TOPO008_TOPO010) {
 
 TEST(Hints, AreNothingToLocalAndToKeys_TOPO008_TOPO010) {
     World world = four_nodes();
-    endpoints_in(world) = {hinted(endpoint("10.244.0.1", "edge-1"), {"b"}), hinted(endpoint("10.244.0.2", "edge-1"), {"a"})};
+    endpoints_in(world) = {hinted(endpoint("10.244.0.1", "edge-1"), {"b"}),
+                           hinted(endpoint("10.244.0.2", "edge-1"), {"a"})};
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.2 8080"});
     EXPECT_EQ(excluded(world.evaluate(), kWeb), Lines{"10.244.0.1 topology hints"});
     web(world).external_traffic_policy = "Local";
@@ -265,7 +282,8 @@ TEST(Hints, AloneDecide_TOPO009) {
 
 TEST(Hints, NeedAZoneOfTheGateway_TOPO011_TOPO001) {
     World world = four_nodes();
-    endpoints_in(world) = {hinted(endpoint("10.244.0.1"), {"b"}, {"gw"}), hinted(endpoint("10.244.0.2"), {"a"}, {"x"})};
+    endpoints_in(world) = {hinted(endpoint("10.244.0.1"), {"b"}, {"gw"}),
+                           hinted(endpoint("10.244.0.2"), {"a"}, {"x"})};
     world.gateway = {.gateway_name = "gw", .mode = model::GatewayMode::External};
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080"}));
     world.gateway.labels[kZone] = "b";

@@ -26,12 +26,15 @@ class EventObserverTest : public testing::Test {
         }
         return bodies;
     }
-    static bool has(const std::string& body, const std::string& part) { return body.find(part) != std::string::npos; }
+    static bool has(const std::string& body, const std::string& part) {
+        return body.find(part) != std::string::npos;
+    }
 
     const std::chrono::steady_clock::time_point now_{std::chrono::hours(1)};
     kube::test::FakeTransport transport_;
     kube::WriteLimiter limiter_;
-    kube::EventRecorder recorder_{transport_, limiter_, [](const auto&, const auto&) { return kube::ObjectIdentity{.uid = "u"}; },
+    kube::EventRecorder recorder_{transport_, limiter_,
+                                  [](const auto&, const auto&) { return kube::ObjectIdentity{.uid = "u"}; },
                                   [] { return 0.5; }, [] {}};
     EventObserver observer_{recorder_};
     const model::ServiceKey key_{"shop", "web", "http", Protocol::Tcp};
@@ -39,37 +42,47 @@ class EventObserverTest : public testing::Test {
 
 TEST_F(EventObserverTest, NoticesOfAllReasonsBecomeEventsUnderTheGatewaysName_EVT001) {
     using namespace semantics::reason;
-    const std::vector<std::string_view> reasons{kFrontendConflict, kExternalIpNotAllowed, kInvalidPort, kInvalidSourceRange};
+    const std::vector<std::string_view> reasons{kFrontendConflict, kExternalIpNotAllowed, kInvalidPort,
+                                                kInvalidSourceRange};
     for (const std::string_view reason : reasons) {
-        observer_.on_notice_appeared(
-            "edge-1", {.kind = "Service", .object = {"shop", "web"}, .notice = {.reason = std::string(reason), .message = "because"}});
+        observer_.on_notice_appeared("edge-1",
+                                     {.kind = "Service",
+                                      .object = {"shop", "web"},
+                                      .notice = {.reason = std::string(reason), .message = "because"}});
     }
     const auto bodies = posted();
     ASSERT_EQ(bodies.size(), reasons.size());
     for (size_t i = 0; i < reasons.size(); ++i) {
-        EXPECT_TRUE(has(bodies[i], R"("type":"Warning","reason":")" + std::string(reasons[i]) + R"(","message":"because")")) << bodies[i];
+        EXPECT_TRUE(has(bodies[i], R"("type":"Warning","reason":")" + std::string(reasons[i]) +
+                                       R"(","message":"because")"))
+            << bodies[i];
         EXPECT_TRUE(has(bodies[i], R"("reportingInstance":"edge-1")")) << bodies[i];
     }
 }
 
 TEST_F(EventObserverTest, ANormalNoticeIsANormalEvent_EVT001) {
-    observer_.on_notice_appeared("edge-1", {.kind = "Node",
-                                            .object = {"", "node-1"},
-                                            .notice = {.level = model::Notice::Level::Normal, .reason = "UnknownValue", .message = "m"}});
+    observer_.on_notice_appeared(
+        "edge-1",
+        {.kind = "Node",
+         .object = {"", "node-1"},
+         .notice = {.level = model::Notice::Level::Normal, .reason = "UnknownValue", .message = "m"}});
     ASSERT_EQ(posted().size(), 1u);
     EXPECT_TRUE(has(posted()[0], R"("type":"Normal")"));
     EXPECT_TRUE(has(posted()[0], R"("kind":"Node")"));
 }
 
 TEST_F(EventObserverTest, AnEndIsNoEvent_EVT001) {
-    observer_.on_notice_gone("edge-1", {.kind = "Service", .object = {"shop", "web"}, .notice = {.reason = "FrontendConflict"}});
+    observer_.on_notice_gone(
+        "edge-1", {.kind = "Service", .object = {"shop", "web"}, .notice = {.reason = "FrontendConflict"}});
     EXPECT_TRUE(posted().empty());
 }
 
 TEST_F(EventObserverTest, ARefusalNamesThePort_EVT001) {
     observer_.on_refused("edge-1", key_, "CapacityExceeded", "there is no room for another service port");
     ASSERT_EQ(posted().size(), 1u);
-    EXPECT_TRUE(has(posted()[0], R"("reason":"CapacityExceeded","message":"port http/TCP: there is no room for another service port")"));
+    EXPECT_TRUE(has(
+        posted()[0],
+        R"("reason":"CapacityExceeded","message":"port http/TCP: there is no room for another service port")"));
     EXPECT_TRUE(has(posted()[0], R"("kind":"Service","namespace":"shop","name":"web")"));
 }
 

@@ -35,10 +35,12 @@ TEST(ExternalIpPolicy, GrantsWhatItSays_XIP006) {
         "    cidrs: 198.51.100.7/32\n");
     ASSERT_TRUE(policy) << policy.error().what;
     ASSERT_EQ(policy->size(), 2U);
-    EXPECT_EQ((*policy)[0], (semantics::ExternalIpRule{.namespaces = {"shop", "web"},
-                                                       .services = annotations::Selector::parse("tier in (edge,web)").value(),
-                                                       .cidrs = {cidr("203.0.113.0/24"), cidr("2001:db8::/64")}}));
-    EXPECT_EQ((*policy)[1], (semantics::ExternalIpRule{.all_namespaces = true, .cidrs = {cidr("198.51.100.7/32")}}));
+    EXPECT_EQ((*policy)[0], (semantics::ExternalIpRule{
+                                .namespaces = {"shop", "web"},
+                                .services = annotations::Selector::parse("tier in (edge,web)").value(),
+                                .cidrs = {cidr("203.0.113.0/24"), cidr("2001:db8::/64")}}));
+    EXPECT_EQ((*policy)[1],
+              (semantics::ExternalIpRule{.all_namespaces = true, .cidrs = {cidr("198.51.100.7/32")}}));
     for (const char* nothing : {"", "# nothing\n", "externalIPs:\n", "externalIPs: []\n", "{}\n"}) {
         const auto empty = parse_external_ip_policy(nothing);
         ASSERT_TRUE(empty) << nothing << ": " << empty.error().what;
@@ -53,12 +55,15 @@ TEST(ExternalIpPolicy, TakesTheLineThatARefusalNames_XIP006) {
     for (const char* text : {"203.0.113.7", "2001:db8::", "::2"}) {
         for (const char* namespace_name : {"shop", "123", "on"}) {
             const IpAddr address = IpAddr::parse(text).value();
-            const std::string why = semantics::ExternalIpRights(facts, nothing).why_refused(address, namespace_name, {}).value();
+            const std::string why =
+                semantics::ExternalIpRights(facts, nothing).why_refused(address, namespace_name, {}).value();
             const size_t begin = why.find("- {");
             const std::string line = why.substr(begin, why.find('}') + 1 - begin);
             const auto policy = parse_external_ip_policy("externalIPs:\n" + line + "\n");
             ASSERT_TRUE(policy) << line << ": " << policy.error().what;
-            EXPECT_TRUE(semantics::ExternalIpRules({.external_ip_rules = *policy}).allow(address, namespace_name, {})) << line;
+            EXPECT_TRUE(
+                semantics::ExternalIpRules({.external_ip_rules = *policy}).allow(address, namespace_name, {}))
+                << line;
         }
     }
 }
@@ -77,12 +82,16 @@ TEST(ExternalIpPolicy, EveryMistakeIsNamedWithLineAndRule_XIP006) {
         {"externalIPs:\n- {namespaces: [], cidrs: [10.0.0.0/8]}\n", "line 2: rule 1: namespaces is empty"},
         {"externalIPs:\n- {namespaces: [a]}\n", "line 2: rule 1: cidrs is missing"},
         {"externalIPs:\n- {namespaces: [a], cidrs: {}}\n", "line 2: rule 1: cidrs must be a list"},
-        {"externalIPs:\n- {namespaces: [a], cidrs: [80]}\n", "line 2: rule 1: cidrs: each entry must be a string"},
+        {"externalIPs:\n- {namespaces: [a], cidrs: [80]}\n",
+         "line 2: rule 1: cidrs: each entry must be a string"},
         {"externalIPs:\n- {namespaces: [A], cidrs: [10.0.0.0/8]}\n",
          "line 2: rule 1: namespaces: \"A\" is neither the name of a namespace nor \"*\""},
-        {"externalIPs:\n- {namespaces: [\"team-*\"], cidrs: [10.0.0.0/8]}\n", "line 2: rule 1: namespaces: \"team-*\""},
-        {"externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.0/8], service: x}\n", "line 2: rule 1: there is no field \"service\""},
-        {"externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.0/8], services: [x]}\n", "line 2: rule 1: services must be a label selector"},
+        {"externalIPs:\n- {namespaces: [\"team-*\"], cidrs: [10.0.0.0/8]}\n",
+         "line 2: rule 1: namespaces: \"team-*\""},
+        {"externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.0/8], service: x}\n",
+         "line 2: rule 1: there is no field \"service\""},
+        {"externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.0/8], services: [x]}\n",
+         "line 2: rule 1: services must be a label selector"},
         {"externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.0/8], services: \"a in b\"}\n",
          "line 2: rule 1: services: \"a in b\": ( is expected"},
         {"externalIPs: [\n", "line "},
@@ -90,17 +99,20 @@ TEST(ExternalIpPolicy, EveryMistakeIsNamedWithLineAndRule_XIP006) {
     for (const Row& row : rows) {
         const auto policy = parse_external_ip_policy(row.text);
         ASSERT_FALSE(policy) << row.text;
-        EXPECT_TRUE(policy.error().what.starts_with(row.expected)) << row.text << "says: " << policy.error().what;
+        EXPECT_TRUE(policy.error().what.starts_with(row.expected))
+            << row.text << "says: " << policy.error().what;
     }
     // A bare address, and a second mistake in a second rule: both are named.
     const auto two = parse_external_ip_policy(
-        "externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.1]}\n- {namespaces: [a], cidrs: [10.0.0.0/8]}\n- {namespaces: [b], cidrs: "
+        "externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.1]}\n- {namespaces: [a], cidrs: [10.0.0.0/8]}\n- "
+        "{namespaces: [b], cidrs: "
         "[x]}\n");
     ASSERT_FALSE(two);
     EXPECT_NE(two.error().what.find("line 2: rule 1: cidrs: "), std::string::npos) << two.error().what;
     EXPECT_NE(two.error().what.find("; line 4: rule 3: cidrs: "), std::string::npos) << two.error().what;
     // A key given twice would grant only one of the two.
-    EXPECT_FALSE(parse_external_ip_policy("externalIPs: [{namespaces: [a], namespaces: [b], cidrs: [10.0.0.0/8]}]\n"));
+    EXPECT_FALSE(
+        parse_external_ip_policy("externalIPs: [{namespaces: [a], namespaces: [b], cidrs: [10.0.0.0/8]}]\n"));
 }
 
 TEST(ExternalIpPolicy, OfManyMistakesTheFirstOnesAreTold) {
@@ -117,7 +129,8 @@ TEST(ExternalIpPolicy, OfManyMistakesTheFirstOnesAreTold) {
 class Followed {
  public:
     Followed() {
-        folder_ = fs::temp_directory_path() / ("penstock-policy-" + std::to_string(::getpid()) + "-" + std::to_string(++count_));
+        folder_ = fs::temp_directory_path() /
+                  ("penstock-policy-" + std::to_string(::getpid()) + "-" + std::to_string(++count_));
         fs::create_directories(folder_);
     }
     ~Followed() { fs::remove_all(folder_); }
@@ -136,7 +149,8 @@ class Followed {
     // Waits until the last thing told has `rules` rules.
     [[nodiscard]] bool hears_of(size_t rules) {
         std::unique_lock lock(mutex_);
-        return news_.wait_for(lock, seconds(60), [&] { return !told_.empty() && told_.back().size() == rules; });
+        return news_.wait_for(lock, seconds(60),
+                              [&] { return !told_.empty() && told_.back().size() == rules; });
     }
     [[nodiscard]] size_t times_told() {
         const std::lock_guard lock(mutex_);
@@ -156,7 +170,8 @@ TEST(PolicyWatch, FollowsTheFileAndKeepsTheOldRulesWhileItIsBad_XIP006) {
     followed.write(kShop);
     const auto at_start = read_external_ip_policy(followed.file());
     ASSERT_TRUE(at_start) << at_start.error().what;
-    auto watch = PolicyWatch::start(followed.file(), *at_start, [&](const ExternalIpPolicy& policy) { followed.told(policy); });
+    auto watch = PolicyWatch::start(followed.file(), *at_start,
+                                    [&](const ExternalIpPolicy& policy) { followed.told(policy); });
     ASSERT_TRUE(watch) << watch.error().what;
 
     followed.write(std::string(kShop) + "- {namespaces: [web], cidrs: [198.51.100.0/24]}\n");
@@ -172,7 +187,8 @@ TEST(PolicyWatch, FollowsTheFileAndKeepsTheOldRulesWhileItIsBad_XIP006) {
 TEST(PolicyWatch, HearsWhatChangedBeforeItBegan_XIP006) {
     Followed followed;
     followed.write(kShop);
-    auto watch = PolicyWatch::start(followed.file(), {}, [&](const ExternalIpPolicy& policy) { followed.told(policy); });
+    auto watch = PolicyWatch::start(followed.file(), {},
+                                    [&](const ExternalIpPolicy& policy) { followed.told(policy); });
     ASSERT_TRUE(watch) << watch.error().what;
     EXPECT_TRUE(followed.hears_of(1));
 }

@@ -45,7 +45,8 @@ class FakeGateway final : public v1::GatewayConfig::Service {
         return read(model_);
     }
 
-    grpc::Status SyncState(grpc::ServerContext*, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
+    grpc::Status SyncState(grpc::ServerContext*,
+                           grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
         v1::GatewayMessage hello;
         *hello.mutable_identity() = read([](const test::ModelGateway& model) { return model.identity(); });
         stream->Write(hello);
@@ -120,7 +121,8 @@ class TalkativeGateway final : public v1::GatewayConfig::Service {
     }
     ~TalkativeGateway() override { server_->Shutdown(std::chrono::system_clock::now()); }
 
-    grpc::Status SyncState(grpc::ServerContext*, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
+    grpc::Status SyncState(grpc::ServerContext*,
+                           grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
         test::ModelGateway model;
         v1::GatewayMessage message;
         *message.mutable_identity() = model.identity();
@@ -157,7 +159,8 @@ class RudeGateway final : public v1::GatewayConfig::Service {
         server_ = builder.BuildAndStart();
     }
     ~RudeGateway() override { server_->Shutdown(std::chrono::system_clock::now()); }
-    grpc::Status SyncState(grpc::ServerContext*, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>*) override {
+    grpc::Status SyncState(grpc::ServerContext*,
+                           grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>*) override {
         return {grpc::StatusCode::INTERNAL, "no\n[+] all is well\x1b[2J\xff" + std::string(2'000, 'x')};
     }
 
@@ -176,7 +179,8 @@ class ShortTemperedGateway final : public v1::GatewayConfig::Service {
         server_ = builder.BuildAndStart();
     }
     ~ShortTemperedGateway() override { server_->Shutdown(std::chrono::system_clock::now()); }
-    grpc::Status SyncState(grpc::ServerContext*, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
+    grpc::Status SyncState(grpc::ServerContext*,
+                           grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
         {
             const std::lock_guard lock(mutex_);
             begun_.push_back(std::chrono::steady_clock::now());
@@ -212,7 +216,8 @@ class GatewayWithALeader final : public v1::GatewayConfig::Service {
         server_ = builder.BuildAndStart();
     }
     ~GatewayWithALeader() override { server_->Shutdown(std::chrono::system_clock::now()); }
-    grpc::Status SyncState(grpc::ServerContext* context, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
+    grpc::Status SyncState(grpc::ServerContext* context,
+                           grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
         for (const auto& [key, value] : context->client_metadata()) {
             const std::lock_guard lock(mutex);
             metadata[std::string(key.data(), key.size())] = std::string(value.data(), value.size());
@@ -247,7 +252,8 @@ class SlowListener final : public Observer {
  public:
     void on_notice_appeared(const std::string&, const semantics::ObjectNotice&) override {}
     void on_notice_gone(const std::string&, const semantics::ObjectNotice&) override {}
-    void on_refused(const std::string&, const model::ServiceKey&, const std::string&, const std::string&) override {}
+    void on_refused(const std::string&, const model::ServiceKey&, const std::string&,
+                    const std::string&) override {}
     void on_programmed(const std::string&, const model::ServiceKey&) override {
         reached = true;
         released.wait(false);
@@ -273,14 +279,17 @@ class GatewayStreamTest : public testing::Test {
         }
     }
     static StateSession::Settings settings() { return {.source = "me", .policy = test::sync_policy()}; }
-    client::Target target(const std::string& name = "gateway") const { return {"unix:" + (disk_.path() / (name + ".sock")).string()}; }
+    client::Target target(const std::string& name = "gateway") const {
+        return {"unix:" + (disk_.path() / (name + ".sock")).string()};
+    }
     // Of a state that fills several parts.
     static kube::Changes many() {
         kube::Changes changes;
         for (int i = 0; i < 100; ++i) {
             std::vector<std::string> addresses;
             for (int j = 0; j < 1'000; ++j) {
-                addresses.push_back("10." + std::to_string(i) + "." + std::to_string(j / 250) + "." + std::to_string(1 + j % 250));
+                addresses.push_back("10." + std::to_string(i) + "." + std::to_string(j / 250) + "." +
+                                    std::to_string(1 + j % 250));
             }
             const std::string name = "s" + std::to_string(i);
             changes.merge(test::changes_of({test::service_at(name, "80.0.1." + std::to_string(1 + i))},
@@ -352,14 +361,16 @@ TEST_F(GatewayStreamTest, FindsAGatewayThatComesLaterOrComesBack) {
     stream.update(web_at("80.0.0.1"));
     for (int life = 0; life < 2; ++life) {
         FakeGateway gateway(target().text);
-        EXPECT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.1"); })) << "it says that it has nothing";
+        EXPECT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.1"); }))
+            << "it says that it has nothing";
     }
     while (stream.status().connected) {
         std::this_thread::sleep_for(1ms);
     }
     stream.update(web_at("80.0.0.2"));
     FakeGateway gateway(target().text);
-    EXPECT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.2"); })) << "what changed meanwhile included";
+    EXPECT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.2"); }))
+        << "what changed meanwhile included";
 }
 
 TEST_F(GatewayStreamTest, AGatewayThatNeverStopsTalkingIsHeldBack) {
@@ -421,7 +432,8 @@ TEST_F(GatewayStreamTest, AGatewayThatDoesNotReadDelaysNoOther) {
         to_well.update(web_at("80.0.0." + std::to_string(i)));
         ASSERT_TRUE(well.comes_to([i](const auto& model) {
             const auto web = model.services.find("default/web:http/TCP");
-            return web != model.services.end() && web->second.frontends(0).address() == "80.0.0." + std::to_string(i);
+            return web != model.services.end() &&
+                   web->second.frontends(0).address() == "80.0.0." + std::to_string(i);
         }));
     }
     EXPECT_EQ(to_stuck.status().applied_version, 0u);

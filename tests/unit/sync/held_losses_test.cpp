@@ -39,7 +39,8 @@ TEST(HeldLosses, OnlyTheLossOfALastEndpointIsOne_GEN008_EP017) {
     const model::Service full = web({endpoint(1), endpoint(2)});
     const model::Service empty = web({});
     EXPECT_TRUE(loses_last_endpoint(full, empty));
-    EXPECT_TRUE(loses_last_endpoint(full, web({}, {endpoint(1)}))) << "policy Local: the endpoint of this node";
+    EXPECT_TRUE(loses_last_endpoint(full, web({}, {endpoint(1)})))
+        << "policy Local: the endpoint of this node";
     EXPECT_TRUE(loses_last_endpoint(full, web({endpoint(1)}, {})));
     EXPECT_FALSE(loses_last_endpoint(full, web({endpoint(2)})));
     EXPECT_FALSE(loses_last_endpoint(empty, empty));
@@ -64,7 +65,9 @@ TEST(HeldLosses, WhatChangesBesidesIsNotHeldBack) {
         {"affinity scope", [](auto& service) { service.affinity_scope = lb::AffinityScope::Service; }},
         {"forbidden address",
          [](auto& service) {
-             service.sets[0].excluded = {{.address = IpAddr::v4(10, 0, 0, 1), .port = 8080, .why = model::Exclusion::ForbiddenAddress}};
+             service.sets[0].excluded = {{.address = IpAddr::v4(10, 0, 0, 1),
+                                          .port = 8080,
+                                          .why = model::Exclusion::ForbiddenAddress}};
          }},
     };
     for (const auto& [name, change] : changes) {
@@ -73,9 +76,11 @@ TEST(HeldLosses, WhatChangesBesidesIsNotHeldBack) {
         EXPECT_FALSE(loses_last_endpoint(web({endpoint(1)}), empty)) << name;
     }
     model::Service terminating = web({});
-    terminating.sets[0].excluded = {{.address = IpAddr::v4(10, 0, 0, 1), .port = 8080, .why = model::Exclusion::NotReady}};
+    terminating.sets[0].excluded = {
+        {.address = IpAddr::v4(10, 0, 0, 1), .port = 8080, .why = model::Exclusion::NotReady}};
     terminating.health_check = model::HealthCheck{.port = 30'000};
-    EXPECT_TRUE(loses_last_endpoint(web({endpoint(1)}), terminating)) << "what follows from the loss is no other change";
+    EXPECT_TRUE(loses_last_endpoint(web({endpoint(1)}), terminating))
+        << "what follows from the loss is no other change";
 }
 
 TEST(HeldLosses, ALossIsSentWhenNothingCame_GEN008) {
@@ -107,10 +112,12 @@ TEST(HeldLosses, AReplacementIsSentAtOnceAndTheSameEndpointNotAtAll_EP017) {
     const auto full = shared(web({endpoint(1)}));
     const auto empty = shared(web({}));
     EXPECT_EQ(held.on_change(full, empty, kStart, kStart), std::nullopt);
-    EXPECT_EQ(held.on_change(empty, shared(web({endpoint(1)})), kStart + 20ms, kStart + 20ms), std::nullopt) << "nothing is new";
+    EXPECT_EQ(held.on_change(empty, shared(web({endpoint(1)})), kStart + 20ms, kStart + 20ms), std::nullopt)
+        << "nothing is new";
     EXPECT_EQ(held.former_of(full->key), nullptr);
     EXPECT_EQ(held.on_change(full, empty, kStart + 1s, kStart + 1s), std::nullopt);
-    EXPECT_EQ(held.on_change(empty, shared(web({endpoint(2)})), kStart + 1020ms, kStart + 1020ms), kStart + 1s)
+    EXPECT_EQ(held.on_change(empty, shared(web({endpoint(2)})), kStart + 1020ms, kStart + 1020ms),
+              kStart + 1s)
         << "heard with the loss that it belongs to";
     EXPECT_EQ(held.due(), std::nullopt);
 }

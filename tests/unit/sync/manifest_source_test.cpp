@@ -14,7 +14,8 @@ namespace manifest_source_test {
 using WhenEmpty = manifest::Folder::WhenEmpty;
 
 std::string service(const std::string& name, const std::string& port) {
-    return "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {ports: [{port: " + port + "}]}\n";
+    return "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name +
+           "}\nspec: {ports: [{port: " + port + "}]}\n";
 }
 
 class ManifestSourceTest : public testing::Test {
@@ -46,7 +47,8 @@ TEST_F(ManifestSourceTest, WhatIsQuarantinedIsCountedForItsKind_GEN003) {
     EXPECT_FALSE(changes()) << "the last good version stays";
     EXPECT_EQ(services().quarantined, 1U);
     EXPECT_EQ(services().errors, (std::map<std::string, uint64_t>{{"decode", 1}}));
-    EXPECT_NE(services().last_error.find("web.yaml:5: Service default/web: spec.ports[0].port"), std::string::npos)
+    EXPECT_NE(services().last_error.find("web.yaml:5: Service default/web: spec.ports[0].port"),
+              std::string::npos)
         << services().last_error;
     for (const kube::CollectionStatus& other : source_->status().collections) {
         if (other.kind != "services") {
@@ -64,9 +66,13 @@ TEST_F(ManifestSourceTest, WhatIsQuarantinedIsCountedForItsKind_GEN003) {
 
 TEST_F(ManifestSourceTest, AMisspeltFieldIsAWarningAndNoError) {
     const penstock::test::LogCapture log("kube");
-    disk_.write("web.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {externalIP: [80.0.0.1], ports: []}\n");
+    disk_.write(
+        "web.yaml",
+        "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {externalIP: [80.0.0.1], ports: []}\n");
     ASSERT_TRUE(changes());
-    EXPECT_EQ(log.count("web.yaml:4: Service default/web: unknown field spec.externalIP is ignored; did you mean externalIPs?"), 1U);
+    EXPECT_EQ(log.count("web.yaml:4: Service default/web: unknown field spec.externalIP is ignored; did you "
+                        "mean externalIPs?"),
+              1U);
     EXPECT_EQ(services().quarantined, 0U);
     EXPECT_EQ(services().last_error, "");
     EXPECT_TRUE(services().errors.empty());
@@ -81,7 +87,9 @@ TEST_F(ManifestSourceTest, AFolderThatBecomesEmptyIsTroubleOfTheSource_GEN012) {
     EXPECT_FALSE(changes());
     EXPECT_TRUE(source_->status().trouble.starts_with("holds no manifest")) << source_->status().trouble;
     EXPECT_EQ(services().objects, 1U);
-    EXPECT_EQ(log.count("holds no manifest (is a volume not mounted? --allow-empty-folder withdraws everything)"), 1U);
+    EXPECT_EQ(
+        log.count("holds no manifest (is a volume not mounted? --allow-empty-folder withdraws everything)"),
+        1U);
     disk_.write("web.yaml", service("web", "80"));
     EXPECT_FALSE(changes());
     EXPECT_EQ(source_->status().trouble, "");

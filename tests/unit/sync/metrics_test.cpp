@@ -31,9 +31,12 @@ TEST(SyncMetrics, EachKindAndGatewayHasItsSeries) {
     expect_line(all, R"(penstock_sync_relists_total{kind="services"} 1)");
     expect_line(all, R"(penstock_sync_errors_total{kind="services",error="http_429"} 1)");
     expect_line(all, R"(penstock_sync_gateway_connected{gateway="192.0.2.9:9106"} 0)");
-    expect_line(all, R"(penstock_sync_gateway_lag_seconds{gateway="unix:/run/penstock/penstockd.sock"} 0.04)");
+    expect_line(all,
+                R"(penstock_sync_gateway_lag_seconds{gateway="unix:/run/penstock/penstockd.sock"} 0.04)");
     expect_line(all, R"(penstock_sync_changes_waiting{gateway="unix:/run/penstock/penstockd.sock"} 5)");
-    expect_line(all, R"(penstock_sync_notices_total{gateway="unix:/run/penstock/penstockd.sock",reason="ExternalIPNotAllowed"} 3)");
+    expect_line(
+        all,
+        R"(penstock_sync_notices_total{gateway="unix:/run/penstock/penstockd.sock",reason="ExternalIPNotAllowed"} 3)");
     expect_line(all, "penstock_sync_events_posted_total 8");
     expect_line(all, R"(penstock_sync_events_dropped_total{cause="rate"} 3)");
     expect_line(all, "penstock_sync_resident_memory_bytes 67108864");
@@ -41,7 +44,8 @@ TEST(SyncMetrics, EachKindAndGatewayHasItsSeries) {
 
 TEST(SyncMetrics, WhatNobodyKnowsYetHasNoSeries) {
     const std::string all = metrics_text(test::example_reading());
-    EXPECT_EQ(all.find(R"(penstock_sync_last_event_age_seconds{kind="nodes"})"), std::string::npos) << "nothing was heard: no age";
+    EXPECT_EQ(all.find(R"(penstock_sync_last_event_age_seconds{kind="nodes"})"), std::string::npos)
+        << "nothing was heard: no age";
     expect_line(all, R"(penstock_sync_listed{kind="nodes"} 0)");
 }
 
@@ -68,7 +72,8 @@ TEST(SyncMetrics, NamesFollowPrometheusAndAreUnique) {
     std::set<std::string> seen;
     for (const auto& family : families(test::example_reading())) {
         EXPECT_TRUE(std::regex_match(family.name, std::regex("penstock_sync_[a-z0-9_]+"))) << family.name;
-        EXPECT_EQ(family.name.ends_with("_total"), family.type == prometheus::MetricType::Counter) << family.name;
+        EXPECT_EQ(family.name.ends_with("_total"), family.type == prometheus::MetricType::Counter)
+            << family.name;
         EXPECT_FALSE(family.help.empty()) << family.name;
         EXPECT_TRUE(seen.insert(family.name).second) << family.name;
     }
@@ -85,7 +90,8 @@ TEST(SyncMetrics, TheCountersPageSaysWhatTheListsSay) {
         }
     }
     for (const auto& family : families(test::example_reading())) {
-        ASSERT_TRUE(rows.contains(family.name)) << "docs/counters.md lacks " << family.name << ": " << family.help;
+        ASSERT_TRUE(rows.contains(family.name))
+            << "docs/counters.md lacks " << family.name << ": " << family.help;
         EXPECT_EQ(rows.at(family.name), family.help) << family.name;
         rows.erase(family.name);
     }

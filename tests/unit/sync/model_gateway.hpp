@@ -65,7 +65,8 @@ class ModelGateway {
     size_t parts_of_last_state = 0;
 
  private:
-    template <typename Message, typename Services, typename Keys = google::protobuf::RepeatedPtrField<v1::ServiceKey>>
+    template <typename Message, typename Services,
+              typename Keys = google::protobuf::RepeatedPtrField<v1::ServiceKey>>
     void gather(const Message& message, const Services& with, const Keys& without) {
         for (const v1::Service& service : with) {
             given[rpc::text_of(service.key())] = service;
@@ -105,7 +106,8 @@ class ModelGateway {
                 continue;
             }
             const auto held = services.find(name);
-            if (held == services.end() || !google::protobuf::util::MessageDifferencer::Equals(held->second, service)) {
+            if (held == services.end() ||
+                !google::protobuf::util::MessageDifferencer::Equals(held->second, service)) {
                 services[name] = service;
                 add(service.key(), v1::ServiceResult::OUTCOME_APPLIED);
             }

@@ -15,7 +15,8 @@ Watched watched() {
     return {.version = "1.2.3",
             .identity = "host-7",
             .source = [] { return test::example_reading().source; },
-            .gateways = {[] { return test::example_reading().gateways[0]; }, [] { return test::example_reading().gateways[1]; }},
+            .gateways = {[] { return test::example_reading().gateways[0]; },
+                         [] { return test::example_reading().gateways[1]; }},
             .events = [] { return test::example_reading().events; }};
 }
 
@@ -34,9 +35,10 @@ TEST_F(MonitorTest, AReadingIsMadeOfAllParts) {
     const auto monitor = Monitor::start(options_, watched());
     ASSERT_TRUE(monitor) << monitor.error().what;
     const std::string metrics = penstock::test::http_get((*monitor)->http_port(), "/metrics");
-    for (const char* line :
-         {"\npenstock_sync_build_info{version=\"1.2.3\"} 1\n", "\npenstock_sync_objects{kind=\"services\"} 5000\n",
-          "\npenstock_sync_gateway_connected{gateway=\"192.0.2.9:9106\"} 0\n", "\npenstock_sync_events_posted_total 8\n"}) {
+    for (const char* line : {"\npenstock_sync_build_info{version=\"1.2.3\"} 1\n",
+                             "\npenstock_sync_objects{kind=\"services\"} 5000\n",
+                             "\npenstock_sync_gateway_connected{gateway=\"192.0.2.9:9106\"} 0\n",
+                             "\npenstock_sync_events_posted_total 8\n"}) {
         EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
     }
     EXPECT_EQ(metrics.find("penstock_sync_resident_memory_bytes 0\n"), std::string::npos);
@@ -48,7 +50,9 @@ TEST_F(MonitorTest, WithoutAClusterThereAreNoEvents) {
     manifests.events = nullptr;
     const auto monitor = Monitor::start(options_, manifests);
     ASSERT_TRUE(monitor);
-    EXPECT_NE(penstock::test::http_get((*monitor)->http_port(), "/metrics").find("\npenstock_sync_events_enabled 0\n"), std::string::npos);
+    EXPECT_NE(penstock::test::http_get((*monitor)->http_port(), "/metrics")
+                  .find("\npenstock_sync_events_enabled 0\n"),
+              std::string::npos);
 }
 
 TEST_F(MonitorTest, TheDefaultSocketMayFailAWantedOneMayNot) {

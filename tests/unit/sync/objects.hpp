@@ -25,8 +25,8 @@ inline kube::Service service_at(const std::string& name, const std::string& addr
             .ports = {{.name = "http", .port = 80, .target_port = "80"}}};
 }
 
-inline kube::EndpointSlice slice_of(const std::string& service, const std::string& name, const std::vector<std::string>& addresses,
-                                    const std::string& node = "") {
+inline kube::EndpointSlice slice_of(const std::string& service, const std::string& name,
+                                    const std::vector<std::string>& addresses, const std::string& node = "") {
     kube::EndpointSlice slice{.meta = {.namespace_name = "default", .name = name}, .address_type = "IPv4"};
     slice.meta.labels["kubernetes.io/service-name"] = service;
     for (const std::string& address : addresses) {
@@ -36,13 +36,16 @@ inline kube::EndpointSlice slice_of(const std::string& service, const std::strin
     return slice;
 }
 
-inline kube::Changes changes_of(const std::vector<kube::Service>& services, const std::vector<kube::EndpointSlice>& slices = {}) {
+inline kube::Changes changes_of(const std::vector<kube::Service>& services,
+                                const std::vector<kube::EndpointSlice>& slices = {}) {
     kube::Changes changes;
     for (const kube::Service& service : services) {
-        changes.services[{service.meta.namespace_name, service.meta.name}] = std::make_shared<const kube::Service>(service);
+        changes.services[{service.meta.namespace_name, service.meta.name}] =
+            std::make_shared<const kube::Service>(service);
     }
     for (const kube::EndpointSlice& slice : slices) {
-        changes.slices[{slice.meta.namespace_name, slice.meta.name}] = std::make_shared<const kube::EndpointSlice>(slice);
+        changes.slices[{slice.meta.namespace_name, slice.meta.name}] =
+            std::make_shared<const kube::EndpointSlice>(slice);
     }
     return changes;
 }

@@ -36,18 +36,21 @@ TEST(SyncOptions, HaveTheDefaultsThatHelpStates) {
 
 TEST(SyncOptions, ListsAreRepeatedOrSeparatedByCommas_XIP006) {
     const Options options =
-        options_of({"--manifests", "m", "--allowed-external-cidrs", "80.11.12.0/24, 203.0.113.0/24", "--allowed-external-cidrs",
-                    "2001:db8::/32", "--gateway", "unix:/a", "--gateway", "unix:/b", "--protected-addresses", "10.0.0.1,::1"});
-    EXPECT_EQ(options.policy.allowed_external_cidrs,
-              (std::vector<Prefix>{prefix("80.11.12.0/24"), prefix("203.0.113.0/24"), prefix("2001:db8::/32")}));
+        options_of({"--manifests", "m", "--allowed-external-cidrs", "80.11.12.0/24, 203.0.113.0/24",
+                    "--allowed-external-cidrs", "2001:db8::/32", "--gateway", "unix:/a", "--gateway",
+                    "unix:/b", "--protected-addresses", "10.0.0.1,::1"});
+    EXPECT_EQ(
+        options.policy.allowed_external_cidrs,
+        (std::vector<Prefix>{prefix("80.11.12.0/24"), prefix("203.0.113.0/24"), prefix("2001:db8::/32")}));
     EXPECT_EQ(options.gateways, (std::vector<client::Target>{{"unix:/a"}, {"unix:/b"}}));
     EXPECT_EQ(options.policy.protected_addresses.size(), 2u);
 }
 
 TEST(SyncOptions, ReadThePolicy_LB002_LB003_SRC003_SVC004) {
-    const semantics::Policy policy = options_of({"--manifests=m", "--lb-vip-scope=owned", "--lb-class=x.io/y", "--default-lb",
-                                                 "--scheduler=mh", "--proxy-name=penstock", "--source-ranges-compat=kube-proxy"})
-                                         .policy;
+    const semantics::Policy policy =
+        options_of({"--manifests=m", "--lb-vip-scope=owned", "--lb-class=x.io/y", "--default-lb",
+                    "--scheduler=mh", "--proxy-name=penstock", "--source-ranges-compat=kube-proxy"})
+            .policy;
     EXPECT_EQ(policy.lb_vip_scope, semantics::Policy::VipScope::Owned);
     EXPECT_EQ(policy.lb_class, "x.io/y");
     EXPECT_TRUE(policy.default_lb);
@@ -62,9 +65,9 @@ TEST(SyncOptions, ReadWhatClusterIpsAndTopologyWant_SVC013_NAT004_ETP004_TOPO004
     EXPECT_FALSE(defaults.masquerade_all);
     EXPECT_TRUE(defaults.symmetric_return);
     EXPECT_FALSE(defaults.topology_no_match_drops);
-    const semantics::Policy policy =
-        options_of({"--manifests=m", "--serve-cluster-ips", "--masquerade-all", "--symmetric-return=false", "--topology-no-match=drop"})
-            .policy;
+    const semantics::Policy policy = options_of({"--manifests=m", "--serve-cluster-ips", "--masquerade-all",
+                                                 "--symmetric-return=false", "--topology-no-match=drop"})
+                                         .policy;
     EXPECT_TRUE(policy.serve_cluster_ips);
     EXPECT_TRUE(policy.masquerade_all);
     EXPECT_FALSE(policy.symmetric_return);
@@ -87,15 +90,16 @@ TEST(SyncOptions, RightsAndAnnotations_XIP006_XIP008_ANNG4) {
     const Options plain = options_of({"--manifests=m"});
     EXPECT_TRUE(plain.external_ip_policy.empty());
     EXPECT_FALSE(plain.policy.external_ips_annotation || plain.policy.refuse_unsupported_annotations);
-    const Options given = options_of({"--manifests=m", "--external-ip-policy=/etc/penstock/policy.yaml", "--external-ips-annotation",
-                                      "--unsupported-annotations=refuse"});
+    const Options given = options_of({"--manifests=m", "--external-ip-policy=/etc/penstock/policy.yaml",
+                                      "--external-ips-annotation", "--unsupported-annotations=refuse"});
     EXPECT_EQ(given.external_ip_policy, "/etc/penstock/policy.yaml");
     EXPECT_TRUE(given.policy.external_ips_annotation && given.policy.refuse_unsupported_annotations);
 }
 
 TEST(SyncOptions, EverySchedulerThatTheTableNamesIsTaken_SCHED001) {
     for (const annotations::Word& name : annotations::scheduler_names()) {
-        const auto kind = options_of({"--manifests=m", "--scheduler", std::string(name.spelled)}).policy.default_scheduler;
+        const auto kind =
+            options_of({"--manifests=m", "--scheduler", std::string(name.spelled)}).policy.default_scheduler;
         EXPECT_EQ(lb::to_string(kind), name.spelled);
     }
 }
@@ -109,9 +113,11 @@ TEST(SyncOptions, NodePortAddressesAreRangesOrPrimary_NODEPORT002) {
 TEST(SyncOptions, AListOfOneFamilyLeavesTheOtherOpenAndSaysSo_NODEPORT003) {
     const auto hints = [](const char* list) { return hints_of(options_of({"--manifests=m", list}).policy); };
     EXPECT_EQ(hints("--nodeport-addresses=10.0.0.0/8"),
-              (Words{"--nodeport-addresses lists IPv4 only, so NodePorts are served on every IPv6 address of a gateway"}));
+              (Words{"--nodeport-addresses lists IPv4 only, so NodePorts are served on every IPv6 address of "
+                     "a gateway"}));
     EXPECT_EQ(hints("--nodeport-addresses=fd00::/8"),
-              (Words{"--nodeport-addresses lists IPv6 only, so NodePorts are served on every IPv4 address of a gateway"}));
+              (Words{"--nodeport-addresses lists IPv6 only, so NodePorts are served on every IPv4 address of "
+                     "a gateway"}));
     EXPECT_TRUE(hints("--nodeport-addresses=10.0.0.0/8,fd00::/8").empty());
     EXPECT_TRUE(hints("--nodeport-addresses=primary").empty());
 }
@@ -121,8 +127,10 @@ TEST(SyncOptions, ReadWhatConcernsNodes_NODEPORT009_LB017_LB021_HC001_HC007) {
     const semantics::Policy usual = options_of({"--manifests=m"}).policy;
     EXPECT_EQ(usual, semantics::Policy{});
     const semantics::Policy other =
-        options_of({"--manifests=m", "--cluster-cidr=10.244.0.0/16,fd00::/48", "--backend-mode=auto", "--node-weight=ready-pods",
-                    "--node-probe-port=0", "--serve-health-check-node-ports=false", "--vip-closed-port=reject", "--protocols=udp, tcp,udp"})
+        options_of({"--manifests=m", "--cluster-cidr=10.244.0.0/16,fd00::/48", "--backend-mode=auto",
+                    "--node-weight=ready-pods", "--node-probe-port=0",
+                    "--serve-health-check-node-ports=false", "--vip-closed-port=reject",
+                    "--protocols=udp, tcp,udp"})
             .policy;
     EXPECT_EQ(other.cluster_cidrs, (std::vector<Prefix>{prefix("10.244.0.0/16"), prefix("fd00::/48")}));
     EXPECT_EQ(other.backend_mode, Mode::Auto);
@@ -150,51 +158,60 @@ TEST_P(RefusedSyncOptions, NameTheOptionAndTheRule_NODEPORT003) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RefusedSyncOptions,
-    testing::Values(Refusal{"nothing", {}, "nothing to follow: exactly one of --manifests PATH, --kubeconfig FILE and --in-cluster"},
-                    Refusal{"two_sources", {"--manifests=m", "--kubeconfig=k"}, "more than one thing to follow"},
-                    Refusal{"cluster_twice", {"--in-cluster", "--kubeconfig=k"}, "more than one thing to follow"},
-                    Refusal{"no_kubeconfig", {"--kubeconfig=:"}, "--kubeconfig names no file"},
-                    Refusal{"context", {"--in-cluster", "--context=c"}, "--context belongs to --kubeconfig"},
-                    Refusal{"namespace", {"--manifests=m", "--namespace=n"}, "--manifests has none"},
-                    Refusal{"endpoints_api", {"--in-cluster", "--endpoints-api=pods"}, "auto or endpoints"},
-                    Refusal{"events", {"--in-cluster", "--events=some"}, "on or off"},
-                    Refusal{"coalesce", {"--in-cluster", "--coalesce-ms=1001"}, "0 to 1000"},
-                    Refusal{"coalesce_word", {"--in-cluster", "--coalesce-ms=soon"}, "coalesce-ms"},
-                    Refusal{"audit", {"--in-cluster", "--audit-period-s=0"}, "1 to 86400"},
+    testing::Values(
+        Refusal{"nothing",
+                {},
+                "nothing to follow: exactly one of --manifests PATH, --kubeconfig FILE and --in-cluster"},
+        Refusal{"two_sources", {"--manifests=m", "--kubeconfig=k"}, "more than one thing to follow"},
+        Refusal{"cluster_twice", {"--in-cluster", "--kubeconfig=k"}, "more than one thing to follow"},
+        Refusal{"no_kubeconfig", {"--kubeconfig=:"}, "--kubeconfig names no file"},
+        Refusal{"context", {"--in-cluster", "--context=c"}, "--context belongs to --kubeconfig"},
+        Refusal{"namespace", {"--manifests=m", "--namespace=n"}, "--manifests has none"},
+        Refusal{"endpoints_api", {"--in-cluster", "--endpoints-api=pods"}, "auto or endpoints"},
+        Refusal{"events", {"--in-cluster", "--events=some"}, "on or off"},
+        Refusal{"coalesce", {"--in-cluster", "--coalesce-ms=1001"}, "0 to 1000"},
+        Refusal{"coalesce_word", {"--in-cluster", "--coalesce-ms=soon"}, "coalesce-ms"},
+        Refusal{"audit", {"--in-cluster", "--audit-period-s=0"}, "1 to 86400"},
 
-                    Refusal{"empty_folder", {"--in-cluster", "--allow-empty-folder"}, "belongs to --manifests"},
-                    Refusal{"unknown", {"--manifests=m", "--colour=red"}, "--colour"}, Refusal{"prefix", {"--manif", "m"}, "--manif"},
-                    Refusal{"stray", {"--manifests=m", "stray"}, "stray"},
-                    Refusal{"cidr", {"--manifests=m", "--allowed-external-cidrs=10.0.0.0/33"}, "--allowed-external-cidrs"},
-                    Refusal{"bare_address", {"--manifests=m", "--nodeport-addresses=10.0.0.1"}, "NODEPORT-003"},
-                    Refusal{"primary_and_more", {"--manifests=m", "--nodeport-addresses=primary,10.0.0.0/8"}, "primary stands alone"},
-                    Refusal{"scope", {"--manifests=m", "--lb-vip-scope=some"}, "owned or all"},
-                    Refusal{"unsupported", {"--manifests=m", "--unsupported-annotations=no"}, "must be serve or refuse"},
-                    Refusal{"scheduler",
-                            {"--manifests=m", "--scheduler=best"},
-                            "\"best\" is not a scheduler: rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c are known"},
-                    Refusal{"compat", {"--manifests=m", "--source-ranges-compat=yes"}, "none or kube-proxy"},
-                    Refusal{"symmetric", {"--manifests=m", "--symmetric-return=maybe"}, "true or false"},
-                    Refusal{"no_match", {"--manifests=m", "--topology-no-match=shrug"}, "reject or drop"},
-                    Refusal{"cluster_cidr", {"--manifests=m", "--cluster-cidr=10.244.0.0"}, "--cluster-cidr"},
-                    Refusal{"backend_mode", {"--manifests=m", "--backend-mode=vm"}, "pod, node or auto"},
-                    Refusal{"node_weight", {"--manifests=m", "--node-weight=cpu"}, "equal or ready-pods"},
-                    Refusal{"node_probe_port", {"--manifests=m", "--node-probe-port=65536"}, "0 to 65535"},
-                    Refusal{"vip_closed_port", {"--manifests=m", "--vip-closed-port=rst"}, "drop or reject"},
-                    Refusal{"protocols", {"--manifests=m", "--protocols=tcp,icmp"}, "tcp, udp or sctp"},
-                    Refusal{"tcp_without_tls", {"--manifests=m", "--gateway=10.0.0.1:7443"}, "--tls-cert, --tls-key and --tls-ca"},
-                    Refusal{"target", {"--manifests=m", "--gateway=10.0.0.1"}, "HOST:PORT"},
-                    Refusal{"twice", {"--manifests=m", "--gateway=unix:/a", "--gateway=unix:/a"}, "given twice"},
-                    Refusal{"log_level", {"--manifests=m", "--log-level=loud"}, "--log-level"},
-                    Refusal{"log_format", {"--manifests=m", "--log-format=xml"}, "--log-format"},
-                    Refusal{"no_file", {"--config=/nonexistent.ini"}, "/nonexistent.ini"}),
+        Refusal{"empty_folder", {"--in-cluster", "--allow-empty-folder"}, "belongs to --manifests"},
+        Refusal{"unknown", {"--manifests=m", "--colour=red"}, "--colour"},
+        Refusal{"prefix", {"--manif", "m"}, "--manif"}, Refusal{"stray", {"--manifests=m", "stray"}, "stray"},
+        Refusal{
+            "cidr", {"--manifests=m", "--allowed-external-cidrs=10.0.0.0/33"}, "--allowed-external-cidrs"},
+        Refusal{"bare_address", {"--manifests=m", "--nodeport-addresses=10.0.0.1"}, "NODEPORT-003"},
+        Refusal{"primary_and_more",
+                {"--manifests=m", "--nodeport-addresses=primary,10.0.0.0/8"},
+                "primary stands alone"},
+        Refusal{"scope", {"--manifests=m", "--lb-vip-scope=some"}, "owned or all"},
+        Refusal{"unsupported", {"--manifests=m", "--unsupported-annotations=no"}, "must be serve or refuse"},
+        Refusal{"scheduler",
+                {"--manifests=m", "--scheduler=best"},
+                "\"best\" is not a scheduler: rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c are known"},
+        Refusal{"compat", {"--manifests=m", "--source-ranges-compat=yes"}, "none or kube-proxy"},
+        Refusal{"symmetric", {"--manifests=m", "--symmetric-return=maybe"}, "true or false"},
+        Refusal{"no_match", {"--manifests=m", "--topology-no-match=shrug"}, "reject or drop"},
+        Refusal{"cluster_cidr", {"--manifests=m", "--cluster-cidr=10.244.0.0"}, "--cluster-cidr"},
+        Refusal{"backend_mode", {"--manifests=m", "--backend-mode=vm"}, "pod, node or auto"},
+        Refusal{"node_weight", {"--manifests=m", "--node-weight=cpu"}, "equal or ready-pods"},
+        Refusal{"node_probe_port", {"--manifests=m", "--node-probe-port=65536"}, "0 to 65535"},
+        Refusal{"vip_closed_port", {"--manifests=m", "--vip-closed-port=rst"}, "drop or reject"},
+        Refusal{"protocols", {"--manifests=m", "--protocols=tcp,icmp"}, "tcp, udp or sctp"},
+        Refusal{"tcp_without_tls",
+                {"--manifests=m", "--gateway=10.0.0.1:7443"},
+                "--tls-cert, --tls-key and --tls-ca"},
+        Refusal{"target", {"--manifests=m", "--gateway=10.0.0.1"}, "HOST:PORT"},
+        Refusal{"twice", {"--manifests=m", "--gateway=unix:/a", "--gateway=unix:/a"}, "given twice"},
+        Refusal{"log_level", {"--manifests=m", "--log-level=loud"}, "--log-level"},
+        Refusal{"log_format", {"--manifests=m", "--log-format=xml"}, "--log-format"},
+        Refusal{"no_file", {"--config=/nonexistent.ini"}, "/nonexistent.ini"}),
     [](const auto& each) { return std::string(each.param.name); });
 
 TEST(SyncOptions, ChooseOneSource_AUTH001_AUTH003) {
     EXPECT_EQ(options_of({"--kubeconfig", "/a:/b", "--kubeconfig", "c", "--context", "edge"}).kubeconfig,
               (std::vector<std::filesystem::path>{"/a", "/b", "c"}));
     EXPECT_TRUE(options_of({"--in-cluster"}).in_cluster);
-    const Options narrow = options_of({"--in-cluster", "--namespace=shop", "--endpoints-api=endpoints", "--events=off"});
+    const Options narrow =
+        options_of({"--in-cluster", "--namespace=shop", "--endpoints-api=endpoints", "--events=off"});
     EXPECT_EQ(narrow.namespace_name, "shop");
     EXPECT_TRUE(narrow.endpoints_only);
     EXPECT_FALSE(narrow.events);
@@ -213,8 +230,11 @@ TEST(SyncOptions, ReadTimes_GEN008_APISYNC021) {
 
 TEST(SyncOptions, AFileHasTheSameNamesAndTheCommandLineWins) {
     const test::TemporaryFolder disk;
-    disk.write("sync.ini", "manifests = /from/file\nscheduler = mh\ndefault-lb = true\ngateway = unix:/a\ngateway = unix:/b\n");
-    const Options options = options_of({"--config", (disk.path() / "sync.ini").string(), "--scheduler", "Random"});
+    disk.write(
+        "sync.ini",
+        "manifests = /from/file\nscheduler = mh\ndefault-lb = true\ngateway = unix:/a\ngateway = unix:/b\n");
+    const Options options =
+        options_of({"--config", (disk.path() / "sync.ini").string(), "--scheduler", "Random"});
     EXPECT_EQ(options.manifests, "/from/file");
     EXPECT_EQ(options.policy.default_scheduler, lb::SchedulerKind::Random);
     EXPECT_TRUE(options.policy.default_lb);
@@ -233,8 +253,8 @@ TEST(SyncOptions, AnUnknownKeyOfTheFileIsRefusedByName) {
 TEST(SyncOptions, HelpNamesEveryPolicyOption) {
     const auto read = read_options({"--help"});
     const auto& help = std::get<Information>(read.value()).text;
-    for (const char* option :
-         {"--manifests", "--gateway", "--allowed-external-cidrs", "--nodeport-addresses", "--log-format", "--config"}) {
+    for (const char* option : {"--manifests", "--gateway", "--allowed-external-cidrs", "--nodeport-addresses",
+                               "--log-format", "--config"}) {
         EXPECT_NE(help.find(option), std::string::npos) << option;
     }
 }
@@ -244,19 +264,21 @@ TEST(SyncOptions, WhereItCanBeAsked) {
     EXPECT_EQ(usual.http, "");
     EXPECT_EQ(usual.socket, "/run/penstock/penstock-sync.sock");
     EXPECT_FALSE(usual.socket_is_wanted) << "nobody asked for it: not worth a refusal to start";
-    const MonitorOptions other =
-        options_of({"--manifests=m", "--http=[::1]:9107", "--listen=unix:/tmp/s.sock", "--socket-group=operators"}).monitor;
+    const MonitorOptions other = options_of({"--manifests=m", "--http=[::1]:9107",
+                                             "--listen=unix:/tmp/s.sock", "--socket-group=operators"})
+                                     .monitor;
     EXPECT_EQ(other.http, "[::1]:9107");
     EXPECT_EQ(other.socket, "/tmp/s.sock");
     EXPECT_TRUE(other.socket_is_wanted);
     EXPECT_EQ(other.socket_group, "operators");
     EXPECT_EQ(options_of({"--manifests=m", "--listen=off"}).monitor.socket, "");
-    for (const char* wrong : {"--http=9107", "--http=localhost:9107", "--listen=127.0.0.1:9106", "--listen=unix:relative",
-                              "--listen=unix:", "--listen=/run/x.sock"}) {
+    for (const char* wrong : {"--http=9107", "--http=localhost:9107", "--listen=127.0.0.1:9106",
+                              "--listen=unix:relative", "--listen=unix:", "--listen=/run/x.sock"}) {
         const auto refused = read_options({"--manifests=m", wrong});
         ASSERT_FALSE(refused) << wrong;
         EXPECT_EQ(refused.error().code, Errc::InvalidArgument);
-        EXPECT_TRUE(refused.error().what.starts_with(std::string(wrong).substr(0, 6))) << refused.error().what;
+        EXPECT_TRUE(refused.error().what.starts_with(std::string(wrong).substr(0, 6)))
+            << refused.error().what;
     }
 }
 

@@ -10,14 +10,17 @@ namespace outgoing_state_test {
 using Services = std::vector<std::shared_ptr<const model::Service>>;
 
 // About 16 bytes an endpoint on the wire.
-std::shared_ptr<const model::Service> service(const std::string& name, const std::string& port, size_t endpoints) {
+std::shared_ptr<const model::Service> service(const std::string& name, const std::string& port,
+                                              size_t endpoints) {
     auto made = std::make_shared<model::Service>();
     made->key = {"default", name, port, Protocol::Tcp};
     made->service_port = 80;
     made->sets.resize(1);
     for (size_t i = 0; i < endpoints; ++i) {
         made->sets[0].endpoints.push_back(
-            {.address = IpAddr::v4(10, static_cast<uint8_t>(i >> 16), static_cast<uint8_t>(i >> 8), static_cast<uint8_t>(i)), .port = 80});
+            {.address = IpAddr::v4(10, static_cast<uint8_t>(i >> 16), static_cast<uint8_t>(i >> 8),
+                                   static_cast<uint8_t>(i)),
+             .port = 80});
     }
     return made;
 }
@@ -31,7 +34,8 @@ std::vector<v1::StateMessage> parts_of(OutgoingState state) {
 }
 
 TEST(OutgoingState, ASmallStateIsOneMessage) {
-    const auto parts = parts_of({{.source = "me", .version = 3}, {.services = {service("a", "http", 1)}, .environment = {{}}}});
+    const auto parts = parts_of(
+        {{.source = "me", .version = 3}, {.services = {service("a", "http", 1)}, .environment = {{}}}});
     ASSERT_EQ(parts.size(), 1u);
     EXPECT_EQ(parts[0].full().version().source(), "me");
     EXPECT_EQ(parts[0].full().version().version(), 3u);
@@ -53,7 +57,8 @@ TEST(OutgoingState, ALargeStateIsCutBetweenKubernetesServices_GEN007) {
             services.push_back(service("s" + std::to_string(1000 + i), port, 1'000));
         }
     }
-    const auto parts = parts_of({{.source = "me", .version = 7}, {.services = services, .environment = {{}}}});
+    const auto parts =
+        parts_of({{.source = "me", .version = 7}, {.services = services, .environment = {{}}}});
     ASSERT_GT(parts.size(), 3u);
     std::set<std::string> seen;
     size_t sent = 0;
@@ -95,7 +100,8 @@ TEST(OutgoingState, ADeltaKeepsWhatAServiceGainsAndLosesTogether_GEN007) {
         services.push_back(service(name, "new", 5'000));
         removed.push_back({"default", name, "old", Protocol::Tcp});
     }
-    const auto parts = parts_of({{.source = "me", .version = 5, .base = 4}, {.services = services, .removed = removed}});
+    const auto parts =
+        parts_of({{.source = "me", .version = 5, .base = 4}, {.services = services, .removed = removed}});
     ASSERT_GT(parts.size(), 1u);
     size_t upserts = 0;
     size_t removals = 0;

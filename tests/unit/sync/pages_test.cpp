@@ -17,12 +17,14 @@ bool has_line(const http::Response& page, const std::string& line) {
 
 TEST(SyncPages, HealthyAsLongAsThreadsGoRound) {
     SyncReading reading = test::example_reading();
-    EXPECT_EQ(health_page(reading).status, 200) << "being away from the server or a gateway is no reason for a restart";
+    EXPECT_EQ(health_page(reading).status, 200)
+        << "being away from the server or a gateway is no reason for a restart";
     EXPECT_TRUE(health_page(reading).body.ends_with("\nok\n"));
     reading.gateways[0].heartbeat_age = 61s;
     const auto stuck = health_page(reading);
     EXPECT_EQ(stuck.status, 503);
-    EXPECT_TRUE(has_line(stuck, "[-] gateway unix:/run/penstock/penstockd.sock has been stuck for 61 s")) << stuck.body;
+    EXPECT_TRUE(has_line(stuck, "[-] gateway unix:/run/penstock/penstockd.sock has been stuck for 61 s"))
+        << stuck.body;
     EXPECT_TRUE(has_line(stuck, "[+] source https://192.0.2.1:6443 goes round")) << stuck.body;
     reading.gateways[0].heartbeat_age = 0s;
     reading.source.heartbeat_age = 10min;
@@ -38,7 +40,9 @@ TEST(SyncPages, ReadyWhenAllIsListedAndAGatewayHasAState) {
     EXPECT_TRUE(has_line(before, "[+] a gateway has applied a state")) << before.body;
     reading.source.collections[2].listed = true;
     EXPECT_EQ(ready_page(reading).status, 200) << ready_page(reading).body;
-    EXPECT_TRUE(has_line(ready_page(reading), "    gateway 192.0.2.9:9106: not connected: connection refused, nothing applied yet"));
+    EXPECT_TRUE(
+        has_line(ready_page(reading),
+                 "    gateway 192.0.2.9:9106: not connected: connection refused, nothing applied yet"));
     reading.gateways[0].applied_version = 0;
     EXPECT_EQ(ready_page(reading).status, 503);
 }
@@ -49,7 +53,9 @@ TEST(SyncPages, NotReadyWhileTheSourceIsInTrouble) {
     reading.source.trouble = "holds no manifest; what was read from it before stays";
     const auto page = ready_page(reading);
     EXPECT_EQ(page.status, 503);
-    EXPECT_TRUE(has_line(page, "[-] source https://192.0.2.1:6443: holds no manifest; what was read from it before stays")) << page.body;
+    EXPECT_TRUE(has_line(
+        page, "[-] source https://192.0.2.1:6443: holds no manifest; what was read from it before stays"))
+        << page.body;
     reading.source.trouble.clear();
     EXPECT_EQ(ready_page(reading).status, 200);
 }

@@ -17,7 +17,8 @@ TEST(ServerAddress, IsTheHostOfTheUrl_XIP006) {
 
 TEST(ServerAddress, OfALiteralIsItself_XIP006) {
     EXPECT_EQ(addresses_of("192.0.2.1").value(), (std::vector<IpAddr>{IpAddr::v4(192, 0, 2, 1)}));
-    EXPECT_EQ(addresses_of("2001:db8::1").value(), (std::vector<IpAddr>{IpAddr::parse("2001:db8::1").value()}));
+    EXPECT_EQ(addresses_of("2001:db8::1").value(),
+              (std::vector<IpAddr>{IpAddr::parse("2001:db8::1").value()}));
 }
 
 TEST(ServerAddress, ANameWithoutAddressIsAnErrorThatNamesIt) {

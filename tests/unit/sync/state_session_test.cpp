@@ -29,7 +29,8 @@ class Listener final : public Observer {
     void on_notice_gone(const std::string& gateway, const semantics::ObjectNotice& about) override {
         told.push_back("- " + gateway + " " + about.object.name + " " + about.notice.reason);
     }
-    void on_refused(const std::string& gateway, const model::ServiceKey& key, const std::string& reason, const std::string&) override {
+    void on_refused(const std::string& gateway, const model::ServiceKey& key, const std::string& reason,
+                    const std::string&) override {
         told.push_back("refused " + gateway + " " + key.to_string() + " " + reason);
     }
     void on_programmed(const std::string& gateway, const model::ServiceKey& key) override {
@@ -89,8 +90,9 @@ class StateSessionTest : public testing::Test {
     // Lines of the log since the last call that contain `text`.
     size_t said(const std::string& text) {
         const auto lines = session_.take_log();
-        return static_cast<size_t>(
-            std::count_if(lines.begin(), lines.end(), [&](const LogLine& line) { return line.text.find(text) != std::string::npos; }));
+        return static_cast<size_t>(std::count_if(lines.begin(), lines.end(), [&](const LogLine& line) {
+            return line.text.find(text) != std::string::npos;
+        }));
     }
     GatewayStatus status() const {
         GatewayStatus filled;
@@ -138,7 +140,8 @@ TEST_F(StateSessionTest, SendsNothingBeforeTheGatewaySaysWhoItIs) {
 }
 
 TEST_F(StateSessionTest, SendsAFullStateThenDifferences) {
-    changes(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2"), service_at("d", "80.0.0.9")}));
+    changes(
+        changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2"), service_at("d", "80.0.0.9")}));
     open();
     const auto first = sent();
     ASSERT_TRUE(first.has_full());
@@ -172,7 +175,8 @@ TEST_F(StateSessionTest, ObjectsThatMeanTheSameSendNothing_ANNG6) {
 }
 
 TEST_F(StateSessionTest, AnEndpointThatMovesToAnotherSliceIsNeverMissing_GEN008) {
-    start_with(changes_of({service_at("a", "80.0.0.1")}, {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("a", "a-2", {})}));
+    start_with(changes_of({service_at("a", "80.0.0.1")},
+                          {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("a", "a-2", {})}));
     now_ += 10s;
     session_.on_changes(changes_of({}, {slice_of("a", "a-1", {})}), now_);
     EXPECT_FALSE(session_.next(now_)) << "the other half may be on its way";
@@ -185,11 +189,15 @@ TEST_F(StateSessionTest, AnEndpointThatMovesToAnotherSliceIsNeverMissing_GEN008)
 
 // The removal is heard first, the addition up to 50 ms later, whatever the window of the last portion does to either.
 TEST_F(StateSessionTest, AServiceDoesNotLoseAnEndpointThatMovesWithin50Ms_GEN008_EP017) {
-    start_with(changes_of({service_at("a", "80.0.0.1")}, {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("a", "a-2", {})}));
-    const auto has_endpoint = [this] { return gateway_.services.at("default/a:http/TCP").sets(0).endpoints_size() == 1; };
+    start_with(changes_of({service_at("a", "80.0.0.1")},
+                          {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("a", "a-2", {})}));
+    const auto has_endpoint = [this] {
+        return gateway_.services.at("default/a:http/TCP").sets(0).endpoints_size() == 1;
+    };
     size_t from = 1;
     for (auto gap = 0ms; gap <= 50ms; gap += 1ms) {
-        for (const auto after : {60ms, 1'000ms}) {  // within the window of the last portion, and long after it
+        for (const auto after :
+             {60ms, 1'000ms}) {  // within the window of the last portion, and long after it
             const Time begin = now_ + after;
             const std::string source = "a-" + std::to_string(from);
             const std::string target = "a-" + std::to_string(3 - from);
@@ -198,10 +206,12 @@ TEST_F(StateSessionTest, AServiceDoesNotLoseAnEndpointThatMovesWithin50Ms_GEN008
                     session_.on_changes(changes_of({}, {slice_of("a", source, {})}), now_);
                 }
                 if (now_ == begin + gap) {
-                    session_.on_changes(changes_of({}, {slice_of("a", target, {"10.0.0." + std::to_string(from)})}), now_);
+                    session_.on_changes(
+                        changes_of({}, {slice_of("a", target, {"10.0.0." + std::to_string(from)})}), now_);
                 }
                 settle();
-                ASSERT_TRUE(has_endpoint()) << "gap " << gap.count() << " ms, " << (now_ - begin) / 1ms << " ms after the removal";
+                ASSERT_TRUE(has_endpoint())
+                    << "gap " << gap.count() << " ms, " << (now_ - begin) / 1ms << " ms after the removal";
             }
             from = 3 - from;
         }
@@ -210,8 +220,9 @@ TEST_F(StateSessionTest, AServiceDoesNotLoseAnEndpointThatMovesWithin50Ms_GEN008
 }
 
 TEST_F(StateSessionTest, TheLastEndpointsLossWaitsAndEverythingElseDoesNot_GEN008) {
-    start_with(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2")},
-                          {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("b", "b-1", {"10.0.0.2", "10.0.0.3"})}));
+    start_with(
+        changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2")},
+                   {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("b", "b-1", {"10.0.0.2", "10.0.0.3"})}));
     const auto endpoints = [this](const std::string& name) {
         return gateway_.services.at("default/" + name + ":http/TCP").sets(0).endpoints_size();
     };
@@ -266,7 +277,8 @@ TEST_F(StateSessionTest, TheClusterHearsNothingAboutAServiceOfAForeignClass_LB00
         return service;
     };
     const std::vector<kube::Service> all = {of_class("foreign", "LoadBalancer", "metallb.io/metallb"),
-                                            of_class("leftover", "ClusterIP", "metallb.io/metallb"), of_class("none", "LoadBalancer", ""),
+                                            of_class("leftover", "ClusterIP", "metallb.io/metallb"),
+                                            of_class("none", "LoadBalancer", ""),
                                             of_class("own", "LoadBalancer", "penstock.io/gateway")};
     changes(changes_of(all));
     open();
@@ -274,7 +286,8 @@ TEST_F(StateSessionTest, TheClusterHearsNothingAboutAServiceOfAForeignClass_LB00
     EXPECT_EQ(said("Service default/foreign: ExternalIPNotAllowed"), 1U);
     const auto count = [](const std::vector<std::string>& told, const std::string& name) {
         return std::ranges::count_if(told, [&](const std::string& line) {
-            return line.find("default/" + name + ":") != std::string::npos || line.find(" " + name + " ") != std::string::npos;
+            return line.find("default/" + name + ":") != std::string::npos ||
+                   line.find(" " + name + " ") != std::string::npos;
         });
     };
     auto told = listener_.take();
@@ -300,7 +313,9 @@ TEST_F(StateSessionTest, AStormIsMergedIntoPortions_GEN008) {
     int states = 0;
     for (int i = 0; i < 1'000; ++i) {
         now_ += 1ms;
-        session_.on_changes(changes_of({service_at("a", "80.0." + std::to_string(i / 250) + "." + std::to_string(1 + i % 250))}), now_);
+        session_.on_changes(changes_of({service_at(
+                                "a", "80.0." + std::to_string(i / 250) + "." + std::to_string(1 + i % 250))}),
+                            now_);
         if (const auto message = session_.next(now_)) {
             ++states;
             answer(*message);
@@ -430,10 +445,12 @@ TEST_F(StateSessionTest, ALargeStateIsSentInPartsAndAnsweredOnce_GEN007) {
     for (int i = 0; i < 100; ++i) {
         std::vector<std::string> addresses;
         for (int j = 0; j < 1'000; ++j) {
-            addresses.push_back("10." + std::to_string(i) + "." + std::to_string(j / 250) + "." + std::to_string(1 + j % 250));
+            addresses.push_back("10." + std::to_string(i) + "." + std::to_string(j / 250) + "." +
+                                std::to_string(1 + j % 250));
         }
         const std::string name = "s" + std::to_string(i);
-        many.merge(changes_of({service_at(name, "80.0.1." + std::to_string(1 + i))}, {slice_of(name, name + "-1", addresses)}));
+        many.merge(changes_of({service_at(name, "80.0.1." + std::to_string(1 + i))},
+                              {slice_of(name, name + "-1", addresses)}));
     }
     changes(std::move(many));
     open();
@@ -490,7 +507,8 @@ TEST_F(StateSessionTest, RefusalsAndNoticesAreSaidOnceAndWhenTheyAreOver_XIP006)
     EXPECT_EQ(said("refused service default/a:http/TCP: no room"), 1u);
     EXPECT_EQ(status().refused, 1u);
     EXPECT_EQ(listener_.take(),
-              (std::vector<std::string>{"+ edge-1 a ExternalIPNotAllowed", "refused edge-1 default/a:http/TCP CapacityExceeded"}));
+              (std::vector<std::string>{"+ edge-1 a ExternalIPNotAllowed",
+                                        "refused edge-1 default/a:http/TCP CapacityExceeded"}));
 
     auto again = service_at("a", "81.0.0.2");
     changes(changes_of({again, service_at("b", "80.0.0.1")}));
@@ -504,16 +522,19 @@ TEST_F(StateSessionTest, RefusalsAndNoticesAreSaidOnceAndWhenTheyAreOver_XIP006)
     settle();
     EXPECT_EQ(status().refused, 0u);
     EXPECT_EQ(said("service default/a:http/TCP is applied now"), 1u);
-    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed", "programmed edge-1 default/a:http/TCP"}));
+    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed",
+                                                          "programmed edge-1 default/a:http/TCP"}));
 }
 
 TEST_F(StateSessionTest, NewRulesAboutExternalIpsAreSentAndNoticesCounted_XIP006) {
     start_with(changes_of({service_at("a", "81.0.0.1"), service_at("b", "80.0.0.1")}));
     EXPECT_EQ(status().notices, (std::map<std::string, uint64_t>{{"ExternalIPNotAllowed", 1}}));
-    const semantics::ExternalIpRule rule{.namespaces = {"default"}, .cidrs = {Prefix::parse("81.0.0.0/24").value()}};
+    const semantics::ExternalIpRule rule{.namespaces = {"default"},
+                                         .cidrs = {Prefix::parse("81.0.0.0/24").value()}};
     session_.on_external_ip_rules({rule}, now_);
     const auto granted = sent();
-    EXPECT_EQ(granted.delta().upsert_size(), 1) << "the other one has its address from --allowed-external-cidrs";
+    EXPECT_EQ(granted.delta().upsert_size(), 1)
+        << "the other one has its address from --allowed-external-cidrs";
     answer(granted);
     EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed"}));
     session_.on_external_ip_rules({rule}, now_);
@@ -546,7 +567,8 @@ TEST_F(StateSessionTest, WhatTheGatewayObservesIsToldOnceAndWhenItIsOver_NAT002_
     lose_stream();
     open();
     session_.on_observed(observed_by_gateway({{"b", "NodePortInUse"}}));
-    EXPECT_EQ(listener_.take(), std::vector<std::string>{"- edge-1 a SNATPortExhausted"}) << "another stream is no news";
+    EXPECT_EQ(listener_.take(), std::vector<std::string>{"- edge-1 a SNATPortExhausted"})
+        << "another stream is no news";
     EXPECT_EQ(said("no longer: Service default/a: SNATPortExhausted"), 1U);
 }
 
@@ -563,7 +585,8 @@ TEST_F(StateSessionTest, ObservationsBeforeTheObjectsAreKnownAreKept_GEN012) {
 // As with refusals: Services that are none of its own, words that are no reason, texts without end.
 TEST_F(StateSessionTest, AGatewayCannotSayWhatItLikes_EVT001) {
     start_with(changes_of({service_at("a", "80.0.0.1")}));
-    session_.on_observed(observed_by_gateway({{"stranger", "NodePortInUse"}, {"a", "not a word"}, {"a", ""}}));
+    session_.on_observed(
+        observed_by_gateway({{"stranger", "NodePortInUse"}, {"a", "not a word"}, {"a", ""}}));
     EXPECT_TRUE(listener_.take().empty());
     session_.on_observed(observed_by_gateway({{"a", "NodePortInUse"}}));
     const auto lines = session_.take_log();
@@ -573,12 +596,15 @@ TEST_F(StateSessionTest, AGatewayCannotSayWhatItLikes_EVT001) {
 
 // A gateway of an older version says why, and no reason.
 TEST_F(StateSessionTest, ARefusalIsToldUnderTheGatewaysReason_EVT001) {
-    gateway_.refuse = [](const v1::ServiceKey& key) { return Refusal{key.name() == "a" ? "FrontendConflict" : "", "belongs to another"}; };
+    gateway_.refuse = [](const v1::ServiceKey& key) {
+        return Refusal{key.name() == "a" ? "FrontendConflict" : "", "belongs to another"};
+    };
     changes(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2")}));
     open();
     settle();
-    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"refused edge-1 default/a:http/TCP FrontendConflict",
-                                                          "refused edge-1 default/b:http/TCP InvalidService"}));
+    EXPECT_EQ(listener_.take(),
+              (std::vector<std::string>{"refused edge-1 default/a:http/TCP FrontendConflict",
+                                        "refused edge-1 default/b:http/TCP InvalidService"}));
 }
 
 TEST_F(StateSessionTest, AGatewayHasNoSayAboutServicesThatItWasNotSent_EVT002) {
@@ -603,14 +629,17 @@ TEST_F(StateSessionTest, AGatewayHasNoSayAboutServicesThatItWasNotSent_EVT002) {
 }
 
 TEST_F(StateSessionTest, WhatAGatewaySaysIsKeptInShort_EVT002) {
-    gateway_.refuse = [](const v1::ServiceKey&) { return Refusal{std::string(1'000, 'Y'), std::string(1'000'000, 'x')}; };
+    gateway_.refuse = [](const v1::ServiceKey&) {
+        return Refusal{std::string(1'000, 'Y'), std::string(1'000'000, 'x')};
+    };
     changes(changes_of({service_at("a", "80.0.0.1")}));
     open();
     settle();
     for (const LogLine& line : session_.take_log()) {
         EXPECT_LT(line.text.size(), 2'000u);
     }
-    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"refused edge-1 default/a:http/TCP InvalidService"}));
+    EXPECT_EQ(listener_.take(),
+              (std::vector<std::string>{"refused edge-1 default/a:http/TCP InvalidService"}));
 }
 
 TEST_F(StateSessionTest, ARefusedServiceThatIsDeletedIsNoLongerCounted) {
@@ -624,7 +653,8 @@ TEST_F(StateSessionTest, ARefusedServiceThatIsDeletedIsNoLongerCounted) {
 
 TEST_F(StateSessionTest, TheAuditFindsAndRepairsWhatIsDifferentAtTheGateway_APISYNC021) {
     gateway_.refuse = [](const v1::ServiceKey& key) { return key.name() == "c" ? kNoRoom : Refusal(); };
-    start_with(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2"), service_at("c", "80.0.0.3")}));
+    start_with(
+        changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2"), service_at("c", "80.0.0.3")}));
     gateway_.services["default/b:http/TCP"].mutable_frontends(0)->set_port(81);  // nobody said so
     EXPECT_FALSE(session_.next(now_));
     EXPECT_EQ(session_.due(), now_ + 30min);

@@ -32,12 +32,14 @@ TEST_F(StatusServerTest, ItAnswersWithTheReadingOnASocketOfMode0660) {
     struct stat file{};
     ASSERT_EQ(stat(path().c_str(), &file), 0);
     EXPECT_EQ(file.st_mode & 0777U, 0660U);
-    const auto stub = v1::SyncStatus::NewStub(grpc::CreateChannel("unix:" + path(), grpc::InsecureChannelCredentials()));
+    const auto stub =
+        v1::SyncStatus::NewStub(grpc::CreateChannel("unix:" + path(), grpc::InsecureChannelCredentials()));
     grpc::ClientContext context;
     v1::Sync answer;
     const grpc::Status status = stub->GetSync(&context, {}, &answer);
     ASSERT_TRUE(status.ok()) << status.error_message();
-    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(answer, to_proto(test::example_reading()))) << answer.DebugString();
+    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(answer, to_proto(test::example_reading())))
+        << answer.DebugString();
 }
 
 TEST_F(StatusServerTest, ASecondOneIsRefusedAndAThirdMayFollow) {
@@ -71,7 +73,8 @@ TEST(SyncMessage, SaysWhatTheReadingSays) {
     EXPECT_FALSE(message.collections(2).has_stale_age_ms());
     ASSERT_EQ(message.gateways_size(), 2);
     EXPECT_EQ(message.gateways(0).lag_ms(), 40u);
-    EXPECT_EQ(message.gateways(0).apply_latency().counts_size(), message.gateways(0).apply_latency().bounds_s_size() + 1);
+    EXPECT_EQ(message.gateways(0).apply_latency().counts_size(),
+              message.gateways(0).apply_latency().bounds_s_size() + 1);
     EXPECT_FALSE(message.gateways(1).has_applied_age_ms());
     EXPECT_EQ(message.events().dropped().at("rate"), 3u);
 }

@@ -7,7 +7,8 @@ namespace penstock::sync::test {
 
 [[nodiscard]] inline SyncReading example_reading() {
     using namespace std::chrono_literals;
-    SyncReading reading{.version = "1.2.3", .identity = "host-7-0badcafe", .uptime = 90s, .resident_bytes = 64 << 20};
+    SyncReading reading{
+        .version = "1.2.3", .identity = "host-7-0badcafe", .uptime = 90s, .resident_bytes = 64 << 20};
     reading.source = {.source = "https://192.0.2.1:6443", .heartbeat_age = 1500ms};
     reading.source.collections = {
         {.kind = "services",
@@ -33,7 +34,10 @@ namespace penstock::sync::test {
          .last_error = "connection refused"},
         {.kind = "nodes", .path = "/api/v1/nodes", .state = kube::CollectionStatus::State::Listing},
     };
-    GatewayStatus edge1{.target = "unix:/run/penstock/penstockd.sock", .name = "edge-1", .connected = true, .heartbeat_age = 2s};
+    GatewayStatus edge1{.target = "unix:/run/penstock/penstockd.sock",
+                        .name = "edge-1",
+                        .connected = true,
+                        .heartbeat_age = 2s};
     edge1.desired_version = 18;
     edge1.applied_version = 17;
     edge1.lag = 40ms;

@@ -9,8 +9,8 @@ namespace penstock::client {
 namespace target_test {
 
 TEST(Target, TakesUnixPathsAndHostsWithPorts) {
-    for (const char* text :
-         {"unix:/run/penstock/penstockd.sock", "unix:relative.sock", "gateway.example:7443", "10.0.0.1:1", "[2001:db8::1]:65535"}) {
+    for (const char* text : {"unix:/run/penstock/penstockd.sock", "unix:relative.sock",
+                             "gateway.example:7443", "10.0.0.1:1", "[2001:db8::1]:65535"}) {
         EXPECT_TRUE(parse_target(text)) << text;
     }
 }
@@ -18,8 +18,9 @@ TEST(Target, TakesUnixPathsAndHostsWithPorts) {
 TEST(Target, RefusesWhatIsNeither) {
     const std::string long_path = "unix:/" + std::string(107, 'x');
     for (const std::string& text :
-         {std::string(), std::string("unix:"), std::string("host"), std::string(":80"), std::string("host:0"), std::string("host:65536"),
-          std::string("host:80x"), std::string("2001:db8::1:80"), std::string("http://host:80"), long_path}) {
+         {std::string(), std::string("unix:"), std::string("host"), std::string(":80"), std::string("host:0"),
+          std::string("host:65536"), std::string("host:80x"), std::string("2001:db8::1:80"),
+          std::string("http://host:80"), long_path}) {
         const auto target = parse_target(text);
         ASSERT_FALSE(target) << text;
         EXPECT_NE(target.error().what.find("\"" + text + "\""), std::string::npos);

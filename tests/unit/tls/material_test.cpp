@@ -31,19 +31,28 @@ TEST(Material, EachBrokenFile_HasItsOwnMessage) {
         std::string what;
     };
     const Row rows[] = {
-        {"missing certificate", certificate, "", "--tls-cert: " + certificate + " cannot be read: No such file or directory"},
+        {"missing certificate", certificate, "",
+         "--tls-cert: " + certificate + " cannot be read: No such file or directory"},
         {"missing key", key, "", "--tls-key: " + key + " cannot be read: No such file or directory"},
-        {"missing authority", ca, "", "--tls-client-ca: " + ca + " cannot be read: No such file or directory"},
-        {"no PEM", certificate, "hello\n", "--tls-cert: " + certificate + " is no PEM file: it holds no certificate"},
-        {"swapped", certificate, other.key, "--tls-cert: " + certificate + " holds a private key and no certificate"},
-        {"key is a certificate", key, other.certificate, "--tls-key: " + key + " holds a certificate and no private key"},
+        {"missing authority", ca, "",
+         "--tls-client-ca: " + ca + " cannot be read: No such file or directory"},
+        {"no PEM", certificate, "hello\n",
+         "--tls-cert: " + certificate + " is no PEM file: it holds no certificate"},
+        {"swapped", certificate, other.key,
+         "--tls-cert: " + certificate + " holds a private key and no certificate"},
+        {"key is a certificate", key, other.certificate,
+         "--tls-key: " + key + " holds a certificate and no private key"},
         {"key is no PEM", key, "hello\n", "--tls-key: " + key + " holds no private key in PEM"},
         {"encrypted", key, test::encrypted_key(other.key, "secret"),
          "--tls-key: " + key + " is encrypted; store the key without a password"},
-        {"mismatch", key, other.key, "--tls-key: " + key + " does not belong to the certificate in " + certificate + " (CN=gateway)"},
-        {"authority is a key", ca, other.key, "--tls-client-ca: " + ca + " holds a private key and no certificate"},
-        {"authority is no PEM", ca, "hello\n", "--tls-client-ca: " + ca + " is no PEM file: it holds no certificate"},
-        {"damaged", ca, tls.authority.pem() + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        {"mismatch", key, other.key,
+         "--tls-key: " + key + " does not belong to the certificate in " + certificate + " (CN=gateway)"},
+        {"authority is a key", ca, other.key,
+         "--tls-client-ca: " + ca + " holds a private key and no certificate"},
+        {"authority is no PEM", ca, "hello\n",
+         "--tls-client-ca: " + ca + " is no PEM file: it holds no certificate"},
+        {"damaged", ca,
+         tls.authority.pem() + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
          "--tls-client-ca: " + ca + " certificate 2 in it is damaged"},
     };
     for (const Row& row : rows) {
@@ -72,11 +81,14 @@ TEST(VerifyClient, RefusesWithSubjectAndReason) {
     const test::CertificateAuthority stranger("somebody-else");
     const auto unknown = verify_client(*material, stranger.issue({.common_name = "admin"}).certificate, "");
     ASSERT_FALSE(unknown);
-    EXPECT_EQ(unknown.error().what, "CN=admin (issuer CN=somebody-else): unable to get local issuer certificate");
+    EXPECT_EQ(unknown.error().what,
+              "CN=admin (issuer CN=somebody-else): unable to get local issuer certificate");
     const auto impostor =
-        verify_client(*material, test::CertificateAuthority().issue({.common_name = "admin"}).certificate, tls.authority.pem());
+        verify_client(*material, test::CertificateAuthority().issue({.common_name = "admin"}).certificate,
+                      tls.authority.pem());
     ASSERT_FALSE(impostor) << "an authority of the same name with another key";
-    const auto expired = verify_client(*material, tls.authority.issue({.common_name = "late", .is_expired = true}).certificate, "");
+    const auto expired = verify_client(
+        *material, tls.authority.issue({.common_name = "late", .is_expired = true}).certificate, "");
     ASSERT_FALSE(expired);
     EXPECT_EQ(expired.error().what, "CN=late (issuer CN=penstock-test-ca): certificate has expired");
     EXPECT_FALSE(verify_client(*material, "", tls.authority.pem()));

@@ -14,7 +14,8 @@ namespace penstock::tls {
 struct TlsFolder {
     test::ScratchFolder folder;
     test::CertificateAuthority authority;
-    Files files{(folder.path() / "gw.pem").string(), (folder.path() / "gw.key").string(), (folder.path() / "ca.pem").string()};
+    Files files{(folder.path() / "gw.pem").string(), (folder.path() / "gw.key").string(),
+                (folder.path() / "ca.pem").string()};
 
     static void put(const std::string& path, const std::string& text) {
         std::ofstream(path + ".new") << text;

@@ -50,9 +50,11 @@ TEST_F(TlsWatch, RenewedFiles_AreReadAndABrokenOneLeavesTheFormerInUse) {
     EXPECT_EQ(watch.error(), "");
     tls.issue({.common_name = "second"});
     ASSERT_TRUE(until([&] { return watch.current()->subject == "CN=second"; }));
-    EXPECT_TRUE(until([&] { return log.count("TLS files were read again: certificate CN=second is valid until ") == 1; }));
+    EXPECT_TRUE(until(
+        [&] { return log.count("TLS files were read again: certificate CN=second is valid until ") == 1; }));
     TlsFolder::put(tls.files.key, "half a key");
-    ASSERT_TRUE(until([&] { return log.count("holds no private key in PEM; the former ones stay in use") == 1; }));
+    ASSERT_TRUE(
+        until([&] { return log.count("holds no private key in PEM; the former ones stay in use") == 1; }));
     EXPECT_EQ(watch.current()->subject, "CN=second");
     EXPECT_NE(watch.error(), "");
     tls.issue({.common_name = "third"});
@@ -75,16 +77,19 @@ TEST_F(TlsWatch, Reload_IsAlwaysLogged) {
     slow.period = std::chrono::hours(1);
     Watch watch(slow);
     watch.reload();
-    EXPECT_TRUE(until([&] { return log.count("TLS files: unchanged, certificate CN=same is valid until ") == 1; }));
+    EXPECT_TRUE(
+        until([&] { return log.count("TLS files: unchanged, certificate CN=same is valid until ") == 1; }));
     TlsFolder::put(tls.files.certificate, "");
     watch.reload();
-    EXPECT_TRUE(until([&] { return log.count(tls.files.certificate + " is empty; the former ones stay in use") == 1; }));
+    EXPECT_TRUE(until(
+        [&] { return log.count(tls.files.certificate + " is empty; the former ones stay in use") == 1; }));
 }
 
 TEST_F(TlsWatch, AnExpiredCertificate_IsAnErrorInTheLog) {
     tls.issue({.common_name = "old", .is_expired = true});
     Watch watch(options());
-    EXPECT_TRUE(until([&] { return log.count("certificate CN=old in " + tls.files.certificate + " expired at ") == 1; }));
+    EXPECT_TRUE(until(
+        [&] { return log.count("certificate CN=old in " + tls.files.certificate + " expired at ") == 1; }));
 }
 
 }  // namespace watch_test
