@@ -16,7 +16,7 @@
 
 namespace penstock::drivers {
 
-// In the order in which they get a port's rules when there are not enough for all (control/gateway/flow_plan.hpp).
+// In the order in which they get a port's rules when there are not enough for all (control/gateway/rules/flow_plan.hpp).
 enum class FlowKind : uint8_t {
     VipIsolate,   // ours comes to the workers, the rest stays with the kernel (bifurcated drivers)
     SnatToQueue,  // replies to a worker's SNAT ports go to its queue

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "control/gateway/reconciler.hpp"
+#include "control/gateway/apply/reconciler.hpp"
 #include "control/log/log.hpp"
 #include "control/rpc/state_message.hpp"
 #include "dataplane/base/check.hpp"

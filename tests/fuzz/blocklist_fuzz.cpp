@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "control/gateway/blocklist.hpp"
+#include "control/gateway/rules/blocklist.hpp"
 #include "dataplane/base/check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "control/gateway/compile.hpp"
-#include "control/gateway/options.hpp"
+#include "control/gateway/compile/compile.hpp"
+#include "control/gateway/options/options.hpp"
 #include "control/rpc/convert.hpp"
 #include "control/rpc/state_message.hpp"
 #include "dataplane/base/check.hpp"

@@ -1,8 +1,8 @@
 // Any bytes as a line of /proc/net/{tcp,tcp6,udp,udp6}, and as the beginning of an answer to an HTTP probe.
 #include <string_view>
 
-#include "control/gateway/local_sockets.hpp"
-#include "control/gateway/prober.hpp"
+#include "control/gateway/care/local_sockets.hpp"
+#include "control/gateway/care/prober.hpp"
 #include "dataplane/base/check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

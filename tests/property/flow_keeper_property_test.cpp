@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "control/gateway/compile.hpp"
-#include "control/gateway/flow_keeper.hpp"
+#include "control/gateway/compile/compile.hpp"
+#include "control/gateway/compile/flow_keeper.hpp"
 #include "tests/support/prng.hpp"
 
 namespace penstock::gateway {

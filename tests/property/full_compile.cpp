@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "control/gateway/port_addresses.hpp"
+#include "control/gateway/compile/port_addresses.hpp"
 
 namespace penstock::gateway {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "control/gateway/compile.hpp"
+#include "control/gateway/compile/compile.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::gateway {

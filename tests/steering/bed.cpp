@@ -44,7 +44,7 @@ Status SteeringBed::start_port(NicPortId id, const BedOptions& options) {
     return {};
 }
 
-// As control/gateway/daemon.cpp does it.
+// As control/gateway/program/daemon.cpp does it.
 Status SteeringBed::start_workers(const BedOptions& options) {
     drivers::MempoolDemand demand{.workers = options.workers};
     for (const auto& port : ports_) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "control/gateway/flow_follower.hpp"
+#include "control/gateway/rules/flow_follower.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "drivers/mempool.hpp"
@@ -41,7 +41,7 @@ class SteeringBed {
     [[nodiscard]] worker::WorkerSet& workers() { return *workers_; }
     // Of a bed that follows rules.
     [[nodiscard]] const gateway::FlowFollower& flows() const { return *flows_; }
-    // What a FlowFollower is given of the ports, as control/gateway/daemon.cpp does it.
+    // What a FlowFollower is given of the ports, as control/gateway/program/daemon.cpp does it.
     [[nodiscard]] std::vector<gateway::FlowFollower::Port> flow_ports() const;
     [[nodiscard]] VirtualGateway& gateway() { return gateway_; }
     // What the ports said while they were probed, configured and started, a line each.

@@ -2,7 +2,7 @@
 // shows what they did.
 #include <gtest/gtest.h>
 
-#include "control/gateway/flow_follower.hpp"
+#include "control/gateway/rules/flow_follower.hpp"
 #include "tests/steering/bed.hpp"
 #include "tests/steering/traffic.hpp"
 #include "tests/support/packet_builder.hpp"

@@ -1,5 +1,5 @@
 // What keeps affinity entries valid over configurations, and what ends them.
-#include "control/gateway/affinity_epochs.hpp"
+#include "control/gateway/compile/affinity_epochs.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The file of --blocklist: what it may say, and how it is followed.
-#include "control/gateway/blocklist.hpp"
+#include "control/gateway/rules/blocklist.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "control/gateway/blocklist_watch.hpp"
+#include "control/gateway/rules/blocklist_watch.hpp"
 #include "control/log/log.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -1,5 +1,5 @@
 // The caretaker between a reconciler, real sockets of loopback, and whoever listens to what is observed.
-#include "control/gateway/caretaker.hpp"
+#include "control/gateway/care/caretaker.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Step 6 of EP-020: what probes found decides which endpoints a set offers.
 #include <gtest/gtest.h>
 
-#include "control/gateway/compile.hpp"
+#include "control/gateway/compile/compile.hpp"
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {

@@ -1,5 +1,5 @@
 // Desired services to the workers' table: stable ids, isolation of refusals, NodePort address sets, cost that follows the change.
-#include "control/gateway/compile.hpp"
+#include "control/gateway/compile/compile.hpp"
 
 #include <gtest/gtest.h>
 

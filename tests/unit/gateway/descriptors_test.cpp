@@ -1,4 +1,4 @@
-#include "control/gateway/descriptors.hpp"
+#include "control/gateway/program/descriptors.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

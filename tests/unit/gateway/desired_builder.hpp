@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/gateway/compile.hpp"
+#include "control/gateway/compile/compile.hpp"
 #include "control/model/desired.hpp"
 
 namespace penstock::gateway {

@@ -1,5 +1,5 @@
 // A drain over a restart, on a disk of its own and on one that refuses.
-#include "control/gateway/drain_file.hpp"
+#include "control/gateway/apply/drain_file.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "control/gateway/environment_check.hpp"
+#include "control/gateway/program/environment_check.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>

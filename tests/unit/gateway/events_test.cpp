@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/gateway/reconciler.hpp"
+#include "control/gateway/apply/reconciler.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/virtual_gateway.hpp"

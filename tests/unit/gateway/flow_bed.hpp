@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "control/gateway/flow_plan.hpp"
+#include "control/gateway/rules/flow_plan.hpp"
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {

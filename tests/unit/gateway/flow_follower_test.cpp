@@ -1,5 +1,5 @@
 // Rules follow the configuration by difference, whatever the NIC refuses on the way.
-#include "control/gateway/flow_follower.hpp"
+#include "control/gateway/rules/flow_follower.hpp"
 
 #include <gtest/gtest.h>
 

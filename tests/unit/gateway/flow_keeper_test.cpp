@@ -1,5 +1,5 @@
 // Which flows end when something goes, told from the orders: each rule of sections 13 and 14 alone, on a clock that the test moves.
-#include "control/gateway/flow_keeper.hpp"
+#include "control/gateway/compile/flow_keeper.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which rules are wanted, from Services compiled for real.
-#include "control/gateway/flow_plan.hpp"
+#include "control/gateway/rules/flow_plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // healthCheckNodePort over real sockets of loopback, with a clock that is an argument.
-#include "control/gateway/health_checks.hpp"
+#include "control/gateway/care/health_checks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The last good configuration on disk: it comes back as it was, or it is refused by name.
-#include "control/gateway/last_good.hpp"
+#include "control/gateway/apply/last_good.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <iterator>
 #include <thread>
 
-#include "control/gateway/state_saver.hpp"
+#include "control/gateway/apply/state_saver.hpp"
 #include "desired_builder.hpp"
 #include "tests/support/log_capture.hpp"
 

@@ -1,4 +1,4 @@
-#include "control/gateway/link_report.hpp"
+#include "control/gateway/program/link_report.hpp"
 
 #include <gtest/gtest.h>
 

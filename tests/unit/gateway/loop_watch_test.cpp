@@ -1,5 +1,5 @@
 // The watching thread over loops that are numbers here, and the wall clock: tests wait for what happens, not for how long.
-#include "control/gateway/loop_watch.hpp"
+#include "control/gateway/program/loop_watch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What the gateway finds out by itself: sockets of strangers, exhausted SNAT ports, and the list of it all.
-#include "control/gateway/observed.hpp"
+#include "control/gateway/care/observed.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // penstockd's options: what each means, and that each thing that is wrong is refused by name.
-#include "control/gateway/options.hpp"
+#include "control/gateway/options/options.hpp"
 
 #include <gtest/gtest.h>
 

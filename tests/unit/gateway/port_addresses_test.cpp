@@ -1,5 +1,5 @@
 // What the twins' addresses are good for: the identity, and the source of translated flows.
-#include "control/gateway/port_addresses.hpp"
+#include "control/gateway/compile/port_addresses.hpp"
 
 #include <gtest/gtest.h>
 

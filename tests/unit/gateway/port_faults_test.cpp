@@ -1,5 +1,5 @@
 // Which ports that are down a configuration needs: Services compiled for real, routes as Linux gives them.
-#include "control/gateway/port_faults.hpp"
+#include "control/gateway/care/port_faults.hpp"
 
 #include <gtest/gtest.h>
 

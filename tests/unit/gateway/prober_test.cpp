@@ -1,5 +1,5 @@
 // Probes over real sockets of loopback.
-#include "control/gateway/prober.hpp"
+#include "control/gateway/care/prober.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

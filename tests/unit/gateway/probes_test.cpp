@@ -1,5 +1,5 @@
 // When endpoints are probed, and what the answers mean, by a clock that is an argument.
-#include "control/gateway/probes.hpp"
+#include "control/gateway/care/probes.hpp"
 
 #include <gtest/gtest.h>
 

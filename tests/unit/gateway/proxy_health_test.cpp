@@ -1,5 +1,5 @@
 // When the gateway calls itself well, by a clock that is an argument.
-#include "control/gateway/proxy_health.hpp"
+#include "control/gateway/care/proxy_health.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // One thread between the stream, Linux and the workers: what is published, answered, saved, and when nothing is.
-#include "control/gateway/reconciler.hpp"
+#include "control/gateway/apply/reconciler.hpp"
 
 #include <gtest/gtest.h>
 

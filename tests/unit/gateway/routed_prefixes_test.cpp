@@ -1,5 +1,5 @@
 // What the gateway says of its routes.
-#include "control/gateway/routed_prefixes.hpp"
+#include "control/gateway/compile/routed_prefixes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What `explain` tells about the endpoints of a Service.
-#include "control/gateway/selection_trace.hpp"
+#include "control/gateway/compile/selection_trace.hpp"
 
 #include <gtest/gtest.h>
 

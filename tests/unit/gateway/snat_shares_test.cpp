@@ -1,5 +1,5 @@
 // A narrow --snat-ports must not leave a worker without ports in silence.
-#include "control/gateway/snat_shares.hpp"
+#include "control/gateway/options/snat_shares.hpp"
 
 #include <gtest/gtest.h>
 

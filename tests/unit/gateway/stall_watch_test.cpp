@@ -1,5 +1,5 @@
 // When a loop counts as stopped, by a clock that is an argument.
-#include "control/gateway/stall_watch.hpp"
+#include "control/gateway/program/stall_watch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which VIPs shall be on which twins, from Services compiled for real; and how Linux is brought there, against a Linux that is a list.
-#include "control/gateway/vip_presence.hpp"
+#include "control/gateway/care/vip_presence.hpp"
 
 #include <gtest/gtest.h>
 

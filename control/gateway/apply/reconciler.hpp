@@ -1,0 +1,207 @@
+// One thread that makes what shall be into what workers read. It gathers everything that arrived since it last looked (states from the
+// stream, routes, neighbours and addresses from Linux), compiles once, publishes once, then answers each message with what became of it. So
+// a burst of changes costs one publication, and a snapshot never shows half of a message (GEN-007).
+//
+//   stream --submit()--> [updates] --+
+//                                    +--> accept -> compile -> Snapshot -> publish (waits for all workers) -> Applied, last-good file
+//   netlink -mirrored()-> [newest] --+
+//   clock -- a drain is over --------+   (FlowKeeper)
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control/gateway/apply/last_good.hpp"
+#include "control/gateway/apply/state_saver.hpp"
+#include "control/gateway/compile/compile.hpp"
+#include "control/gateway/compile/flow_keeper.hpp"
+#include "control/gateway/compile/port_addresses.hpp"
+#include "control/model/desired.hpp"
+#include "control/rpc/state_update.hpp"
+#include "dataplane/config/snapshot.hpp"
+#include "drivers/netlink_mirror.hpp"
+
+namespace penstock::gateway {
+
+struct ReconcilerOptions {
+    model::GatewayIdentity identity;   // its addresses and routed prefixes come from Linux
+    std::vector<TwinAddresses> twins;  // in NicPort order
+    std::vector<IpAddr> snat_addresses;
+    nat::PortRange snat_ports;
+    nat::PortRange host_ephemeral;
+    config::PacketPolicy packets;
+    std::string state_file;  // "": none
+    std::function<std::chrono::steady_clock::time_point()> now =
+        std::chrono::steady_clock::now;  // by which flows drain
+};
+
+// What the workers say about flows. Called on the reconciler's thread.
+struct FlowReadings {
+    std::function<uint64_t()> orders_done;  // WorkerSet::flow_orders_done; null: none is ever done
+    FlowKeeper::FlowsOf flows_of;           // null: any backend may have some
+};
+
+// Where the state in force came from.
+enum class StateOrigin : uint8_t { None, Stream, LastGood };
+
+// What the thread works on; others see it through Reconciler::read() only.
+struct ReconcilerState {
+    explicit ReconcilerState(IdMap&& ids) : compiler(std::move(ids)) {}
+    model::GatewayIdentity identity;
+    rpc::StateVersion accepted;  // the newest taken over; in force once published
+    rpc::StateVersion applied;   // in force in every worker
+    StateOrigin origin = StateOrigin::None;
+    std::chrono::steady_clock::time_point applied_at;
+    DesiredServices asked;                              // the newest valid version of each service port
+    SharedMap<model::ServiceKey, std::string> invalid;  // named in a message, but not valid there
+    model::Environment environment;
+    ProbeResults health;
+    Compiler compiler;
+    std::shared_ptr<const drivers::MirroredState> mirror = std::make_shared<drivers::MirroredState>();
+};
+
+// What every worker has now.
+struct Publication {
+    std::shared_ptr<const Compiled> compiled;
+    std::vector<model::ServiceKey>
+        changed;  // a superset of the service ports that are others than in the publication before
+    bool node_eligible = true;
+    bool has_state = false;     // a state is in force; it may be an empty one
+    std::string vips_withheld;  // model::Environment
+};
+
+class Reconciler {
+ public:
+    // Makes a snapshot current in every worker that goes round; returns when it is (worker::WorkerSet::publish). A worker that has stopped
+    // reads it when it goes on, so it is in force for every packet from then on.
+    using Publish = std::function<void(std::unique_ptr<config::Snapshot>)>;
+
+    explicit Reconciler(ReconcilerOptions options, IdMap ids = IdMap());
+    ~Reconciler();  // stop()
+    Reconciler(const Reconciler&) = delete;
+    Reconciler& operator=(const Reconciler&) = delete;
+
+    // The snapshot that workers start with: the last good state, or none, over Linux's routes. Once, before start().
+    std::unique_ptr<config::Snapshot> begin(std::optional<LastGood> last_good,
+                                            std::shared_ptr<const drivers::MirroredState> mirror);
+    void start(Publish publish, FlowReadings flows = {});
+    // Applies nothing more, answers what waits with Unavailable, finishes the last-good file. Idempotent.
+    void stop();
+
+    // A checked message of the stream. Any thread; answered through update.done.
+    void submit(rpc::StateUpdate update);
+    // What Linux says now. `forwarding`: workers must hear of it; else it is for readers only. Any thread.
+    void mirrored(std::shared_ptr<const drivers::MirroredState> state, bool forwarding);
+    // What probes found anew, by service port; null: nothing is known any more. Any thread.
+    void probed(std::vector<std::pair<model::ServiceKey, SharedHealth>> results);
+    // Whose packets are dropped from now on; empty: nobody's. Any thread, also before begin().
+    void block(route::PrefixSet sources);
+    // Publishes once more what is in force: who is asked before a publication has something else to say. Any thread.
+    void publish_again();
+    // Since when the oldest input waits that is not in every worker yet: HC-006. Any thread.
+    [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
+    // How often the thread has gone round, and whether it waits for input now. Any thread.
+    struct Progress {
+        uint64_t rounds = 0;
+        bool is_waiting = false;
+    };
+    [[nodiscard]] Progress progress() const noexcept {
+        return {rounds_.load(std::memory_order_relaxed), is_waiting_.load(std::memory_order_relaxed)};
+    }
+    // Where saving the last good configuration stands; empty without a state file. Any thread, from start() to stop().
+    [[nodiscard]] std::optional<SaveStatus> saving() const;
+    // Called on the reconciler's thread after each publication of something compiled; null: nobody. Any thread.
+    using Published = std::function<void(const Publication& publication)>;
+    void set_published_listener(Published listener);
+    // Looks at the clock of the options again, which is not the one that the thread sleeps by. Any thread.
+    void look_at_clock();
+    // Called on the reconciler's thread whenever the identity has changed; null: nobody. Any thread.
+    void set_identity_listener(std::function<void()> listener);
+
+    // Looks at the state; nothing changes meanwhile, so be quick. Any thread but from inside a callback of this class.
+    template <typename Reader>
+    auto read(Reader&& reader) const {
+        const std::lock_guard lock(state_mutex_);
+        return reader(state_);
+    }
+
+ private:
+    struct Inputs {
+        std::vector<rpc::StateUpdate> updates;
+        std::shared_ptr<const drivers::MirroredState> mirror;
+        bool forwarding = false;
+        std::vector<std::pair<model::ServiceKey, SharedHealth>> health;
+        std::optional<route::PrefixSet> blocked;
+        bool again = false;
+        std::optional<std::chrono::steady_clock::time_point> since;  // the first of them came
+        void note_arrival();
+        bool clock = false;
+    };
+    struct Answer;
+    // What became different in the identity.
+    struct IdentityChange {
+        bool addresses = false;
+        bool routed_prefixes = false;
+    };
+
+    void run();
+    void process(Inputs inputs);
+    Result<std::vector<model::ServiceKey>> accept(rpc::StateUpdate& update);
+    std::vector<model::ServiceKey> accept_full(rpc::StateUpdate& update);
+    std::vector<model::ServiceKey> accept_delta(rpc::StateUpdate& update);
+    bool put(model::Service service);
+    IdentityChange take_over(const drivers::MirroredState& mirror);
+    void note_affinity_end(const model::ServiceKey& key, const model::Service* next);
+    void recompile(std::span<const model::ServiceKey> touched);
+    void follow_idle_limits();
+    void follow_pod_cidrs();
+    void take_over(route::PrefixSet blocked);
+    void issue(std::vector<conn::FlowOrder> orders);
+    std::unique_ptr<config::Snapshot> snapshot() const;
+    void answer(std::vector<Answer>& answers);
+    void save();
+
+    const ReconcilerOptions options_;
+    std::vector<model::ServiceKey>
+        affinity_ended_;  // by a message since the last compilation, whatever a later one says
+
+    mutable std::mutex state_mutex_;
+    ReconcilerState state_;
+    std::shared_ptr<const route::RouteTable> routes_ = std::make_shared<route::RouteTable>();
+    std::shared_ptr<const nat::SnatConfig> snat_ = std::make_shared<nat::SnatConfig>();
+
+    std::shared_ptr<const lb::ClusterClients> cluster_clients_ = std::make_shared<lb::ClusterClients>();
+    std::vector<Prefix> pod_cidrs_;                    // as in cluster_clients_
+    std::shared_ptr<const route::PrefixSet> blocked_;  // null: nobody's
+    std::shared_ptr<const conn::IdleLimits> idle_limits_ = std::make_shared<conn::IdleLimits>();
+    std::shared_ptr<const conn::FlowOrders> orders_ =
+        std::make_shared<conn::FlowOrders>();  // not all done when last looked at
+    FlowKeeper keeper_;
+
+    mutable std::mutex input_mutex_;
+    std::condition_variable input_ready_;
+    Inputs inputs_;
+    bool stopping_ = false;
+    std::function<void()> identity_listener_;
+    Published published_listener_;
+    std::optional<std::chrono::steady_clock::time_point> processing_since_;  // of the inputs in work
+
+    std::atomic<uint64_t> rounds_{0};
+    std::atomic<bool> is_waiting_{false};
+    Publish publish_;
+    FlowReadings flows_;
+    std::optional<StateSaver> saver_;
+    std::thread thread_;
+};
+
+}  // namespace penstock::gateway

@@ -1,0 +1,323 @@
+#include "control/gateway/care/caretaker.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "control/log/log.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+// How soon it is noticed that flows find no source port.
+constexpr std::chrono::seconds kTick{1};
+// Programs come and go without telling us; reading every socket of the host costs milliseconds.
+constexpr std::chrono::seconds kLookEvery{30};
+
+std::string joined(const std::vector<std::string>& reasons) {
+    std::string out;
+    for (const std::string& reason : reasons) {
+        out += (out.empty() ? "" : "; ") + reason;
+    }
+    return out;
+}
+
+}  // namespace
+
+Caretaker::Caretaker(CaretakerOptions options, Reconciler& reconciler)
+    : options_(std::move(options)),
+      reconciler_(reconciler),
+      health_checks_([this] { return is_well(facts(), Clock::now(), options_.sync_limit); }) {
+    drained_ = options_.drained;
+    if (options_.vip_presence) {
+        presence_.emplace(*options_.vip_presence);
+    }
+}
+
+Caretaker::~Caretaker() {
+    stop();
+}
+
+Result<std::unique_ptr<Caretaker>> Caretaker::create(CaretakerOptions options, Reconciler& reconciler) {
+    auto prober = Prober::start(
+        [&reconciler](ProbeSchedule::Results results) { reconciler.probed(std::move(results)); });
+    if (!prober) {
+        return std::unexpected(std::move(prober.error()));
+    }
+    std::unique_ptr<Caretaker> caretaker(new Caretaker(std::move(options), reconciler));
+    caretaker->prober_ = std::move(*prober);
+    return caretaker;
+}
+
+void Caretaker::start() {
+    reconciler_.set_published_listener([this](const Publication& publication) { hear(publication); });
+    // What is in force already: of it nobody will say that it changed.
+    Publication now = reconciler_.read([](const ReconcilerState& state) {
+        return Publication{state.compiler.compiled(),
+                           {},
+                           state.environment.node_eligible,
+                           state.origin != StateOrigin::None,
+                           state.environment.vips_withheld};
+    });
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [key, programmed] : now.compiled->services) {
+            changed_.insert(key);
+        }
+        if (!publication_) {
+            node_eligible_ = now.node_eligible;
+            has_state_ = now.has_state;
+            publication_ = std::move(now);
+        }
+    }
+    thread_ = std::jthread([this](const std::stop_token& stopped) { run(stopped); });
+}
+
+void Caretaker::stop() {
+    reconciler_.set_published_listener(nullptr);
+    if (thread_.joinable()) {
+        thread_.request_stop();
+        thread_.join();
+        if (presence_) {
+            presence_->withdraw(*mirror());
+        }
+    }
+}
+
+void Caretaker::set_drained(bool drained) {
+    drained_ = drained;
+    look_again();
+}
+
+void Caretaker::look_again() {
+    {
+        const std::lock_guard lock(mutex_);
+        looks_again_ = true;
+    }
+    news_.notify_all();
+}
+
+std::string Caretaker::vips_withheld() const {
+    const std::lock_guard lock(mutex_);
+    return vips_withheld_;
+}
+
+std::vector<std::string> Caretaker::why_not_well() const {
+    return gateway::why_not_well(facts(), Clock::now(), options_.sync_limit);
+}
+
+std::vector<std::string> Caretaker::why_not_live() const {
+    return gateway::why_not_live(facts(), Clock::now(), options_.sync_limit);
+}
+
+std::shared_ptr<const drivers::MirroredState> Caretaker::mirror() const {
+    return reconciler_.read([](const ReconcilerState& state) { return state.mirror; });
+}
+
+// On the reconciler's thread.
+void Caretaker::hear(const Publication& publication) {
+    node_eligible_ = publication.node_eligible;
+    has_state_ = publication.has_state;
+    programmed_at_ = std::chrono::system_clock::now();
+    {
+        const std::lock_guard lock(mutex_);
+        changed_.insert(publication.changed.begin(), publication.changed.end());
+        publication_ = publication;
+    }
+    news_.notify_all();
+}
+
+void Caretaker::run(const std::stop_token& stopped) {
+    auto next_tick = Clock::now();
+    while (!stopped.stop_requested()) {
+        std::optional<Publication> publication;
+        std::set<model::ServiceKey> changed;
+        {
+            std::unique_lock lock(mutex_);
+            news_.wait_until(lock, stopped, next_tick, [this] { return publication_ || looks_again_; });
+            publication = std::exchange(publication_, std::nullopt);
+            changed.swap(changed_);
+            looks_again_ = false;
+        }
+        if (stopped.stop_requested()) {
+            return;
+        }
+        if (publication) {
+            take_over(*publication, changed);
+        }
+        const auto now = Clock::now();
+        next_tick = now + kTick;
+        work(now);
+        ++rounds_;
+    }
+}
+
+// The cost follows the change: only service ports that may be others than before are looked at.
+void Caretaker::take_over(const Publication& publication, const std::set<model::ServiceKey>& changed) {
+    const bool is_node = options_.mode == model::GatewayMode::Node;
+    std::vector<std::pair<model::ServiceKey, std::shared_ptr<const model::Service>>> to_probe;
+    for (const auto& key : changed) {
+        const Programmed* programmed = publication.compiled->services.get(key);
+        const auto service = programmed == nullptr ? nullptr : programmed->desired;
+        if (is_node) {
+            health_checks_.set(key, service == nullptr ? std::nullopt : service->health_check);
+            node_ports_.set(key, service.get());
+        }
+        to_probe.emplace_back(key, service);
+    }
+    if (is_node) {
+        health_checks_.set_addresses(publication.compiled->node_port_addresses);
+    }
+    compiled_ = publication.compiled;
+    if (presence_) {
+        presence_->set(*publication.compiled->table);
+        withhold_vips(publication.vips_withheld);
+    }
+    if (!to_probe.empty()) {
+        prober_->set(std::move(to_probe));
+    }
+}
+
+void Caretaker::withhold_vips(const std::string& why) {
+    if (why == vips_withheld_) {  // written by this thread alone
+        return;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        vips_withheld_ = why;
+    }
+    if (why.empty()) {
+        log::get("control").info("VIPs may be on the link again");
+    } else {
+        log::get("control").warn("VIPs are withheld from the link: {}", why);
+    }
+}
+
+void Caretaker::work(Clock::time_point now) {
+    if (presence_) {
+        const bool forwards = !options_.loops || options_.loops()->forwards();
+        presence_->work(*mirror(), drained_ || !forwards || !vips_withheld_.empty(), now);
+    }
+    look_at_ports();
+    tell_health(now);
+    look_after_healthz(now);
+    health_checks_.work(now);
+    if (options_.exhausted) {
+        for (const auto& key : options_.exhausted()) {
+            exhaustion_.met(key, now);
+        }
+    }
+    exhaustion_.work(now);
+    if (options_.mode == model::GatewayMode::Node) {
+        if (node_ports_.take_changed()) {
+            look_at_ =
+                std::min(look_at_, std::max(now, looked_at_ + kTick));  // a storm of changes is one look
+        }
+        if (look_at_ <= now) {
+            looked_at_ = now;
+            look_at_ = now + kLookEvery;
+            node_ports_.look(local_listeners());
+        }
+    }
+    tell();
+}
+
+// Somebody else on the port, kube-proxy perhaps, is no reason not to forward.
+void Caretaker::look_after_healthz(Clock::time_point now) {
+    if (options_.healthz.empty() || healthz_ != nullptr || now < healthz_at_) {
+        return;
+    }
+    const bool is_first = healthz_at_ == Clock::time_point{};
+    healthz_at_ = now + HealthChecks::kRetry;
+    const auto times = [] { return ProxyTimes{Clock::now(), std::chrono::system_clock::now()}; };
+    auto server = http::Server::start(
+        options_.healthz,
+        {{"/healthz", [this, times] { return healthz(facts(), times(), options_.sync_limit); }},
+         {"/livez", [this, times] { return livez(facts(), times(), options_.sync_limit); }}});
+    if (server) {
+        healthz_ = std::move(*server);
+        log::get("control").info("health is told at http://{}/healthz", options_.healthz);
+    } else if (is_first) {
+        log::get("control").warn("--healthz: {}; tried again every {} s", server.error().what,
+                                 HealthChecks::kRetry.count());
+    }
+}
+
+void Caretaker::look_at_ports() {
+    if (!options_.ports) {
+        return;
+    }
+    const std::vector<PortState> ports = options_.ports();
+    const auto routes = options_.routes();
+    std::vector<std::string> faults;
+    if (std::ranges::all_of(ports, [](const PortState& port) { return port.is_up && !port.is_removed; })) {
+        routes_before_ = routes;
+    } else if (compiled_ != nullptr) {
+        faults = port_faults({.ports = ports,
+                              .twins = options_.twins,
+                              .compiled = *compiled_,
+                              .routes = *routes,
+                              .routes_before = routes_before_.get()});
+    }
+    const std::lock_guard lock(mutex_);
+    port_faults_ = std::move(faults);
+}
+
+void Caretaker::tell_health(Clock::time_point now) {
+    const auto reasons = gateway::why_not_well(facts(), now, options_.sync_limit);
+    if (told_health_ == reasons.empty()) {
+        return;
+    }
+    told_health_ = reasons.empty();
+    if (reasons.empty()) {
+        log::get("control").info("the gateway is well: health checks answer 200");
+    } else {
+        log::get("control").warn("the gateway is not well, health checks answer 503: {}", joined(reasons));
+    }
+    if (options_.on_health) {
+        options_.on_health(reasons.empty());
+    }
+}
+
+ProxyFacts Caretaker::facts() const {
+    ProxyFacts facts{.waiting_since = reconciler_.waiting_since(),
+                     .programmed_at = programmed_at_,
+                     .has_configuration = options_.allow_empty || has_state_,
+                     .node_eligible = node_eligible_,
+                     .drained = drained_};
+    if (options_.loops) {
+        facts.stalls = options_.loops()->stalls();
+    }
+    const std::lock_guard lock(mutex_);
+    facts.port_faults = port_faults_;
+    return facts;
+}
+
+void Caretaker::tell() {
+    const std::array lists{exhaustion_.notices(), health_checks_.notices(), node_ports_.notices()};
+    auto next = merged(lists);
+    std::vector<model::ObservedNotice> before;
+    {
+        const std::lock_guard lock(mutex_);
+        if (next == observed_) {
+            return;
+        }
+        before = std::exchange(observed_, next);
+    }
+    std::vector<model::ObservedNotice> appeared;
+    std::ranges::set_difference(next, before, std::back_inserter(appeared));
+    for (const auto& observed : appeared) {
+        log::get("control").warn("service {}: {}: {}", observed.key.to_string(), observed.notice.reason,
+                                 observed.notice.message);
+    }
+    if (options_.on_observed) {
+        options_.on_observed();
+    }
+}
+
+std::vector<model::ObservedNotice> Caretaker::observed() const {
+    const std::lock_guard lock(mutex_);
+    return observed_;
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,90 @@
+#include "control/gateway/care/observed.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace penstock::gateway {
+
+std::vector<model::ObservedNotice> merged(std::span<const std::vector<model::ObservedNotice>> lists) {
+    std::vector<model::ObservedNotice> all;
+    for (const auto& list : lists) {
+        all.insert(all.end(), list.begin(), list.end());
+    }
+    std::ranges::sort(all);
+    const auto repeated = std::ranges::unique(all);
+    all.erase(repeated.begin(), repeated.end());
+    if (all.size() > model::kObservedMax) {
+        all.resize(model::kObservedMax);
+    }
+    return all;
+}
+
+void ExhaustionWatch::work(Time now) {
+    std::erase_if(last_, [now](const auto& entry) { return now - entry.second >= kOverAfter; });
+}
+
+std::vector<model::ObservedNotice> ExhaustionWatch::notices() const {
+    std::vector<model::ObservedNotice> notices;
+    for (const auto& [key, last] : last_) {
+        notices.push_back({key,
+                           {model::Notice::Level::Warning, model::kSnatPortExhausted,
+                            "service port " + key.to_string() +
+                                ": new flows found every SNAT port towards their endpoint in use; more "
+                                "SNAT addresses, or more endpoints, make room"}});
+    }
+    return notices;
+}
+
+void NodePortWatch::set(const model::ServiceKey& key, const model::Service* service) {
+    std::set<Number> numbers;
+    if (service != nullptr) {
+        for (const auto& frontend : service->frontends) {
+            if (frontend.cls == lb::FrontendClass::NodePort) {
+                numbers.emplace(key.protocol, frontend.port);
+            }
+        }
+    }
+    const auto found = by_service_.find(key);
+    if (found == by_service_.end() ? numbers.empty() : found->second == numbers) {
+        return;
+    }
+    changed_ = true;
+    if (found != by_service_.end()) {
+        for (const Number& number : found->second) {
+            const auto owners = owners_.find(number);
+            owners->second.erase(key);
+            if (owners->second.empty()) {
+                owners_.erase(owners);
+            }
+        }
+        by_service_.erase(found);
+    }
+    for (const Number& number : numbers) {
+        owners_[number].insert(key);
+    }
+    if (!numbers.empty()) {
+        by_service_.emplace(key, std::move(numbers));
+    }
+}
+
+void NodePortWatch::look(std::span<const LocalListener> listeners) {
+    notices_.clear();
+    std::set<Number> told;
+    for (const LocalListener& listener : listeners) {
+        const auto owners = owners_.find({listener.protocol, listener.port});
+        if (owners == owners_.end() || !told.insert(owners->first).second) {
+            continue;
+        }
+        for (const auto& key : owners->second) {
+            notices_.push_back(
+                {key,
+                 {model::Notice::Level::Warning, model::kNodePortInUse,
+                  "nodePort " + std::to_string(listener.port) + "/" + to_string(listener.protocol) +
+                      ": a program on the gateway's host listens there; traffic from outside goes to the "
+                      "Service, not to it"}});
+        }
+    }
+    std::ranges::sort(notices_);
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,145 @@
+#include "control/gateway/care/vip_presence.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "control/log/log.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+struct Usability {
+    bool has_endpoint = false;  // any frontend
+    bool is_elsewhere = false;  // some frontend's endpoints are all on other nodes
+};
+
+std::string vip_text(const route::LocalAddress& vip) {
+    return vip.address.to_string() + "/" + std::to_string(vip.prefix_length);
+}
+
+}  // namespace
+
+std::optional<NicPortId> twin_around(const IpAddr& vip, const TwinSubnets& twins) {
+    std::optional<NicPortId> port;
+    uint8_t longest = 0;
+    for (size_t i = 0; i < twins.size(); ++i) {
+        for (const auto& configured : twins[i]) {
+            const auto subnet = Prefix::make(configured.address, configured.prefix_length);
+            if (subnet && subnet->contains(vip) && (!port || subnet->length() > longest)) {
+                port = NicPortId{static_cast<uint8_t>(i)};
+                longest = subnet->length();
+            }
+        }
+    }
+    return port;
+}
+
+std::vector<IpAddr> vips_to_show(const lb::ServiceTable& table, bool withdraw_empty) {
+    std::map<IpAddr, Usability> vips;
+    table.for_each_row([&](const lb::FrontendRow& row) {
+        if (row.cls != lb::FrontendClass::LoadBalancerIp && row.cls != lb::FrontendClass::ExternalIp) {
+            return;
+        }
+        Usability& vip = vips[row.address];
+        const lb::BackendSet& set = row.backends();
+        vip.has_endpoint = vip.has_endpoint || !set.usable.empty();
+        vip.is_elsewhere =
+            vip.is_elsewhere || (set.usable.empty() && set.when_empty == lb::EmptyAction::DropNoLocal);
+    });
+    std::vector<IpAddr> shown;
+    for (const auto& [address, vip] : vips) {
+        if (vip.has_endpoint || (!vip.is_elsewhere && !withdraw_empty)) {
+            shown.push_back(address);
+        }
+    }
+    return shown;
+}
+
+std::vector<route::LocalAddress> place_vips(std::span<const IpAddr> vips, const TwinSubnets& twins,
+                                            std::span<const route::LocalAddress> own) {
+    std::vector<route::LocalAddress> placed;
+    for (const IpAddr& vip : vips) {
+        const auto port = twin_around(vip, twins);
+        if (port && std::ranges::find(own, vip, &route::LocalAddress::address) == own.end()) {
+            placed.push_back({*port, vip, static_cast<uint8_t>(vip.bits())});
+        }
+    }
+    std::ranges::sort(placed, {},
+                      [](const route::LocalAddress& vip) { return std::tuple(vip.port, vip.address); });
+    return placed;
+}
+
+void VipPresence::work(const drivers::MirroredState& mirror, bool withheld, Clock::time_point now) {
+    if (!is_supported_) {
+        return;
+    }
+    const auto wanted =
+        withheld ? std::vector<route::LocalAddress>() : place_vips(shown_, options_.twins, mirror.addresses);
+    std::vector<route::LocalAddress> missing, left_over;
+    std::ranges::set_difference(wanted, mirror.vips, std::back_inserter(missing), {}, order_of, order_of);
+    std::ranges::set_difference(mirror.vips, wanted, std::back_inserter(left_over), {}, order_of, order_of);
+    std::erase_if(retry_at_, [&](const auto& failed) {
+        const auto is_it = [&](const route::LocalAddress& vip) { return order_of(vip) == failed.first; };
+        return std::ranges::none_of(missing, is_it) && std::ranges::none_of(left_over, is_it);
+    });
+    const auto may_try = [&](const route::LocalAddress& vip) {
+        const auto failed = retry_at_.find(order_of(vip));
+        return failed == retry_at_.end() || failed->second <= now;
+    };
+    for (const auto& vip : left_over) {
+        if (may_try(vip)) {
+            remove(vip, now);
+        }
+    }
+    for (const auto& vip : missing) {
+        if (may_try(vip) && is_supported_) {
+            add(vip, mirror, now);
+        }
+    }
+}
+
+void VipPresence::withdraw(const drivers::MirroredState& mirror) {
+    for (const auto& vip : mirror.vips) {
+        static_cast<void>(options_.remove(vip));
+    }
+}
+
+// The mirror may not have heard of the last round yet: what is there by then is no failure, and no news.
+void VipPresence::add(const route::LocalAddress& vip, const drivers::MirroredState& mirror,
+                      Clock::time_point now) {
+    const auto added = options_.add(vip);
+    if (!added && added.error().code == Errc::Unsupported) {
+        is_supported_ = false;
+        log::get("control").error("VIP presence is off: {}", added.error().what);
+        return;
+    }
+    if (!added) {
+        return say_failed(vip, added.error(), now);
+    }
+    retry_at_.erase(order_of(vip));
+    if (!*added) {
+        return;
+    }
+    log::get("control").info("VIP {} is present", vip_text(vip));
+    if (const auto port = std::ranges::find(mirror.ports, vip.port, &route::EgressPort::id);
+        port != mirror.ports.end()) {
+        options_.announce(vip, port->mac);
+    }
+}
+
+void VipPresence::remove(const route::LocalAddress& vip, Clock::time_point now) {
+    if (const auto removed = options_.remove(vip); !removed) {
+        return say_failed(vip, removed.error(), now);
+    }
+    retry_at_.erase(order_of(vip));
+    log::get("control").info("VIP {} is withdrawn", vip_text(vip));
+}
+
+void VipPresence::say_failed(const route::LocalAddress& vip, const Error& error, Clock::time_point now) {
+    retry_at_[order_of(vip)] = now + kRetry;
+    log::get("control").warn("VIP presence: {}: {}; tried again in {} s", vip_text(vip), error.what,
+                             kRetry.count());
+}
+
+}  // namespace penstock::gateway

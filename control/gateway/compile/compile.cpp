@@ -1,0 +1,636 @@
+#include "control/gateway/compile/compile.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "control/gateway/compile/port_addresses.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+using lb::FrontendClass;
+
+bool is_vip_class(FrontendClass cls) {
+    return cls == FrontendClass::LoadBalancerIp || cls == FrontendClass::ExternalIp;
+}
+
+// Everything that decides which backend a flow gets; names for people, notices and frontends do not.
+bool same_backends(const model::Service& a, const model::Service& b) {
+    const auto same_endpoint = [](const model::Endpoint& x, const model::Endpoint& y) {
+        return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
+    };
+    // Backends of another Service object have other ids (BackendKey).
+    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s &&
+           a.affinity_scope == b.affinity_scope && a.uid == b.uid && a.probe == b.probe &&
+           std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
+               return x.source == y.source && x.when_empty == y.when_empty &&
+                      std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
+           });
+}
+
+bool passes_any(const model::BackendSet& set, const std::optional<model::Probe>& probe,
+                const SharedHealth& health) {
+    return !probe || std::ranges::any_of(set.endpoints, [&](const model::Endpoint& endpoint) {
+        return passes(*probe, health_of(health, endpoint));
+    });
+}
+
+// All of a set's endpoints are down, and are used nevertheless (HC-010).
+bool fails_open(const model::Service& service, const SharedHealth& health) {
+    return service.probe && !service.probe->fails_closed &&
+           std::ranges::any_of(service.sets, [&](const model::BackendSet& set) {
+               return !set.endpoints.empty() && !passes_any(set, service.probe, health);
+           });
+}
+
+using Place = std::pair<IpAddr, L4Port>;
+// Sorted; each once, in however many sets it is.
+std::vector<Place> places_of(const model::Service& service) {
+    std::vector<Place> places;
+    for (const auto& set : service.sets) {
+        for (const auto& endpoint : set.endpoints) {
+            places.emplace_back(endpoint.address, endpoint.port);
+        }
+    }
+    std::ranges::sort(places);
+    const auto repeated = std::ranges::unique(places);
+    places.erase(repeated.begin(), repeated.end());
+    return places;
+}
+
+template <typename Pointer>
+void remove_from(std::vector<Pointer>& list, const Pointer& gone) {
+    if (const auto found = std::ranges::find(list, gone); found != list.end()) {
+        *found = list.back();
+        list.pop_back();
+    }
+}
+
+}  // namespace
+
+Claim::Claim(const model::Frontend& frontend, Protocol of)
+    : node_port(frontend.cls == FrontendClass::NodePort),
+      family(frontend.family),
+      port(frontend.port),
+      protocol(of) {
+    if (!node_port) {
+        address = frontend.address;
+    }
+}
+
+Claim Claim::exact(const IpAddr& address, L4Port port, Protocol protocol) {
+    Claim claim;
+    claim.family = address.family();
+    claim.address = address;
+    claim.port = port;
+    claim.protocol = protocol;
+    return claim;
+}
+
+Claim Claim::of_node_port(IpFamily family, L4Port port, Protocol protocol) {
+    Claim claim;
+    claim.node_port = true;
+    claim.family = family;
+    claim.port = port;
+    claim.protocol = protocol;
+    return claim;
+}
+
+std::string Claim::to_string() const {
+    const std::string where =
+        node_port ? std::string(penstock::to_string(family)) + " NodePort " + std::to_string(port)
+                  : address.to_string() + " port " + std::to_string(port);
+    return std::string(penstock::to_string(protocol)) + " " + where;
+}
+
+size_t ClaimHash::operator()(const Claim& claim) const noexcept {
+    const size_t numbers = size_t{claim.port} << 16 | size_t{static_cast<uint8_t>(claim.protocol)} << 8 |
+                           size_t{static_cast<uint8_t>(claim.family)} << 1 | size_t{claim.node_port};
+    return std::hash<IpAddr>{}(claim.address) ^ numbers * kHashFactor;
+}
+
+bool Compiler::ByRank::operator()(const ServicePort* a, const ServicePort* b) const noexcept {
+    const bool a_is_new = a->former.service == nullptr;
+    const bool b_is_new = b->former.service == nullptr;
+    return a_is_new != b_is_new ? b_is_new : a->key < b->key;
+}
+
+void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey> touched) {
+    changes_ = {};
+    begin_round();
+    affinity_.forget(input.forgotten);
+    for (const auto& key : touched) {
+        take_over(input, key);
+    }
+    affinity_.regroup();
+    settle();
+    end_round();
+    if (was_released_ && !short_of_ids_.empty()) {
+        begin_round();
+        settle();
+        end_round();
+    }
+    place_rows(input);
+    count_kept_backends();
+    publish();
+}
+
+void Compiler::begin_round() {
+    // Whoever came into force by the last round has the better rank from now on. Nobody loses by it, but those that it refuses may now be
+    // refused by it where they were by somebody else: the reason names the first obstacle.
+    for (const auto& key : std::exchange(newly_in_force_, {})) {
+        const ServicePort& port = ports_.at(key);
+        for (const auto& frontend : port.in_force.desired->frontends) {
+            for (ServicePort* other : find(Claim(frontend, key.protocol))->wanting) {
+                if (other->owned == nullptr) {
+                    due_.insert(other);
+                }
+            }
+        }
+    }
+    // Room only shrinks until something is released.
+    if (std::exchange(was_released_, false)) {
+        due_.insert(short_of_ids_.begin(), short_of_ids_.end());
+    }
+}
+
+void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key) {
+    const auto* next = input.desired.get(key);
+    if (next == nullptr) {
+        const auto found = ports_.find(key);
+        if (found == ports_.end() || found->second.desired == nullptr) {
+            return;
+        }
+        ServicePort& port = found->second;
+        note_change(port);
+        due_.erase(&port);
+        short_of_ids_.erase(&port);
+        let_go(port, false, false);
+        hold_no_longer(port);
+        want_no_longer(port);
+        affinity_.expect(port.desired.get(), nullptr);
+        affinity_.service_is_gone(key, port.in_force.service.get());
+        port.desired = nullptr;
+        port.in_force = {};
+        port.refusal.reset();
+        considered_.insert(&port);
+        return;
+    }
+    ServicePort& port = ports_.try_emplace(key, ServicePort{.key = key}).first->second;
+    if (port.desired != *next) {
+        want_no_longer(port);
+        affinity_.expect(port.desired.get(), next->get());
+        port.desired = *next;
+        want(port);
+        due_.insert(&port);
+    }
+    const auto* health = input.health.get(key);
+    const SharedHealth next_health = health == nullptr ? nullptr : *health;
+    if (port.health != next_health) {
+        port.health = next_health;
+        due_.insert(&port);
+    }
+}
+
+void Compiler::settle() {
+    while (!due_.empty()) {
+        ServicePort& port = **due_.begin();
+        due_.erase(due_.begin());
+        consider(port);
+    }
+}
+
+// What the round has changed is final: ids are released in the order of keys, and ranks are new.
+void Compiler::end_round() {
+    for (ServicePort* port : considered_) {
+        release_ids(port->former, port->in_force);
+        if (port->former.service == nullptr && port->in_force.service != nullptr) {
+            newly_in_force_.push_back(port->key);
+        }
+        port->former = port->in_force;
+    }
+    affinity_.release_unused();
+    for (ServicePort* port : std::exchange(considered_, {})) {
+        if (port->desired == nullptr) {
+            ports_.erase(model::ServiceKey(port->key));
+        }
+    }
+}
+
+// Once in a round: whatever happens to those of better rank has happened.
+void Compiler::consider(ServicePort& port) {
+    note_change(port);
+    considered_.insert(&port);
+    if (auto refusal = obstacle_of(port)) {
+        short_of_ids_.erase(&port);
+        refuse(port, std::move(*refusal));
+        return;
+    }
+    const Programmed& former = port.former;
+    if (former.service != nullptr && former.health == port.health &&
+        affinity_.is_current(*former.service, *port.desired) &&
+        (former.desired == port.desired || same_backends(*former.desired, *port.desired))) {
+        accept(port, former.service);
+    } else if (auto service = build_service(port)) {
+        accept(port, std::move(service));
+    }
+}
+
+// Nullopt where there is none.
+std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) const {
+    std::unordered_set<Claim, ClaimHash> own;
+    for (const auto& frontend : port.desired->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        // Neither comes off the wire (rpc/convert.hpp).
+        if (std::max(frontend.set, frontend.inside_set.value_or(0)) >= port.desired->sets.size()) {
+            return model::Refusal{model::kInvalidService, claim.to_string() + " leads to no backend set"};
+        }
+        if (!own.insert(claim).second) {
+            return model::Refusal{model::kInvalidService, claim.to_string() + " is there twice"};
+        }
+        const ServicePort* owner = find(claim)->owner;
+        if (owner != nullptr && owner != &port && ByRank{}(owner, &port)) {
+            return model::Refusal{model::kFrontendConflict,
+                                  claim.to_string() + " belongs to service " + owner->key.to_string()};
+        }
+    }
+    return std::nullopt;
+}
+
+// Null where it was refused. Takes the ids of what is new in it; what it lost is released at the end of the round.
+std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
+    const model::ServiceKey& key = port.key;
+    const model::Service& desired = *port.desired;
+    const auto former_id = ids_.services.find(key);
+    if (!former_id && ids_.services.room() == 0) {
+        short_of_ids_.insert(&port);
+        refuse(port, {model::kCapacityExceeded, "there is no room for another service port"});
+        return nullptr;
+    }
+    const auto places = places_of(desired);
+    const auto missing = static_cast<size_t>(std::ranges::count_if(places, [&](const Place& place) {
+        return !former_id || !ids_.backends.find({*former_id, place.first, place.second, desired.uid});
+    }));
+    if (missing > ids_.backends.room()) {
+        short_of_ids_.insert(&port);
+        refuse(port, {model::kCapacityExceeded, "there is no room for " + std::to_string(missing) +
+                                                    " more endpoints, only for " +
+                                                    std::to_string(ids_.backends.room())});
+        return nullptr;
+    }
+    auto service = std::make_shared<lb::Service>();
+    service->id = *ids_.services.take(key);
+    service->namespace_name = key.namespace_name;
+    service->name = key.name;
+    service->port_name = key.port_name;
+    service->protocol = key.protocol;
+    service->scheduler = desired.scheduler;
+    service->affinity_timeout_s = desired.affinity_timeout_s;
+    for (const auto& [address, l4_port] : places) {
+        ids_.backends.take({service->id, address, l4_port, desired.uid});
+    }
+    for (const auto& set : desired.sets) {
+        service->sets.push_back(build_set(service->id, port, set));
+    }
+    affinity_.apply(*service, desired, port.former.service.get(), port.former.desired.get());
+    return service;
+}
+
+lb::BackendSet Compiler::build_set(ServiceId id, const ServicePort& port,
+                                   const model::BackendSet& desired) const {
+    const model::Service& service = *port.desired;
+    const auto& probe = service.probe;
+    lb::BackendSet set{.usable = {},
+                       .ring = {},
+                       .order = {},
+                       .positions = {},
+                       .by_id = {},
+                       .source = desired.source,
+                       .when_empty = desired.when_empty};
+    const bool any_passes = passes_any(desired, probe, port.health);
+    if (!any_passes && probe && probe->fails_closed && !desired.endpoints.empty()) {
+        set.when_empty = lb::EmptyAction::Reject;  // there are endpoints, and clients shall not wait for them
+        return set;
+    }
+    set.usable.reserve(desired.endpoints.size());
+    for (const auto& endpoint : desired.endpoints) {
+        if (probe && any_passes && !passes(*probe, health_of(port.health, endpoint))) {
+            continue;
+        }
+        if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
+            const auto backend = ids_.backends.find({id, endpoint.address, endpoint.port, service.uid});
+            set.usable.push_back({*backend, endpoint.address, endpoint.port, endpoint.weight});
+        }
+    }
+    lb::prepare(set, service.scheduler);
+    return set;
+}
+
+void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> service) {
+    short_of_ids_.erase(&port);
+    port.refusal.reset();
+    if (port.owned == port.desired && port.in_force.service == service) {
+        return;  // stays as it is
+    }
+    let_go(port, true, true);
+    hold_no_longer(port);
+    Programmed programmed{.desired = port.desired,
+                          .service = std::move(service),
+                          .filter = nullptr,
+                          .health = port.health,
+                          .fails_open = fails_open(*port.desired, port.health)};
+    if (port.former.service != nullptr && port.former.desired->source_ranges == port.desired->source_ranges &&
+        port.former.desired->source_ranges_deny == port.desired->source_ranges_deny) {
+        programmed.filter = port.former.filter;
+    }
+    if (programmed.filter == nullptr &&
+        std::ranges::any_of(port.desired->frontends, &model::Frontend::filtered)) {
+        programmed.filter = std::make_shared<const lb::SourceFilter>(
+            lb::SourceFilter{true, port.desired->source_ranges, port.desired->source_ranges_deny});
+    }
+    port.in_force = std::move(programmed);
+    port.owned = port.desired;
+    for (const auto& frontend : port.desired->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        touched_.insert(claim);
+        Interest& interest = interests_of(claim).at(claim);
+        if (std::exchange(interest.owner, &port) != &port) {
+            make_due(interest, port, true);
+        }
+    }
+}
+
+// What is in force of it stays, as far as nobody owns its claims.
+void Compiler::refuse(ServicePort& port, model::Refusal refusal) {
+    refusal.why = "service " + port.key.to_string() + ": " + refusal.why;
+    port.refusal = std::move(refusal);
+    let_go(port, false, true);
+    if (port.in_force.service != nullptr && port.held == nullptr) {
+        hold(port);
+    }
+}
+
+void Compiler::want(ServicePort& port) {
+    for (const auto& frontend : port.desired->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        interests_of(claim)[claim].wanting.push_back(&port);
+    }
+}
+
+void Compiler::want_no_longer(ServicePort& port) {
+    if (port.desired == nullptr) {
+        return;
+    }
+    for (const auto& frontend : port.desired->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        touched_.insert(claim);
+        remove_from(interests_of(claim).at(claim).wanting, &port);
+    }
+}
+
+void Compiler::hold(ServicePort& port) {
+    port.held = port.in_force.desired;
+    for (const auto& frontend : port.held->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        touched_.insert(claim);
+        interests_of(claim)[claim].holding.push_back(&port);
+    }
+}
+
+void Compiler::hold_no_longer(ServicePort& port) {
+    if (port.held == nullptr) {
+        return;
+    }
+    for (const auto& frontend : port.held->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        touched_.insert(claim);
+        remove_from(interests_of(claim).at(claim).holding, &port);
+    }
+    port.held = nullptr;
+}
+
+// Gives up the claims of the version that it owned; `only_unwanted`: those that its desired version has as well are kept.
+void Compiler::let_go(ServicePort& port, bool only_unwanted, bool only_worse) {
+    if (port.owned == nullptr) {
+        return;
+    }
+    for (const auto& frontend : port.owned->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        Interest& interest = interests_of(claim).at(claim);
+        if (interest.owner != &port ||
+            (only_unwanted && std::ranges::find(interest.wanting, &port) != interest.wanting.end())) {
+            continue;
+        }
+        touched_.insert(claim);
+        interest.owner = nullptr;
+        make_due(interest, port, only_worse);
+    }
+    port.owned = nullptr;
+}
+
+void Compiler::make_due(const Interest& interest, const ServicePort& of, bool only_worse) {
+    for (ServicePort* other : interest.wanting) {
+        if (other != &of && (!only_worse || ByRank{}(&of, other))) {
+            due_.insert(other);
+        }
+    }
+}
+
+void Compiler::note_change(const ServicePort& port) {
+    changed_.try_emplace(port.key, port.in_force.service);
+}
+
+void Compiler::release_ids(const Programmed& before, const Programmed& now) {
+    if (before.service == nullptr || before.service == now.service) {
+        return;
+    }
+    const bool is_same_object = now.service != nullptr && now.desired->uid == before.desired->uid;
+    const auto kept = is_same_object ? places_of(*now.desired) : std::vector<Place>();
+    for (const Place& place : places_of(*before.desired)) {
+        if (std::ranges::binary_search(kept, place)) {
+            continue;
+        }
+        if (const auto id =
+                ids_.backends.find({before.service->id, place.first, place.second, before.desired->uid})) {
+            ids_.backends.release(*id);
+            was_released_ = true;
+        }
+    }
+    if (now.service == nullptr) {
+        ids_.services.release(before.service->id);
+        was_released_ = true;
+    }
+}
+
+void Compiler::place_rows(const CompileInput& input) {
+    for (const Claim& claim : touched_) {
+        if (!claim.node_port) {
+            count_vip(claim);
+        }
+    }
+    std::set<IpAddr> own_vips;  // of the gateway's own addresses
+    for (const auto& own : input.addresses) {
+        if (vips_.contains(own.address)) {
+            own_vips.insert(own.address);
+        }
+    }
+    auto addresses = gateway::node_port_addresses(input.node_ports, input.addresses, own_vips);
+    std::vector<IpAddr> concerned = addresses;
+    if (addresses != node_port_addresses_) {
+        for (const auto& [claim, interest] : node_ports_) {
+            touched_.insert(claim);
+        }
+        concerned.insert(concerned.end(), node_port_addresses_.begin(), node_port_addresses_.end());
+        node_port_addresses_ = std::move(addresses);
+    }
+    std::set<std::tuple<IpAddr, L4Port, Protocol>> rows;
+    for (const Claim& claim : touched_) {
+        if (!claim.node_port) {
+            rows.emplace(claim.address, claim.port, claim.protocol);
+            continue;
+        }
+        declare_node_port(claim);
+        for (const IpAddr& address : concerned) {
+            if (address.family() == claim.family) {
+                rows.emplace(address, claim.port, claim.protocol);
+            }
+        }
+    }
+    for (const auto& [address, l4_port, protocol] : rows) {
+        place_row(address, l4_port, protocol);
+    }
+    forget_unused();
+}
+
+// An exact frontend, else a NodePort, else none (NODEPORT-004).
+void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protocol) {
+    Row row = row_of(Claim::exact(address, l4_port, protocol));
+    if (row.of == nullptr && std::ranges::binary_search(node_port_addresses_, address)) {
+        row = row_of(Claim::of_node_port(address.family(), l4_port, protocol));
+    }
+    CompileChanges::Row& change = changes_.rows.emplace_back(address, l4_port);
+    if (const lb::FrontendRow* before = compiled_->table->find(address, l4_port, protocol)) {
+        const lb::Service& owner = *before->service;
+        change.before = model::ServiceKey{owner.namespace_name, owner.name, owner.port_name, protocol};
+    }
+    if (row.of == nullptr) {
+        table_.erase(address, l4_port, protocol);
+        return;
+    }
+    change.after = row.of->key;
+    const Programmed& programmed = row.of->in_force;
+    table_.put({.address = address,
+                .port = l4_port,
+                .protocol = protocol,
+                .cls = row.frontend->cls,
+                .set = row.frontend->set,
+                .service = programmed.service,
+                .filter = row.frontend->filtered ? programmed.filter : nullptr,
+                .inside_set = row.frontend->inside_set});
+}
+
+Compiler::Row Compiler::row_of(const Claim& claim) const {
+    const Interest* interest = find(claim);
+    if (interest == nullptr) {
+        return {};
+    }
+    const ServicePort* of = interest->owner;
+    if (of == nullptr && !interest->holding.empty()) {
+        of = *std::ranges::min_element(interest->holding, ByKey{});
+    }
+    if (of == nullptr) {
+        return {};
+    }
+    const auto frontend = std::ranges::find_if(
+        of->in_force.desired->frontends,
+        [&](const model::Frontend& each) { return Claim(each, of->key.protocol) == claim; });
+    return {&*frontend, of};
+}
+
+void Compiler::count_vip(const Claim& claim) {
+    Interest& interest = exact_.at(claim);
+    const Row row = row_of(claim);
+    const bool counts = row.of != nullptr && is_vip_class(row.frontend->cls);
+    if (std::exchange(interest.counts_as_vip, counts) == counts) {
+        return;
+    }
+    uint32_t& rows = vips_[claim.address];
+    counts ? ++rows : --rows;
+    if (rows == 0) {
+        vips_.erase(claim.address);
+        table_.set_vip(claim.address, false);
+    } else {
+        table_.set_vip(claim.address, true);
+    }
+}
+
+// A number is declared for both families at once: SNAT leaves it alone on all addresses.
+void Compiler::declare_node_port(const Claim& claim) {
+    const bool is_served = std::ranges::any_of(
+        node_port_addresses_, [&](const IpAddr& address) { return address.family() == claim.family; });
+    node_ports_.at(claim).is_declared = is_served && row_of(claim).of != nullptr;
+    const auto declares = [&](IpFamily family) {
+        const Interest* interest = find(Claim::of_node_port(family, claim.port, claim.protocol));
+        return interest != nullptr && interest->is_declared;
+    };
+    table_.set_node_port(claim.port, claim.protocol, declares(IpFamily::V4) || declares(IpFamily::V6));
+}
+
+void Compiler::count_kept_backends() {
+    const auto now_of = [&](const model::ServiceKey& key) {
+        const auto port = ports_.find(key);
+        return port == ports_.end() ? nullptr : port->second.in_force.service.get();
+    };
+    for (const auto& [key, before] : changed_) {
+        if (const lb::Service* now = now_of(key); now != nullptr && now != before.get()) {
+            table_.add_backends(*now);
+        }
+    }
+    for (const auto& [key, before] : changed_) {
+        if (before != nullptr && before.get() != now_of(key)) {
+            table_.remove_backends(*before);
+        }
+    }
+}
+
+void Compiler::forget_unused() {
+    for (const Claim& claim : touched_) {
+        Interests& interests = interests_of(claim);
+        const auto found = interests.find(claim);
+        if (found->second.wanting.empty() && found->second.holding.empty() &&
+            found->second.owner == nullptr) {
+            interests.erase(found);
+        }
+    }
+    touched_.clear();
+}
+
+void Compiler::publish() {
+    auto next = std::make_shared<Compiled>(*compiled_);
+    next->table = table_.table();
+    next->node_port_addresses = node_port_addresses_;
+    for (const auto& [key, before] : std::exchange(changed_, {})) {
+        changes_.services.push_back(key);
+        const auto port = ports_.find(key);
+        if (port == ports_.end() || port->second.in_force.service == nullptr) {
+            next->services.erase(key);
+        } else {
+            next->services.insert_or_assign(key, port->second.in_force);
+        }
+        if (port == ports_.end() || !port->second.refusal) {
+            next->refusals.erase(key);
+        } else {
+            next->refusals.insert_or_assign(key, *port->second.refusal);
+        }
+    }
+    compiled_ = std::move(next);
+}
+
+const Compiler::Interest* Compiler::find(const Claim& claim) const {
+    const Interests& interests = claim.node_port ? node_ports_ : exact_;
+    const auto found = interests.find(claim);
+    return found == interests.end() ? nullptr : &found->second;
+}
+
+}  // namespace penstock::gateway

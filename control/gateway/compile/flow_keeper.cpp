@@ -1,0 +1,416 @@
+#include "control/gateway/compile/flow_keeper.hpp"
+
+#include <algorithm>
+#include <list>
+
+namespace penstock::gateway {
+namespace {
+
+using Socket = std::pair<IpAddr, L4Port>;
+
+// In a run, backends of dead Services are asked for flows up to this many, so that a big one that drains makes no change of another late.
+constexpr size_t kDeadBackendsPerRun = 4'096;
+
+void sort_unique(std::vector<Socket>& sockets) {
+    std::ranges::sort(sockets);
+    const auto repeated = std::ranges::unique(sockets);
+    sockets.erase(repeated.begin(), repeated.end());
+}
+
+// Of all sets: whom policies and topology leave out keeps its flows.
+std::vector<Socket> offered_places(const model::Service& service) {
+    std::vector<Socket> places;
+    for (const auto& set : service.sets) {
+        for (const auto& endpoint : set.endpoints) {
+            places.emplace_back(endpoint.address, endpoint.port);
+        }
+    }
+    sort_unique(places);
+    return places;
+}
+std::vector<Socket> places_with_flows(const model::Service& service) {
+    const bool must_serve = service.key.protocol == Protocol::Udp;
+    std::vector<Socket> places = offered_places(service);
+    for (const auto& set : service.sets) {
+        for (const auto& endpoint : set.excluded) {
+            if (endpoint.why != model::Exclusion::ForbiddenAddress && (endpoint.serving || !must_serve)) {
+                places.emplace_back(endpoint.address, endpoint.port);
+            }
+        }
+    }
+    sort_unique(places);
+    return places;
+}
+
+}  // namespace
+
+struct FlowKeeper::Run {
+    const IdMap& ids;
+    const FlowsOf& flows_of;
+    Time now;
+    std::set<Object*, ByName> concerned = {};
+    std::vector<conn::FlowOrder> orders = {};
+};
+
+// One look at an object: finds who has gone astray or come home, orders what is due, forgets what has no flows.
+class FlowKeeper::Settling {
+ public:
+    Settling(Object& object, uint64_t run_number, Run& run)
+        : object_(object), run_number_(run_number), run_(run) {
+        for (auto& [name, port] : object.ports) {
+            if (port.in_force == nullptr) {
+                continue;
+            }
+            places_.push_back(places_with_flows(*port.in_force));
+            for (const Frontend& frontend : port.frontends) {
+                if (frontend.owned) {
+                    homes_.insert_or_assign(frontend.at, &places_.back());
+                }
+            }
+        }
+    }
+    // The next moment at which something is due.
+    std::optional<Time> settle() {
+        for (auto& [name, port] : object_.ports) {
+            take_over_backends(port);
+            for (Backend& backend : port.backends) {
+                find_astray(port, backend);
+                end_due(port, backend);
+            }
+            std::erase_if(port.backends, [&](const Backend& backend) { return is_over(port, backend); });
+            forget_frontends(port);
+            // Of what is still remembered.
+            for (const Backend& backend : port.backends) {
+                note_next(backend);
+            }
+        }
+        std::erase_if(object_.ports, [](const auto& entry) {
+            return entry.second.in_force == nullptr && entry.second.backends.empty();
+        });
+        return next_;
+    }
+
+ private:
+    static bool is_all_ended(const ServicePort& port, const Backend& backend) {
+        return backend.astray.size() == port.frontends.size() &&
+               std::ranges::all_of(backend.astray, &Astray::ended);
+    }
+    static Astray* astray_by(Backend& backend, const Socket& frontend) {
+        const auto found = std::ranges::find(backend.astray, frontend, &Astray::frontend);
+        return found == backend.astray.end() ? nullptr : &*found;
+    }
+    [[nodiscard]] bool is_at_home(const Socket& place, const Socket& frontend) const {
+        const auto home = homes_.find(frontend);
+        return home != homes_.end() && std::ranges::binary_search(*home->second, place);
+    }
+    [[nodiscard]] BackendKey key_of(const ServicePort& port, const Backend& backend) const {
+        return {port.id, backend.place.first, backend.place.second, InternedText(object_.key->uid)};
+    }
+    // Whether the id still means this backend, and its Service still this one.
+    [[nodiscard]] bool is_bound(const ServicePort& port, const Backend& backend) const {
+        const BackendKey* bound_to = run_.ids.backends.key_of(backend.id);
+        const model::ServiceKey* service = run_.ids.services.key_of(port.id);
+        return bound_to != nullptr && service != nullptr && *service == port.key &&
+               *bound_to == key_of(port, backend);
+    }
+    [[nodiscard]] std::optional<Time> due(const Astray& astray) const {
+        if (object_.key->protocol == Protocol::Udp) {
+            return astray.since;
+        }
+        return object_.drain_timeout_s
+                   ? std::optional(astray.since + std::chrono::seconds(*object_.drain_timeout_s))
+                   : std::nullopt;
+    }
+    void order(const ServicePort& port, const Backend& backend, const Socket& frontend) {
+        if (is_bound(port, backend)) {
+            run_.orders.push_back({backend.id, frontend.first, frontend.second});
+        }
+    }
+
+    // Both sides are sorted.
+    void take_over_backends(ServicePort& port) {
+        const auto places = port.in_force == nullptr ? std::vector<Socket>() : offered_places(*port.in_force);
+        std::vector<Backend> next;
+        next.reserve(std::max(places.size(), port.backends.size()));
+        auto known = port.backends.begin();
+        const auto withdraw_until = [&](const auto& is_end) {
+            for (; known != port.backends.end() && !is_end(known->place); ++known) {
+                if (std::exchange(known->offered, false)) {
+                    known->withdrawn_in = run_number_;
+                }
+                next.push_back(std::move(*known));
+            }
+        };
+        for (const Socket& place : places) {
+            withdraw_until([&](const Socket& at) { return at >= place; });
+            const bool is_known = known != port.backends.end() && known->place == place;
+            if (is_known && known->offered) {
+                next.push_back(std::move(*known++));
+                continue;
+            }
+            const auto id = run_.ids.backends.find(key_of(port, Backend{.place = place, .id = {}}));
+            if (is_known && known->id == *id) {
+                known->offered = true;
+                next.push_back(std::move(*known++));
+                continue;
+            }
+            if (is_known) {
+                ++known;  // its id has been somebody else's meanwhile
+            }
+            Backend& added = next.emplace_back(Backend{.place = place, .id = *id});
+            for (const Frontend& frontend : port.frontends) {
+                if (!frontend.owned) {
+                    added.astray.push_back({frontend.at, run_.now, true});
+                }
+            }
+        }
+        withdraw_until([](const Socket&) { return false; });
+        port.backends = std::move(next);
+    }
+
+    void find_astray(const ServicePort& port, Backend& backend) {
+        for (const Frontend& frontend : port.frontends) {
+            Astray* astray = astray_by(backend, frontend.at);
+            if (is_at_home(backend.place, frontend.at)) {
+                if (astray != nullptr) {
+                    *astray = backend.astray.back();
+                    backend.astray.pop_back();
+                }
+            } else if (astray == nullptr) {
+                backend.astray.push_back({frontend.at, run_.now, false});
+            }
+        }
+    }
+
+    void end_due(const ServicePort& port, Backend& backend) {
+        std::vector<Socket> frontends;
+        for (Astray& astray : backend.astray) {
+            const auto when = due(astray);
+            if (!astray.ended && when && *when <= run_.now) {
+                astray.ended = true;
+                frontends.push_back(astray.frontend);
+            }
+        }
+        if (frontends.empty()) {
+            return;
+        }
+        if (is_all_ended(port, backend)) {
+            frontends.assign(1, {});  // one order for all
+        }
+        for (const Socket& frontend : frontends) {
+            order(port, backend, frontend);
+        }
+    }
+
+    void note_next(const Backend& backend) {
+        for (const Astray& astray : backend.astray) {
+            if (const auto when = due(astray); when && !astray.ended) {
+                next_ = next_ ? std::min(*next_, *when) : *when;
+            }
+        }
+    }
+
+    // Whether no flow of it is left that could have to end one day.
+    [[nodiscard]] bool is_over(const ServicePort& port, const Backend& backend) const {
+        if (backend.offered) {
+            return false;
+        }
+        if (is_all_ended(port, backend) || !is_bound(port, backend)) {
+            return true;
+        }
+        // Workers that still read the run before may open flows yet.
+        return backend.withdrawn_in < run_number_ && run_.flows_of && run_.flows_of(backend.id) == 0;
+    }
+
+    void forget_frontends(ServicePort& port) {
+        const auto forget = [&](const Socket& frontend) {
+            for (Backend& backend : port.backends) {
+                std::erase_if(backend.astray,
+                              [&](const Astray& astray) { return astray.frontend == frontend; });
+            }
+            std::erase_if(port.frontends, [&](const Frontend& each) { return each.at == frontend; });
+        };
+        std::vector<Frontend> lost;
+        for (const Frontend& frontend : port.frontends) {
+            if (!frontend.owned) {
+                lost.push_back(frontend);
+            }
+        }
+        std::ranges::sort(lost, std::ranges::greater(), &Frontend::lost);
+        for (size_t i = 0; i < lost.size(); ++i) {
+            const auto is_ended = [&](Backend& backend) {
+                const Astray* astray = astray_by(backend, lost[i].at);
+                return astray != nullptr && astray->ended;
+            };
+            const bool all_ended = std::ranges::all_of(port.backends, is_ended);
+            if (!all_ended && i < kLostFrontendsMax) {
+                continue;
+            }
+            const bool ends = object_.key->protocol == Protocol::Udp || object_.drain_timeout_s.has_value();
+            for (Backend& backend : port.backends) {
+                if (!all_ended && ends && !is_ended(backend)) {
+                    order(port, backend, lost[i].at);
+                }
+            }
+            forget(lost[i].at);
+        }
+    }
+
+    Object& object_;
+    const uint64_t run_number_;
+    Run& run_;
+    std::list<std::vector<Socket>> places_;
+    std::map<Socket, const std::vector<Socket>*>
+        homes_;  // by frontend: the places that keep flows which came in by it
+    std::optional<Time> next_;
+};
+
+std::vector<conn::FlowOrder> FlowKeeper::follow(const CompileChanges& changes, const Compiled& compiled,
+                                                const IdMap& ids, const FlowsOf& flows_of, Time now) {
+    ++runs_;
+    Run run{.ids = ids, .flows_of = flows_of, .now = now};
+    for (const auto& row : changes.rows) {
+        lose_frontend(row, run);
+    }
+    for (const auto& key : changes.services) {
+        take_over(key, compiled.services.get(key), run);
+    }
+    for (const auto& row : changes.rows) {
+        own_frontend(row, run);
+    }
+    for (Object* object : run.concerned) {
+        settle(*object, run);
+    }
+    settle_some_dead(run);
+    return std::move(run.orders);
+}
+
+std::vector<conn::FlowOrder> FlowKeeper::wake(const IdMap& ids, const FlowsOf& flows_of, Time now) {
+    Run run{.ids = ids, .flows_of = flows_of, .now = now};
+    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+        settle(*deadlines_.begin()->second, run);
+    }
+    return std::move(run.orders);
+}
+
+std::optional<FlowKeeper::Time> FlowKeeper::deadline() const {
+    return deadlines_.empty() ? std::nullopt : std::optional(deadlines_.begin()->first);
+}
+
+FlowKeeper::Object& FlowKeeper::object_of(const model::ServiceKey& key, const InternedText& uid) {
+    const auto [object, is_new] =
+        objects_.try_emplace(ObjectKey{key.namespace_name, key.name, key.protocol, uid.value()});
+    object->second.key = &object->first;
+    return object->second;
+}
+
+FlowKeeper::ServicePort* FlowKeeper::port_in_force(const model::ServiceKey& key) {
+    const auto object = in_force_.find(key);
+    return object == in_force_.end() ? nullptr : &object->second->ports.at(key.port_name);
+}
+
+void FlowKeeper::take_over(const model::ServiceKey& key, const Programmed* now, Run& run) {
+    Object* next = now == nullptr ? nullptr : &object_of(key, now->desired->uid);
+    if (const auto former = in_force_.find(key); former != in_force_.end() && former->second != next) {
+        ServicePort& port = former->second->ports.at(key.port_name);
+        port.in_force = nullptr;
+        for (Frontend& frontend : port.frontends) {
+            frontend.lost = frontend.owned ? run.now : frontend.lost;
+            frontend.owned = false;
+        }
+        run.concerned.insert(former->second);
+        in_force_.erase(former);
+    }
+    if (next == nullptr) {
+        return;
+    }
+    ServicePort& port = next->ports[key.port_name];
+    if (port.id != now->service->id) {
+        backends_ -= port.backends.size();
+        port.backends.clear();  // its former id has become another Service's
+    }
+    port.key = key;
+    port.id = now->service->id;
+    if (std::exchange(port.in_force, now->desired) != now->desired) {
+        next->drain_timeout_s = now->desired->drain_timeout_s;
+    }
+    in_force_.insert_or_assign(key, next);
+    run.concerned.insert(next);
+}
+
+void FlowKeeper::lose_frontend(const CompileChanges::Row& row, Run& run) {
+    ServicePort* port = row.before && row.before != row.after ? port_in_force(*row.before) : nullptr;
+    if (port == nullptr) {
+        return;
+    }
+    const auto frontend = std::ranges::find(port->frontends, Socket{row.address, row.port}, &Frontend::at);
+    if (frontend != port->frontends.end() && std::exchange(frontend->owned, false)) {
+        frontend->lost = run.now;
+        run.concerned.insert(in_force_.at(*row.before));
+    }
+}
+
+void FlowKeeper::own_frontend(const CompileChanges::Row& row, Run& run) {
+    if (!row.after) {
+        return;
+    }
+    ServicePort& port = *port_in_force(*row.after);
+    const auto frontend = std::ranges::find(port.frontends, Socket{row.address, row.port}, &Frontend::at);
+    if (frontend == port.frontends.end()) {
+        port.frontends.push_back({.at = {row.address, row.port}});
+    } else if (std::exchange(frontend->owned, true)) {
+        return;
+    }
+    run.concerned.insert(in_force_.at(*row.after));
+}
+
+void FlowKeeper::settle(Object& object, Run& run) {
+    const auto count = [&] {
+        size_t backends = 0;
+        for (const auto& [name, port] : object.ports) {
+            backends += port.backends.size();
+        }
+        return backends;
+    };
+    backends_ -= count();
+    set_deadline(object, Settling(object, runs_, run).settle());
+    backends_ += count();
+    const bool is_dead = std::ranges::none_of(
+        object.ports, [](const auto& entry) { return entry.second.in_force != nullptr; });
+    if (is_dead && !std::exchange(object.in_dead, true)) {
+        dead_.push_back(&object);
+    }
+}
+
+// Each in its turn, and at least one: so what is left of Services that are gone is forgotten as fast as others go.
+void FlowKeeper::settle_some_dead(Run& run) {
+    size_t asked = 0;
+    for (size_t turns = dead_.size(); turns > 0 && asked < kDeadBackendsPerRun; --turns) {
+        Object& object = *dead_.front();
+        dead_.pop_front();
+        object.in_dead = false;
+        for (const auto& [name, port] : object.ports) {
+            asked += port.backends.size();
+        }
+        settle(object, run);  // takes its turn again where it is still dead
+        if (object.ports.empty()) {
+            dead_.pop_back();
+            objects_.erase(objects_.find(*object.key));
+        }
+    }
+}
+
+void FlowKeeper::set_deadline(Object& object, std::optional<Time> deadline) {
+    if (object.deadline == deadline) {
+        return;
+    }
+    if (object.deadline) {
+        deadlines_.erase({*object.deadline, &object});
+    }
+    object.deadline = deadline;
+    if (deadline) {
+        deadlines_.emplace(*deadline, &object);
+    }
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,115 @@
+#include "control/gateway/compile/port_addresses.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "dataplane/base/limits.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+bool contains(const std::vector<IpAddr>& list, const IpAddr& address) {
+    return std::ranges::find(list, address) != list.end();
+}
+
+bool is_global(const IpAddr& address) {
+    return !address.is_loopback() && !address.is_link_local() && !address.is_unspecified() &&
+           !address.is_multicast();
+}
+
+// An empty list for the family restricts nothing (NODEPORT-003).
+bool is_in_any(const std::vector<Prefix>& within, const IpAddr& address) {
+    const auto same_family = [&](const Prefix& prefix) { return prefix.family() == address.family(); };
+    return std::ranges::none_of(within, same_family) ||
+           std::ranges::any_of(within, [&](const Prefix& prefix) { return prefix.contains(address); });
+}
+
+// What the twin has, in the order of preference: an address with a link before one that stands alone (/32, /128), which mostly is a VIP.
+std::vector<IpAddr> by_preference(const std::vector<route::LocalAddress>& present, NicPortId port) {
+    std::vector<std::pair<bool, IpAddr>> order;
+    for (const auto& local : present) {
+        if (local.port == port) {
+            order.emplace_back(local.prefix_length == local.address.bits(), local.address);
+        }
+    }
+    std::ranges::sort(order);
+    std::vector<IpAddr> addresses;
+    std::ranges::transform(order, std::back_inserter(addresses), &std::pair<bool, IpAddr>::second);
+    return addresses;
+}
+
+std::optional<IpAddr> first_global(const TwinAddresses& twin, const std::vector<IpAddr>& present,
+                                   IpFamily family) {
+    for (const auto* list : {&twin.configured, &present}) {
+        for (const IpAddr& address : *list) {
+            if (address.family() == family && is_global(address) && contains(present, address)) {
+                return address;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<model::PortAddress> port_addresses(const std::vector<TwinAddresses>& twins,
+                                               const std::vector<route::LocalAddress>& present) {
+    std::vector<model::PortAddress> out;
+    for (const auto& local : present) {
+        if (local.port.value < twins.size()) {
+            const TwinAddresses& twin = twins[local.port.value];
+            out.push_back(
+                {twin.name, local.address, local.prefix_length, contains(twin.configured, local.address)});
+        }
+    }
+    std::ranges::sort(out);
+    return out;
+}
+
+std::vector<IpAddr> node_port_addresses(const model::NodePortAddresses& rule,
+                                        const std::vector<model::PortAddress>& addresses,
+                                        const std::set<IpAddr>& vips) {
+    std::vector<IpAddr> out;
+    for (const auto& candidate : addresses) {
+        const IpAddr& address = candidate.address;
+        const bool of_node = contains(rule.node_addresses, address);
+        if (is_global(address) && is_in_any(rule.within, address) && (!rule.primary_only || of_node) &&
+            (!vips.contains(address) || of_node || candidate.configured)) {
+            out.push_back(address);
+        }
+    }
+    std::ranges::sort(out);
+    const auto repeated = std::ranges::unique(out);
+    out.erase(repeated.begin(), repeated.end());
+    return out;
+}
+
+std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given,
+                                             const std::vector<TwinAddresses>& twins,
+                                             const std::vector<route::LocalAddress>& present,
+                                             const std::vector<IpAddr>& elsewhere) {
+    std::vector<nat::SnatAddress> out;
+    for (const IpAddr& address : given) {
+        // On a twin, or anywhere else on the host: on loopback, say. There Linux opens connections from it too.
+        const bool of_host =
+            std::ranges::find(present, address, &route::LocalAddress::address) != present.end() ||
+            std::ranges::find(elsewhere, address) != elsewhere.end();
+        out.push_back({.address = address, .egress = {}, .shared_with_host = of_host});
+    }
+    for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
+        if (std::ranges::find(given, family, &IpAddr::family) != given.end()) {
+            continue;
+        }
+        for (uint8_t port = 0; port < twins.size(); ++port) {
+            if (const auto address = first_global(twins[port], by_preference(present, {port}), family)) {
+                out.push_back({.address = *address, .egress = {port}, .shared_with_host = true});
+            }
+        }
+    }
+    out.resize(std::min<size_t>(out.size(), limits::kSnatAddressesMax));
+    return out;
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,87 @@
+// Everything that penstockd can be told: on the command line, and with the same names in an INI file (--config). The command line wins
+// where both say something. Unknown names are refused by name, abbreviations are not guessed, and each value is checked here, so that a
+// start either fails at once with one line or runs with what was meant.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/gateway/options/core_plan.hpp"
+#include "control/gateway/options/port_option.hpp"
+#include "control/log/log.hpp"
+#include "control/model/desired.hpp"
+#include "dataplane/base/limits.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/config/packet_policy.hpp"
+#include "dataplane/nat/snat_config.hpp"
+#include "dataplane/worker/idle.hpp"
+
+namespace penstock::gateway {
+
+// Where gRPC listens: "unix:/run/penstock/penstockd.sock" or "192.0.2.1:9106".
+struct ListenAddress {
+    std::string text;  // as gRPC takes it
+    std::string path;  // of a Unix socket, else ""
+    [[nodiscard]] bool is_unix() const noexcept { return !path.empty(); }
+    bool operator==(const ListenAddress&) const = default;
+
+    // InvalidArgument: neither unix:/ABSOLUTE/PATH nor HOST:PORT.
+    static Result<ListenAddress> parse(const std::string& text);
+};
+
+struct Options {
+    enum class Action : uint8_t { Run, Help, Version, Check };
+    Action action = Action::Run;
+
+    std::vector<PortOption> ports;
+    CoreWishes cores;
+    unsigned memory_mb = 512;
+    bool no_huge = false;
+    uint32_t connections = limits::kConnectionsDefault;  // per worker
+    uint32_t affinity_entries = limits::kAffinityEntriesDefault;
+    uint32_t burst = limits::kBurstMax;  // packets
+    worker::IdleMode idle = worker::IdleMode::Adaptive;
+
+    // Name, mode, node name and labels; addresses are known only when the twins are up.
+    model::GatewayIdentity identity;
+
+    std::vector<ListenAddress> listen;
+    std::string tls_cert, tls_key, tls_client_ca;  // files; all or none
+    std::vector<std::string> tls_admin_names;
+    std::string socket_group;  // "": the process's own
+    bool sandbox = true;
+    std::string metrics_listen;  // "": off
+    std::string state_file;      // "": none
+    std::string healthz;         // ADDRESS:PORT; "": off
+    std::chrono::seconds sync_limit{60};
+    bool allow_empty = false;
+
+    bool vip_presence = false;
+    bool withdraw_empty = false;  // with vip_presence only
+
+    std::string blocklist;      // file; "": none
+    unsigned flow_rules = 256;  // at most, on each port; 0: none are asked for
+    bool vip_isolate = false;
+    bool vip_mark = false;
+
+    std::vector<IpAddr> snat_addresses;
+    nat::PortRange snat_ports;
+
+    config::PacketPolicy packets;
+
+    log::Format log_format = log::Format::Text;
+    std::vector<std::string> log_levels;  // checked
+
+    // InvalidArgument names the option; NotFound the config file that cannot be read. `arguments` without the program's name.
+    static Result<Options> parse(const std::vector<std::string>& arguments);
+    // The same from the text of an INI file alone, for tests and fuzzing.
+    static Result<Options> parse_ini(const std::string& text);
+    // What --help prints: every option by group, then examples.
+    static void print_help(std::ostream& out);
+};
+
+}  // namespace penstock::gateway

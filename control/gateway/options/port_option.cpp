@@ -1,0 +1,166 @@
+#include "control/gateway/options/port_option.hpp"
+
+#include <net/if.h>
+
+#include <algorithm>
+#include <set>
+
+#include "control/gateway/options/text.hpp"
+#include "dataplane/base/limits.hpp"
+#include "drivers/device_string.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+std::string quoted(std::string_view text) {
+    return "\"" + std::string(text) + "\"";
+}
+
+std::unexpected<Error> refuse_field(std::string_view field, const std::string& why) {
+    return fail(Errc::InvalidArgument, std::string(field) + ": " + why);
+}
+
+// What the kernel takes as a name (dev_valid_name); ':' would make it an alias, '%' a pattern.
+bool is_interface_name(std::string_view name) {
+    return !name.empty() && name.size() < IFNAMSIZ && name != "." && name != ".." &&
+           std::ranges::all_of(
+               name, [](char c) { return c > ' ' && c <= '~' && c != '/' && c != ':' && c != '%'; });
+}
+
+Status read_field(PortOption& port, std::string_view name, std::string_view value) {
+    if (name == "device") {
+        if (auto device = drivers::DeviceString::parse(value); !device) {
+            return std::unexpected(std::move(device.error()));  // says "device" itself
+        }
+        port.device = value;
+    } else if (name == "twin") {
+        if (!is_interface_name(value)) {
+            return refuse_field(
+                name, quoted(value) +
+                          " is no interface name (1 to 15 characters, none of them '/', ':', '%' or blank)");
+        }
+        port.twin = value;
+    } else if (name == "address") {
+        for (const auto piece : split(value, ',')) {
+            const auto address = drivers::InterfaceAddress::parse(trim(piece));
+            if (!address) {
+                return refuse_field(name, address.error().what);
+            }
+            if (std::ranges::find(port.addresses, address->address, &drivers::InterfaceAddress::address) !=
+                port.addresses.end()) {
+                return refuse_field(name, address->address.to_string() + " is there twice");
+            }
+            port.addresses.push_back(*address);
+        }
+    } else if (name == "mtu") {
+        const auto mtu = number(value, kMtuMax);
+        if (!mtu || *mtu < kMtuMin) {
+            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMtuMin) + "-" +
+                                          std::to_string(kMtuMax));
+        }
+        port.mtu = static_cast<uint16_t>(*mtu);
+    } else if (name == "mss") {
+        const auto mss = number(value, kMssMax);
+        if (!mss || *mss < kMssMin) {
+            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMssMin) + "-" +
+                                          std::to_string(kMssMax));
+        }
+        port.mss = static_cast<uint16_t>(*mss);
+    } else if (name == "reverse-path") {
+        const auto check = parse_reverse_path(value);
+        if (!check) {
+            return refuse_field(name, check.error().what);
+        }
+        port.reverse_path = *check;
+    } else {
+        return fail(Errc::InvalidArgument,
+                    "there is no field " + quoted(name) +
+                        "; the fields are device, twin, address, mtu, mss, reverse-path");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<config::ReversePath> parse_reverse_path(std::string_view text) {
+    using enum config::ReversePath;
+    for (const config::ReversePath check : {Feasible, Strict, Loose, Off}) {
+        if (text == config::to_string(check)) {
+            return check;
+        }
+    }
+    return fail(Errc::InvalidArgument, quoted(text) + " is none of feasible, strict, loose, off");
+}
+
+Result<PortOption> PortOption::parse(std::string_view text) {
+    PortOption port;
+    std::set<std::string_view> seen;
+    for (const auto piece : split(text, ';')) {
+        const std::string_view field = trim(piece);
+        if (field.empty()) {
+            continue;  // a ';' at the end is no error
+        }
+        const size_t equals = field.find('=');
+        if (equals == std::string_view::npos) {
+            return fail(Errc::InvalidArgument, quoted(field) + " is not FIELD=VALUE");
+        }
+        const std::string_view name = trim(field.substr(0, equals));
+        if (!seen.insert(name).second) {
+            return refuse_field(name, "is given twice");
+        }
+        if (auto status = read_field(port, name, trim(field.substr(equals + 1))); !status) {
+            return std::unexpected(std::move(status.error()));
+        }
+    }
+    if (port.device.empty()) {
+        return refuse_field("device", "is missing");
+    }
+    if (port.twin.empty()) {
+        return refuse_field("twin", "is missing");
+    }
+    const auto ipv6 = std::ranges::find(port.addresses, IpFamily::V6,
+                                        [](const auto& entry) { return entry.address.family(); });
+    if (ipv6 != port.addresses.end() && port.mtu < kMtuMinIpv6) {
+        return refuse_field("mtu", std::to_string(port.mtu) + " is below the " + std::to_string(kMtuMinIpv6) +
+                                       " that IPv6 needs for " + ipv6->to_string());
+    }
+    return port;
+}
+
+Status check_ports(const std::vector<PortOption>& ports) {
+    if (ports.empty()) {
+        return fail(Errc::InvalidArgument, "a gateway needs at least one --port");
+    }
+    if (ports.size() > limits::kNicPortsMax) {
+        return fail(Errc::InvalidArgument, "there are " + std::to_string(ports.size()) +
+                                               " --port options; at most " +
+                                               std::to_string(limits::kNicPortsMax) + " are possible");
+    }
+    std::set<std::string> devices;
+    std::set<std::string> interfaces;
+    std::set<std::string> twins;
+    std::set<IpAddr> addresses;
+    for (const PortOption& port : ports) {
+        const auto device = drivers::DeviceString::parse(port.device);
+        if (device && !devices.insert(device->name).second) {
+            return fail(Errc::InvalidArgument, "--port: device " + device->name + " is given to two ports");
+        }
+        if (const std::string interface = device ? device->kernel_interface() : "";
+            !interface.empty() && !interfaces.insert(interface).second) {
+            return fail(Errc::InvalidArgument, "--port: interface " + interface + " is given to two ports");
+        }
+        if (!twins.insert(port.twin).second) {
+            return fail(Errc::InvalidArgument, "--port: twin " + port.twin + " is given to two ports");
+        }
+        for (const auto& address : port.addresses) {
+            // A link-local address is one of its link: routers often have fe80::1 on each.
+            if (!address.address.is_link_local() && !addresses.insert(address.address).second) {
+                return fail(Errc::InvalidArgument,
+                            "--port: address " + address.address.to_string() + " is given to two ports");
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace penstock::gateway

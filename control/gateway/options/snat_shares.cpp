@@ -1,0 +1,81 @@
+#include "control/gateway/options/snat_shares.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "dataplane/nat/reply_owner.hpp"
+#include "dataplane/nat/toeplitz.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+std::string range_text(nat::PortRange range) {
+    return std::to_string(range.first) + "-" + std::to_string(range.last);
+}
+
+}  // namespace
+
+Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_ephemeral, unsigned workers) {
+    const nat::ReplyOwner owner{.workers = workers, .secret = {}};
+    std::vector<unsigned> alone(workers);   // ports of each worker on an address that is ours alone
+    std::vector<unsigned> shared(workers);  // on one that the host uses too
+    for (unsigned port = ports.first; port <= ports.last; ++port) {
+        const auto worker = owner.of_snat_port(static_cast<L4Port>(port)).value;
+        ++alone[worker];
+        shared[worker] += port < host_ephemeral.first || port > host_ephemeral.last ? 1 : 0;
+    }
+    const auto first_without = [](const std::vector<unsigned>& counts) {
+        return std::ranges::find(counts, 0U) - counts.begin();
+    };
+    if (const auto worker = first_without(alone); worker < static_cast<std::ptrdiff_t>(workers)) {
+        return fail(Errc::InvalidArgument,
+                    "--snat-ports: " + range_text(ports) + " leaves worker " + std::to_string(worker) +
+                        " without a port; workers take them in blocks of " +
+                        std::to_string(nat::kPortsPerBlock) + ", so " + std::to_string(workers) +
+                        " workers need " + std::to_string(workers * nat::kPortsPerBlock) + " in a row");
+    }
+    if (const auto worker = first_without(shared); worker < static_cast<std::ptrdiff_t>(workers)) {
+        return "--snat-ports: " + range_text(ports) + " leaves worker " + std::to_string(worker) +
+               " without a port on addresses that the host uses too, because Linux takes " +
+               range_text(host_ephemeral) +
+               " there (net.ipv4.ip_local_port_range); new flows that need one are dropped";
+    }
+    return "";
+}
+
+std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, nat::PortRange ports,
+                                    unsigned workers) {
+    const auto entries = static_cast<uint32_t>(hash.worker_of.size());
+    const nat::Toeplitz toeplitz(hash.key);
+    for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
+        if (!hash.covers(family, Protocol::Tcp) && !hash.covers(family, Protocol::Udp)) {
+            continue;
+        }
+        // What the ports add to the table's index; an endpoint decides what they are added to.
+        std::vector<bool> is_added(entries);
+        for (unsigned number = ports.first; number <= ports.last; ++number) {
+            is_added[toeplitz.of_destination_port(family, static_cast<L4Port>(number)) % entries] = true;
+        }
+        for (uint32_t base = 0; base < entries; ++base) {
+            std::vector<bool> has_port(workers);
+            unsigned without = workers;
+            for (uint32_t added = 0; added < entries && without > 0; ++added) {
+                const uint8_t worker = hash.worker_of[base ^ added].value;
+                if (is_added[added] && !has_port[worker]) {
+                    has_port[worker] = true;
+                    --without;
+                }
+            }
+            if (without > 0) {
+                return "--snat-ports: " + range_text(ports) + " leaves worker " +
+                       std::to_string(std::ranges::find(has_port, false) - has_port.begin()) +
+                       " without a port towards some endpoints over " + to_string(family) +
+                       ", because RSS of port " + std::to_string(port.value) +
+                       " brings no reply to any of these ports there; new flows that need one are dropped";
+            }
+        }
+    }
+    return "";
+}
+
+}  // namespace penstock::gateway

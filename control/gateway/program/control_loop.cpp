@@ -1,0 +1,60 @@
+#include "control/gateway/program/control_loop.hpp"
+
+#include "control/gateway/program/port_follower.hpp"
+#include "control/log/log.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+constexpr int kSleepMaxMs = 10;  // TwinIo sleeps 2 ms at most; this only bounds a change of its mind
+constexpr auto kHousekeeping = std::chrono::seconds(1);
+// Resolutions handed on in one round; the rest waits in the workers' ring for the next, a few milliseconds later.
+constexpr int kResolutionsPerRound = 256;
+
+}  // namespace
+
+process::Signal ControlLoop::run() {
+    auto next_housekeeping = Clock::now();
+    PortFollower followed(workers, flows, ports, twins);
+    for (;;) {
+        twin_io.poll_once(kSleepMaxMs);
+        rounds.fetch_add(1, std::memory_order_relaxed);
+        if (const auto stop = hear_signals()) {
+            return *stop;
+        }
+        const auto now = Clock::now();
+        for (int i = 0; i < kResolutionsPerRound; ++i) {
+            const auto request = workers.take_neighbour_request();
+            if (!request) {
+                break;
+            }
+            linux_follower.resolve(*request);
+        }
+        followed.follow(now);
+        if (now >= next_housekeeping) {
+            next_housekeeping = now + kHousekeeping;
+            workers.sweep_affinity();
+            each_second(now);
+        }
+    }
+}
+
+std::optional<process::Signal> ControlLoop::hear_signals() {
+    for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
+        switch (signal.meaning) {
+            case process::Signal::Meaning::Stop:
+                return signal;
+            case process::Signal::Meaning::Reload:
+                reload();
+                break;
+            case process::Signal::Meaning::Unknown:
+                log::get("control").warn(
+                    "{} is ignored: penstockd stops on SIGTERM and SIGINT, and reloads on SIGHUP",
+                    signal.name());
+                break;
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,46 @@
+// What the main thread does while the gateway runs: the twins' I/O, the ports' life, and waiting for a signal to stop. All of it ends up in
+// one sleep (TwinIo::poll_once), so that no thread spins on the main core. Nothing here takes longer than a few bursts of frames: a routing
+// daemon's hellos and answers to ARP pass through this thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "control/gateway/program/linux_follower.hpp"
+#include "control/gateway/rules/flow_follower.hpp"
+#include "control/process/signals.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/worker/worker_set.hpp"
+#include "drivers/nic_port.hpp"
+#include "drivers/tap_twin.hpp"
+#include "drivers/twin_io.hpp"
+
+namespace penstock::gateway {
+
+// All outlive the call.
+struct ControlLoop {
+    drivers::TwinIo& twin_io;
+    worker::WorkerSet& workers;
+    LinuxFollower& linux_follower;
+    FlowFollower& flows;
+    std::span<const std::unique_ptr<drivers::NicPort>> ports;
+    std::span<const std::unique_ptr<drivers::TapTwin>> twins;  // by NicPortId, as `ports`
+    process::Signals& signals;
+    std::atomic<uint64_t>& rounds;  // counted
+    std::function<void()> reload;   // called for SIGHUP; must not block
+    std::function<void(std::chrono::steady_clock::time_point)> each_second;  // likewise
+
+    // Returns the signal that stops the gateway.
+    process::Signal run();
+
+ private:
+    using Clock = std::chrono::steady_clock;
+    [[nodiscard]] std::optional<process::Signal> hear_signals();
+};
+
+}  // namespace penstock::gateway

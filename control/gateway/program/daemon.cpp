@@ -1,0 +1,665 @@
+#include "control/gateway/program/daemon.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "control/gateway/options/snat_shares.hpp"
+#include "control/gateway/rules/blocklist.hpp"
+#include "control/gateway/views/metrics_reading.hpp"
+#include "control/log/log.hpp"
+#include "drivers/device_string.hpp"
+#include "drivers/host_facts.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+// The drivers room logs nothing itself.
+void to_log(drivers::NoticeLevel level, std::string_view text) {
+    auto& logger = log::get("drivers");
+    switch (level) {
+        case drivers::NoticeLevel::Debug:
+            logger.debug("{}", text);
+            break;
+        case drivers::NoticeLevel::Info:
+            logger.info("{}", text);
+            break;
+        case drivers::NoticeLevel::Warning:
+            logger.warn("{}", text);
+            break;
+        case drivers::NoticeLevel::Error:
+            logger.error("{}", text);
+            break;
+    }
+}
+
+std::vector<TwinAddresses> twin_addresses(const std::vector<PortOption>& ports) {
+    std::vector<TwinAddresses> out;
+    for (const PortOption& port : ports) {
+        TwinAddresses& twin = out.emplace_back();
+        twin.name = port.twin;
+        for (const auto& address : port.addresses) {
+            twin.configured.push_back(address.address);
+        }
+    }
+    return out;
+}
+
+TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
+    TwinSubnets twins;
+    for (const PortOption& port : ports) {
+        twins.push_back(port.addresses);
+    }
+    return twins;
+}
+
+// Service ports whose flows found no SNAT port since it was last called. A stamp that differs from the one before names one.
+std::function<std::vector<model::ServiceKey>()> exhausted_services(const worker::WorkerSet& workers,
+                                                                   const Reconciler& reconciler) {
+    return [&workers, &reconciler, seen = std::vector<uint64_t>()]() mutable {
+        constexpr size_t kSlots = stats::ExhaustionSlots::kSlots;
+        const worker::Inspector inspector = workers.inspect();
+        seen.resize(inspector.workers() * kSlots);
+        std::set<ServiceId> services;
+        for (size_t i = 0; i < seen.size(); ++i) {
+            const uint64_t stamp = inspector.exhaustion_stamp({static_cast<uint8_t>(i / kSlots)}, i % kSlots);
+            if (std::exchange(seen[i], stamp) != stamp) {
+                services.insert({static_cast<uint32_t>(stamp)});
+            }
+        }
+        std::vector<model::ServiceKey> keys;
+        if (!services.empty()) {
+            reconciler.read([&](const ReconcilerState& state) {
+                for (const ServiceId id : services) {
+                    if (const model::ServiceKey* key = state.compiler.ids().services.key_of(id)) {
+                        keys.push_back(*key);
+                    }
+                }
+            });
+        }
+        return keys;
+    };
+}
+
+}  // namespace
+
+// The workers' side of the twins' I/O.
+class Daemon::TwinPorts final : public drivers::TwinIoPorts {
+ public:
+    explicit TwinPorts(worker::WorkerSet& workers) : workers_(workers) {}
+    size_t take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out) override {
+        return workers_.take_punted(port, punt_class, out);
+    }
+    size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) override {
+        return workers_.send_from_host(port, frames);
+    }
+    void count_host_drop(DropReason reason, uint64_t packets) override {
+        workers_.count_host_drop(reason, packets);
+    }
+
+ private:
+    worker::WorkerSet& workers_;
+};
+
+Daemon::Daemon(Options options) : options_(std::move(options)), drain_file_(options_.state_file) {}
+
+// Calls end before what they look at; the workers stop before the ports that they poll.
+Daemon::~Daemon() {
+    if (loops_) {
+        loops_->stop();
+    }
+    if (reconciler_) {
+        reconciler_->set_identity_listener(nullptr);
+    }
+    linux_follower_.reset();
+    if (caretaker_) {
+        caretaker_->stop();
+    }
+    exporter_.reset();
+    server_.reset();
+    blocklist_.reset();
+    if (reconciler_) {
+        reconciler_->stop();
+    }
+    if (flows_) {
+        flows_->stop();  // while the ports that have the rules are up
+    }
+    if (loops_ && has_stopped_worker()) {
+        // It cannot be joined, and what it may still touch cannot be freed.
+        log::get("control").error("ending without the workers that have stopped");
+        std::_Exit(EXIT_FAILURE);
+    }
+    if (workers_) {
+        workers_->stop();
+    }
+    for (auto& port : ports_) {
+        port->stop();
+    }
+}
+
+bool Daemon::has_stopped_worker() const {
+    const auto health = loops_->health();
+    return std::any_of(health->loops.begin(),
+                       health->loops.begin() + static_cast<std::ptrdiff_t>(cores_.worker_cpus.size()),
+                       [](const LoopHealth::Loop& loop) { return loop.is_stalled; });
+}
+
+Status Daemon::catch_signals() {
+    auto signals = process::Signals::block();
+    if (!signals) {
+        return std::unexpected(std::move(signals.error()));
+    }
+    signals_.emplace(std::move(*signals));
+    return {};
+}
+
+Status Daemon::lock_files() {
+    for (const ListenAddress& address : options_.listen) {
+        if (!address.is_unix()) {
+            continue;
+        }
+        auto lock = drivers::PortLock::acquire(address.path + ".lock", "socket " + address.path);
+        if (!lock) {
+            return std::unexpected(std::move(lock.error()));
+        }
+        file_locks_.push_back(std::move(*lock));
+    }
+    if (!options_.state_file.empty()) {
+        // Two gateways that save into one file would each come back with the other's configuration.
+        auto lock =
+            drivers::PortLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file);
+        if (!lock) {
+            return std::unexpected(std::move(lock.error()));
+        }
+        file_locks_.push_back(std::move(*lock));
+    }
+    return {};
+}
+
+Status Daemon::plan_workers() {
+    auto cores = plan_cores(options_.cores, drivers::allowed_cpus());
+    if (!cores) {
+        return std::unexpected(std::move(cores.error()));
+    }
+    cores_ = std::move(*cores);
+    const auto ephemeral = drivers::host_ephemeral_range();
+    if (!ephemeral) {
+        return std::unexpected(ephemeral.error());
+    }
+    host_ephemeral_ = *ephemeral;
+    auto shares = check_snat_shares(options_.snat_ports, host_ephemeral_,
+                                    static_cast<unsigned>(cores_.worker_cpus.size()));
+    if (!shares) {
+        return std::unexpected(std::move(shares.error()));
+    }
+    for (const std::string& remark : {cores_.remark, *shares}) {
+        if (!remark.empty()) {
+            log::get("control").warn("{}", remark);
+        }
+    }
+    return {};
+}
+
+Status Daemon::start_eal() {
+    drivers::EalOptions eal{.worker_cpus = cores_.worker_cpus,
+                            .main_cpu = cores_.main_cpu,
+                            .memory_mb = options_.memory_mb,
+                            .no_huge = options_.no_huge,
+                            .sink = to_log};
+    for (const PortOption& port : options_.ports) {
+        const auto device = drivers::DeviceString::parse(port.device);
+        if (device && device->is_pci) {
+            eal.pci_allow.push_back(device->to_string());  // with its arguments: EAL probes it
+        }
+        for (const std::string& member : device ? device->members() : std::vector<std::string>()) {
+            if (drivers::is_pci_address(member)) {
+                eal.pci_allow.push_back(member);
+            }
+        }
+    }
+    auto started = drivers::Eal::start(std::move(eal));
+    if (!started) {
+        return std::unexpected(std::move(started.error()));
+    }
+    eal_ = std::move(*started);
+    log::get("control").info("memory: {}", eal_->memory_description());
+    return {};
+}
+
+Status Daemon::open_ports() {
+    const auto workers = static_cast<unsigned>(cores_.worker_cpus.size());
+    const std::vector<uint8_t> rss_key = drivers::random_rss_key();
+    int some_socket = -1;  // a port that belongs to no NUMA node takes its buffers where another one does
+    for (const PortOption& option : options_.ports) {
+        const NicPortId id{static_cast<uint8_t>(ports_.size())};
+        auto port = drivers::NicPort::probe(id,
+                                            {.device = option.device,
+                                             .twin_name = option.twin,
+                                             .addresses = option.addresses,
+                                             .mtu = option.mtu,
+                                             .rx_queues = workers,
+                                             .tx_queues = workers,
+                                             .rss_key = rss_key,
+                                             .rx_interrupts = options_.idle == worker::IdleMode::Adaptive,
+                                             .flow_rules = options_.flow_rules > 0,
+                                             .isolate = options_.vip_isolate},
+                                            to_log);
+        if (!port) {
+            return std::unexpected(std::move(port.error()));
+        }
+        some_socket = std::max(some_socket, (*port)->facts().socket);
+        ports_.push_back(std::move(*port));
+    }
+    const auto socket_of = [&](const drivers::NicPort& port) {
+        return port.facts().socket < 0 ? some_socket : port.facts().socket;
+    };
+    std::map<int, drivers::MempoolDemand> demands;
+    for (const auto& port : ports_) {
+        drivers::MempoolDemand& demand = demands[socket_of(*port)];
+        port->add_demand(demand);
+        demand.workers = workers;  // each one may hold buffers of every port
+    }
+    for (const auto& [socket, demand] : demands) {
+        if (auto added = pools_.add(socket, demand); !added) {
+            return added;
+        }
+    }
+    for (const auto& port : ports_) {
+        if (auto configured = port->configure(pools_.on(socket_of(*port)), workers); !configured) {
+            return configured;
+        }
+    }
+    return {};
+}
+
+Status Daemon::open_twins() {
+    std::vector<drivers::NetlinkMirror::Twin> names;
+    for (const auto& port : ports_) {
+        const auto& wanted = port->options();
+        auto twin = drivers::TapTwin::open({.name = wanted.twin_name,
+                                            .mac = port->facts().mac,
+                                            .mtu = port->facts().mtu,
+                                            .addresses = wanted.addresses});
+        if (!twin) {
+            return std::unexpected(std::move(twin.error()));
+        }
+        names.push_back({port->facts().id, (*twin)->name()});
+        twins_.push_back(std::move(*twin));
+    }
+    auto mirror = drivers::NetlinkMirror::open(names, to_log);
+    if (!mirror) {
+        return std::unexpected(std::move(mirror.error()));
+    }
+    mirror_ = std::move(*mirror);
+    return {};
+}
+
+Status Daemon::load_last_good() {
+    reconciler_ = std::make_unique<Reconciler>(ReconcilerOptions{.identity = options_.identity,
+                                                                 .twins = twin_addresses(options_.ports),
+                                                                 .snat_addresses = options_.snat_addresses,
+                                                                 .snat_ports = options_.snat_ports,
+                                                                 .host_ephemeral = host_ephemeral_,
+                                                                 .packets = options_.packets,
+                                                                 .state_file = options_.state_file});
+    auto& logger = log::get("control");
+    std::optional<LastGood> last_good;
+    if (!options_.state_file.empty()) {
+        auto read = read_last_good(options_.state_file);
+        if (!read) {
+            logger.error("the last good configuration is not usable, starting without one: {}",
+                         read.error().what);
+        } else if (*read) {
+            last_good = std::move(**read);
+            logger.info("last good configuration from {}: {} service ports, version {} of {}",
+                        options_.state_file, last_good->state.services.size(),
+                        last_good->state.version.number, last_good->state.version.source);
+            for (const std::string& why : last_good->refused) {
+                logger.warn("last good configuration: {}", why);
+            }
+        }
+    }
+    if (!options_.blocklist.empty()) {
+        auto list = read_blocklist(options_.blocklist, own_addresses());
+        if (!list) {
+            return in_context("--blocklist", std::move(list.error()));
+        }
+        logger.info("{} prefixes are blocked by {}", list->prefixes().size(), options_.blocklist);
+        reconciler_->block(std::move(*list));
+    }
+    initial_ = reconciler_->begin(std::move(last_good),
+                                  std::make_shared<const drivers::MirroredState>(mirror_->state()));
+    return {};
+}
+
+// What a port does with rules can be asked only when it is started, and how its replies come home depends on it.
+Status Daemon::start_ports() {
+    const FlowLimits limits{.workers = static_cast<unsigned>(cores_.worker_cpus.size()),
+                            .budget = options_.flow_rules,
+                            .isolate = options_.vip_isolate,
+                            .mark = options_.vip_mark};
+    std::vector<FlowFollower::Port> ports;
+    for (const auto& port : ports_) {
+        if (auto started = port->start(); !started) {
+            return started;
+        }
+        const auto& facts = port->facts();
+        log::get("drivers").info(
+            "port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering {}: {}", facts.id.value,
+            facts.name, facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu,
+            drivers::to_string(facts.steering.steering), facts.steering.reason);
+        if (!facts.check_failed.empty()) {
+            log::get("drivers").error("port {}: predictable RSS is refused: {}", facts.id.value,
+                                      facts.check_failed);
+        }
+        if (options_.vip_isolate && !facts.is_isolated) {
+            log::get("drivers").warn("port {} is not isolated: {}", facts.id.value,
+                                     facts.flow_support.vip_isolate.reason);
+        }
+        auto flows = std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port),
+                                                          facts.flow_facts);
+        if (facts.is_isolated) {
+            flows->note_isolated();
+        }
+        ports.push_back({{.id = facts.id,
+                          .reply_hash = facts.steering.reply_hash,
+                          .support = facts.flow_support,
+                          .is_isolated = facts.is_isolated},
+                         std::move(flows)});
+    }
+    flows_ = std::make_unique<FlowFollower>(limits, std::move(ports));
+    return {};
+}
+
+Status Daemon::start_workers() {
+    worker::WorkerSetOptions options{.lcores = eal_->worker_lcores(),
+                                     .cpus = eal_->worker_cpus(),
+                                     .connections_per_worker = options_.connections,
+                                     .affinity_entries = options_.affinity_entries,
+                                     .burst = options_.burst,
+                                     .snat_ports = options_.snat_ports,
+                                     .ports = {},
+                                     .idle = options_.idle};
+    for (const auto& port : ports_) {
+        const auto& facts = port->facts();
+        if (const auto& hash = facts.steering.reply_hash) {
+            const std::string remark = remark_on_hashed_shares(
+                *hash, facts.id, options_.snat_ports, static_cast<unsigned>(cores_.worker_cpus.size()));
+            if (!remark.empty()) {
+                log::get("control").warn("{}", remark);
+            }
+        }
+        options.ports.push_back(
+            {.id = facts.id,
+             .dpdk_port = facts.dpdk_port,
+             .rx_queues = facts.rx_queues,
+             .tx_queues = facts.tx_queues,
+             .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
+             .rx_checksum_checked = facts.rx_checksum_checked,
+             .mac = facts.mac,
+             .reply_hash = facts.steering.reply_hash,
+             .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules,
+             .rx_interrupts = facts.rx_interrupts});
+    }
+    flows_->before_publish(*initial_);
+    while (flows_->work()) {  // what is known already is in the NICs before the first packet
+    }
+    auto workers = worker::WorkerSet::start(std::move(options), std::move(initial_));
+    if (!workers) {
+        return std::unexpected(std::move(workers.error()));
+    }
+    workers_ = std::move(*workers);
+    return {};
+}
+
+// Names the workers that have stopped; those that go round have taken the snapshot over.
+void Daemon::publish(std::unique_ptr<config::Snapshot> next) {
+    for (const WorkerId late : workers_->publish(std::move(next))) {
+        log::get("control").warn("worker {} has not taken over the configuration: it has stopped, in: {}",
+                                 late.value, workers_->inspect().worker(late).phase);
+    }
+}
+
+Status Daemon::start_reconciler() {
+    flows_->set_marks_listener([this] { reconciler_->publish_again(); });
+    flows_->start();
+    reconciler_->start(
+        [this](std::unique_ptr<config::Snapshot> next) {
+            flows_->before_publish(*next);
+            publish(std::move(next));
+        },
+        {.orders_done = [this] { return workers_->flow_orders_done(); },
+         .flows_of = [this](BackendId id) { return workers_->inspect().backend(id).connections; }});
+    auto follower = LinuxFollower::start(*mirror_, *workers_, *reconciler_);
+    if (!follower) {
+        return std::unexpected(std::move(follower.error()));
+    }
+    linux_follower_ = std::move(*follower);
+    return {};
+}
+
+Status Daemon::start_twin_io() {
+    std::vector<drivers::TwinIo::Twin> twins;
+    for (size_t i = 0; i < ports_.size(); ++i) {
+        twins.push_back({ports_[i]->facts().id, twins_[i].get(), ports_[i]->facts().mtu});
+    }
+    twin_ports_ = std::make_unique<TwinPorts>(*workers_);
+    auto io =
+        drivers::TwinIo::open(std::move(twins), *twin_ports_, pools_.on(ports_.front()->facts().socket));
+    if (!io) {
+        return std::unexpected(std::move(io.error()));
+    }
+    twin_io_ = std::move(*io);
+    return twin_io_->also_wake_on(signals_->fd());
+}
+
+// Those that Linux has on the twins now, and those that flows are translated to.
+std::vector<IpAddr> Daemon::own_addresses() const {
+    std::vector<IpAddr> own = options_.snat_addresses;
+    for (const PortOption& port : options_.ports) {
+        for (const auto& address : port.addresses) {
+            own.push_back(address.address);
+        }
+    }
+    const auto mirror = reconciler_->read([](const ReconcilerState& state) { return state.mirror; });
+    for (const route::LocalAddress& local : mirror->addresses) {
+        own.push_back(local.address);
+    }
+    return own;
+}
+
+VipPresenceOptions Daemon::vip_presence() {
+    VipPresenceOptions presence{
+        .twins = twin_subnets(options_.ports),
+        .withdraw_empty = options_.withdraw_empty,
+        .add = [this](const auto& vip) { return vips_->add(vip); },
+        .remove = [this](const auto& vip) { return vips_->remove(vip); },
+        .announce = [this](const auto& vip, const MacAddr& mac) { vips_->announce(vip, mac); }};
+    return presence;
+}
+
+std::vector<PortState> Daemon::port_states() const {
+    std::vector<PortState> states;
+    for (const auto& port : ports_) {
+        states.push_back({port->facts().id, port->options().twin_name, port->link_up(), port->is_removed()});
+    }
+    return states;
+}
+
+// Rounds of a worker take microseconds, and it sleeps for a millisecond at most. The Linux follower may read a large routing table
+// anew in one round, and the compiler work out a state of 250,000 endpoints. While the follower is stopped, traffic goes on by the last
+// routes and neighbours, and new next hops stay unresolved.
+// The workers are the first of the loops, in their order.
+LoopWatch::Options Daemon::watched_loops() {
+    using namespace std::chrono_literals;
+    LoopWatch::Options options{.sources = {},
+                               .on_change = [this] { caretaker_->look_again(); },
+                               .at_each_look = [this] { workers_->reclaim(); }};
+    const worker::Inspector inspector = workers_->inspect();
+    for (uint8_t w = 0; w < inspector.workers(); ++w) {
+        options.sources.push_back(
+            {{.name = "worker " + std::to_string(w), .limit = 1s, .forwards = true}, [this, w] {
+                 const worker::Inspector now = workers_->inspect();
+                 return LoopReading{.rounds = now.counter({w}, stats::Counter::Polls),
+                                    .stage = now.worker({w}).phase};
+             }});
+    }
+    options.sources.push_back({{.name = "control loop", .limit = 5s, .forwards = true}, [this] {
+                                   const uint64_t rounds = control_rounds_.load(std::memory_order_relaxed);
+                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                               }});
+    options.sources.push_back({{.name = "compiler", .limit = 30s}, [this] {
+                                   const auto progress = reconciler_->progress();
+                                   return LoopReading{.rounds = progress.rounds,
+                                                      .is_resting = progress.is_waiting};
+                               }});
+    options.sources.push_back({{.name = "linux follower", .limit = 30s}, [this] {
+                                   const uint64_t rounds = linux_follower_->rounds();
+                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                               }});
+    options.sources.push_back({{.name = "caretaker", .limit = 10s}, [this] {
+                                   const uint64_t rounds = caretaker_->rounds();
+                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                               }});
+    return options;
+}
+
+Status Daemon::serve() {
+    const bool drained = drain_file_.is_drained();
+    if (drained) {
+        log::get("control").warn(
+            "the gateway is drained since an earlier run, until `penstockctl undrain`: {} is there",
+            drain_file_.path());
+    }
+    if (options_.vip_presence) {
+        drivers::TwinsByIndex twins;
+        for (size_t i = 0; i < twins_.size(); ++i) {
+            twins[twins_[i]->ifindex()] = ports_[i]->facts().id;
+        }
+        auto vips = drivers::VipAddresses::open(std::move(twins));
+        if (!vips) {
+            return std::unexpected(std::move(vips.error()));
+        }
+        vips_ = std::move(*vips);
+    }
+    auto caretaker = Caretaker::create({.mode = options_.identity.mode,
+                                        .healthz = options_.healthz,
+                                        .sync_limit = options_.sync_limit,
+                                        .allow_empty = options_.allow_empty,
+                                        .drained = drained,
+                                        .loops = [this] { return loops_->health(); },
+                                        .ports = [this] { return port_states(); },
+                                        .twins = twin_subnets(options_.ports),
+                                        .routes = [this] { return workers_->current().routes; },
+                                        .on_health = [this](bool is_well) { server_->set_serving(is_well); },
+                                        .exhausted = exhausted_services(*workers_, *reconciler_),
+                                        .on_observed = [this] { server_->announce_observed(); },
+                                        .vip_presence = vips_ ? std::optional(vip_presence()) : std::nullopt},
+                                       *reconciler_);
+    if (!caretaker) {
+        return std::unexpected(std::move(caretaker.error()));
+    }
+    caretaker_ = std::move(*caretaker);
+    loops_ = std::make_unique<LoopWatch>(watched_loops());
+    stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
+    running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_,
+                                                 *twin_io_, pools_, *flows_, *loops_, drain_file_,
+                                                 eal_->memory_description(), started_at_});
+    status_ = std::make_unique<StatusView>(*running_);
+    explain_ = std::make_unique<ExplainView>(*running_);
+    rpc::ServerOptions server{.tls_cert = options_.tls_cert,
+                              .tls_key = options_.tls_key,
+                              .tls_client_ca = options_.tls_client_ca,
+                              .tls_admin_names = options_.tls_admin_names,
+                              .socket_group = options_.socket_group};
+    std::string addresses;
+    for (const ListenAddress& address : options_.listen) {
+        (address.is_unix() ? server.unix_paths : server.tcp_addresses)
+            .push_back(address.is_unix() ? address.path : address.text);
+        addresses += (addresses.empty() ? "" : ", ") + address.text;
+    }
+    auto started = rpc::Server::start(server, {*stream_, *status_, *explain_});
+    if (!started) {
+        return std::unexpected(std::move(started.error()));
+    }
+    server_ = std::move(*started);
+    running_->tls = server_->tls();
+    running_->tcp = server_->tcp();
+    open_metrics(std::chrono::steady_clock::now());
+    reconciler_->set_identity_listener([this] { server_->announce_identity(); });
+    caretaker_->start();
+    if (!options_.blocklist.empty()) {
+        const config::Snapshot now = workers_->current();
+        auto watch = BlocklistWatch::start(
+            {.file = options_.blocklist,
+             .known = now.blocked_sources ? *now.blocked_sources : route::PrefixSet(),
+             .own_addresses = [this] { return own_addresses(); },
+             .tell = [this](const route::PrefixSet& list) { reconciler_->block(list); }});
+        if (!watch) {
+            return in_context("--blocklist", std::move(watch.error()));
+        }
+        blocklist_ = std::move(*watch);
+    }
+    log::get("control").info("gateway {} is ready: {} ports, {} workers, gRPC on {}",
+                             options_.identity.gateway_name, ports_.size(), cores_.worker_cpus.size(),
+                             addresses);
+    return {};
+}
+
+void Daemon::run() {
+    ControlLoop loop{*twin_io_,
+                     *workers_,
+                     *linux_follower_,
+                     *flows_,
+                     ports_,
+                     twins_,
+                     *signals_,
+                     control_rounds_,
+                     [this] { reload(); },
+                     [this](auto now) { open_metrics(now); }};
+    const process::Signal signal = loop.run();
+    log::get("control").info("stopping on {}", signal.name());
+}
+
+// Forwarding does not depend on a port that others may have: a busy one is tried again. The first attempt is in serve(), the others come
+// from the control loop.
+void Daemon::open_metrics(std::chrono::steady_clock::time_point now) {
+    constexpr std::chrono::seconds kRetry{10};
+    if (options_.metrics_listen.empty() || exporter_ != nullptr || now < metrics_at_) {
+        return;
+    }
+    const bool is_first = std::exchange(metrics_at_, now + kRetry) == std::chrono::steady_clock::time_point{};
+    auto exporter = metrics::Exporter::start(options_.metrics_listen,
+                                             [running = running_.get()] { return read_metrics(*running); });
+    if (exporter) {
+        exporter_ = std::move(*exporter);
+        if (!is_first) {
+            log::get("metrics").info("metrics are served on {}", options_.metrics_listen);
+        }
+    } else if (is_first) {
+        log::get("metrics").warn("{}; no metrics until then, next attempts every {} s", exporter.error().what,
+                                 kRetry.count());
+    }
+}
+
+// On the main thread, which moves the twins' frames: the files are read by threads of their own, and each logs its result.
+void Daemon::reload() {
+    std::string files = blocklist_ ? "the blocklist" : "";
+    if (server_->tls() != nullptr) {
+        files += std::string(files.empty() ? "" : " and ") + "the TLS files";
+    }
+    log::get("control").info(
+        "SIGHUP: {}; options and ports take effect at a start only",
+        files.empty() ? "there is no file to read again" : files + " will be read again");
+    if (blocklist_) {
+        blocklist_->reload();
+    }
+    if (server_->tls() != nullptr) {
+        server_->tls()->reload();
+    }
+}
+
+}  // namespace penstock::gateway

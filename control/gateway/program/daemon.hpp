@@ -1,0 +1,106 @@
+// A gateway from nothing to running and back: the steps of main(), and the owners of everything in between. Members are declared in the
+// order in which they come to life; they die in the opposite one.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "control/gateway/apply/drain_file.hpp"
+#include "control/gateway/apply/reconciler.hpp"
+#include "control/gateway/care/caretaker.hpp"
+#include "control/gateway/options/options.hpp"
+#include "control/gateway/program/control_loop.hpp"
+#include "control/gateway/program/loop_watch.hpp"
+#include "control/gateway/program/running.hpp"
+#include "control/gateway/rules/blocklist_watch.hpp"
+#include "control/gateway/rules/flow_follower.hpp"
+#include "control/gateway/views/explain_view.hpp"
+#include "control/gateway/views/status_view.hpp"
+#include "control/gateway/views/stream_target.hpp"
+#include "control/metrics/prometheus.hpp"
+#include "control/rpc/server.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/worker/worker_set.hpp"
+#include "drivers/eal.hpp"
+#include "drivers/mempool.hpp"
+#include "drivers/netlink_mirror.hpp"
+#include "drivers/nic_port.hpp"
+#include "drivers/port_lock.hpp"
+#include "drivers/tap_twin.hpp"
+#include "drivers/twin_io.hpp"
+#include "drivers/vip_addresses.hpp"
+
+namespace penstock::gateway {
+
+class Daemon {
+ public:
+    explicit Daemon(Options options);
+    ~Daemon();
+    Daemon(const Daemon&) = delete;
+    Daemon& operator=(const Daemon&) = delete;
+
+    // The steps, in this order; each one needs those before it. The first error ends the start.
+    Status catch_signals();     // before any thread exists
+    Status lock_files();        // nobody else serves on the sockets or saves into the state file
+    Status plan_workers();      // their CPUs, and that each has SNAT ports
+    Status start_eal();         // memory and lcores; this thread becomes the main one
+    Status open_ports();        // DPDK ports, configured, with their buffers
+    Status open_twins();        // the Linux faces, and what Linux routes through them
+    Status load_last_good();    // the state to begin with
+    Status start_ports();       // the NICs receive, and have been asked what rules they take
+    Status start_workers();     // packets flow from here on
+    Status start_reconciler();  // states and routes are applied from here on
+    Status start_twin_io();
+    Status serve();  // gRPC, metrics and health
+
+    // Until a signal comes.
+    void run();
+
+ private:
+    class TwinPorts;
+    void publish(std::unique_ptr<config::Snapshot> next);
+    void reload();
+    void open_metrics(std::chrono::steady_clock::time_point now);
+    [[nodiscard]] VipPresenceOptions vip_presence();
+    [[nodiscard]] LoopWatch::Options watched_loops();
+    [[nodiscard]] bool has_stopped_worker() const;
+    [[nodiscard]] std::vector<PortState> port_states() const;
+    [[nodiscard]] std::vector<IpAddr> own_addresses() const;
+
+    Options options_;
+    std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
+    std::optional<process::Signals> signals_;
+    std::vector<drivers::PortLock> file_locks_;
+    CorePlan cores_;
+    nat::PortRange host_ephemeral_;
+    std::unique_ptr<drivers::Eal> eal_;
+    drivers::Mempools pools_;
+    std::vector<std::unique_ptr<drivers::NicPort>> ports_;
+    std::vector<std::unique_ptr<drivers::TapTwin>> twins_;
+    std::unique_ptr<drivers::NetlinkMirror> mirror_;
+    std::unique_ptr<Reconciler> reconciler_;
+    std::unique_ptr<config::Snapshot> initial_;
+    std::unique_ptr<worker::WorkerSet> workers_;
+    std::unique_ptr<LinuxFollower> linux_follower_;  // goes before the reconciler stops
+    std::unique_ptr<FlowFollower> flows_;            // goes before the workers and the ports do
+    std::unique_ptr<TwinPorts> twin_ports_;
+    std::unique_ptr<drivers::TwinIo> twin_io_;
+    std::unique_ptr<drivers::VipAddresses> vips_;  // null: no VIP presence
+    std::unique_ptr<BlocklistWatch> blocklist_;    // null: no list
+    std::atomic<uint64_t> control_rounds_{0};
+    std::unique_ptr<LoopWatch> loops_;  // what watches the loops; the caretaker's health pages read it
+    std::unique_ptr<Caretaker> caretaker_;
+    std::unique_ptr<StreamTarget> stream_;
+    DrainFile drain_file_;
+    std::unique_ptr<Running> running_;
+    std::unique_ptr<StatusView> status_;
+    std::unique_ptr<ExplainView> explain_;
+    std::unique_ptr<rpc::Server> server_;
+    std::unique_ptr<metrics::Exporter> exporter_;
+    std::chrono::steady_clock::time_point metrics_at_{};  // when to try to listen next
+};
+
+}  // namespace penstock::gateway

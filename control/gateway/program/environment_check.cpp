@@ -1,0 +1,197 @@
+#include "control/gateway/program/environment_check.hpp"
+
+#include <linux/capability.h>
+#include <rte_build_config.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "control/gateway/rules/blocklist.hpp"
+#include "control/tls/material.hpp"
+#include "drivers/device_string.hpp"
+#include "drivers/host_facts.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The only folder of sockets that is made where it is missing; in any other a missing folder is a misspelt one.
+constexpr const char* kRuntimeFolder = "/run/penstock";
+
+using Lines = std::vector<std::string>;
+
+// "net_af_packet" -> "af_packet"; drivers whose library is called otherwise are named.
+std::string library_of(const std::string& driver) {
+    const std::string name = driver.starts_with("net_")   ? driver.substr(4)
+                             : driver.starts_with("eth_") ? driver.substr(4)
+                                                          : driver;
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOthers = {
+        {{"bonding", "bond"}, {"virtio_user", "virtio"}, {"tun", "tap"}}};
+    const auto other = std::ranges::find(kOthers, name, [](const auto& pair) { return pair.first; });
+    return other == kOthers.end() ? name : std::string(other->second);
+}
+
+// Debian's package of the library: librte-net-af-packet23.
+std::string package_of(const std::string& library, const std::string& folder) {
+    std::string name = library;
+    std::ranges::replace(name, '_', '-');
+    const size_t abi = folder.rfind("pmds-");
+    const std::string version =
+        abi == std::string::npos ? "" : folder.substr(abi + 5, folder.find('.', abi) - abi - 5);
+    return "librte-net-" + name + version;
+}
+
+void check_device(const std::string& text, const MachineFacts& machine, Lines& lines) {
+    const auto device = drivers::DeviceString::parse(text);
+    if (!device) {
+        return;  // the options were refused before
+    }
+    std::vector<std::string> pci = device->members();
+    std::erase_if(pci, [](const std::string& member) { return !drivers::is_pci_address(member); });
+    if (device->is_pci) {
+        pci.push_back(device->name);
+    } else if (!machine.drivers.empty()) {
+        const std::string library = library_of(device->driver);
+        if (!fs::exists(fs::path(machine.drivers) / ("librte_net_" + library + ".so"))) {
+            lines.push_back("--port: device=" + device->name + ": DPDK's driver " + device->driver +
+                            " is not installed: Debian's package " + package_of(library, machine.drivers) +
+                            " is missing, or the name is misspelt");
+        }
+    }
+    for (const std::string& address : pci) {
+        if (!fs::exists(fs::path(machine.pci_devices) / address)) {
+            lines.push_back("--port: device=" + address +
+                            ": this machine has no such PCI device (lspci -D lists them)");
+        }
+    }
+}
+
+void check_sockets(const Options& options, Lines& lines) {
+    for (const ListenAddress& address : options.listen) {
+        if (!address.is_unix()) {
+            continue;
+        }
+        std::error_code error;
+        const fs::path folder = fs::path(address.path).parent_path();
+        const auto socket = fs::symlink_status(address.path, error);
+        if (fs::exists(socket) && !fs::is_socket(socket)) {
+            lines.push_back("--listen: " + address.path + " is a " +
+                            (fs::is_directory(socket) ? "folder" : "file") + ", not a socket");
+        } else if (!fs::is_directory(folder, error) && folder != kRuntimeFolder) {
+            lines.push_back("--listen: " + address.path + ": there is no folder " + folder.string());
+        }
+    }
+}
+
+}  // namespace
+
+MachineFacts this_machine() {
+    const long pages = ::sysconf(_SC_PHYS_PAGES);
+    const long page = ::sysconf(_SC_PAGESIZE);
+    MachineFacts facts;
+    facts.memory_mb = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) / (1024 * 1024);
+    facts.cpus = drivers::allowed_cpus();
+#ifdef RTE_EAL_PMD_PATH
+    std::error_code error;
+    if (fs::is_directory(RTE_EAL_PMD_PATH, error)) {
+        facts.drivers = RTE_EAL_PMD_PATH;
+    }
+#endif
+    return facts;
+}
+
+std::vector<std::string> check_environment(const Options& options, const MachineFacts& machine) {
+    Lines lines;
+    if (options.memory_mb > machine.memory_mb) {
+        lines.push_back("--memory-mb: " + std::to_string(options.memory_mb) + " MB are more than the " +
+                        std::to_string(machine.memory_mb) + " MB of this machine");
+    }
+    if (const auto cores = plan_cores(options.cores, machine.cpus); !cores) {
+        lines.push_back(cores.error().what);
+    }
+    for (const PortOption& port : options.ports) {
+        check_device(port.device, machine, lines);
+    }
+    check_sockets(options, lines);
+    std::error_code error;
+    if (!options.state_file.empty() && fs::is_directory(options.state_file, error)) {
+        lines.push_back("--state-file: " + options.state_file + " is a folder; name a file");
+    }
+    if (!options.tls_cert.empty()) {
+        const auto material = tls::read_material({options.tls_cert, options.tls_key, options.tls_client_ca},
+                                                 {.authority = "--tls-client-ca"});
+        if (!material) {
+            lines.push_back(material.error().what);
+        }
+    }
+    if (!options.blocklist.empty()) {
+        std::vector<IpAddr> own = options.snat_addresses;
+        for (const PortOption& port : options.ports) {
+            for (const auto& address : port.addresses) {
+                own.push_back(address.address);
+            }
+        }
+        if (const auto list = read_blocklist(options.blocklist, own); !list) {
+            lines.push_back("--blocklist: " + list.error().what);
+        }
+    }
+    return lines;
+}
+
+std::string missing_capabilities(const Options& options) {
+    const bool sniffs = std::ranges::any_of(options.ports, [](const PortOption& port) {
+        return port.device.starts_with("net_af_packet") || port.device.starts_with("net_af_xdp");
+    });
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    std::array<__user_cap_data_struct, 2> data{};
+    if (::syscall(SYS_capget, &header, data.data()) != 0) {
+        return "";
+    }
+    const auto lacks = [&](unsigned capability) { return (data[0].effective & (1U << capability)) == 0; };
+    std::string names;
+    for (const auto& [capability, name, needed] :
+         {std::tuple{CAP_NET_ADMIN, "CAP_NET_ADMIN", true}, std::tuple{CAP_NET_RAW, "CAP_NET_RAW", sniffs}}) {
+        if (needed && lacks(static_cast<unsigned>(capability))) {
+            names += std::string(names.empty() ? "" : ", ") + name;
+        }
+    }
+    return names.empty() ? ""
+                         : "this process lacks " + names +
+                               ": run it as root, or grant it (AmbientCapabilities= of a systemd unit, "
+                               "securityContext.capabilities.add of a Pod)";
+}
+
+bool uses_bpf(const Options& options) {
+    return std::ranges::any_of(options.ports, [](const PortOption& port) {
+        return port.device.find("af_xdp") != std::string::npos;
+    });
+}
+
+std::vector<int> used_capabilities(const Options& options) {
+    // Twins, routes, nftables; af_packet; locked memory; TLS files and state files of another user; /healthz on a port below 1024.
+    std::vector<int> used = {CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK, CAP_DAC_READ_SEARCH,
+                             CAP_NET_BIND_SERVICE};
+    if (!options.socket_group.empty()) {
+        used.push_back(CAP_CHOWN);
+    }
+    if (uses_bpf(options)) {
+        used.insert(used.end(), {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN,
+                                 CAP_SYS_RESOURCE});  // SYS_ADMIN: kernels before 5.8
+    }
+    const auto is_pci = [](const PortOption& port) {
+        const auto device = drivers::DeviceString::parse(port.device);
+        return device && (device->is_pci || std::ranges::any_of(device->members(), drivers::is_pci_address));
+    };
+    if (std::ranges::any_of(options.ports, is_pci)) {
+        used.insert(
+            used.end(),
+            {CAP_SYS_ADMIN, CAP_SYS_RAWIO});  // physical addresses, and registers of NICs without an IOMMU
+    }
+    return used;
+}
+
+}  // namespace penstock::gateway

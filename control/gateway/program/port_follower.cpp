@@ -1,0 +1,69 @@
+#include "control/gateway/program/port_follower.hpp"
+
+#include "control/log/log.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+// Whether links are up and devices there is looked at so often where the PMD does not tell: what a person takes for at once, for a few
+// system calls.
+constexpr auto kPortLook = std::chrono::milliseconds(100);
+
+}  // namespace
+
+PortFollower::PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins)
+    : workers_(workers), flows_(flows), ports_(ports), twins_(twins) {
+    for (const auto& port : ports) {
+        links_.emplace_back(port->link_up());
+    }
+}
+
+void PortFollower::follow(LinkReport::Time now) {
+    const bool is_time = now >= next_look_;
+    if (is_time) {
+        next_look_ = now + kPortLook;
+    }
+    std::erase_if(leaving_, [this](const auto& entry) {
+        const bool is_over = workers_.has_passed(entry.second);
+        if (is_over) {
+            close(entry.first);
+        }
+        return is_over;
+    });
+    for (size_t i = 0; i < ports_.size(); ++i) {
+        drivers::NicPort& port = *ports_[i];
+        if (port.is_removed() || leaving_.contains(i) || (!port.take_link_change() && !is_time)) {
+            continue;
+        }
+        if (port.is_gone()) {
+            give_up(i);
+            continue;
+        }
+        const bool up = port.link_up();
+        twins_[i]->set_carrier(up);
+        if (const std::string text = links_[i].look(up, now); !text.empty()) {
+            auto& logger = log::get("drivers");
+            logger.log(up ? spdlog::level::info : spdlog::level::warn, "port {} ({}): {}", i,
+                       port.facts().name, text);
+        }
+    }
+}
+
+// Workers first, then Linux, the rules in it, and the device. Waiting for the workers must not stop this thread, which moves the other
+// twins' frames: a worker may have stopped in this very device's PMD.
+void PortFollower::give_up(size_t port) {
+    const auto& facts = ports_[port]->facts();
+    log::get("drivers").error(
+        "port {} ({}): the device is gone; what would leave by it is dropped as port_removed, other ports go "
+        "on. A restart brings it back",
+        port, facts.name);
+    leaving_.emplace(port, workers_.detach(facts.id));
+    twins_[port]->set_down();
+}
+
+void PortFollower::close(size_t port) {
+    flows_.port_is_gone(ports_[port]->facts().id);
+    ports_[port]->remove();
+}
+
+}  // namespace penstock::gateway

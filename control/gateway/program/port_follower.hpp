@@ -1,0 +1,44 @@
+// What happens to the ports while the gateway runs: their twins follow the links, and a port whose device is gone is given up without the
+// others noticing. The main thread only.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "control/gateway/program/link_report.hpp"
+#include "control/gateway/rules/flow_follower.hpp"
+#include "dataplane/worker/worker_set.hpp"
+#include "drivers/nic_port.hpp"
+#include "drivers/tap_twin.hpp"
+
+namespace penstock::gateway {
+
+class PortFollower {
+ public:
+    using Ports = std::span<const std::unique_ptr<drivers::NicPort>>;
+    using Twins = std::span<const std::unique_ptr<drivers::TapTwin>>;
+
+    // All outlive it. `twins` by NicPortId, as `ports`.
+    PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins);
+
+    // In each round of the main loop: acts at once on what a PMD told, and looks itself ten times a second.
+    void follow(LinkReport::Time now);
+
+ private:
+    void give_up(size_t port);
+    void close(size_t port);
+
+    worker::WorkerSet& workers_;
+    FlowFollower& flows_;
+    const Ports ports_;
+    const Twins twins_;
+    std::vector<LinkReport> links_;
+    // Ports that are given up and that some worker may still touch.
+    std::map<size_t, config::Publisher::Moment> leaving_;
+    LinkReport::Time next_look_{};
+};
+
+}  // namespace penstock::gateway

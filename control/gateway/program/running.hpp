@@ -1,0 +1,56 @@
+// The parts of a running gateway that can be looked at. A view borrows them; all outlive it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "control/gateway/apply/drain_file.hpp"
+#include "control/gateway/apply/reconciler.hpp"
+#include "control/gateway/care/caretaker.hpp"
+#include "control/gateway/rules/flow_follower.hpp"
+#include "control/gateway/views/stream_target.hpp"
+#include "control/rpc/tcp_acceptor.hpp"
+#include "control/tls/watch.hpp"
+#include "dataplane/worker/worker_set.hpp"
+#include "drivers/mempool.hpp"
+#include "drivers/nic_port.hpp"
+#include "drivers/twin_io.hpp"
+
+namespace penstock::gateway {
+
+struct Running {
+    const Reconciler& reconciler;
+    const StreamTarget& stream;
+    Caretaker& caretaker;
+    worker::WorkerSet& workers;
+    std::span<const std::unique_ptr<drivers::NicPort>> ports;  // by NicPortId
+    const drivers::TwinIo& twin_io;
+    const drivers::Mempools& pools;
+    const FlowFollower& flows;
+    const LoopWatch& loops;
+    const DrainFile& drain_file;
+    std::string memory;  // Eal::memory_description()
+    std::chrono::steady_clock::time_point started_at;
+    const tls::Watch* tls = nullptr;        // null: no TCP address
+    const rpc::TcpAcceptor* tcp = nullptr;  // likewise
+
+    // Backend ids that are or were in use.
+    [[nodiscard]] uint32_t backend_ids() const {
+        return reconciler.read(
+            [](const ReconcilerState& state) { return state.compiler.ids().backends.size(); });
+    }
+    // Connections of all workers that are not over.
+    [[nodiscard]] uint64_t open_connections() const {
+        const worker::Inspector inspector = workers.inspect();
+        const uint32_t ids = backend_ids();
+        uint64_t open = 0;
+        for (uint8_t w = 0; w < inspector.workers(); ++w) {
+            open += inspector.open_connections({w}, ids);
+        }
+        return open;
+    }
+};
+
+}  // namespace penstock::gateway

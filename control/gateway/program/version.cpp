@@ -1,0 +1,7 @@
+#include "control/gateway/program/version.hpp"
+
+namespace penstock::gateway {
+
+const char* const kVersion = PENSTOCK_VERSION;  // from the top meson.build
+
+}  // namespace penstock::gateway

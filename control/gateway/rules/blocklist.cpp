@@ -1,0 +1,140 @@
+#include "control/gateway/rules/blocklist.hpp"
+
+#include <fstream>
+#include <string>
+
+#include "control/gateway/options/text.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+// A line may hold anything; what is shown of it fits one, and a terminal.
+constexpr size_t kShownCharsMax = 64;
+
+std::string quoted_start(std::string_view text) {
+    std::string out = "\"";
+    for (const char c : text.substr(0, kShownCharsMax)) {
+        out += c >= ' ' && c <= '~' ? c : '?';
+    }
+    return out + (text.size() > kShownCharsMax ? "...\"" : "\"");
+}
+
+// Bits behind a prefix's length are a mistake, not a spelling: nobody can tell the network from the host that was meant.
+Result<Prefix> entry(std::string_view text) {
+    const size_t slash = text.find('/');
+    const auto address = IpAddr::parse(text.substr(0, slash));
+    if (!address) {
+        return fail(Errc::InvalidArgument, quoted_start(text) + " is neither a prefix nor an address");
+    }
+    if (slash == std::string_view::npos) {
+        return Prefix::host(*address);
+    }
+    const auto prefix = Prefix::parse(text);
+    if (!prefix) {
+        return fail(Errc::InvalidArgument, quoted_start(text) + " is neither a prefix nor an address");
+    }
+    if (prefix->address() != *address) {
+        return fail(Errc::InvalidArgument, quoted_start(text) +
+                                               " has bits behind its length: " + prefix->to_string() +
+                                               " or " + Prefix::host(*address).to_string());
+    }
+    return *prefix;
+}
+
+class Mistakes {
+ public:
+    void add(uint32_t line, const std::string& what) {
+        if (++count_ <= kBlocklistMistakesTold) {
+            told_ += (told_.empty() ? "line " : "; line ") + std::to_string(line) + ": " + what;
+        }
+    }
+    [[nodiscard]] bool any() const noexcept { return count_ > 0; }
+    [[nodiscard]] std::unexpected<Error> error() const {
+        const size_t more = count_ > kBlocklistMistakesTold ? count_ - kBlocklistMistakesTold : 0;
+        return fail(Errc::InvalidArgument,
+                    more == 0 ? told_ : told_ + "; and " + std::to_string(more) + " more");
+    }
+
+ private:
+    size_t count_ = 0;
+    std::string told_;
+};
+
+}  // namespace
+
+Result<Blocklist> parse_blocklist(std::string_view text) {
+    if (text.size() > kBlocklistBytesMax) {
+        return fail(Errc::InvalidArgument, "more than " + std::to_string(kBlocklistBytesMax) + " bytes");
+    }
+    Blocklist list;
+    Mistakes mistakes;
+    for (uint32_t line = 1; !text.empty(); ++line) {
+        const size_t end = text.find('\n');
+        std::string_view content = text.substr(0, end);
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        if (content.ends_with('\r')) {
+            content.remove_suffix(1);
+        }
+        content = trim(content.substr(0, content.find('#')));
+        if (content.empty()) {
+            continue;
+        }
+        const auto read = entry(content);
+        if (!read) {
+            mistakes.add(line, read.error().what);
+        } else if (list.size() == kBlocklistPrefixesMax) {
+            return fail(Errc::InvalidArgument, "line " + std::to_string(line) + ": more than " +
+                                                   std::to_string(kBlocklistPrefixesMax) + " entries");
+        } else {
+            list.push_back({*read, line});
+        }
+    }
+    if (mistakes.any()) {
+        return mistakes.error();
+    }
+    return list;
+}
+
+Result<route::PrefixSet> admit_blocklist(const Blocklist& list, std::span<const IpAddr> own) {
+    Mistakes mistakes;
+    std::vector<Prefix> prefixes;
+    prefixes.reserve(list.size());
+    for (const BlockedPrefix& entry : list) {
+        prefixes.push_back(entry.prefix);
+        for (const IpAddr& address : own) {
+            if (entry.prefix.contains(address)) {
+                mistakes.add(entry.line, entry.prefix.to_string() + " holds the gateway's own address " +
+                                             address.to_string());
+                break;
+            }
+        }
+    }
+    if (mistakes.any()) {
+        return mistakes.error();
+    }
+    return route::PrefixSet(std::move(prefixes));
+}
+
+Result<route::PrefixSet> read_blocklist(const std::filesystem::path& file, std::span<const IpAddr> own) {
+    std::ifstream stream(file, std::ios::binary);
+    std::string text;
+    // In portions, so that memory follows the file's size, and one without end is read no further than one byte too many.
+    constexpr size_t kPortion = 1 << 20;
+    while (stream.is_open() && stream && text.size() <= kBlocklistBytesMax) {
+        const size_t before = text.size();
+        text.resize(before + kPortion);
+        stream.read(text.data() + before, kPortion);
+        text.resize(before + static_cast<size_t>(stream.gcount()));
+    }
+    if (!stream.is_open() || stream.bad() || std::filesystem::is_directory(file)) {
+        return fail(Errc::NotFound, file.string() + ": cannot be read");
+    }
+    const auto list = parse_blocklist(text);
+    if (!list) {
+        return in_context(file.string(), list.error());
+    }
+    auto set = admit_blocklist(*list, own);
+    return set ? std::move(set) : in_context(file.string(), set.error());
+}
+
+}  // namespace penstock::gateway

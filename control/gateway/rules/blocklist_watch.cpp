@@ -1,0 +1,98 @@
+#include "control/gateway/rules/blocklist_watch.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "control/gateway/rules/blocklist.hpp"
+#include "control/log/log.hpp"
+
+namespace penstock::gateway {
+
+Result<std::unique_ptr<BlocklistWatch>> BlocklistWatch::start(BlocklistWatchOptions options) {
+    auto watch = manifest::Watch::open(options.file);
+    if (!watch) {
+        return std::unexpected(std::move(watch).error());
+    }
+    const int wake_descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_descriptor < 0) {
+        return fail(Errc::Exhausted, std::string("eventfd: ") + std::strerror(errno));
+    }
+    return std::unique_ptr<BlocklistWatch>(
+        new BlocklistWatch(std::move(options), std::move(*watch), wake_descriptor));
+}
+
+BlocklistWatch::BlocklistWatch(BlocklistWatchOptions options, manifest::Watch watch, int wake_descriptor)
+    : options_(std::move(options)), watch_(std::move(watch)), wake_descriptor_(wake_descriptor) {
+    // Between the caller's reading and the first watching the file may have changed. Here and not on the thread: by then a write may have
+    // begun that its first event has yet to report.
+    look(Report::Changes);
+    thread_ = std::thread([this] { run(); });
+}
+
+BlocklistWatch::~BlocklistWatch() {
+    stopping_ = true;
+    wake();
+    thread_.join();
+    ::close(wake_descriptor_);
+}
+
+void BlocklistWatch::wake() const {
+    const uint64_t one = 1;
+    // Cannot fail: the counter is far from its end.
+    [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
+}
+
+void BlocklistWatch::reload() {
+    wake();
+}
+
+void BlocklistWatch::run() {
+    for (;;) {
+        auto report = Report::Changes;
+        if (watch_.wait(wake_descriptor_) == manifest::Watch::Wake::Stopped) {
+            uint64_t wakes = 0;
+            [[maybe_unused]] const ssize_t got = ::read(wake_descriptor_, &wakes, sizeof wakes);
+            if (stopping_) {
+                return;
+            }
+            watch_.catch_up();
+            report = Report::Always;
+        }
+        // Half a list is a whole one to the parser, and blocks less than was meant.
+        if (!watch_.unfinished().contains(options_.file.filename().string())) {
+            look(report);
+        }
+    }
+}
+
+void BlocklistWatch::look(Report report) {
+    auto list = read_blocklist(options_.file, options_.own_addresses());
+    auto& logger = log::get("control");
+    if (!list) {
+        if (report == Report::Always || mistake_ != list.error().what) {
+            mistake_ = list.error().what;
+            logger.error("sources stay blocked as they were: {}", mistake_);
+        }
+        return;
+    }
+    if (!std::exchange(mistake_, {}).empty()) {
+        logger.info("{} can be read again", options_.file.string());
+    }
+    if (*list == options_.known) {
+        if (report == Report::Always) {
+            logger.info("{}: unchanged, {} prefixes are blocked", options_.file.string(),
+                        options_.known.prefixes().size());
+        }
+        return;
+    }
+    options_.known = std::move(*list);
+    logger.info("{} prefixes are blocked, as {} has them now", options_.known.prefixes().size(),
+                options_.file.string());
+    options_.tell(options_.known);
+}
+
+}  // namespace penstock::gateway

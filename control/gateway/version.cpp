@@ -1,7 +1,0 @@
-#include "control/gateway/version.hpp"
-
-namespace penstock::gateway {
-
-const char* const kVersion = PENSTOCK_VERSION;  // from the top meson.build
-
-}  // namespace penstock::gateway

@@ -1,0 +1,24 @@
+// What a person at the gateway may do over gRPC: `explain`, the worker room's dry run with names instead of numbers and with what became of
+// the Service's endpoints before, and drain.
+#pragma once
+
+#include "control/gateway/program/running.hpp"
+#include "control/rpc/gateway.hpp"
+
+namespace penstock::gateway {
+
+class ExplainView final : public rpc::DebugTarget {
+ public:
+    explicit ExplainView(const Running& running) : running_(running) {}
+    [[nodiscard]] Result<v1::Explanation> explain(const rpc::ExplainQuestion& question) const override;
+    [[nodiscard]] Result<uint64_t> clear_affinity(const rpc::AffinityFilter& filter) const override;
+    v1::SetDrainedResponse set_drained(const v1::SetDrainedRequest& request) override;
+
+ private:
+    // What happened to the endpoints of the frontend that the packet meets (selection_trace.hpp).
+    [[nodiscard]] std::vector<std::string> trace_of(const packet::FlowKey& key, lb::FrontendClass cls) const;
+
+    const Running& running_;
+};
+
+}  // namespace penstock::gateway

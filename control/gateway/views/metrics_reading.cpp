@@ -1,0 +1,125 @@
+#include "control/gateway/views/metrics_reading.hpp"
+
+#include <rte_cycles.h>
+
+#include "control/gateway/program/version.hpp"
+
+namespace penstock::gateway {
+
+metrics::Reading read_metrics(const Running& running) {
+    metrics::Reading out;
+    out.version = kVersion;
+    out.control_connected = running.stream.control().connected;
+    out.generation = running.workers.current().generation;
+    const auto compiled = running.reconciler.read([&](const ReconcilerState& state) {
+        out.applied_version = state.applied.number;
+        return state.compiler.compiled();
+    });
+    const worker::Inspector inspector = running.workers.inspect();
+    out.affinity_entries = inspector.affinity_entries();
+    out.affinity_entries_max = inspector.affinity_entries_max();
+    const uint32_t backend_ids = running.backend_ids();
+    for (uint8_t w = 0; w < inspector.workers(); ++w) {
+        metrics::WorkerReading& worker = out.workers.emplace_back();
+        worker.connections_max = inspector.worker({w}).connections_max;
+        worker.open_connections = inspector.open_connections({w}, backend_ids);
+        const auto seconds = [&](stats::Counter ticks) {
+            return static_cast<double>(inspector.counter({w}, ticks)) / static_cast<double>(rte_get_tsc_hz());
+        };
+        worker.busy_s = seconds(stats::Counter::BusyTicks);
+        worker.asleep_s = seconds(stats::Counter::SleepTicks);
+        for (size_t i = 0; i < stats::kCounters; ++i) {
+            worker.counters[i] = inspector.counter({w}, static_cast<stats::Counter>(i));
+        }
+        for (size_t i = 0; i < kDropReasons; ++i) {
+            worker.drops[i] = inspector.drops({w}, static_cast<DropReason>(i));
+        }
+    }
+    for (const nat::SnatUse& use : inspector.snat_use()) {
+        out.snat.push_back({.address = use.address.to_string(),
+                            .protocol = use.protocol,
+                            .ports = use.ports,
+                            .in_use = use.in_use,
+                            .busiest_endpoint = use.busiest_endpoint});
+    }
+    for (const auto& pool : running.pools.use()) {
+        out.buffer_pools.push_back({pool.name, pool.buffers, pool.in_use});
+    }
+    const auto own = inspector.own_buffers();
+    out.buffer_pools.push_back({own.name, own.buffers, own.in_use});
+    const auto probes = running.caretaker.probe_counters();
+    const auto up_for = std::chrono::steady_clock::now() - running.started_at;
+    out.started_s =
+        std::chrono::duration<double>((std::chrono::system_clock::now() - up_for).time_since_epoch()).count();
+    out.drained = running.caretaker.drained();
+    out.vips_withheld = !running.caretaker.vips_withheld().empty();
+    out.is_well = running.caretaker.why_not_well().empty();
+    for (const LoopHealth::Loop& loop : running.loops.health()->loops) {
+        out.loops.push_back({loop.name, loop.is_stalled});
+    }
+    if (const auto saving = running.reconciler.saving()) {
+        out.save_failing = saving->failing_since.has_value();
+        out.save_failures = saving->failures;
+    }
+    out.probes = {.sent = probes.sent,
+                  .succeeded = probes.succeeded,
+                  .failed = probes.failed,
+                  .turned_up = probes.turned_up,
+                  .turned_down = probes.turned_down,
+                  .targets = probes.targets,
+                  .down = probes.down,
+                  .failing_open = 0};
+    if (running.tls != nullptr) {
+        const auto seconds = [](tls::Material::Time time) {
+            return std::chrono::duration<double>(time.time_since_epoch()).count();
+        };
+        const auto material = running.tls->current();
+        out.tls = {.certificate_expires_s = seconds(material->expires),
+                   .authority_expires_s = seconds(material->authority_expires),
+                   .broken = !running.tls->error().empty()};
+    }
+    if (running.tcp != nullptr) {
+        const rpc::ConnectionCounts counts = running.tcp->counts();
+        out.connections = {.open = counts.open,
+                           .max = rpc::kConnectionsMax,
+                           .refused_per_source = counts.refused_per_source,
+                           .refused_all = counts.refused_all};
+    }
+    for (const auto& [key, programmed] : compiled->services) {
+        out.probes.failing_open += programmed.fails_open ? 1 : 0;
+        const auto totals = inspector.service(programmed.service->id);
+        out.services.push_back({.key = key,
+                                .new_flows = totals.new_flows,
+                                .forward_packets = totals.forward_packets,
+                                .forward_bytes = totals.forward_bytes,
+                                .reverse_packets = totals.reverse_packets,
+                                .reverse_bytes = totals.reverse_bytes,
+                                .rejected = totals.rejected,
+                                .dropped = totals.dropped,
+                                .connections = totals.connections,
+                                .backends = programmed.service->sets.front().usable.size()});
+    }
+    for (const auto& port : running.ports) {
+        const auto counters = port->counters();
+        const auto placed = inspector.port(port->facts().id);
+        const auto twin = running.twin_io.counters(port->facts().id);
+        out.ports.push_back({.twin = port->options().twin_name,
+                             .rx_packets = counters.rx_packets,
+                             .rx_bytes = counters.rx_bytes,
+                             .tx_packets = counters.tx_packets,
+                             .tx_bytes = counters.tx_bytes,
+                             .rx_missed = counters.rx_missed,
+                             .handed_off = placed.handed_off,
+                             .handoff_lost = placed.handoff_lost,
+                             .replies_misplaced = placed.replies_misplaced,
+                             .punted = twin.punted,
+                             .from_host = twin.from_host,
+                             .from_host_dropped = twin.from_host_dropped,
+                             .from_host_waits = twin.no_buffer,
+                             .twin_dropped = twin.dropped_by_linux,
+                             .link_up = port->link_up()});
+    }
+    return out;
+}
+
+}  // namespace penstock::gateway

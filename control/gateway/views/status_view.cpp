@@ -1,0 +1,530 @@
+#include "control/gateway/views/status_view.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "control/gateway/views/affinity_view.hpp"
+#include "control/log/log.hpp"
+#include "control/rpc/convert.hpp"
+#include "control/rpc/state_message.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+using stats::Counter;
+
+uint64_t ms_since(std::chrono::steady_clock::time_point then) {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - then)
+            .count());
+}
+
+bool matches(const model::ServiceKey& key, std::string_view namespace_name, std::string_view name) {
+    return (namespace_name.empty() || key.namespace_name == namespace_name) &&
+           (name.empty() || key.name == name);
+}
+
+// "info", or "control=info rpc=debug" where they differ.
+std::string log_level_text() {
+    const auto levels = log::levels();
+    const auto same = std::ranges::all_of(
+        levels, [&](const auto& entry) { return entry.second == levels.begin()->second; });
+    if (same) {
+        return levels.begin()->second;
+    }
+    std::string text;
+    for (const auto& [logger, level] : levels) {
+        text += (text.empty() ? "" : " ") + logger + "=" + level;
+    }
+    return text;
+}
+
+v1::Status::ConfigurationOrigin to_proto(StateOrigin origin) {
+    switch (origin) {
+        case StateOrigin::None:
+            return v1::Status::CONFIGURATION_ORIGIN_NONE;
+        case StateOrigin::Stream:
+            return v1::Status::CONFIGURATION_ORIGIN_STREAM;
+        case StateOrigin::LastGood:
+            return v1::Status::CONFIGURATION_ORIGIN_LAST_GOOD;
+    }
+    return v1::Status::CONFIGURATION_ORIGIN_UNSPECIFIED;
+}
+
+v1::BackendStatus::Health to_proto(Health health) {
+    switch (health) {
+        case Health::Unprobed:
+            return v1::BackendStatus::HEALTH_UNPROBED;
+        case Health::Up:
+            return v1::BackendStatus::HEALTH_UP;
+        case Health::Down:
+            return v1::BackendStatus::HEALTH_DOWN;
+    }
+    return v1::BackendStatus::HEALTH_UNSPECIFIED;
+}
+
+v1::FlowRule::State to_proto(FlowView::State state) {
+    switch (state) {
+        case FlowView::State::Installed:
+            return v1::FlowRule::STATE_INSTALLED;
+        case FlowView::State::Refused:
+            return v1::FlowRule::STATE_REFUSED;
+        case FlowView::State::NotUsed:
+            return v1::FlowRule::STATE_NOT_USED;
+    }
+    return v1::FlowRule::STATE_UNSPECIFIED;
+}
+
+// Everything about service ports that a listing needs, copied out so that the reconciler waits for pointers only.
+struct ServicesNow {
+    DesiredServices asked;
+    SharedMap<model::ServiceKey, std::string> invalid;
+    std::shared_ptr<const Compiled> compiled;
+};
+ServicesNow services_now(const Reconciler& reconciler) {
+    return reconciler.read([](const ReconcilerState& state) {
+        return ServicesNow{state.asked, state.invalid, state.compiler.compiled()};
+    });
+}
+
+// Where each service listens, in a lasting order.
+std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets_by_service(
+    const lb::ServiceTable& table) {
+    std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets;
+    table.for_each_row(
+        [&](const lb::FrontendRow& row) { sockets[row.service].emplace_back(row.address, row.port); });
+    for (auto& [service, list] : sockets) {
+        std::ranges::sort(list);
+    }
+    return sockets;
+}
+
+v1::ServiceResult result_of(const model::ServiceKey& key, const ServicesNow& now) {
+    using Kind = rpc::ServiceOutcome::Kind;
+    if (const auto refusal = now.compiled->refusals.find(key); refusal != now.compiled->refusals.end()) {
+        return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Refused, refusal->second});
+    }
+    if (const auto invalid = now.invalid.find(key); invalid != now.invalid.end()) {
+        return rpc::to_proto(
+            rpc::ServiceOutcome{key, Kind::Refused, {model::kInvalidService, invalid->second}});
+    }
+    return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Applied, {}});
+}
+
+struct KnownBackend {
+    BackendId id;
+    BackendKey key;
+    model::ServiceKey owner;
+    bool is_live = false;
+};
+// Every backend id of the matching service ports, live or not. Read in slices of some 100 us, so that a listing of a million ids keeps no
+// change waiting; what changes between two of them may be in the list as it was or as it is.
+std::vector<KnownBackend> known_backends(const Reconciler& reconciler, std::string_view namespace_name,
+                                         std::string_view service) {
+    constexpr uint32_t kSlice = 1'024;
+    std::vector<KnownBackend> known;
+    const auto read_slice = [&](uint32_t from) {
+        return reconciler.read([&](const ReconcilerState& state) {
+            const IdMap& ids = state.compiler.ids();
+            const uint32_t end = std::min(from + kSlice, ids.backends.size());
+            for (uint32_t number = from; number < end; ++number) {
+                const BackendKey& key = *ids.backends.key_of({number});
+                const model::ServiceKey* owner = ids.services.key_of(key.service);
+                if (owner != nullptr && matches(*owner, namespace_name, service)) {
+                    known.push_back({{number}, key, *owner, ids.backends.is_live({number})});
+                }
+            }
+            return end < ids.backends.size();
+        });
+    };
+    for (uint32_t from = 0; read_slice(from); from += kSlice) {
+    }
+    return known;
+}
+
+v1::Traffic to_proto(const worker::ServiceTotals& totals) {
+    v1::Traffic traffic;
+    traffic.set_new_flows(totals.new_flows);
+    traffic.set_forward_packets(totals.forward_packets);
+    traffic.set_forward_bytes(totals.forward_bytes);
+    traffic.set_reverse_packets(totals.reverse_packets);
+    traffic.set_reverse_bytes(totals.reverse_bytes);
+    traffic.set_rejected(totals.rejected);
+    traffic.set_dropped(totals.dropped);
+    return traffic;
+}
+
+}  // namespace
+
+std::string StatusView::twin_of(NicPortId port) const {
+    return port.value < running_.ports.size() ? running_.ports[port.value]->options().twin_name
+                                              : std::string();
+}
+
+v1::Status StatusView::status() const {
+    v1::Status out;
+    *out.mutable_identity() = running_.stream.identity();
+    running_.reconciler.read([&](const ReconcilerState& state) {
+        *out.mutable_applied() = rpc::to_proto(state.applied);
+        out.set_origin(to_proto(state.origin));
+        if (state.origin != StateOrigin::None) {
+            out.set_applied_age_ms(ms_since(state.applied_at));
+        }
+        out.set_services(static_cast<uint32_t>(state.compiler.compiled()->services.size()));
+        out.set_backends(state.compiler.ids().backends.live());
+    });
+    const rpc::ControlPlane control = running_.stream.control();
+    out.set_control_connected(control.connected);
+    out.set_control_source(control.source);
+    out.set_control_waiting(control.waiting);
+    out.set_uptime_ms(ms_since(running_.started_at));
+    out.set_generation(running_.workers.current().generation);
+    const worker::Inspector inspector = running_.workers.inspect();
+    out.set_workers(inspector.workers());
+    out.set_ports(static_cast<uint32_t>(running_.ports.size()));
+    for (uint8_t w = 0; w < inspector.workers(); ++w) {
+        const auto view = inspector.worker({w});
+        out.set_connections(out.connections() + view.connections);
+        out.set_connections_max(out.connections_max() + view.connections_max);
+    }
+    out.set_memory(running_.memory);
+    out.set_log_level(log_level_text());
+    out.set_open_connections(running_.open_connections());
+    out.set_drained(running_.caretaker.drained());
+    out.set_vips_withheld(running_.caretaker.vips_withheld());
+    for (const std::string& reason : running_.caretaker.why_not_well()) {
+        out.add_not_well(reason);
+    }
+    for (const std::string& reason : running_.caretaker.why_not_live()) {
+        out.add_not_live(reason);
+    }
+    if (const auto saving = running_.reconciler.saving(); saving && saving->failing_since) {
+        out.set_save_error(saving->error);
+        out.set_save_failing_ms(ms_since(*saving->failing_since));
+    }
+    return out;
+}
+
+v1::ListPortsResponse StatusView::ports() const {
+    const auto mirror = running_.reconciler.read([](const ReconcilerState& state) { return state.mirror; });
+    v1::ListPortsResponse out;
+    for (const auto& port : running_.ports) {
+        const auto& facts = port->facts();
+        v1::Port& message = *out.add_ports();
+        message.set_id(facts.id.value);
+        message.set_name(facts.name);
+        message.set_driver(facts.driver);
+        message.set_mac(facts.mac.to_string());
+        message.set_twin(port->options().twin_name);
+        for (const auto& local : mirror->addresses) {
+            if (local.port == facts.id) {
+                message.add_addresses(local.address.to_string() + "/" + std::to_string(local.prefix_length));
+            }
+        }
+        message.set_mtu(facts.mtu);
+        message.set_link_up(port->link_up());
+        message.set_state(port->is_removed() ? "removed" : "running");
+        message.set_rx_queues(facts.rx_queues);
+        message.set_tx_queues(facts.tx_queues);
+        for (const auto& offload : facts.offloads) {
+            message.add_offloads(offload);
+        }
+        message.set_steering(drivers::to_string(facts.steering.steering));
+        message.set_steering_reason(facts.steering.reason);
+        for (const std::string& member : port->members()) {
+            message.add_members(member);
+        }
+        for (const auto& setting : facts.settings) {
+            v1::PortSetting& said = *message.add_settings();
+            said.set_name(setting.name);
+            said.set_asked(setting.asked);
+            said.set_granted(setting.granted);
+            said.set_reason(setting.reason);
+        }
+        const auto counters = port->counters();
+        message.set_rx_packets(counters.rx_packets);
+        message.set_rx_bytes(counters.rx_bytes);
+        message.set_tx_packets(counters.tx_packets);
+        message.set_tx_bytes(counters.tx_bytes);
+        message.set_rx_missed(counters.rx_missed);
+        const auto twin = running_.twin_io.counters(facts.id);
+        message.set_punted(twin.punted);
+        message.set_from_host(twin.from_host);
+        message.set_from_host_dropped(twin.from_host_dropped);
+        message.set_from_host_waits(twin.no_buffer);
+        message.set_twin_dropped(twin.dropped_by_linux);
+        const auto placed = running_.workers.inspect().port(facts.id);
+        message.set_handed_off(placed.handed_off);
+        message.set_handoff_lost(placed.handoff_lost);
+        message.set_replies_misplaced(placed.replies_misplaced);
+    }
+    return out;
+}
+
+v1::ListWorkersResponse StatusView::workers() const {
+    const worker::Inspector inspector = running_.workers.inspect();
+    const uint32_t backend_ids = running_.backend_ids();
+    v1::ListWorkersResponse out;
+    for (uint8_t w = 0; w < inspector.workers(); ++w) {
+        const WorkerId id{w};
+        const auto view = inspector.worker(id);
+        v1::Worker& message = *out.add_workers();
+        message.set_id(w);
+        message.set_core(view.cpu);
+        message.set_connections(view.connections);
+        message.set_open_connections(inspector.open_connections(id, backend_ids));
+        message.set_connections_max(view.connections_max);
+        message.set_handed_off(inspector.counter(id, Counter::HandedOff));
+        message.set_handed_in(inspector.counter(id, Counter::HandedIn));
+        message.set_packets(inspector.counter(id, Counter::RxPackets) + message.handed_in());
+        message.set_polls(inspector.counter(id, Counter::Polls));
+        message.set_empty_polls(inspector.counter(id, Counter::EmptyPolls));
+        message.set_busy_ratio(view.busy_ratio);
+        message.set_generation(view.generation);
+        message.set_idle(view.idle);
+        message.set_sleeps(inspector.counter(id, Counter::Sleeps));
+        message.set_sleep_ratio(view.sleep_ratio);
+    }
+    return out;
+}
+
+v1::ListServicesResponse StatusView::services(std::string_view namespace_name, std::string_view name) const {
+    const ServicesNow now = services_now(running_.reconciler);
+    const worker::Inspector inspector = running_.workers.inspect();
+    const auto sockets = sockets_by_service(*now.compiled->table);
+    const auto observed = running_.caretaker.observed();
+
+    // Keys of what was asked for and of what was too broken to be: a refused service port is shown, not hidden.
+    std::map<model::ServiceKey, const model::Service*> keys;
+    for (const auto& [key, service] : now.asked) {
+        keys.emplace(key, service.get());
+    }
+    for (const auto& [key, why] : now.invalid) {
+        keys.emplace(key, nullptr);
+    }
+    v1::ListServicesResponse out;
+    for (const auto& [key, asked] : keys) {
+        if (!matches(key, namespace_name, name)) {
+            continue;
+        }
+        v1::ServiceStatus& message = *out.add_services();
+        if (asked != nullptr) {
+            *message.mutable_desired() = rpc::to_proto(*asked);
+        } else {
+            *message.mutable_desired()->mutable_key() = rpc::to_proto(key);
+        }
+        *message.mutable_result() = result_of(key, now);
+        for (auto about = std::ranges::lower_bound(observed, key, {}, &model::ObservedNotice::key);
+             about != observed.end() && about->key == key; ++about) {
+            *message.add_observed() = rpc::to_proto(about->notice);
+        }
+        const auto programmed = now.compiled->services.find(key);
+        if (programmed == now.compiled->services.end()) {
+            continue;
+        }
+        if (const auto found = sockets.find(programmed->second.service.get()); found != sockets.end()) {
+            for (const auto& [address, port] : found->second) {
+                *message.add_listening() = rpc::to_proto(address, port);
+            }
+        }
+        const auto totals = inspector.service(programmed->second.service->id);
+        *message.mutable_traffic() = to_proto(totals);
+        message.set_connections(totals.connections);
+    }
+    return out;
+}
+
+v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name,
+                                              std::string_view service) const {
+    struct Row {
+        model::Endpoint endpoint;
+        std::vector<uint32_t> sets = {};
+        worker::BackendTotals totals = {};
+        v1::BackendStatus::Health health = v1::BackendStatus::HEALTH_UNSPECIFIED;
+    };
+    using Place = std::pair<IpAddr, L4Port>;
+    std::map<model::ServiceKey, std::map<Place, Row>> rows;
+    const worker::Inspector inspector = running_.workers.inspect();
+    for (const KnownBackend& known : known_backends(running_.reconciler, namespace_name, service)) {
+        // All that ever had an id: those no longer desired are there as long as a flow still uses them.
+        const worker::BackendTotals totals = inspector.backend(known.id);
+        if (known.is_live || totals.connections > 0) {
+            // Two ids where flows of a deleted Service drain while one of the same name has the same endpoint.
+            const auto added =
+                rows[known.owner].try_emplace({known.key.address, known.key.port},
+                                              Row{{.address = known.key.address, .port = known.key.port}});
+            added.first->second.totals.connections += totals.connections;
+            added.first->second.totals.open += totals.open;
+            added.first->second.totals.new_flows += totals.new_flows;
+        }
+    }
+    const auto compiled =
+        running_.reconciler.read([](const ReconcilerState& state) { return state.compiler.compiled(); });
+    for (auto& [key, places] : rows) {
+        const auto* programmed = compiled->services.get(key);
+        if (programmed == nullptr) {
+            continue;
+        }
+        const auto& desired = programmed->desired->sets;
+        for (uint32_t set = 0; set < desired.size(); ++set) {
+            for (const auto& endpoint : desired[set].endpoints) {
+                if (const auto row = places.find({endpoint.address, endpoint.port}); row != places.end()) {
+                    row->second.endpoint = endpoint;
+                    if (programmed->desired->probe) {
+                        row->second.health = to_proto(health_of(programmed->health, endpoint));
+                    }
+                    if (endpoint.weight > 0) {
+                        row->second.sets.push_back(set);
+                    }
+                }
+            }
+        }
+    }
+    v1::ListBackendsResponse out;
+    for (const auto& [key, places] : rows) {
+        for (const auto& [place, row] : places) {
+            v1::BackendStatus& message = *out.add_backends();
+            *message.mutable_service() = rpc::to_proto(key);
+            *message.mutable_endpoint() = rpc::to_proto(row.endpoint);
+            message.mutable_sets()->Add(row.sets.begin(), row.sets.end());
+            message.set_connections(row.totals.connections);
+            message.set_open_connections(row.totals.open);
+            message.set_new_flows(row.totals.new_flows);
+            message.set_health(row.health);
+        }
+    }
+    return out;
+}
+
+void StatusView::affinity(const rpc::AffinityFilter& filter,
+                          const std::function<bool(const v1::AffinityEntry&)>& visit) const {
+    running_.workers.inspect().for_each_affinity(
+        [&](const worker::AffinityView& view) { return !matches(filter, view) || visit(to_proto(view)); });
+}
+
+void StatusView::connections(const rpc::ConnectionFilter& filter,
+                             const std::function<bool(const v1::Connection&)>& visit) const {
+    // Ids outlive their service ports, so that a flow that drains still has a name.
+    const auto names = running_.reconciler.read([](const ReconcilerState& state) {
+        std::vector<model::ServiceKey> keys;
+        keys.reserve(state.compiler.ids().services.size());
+        for (uint32_t number = 0; number < state.compiler.ids().services.size(); ++number) {
+            keys.push_back(*state.compiler.ids().services.key_of({number}));
+        }
+        return keys;
+    });
+    running_.workers.inspect().for_each_connection([&](const worker::ConnectionView& view) {
+        const auto& forward = view.forward;
+        const auto& reverse = view.reverse;
+        if (!filter.client.matches(forward.source, forward.source_port) ||
+            !filter.frontend.matches(forward.destination, forward.destination_port) ||
+            !filter.backend.matches(reverse.source, reverse.source_port) ||
+            (filter.protocol && *filter.protocol != forward.protocol)) {
+            return true;
+        }
+        v1::Connection message;
+        message.set_protocol(rpc::to_proto(forward.protocol));
+        *message.mutable_client() = rpc::to_proto(forward.source, forward.source_port);
+        *message.mutable_frontend() = rpc::to_proto(forward.destination, forward.destination_port);
+        *message.mutable_backend() = rpc::to_proto(reverse.source, reverse.source_port);
+        if (!view.source_kept) {
+            *message.mutable_snat() = rpc::to_proto(reverse.destination, reverse.destination_port);
+        }
+        if (view.service.value < names.size()) {
+            *message.mutable_service() = rpc::to_proto(names[view.service.value]);
+        }
+        message.set_worker(view.worker.value);
+        message.set_state(view.state);
+        message.set_age_ms(view.age_ms);
+        message.set_idle_ms(view.idle_ms);
+        message.set_expires_ms(view.expires_ms);
+        return visit(message);
+    });
+}
+
+v1::Counters StatusView::counters() const {
+    const worker::Inspector inspector = running_.workers.inspect();
+    v1::Counters out;
+    for (size_t i = 0; i < stats::kCounters; ++i) {
+        v1::Counter& message = *out.add_counters();
+        message.set_name(std::string(stats::kCounterTexts[i].name));
+        message.set_meaning(std::string(stats::kCounterTexts[i].meaning));
+        for (uint8_t w = 0; w < inspector.workers(); ++w) {
+            const uint64_t value = inspector.counter({w}, static_cast<Counter>(i));
+            message.add_per_worker(value);
+            message.set_value(message.value() + value);
+        }
+    }
+    for (size_t i = 0; i < kDropReasons; ++i) {
+        v1::DropCounter& message = *out.add_drops();
+        message.set_reason(std::string(kDropReasonTexts[i].counter));
+        message.set_meaning(std::string(kDropReasonTexts[i].meaning));
+        for (uint8_t w = 0; w < inspector.workers(); ++w) {
+            const uint64_t packets = inspector.drops({w}, static_cast<DropReason>(i));
+            message.add_per_worker(packets);
+            message.set_packets(message.packets() + packets);
+        }
+    }
+    return out;
+}
+
+v1::ListRoutesResponse StatusView::routes() const {
+    const auto mirror = running_.reconciler.read([](const ReconcilerState& state) { return state.mirror; });
+    v1::ListRoutesResponse out;
+    for (const auto& route : mirror->routes) {
+        if (!route.egress.is_set()) {
+            continue;  // leads elsewhere than through the gateway's ports
+        }
+        v1::Route& message = *out.add_routes();
+        message.set_destination(route.destination.to_string());
+        if (route.gateway) {
+            message.set_gateway(route.gateway->to_string());
+        }
+        message.set_twin(twin_of(route.egress));
+        message.set_port(route.egress.value);
+        message.set_metric(route.metric);
+    }
+    return out;
+}
+
+v1::ListNeighboursResponse StatusView::neighbours() const {
+    const auto mirror = running_.reconciler.read([](const ReconcilerState& state) { return state.mirror; });
+    const worker::Inspector inspector = running_.workers.inspect();
+    v1::ListNeighboursResponse out;
+    for (const auto& neighbour : mirror->neighbours) {
+        v1::Neighbour& message = *out.add_neighbours();
+        message.set_address(neighbour.address.to_string());
+        if (!neighbour.mac.is_zero()) {
+            message.set_mac(neighbour.mac.to_string());
+        }
+        message.set_state(route::to_string(neighbour.state));
+        message.set_twin(twin_of(neighbour.port));
+        message.set_port(neighbour.port.value);
+        const auto idle = inspector.neighbour_idle_ms(neighbour.id);
+        message.set_used_ms_ago(idle ? static_cast<int64_t>(*idle) : -1);
+    }
+    return out;
+}
+
+v1::ListFlowsResponse StatusView::flows() const {
+    v1::ListFlowsResponse out;
+    for (const FlowView& view : running_.flows.list()) {
+        v1::FlowRule& message = *out.add_rules();
+        message.set_port(view.port.value);
+        message.set_kind(drivers::to_string(view.kind));
+        message.set_match(view.match);
+        message.set_action(view.action);
+        message.set_state(to_proto(view.state));
+        message.set_reason(view.reason);
+        message.set_counted(view.hits.has_value());
+        if (view.hits) {
+            message.set_packets(view.hits->packets);
+            message.set_bytes(view.hits->bytes);
+        }
+    }
+    return out;
+}
+
+}  // namespace penstock::gateway
