@@ -9,7 +9,7 @@
 #include "control/rpc/auth.hpp"
 #include "control/rpc/errors.hpp"
 #include "control/rpc/listener.hpp"
-#include "drivers/port_lock.hpp"
+#include "drivers/port/port_lock.hpp"
 #include "penstock/v1/sync.grpc.pb.h"
 
 namespace penstock::sync {

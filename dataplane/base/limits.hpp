@@ -53,7 +53,7 @@ inline constexpr uint32_t kFragmentsWaitingMax = 512;
 inline constexpr uint32_t kFragmentsWaitingPerSource = 128;
 inline constexpr uint32_t kFragmentsWaitingPerDatagram = 64;
 
-// Handoff and punt rings, in packets: each ring holds exactly so many, and drivers/mempool.cpp has a buffer for each. 2,048 is 32 bursts:
+// Handoff and punt rings, in packets: each ring holds exactly so many, and drivers/eal/mempool.cpp has a buffer for each. 2,048 is 32 bursts:
 // 1.5 ms at 1.4 Mpps. A port has a punt ring for each PuntClass, and one of kPuntRing for what Linux sends. Neighbours send a few frames a
 // second each; a routing daemon's peer sends a window's worth of updates at once.
 inline constexpr uint32_t kHandoffRing = 2'048;

@@ -1,4 +1,4 @@
-// Frontends by the number that a rule in the NIC marks their packets with (drivers/flow_rule.hpp, VipMark). A mark is a hint: it saves the
+// Frontends by the number that a rule in the NIC marks their packets with (drivers/flow/flow_rule.hpp, VipMark). A mark is a hint: it saves the
 // look-up where it names the very frontend that the packet is for, and where it does not (a rule that is behind the configuration, a driver
 // that marks what it should not) the look-up is done as if there were none.
 #pragma once

@@ -1,5 +1,5 @@
 // The blocklist (--blocklist): any IP packet that arrives from a listed source ends here, whatever it is addressed to. What Linux sends
-// through a twin does not arrive. A NIC that has a rule for it (drivers/flow_rule.hpp, SourceDrop) drops the same packets earlier.
+// through a twin does not arrive. A NIC that has a rule for it (drivers/flow/flow_rule.hpp, SourceDrop) drops the same packets earlier.
 #pragma once
 
 #include "dataplane/pipeline/burst.hpp"

@@ -1,5 +1,5 @@
 // Where packets leave: routes and neighbours as Linux knows them through the TAP twins, and the gateway's own addresses. Immutable once
-// published. Filled from netlink (drivers/netlink_mirror); Penstock resolves nothing itself.
+// published. Filled from netlink (drivers/host/netlink_mirror); Penstock resolves nothing itself.
 //
 // Next hops are looked up when the table is built, not for each packet: a route's gateway has its neighbour beside it, and each known
 // neighbour on a link is an answer of its own, one address wide, so one search (prefix_map.hpp) yields a Hop, one cache line that holds

@@ -31,7 +31,7 @@ Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, un
     return std::span(memory, bytes);
 }
 
-// Holds exactly `packets`: the buffer pools are sized by the same limits (drivers/mempool.cpp).
+// Holds exactly `packets`: the buffer pools are sized by the same limits (drivers/eal/mempool.cpp).
 Result<rte_ring*> make_ring(const std::string& name, uint32_t packets, unsigned flags) {
     rte_ring* ring =
         rte_ring_create(name.c_str(), packets, static_cast<int>(rte_socket_id()), flags | RING_F_EXACT_SZ);

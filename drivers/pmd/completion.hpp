@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "dataplane/base/result.hpp"
-#include "drivers/device_string.hpp"
+#include "drivers/eal/device_string.hpp"
 
 namespace penstock::drivers {
 

@@ -1,7 +1,7 @@
 // What is known of each PMD (capabilities.hpp), in a file of its name. Facts come from DPDK 22.11: paths are of its source tree.
 #pragma once
 
-#include "drivers/capabilities.hpp"
+#include "drivers/port/capabilities.hpp"
 
 namespace penstock::drivers {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/eal.hpp"
-#include "drivers/host_facts.hpp"
+#include "drivers/eal/eal.hpp"
+#include "drivers/eal/host_facts.hpp"
 #include "perf/harness/fingerprint.hpp"
 #include "perf/harness/report.hpp"
 #include "perf/quiet/ring_wire.hpp"

@@ -21,7 +21,7 @@
 #include <thread>
 
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/eal.hpp"
+#include "drivers/eal/eal.hpp"
 #include "perf/harness/fingerprint.hpp"
 #include "perf/traffic/network.hpp"
 #include "perf/traffic/snapshot.hpp"

@@ -30,7 +30,7 @@
 #include <thread>
 
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/eal.hpp"
+#include "drivers/eal/eal.hpp"
 #include "perf/harness/fingerprint.hpp"
 #include "perf/harness/report.hpp"
 #include "perf/quiet/counting.hpp"

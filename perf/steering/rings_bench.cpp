@@ -18,8 +18,8 @@
 
 #include "dataplane/base/limits.hpp"
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/eal.hpp"
-#include "drivers/host_facts.hpp"
+#include "drivers/eal/eal.hpp"
+#include "drivers/eal/host_facts.hpp"
 #include "perf/harness/cycles.hpp"
 #include "perf/harness/fingerprint.hpp"
 #include "perf/harness/options.hpp"

@@ -20,7 +20,7 @@
 #include <string>
 #include <thread>
 
-#include "drivers/eal.hpp"
+#include "drivers/eal/eal.hpp"
 #include "perf/harness/fingerprint.hpp"
 #include "perf/traffic/network.hpp"
 #include "perf/traffic/trial.hpp"

@@ -194,7 +194,7 @@ def _exclusively():
 
 
 class _turn_on:
-    """A lock on something that is there already. The pool of hugepages is locked as penstockd locks it (drivers/hugepages.hpp): it counts
+    """A lock on something that is there already. The pool of hugepages is locked as penstockd locks it (drivers/eal/hugepages.hpp): it counts
     free pages and maps them in one turn, and whoever gives pages back in between makes it fail."""
 
     def __init__(self, path):

@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "drivers/mempool.hpp"
-#include "drivers/nic_port.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/port/nic_port.hpp"
 #include "tests/support/eal_fixture.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/soft_nic/soft_nic.hpp"

@@ -11,12 +11,12 @@
 #include <optional>
 #include <vector>
 
-#include "drivers/ingress_guard.hpp"
-#include "drivers/kernel_interface.hpp"
-#include "drivers/netlink_mirror.hpp"
-#include "drivers/tap_twin.hpp"
-#include "drivers/vip_addresses.hpp"
-#include "drivers/vip_announcement.hpp"
+#include "drivers/host/ingress_guard.hpp"
+#include "drivers/host/kernel_interface.hpp"
+#include "drivers/host/netlink_mirror.hpp"
+#include "drivers/host/tap_twin.hpp"
+#include "drivers/host/vip_addresses.hpp"
+#include "drivers/host/vip_announcement.hpp"
 #include "tests/bound/drivers_namespaces.hpp"
 #include "tests/support/prng.hpp"
 

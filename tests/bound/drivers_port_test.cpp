@@ -18,12 +18,12 @@
 #include <thread>
 #include <vector>
 
-#include "drivers/eal.hpp"
-#include "drivers/host_facts.hpp"
-#include "drivers/mempool.hpp"
-#include "drivers/nic_port.hpp"
-#include "drivers/tap_twin.hpp"
-#include "drivers/twin_io.hpp"
+#include "drivers/eal/eal.hpp"
+#include "drivers/eal/host_facts.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/host/tap_twin.hpp"
+#include "drivers/host/twin_io.hpp"
+#include "drivers/port/nic_port.hpp"
 #include "tests/bound/drivers_namespaces.hpp"
 
 // libxdp 1.3 does not free what xsk_umem__create() allocates when the PMD closes its last socket. By the library's name, which needs no

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "drivers/mempool.hpp"
-#include "drivers/nic_port.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/port/nic_port.hpp"
 #include "tests/support/eal_fixture.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/prng.hpp"

@@ -1,7 +1,7 @@
 #include "tests/steering/bed.hpp"
 
 #include "dataplane/base/verdict.hpp"
-#include "drivers/flow_install.hpp"
+#include "drivers/flow/flow_install.hpp"
 #include "tests/support/eal_fixture.hpp"
 
 namespace penstock::test {

@@ -12,8 +12,8 @@
 #include "control/gateway/rules/flow_follower.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/mempool.hpp"
-#include "drivers/nic_port.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/port/nic_port.hpp"
 #include "tests/support/soft_nic/soft_nic.hpp"
 #include "tests/support/virtual_gateway.hpp"
 

@@ -6,9 +6,9 @@
 
 #include <set>
 
-#include "drivers/flow_install.hpp"
-#include "drivers/mempool.hpp"
-#include "drivers/nic_port.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/flow/flow_install.hpp"
+#include "drivers/port/nic_port.hpp"
 #include "tests/steering/traffic.hpp"
 #include "tests/support/eal_fixture.hpp"
 #include "tests/support/packet_builder.hpp"

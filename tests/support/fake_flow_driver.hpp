@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "drivers/flow_install.hpp"
+#include "drivers/flow/flow_install.hpp"
 
 namespace penstock::test {
 

@@ -21,11 +21,11 @@
 
 #include "dataplane/nat/toeplitz.hpp"
 #include "dataplane/packet/parse.hpp"
-#include "drivers/eal.hpp"
-#include "drivers/flow_install.hpp"
-#include "drivers/flow_rule.hpp"
-#include "drivers/mempool.hpp"
-#include "drivers/nic_port.hpp"
+#include "drivers/eal/eal.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/flow/flow_install.hpp"
+#include "drivers/flow/flow_rule.hpp"
+#include "drivers/port/nic_port.hpp"
 
 namespace penstock {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "control/gateway/compile/routed_prefixes.hpp"
 #include "control/log/log.hpp"
-#include "drivers/host_facts.hpp"
+#include "drivers/eal/host_facts.hpp"
 
 namespace penstock::gateway {
 namespace {

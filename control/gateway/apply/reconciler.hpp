@@ -29,7 +29,7 @@
 #include "control/model/desired.hpp"
 #include "control/rpc/state_update.hpp"
 #include "dataplane/config/snapshot.hpp"
-#include "drivers/netlink_mirror.hpp"
+#include "drivers/host/netlink_mirror.hpp"
 
 namespace penstock::gateway {
 

@@ -17,8 +17,8 @@
 
 #include "control/gateway/compile/compile.hpp"
 #include "dataplane/route/route_table.hpp"
-#include "drivers/interface_address.hpp"
-#include "drivers/netlink_mirror.hpp"
+#include "drivers/host/interface_address.hpp"
+#include "drivers/host/netlink_mirror.hpp"
 
 namespace penstock::gateway {
 

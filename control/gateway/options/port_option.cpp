@@ -7,7 +7,7 @@
 
 #include "control/gateway/options/text.hpp"
 #include "dataplane/base/limits.hpp"
-#include "drivers/device_string.hpp"
+#include "drivers/eal/device_string.hpp"
 
 namespace penstock::gateway {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "dataplane/base/result.hpp"
 #include "dataplane/config/packet_policy.hpp"
-#include "drivers/interface_address.hpp"
+#include "drivers/host/interface_address.hpp"
 
 namespace penstock::gateway {
 

@@ -16,9 +16,9 @@
 #include "control/process/signals.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/nic_port.hpp"
-#include "drivers/tap_twin.hpp"
-#include "drivers/twin_io.hpp"
+#include "drivers/host/tap_twin.hpp"
+#include "drivers/host/twin_io.hpp"
+#include "drivers/port/nic_port.hpp"
 
 namespace penstock::gateway {
 

@@ -24,14 +24,14 @@
 #include "control/rpc/server.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/eal.hpp"
-#include "drivers/mempool.hpp"
-#include "drivers/netlink_mirror.hpp"
-#include "drivers/nic_port.hpp"
-#include "drivers/port_lock.hpp"
-#include "drivers/tap_twin.hpp"
-#include "drivers/twin_io.hpp"
-#include "drivers/vip_addresses.hpp"
+#include "drivers/eal/eal.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/host/netlink_mirror.hpp"
+#include "drivers/host/tap_twin.hpp"
+#include "drivers/host/twin_io.hpp"
+#include "drivers/host/vip_addresses.hpp"
+#include "drivers/port/nic_port.hpp"
+#include "drivers/port/port_lock.hpp"
 
 namespace penstock::gateway {
 

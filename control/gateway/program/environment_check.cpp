@@ -11,8 +11,8 @@
 
 #include "control/gateway/rules/blocklist.hpp"
 #include "control/tls/material.hpp"
-#include "drivers/device_string.hpp"
-#include "drivers/host_facts.hpp"
+#include "drivers/eal/device_string.hpp"
+#include "drivers/eal/host_facts.hpp"
 
 namespace penstock::gateway {
 namespace {

@@ -14,7 +14,7 @@
 #include "control/gateway/apply/reconciler.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/netlink_mirror.hpp"
+#include "drivers/host/netlink_mirror.hpp"
 
 namespace penstock::gateway {
 

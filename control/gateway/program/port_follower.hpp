@@ -11,8 +11,8 @@
 #include "control/gateway/program/link_report.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/nic_port.hpp"
-#include "drivers/tap_twin.hpp"
+#include "drivers/host/tap_twin.hpp"
+#include "drivers/port/nic_port.hpp"
 
 namespace penstock::gateway {
 

@@ -14,9 +14,9 @@
 #include "control/rpc/tcp_acceptor.hpp"
 #include "control/tls/watch.hpp"
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/mempool.hpp"
-#include "drivers/nic_port.hpp"
-#include "drivers/twin_io.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/host/twin_io.hpp"
+#include "drivers/port/nic_port.hpp"
 
 namespace penstock::gateway {
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "control/gateway/rules/flow_plan.hpp"
-#include "drivers/flow_install.hpp"
+#include "drivers/flow/flow_install.hpp"
 
 namespace penstock::gateway {
 

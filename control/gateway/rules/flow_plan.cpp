@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "dataplane/nat/reply_owner.hpp"
-#include "drivers/flow_install.hpp"
+#include "drivers/flow/flow_install.hpp"
 
 namespace penstock::gateway {
 namespace {

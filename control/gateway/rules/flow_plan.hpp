@@ -24,8 +24,8 @@
 
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/nat/reply_hash.hpp"
-#include "drivers/capabilities.hpp"
-#include "drivers/flow_rule.hpp"
+#include "drivers/flow/flow_rule.hpp"
+#include "drivers/port/capabilities.hpp"
 
 namespace penstock::gateway {
 

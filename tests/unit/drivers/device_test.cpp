@@ -3,8 +3,8 @@
 
 #include <bit>
 
-#include "drivers/device_string.hpp"
-#include "drivers/interface_address.hpp"
+#include "drivers/eal/device_string.hpp"
+#include "drivers/host/interface_address.hpp"
 #include "drivers/pmd/completion.hpp"
 
 namespace penstock::drivers {

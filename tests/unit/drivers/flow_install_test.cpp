@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "drivers/flow_install.hpp"
+#include "drivers/flow/flow_install.hpp"
 #include "tests/support/fake_flow_driver.hpp"
 
 namespace penstock::drivers {

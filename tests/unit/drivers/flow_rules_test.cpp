@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "dataplane/nat/reply_owner.hpp"
-#include "drivers/flow_compile.hpp"
-#include "drivers/flow_install.hpp"
-#include "drivers/flow_rule.hpp"
+#include "drivers/flow/flow_compile.hpp"
+#include "drivers/flow/flow_install.hpp"
+#include "drivers/flow/flow_rule.hpp"
 
 namespace penstock::drivers {
 namespace flow_rules_test {

@@ -1,6 +1,6 @@
 // Routes by messages against a model of the kernel's tables: whatever was done, and however far messages are behind a dump, both agree in
 // the end.
-#include "drivers/kernel_routes.hpp"
+#include "drivers/host/kernel_routes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What single netlink messages say, without a kernel: messages made by hand, whole and cut.
-#include "drivers/netlink_messages.hpp"
+#include "drivers/host/netlink_messages.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/if_addr.h>

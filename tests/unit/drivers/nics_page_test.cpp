@@ -6,8 +6,8 @@
 #include <set>
 #include <sstream>
 
-#include "drivers/capabilities.hpp"
-#include "drivers/rss.hpp"
+#include "drivers/port/capabilities.hpp"
+#include "drivers/steering/rss.hpp"
 
 namespace penstock::drivers {
 namespace nics_page_test {

@@ -14,14 +14,14 @@
 #include <thread>
 
 #include "dataplane/base/limits.hpp"
-#include "drivers/eal.hpp"
-#include "drivers/host_facts.hpp"
-#include "drivers/hugepages.hpp"
-#include "drivers/ingress_guard.hpp"
-#include "drivers/interrupts.hpp"
-#include "drivers/mempool.hpp"
-#include "drivers/port_lock.hpp"
-#include "drivers/steering_plan.hpp"
+#include "drivers/eal/eal.hpp"
+#include "drivers/eal/host_facts.hpp"
+#include "drivers/eal/hugepages.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/host/ingress_guard.hpp"
+#include "drivers/port/interrupts.hpp"
+#include "drivers/port/port_lock.hpp"
+#include "drivers/steering/steering_plan.hpp"
 #include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/prng.hpp"
 

@@ -1,5 +1,5 @@
 // The start-up check of a port's RSS, without a port: what it sends, and when it objects. With ports: tests/bound/drivers_rss_test.cpp.
-#include "drivers/self_check.hpp"
+#include "drivers/steering/self_check.hpp"
 
 #include <gtest/gtest.h>
 

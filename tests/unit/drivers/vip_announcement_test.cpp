@@ -1,5 +1,5 @@
 // The frames by which a link hears of a VIP, byte for byte where a neighbour looks.
-#include "drivers/vip_announcement.hpp"
+#include "drivers/host/vip_announcement.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,226 @@
+#include "drivers/eal/eal.hpp"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+#include <string_view>
+
+#include "dataplane/base/limits.hpp"
+#include "drivers/eal/host_facts.hpp"
+#include "drivers/eal/hugepages.hpp"
+
+namespace penstock::drivers {
+
+// EAL knows its main lcore as 0 and the workers as 1, 2, ...
+constexpr unsigned kMainLcore = 0;
+
+// Where DPDK's log lines go: to the sink, and the last few into the error when EAL will not start.
+struct Eal::LogStream {
+    static constexpr size_t kLinesKept = 6;
+
+    explicit LogStream(NoticeSink to) : sink(std::move(to)) {
+        cookie_io_functions_t functions{};
+        functions.write = [](void* self, const char* text, size_t size) -> ssize_t {
+            static_cast<LogStream*>(self)->take({text, size});
+            return static_cast<ssize_t>(size);
+        };
+        file = fopencookie(this, "w", functions);
+        if (file != nullptr) {
+            setvbuf(file, nullptr, _IOLBF, 0);
+            rte_openlog_stream(file);
+        }
+    }
+    ~LogStream() {
+        rte_openlog_stream(nullptr);
+        if (file != nullptr) {
+            fclose(file);
+        }
+    }
+    LogStream(const LogStream&) = delete;
+    LogStream& operator=(const LogStream&) = delete;
+
+    void take(std::string_view text) {
+        const std::scoped_lock held(mutex);
+        partial += text;
+        for (size_t end = partial.find('\n'); end != std::string::npos; end = partial.find('\n')) {
+            const std::string line = partial.substr(0, end);
+            partial.erase(0, end + 1);
+            if (line.empty()) {
+                continue;
+            }
+            last_lines.push_back(line);
+            if (last_lines.size() > kLinesKept) {
+                last_lines.pop_front();
+            }
+            if (sink) {
+                // Which page sizes have no free page is no news: memory_description() says what was found.
+                sink(line.find("hugepages reported") != std::string::npos ? NoticeLevel::Debug
+                                                                          : level_of_current_line(),
+                     line);
+            }
+        }
+    }
+
+    [[nodiscard]] std::string last_words() {
+        const std::scoped_lock held(mutex);
+        std::string all;
+        for (const std::string& line : last_lines) {
+            all += (all.empty() ? "" : "; ") + line;
+        }
+        return all;
+    }
+
+    static NoticeLevel level_of_current_line() {
+        const int level = rte_log_cur_msg_loglevel();  // -1 outside of DPDK's own logging
+        if (level < 0 || level >= static_cast<int>(RTE_LOG_DEBUG)) {
+            return NoticeLevel::Debug;
+        }
+        if (level <= static_cast<int>(RTE_LOG_ERR)) {
+            return NoticeLevel::Error;
+        }
+        return level == static_cast<int>(RTE_LOG_WARNING) ? NoticeLevel::Warning : NoticeLevel::Info;
+    }
+
+    NoticeSink sink;
+    FILE* file = nullptr;
+    std::mutex mutex;
+    std::string partial;
+    std::deque<std::string> last_lines;
+};
+
+std::vector<std::string> eal_arguments(const EalOptions& options, bool huge) {
+    // '0@0,1@1,2@1': several lcores may stand on one CPU, which a plain core list would refuse.
+    std::string lcores = std::to_string(kMainLcore) + "@" + std::to_string(options.main_cpu);
+    for (size_t i = 0; i < options.worker_cpus.size(); ++i) {
+        lcores += "," + std::to_string(kMainLcore + 1 + i) + "@" + std::to_string(options.worker_cpus[i]);
+    }
+    std::vector<std::string> args = {"penstockd",
+                                     "--lcores",
+                                     lcores,
+                                     "--main-lcore",
+                                     std::to_string(kMainLcore),
+                                     "-m",
+                                     std::to_string(options.memory_mb),
+                                     "--no-telemetry",
+                                     "--log-level=warning"};
+    // EAL refuses the two together. --in-memory leaves no files behind and needs no hugetlbfs mount.
+    if (huge) {
+        args.emplace_back("--in-memory");
+    } else {
+        args.insert(args.end(), {"--no-huge", "--no-shconf"});
+    }
+    args.push_back("--file-prefix=" + options.file_prefix);
+    if (options.pci_allow.empty()) {
+        args.emplace_back("--no-pci");
+    }
+    for (const std::string& address : options.pci_allow) {
+        args.insert(args.end(), {"-a", address});
+    }
+    args.insert(args.end(), options.extra_args.begin(), options.extra_args.end());
+    return args;
+}
+
+namespace {
+
+Status check_cpus(const EalOptions& options) {
+    if (options.worker_cpus.empty() || options.worker_cpus.size() > limits::kWorkersMax) {
+        return fail(Errc::InvalidArgument,
+                    "the number of workers must be from 1 to " + std::to_string(limits::kWorkersMax));
+    }
+    const std::vector<unsigned> allowed = allowed_cpus();
+    const auto check = [&](unsigned cpu, const char* role) -> Status {
+        if (std::ranges::find(allowed, cpu) != allowed.end()) {
+            return {};
+        }
+        std::string list;
+        for (const unsigned other : allowed) {
+            list += (list.empty() ? "" : ",") + std::to_string(other);
+        }
+        return fail(Errc::InvalidArgument, std::string(role) + " CPU " + std::to_string(cpu) +
+                                               " is not this process's to use (it may use " + list + ")");
+    };
+    if (auto main = check(options.main_cpu, "main"); !main) {
+        return main;
+    }
+    for (const unsigned cpu : options.worker_cpus) {
+        if (auto worker = check(cpu, "worker"); !worker) {
+            return worker;
+        }
+    }
+    return {};
+}
+
+std::atomic<bool> started_before = false;
+
+}  // namespace
+
+Eal::Eal(EalOptions options) : options_(std::move(options)) {}
+
+Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
+    if (auto checked = check_cpus(options); !checked) {
+        return std::unexpected(checked.error());
+    }
+    if (started_before.exchange(true)) {
+        return fail(Errc::AlreadyExists,
+                    "DPDK's environment was started before in this process, and cannot be started twice");
+    }
+    std::unique_ptr<Eal> eal(new Eal(std::move(options)));
+    // Until DPDK has mapped the pages. Declared behind `eal`, whose destructor takes a turn of its own.
+    const HugepageTurn turn;
+    const std::string size = std::to_string(eal->options_.memory_mb) + " MB";
+    // Which memory is there must be known beforehand: a rte_eal_init that failed for lack of it cannot be repeated in the same process.
+    if (eal->options_.no_huge) {
+        eal->memory_description_ = "no hugepages, " + size + ": as asked for";
+    } else if (auto added = reserve_hugepages(eal->options_.memory_mb); added) {
+        eal->hugepages_added_ = *added;
+        eal->has_hugepages_ = true;
+        eal->memory_description_ = "hugepages " + size;
+    } else {
+        eal->memory_description_ = "no hugepages, " + size + ": " + added.error().what;
+        if (eal->options_.sink) {
+            eal->options_.sink(NoticeLevel::Warning, eal->memory_description_);
+        }
+    }
+
+    eal->log_ = std::make_unique<LogStream>(eal->options_.sink);
+    std::vector<std::string> args = eal_arguments(eal->options_, eal->has_hugepages_);
+    std::vector<char*> argv;
+    for (std::string& arg : args) {
+        argv.push_back(arg.data());
+    }
+    if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
+        const Errc code = rte_errno == ENOMEM   ? Errc::Exhausted
+                          : rte_errno == EACCES ? Errc::PermissionDenied
+                                                : Errc::Internal;
+        return fail(code, std::string("DPDK's environment did not start: ") + rte_strerror(rte_errno) + " (" +
+                              eal->log_->last_words() + ")");
+    }
+    eal->started_ = true;
+    for (unsigned i = 0; i < eal->options_.worker_cpus.size(); ++i) {
+        eal->worker_lcores_.push_back(kMainLcore + 1 + i);
+    }
+    return eal;
+}
+
+Eal::~Eal() {
+    if (started_) {
+        // EAL makes a folder for its runtime files even when it is told to have none, and leaves it.
+        const std::string folder = rte_eal_get_runtime_dir();
+        rte_eal_cleanup();
+        std::error_code shared_with_others;
+        std::filesystem::remove(folder, shared_with_others);
+    }
+    if (hugepages_added_ > 0) {
+        const HugepageTurn turn;
+        release_hugepages(hugepages_added_);
+    }
+}
+
+}  // namespace penstock::drivers

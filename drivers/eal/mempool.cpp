@@ -1,0 +1,112 @@
+#include "drivers/eal/mempool.hpp"
+
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <algorithm>
+
+#include "dataplane/base/limits.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+// Mbufs in a lcore's own cache. Eight bursts: the shared ring is touched once in eight, and 64 workers' caches still are a small part of
+// the pool. DPDK's own bound is 512.
+constexpr uint32_t kCacheMbufs = 8 * limits::kBurstMax;
+static_assert(kCacheMbufs <= RTE_MEMPOOL_CACHE_MAX_SIZE);
+// A cache overflows to the ring at 1.5 times its size.
+constexpr uint32_t kCacheHeldMax = kCacheMbufs + kCacheMbufs / 2;
+
+// Some NICs take receive buffers in steps of 1 KB and round down (ixgbe's SRRCTL), so the room is rounded up to it; 2 KB is what
+// every PMD is tested with.
+constexpr uint32_t kRoomStep = 1024;
+constexpr uint32_t kRoomMin = RTE_MBUF_DEFAULT_DATAROOM;
+
+}  // namespace
+
+Result<MempoolShape> mempool_shape(const MempoolDemand& demand) {
+    const uint32_t room =
+        std::max(kRoomMin, (demand.frame_bytes_max + kRoomStep - 1) / kRoomStep * kRoomStep);
+    const uint32_t data_room = room + RTE_PKTMBUF_HEADROOM;
+    if (data_room > UINT16_MAX) {
+        return fail(Errc::InvalidArgument, "frames of " + std::to_string(demand.frame_bytes_max) +
+                                               " bytes fit no packet buffer (64 KB)");
+    }
+    const uint32_t object = static_cast<uint32_t>(sizeof(rte_mempool_objhdr) + sizeof(rte_mbuf)) + data_room;
+    if (demand.object_bytes_max != 0 && object > demand.object_bytes_max) {
+        return fail(
+            Errc::InvalidArgument,
+            "packet buffers of " + std::to_string(object) +
+                " bytes, which the largest mtu of a port needs, exceed the " +
+                std::to_string(demand.object_bytes_max) +
+                " that one of the ports can take (net_af_xdp: one page, and so an mtu of 3050 at most)");
+    }
+    const uint32_t per_worker = kCacheHeldMax + 2 * limits::kBurstMax +
+                                (demand.workers > 1 ? limits::kHandoffRing : 0) + limits::kPendingMax +
+                                limits::kFragmentsWaitingMax;
+    // Towards Linux, by PuntClass, and back.
+    const uint32_t per_port =
+        limits::kPuntLinkRing + limits::kPuntRoutingRing + limits::kPuntRing + limits::kPuntRing;
+    // The twin I/O thread has a cache as well, and a burst of each direction in its hands.
+    const uint32_t twin_io = kCacheHeldMax + 2 * limits::kBurstMax;
+    const uint32_t wanted = demand.rx_descriptors + demand.tx_descriptors + demand.driver_held +
+                            demand.workers * per_worker + demand.ports * per_port +
+                            demand.tx_through * limits::kHandoffRing + twin_io;
+    // Not rounded up to 2^n - 1, which the pool's ring could hold: a place in the ring takes 8 bytes, a buffer 2 to 10 KB.
+    return MempoolShape{wanted, kCacheMbufs, static_cast<uint16_t>(data_room)};
+}
+
+Status Mempools::add(int socket, const MempoolDemand& demand) {
+    auto shape = mempool_shape(demand);
+    if (!shape) {
+        return std::unexpected(shape.error());
+    }
+    const int where = socket == SOCKET_ID_ANY ? static_cast<int>(rte_socket_id()) : socket;
+    const std::string name = "penstock_mbufs_" + std::to_string(where);
+    rte_mempool* const pool =
+        rte_pktmbuf_pool_create(name.c_str(), shape->count, shape->cache, 0, shape->data_room, where);
+    if (pool == nullptr) {
+        const uint64_t bytes =
+            uint64_t{shape->count} * (sizeof(rte_mempool_objhdr) + sizeof(rte_mbuf) + shape->data_room);
+        return fail(Errc::Exhausted, "packet buffers: " + std::to_string(shape->count) + " of them need " +
+                                         std::to_string(bytes >> 20) + " MB on NUMA node " +
+                                         std::to_string(where) + ": " + rte_strerror(rte_errno) +
+                                         " (raise --memory-mb)");
+    }
+    pools_[where] = pool;
+    return {};
+}
+
+Mempools::~Mempools() {
+    for (const auto& [socket, pool] : pools_) {
+        rte_mempool_free(pool);
+    }
+}
+
+rte_mempool* Mempools::on(int socket) const noexcept {
+    const auto exact = pools_.find(socket);
+    if (exact != pools_.end()) {
+        return exact->second;
+    }
+    return pools_.empty() ? nullptr : pools_.begin()->second;
+}
+
+uint32_t Mempools::in_use() const noexcept {
+    uint32_t total = 0;
+    for (const auto& [socket, pool] : pools_) {
+        total += rte_mempool_in_use_count(pool);
+    }
+    return total;
+}
+
+std::vector<Mempools::Use> Mempools::use() const {
+    std::vector<Use> out;
+    for (const auto& [socket, pool] : pools_) {
+        out.push_back({.name = pool->name, .buffers = pool->size, .in_use = rte_mempool_in_use_count(pool)});
+    }
+    return out;
+}
+
+}  // namespace penstock::drivers

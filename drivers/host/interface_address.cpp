@@ -1,0 +1,37 @@
+#include "drivers/host/interface_address.hpp"
+
+#include <charconv>
+
+namespace penstock::drivers {
+
+Result<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
+    const std::string shown(text);
+    const size_t slash = text.find('/');
+    if (slash == std::string_view::npos) {
+        return fail(Errc::InvalidArgument,
+                    "address " + shown + ": the prefix length is missing (write " + shown + "/24)");
+    }
+    auto address = IpAddr::parse(text.substr(0, slash));
+    if (!address) {
+        return std::unexpected(address.error());
+    }
+    const std::string_view digits = text.substr(slash + 1);
+    unsigned length = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
+    if (error != std::errc{} || end != digits.data() + digits.size() || length > address->bits()) {
+        return fail(Errc::InvalidArgument, "address " + shown +
+                                               ": the prefix length must be a number from 0 to " +
+                                               std::to_string(address->bits()));
+    }
+    if (address->is_unspecified() || address->is_loopback() || address->is_multicast()) {
+        return fail(Errc::InvalidArgument,
+                    "address " + shown + ": an interface needs a unicast address of its own");
+    }
+    return InterfaceAddress{*address, static_cast<uint8_t>(length)};
+}
+
+std::string InterfaceAddress::to_string() const {
+    return address.to_string() + "/" + std::to_string(prefix_length);
+}
+
+}  // namespace penstock::drivers

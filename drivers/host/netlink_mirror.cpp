@@ -1,0 +1,612 @@
+#include "drivers/host/netlink_mirror.hpp"
+
+#include <linux/neighbour.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <deque>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "dataplane/base/limits.hpp"
+#include "drivers/host/kernel_routes.hpp"
+#include "drivers/host/netlink_messages.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// At most so often is state() built anew; a first change after silence is taken up at once. A round that took long (a full routing table)
+// waits four times its own length, so that this never is more than a fifth of the thread.
+constexpr milliseconds kRoundGap{10};
+constexpr int kRoundGapFactor = 4;
+// Each round has the control thread build the workers' table anew: 0.25 us a route. So 100,000 routes that flap cost a quarter of that
+// thread.
+constexpr std::chrono::microseconds kRoundGapPerRoute{1};
+
+// The kernel asks three times in three seconds by itself; asking it again sooner changes nothing, and after a failure it would only
+// multiply ARP on the wire.
+constexpr seconds kAskAgain{1};
+constexpr seconds kAskAgainFailed{3};
+
+// Notifications the kernel may have waiting for us: about 20,000 neighbour messages.
+constexpr int kReceiveBuffer = 8 << 20;
+// One recv() of a notification; the kernel fills at most 32 KB at a time.
+constexpr size_t kMessageBuffer = 32'768;
+// Messages heard in one poll(): a storm must not keep the twins' frames waiting.
+constexpr int kDatagramsPerPoll = 1'024;
+
+// A dump that a change ran through is repeated. A table that changes all the time is read as it comes in the end, and again in the next
+// round: an interrupted dump may lack routes that did not change.
+constexpr int kDumpAttempts = 3;
+
+struct NeighbourKey {
+    NicPortId port;
+    IpAddr address;
+    bool operator==(const NeighbourKey&) const = default;
+};
+struct NeighbourKeyHash {
+    size_t operator()(const NeighbourKey& key) const noexcept {
+        return std::hash<IpAddr>{}(key.address) ^ key.port.value;
+    }
+};
+
+}  // namespace
+
+struct NetlinkMirror::Impl {
+    NoticeSink sink;
+    nl_sock* hearing = nullptr;  // notifications
+    nl_sock* asking = nullptr;   // dumps
+    nl_sock* nudging = nullptr;  // requests to resolve, whose refusals nobody waits for
+    TwinsByIndex twins_by_index;
+    std::unordered_map<uint8_t, int> ifindex_of;
+
+    std::unordered_map<NeighbourKey, route::Neighbour, NeighbourKeyHash> neighbours;
+    std::deque<uint32_t>
+        free_ids;  // taken from the front, returned to the back: an id rests for as long as possible
+    bool told_full = false;
+
+    MirroredState state;
+    MirrorChange pending;
+    KernelRoutes routes;
+    bool knows_routes = false;     // all messages about them have been heard
+    bool routes_changed = false;   // since state.routes was made from them
+    bool routes_dirty = false;     // they are to be read anew
+    bool addresses_dirty = false;  // and so are the addresses
+    // Messages may still be waiting that are older than the last reading of the routes.
+    bool overlaps = false;
+    uint64_t route_readings = 0;
+    bool lost = false;  // messages were
+    Clock::time_point round_allowed{};
+    std::unordered_map<NeighbourKey, Clock::time_point, NeighbourKeyHash> asked;
+
+    ~Impl() {
+        nl_socket_free(hearing);
+        nl_socket_free(asking);
+        nl_socket_free(nudging);
+    }
+
+    Status connect();
+    Status read_everything();
+    // Sends a dump request and hands every message of the answer to `take`.
+    template <typename Header, typename Take>
+    Status dump(int type, const Header& header, Take take, bool* interrupted = nullptr);
+    Status read_routes();
+    Status read_addresses();
+    Status read_neighbours();
+    Status read_links();
+
+    void take_message(const nlmsghdr* message);
+    void take_link(const LinkFact& fact);
+    void take_route(RouteFact fact);
+    // Whether the kernel may have changed routes without a message about them.
+    [[nodiscard]] bool takes_routes_along(const nlmsghdr* message) const;
+    void take_neighbour(const NeighbourFact& fact);
+    void forget_neighbour(const NeighbourKey& key);
+    bool hear();
+    void hear_out() { lost = !hear() || lost; }
+    [[nodiscard]] bool has_changes() const noexcept;
+    Status catch_up();
+    void ask_kernel(NicPortId port, const IpAddr& address);
+    void tell(NoticeLevel level, const std::string& text) const {
+        if (sink) {
+            sink(level, text);
+        }
+    }
+};
+
+Status NetlinkMirror::Impl::connect() {
+    for (nl_sock** socket : {&hearing, &asking, &nudging}) {
+        *socket = nl_socket_alloc();
+        if (const int result = nl_connect(*socket, NETLINK_ROUTE); result < 0) {
+            return fail(Errc::Unavailable, std::string("netlink: ") + nl_geterror(result));
+        }
+        // Root may exceed net.core.rmem_max; others get what that allows, and more resyncs.
+        if (setsockopt(nl_socket_get_fd(*socket), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer,
+                       sizeof(kReceiveBuffer)) != 0) {
+            nl_socket_set_buffer_size(*socket, kReceiveBuffer, 0);
+        }
+    }
+    // Filters in dump requests are obeyed, not ignored (Linux 4.20; older kernels send more and are filtered here).
+    const int on = 1;
+    setsockopt(nl_socket_get_fd(asking), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
+    nl_socket_disable_seq_check(hearing);
+    nl_socket_set_nonblocking(hearing);
+    if (const int result =
+            nl_socket_add_memberships(hearing, RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR,
+                                      RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);
+        result < 0) {
+        return fail(Errc::Unavailable, std::string("netlink groups: ") + nl_geterror(result));
+    }
+    nl_socket_add_memberships(hearing, RTNLGRP_NEXTHOP,
+                              0);  // a kernel that refuses it has no next hop objects
+    return {};
+}
+
+template <typename Header, typename Take>
+Status NetlinkMirror::Impl::dump(int type, const Header& header, Take take, bool* interrupted) {
+    int result = 0;
+    for (int attempt = 0; attempt < kDumpAttempts; ++attempt) {
+        auto copy = header;
+        result = nl_send_simple(asking, type, NLM_F_DUMP, &copy, sizeof(copy));
+        if (result < 0) {
+            break;
+        }
+        nl_cb* const callbacks = nl_cb_alloc(NL_CB_DEFAULT);
+        nl_cb_set(
+            callbacks, NL_CB_VALID, NL_CB_CUSTOM,
+            [](nl_msg* message, void* argument) {
+                (*static_cast<Take*>(argument))(nlmsg_hdr(message));
+                return static_cast<int>(NL_OK);
+            },
+            &take);
+        result = nl_recvmsgs(asking, callbacks);
+        nl_cb_put(callbacks);
+        if (result != -NLE_DUMP_INTR) {
+            break;
+        }
+    }
+    if (interrupted != nullptr) {
+        *interrupted = result == -NLE_DUMP_INTR;
+    }
+    // A family's main table is made with its first route; until then there is nothing to filter by.
+    if (result < 0 && result != -NLE_DUMP_INTR && result != -NLE_OBJ_NOTFOUND) {
+        return fail(Errc::Unavailable, std::string("netlink dump: ") + nl_geterror(result));
+    }
+    return {};
+}
+
+Status NetlinkMirror::Impl::read_routes() {
+    KernelRoutes fresh(knows_routes ? &routes : nullptr);
+    bool is_whole = true;
+    ++route_readings;
+    for (const int family : {AF_INET, AF_INET6}) {
+        rtmsg header{};
+        header.rtm_family = static_cast<unsigned char>(family);
+        header.rtm_table = RT_TABLE_MAIN;
+        bool interrupted = false;
+        const auto take = [&](const nlmsghdr* message) {
+            if (auto fact = route_fact_in(message, twins_by_index)) {
+                fact->change = RouteFact::Change::Added;
+                fresh.dumped(std::move(*fact));
+            }
+        };
+        if (auto done = dump(RTM_GETROUTE, header, take, &interrupted); !done) {
+            return done;
+        }
+        is_whole = is_whole && !interrupted;
+    }
+    routes = std::move(fresh);
+    knows_routes = true;
+    routes_changed = true;
+    overlaps = true;
+    // What a change ran through may lack routes that did not change at all.
+    routes_dirty = !is_whole;
+    return {};
+}
+
+Status NetlinkMirror::Impl::read_addresses() {
+    std::vector<route::LocalAddress> addresses;
+    std::vector<route::LocalAddress> vips;
+    for (const int family : {AF_INET, AF_INET6}) {
+        ifaddrmsg header{};
+        header.ifa_family = static_cast<unsigned char>(family);
+        const auto take = [&](const nlmsghdr* message) {
+            if (const auto fact = address_in(message, twins_by_index)) {
+                (fact->is_vip ? vips : addresses).push_back(fact->address);
+            }
+        };
+        if (auto done = dump(RTM_GETADDR, header, take); !done) {
+            return done;
+        }
+    }
+    // An interrupted dump may name one twice.
+    const auto by_address = [](const route::LocalAddress& a) {
+        return std::tuple(a.port, a.address, a.prefix_length);
+    };
+    for (auto* list : {&addresses, &vips}) {
+        std::ranges::sort(*list, {}, by_address);
+        list->erase(std::ranges::unique(*list).begin(), list->end());
+    }
+    pending.forwarding = pending.forwarding || addresses != state.addresses || vips != state.vips;
+    state.addresses = std::move(addresses);
+    state.vips = std::move(vips);
+    addresses_dirty = false;
+    return {};
+}
+
+Status NetlinkMirror::Impl::read_neighbours() {
+    ndmsg header{};
+    header.ndm_family = AF_UNSPEC;
+    std::unordered_set<NeighbourKey, NeighbourKeyHash> seen;
+    auto done = dump(RTM_GETNEIGH, header, [&](const nlmsghdr* message) {
+        if (const auto fact = neighbour_in(message, twins_by_index)) {
+            take_neighbour(*fact);
+            seen.insert({fact->port, fact->address});
+        }
+    });
+    if (!done) {
+        return done;
+    }
+    // What is gone is not mentioned.
+    std::vector<NeighbourKey> gone;
+    for (const auto& [key, neighbour] : neighbours) {
+        if (!seen.contains(key)) {
+            gone.push_back(key);
+        }
+    }
+    for (const NeighbourKey& key : gone) {
+        forget_neighbour(key);
+    }
+    return {};
+}
+
+Status NetlinkMirror::Impl::read_links() {
+    ifinfomsg header{};
+    header.ifi_family = AF_UNSPEC;
+    return dump(RTM_GETLINK, header, [&](const nlmsghdr* message) { take_message(message); });
+}
+
+Status NetlinkMirror::Impl::read_everything() {
+    auto done = read_links();
+    if (done) {
+        done = read_neighbours();
+    }
+    if (done) {
+        done = read_addresses();
+    }
+    if (done) {
+        done = read_routes();
+    }
+    pending.forwarding = true;
+    return done;
+}
+
+void NetlinkMirror::Impl::take_link(const LinkFact& fact) {
+    const auto entry = std::ranges::find(state.ports, fact.port, &route::EgressPort::id);
+    route::EgressPort now = *entry;
+    now.link_up = fact.up;
+    now.mtu = fact.mtu.value_or(now.mtu);
+    now.mac = fact.mac.value_or(now.mac);
+    if (now != *entry) {
+        *entry = now;
+        pending.forwarding = true;
+        routes_dirty =
+            true;  // a link that comes back revives next hops of IPv4 multipath routes without a message
+    }
+}
+
+void NetlinkMirror::Impl::forget_neighbour(const NeighbourKey& key) {
+    const auto found = neighbours.find(key);
+    if (found != neighbours.end()) {
+        free_ids.push_back(found->second.id.value);
+        neighbours.erase(found);
+        pending.forwarding = true;
+    }
+}
+
+void NetlinkMirror::Impl::take_neighbour(const NeighbourFact& fact) {
+    const NeighbourKey key{fact.port, fact.address};
+    if (!fact.state) {
+        forget_neighbour(key);
+        return;
+    }
+    route::Neighbour now;
+    now.port = fact.port;
+    now.address = fact.address;
+    now.state = *fact.state;
+    now.mac = fact.mac.value_or(MacAddr{});
+    if (now.is_usable() && !fact.mac) {
+        return;  // a device without link addresses: nothing to write into an Ethernet header
+    }
+    const auto known = neighbours.find(key);
+    if (known == neighbours.end()) {
+        if (free_ids.empty()) {
+            if (!told_full) {
+                tell(NoticeLevel::Warning, "more than " + std::to_string(limits::kNeighboursMax) +
+                                               " neighbours on the twins: " + fact.address.to_string() +
+                                               " and others cannot be reached");
+                told_full = true;
+            }
+            return;
+        }
+        now.id = NeighbourId{free_ids.front()};
+        free_ids.pop_front();
+        neighbours.emplace(key, now);
+        pending.forwarding = true;
+        return;
+    }
+    now.id = known->second.id;
+    if (now == known->second) {
+        return;
+    }
+    const bool forwards_alike =
+        now.is_usable() == known->second.is_usable() && (!now.is_usable() || now.mac == known->second.mac);
+    (forwards_alike ? pending.states : pending.forwarding) = true;
+    known->second = now;
+}
+
+void NetlinkMirror::Impl::take_route(RouteFact fact) {
+    switch (routes.apply(std::move(fact),
+                         overlaps ? KernelRoutes::Sent::PerhapsBeforeIt : KernelRoutes::Sent::SinceDump)) {
+        case KernelRoutes::Applied::Changed:
+            routes_changed = true;
+            break;
+        case KernelRoutes::Applied::Nothing:
+            break;
+        case KernelRoutes::Applied::Unclear:
+            routes_dirty = true;
+            break;
+    }
+}
+
+bool NetlinkMirror::Impl::takes_routes_along(const nlmsghdr* message) const {
+    if (const auto downed = downed_interface_in(message)) {
+        return routes.uses_interface(*downed);
+    }
+    if (const auto address = removed_address_in(message)) {
+        return routes.uses_source(*address);
+    }
+    if (const auto object = next_hop_object_in(message)) {
+        // A replaced one may be part of a group that routes use.
+        return routes.uses_next_hop_object(object->id) ||
+               (object->is_replaced && routes.uses_next_hop_objects());
+    }
+    return false;
+}
+
+void NetlinkMirror::Impl::take_message(const nlmsghdr* message) {
+    routes_dirty = routes_dirty || takes_routes_along(message);
+    if (auto route = route_fact_in(message, twins_by_index)) {
+        take_route(std::move(*route));
+    } else if (const auto link = link_in(message, twins_by_index)) {
+        take_link(*link);
+    } else if (const auto neighbour = neighbour_in(message, twins_by_index)) {
+        take_neighbour(*neighbour);
+    } else if (touches_addresses(message, twins_by_index)) {
+        addresses_dirty = true;
+    }
+}
+
+// Hears what is there; false where messages were lost.
+bool NetlinkMirror::Impl::hear() {
+    alignas(nlmsghdr) std::array<unsigned char, kMessageBuffer> buffer;
+    const int fd = nl_socket_get_fd(hearing);
+    for (int i = 0; i < kDatagramsPerPoll; ++i) {
+        const ssize_t length = recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC);
+        if (length < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            overlaps = overlaps && errno == ENOBUFS;
+            return errno != ENOBUFS;
+        }
+        if (static_cast<size_t>(length) > buffer.size()) {
+            return false;  // cut: as good as lost
+        }
+        int left = static_cast<int>(length);
+        for (auto* message = reinterpret_cast<nlmsghdr*>(buffer.data()); nlmsg_ok(message, left) != 0;
+             message = nlmsg_next(message, &left)) {
+            take_message(message);
+        }
+    }
+    return true;
+}
+
+void NetlinkMirror::Impl::ask_kernel(NicPortId port, const IpAddr& address) {
+    const auto ifindex = ifindex_of.find(port.value);
+    if (ifindex == ifindex_of.end()) {
+        return;
+    }
+    // `ip neigh replace ADDRESS dev TWIN nud none use`: the entry is made where it is missing, and used in the kernel's sense.
+    nl_msg* const message = nlmsg_alloc_simple(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
+    ndmsg facts{};
+    facts.ndm_family = address.is_v4() ? AF_INET : AF_INET6;
+    facts.ndm_ifindex = ifindex->second;
+    facts.ndm_state = NUD_NONE;
+    facts.ndm_flags = NTF_USE;
+    nlmsg_append(message, &facts, sizeof(facts), NLMSG_ALIGNTO);
+    const auto& bytes = address.bytes();
+    const size_t skipped = address.is_v4() ? 12 : 0;
+    nla_put(message, NDA_DST, static_cast<int>(bytes.size() - skipped), bytes.data() + skipped);
+    // No acknowledgement is asked for, and a refusal (the kernel's table is full) shows as the neighbour staying unknown.
+    nl_send_auto(nudging, message);
+    nlmsg_free(message);
+    std::array<unsigned char, 4096> refusal;
+    while (recv(nl_socket_get_fd(nudging), refusal.data(), refusal.size(), MSG_DONTWAIT) > 0) {
+    }
+}
+
+Result<std::unique_ptr<NetlinkMirror>> NetlinkMirror::open(const std::vector<Twin>& twins,
+                                                           const NoticeSink& sink) {
+    auto impl = std::make_unique<Impl>();
+    impl->sink = sink;
+    for (uint32_t id = 0; id < limits::kNeighboursMax; ++id) {
+        impl->free_ids.push_back(id);
+    }
+    for (const Twin& twin : twins) {
+        const unsigned index = if_nametoindex(twin.name.c_str());
+        if (index == 0) {
+            return fail(Errc::NotFound, "twin " + twin.name + ": no such interface");
+        }
+        impl->twins_by_index[static_cast<int>(index)] = twin.port;
+        impl->ifindex_of[twin.port.value] = static_cast<int>(index);
+        route::EgressPort port;
+        port.id = twin.port;
+        port.link_up = false;
+        impl->state.ports.push_back(port);
+    }
+    std::ranges::sort(impl->state.ports, {}, &route::EgressPort::id);
+    // Subscribe first: what changes between the two is then heard of.
+    auto done = impl->connect();
+    if (done) {
+        done = impl->read_everything();
+    }
+    if (!done) {
+        return std::unexpected(done.error());
+    }
+    std::unique_ptr<NetlinkMirror> mirror(new NetlinkMirror(std::move(impl)));
+    mirror->poll(Clock::time_point::max());
+    return mirror;
+}
+
+NetlinkMirror::NetlinkMirror(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+NetlinkMirror::~NetlinkMirror() = default;
+
+int NetlinkMirror::fd() const noexcept {
+    return nl_socket_get_fd(impl_->hearing);
+}
+const MirroredState& NetlinkMirror::state() const noexcept {
+    return impl_->state;
+}
+
+bool NetlinkMirror::has_changes_waiting() const noexcept {
+    return impl_->has_changes();
+}
+uint64_t NetlinkMirror::route_readings() const noexcept {
+    return impl_->route_readings;
+}
+
+bool NetlinkMirror::Impl::has_changes() const noexcept {
+    return routes_dirty || addresses_dirty || routes_changed || pending.any();
+}
+
+// Reads anew what messages did not tell, and makes state.routes of what they did.
+Status NetlinkMirror::Impl::catch_up() {
+    if (routes_dirty) {
+        if (auto done = read_routes(); !done) {
+            return done;
+        }
+        hear_out();
+    }
+    if (addresses_dirty) {
+        if (auto done = read_addresses(); !done) {
+            return done;
+        }
+    }
+    if (routes_changed) {
+        routes_changed = false;
+        std::vector<route::Route> list = routes.list();
+        if (list != state.routes) {
+            state.routes = std::move(list);
+            pending.forwarding = true;
+        }
+    }
+    return {};
+}
+
+MirrorChange NetlinkMirror::poll(Clock::time_point now) {
+    Impl& self = *impl_;
+    self.hear_out();
+    if (!self.lost && !self.has_changes()) {
+        return {};
+    }
+    if (now < self.round_allowed && !self.lost) {
+        return {};
+    }
+    const auto started = Clock::now();
+    Status done;
+    if (std::exchange(self.lost, false)) {
+        self.knows_routes = false;
+        self.tell(
+            NoticeLevel::Warning,
+            "netlink messages were lost (more changes at once than fit the socket): reading everything anew");
+        done = self.read_everything();
+        self.hear_out();
+    }
+    if (done) {
+        done = self.catch_up();
+    }
+    if (!done) {
+        self.tell(NoticeLevel::Warning, done.error().what + ": routes are as before; trying again");
+        self.routes_dirty = true;
+        self.addresses_dirty = true;
+    }
+    const MirrorChange change = std::exchange(self.pending, {});
+    if (change.any()) {
+        self.state.neighbours.clear();
+        for (const auto& [key, neighbour] : self.neighbours) {
+            self.state.neighbours.push_back(neighbour);
+        }
+        std::ranges::sort(self.state.neighbours, {}, &route::Neighbour::id);
+    }
+    if (now != Clock::time_point::max()) {
+        const auto table = kRoundGapPerRoute * static_cast<int64_t>(self.state.routes.size());
+        self.round_allowed =
+            now + std::max<Clock::duration>({kRoundGap, kRoundGapFactor * (Clock::now() - started), table});
+    }
+    return change;
+}
+
+void NetlinkMirror::resolve(NicPortId port, const IpAddr& address, Clock::time_point now) {
+    Impl& self = *impl_;
+    const NeighbourKey key{port, address};
+    const auto known = self.neighbours.find(key);
+    if (known != self.neighbours.end() && known->second.is_usable()) {
+        return;
+    }
+    const bool failed_before =
+        known != self.neighbours.end() && known->second.state == route::NeighbourState::Failed;
+    const auto pause = failed_before ? kAskAgainFailed : kAskAgain;
+    const auto asked = self.asked.find(key);
+    if (asked != self.asked.end() && now < asked->second + pause) {
+        return;
+    }
+    if (self.asked.size() >= limits::kNeighboursMax) {
+        std::erase_if(self.asked, [&](const auto& entry) { return entry.second + kAskAgainFailed <= now; });
+        if (self.asked.size() >= limits::kNeighboursMax) {
+            return;  // somebody scans an on-link prefix; the kernel's own table is full by now too
+        }
+    }
+    self.asked[key] = now;
+    self.ask_kernel(port, address);
+}
+
+void NetlinkMirror::confirm(const route::Neighbour& neighbour, Clock::time_point now) {
+    Impl& self = *impl_;
+    if (neighbour.state != route::NeighbourState::Stale) {
+        return;
+    }
+    const NeighbourKey key{neighbour.port, neighbour.address};
+    const auto asked = self.asked.find(key);
+    if (asked != self.asked.end() && now < asked->second + kAskAgain) {
+        return;
+    }
+    self.asked[key] = now;
+    self.ask_kernel(neighbour.port, neighbour.address);
+}
+
+}  // namespace penstock::drivers

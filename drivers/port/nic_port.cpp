@@ -1,0 +1,473 @@
+#include "drivers/port/nic_port.hpp"
+
+#include <rte_bus_vdev.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "drivers/eal/host_facts.hpp"
+#include "drivers/flow/flow_install.hpp"
+#include "drivers/pmd/completion.hpp"
+#include "drivers/port/bond.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+// Descriptors asked for; a device with other limits says so (rte_eth_dev_adjust_nb_rx_tx_desc). 1,024 hold 0.7 ms at 1.4 Mpps, which
+// covers a worker's housekeeping, and their mbufs still fit the second-level cache.
+constexpr uint16_t kDescriptors = 1024;
+
+// How long known packets may take through a port that loops back. They need microseconds; a link that has to come up first takes longer,
+// and a start may not wait for a device that swallowed them.
+constexpr unsigned kLoopbackPatienceMs = 1000;
+
+// Address and port hashing; a device that hashes addresses only would put all flows of a client on one queue. IP without ports comes along
+// for ICMP and fragments, which find their owner by handoff wherever they arrive.
+constexpr uint64_t kRssWanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
+
+std::unexpected<Error> refused(const std::string& device, const char* step, int result) {
+    return fail(result == -ENOMEM ? Errc::Exhausted : Errc::Unsupported,
+                "port " + device + ": " + step + ": " + rte_strerror(-result));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NicPort>> NicPort::probe(NicPortId id, const NicPortOptions& options,
+                                                const NoticeSink& sink) {
+    auto device = DeviceString::parse(options.device);
+    if (!device) {
+        return std::unexpected(device.error());
+    }
+    std::unique_ptr<NicPort> port(new NicPort);
+    port->options_ = options;
+    port->device_ = std::move(*device);
+    port->facts_.id = id;
+    port->facts_.name = port->device_.name;
+    port->facts_.interface = port->device_.kernel_interface();
+    port->facts_.mtu = options.mtu;
+    port->profile_ = &pmd_profile(port->device_.driver);
+    auto done = port->prepare_device(sink);
+    if (done) {
+        done = port->bring_to_life();
+    }
+    if (done) {
+        done = port->gather_members();
+    }
+    if (done) {
+        done = port->ask_capabilities();
+    }
+    if (!done) {
+        return in_context("port " + port->facts_.name, done.error());
+    }
+    return port;
+}
+
+// Everything about a port that can be settled before DPDK touches the device.
+Status NicPort::prepare_device(const NoticeSink& sink) {
+    const std::string& interface = facts_.interface;
+    const std::string claimed = device_.is_pci ? device_.name : interface;
+    if (!claimed.empty()) {  // net_ring, net_null and their like are this process's own
+        const auto network = network_namespace();
+        if (!network) {
+            return std::unexpected(network.error());
+        }
+        auto lock = PortLock::acquire(port_lock_path(options_.lock_directory, *network, claimed), claimed);
+        if (!lock) {
+            return std::unexpected(lock.error());
+        }
+        lock_ = std::move(*lock);
+    }
+    for (const std::string& member : device_.members()) {
+        if (is_pci_address(member)) {  // others are ports of this process
+            auto lock = PortLock::acquire(port_lock_path(options_.lock_directory, 0, member), member);
+            if (!lock) {
+                return std::unexpected(lock.error());
+            }
+            member_locks_.push_back(std::move(*lock));
+        }
+    }
+    CompletionFacts facts{.queues = std::max(options_.rx_queues, options_.tx_queues), .mtu = options_.mtu};
+    if (!interface.empty()) {
+        auto prepared = KernelInterface::prepare(interface, options_.mtu, sink);
+        if (!prepared) {
+            return std::unexpected(prepared.error());
+        }
+        interface_ = std::move(*prepared);
+        facts.interface_channels = KernelInterface::combined_channels(interface);
+        if (profile_->kernel_hears) {
+            auto guard = IngressGuard::install(interface);
+            if (!guard) {
+                return std::unexpected(guard.error());
+            }
+            guard_ = std::move(*guard);
+        }
+    }
+    const auto completed = complete_device(device_, facts);
+    if (!completed) {
+        return std::unexpected(completed.error());
+    }
+    buffer_bytes_ = completed->buffer_bytes;
+    return {};
+}
+
+Status NicPort::bring_to_life() {
+    // A PCI device on EAL's allow list is there already.
+    if (rte_eth_dev_get_port_by_name(device_.name.c_str(), &facts_.dpdk_port) == 0) {
+        if (!device_.is_pci) {
+            return fail(Errc::AlreadyExists, "two ports are called " + device_.name);
+        }
+        probed_ = true;
+        return {};
+    }
+    const std::string arguments = device_.arguments_text();
+    if (rte_eal_hotplug_add(device_.is_pci ? "pci" : "vdev", device_.name.c_str(), arguments.c_str()) != 0) {
+        return fail(Errc::Unavailable,
+                    "DPDK found no device in " + device_.to_string() + ": " + rte_strerror(rte_errno));
+    }
+    if (rte_eth_dev_get_port_by_name(device_.name.c_str(), &facts_.dpdk_port) != 0) {
+        return fail(Errc::Unsupported, "the device is no Ethernet port");
+    }
+    probed_ = true;
+    return {};
+}
+
+Status NicPort::gather_members() {
+    const std::vector<std::string> members = device_.members();
+    return members.empty() ? Status() : join_members(facts_.dpdk_port, members.size());
+}
+
+std::vector<std::string> NicPort::members() const {
+    const std::lock_guard held(in_use_);
+    return device_.members().empty() || !probed_ ? std::vector<std::string>() : members_of(facts_.dpdk_port);
+}
+
+Status NicPort::ask_capabilities() {
+    rte_eth_dev_info info{};
+    if (const int result = rte_eth_dev_info_get(facts_.dpdk_port, &info); result != 0) {
+        return fail(Errc::Internal, std::string("no device information: ") + rte_strerror(-result));
+    }
+    facts_.driver = info.driver_name == nullptr ? device_.driver : info.driver_name;
+    if (device_.is_pci) {
+        profile_ = &pmd_profile(facts_.driver);
+    }
+    facts_.socket = rte_eth_dev_socket_id(facts_.dpdk_port);
+    interrupts_ = wish_interrupts(facts_.driver, options_.rx_interrupts,
+                                  {.link = (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0,
+                                   .removal = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0,
+                                   .silent_link = profile_->silent_link});
+    // A PCI device tells of its removal itself; its Linux interface, where it has one, may move to another namespace without harm.
+    events_ = PortEvents::listen(facts_.dpdk_port, facts_.name, device_.is_pci ? 0 : info.if_index);
+    capabilities_ = Capabilities{
+        .driver = facts_.driver,
+        .rx_queues_max = info.max_rx_queues,
+        .tx_queues_max = info.max_tx_queues,
+        .rx_offloads = info.rx_offload_capa,
+        .tx_offloads = info.tx_offload_capa,
+        .rss_types = profile_->spread == RxSpread::Reported ? info.flow_type_rss_offloads : 0,
+        .reta_size = info.reta_size,
+        .hash_key_bytes = info.hash_key_size,
+        .mtu_max = info.max_mtu,
+        .socket = facts_.socket,
+    };
+    if (options_.mtu > info.max_mtu || options_.mtu < info.min_mtu) {
+        return fail(Errc::InvalidArgument, "MTU " + std::to_string(options_.mtu) + " is outside of what " +
+                                               facts_.driver + " takes, " + std::to_string(info.min_mtu) +
+                                               " to " + std::to_string(info.max_mtu));
+    }
+    facts_.rx_queues = static_cast<uint16_t>(std::clamp<unsigned>(options_.rx_queues, 1, info.max_rx_queues));
+    facts_.tx_queues = static_cast<uint16_t>(std::clamp<unsigned>(options_.tx_queues, 1, info.max_tx_queues));
+    facts_.rx_descriptors = kDescriptors;
+    facts_.tx_descriptors = kDescriptors;
+    buffer_bytes_ =
+        std::max<uint32_t>(buffer_bytes_, info.min_rx_bufsize == UINT32_MAX ? 0 : info.min_rx_bufsize);
+    if (const int result = rte_eth_dev_adjust_nb_rx_tx_desc(facts_.dpdk_port, &facts_.rx_descriptors,
+                                                            &facts_.tx_descriptors);
+        result != 0 && result != -ENOTSUP) {
+        return fail(Errc::Unsupported, std::string("descriptors: ") + rte_strerror(-result));
+    }
+    rte_ether_addr mac{};
+    if (rte_eth_macaddr_get(facts_.dpdk_port, &mac) == 0) {
+        std::copy_n(mac.addr_bytes, facts_.mac.bytes.size(), facts_.mac.bytes.begin());
+    }
+    if (facts_.mac.is_zero()) {
+        // net_ring and net_null have none. The twin needs one, and peers on such a wire must be told it anyway: locally administered, and
+        // the same at each start.
+        facts_.mac = MacAddr{{0x02, 'p', 'n', 's', 0, facts_.id.value}};
+    }
+    return {};
+}
+
+void NicPort::add_demand(MempoolDemand& demand) const {
+    // Each member of a bond has rings of its own.
+    const auto rings = static_cast<uint32_t>(std::max<size_t>(1, device_.members().size()));
+    demand.rx_descriptors += rings * facts_.rx_queues * facts_.rx_descriptors;
+    demand.tx_descriptors += rings * facts_.tx_queues * facts_.tx_descriptors;
+    demand.driver_held += std::max(facts_.rx_queues, facts_.tx_queues) * profile_->mbufs_per_queue;
+    demand.ports += 1;
+    demand.tx_through += facts_.tx_queues < options_.tx_queues ? facts_.tx_queues : 0U;
+    demand.frame_bytes_max = std::max(demand.frame_bytes_max, buffer_bytes_);
+    if (profile_->mbuf_object_max != 0) {
+        demand.object_bytes_max = demand.object_bytes_max == 0
+                                      ? profile_->mbuf_object_max
+                                      : std::min(demand.object_bytes_max, profile_->mbuf_object_max);
+    }
+}
+
+void NicPort::note_queues(const char* name, unsigned asked, unsigned granted) {
+    note_setting(facts_.settings, {.name = name,
+                                   .asked = std::to_string(asked),
+                                   .granted = std::to_string(granted),
+                                   .reason = granted < asked ? "the device has no more" : ""});
+}
+
+Status NicPort::configure(rte_mempool* pool, unsigned workers) {
+    workers_ = workers;
+    pool_ = pool;
+    note_queues("rx-queues", options_.rx_queues, facts_.rx_queues);
+    note_queues("tx-queues", options_.tx_queues, facts_.tx_queues);
+    rss_ = {};
+    if (const uint64_t types = kRssWanted & capabilities_.rss_types;
+        facts_.rx_queues > 1 && rss_kinds(types).any()) {
+        rss_.types = types;
+        rss_.queues = facts_.rx_queues;
+        const size_t bytes =
+            capabilities_.hash_key_bytes == 0 ? kRssKeyBytesUsual : capabilities_.hash_key_bytes;
+        rss_.key.assign(options_.rss_key.begin(),
+                        options_.rss_key.begin() + std::min(bytes, options_.rss_key.size()));
+    }
+    auto done = configure_device(false);
+    if (!done && !rss_.key.empty()) {
+        rss_.key_refused = "the driver does not take a key: " + done.error().what;
+        rss_.key.clear();
+        done = configure_device(false);
+    }
+    if (!done && rss_.types != 0) {
+        note_setting(facts_.settings, {.name = "rss-types",
+                                       .asked = to_string(rss_kinds(rss_.types)),
+                                       .granted = {},
+                                       .reason = done.error().what});
+        rss_.types = 0;
+        done = configure_device(false);
+    }
+    if (!done) {
+        return done;
+    }
+    return set_up_queues();
+}
+
+// Transmit checksums are not asked for: checksums follow rewrites by their difference (packet/rewrite.hpp), so no packet needs a new one,
+// and some drivers choose a slower way of sending for whoever asks. L4 checksums are the receiver's to verify.
+Status NicPort::configure_device(bool loopback) {
+    rte_eth_conf config{};
+    config.lpbk_mode = loopback ? 1 : 0;
+    config.rxmode.offloads = capabilities_.rx_offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+    facts_.rx_checksum_checked = config.rxmode.offloads != 0;
+    if (!profile_->mtu_by_interface) {
+        config.rxmode.mtu = options_.mtu;
+    }
+    if (rss_.types != 0) {
+        config.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        config.rx_adv_conf.rss_conf.rss_hf = rss_.types;
+        config.rx_adv_conf.rss_conf.rss_key = rss_.key.empty() ? nullptr : rss_.key.data();
+        config.rx_adv_conf.rss_conf.rss_key_len = static_cast<uint8_t>(rss_.key.size());
+        if (profile_->rss_told_with_hash) {
+            config.rxmode.offloads |= capabilities_.rx_offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH;
+        }
+    }
+    if (const int result = configure_with_interrupts(config); result != 0) {
+        return refused(facts_.name, "configure", result);
+    }
+    facts_.offloads.clear();
+    if (facts_.rx_checksum_checked) {
+        facts_.offloads.emplace_back("rx-ipv4-cksum");
+    }
+    rss_granted_ = rss_.types != 0;
+    if (rss_granted_) {
+        facts_.offloads.emplace_back("rss");
+    }
+    note_setting(
+        facts_.settings,
+        {.name = "rx-ipv4-cksum",
+         .asked = "on",
+         .granted = facts_.rx_checksum_checked ? "on" : "",
+         .reason = facts_.rx_checksum_checked ? "" : "the device does not offer it; workers verify"});
+    return {};
+}
+
+Status NicPort::set_up_queues() {
+    const XdpSockets before = count_xdp_sockets();
+    const auto socket = static_cast<unsigned>(facts_.socket);
+    for (uint16_t queue = 0; queue < facts_.rx_queues; ++queue) {
+        if (const int result = rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors, socket,
+                                                      nullptr, pool_);
+            result != 0) {
+            return refused(facts_.name, "receive queue", result);
+        }
+    }
+    for (uint16_t queue = 0; queue < facts_.tx_queues; ++queue) {
+        if (const int result =
+                rte_eth_tx_queue_setup(facts_.dpdk_port, queue, facts_.tx_descriptors, socket, nullptr);
+            result != 0) {
+            return refused(facts_.name, "transmit queue", result);
+        }
+    }
+    note_xdp_mode(before);
+    return {};
+}
+
+Status NicPort::start() {
+    if (auto started = start_device(); !started) {
+        return started;
+    }
+    SteeringFacts found = read_steering_facts();
+    if (plan_steering(*profile_, found).steering == Steering::PredictableRss) {
+        if (auto checked = check_steering(found); !checked) {
+            return checked;
+        }
+    }
+    facts_.check_failed = found.check_failed;
+    // Before isolation, after which mlx5 does not tell its RSS any more.
+    facts_.flow_facts = flow_port_facts(facts_.dpdk_port, facts_.rx_queues);
+    if (auto isolated = isolate_device(); !isolated) {
+        return isolated;
+    }
+    ask_flow_support();
+    found.snat_to_queue = facts_.flow_support.snat_to_queue;
+    facts_.steering = plan_steering(*profile_, found);
+    return {};
+}
+
+// Last, because nothing comes back to an isolated port, and while the port is stopped, because mlx5 takes it only then. A device that
+// refuses is used as it is, and says why.
+Status NicPort::isolate_device() {
+    if (!options_.isolate || !options_.flow_rules || profile_->binding != Binding::Bifurcated ||
+        facts_.is_isolated) {
+        return {};
+    }
+    stop();
+    isolated_ = open_flow_driver(facts_.dpdk_port)->isolate(true);
+    facts_.is_isolated = isolated_.has_value();
+    note_setting(facts_.settings, {.name = "isolation",
+                                   .asked = "on",
+                                   .granted = isolated_ ? "on" : "off",
+                                   .reason = isolated_ ? std::string() : isolated_.error().what});
+    return start_device();
+}
+
+void NicPort::ask_flow_support() {
+    if (options_.flow_rules) {
+        const auto driver = open_flow_driver(facts_.dpdk_port);
+        facts_.flow_support = probe_flow_support(*driver, *profile_, facts_.flow_facts, workers_, isolated_);
+    }
+}
+
+Status NicPort::start_device() {
+    if (const int result = start_with_interrupts(); result != 0) {
+        return refused(facts_.name, "start", result);
+    }
+    started_ = true;
+    if (profile_->counts_no_missed) {
+        packet_sockets_.find(facts_.interface);
+    }
+    // ND and routing protocols on the twin come by multicast. A device without the switch passes multicast anyway, or has a Linux
+    // interface underneath that was told already.
+    rte_eth_allmulticast_enable(facts_.dpdk_port);
+    // Linux may put VLAN interfaces on the twin at any time, and nobody tells the device. Frames to other hosts end as
+    // wrong_destination_mac.
+    if (profile_->filters_vlans) {
+        const int result = rte_eth_promiscuous_enable(facts_.dpdk_port);
+        note_setting(facts_.settings, {.name = "promiscuous",
+                                       .asked = "on, for the twin's VLANs",
+                                       .granted = result == 0 ? "on" : "off",
+                                       .reason = result == 0 ? std::string() : rte_strerror(-result)});
+    }
+    return {};
+}
+
+Status NicPort::restart_device(bool loopback) {
+    stop();
+    auto done = configure_device(loopback);
+    if (done) {
+        done = set_up_queues();
+    }
+    return done ? start_device() : done;
+}
+
+SteeringFacts NicPort::read_steering_facts() {
+    SteeringFacts found;
+    found.workers = workers_;
+    found.rx_queues = facts_.rx_queues;
+    const std::string* const spoils =
+        profile_->other_hash_if.empty() ? nullptr : device_.argument(profile_->other_hash_if);
+    found.other_hash = !profile_->other_hash_reason.empty() &&
+                       (profile_->other_hash_if.empty() || (spoils != nullptr && *spoils != "0"));
+    if (rss_granted_) {
+        found.rss = settle_rss(facts_.dpdk_port, rss_, facts_.settings);
+        if (const std::string unlike = difference(*profile_, found.rss); !unlike.empty()) {
+            note_setting(facts_.settings, {.name = "rss",
+                                           .asked = {},
+                                           .granted = unlike,
+                                           .reason = "unlike what is known of " + facts_.driver});
+        }
+    }
+    return found;
+}
+
+// Puts to the test what the started port tells of its RSS. Errors are the device's, when it does not start again.
+Status NicPort::check_steering(SteeringFacts& found) {
+    const std::vector<KnownPacket> packets = known_packets(found.rss);
+    const std::string all = std::to_string(packets.size());
+    PortSetting setting{.name = "self-check",
+                        .asked = "by computing",
+                        .granted = all + " known packets foretold alike",
+                        .reason = {}};
+    found.check_failed = disagreement_by_computing(found.rss, packets);
+    // A wire must not see the known packets, so hardware is asked only where its driver is known to loop. Of a virtual device that nobody
+    // wrote down it is found out.
+    const bool may_loop = profile_->loops_back || (!device_.is_pci && profile_->driver.empty());
+    if (found.check_failed.empty() && may_loop) {
+        setting.asked = "by loopback";
+        LoopbackAnswer answer;
+        const Status looped = loop_back(found, packets, answer);
+        if (looped) {
+            found.check_failed = answer.disagreement();
+            setting.granted = std::to_string(answer.returned - answer.misplaced) + " of " + all +
+                              " known packets came to their queue";
+        }
+        if (!looped || answer.returned == 0) {
+            setting.granted = "by computing: " + all + " known packets foretold alike";
+            setting.reason = looped ? "nothing came back" : looped.error().what;
+        }
+        if (auto again = restart_device(false); !again) {
+            return in_context("after the loopback", again.error());
+        }
+        SteeringFacts restarted = read_steering_facts();
+        restarted.check_failed = std::move(found.check_failed);
+        found = std::move(restarted);
+    }
+    if (!found.check_failed.empty()) {
+        setting.reason = found.check_failed;
+    }
+    note_setting(facts_.settings, std::move(setting));
+    return {};
+}
+
+// Starts the port with its transmit side led back and sends the known packets. Leaves it as it then is.
+Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets,
+                          LoopbackAnswer& answer) {
+    if (auto restarted = restart_device(true); !restarted) {
+        return restarted;
+    }
+    const RssReading looped = read_steering_facts().rss;
+    if (looped.key != found.rss.key || looped.table != found.rss.table) {
+        return fail(Errc::Unavailable, "the port has another RSS key or table when it loops back");
+    }
+    answer = check_by_loopback(facts_.dpdk_port, facts_.rx_queues, facts_.mac, pool_, packets,
+                               kLoopbackPatienceMs);
+    return {};
+}
+
+}  // namespace penstock::drivers

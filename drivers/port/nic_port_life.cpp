@@ -1,0 +1,170 @@
+// What happens to a NicPort between start and end: interrupts, link, removal.
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include "drivers/port/nic_port.hpp"
+
+namespace penstock::drivers {
+
+// A device that has too few vectors for all of them refuses as a whole, so the least needed wish goes first.
+int NicPort::configure_with_interrupts(rte_eth_conf& config) {
+    const auto try_with = [&](bool rx_queues, bool link) {
+        config.intr_conf.rxq = rx_queues ? 1 : 0;
+        config.intr_conf.lsc = link ? 1 : 0;
+        config.intr_conf.rmv = interrupts_.removal ? 1 : 0;
+        return rte_eth_dev_configure(facts_.dpdk_port, facts_.rx_queues, facts_.tx_queues, &config);
+    };
+    int result = try_with(interrupts_.rx_queues, interrupts_.link);
+    if (result != 0 && interrupts_.rx_queues) {
+        interrupts_.why_no_rx_queues =
+            std::string("the device is not configured with them: ") + rte_strerror(-result);
+        interrupts_.rx_queues = false;
+        result = try_with(false, interrupts_.link);
+    }
+    if (result != 0 && interrupts_.link) {
+        interrupts_.link = false;
+        interrupts_.why_no_link =
+            std::string("the device is not configured with it: ") + rte_strerror(-result);
+        result = try_with(false, false);
+    }
+    return result;
+}
+
+// net_af_xdp opens its sockets when receive queues are set up.
+void NicPort::note_xdp_mode(const XdpSockets& before) {
+    const XdpSockets now = count_xdp_sockets();
+    if (now.all <= before.all) {
+        return;  // another driver
+    }
+    const size_t sockets = now.all - before.all, zero_copy = now.zero_copy - before.zero_copy;
+    const std::string* const forced = device_.argument("force_copy");
+    const bool asks_copy = forced != nullptr && *forced != "0";
+    const bool as_asked = asks_copy || zero_copy == sockets;
+    note_setting(facts_.settings,
+                 {.name = "af-xdp-mode",
+                  .asked = asks_copy ? "copy" : "zero-copy",
+                  .granted = zero_copy == sockets ? "zero-copy"
+                             : zero_copy == 0     ? "copy"
+                                                  : "zero-copy by " + std::to_string(zero_copy) + " of " +
+                                                    std::to_string(sockets) + " queues",
+                  .reason = as_asked ? ""
+                                     : "the kernel driver of " + facts_.interface +
+                                           " shares no buffers with AF_XDP sockets there"});
+}
+
+int NicPort::start_with_interrupts() {
+    int result = rte_eth_dev_start(facts_.dpdk_port);
+    if (result != 0 && interrupts_.rx_queues) {
+        interrupts_.rx_queues = false;
+        interrupts_.why_no_rx_queues =
+            std::string("the device does not start with them: ") + rte_strerror(-result);
+        if (const Status again = configure(pool_, workers_); again) {
+            result = rte_eth_dev_start(facts_.dpdk_port);
+        }
+    }
+    if (result == 0) {
+        settle_interrupts();
+    }
+    return result;
+}
+
+void NicPort::settle_interrupts() {
+    facts_.rx_interrupts = interrupts_.rx_queues;
+    for (uint16_t queue = 0; queue < facts_.rx_queues && facts_.rx_interrupts; ++queue) {
+        if (rte_eth_dev_rx_intr_ctl_q_get_fd(facts_.dpdk_port, queue) < 0) {
+            facts_.rx_interrupts = false;
+            interrupts_.why_no_rx_queues =
+                "receive queue " + std::to_string(queue) + " has no descriptor to wait on";
+        }
+    }
+    if (options_.rx_interrupts) {
+        note_setting(facts_.settings, {.name = "rx-interrupts",
+                                       .asked = "on",
+                                       .granted = facts_.rx_interrupts ? "on" : "",
+                                       .reason = facts_.rx_interrupts ? "" : interrupts_.why_no_rx_queues});
+    }
+    note_setting(
+        facts_.settings,
+        {.name = "link-interrupt",
+         .asked = "on",
+         .granted = interrupts_.link ? "on" : "",
+         .reason =
+             interrupts_.link ? "" : interrupts_.why_no_link + ": the link is looked at ten times a second"});
+}
+
+void NicPort::stop() {
+    if (started_) {
+        packet_sockets_.release();
+        rte_eth_dev_stop(facts_.dpdk_port);
+        started_ = false;
+    }
+}
+
+void NicPort::close() {
+    stop();
+    events_.reset();
+    if (probed_) {
+        rte_eth_dev_info info{};
+        const bool known = rte_eth_dev_info_get(facts_.dpdk_port, &info) == 0;
+        rte_eth_dev_close(facts_.dpdk_port);
+        if (known && info.device != nullptr) {
+            rte_dev_remove(info.device);
+        }
+        probed_ = false;
+    }
+}
+
+NicPort::~NicPort() {
+    close();
+}
+
+void NicPort::remove() {
+    const NicPortCounters last = counters();
+    const std::lock_guard held(in_use_);
+    last_counters_ = last;
+    removed_.store(true, std::memory_order_relaxed);
+    close();
+    guard_.reset();
+    interface_.reset();
+    lock_ = PortLock();
+    member_locks_.clear();
+}
+
+NicPortCounters NicPort::counters() const {
+    const std::lock_guard held(in_use_);
+    rte_eth_stats stats{};
+    if (is_removed() || rte_eth_stats_get(facts_.dpdk_port, &stats) != 0) {
+        return last_counters_;
+    }
+    return {.rx_packets = stats.ipackets,
+            .rx_bytes = stats.ibytes,
+            .tx_packets = stats.opackets,
+            .tx_bytes = stats.obytes,
+            .rx_missed = stats.imissed + stats.rx_nombuf + packet_sockets_.dropped(),
+            .rx_errors = stats.ierrors,
+            .tx_errors = stats.oerrors};
+}
+
+bool NicPort::is_gone() const {
+    const std::lock_guard held(in_use_);
+    return is_removed() || events_->is_gone();
+}
+
+bool NicPort::take_link_change() {
+    const std::lock_guard held(in_use_);
+    return !is_removed() && events_->take_link_change();
+}
+
+bool NicPort::link_up() const {
+    const std::lock_guard held(in_use_);
+    rte_eth_link link{};
+    if (is_removed() || rte_eth_link_get_nowait(facts_.dpdk_port, &link) != 0 ||
+        link.link_status != RTE_ETH_LINK_UP) {
+        return false;
+    }
+    // Drivers on a Linux interface say that their link is up as long as they are started.
+    return facts_.interface.empty() || KernelInterface::has_carrier(facts_.interface);
+}
+
+}  // namespace penstock::drivers
