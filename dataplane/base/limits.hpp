@@ -37,7 +37,7 @@ inline constexpr uint32_t kNeighboursMax = 16'384;
 inline constexpr uint32_t kPendingPerNextHop = 16;
 inline constexpr uint32_t kPendingMax = 256;
 
-// Next hops that a worker has resolved in a second, and at once, while nothing more can wait for one (pipeline/unheld_asks.hpp): endpoints
+// Next hops that a worker has resolved in a second, and at once, while nothing more can wait for one (pipeline/answers/unheld_asks.hpp): endpoints
 // and routers, which the configuration names, as many as may wait; and other hosts on a link. Whoever forges addresses chooses the latter.
 // Linux keeps an unanswered one for 3 s in a table of 1,024 (gc_thresh3), so the limit leaves most of that table to others.
 inline constexpr uint32_t kUnheldAsksPerSecond = kPendingMax;
@@ -73,7 +73,7 @@ inline constexpr uint32_t kRejectsPerSecond = 1'000;
 inline constexpr uint32_t kRejectsBurst = 1'000;
 
 // ICMP errors of one sort (packet too big, or time exceeded) that a worker may originate a second, and at once, to one prefix of addresses
-// (pipeline/prefix_limiter.hpp). A host needs one error for each path that is narrower than it thought, so 100 serve a network of 256 hosts
+// (pipeline/answers/prefix_limiter.hpp). A host needs one error for each path that is narrower than it thought, so 100 serve a network of 256 hosts
 // within seconds, and what is reflected at the owner of a forged address stays below 1.1 Mbit/s (1,280 bytes each, IPv6's longest error).
 inline constexpr uint32_t kErrorsPerSecondToPrefix = 100;
 inline constexpr uint32_t kErrorsBurstToPrefix = 100;

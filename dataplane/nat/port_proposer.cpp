@@ -11,7 +11,7 @@ namespace penstock::nat {
 namespace {
 
 constexpr uint32_t kConnectionsMax =
-    (1U << 28) + 1;  // one more than a connection table can hold (pipeline/context.hpp)
+    (1U << 28) + 1;  // one more than a connection table can hold (pipeline/state/context.hpp)
 
 // A worker that holds 10 million connections has more pools than there can be endpoints (limits::kBackendsMax), and the one line of each
 // costs a connection 8 bytes. The least is for small tables, whose few connections may all go to different endpoints; in a tiny one four

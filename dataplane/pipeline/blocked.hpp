@@ -2,7 +2,7 @@
 // through a twin does not arrive. A NIC that has a rule for it (drivers/flow/flow_rule.hpp, SourceDrop) drops the same packets earlier.
 #pragma once
 
-#include "dataplane/pipeline/burst.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
 #include "dataplane/route/prefix_set.hpp"
 
 namespace penstock::pipeline {

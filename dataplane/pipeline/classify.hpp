@@ -2,8 +2,8 @@
 // everything that Linux handles (ARP, NDP, ICMP, multicast, fragments to the host).
 #pragma once
 
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

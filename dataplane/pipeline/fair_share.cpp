@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

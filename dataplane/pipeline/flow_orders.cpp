@@ -8,9 +8,9 @@
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/pipeline/associations.hpp"
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 namespace {

@@ -13,7 +13,7 @@
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/time.hpp"
-#include "dataplane/pipeline/reject_limiter.hpp"
+#include "dataplane/pipeline/answers/reject_limiter.hpp"
 
 namespace penstock::pipeline {
 

@@ -3,7 +3,7 @@
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/packet/fragment.hpp"
 #include "dataplane/packet/wire.hpp"
-#include "dataplane/pipeline/own_errors.hpp"
+#include "dataplane/pipeline/answers/own_errors.hpp"
 
 namespace penstock::pipeline {
 namespace {

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "dataplane/packet/wire.hpp"
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

@@ -2,8 +2,8 @@
 // look-up, or lies in the cache as routes and counters do, so there is nothing to wait for between the steps.
 #pragma once
 
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

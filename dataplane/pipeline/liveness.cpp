@@ -2,7 +2,7 @@
 
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/packet/reset.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/forward.hpp"
-#include "dataplane/pipeline/own_errors.hpp"
 
 namespace penstock::pipeline {
 namespace {

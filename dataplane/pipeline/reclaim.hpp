@@ -3,8 +3,8 @@
 #pragma once
 
 #include "dataplane/nat/source_search.hpp"
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

@@ -1,9 +1,9 @@
 // Stage 1: take a burst, from a receive queue, from Linux, or from the handoff ring.
 #pragma once
 
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
-#include "dataplane/pipeline/io.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
+#include "dataplane/pipeline/state/io.hpp"
 
 namespace penstock::pipeline {
 

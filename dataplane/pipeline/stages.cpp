@@ -3,9 +3,9 @@
 #include "dataplane/pipeline/blocked.hpp"
 #include "dataplane/pipeline/classify.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
-#include "dataplane/pipeline/fragments.hpp"
+#include "dataplane/pipeline/fragments/fragments.hpp"
 #include "dataplane/pipeline/hits.hpp"
-#include "dataplane/pipeline/icmp.hpp"
+#include "dataplane/pipeline/icmp/icmp.hpp"
 #include "dataplane/pipeline/ip_options.hpp"
 #include "dataplane/pipeline/new_flow.hpp"
 

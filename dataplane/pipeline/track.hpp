@@ -2,10 +2,10 @@
 #pragma once
 
 #include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/associations.hpp"
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
-#include "dataplane/pipeline/own_errors.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "dataplane/packet/rewrite.hpp"
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/other_family.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

@@ -2,9 +2,9 @@
 // packets leave a worker.
 #pragma once
 
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
-#include "dataplane/pipeline/io.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
+#include "dataplane/pipeline/state/io.hpp"
 
 namespace penstock::pipeline {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dataplane/base/time.hpp"
-#include "dataplane/pipeline/io.hpp"
+#include "dataplane/pipeline/state/io.hpp"
 
 namespace penstock::worker {
 

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "dataplane/config/publish.hpp"
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
-#include "dataplane/pipeline/io.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
+#include "dataplane/pipeline/state/io.hpp"
 #include "dataplane/worker/detached_ports.hpp"
 #include "dataplane/worker/idle.hpp"
 #include "dataplane/worker/phase.hpp"

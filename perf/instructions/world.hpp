@@ -13,7 +13,7 @@
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/packet/flow_key.hpp"
 #include "dataplane/packet/parsed.hpp"
-#include "dataplane/pipeline/burst.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
 #include "perf/instructions/count.hpp"
 #include "tests/support/virtual_gateway.hpp"
 

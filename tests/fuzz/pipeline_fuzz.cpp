@@ -9,7 +9,7 @@
 #include <string>
 
 #include "dataplane/base/check.hpp"
-#include "dataplane/pipeline/fragment_table.hpp"
+#include "dataplane/pipeline/fragments/fragment_table.hpp"
 
 #include "tests/fuzz/pipeline/grammar.hpp"
 #include "tests/fuzz/pipeline/judge.hpp"

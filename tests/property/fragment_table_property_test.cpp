@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "dataplane/pipeline/fragment_table.hpp"
+#include "dataplane/pipeline/fragments/fragment_table.hpp"
 #include "tests/support/prng.hpp"
 
 namespace penstock::pipeline {

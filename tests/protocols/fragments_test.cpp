@@ -13,7 +13,7 @@
 
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/quoted.hpp"
-#include "dataplane/pipeline/fragment_table.hpp"
+#include "dataplane/pipeline/fragments/fragment_table.hpp"
 
 #include "tests/protocols/one_endpoint.hpp"
 #include "tests/support/fragment_cutter.hpp"

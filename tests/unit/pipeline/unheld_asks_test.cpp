@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/unheld_asks.hpp"
+#include "dataplane/pipeline/answers/unheld_asks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/own_errors.hpp"
+#include "dataplane/pipeline/answers/own_errors.hpp"
 
 #include "dataplane/packet/icmp.hpp"
 #include "dataplane/packet/reject.hpp"

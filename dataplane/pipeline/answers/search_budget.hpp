@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "dataplane/base/time.hpp"
-#include "dataplane/pipeline/reject_limiter.hpp"
+#include "dataplane/pipeline/answers/reject_limiter.hpp"
 
 namespace penstock::pipeline {
 

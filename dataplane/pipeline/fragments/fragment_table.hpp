@@ -32,7 +32,7 @@
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/conn/connection.hpp"
 #include "dataplane/packet/fragment.hpp"
-#include "dataplane/pipeline/handoff.hpp"
+#include "dataplane/pipeline/state/handoff.hpp"
 
 struct rte_mbuf;
 

@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/echo.hpp"
+#include "dataplane/pipeline/answers/echo.hpp"
 
 #include "dataplane/packet/echo.hpp"
 #include "dataplane/packet/quoted.hpp"

@@ -11,8 +11,8 @@
 // it in. One about no flow is dropped, unless it may be about a connection of the gateway host itself.
 #pragma once
 
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

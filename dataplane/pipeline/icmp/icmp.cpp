@@ -1,8 +1,8 @@
-#include "dataplane/pipeline/icmp.hpp"
+#include "dataplane/pipeline/icmp/icmp.hpp"
 
 #include "dataplane/packet/quoted.hpp"
-#include "dataplane/pipeline/echo.hpp"
-#include "dataplane/pipeline/errors.hpp"
+#include "dataplane/pipeline/answers/echo.hpp"
+#include "dataplane/pipeline/icmp/errors.hpp"
 
 namespace penstock::pipeline {
 namespace {

@@ -1,13 +1,13 @@
-#include "dataplane/pipeline/errors.hpp"
+#include "dataplane/pipeline/icmp/errors.hpp"
 
 #include <optional>
 
 #include "dataplane/packet/other_family.hpp"
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/other_family.hpp"
-#include "dataplane/pipeline/own_errors.hpp"
 
 namespace penstock::pipeline {
 namespace {

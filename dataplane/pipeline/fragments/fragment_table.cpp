@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/fragment_table.hpp"
+#include "dataplane/pipeline/fragments/fragment_table.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,8 +1,8 @@
-#include "dataplane/pipeline/own_segments.hpp"
+#include "dataplane/pipeline/answers/own_segments.hpp"
 
 #include "dataplane/packet/sctp.hpp"
-#include "dataplane/pipeline/context.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 namespace {

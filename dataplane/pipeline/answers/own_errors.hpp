@@ -6,8 +6,8 @@
 // forwarded for, for the limit, or for what keeps the answer from leaving.
 #pragma once
 
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

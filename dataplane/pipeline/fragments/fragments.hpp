@@ -3,8 +3,8 @@
 // owns the flow; the others go where it went, or wait for it.
 #pragma once
 
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

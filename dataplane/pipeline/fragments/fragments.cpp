@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/fragments.hpp"
+#include "dataplane/pipeline/fragments/fragments.hpp"
 
 #include "dataplane/packet/fragment.hpp"
 #include "dataplane/packet/quoted.hpp"

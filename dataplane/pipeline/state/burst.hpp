@@ -11,9 +11,9 @@
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/conn/table.hpp"
 #include "dataplane/packet/parsed.hpp"
-#include "dataplane/pipeline/fragment_table.hpp"
-#include "dataplane/pipeline/handoff.hpp"
+#include "dataplane/pipeline/fragments/fragment_table.hpp"
 #include "dataplane/pipeline/placement.hpp"
+#include "dataplane/pipeline/state/handoff.hpp"
 
 struct rte_mbuf;
 

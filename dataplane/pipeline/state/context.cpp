@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 #include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"

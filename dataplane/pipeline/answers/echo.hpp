@@ -2,8 +2,8 @@
 // no endpoint ever sees it. The host's own addresses are Linux's, and so is a VIP that VIP presence has put on a twin.
 #pragma once
 
-#include "dataplane/pipeline/burst.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {
 

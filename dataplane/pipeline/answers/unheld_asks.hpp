@@ -12,7 +12,7 @@
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/time.hpp"
-#include "dataplane/pipeline/reject_limiter.hpp"
+#include "dataplane/pipeline/answers/reject_limiter.hpp"
 #include "dataplane/route/pending.hpp"
 
 namespace penstock::pipeline {
