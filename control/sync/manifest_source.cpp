@@ -20,14 +20,14 @@ const char* collection_of(std::optional<ObjectKind> kind) {
 
 Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path& path,
                                                      manifest::Folder::WhenEmpty when_empty) {
-    auto watch = manifest::Watch::open(path);
+    auto watch = FileWatch::open(path);
     if (!watch) {
         return std::unexpected(watch.error());
     }
     return std::unique_ptr<Source>(new ManifestSource(path, std::move(*watch), when_empty));
 }
 
-ManifestSource::ManifestSource(std::filesystem::path path, manifest::Watch watch,
+ManifestSource::ManifestSource(std::filesystem::path path, FileWatch watch,
                                manifest::Folder::WhenEmpty when_empty)
     : path_(std::move(path)),
       watch_(std::move(watch)),
@@ -43,7 +43,7 @@ bool ManifestSource::wait(int stop_descriptor) {
         const std::lock_guard lock(mutex_);
         busy_since_.reset();
     }
-    const bool go_on = watch_.wait(stop_descriptor) == manifest::Watch::Wake::MayHaveChanged;
+    const bool go_on = watch_.wait(stop_descriptor) == FileWatch::Wake::MayHaveChanged;
     const std::lock_guard lock(mutex_);
     busy_since_ = Clock::now();
     return go_on;

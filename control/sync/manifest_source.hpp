@@ -9,10 +9,10 @@
 #include <optional>
 #include <string>
 
+#include "control/base/file_watch.hpp"
 #include "control/kube/log_lines.hpp"
 #include "control/kube/store.hpp"
 #include "control/manifest/folder.hpp"
-#include "control/manifest/watch.hpp"
 #include "control/sync/once.hpp"
 #include "control/sync/source.hpp"
 #include "dataplane/base/result.hpp"
@@ -31,14 +31,14 @@ class ManifestSource final : public Source {
  private:
     using Clock = std::chrono::steady_clock;
 
-    ManifestSource(std::filesystem::path path, manifest::Watch watch, manifest::Folder::WhenEmpty when_empty);
+    ManifestSource(std::filesystem::path path, FileWatch watch, manifest::Folder::WhenEmpty when_empty);
     void tell(const manifest::Folder::Contents& contents);
     // Under the lock.
     [[nodiscard]] kube::CollectionStatus describe(kube::ObjectKind kind, size_t objects,
                                                   const manifest::Folder::Contents& contents) const;
 
     const std::filesystem::path path_;
-    manifest::Watch watch_;
+    FileWatch watch_;
     manifest::Folder folder_;
     kube::LogLines store_log_;  // stays empty: what is broken in a manifest is the folder's to say
     kube::Store store_;

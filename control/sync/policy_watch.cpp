@@ -13,7 +13,7 @@ namespace penstock::sync {
 
 Result<std::unique_ptr<PolicyWatch>> PolicyWatch::start(std::filesystem::path file, ExternalIpPolicy known,
                                                         std::function<void(const ExternalIpPolicy&)> tell) {
-    auto watch = manifest::Watch::open(file);
+    auto watch = FileWatch::open(file);
     if (!watch) {
         return std::unexpected(std::move(watch).error());
     }
@@ -25,7 +25,7 @@ Result<std::unique_ptr<PolicyWatch>> PolicyWatch::start(std::filesystem::path fi
                                                         std::move(known), std::move(tell)));
 }
 
-PolicyWatch::PolicyWatch(std::filesystem::path file, manifest::Watch watch, int wake_descriptor,
+PolicyWatch::PolicyWatch(std::filesystem::path file, FileWatch watch, int wake_descriptor,
                          ExternalIpPolicy known, std::function<void(const ExternalIpPolicy&)> tell)
     : file_(std::move(file)),
       watch_(std::move(watch)),
@@ -56,7 +56,7 @@ void PolicyWatch::run() {
     look(Report::Changes);
     for (;;) {
         auto report = Report::Changes;
-        if (watch_.wait(wake_descriptor_) == manifest::Watch::Wake::Stopped) {
+        if (watch_.wait(wake_descriptor_) == FileWatch::Wake::Stopped) {
             uint64_t wakes = 0;
             [[maybe_unused]] const ssize_t got = ::read(wake_descriptor_, &wakes, sizeof wakes);
             if (stopping_) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "control/manifest/watch.hpp"
+#include "control/base/file_watch.hpp"
 #include "control/sync/external_ip_policy.hpp"
 #include "dataplane/base/result.hpp"
 
@@ -28,15 +28,15 @@ class PolicyWatch {
     void reload();
 
  private:
-    PolicyWatch(std::filesystem::path file, manifest::Watch watch, int wake_descriptor,
-                ExternalIpPolicy known, std::function<void(const ExternalIpPolicy&)> tell);
+    PolicyWatch(std::filesystem::path file, FileWatch watch, int wake_descriptor, ExternalIpPolicy known,
+                std::function<void(const ExternalIpPolicy&)> tell);
     void run();
     enum class Report { Changes, Always };
     void look(Report report);
     void wake() const;
 
     const std::filesystem::path file_;
-    manifest::Watch watch_;
+    FileWatch watch_;
     const int wake_descriptor_;
     ExternalIpPolicy known_;
     std::string mistake_;  // told last; "" where the file was well

@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "control/base/file_lock.hpp"
 #include "control/rpc/auth.hpp"
 #include "control/rpc/errors.hpp"
 #include "control/rpc/listener.hpp"
-#include "drivers/port/port_lock.hpp"
 #include "penstock/v1/sync.grpc.pb.h"
 
 namespace penstock::sync {
@@ -134,7 +134,7 @@ struct StatusServer::Impl {
     explicit Impl(ReadSync read) : service(std::move(read)) {}
     ~Impl() { rpc::stop(listening); }
 
-    drivers::PortLock lock;
+    FileLock lock;
     StatusService service;
     rpc::Listening listening;
 };
@@ -145,7 +145,7 @@ StatusServer::~StatusServer() = default;
 Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& path, const std::string& group,
                                                           ReadSync read) {
     auto impl = std::make_unique<Impl>(std::move(read));
-    auto lock = drivers::PortLock::acquire(path + ".lock", "socket " + path);
+    auto lock = FileLock::acquire(path + ".lock", "socket " + path);
     if (!lock) {
         return std::unexpected(std::move(lock.error()));
     }

@@ -12,6 +12,7 @@
 #include "drivers/flow/flow_install.hpp"
 #include "drivers/pmd/completion.hpp"
 #include "drivers/port/bond.hpp"
+#include "drivers/port/port_lock.hpp"
 
 namespace penstock::drivers {
 namespace {
@@ -74,7 +75,7 @@ Status NicPort::prepare_device(const NoticeSink& sink) {
         if (!network) {
             return std::unexpected(network.error());
         }
-        auto lock = PortLock::acquire(port_lock_path(options_.lock_directory, *network, claimed), claimed);
+        auto lock = FileLock::acquire(port_lock_path(options_.lock_directory, *network, claimed), claimed);
         if (!lock) {
             return std::unexpected(lock.error());
         }
@@ -82,7 +83,7 @@ Status NicPort::prepare_device(const NoticeSink& sink) {
     }
     for (const std::string& member : device_.members()) {
         if (is_pci_address(member)) {  // others are ports of this process
-            auto lock = PortLock::acquire(port_lock_path(options_.lock_directory, 0, member), member);
+            auto lock = FileLock::acquire(port_lock_path(options_.lock_directory, 0, member), member);
             if (!lock) {
                 return std::unexpected(lock.error());
             }

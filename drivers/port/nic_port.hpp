@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "control/base/file_lock.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/result.hpp"
@@ -25,7 +26,6 @@
 #include "drivers/port/notice.hpp"
 #include "drivers/port/packet_sockets.hpp"
 #include "drivers/port/port_events.hpp"
-#include "drivers/port/port_lock.hpp"
 #include "drivers/port/port_setting.hpp"
 #include "drivers/port/xdp_sockets.hpp"
 #include "drivers/steering/rss.hpp"
@@ -155,8 +155,8 @@ class NicPort {
     bool rss_granted_ = false;
     Status isolated_;  // what came of asking the device for it
     // In the order in which they are taken: the lock outlives the guard, and both outlive the device.
-    PortLock lock_;
-    std::vector<PortLock> member_locks_;  // of a bond
+    FileLock lock_;
+    std::vector<FileLock> member_locks_;  // of a bond
     std::unique_ptr<KernelInterface> interface_;
     std::unique_ptr<IngressGuard> guard_;
     InterruptWish interrupts_;

@@ -127,7 +127,7 @@ void NicPort::remove() {
     close();
     guard_.reset();
     interface_.reset();
-    lock_ = PortLock();
+    lock_ = FileLock();
     member_locks_.clear();
 }
 

@@ -1,33 +1,11 @@
-// One owner per port and per socket. Neither af_packet nor gRPC refuses a second process on the same interface or path, and both would
-// then get half of everything in silence; a lock file makes the second start fail by name. flock() locks die with their process, so a
-// crash leaves nothing to clean up but an empty file.
+// Path of the lock file that gives a port one owner. Neither af_packet nor vfio-pci refuses a second process on every device, and both
+// processes would then receive a part of the frames.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <utility>
-
-#include "dataplane/base/result.hpp"
 
 namespace penstock::drivers {
-
-class PortLock {
- public:
-    // Locks `path`, creating it (and its folder) where needed, and writes our pid into it. AlreadyExists: "`what` is in use by process
-    // 1234". PermissionDenied, Unavailable: the file cannot be made.
-    static Result<PortLock> acquire(const std::string& path, const std::string& what);
-
-    PortLock() = default;  // holds nothing
-    PortLock(PortLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
-    PortLock& operator=(PortLock&& other) noexcept;
-    ~PortLock();
-
-    [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-    PortLock(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-    int fd_ = -1;
-    std::string path_;
-};
 
 // DIRECTORY/port-<namespace>-<device>.lock. A PCI device is the machine's and gets no namespace. What cannot stand in a file name becomes
 // _.

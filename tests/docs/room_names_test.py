@@ -1,5 +1,5 @@
 """Several files of a room are compiled as one (docs/adr/0032). Then a function in an unnamed namespace is seen by the files behind it, where it may be
-the better match of a call. This is the test that no two files of a folder have a function of one name there, and that each test file keeps its
+the better match of a call. This is the test that no two files of a room have a function of one name there, and that each test file keeps its
 helpers in a namespace of the file's name.
 
 room_names_test.py ROOT
@@ -27,6 +27,13 @@ def functions_in(text):
     return {found[1] for body in UNNAMED.findall(text) for line in body.split("\n") if (found := FUNCTION.match(line))}
 
 
+def room_of(root, folder):
+    """The nearest folder with a meson.build: what is compiled together."""
+    while not os.path.exists(os.path.join(root, folder, "meson.build")):
+        folder = os.path.dirname(folder)
+    return folder
+
+
 def complaints(root):
     files_of = collections.defaultdict(lambda: collections.defaultdict(list))
     for path in sources(root):
@@ -38,7 +45,7 @@ def complaints(root):
                 yield f"{path}: its helpers are in an unnamed namespace, not in namespace {name[:-4]}"
         elif path.split("/")[0] in ROOMS:
             for function in functions_in(text):
-                files_of[folder][function].append(name)
+                files_of[room_of(root, folder)][function].append(name)
     for folder, functions in sorted(files_of.items()):
         for function, names in sorted(functions.items()):
             if len(names) > 1:

@@ -161,7 +161,7 @@ Status Daemon::lock_files() {
         if (!address.is_unix()) {
             continue;
         }
-        auto lock = drivers::PortLock::acquire(address.path + ".lock", "socket " + address.path);
+        auto lock = FileLock::acquire(address.path + ".lock", "socket " + address.path);
         if (!lock) {
             return std::unexpected(std::move(lock.error()));
         }
@@ -169,8 +169,7 @@ Status Daemon::lock_files() {
     }
     if (!options_.state_file.empty()) {
         // Two gateways that save into one file would each come back with the other's configuration.
-        auto lock =
-            drivers::PortLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file);
+        auto lock = FileLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file);
         if (!lock) {
             return std::unexpected(std::move(lock.error()));
         }

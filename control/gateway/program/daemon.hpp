@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "control/base/file_lock.hpp"
 #include "control/gateway/apply/drain_file.hpp"
 #include "control/gateway/apply/reconciler.hpp"
 #include "control/gateway/care/caretaker.hpp"
@@ -31,7 +32,6 @@
 #include "drivers/host/twin_io.hpp"
 #include "drivers/host/vip_addresses.hpp"
 #include "drivers/port/nic_port.hpp"
-#include "drivers/port/port_lock.hpp"
 
 namespace penstock::gateway {
 
@@ -73,7 +73,7 @@ class Daemon {
     Options options_;
     std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
     std::optional<process::Signals> signals_;
-    std::vector<drivers::PortLock> file_locks_;
+    std::vector<FileLock> file_locks_;
     CorePlan cores_;
     nat::PortRange host_ephemeral_;
     std::unique_ptr<drivers::Eal> eal_;

@@ -13,7 +13,7 @@
 namespace penstock::gateway {
 
 Result<std::unique_ptr<BlocklistWatch>> BlocklistWatch::start(BlocklistWatchOptions options) {
-    auto watch = manifest::Watch::open(options.file);
+    auto watch = FileWatch::open(options.file);
     if (!watch) {
         return std::unexpected(std::move(watch).error());
     }
@@ -25,7 +25,7 @@ Result<std::unique_ptr<BlocklistWatch>> BlocklistWatch::start(BlocklistWatchOpti
         new BlocklistWatch(std::move(options), std::move(*watch), wake_descriptor));
 }
 
-BlocklistWatch::BlocklistWatch(BlocklistWatchOptions options, manifest::Watch watch, int wake_descriptor)
+BlocklistWatch::BlocklistWatch(BlocklistWatchOptions options, FileWatch watch, int wake_descriptor)
     : options_(std::move(options)), watch_(std::move(watch)), wake_descriptor_(wake_descriptor) {
     // Between the caller's reading and the first watching the file may have changed. Here and not on the thread: by then a write may have
     // begun that its first event has yet to report.
@@ -53,7 +53,7 @@ void BlocklistWatch::reload() {
 void BlocklistWatch::run() {
     for (;;) {
         auto report = Report::Changes;
-        if (watch_.wait(wake_descriptor_) == manifest::Watch::Wake::Stopped) {
+        if (watch_.wait(wake_descriptor_) == FileWatch::Wake::Stopped) {
             uint64_t wakes = 0;
             [[maybe_unused]] const ssize_t got = ::read(wake_descriptor_, &wakes, sizeof wakes);
             if (stopping_) {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "control/manifest/watch.hpp"
+#include "control/base/file_watch.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/route/prefix_set.hpp"
 
@@ -35,14 +35,14 @@ class BlocklistWatch {
     void reload();
 
  private:
-    BlocklistWatch(BlocklistWatchOptions options, manifest::Watch watch, int wake_descriptor);
+    BlocklistWatch(BlocklistWatchOptions options, FileWatch watch, int wake_descriptor);
     void run();
     enum class Report { Changes, Always };
     void look(Report report);
     void wake() const;
 
     BlocklistWatchOptions options_;
-    manifest::Watch watch_;
+    FileWatch watch_;
     const int wake_descriptor_;
     std::string mistake_;  // told last; "" where the file was well
     std::atomic<bool> stopping_{false};

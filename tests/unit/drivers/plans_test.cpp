@@ -13,6 +13,7 @@
 #include <fstream>
 #include <thread>
 
+#include "control/base/file_lock.hpp"
 #include "dataplane/base/limits.hpp"
 #include "drivers/eal/eal.hpp"
 #include "drivers/eal/host_facts.hpp"
@@ -509,33 +510,33 @@ TEST(Hugepages, AsksOnlyForWhatIsMissingAndGivesItBack) {
     EXPECT_EQ(reserve_hugepages(512, folder.path / "nowhere").error().code, Errc::Unsupported);
 }
 
-TEST(PortLock, ASecondStartFailsByName) {
+TEST(FileLock, ASecondStartFailsByName) {
     const Folder folder;
     const std::string path = port_lock_path(folder.path, 4026531840, "veth0");
     EXPECT_TRUE(path.ends_with("/port-4026531840-veth0.lock")) << path;
-    auto first = PortLock::acquire(path, "port veth0");
+    auto first = FileLock::acquire(path, "port veth0");
     ASSERT_TRUE(first) << first.error().what;
-    const auto second = PortLock::acquire(path, "port veth0");
+    const auto second = FileLock::acquire(path, "port veth0");
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Errc::AlreadyExists);
     EXPECT_EQ(second.error().what, "port veth0 is in use by process " + std::to_string(getpid()));
-    *first = PortLock();
-    EXPECT_TRUE(PortLock::acquire(path, "port veth0"));
+    *first = FileLock();
+    EXPECT_TRUE(FileLock::acquire(path, "port veth0"));
 }
 
-TEST(PortLock, DiesWithItsProcess) {
+TEST(FileLock, DiesWithItsProcess) {
     const Folder folder;
     const std::string path = folder.path / "port-pci-x.lock";
     const pid_t child = fork();
     if (child == 0) {
-        auto lock = PortLock::acquire(path, "port x");
+        auto lock = FileLock::acquire(path, "port x");
         kill(getpid(), SIGKILL);
     }
     int status = 0;
     waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status));
     EXPECT_TRUE(fs::exists(path));
-    EXPECT_TRUE(PortLock::acquire(path, "port x"));
+    EXPECT_TRUE(FileLock::acquire(path, "port x"));
 }
 
 TEST(PortLock, PciDevicesAreTheMachines) {

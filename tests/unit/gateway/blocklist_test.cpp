@@ -146,10 +146,10 @@ TEST_F(BlocklistFile, IsNotReadWhileItIsBeingWritten) {
         {
             std::ofstream half(file);
             half << "203.0." + third + ".0/24\n" << std::flush;
-            std::this_thread::sleep_for(manifest::kUnfinishedMax / 3);
+            std::this_thread::sleep_for(FileWatch::kUnfinishedMax / 3);
             half << "10.0." + third + ".0/24\n";
         }
-        const bool in_time = Clock::now() - begin < manifest::kUnfinishedMax;
+        const bool in_time = Clock::now() - begin < FileWatch::kUnfinishedMax;
         const std::vector<Prefix> whole = {*Prefix::parse("10.0." + third + ".0/24"),
                                            *Prefix::parse("203.0." + third + ".0/24")};
         std::unique_lock lock(mutex);

@@ -1,4 +1,4 @@
-#include "control/manifest/watch.hpp"
+#include "control/base/file_watch.hpp"
 
 #include <poll.h>
 #include <sys/inotify.h>
@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-namespace penstock::manifest {
+namespace penstock {
 namespace fs = std::filesystem;
 namespace {
 
@@ -22,7 +22,7 @@ constexpr uint32_t kContentsChange = IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB;
 
 }  // namespace
 
-Result<Watch> Watch::open(fs::path path) {
+Result<FileWatch> FileWatch::open(fs::path path) {
     const int inotify = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (inotify < 0) {
         return fail(Errc::Exhausted,
@@ -33,24 +33,24 @@ Result<Watch> Watch::open(fs::path path) {
     if (!absolute.has_filename()) {
         absolute = absolute.parent_path();  // "manifests/"
     }
-    Watch watch(inotify, std::move(absolute));
+    FileWatch watch(inotify, std::move(absolute));
     watch.rearm();
     return watch;
 }
 
-Watch::Watch(Watch&& other) noexcept
+FileWatch::FileWatch(FileWatch&& other) noexcept
     : inotify_(std::exchange(other.inotify_, -1)),
       path_(std::move(other.path_)),
       watched_(std::move(other.watched_)),
       being_written_(std::move(other.being_written_)) {}
 
-Watch::~Watch() {
+FileWatch::~FileWatch() {
     if (inotify_ >= 0) {
         ::close(inotify_);
     }
 }
 
-void Watch::add(const fs::path& folder, const std::string& only_name, std::map<int, std::string>& into) {
+void FileWatch::add(const fs::path& folder, const std::string& only_name, std::map<int, std::string>& into) {
     const uint32_t mask = IN_ONLYDIR | kNamesChange | kContentsChange;
     const int descriptor = ::inotify_add_watch(inotify_, folder.c_str(), mask);
     if (descriptor < 0) {
@@ -64,7 +64,7 @@ void Watch::add(const fs::path& folder, const std::string& only_name, std::map<i
 }
 
 // Outermost first: whatever is made while we look is either found by the next step or reported by the watch of the last one.
-void Watch::rearm() {
+void FileWatch::rearm() {
     std::map<int, std::string> watched;
     fs::path folder;
     for (const fs::path& name : path_) {
@@ -88,7 +88,7 @@ void Watch::rearm() {
     watched_ = std::move(watched);
 }
 
-bool Watch::read_events() {
+bool FileWatch::read_events() {
     bool concerns_us = false;
     alignas(inotify_event) char buffer[16'384];
     for (;;) {
@@ -112,7 +112,7 @@ bool Watch::read_events() {
     }
 }
 
-void Watch::note(const std::string& name, unsigned mask) {
+void FileWatch::note(const std::string& name, unsigned mask) {
     if ((mask & IN_MODIFY) != 0) {
         being_written_.try_emplace(name, Clock::now());
     } else if ((mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)) != 0) {
@@ -120,7 +120,7 @@ void Watch::note(const std::string& name, unsigned mask) {
     }
 }
 
-std::set<std::string> Watch::unfinished() const {
+std::set<std::string> FileWatch::unfinished() const {
     std::set<std::string> names;
     const auto now = Clock::now();
     for (const auto& [name, since] : being_written_) {
@@ -132,7 +132,7 @@ std::set<std::string> Watch::unfinished() const {
 }
 
 // Until an unfinished file has been waited for long enough, or the next audit.
-milliseconds Watch::until_next_look(Clock::time_point now) const {
+FileWatch::milliseconds FileWatch::until_next_look(Clock::time_point now) const {
     milliseconds wait = kAuditPeriod;
     for (const auto& [name, since] : being_written_) {
         const auto rest =
@@ -144,7 +144,7 @@ milliseconds Watch::until_next_look(Clock::time_point now) const {
     return wait;
 }
 
-Watch::Wake Watch::wait(int stop_descriptor) {
+FileWatch::Wake FileWatch::wait(int stop_descriptor) {
     const auto give_up = Clock::now() + until_next_look(Clock::now());
     std::optional<Clock::time_point> first_change;
     for (;;) {
@@ -168,4 +168,4 @@ Watch::Wake Watch::wait(int stop_descriptor) {
     }
 }
 
-}  // namespace penstock::manifest
+}  // namespace penstock

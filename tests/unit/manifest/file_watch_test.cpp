@@ -1,4 +1,4 @@
-#include "control/manifest/watch.hpp"
+#include "control/base/file_watch.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -12,7 +12,7 @@
 #include "tests/unit/manifest/temporary_folder.hpp"
 
 namespace penstock::manifest {
-namespace watch_test {
+namespace file_watch_test {
 
 namespace fs = std::filesystem;
 using test::TemporaryFolder;
@@ -23,13 +23,13 @@ std::string service(const std::string& name) {
 }
 
 // A watch and its folder, followed as penstock-sync follows them, on a real inotify.
-class WatchTest : public testing::Test {
+class FileWatchTest : public testing::Test {
  protected:
-    WatchTest() : stop_(::eventfd(0, EFD_CLOEXEC)) {}
-    ~WatchTest() override { ::close(stop_); }
+    FileWatchTest() : stop_(::eventfd(0, EFD_CLOEXEC)) {}
+    ~FileWatchTest() override { ::close(stop_); }
 
     void follow(const fs::path& path) {
-        watch_.emplace(*Watch::open(path));
+        watch_.emplace(*FileWatch::open(path));
         folder_.emplace(path, Folder::WhenEmpty::Withdraw);
         folder_->load();
     }
@@ -53,7 +53,7 @@ class WatchTest : public testing::Test {
                     found.insert(name.name);
                 }
             }
-            if (found == names || wake == Watch::Wake::Stopped) {
+            if (found == names || wake == FileWatch::Wake::Stopped) {
                 break;
             }
         }
@@ -67,11 +67,11 @@ class WatchTest : public testing::Test {
 
     TemporaryFolder disk_;
     int stop_;
-    std::optional<Watch> watch_;
+    std::optional<FileWatch> watch_;
     std::optional<Folder> folder_;
 };
 
-TEST_F(WatchTest, SeesCreationChangeMoveAndDeletion) {
+TEST_F(FileWatchTest, SeesCreationChangeMoveAndDeletion) {
     follow(disk_.path());
     disk_.write("a.yaml", service("a"));
     EXPECT_TRUE(becomes({"a"}));
@@ -88,7 +88,7 @@ TEST_F(WatchTest, SeesCreationChangeMoveAndDeletion) {
     EXPECT_TRUE(becomes({}));
 }
 
-TEST_F(WatchTest, NoticesAChangeWithinTheGatherTimeAlsoWhileOthersKeepComing) {
+TEST_F(FileWatchTest, NoticesAChangeWithinTheGatherTimeAlsoWhileOthersKeepComing) {
     follow(disk_.path());
     std::jthread noise([this](const std::stop_token& done) {
         while (!done.stop_requested()) {
@@ -103,7 +103,7 @@ TEST_F(WatchTest, NoticesAChangeWithinTheGatherTimeAlsoWhileOthersKeepComing) {
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
 }
 
-TEST_F(WatchTest, SeesTheLinkSwapOfAConfigMapVolume) {
+TEST_F(FileWatchTest, SeesTheLinkSwapOfAConfigMapVolume) {
     fs::create_directory(disk_.path() / "..v1");
     fs::create_directory(disk_.path() / "..v2");
     disk_.write("..v1/a.yaml", service("old"));
@@ -116,7 +116,7 @@ TEST_F(WatchTest, SeesTheLinkSwapOfAConfigMapVolume) {
     EXPECT_TRUE(becomes({"new"}));
 }
 
-TEST_F(WatchTest, SeesAFolderThatIsALinkBeingSwapped) {
+TEST_F(FileWatchTest, SeesAFolderThatIsALinkBeingSwapped) {
     fs::create_directory(disk_.path() / "v1");
     fs::create_directory(disk_.path() / "v2");
     disk_.write("v1/a.yaml", service("old"));
@@ -130,7 +130,7 @@ TEST_F(WatchTest, SeesAFolderThatIsALinkBeingSwapped) {
     EXPECT_TRUE(becomes({"new", "more"}));
 }
 
-TEST_F(WatchTest, WaitsForAFolderThatDoesNotExistYetAndForItsReturn) {
+TEST_F(FileWatchTest, WaitsForAFolderThatDoesNotExistYetAndForItsReturn) {
     const fs::path later = disk_.path() / "some" / "where" / "manifests";
     follow(later);
     EXPECT_EQ(folder_->load().objects, nullptr);
@@ -143,7 +143,7 @@ TEST_F(WatchTest, WaitsForAFolderThatDoesNotExistYetAndForItsReturn) {
     EXPECT_TRUE(becomes({"b"}));
 }
 
-TEST_F(WatchTest, FollowsASingleFileThroughAtomicReplacement) {
+TEST_F(FileWatchTest, FollowsASingleFileThroughAtomicReplacement) {
     disk_.write("one.yaml", service("a"));
     follow(disk_.path() / "one.yaml");
     disk_.write("one.yaml.tmp", service("b"));
@@ -153,25 +153,25 @@ TEST_F(WatchTest, FollowsASingleFileThroughAtomicReplacement) {
     EXPECT_TRUE(becomes({"c"}));
 }
 
-TEST_F(WatchTest, ATruncatedFileIsNoStatementUntilItIsClosed) {
+TEST_F(FileWatchTest, ATruncatedFileIsNoStatementUntilItIsClosed) {
     disk_.write("a.yaml", service("a"));
     follow(disk_.path());
     {
         std::ofstream open(disk_.path() / "a.yaml");
         open.flush();
         disk_.write("b.yaml", service("b"));
-        EXPECT_TRUE(becomes({"a", "b"}, kUnfinishedMax / 2))
+        EXPECT_TRUE(becomes({"a", "b"}, FileWatch::kUnfinishedMax / 2))
             << "a.yaml is empty on disk but still being written";
         open << service("c");
     }
     EXPECT_TRUE(becomes({"b", "c"}));
 }
 
-TEST_F(WatchTest, StopsAtOnce) {
+TEST_F(FileWatchTest, StopsAtOnce) {
     follow(disk_.path());
     ::eventfd_write(stop_, 1);
-    EXPECT_EQ(watch_->wait(stop_), Watch::Wake::Stopped);
+    EXPECT_EQ(watch_->wait(stop_), FileWatch::Wake::Stopped);
 }
 
-}  // namespace watch_test
+}  // namespace file_watch_test
 }  // namespace penstock::manifest

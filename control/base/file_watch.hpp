@@ -16,23 +16,23 @@
 
 #include "dataplane/base/result.hpp"
 
-namespace penstock::manifest {
+namespace penstock {
 
-using std::chrono::milliseconds;
-
-inline constexpr milliseconds kGatherQuiet{10};
-inline constexpr milliseconds kGatherMax{40};
-// A file that was written to but not closed is not read, for this long: a truncated file is no statement.
-inline constexpr milliseconds kUnfinishedMax{1'000};
-// Not every filesystem reports what happens on it (NFS): look again this often. Unchanged files cost one fstat each.
-inline constexpr milliseconds kAuditPeriod{30'000};
-
-class Watch {
+class FileWatch {
  public:
-    static Result<Watch> open(std::filesystem::path path);
-    Watch(Watch&& other) noexcept;
-    Watch& operator=(Watch&&) = delete;
-    ~Watch();
+    using milliseconds = std::chrono::milliseconds;
+
+    static constexpr milliseconds kGatherQuiet{10};
+    static constexpr milliseconds kGatherMax{40};
+    // A file that was written to but not closed is not read, for this long: a truncated file is no statement.
+    static constexpr milliseconds kUnfinishedMax{1'000};
+    // Not every filesystem reports what happens on it (NFS): look again this often. Unchanged files cost one fstat each.
+    static constexpr milliseconds kAuditPeriod{30'000};
+
+    static Result<FileWatch> open(std::filesystem::path path);
+    FileWatch(FileWatch&& other) noexcept;
+    FileWatch& operator=(FileWatch&&) = delete;
+    ~FileWatch();
 
     enum class Wake { MayHaveChanged, Stopped };
     // Blocks until the folder may have changed since the last call (or since open), or `stop_descriptor` is readable. Watches for what
@@ -47,7 +47,7 @@ class Watch {
  private:
     using Clock = std::chrono::steady_clock;
 
-    Watch(int inotify, std::filesystem::path path) : inotify_(inotify), path_(std::move(path)) {}
+    FileWatch(int inotify, std::filesystem::path path) : inotify_(inotify), path_(std::move(path)) {}
     void rearm();
     void add(const std::filesystem::path& folder, const std::string& only_name,
              std::map<int, std::string>& into);
@@ -62,4 +62,4 @@ class Watch {
     std::map<std::string, Clock::time_point> being_written_;  // since
 };
 
-}  // namespace penstock::manifest
+}  // namespace penstock
