@@ -13,7 +13,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 // What stands between the first `quote` and the next one; "" if there is no such pair.
-std::string_view quoted(std::string_view text, char quote) {
+std::string_view between(std::string_view text, char quote) {
     const size_t begin = text.find(quote);
     const size_t end = begin == std::string_view::npos ? begin : text.find(quote, begin + 1);
     return end == std::string_view::npos ? std::string_view() : text.substr(begin + 1, end - begin - 1);
@@ -32,7 +32,7 @@ std::string option_in(std::string_view error) {
     }
     const size_t option = error.find("option '");
     std::string_view name =
-        option == std::string_view::npos ? std::string_view() : quoted(error.substr(option), '\'');
+        option == std::string_view::npos ? std::string_view() : between(error.substr(option), '\'');
     name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
     return std::string(name);
 }
@@ -40,8 +40,8 @@ std::string option_in(std::string_view error) {
 std::string at_ini_line(const std::string& file, std::string_view text, const std::string& error) {
     const std::string option = option_in(error);
     const std::string_view line_quoted =
-        error.find("invalid line '") == std::string::npos ? "" : quoted(error, '\'');
-    const std::string_view value_quoted = quoted(error, '"');
+        error.find("invalid line '") == std::string::npos ? "" : between(error, '\'');
+    const std::string_view value_quoted = between(error, '"');
     std::vector<Line> of_option, that_fit;
     for (size_t number = 1; !text.empty(); ++number) {
         const size_t end = text.find('\n');
