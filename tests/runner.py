@@ -1,9 +1,12 @@
-"""What the suites with a lab have in common: options, interruptions, each case within its time, telling and counting."""
+"""Common parts of the suites with a lab: options, interruption, several cases at once, a time limit for each, results and counts."""
 import argparse
+import collections
+import json
 import os
 import re
 import resource
 import signal
+import sys
 import time
 import traceback
 
@@ -38,6 +41,52 @@ class Runner:
         resource.setrlimit(resource.RLIMIT_NOFILE, (8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         state.sweep()
 
+    def run_side_by_side(self, tasks, width=None):
+        """Each task, a function without arguments that calls run() or tell(), in a process of its own; as many at once as there are
+        processors. A lab's names derive from its process, so labs do not meet. Results are counted here."""
+        width = width or len(os.sched_getaffinity(0))
+        waiting, running = collections.deque(tasks), {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < width:
+                    pid, results = self._fork(waiting.popleft())
+                    running[pid] = results
+                pid, status = os.wait()
+                with os.fdopen(running.pop(pid)) as results:
+                    self._add(results.read(), status)
+        finally:  # interrupted: each process takes its lab down
+            for pid in running:
+                os.kill(pid, signal.SIGTERM)
+            for pid in running:
+                os.waitpid(pid, 0)
+
+    def _fork(self, task):
+        results, write_end = os.pipe()
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid:
+            os.close(write_end)
+            return pid, results
+        code = 1
+        try:
+            self._totals = dict.fromkeys(self._totals, 0)
+            task()
+            code = 0
+        except KeyboardInterrupt:
+            pass
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os.write(write_end, json.dumps(self._totals).encode())
+            os._exit(code)
+
+    def _add(self, results, status):
+        for outcome, count in json.loads(results or "{}").items():
+            self._totals[outcome] += count
+        if status != 0:
+            self.tell("FAIL", "a case", time.monotonic(), f"its process ended with status {status}")
+
     def run(self, name, function, make_lab):
         """function(lab), and what became of it. The lab is taken down whatever happens."""
         began, lab = time.monotonic(), None
@@ -58,7 +107,9 @@ class Runner:
 
     def tell(self, outcome, name, began, detail):
         self._totals[outcome] += 1
-        print(f"{outcome:4} {name} ({time.monotonic() - began:.1f} s){': ' if detail else ''}{detail}", flush=True)
+        # One write, so that lines of two processes do not mix.
+        sys.stdout.write(f"{outcome:4} {name} ({time.monotonic() - began:.1f} s){': ' if detail else ''}{detail}\n")
+        sys.stdout.flush()
 
     def end(self):
         """The exit code. Where counts are asked for, whoever asked judges them."""
@@ -70,6 +121,14 @@ class Runner:
 
     def _too_late(self, *_):
         raise TimeoutError(f"the case takes longer than {self._timeout_s} s")
+
+
+def run_cases(suite, cases, make_lab):
+    """Cases side by side, and then those that must be alone, one after another."""
+    def task(case):
+        return lambda: suite.run(case.name, case.function, lambda: make_lab(case))
+    suite.run_side_by_side([task(case) for case in cases if not case.alone])
+    suite.run_side_by_side([task(case) for case in cases if case.alone], width=1)
 
 
 def _interrupted(*_):

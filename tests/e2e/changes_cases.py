@@ -101,7 +101,7 @@ def a_service_changes_as_one_atom_GEN007_SVC016(lab):
         equal(lab.get(VIP, 80).backend, "backend-1", "the other Service, which did not change")
 
 
-@case()
+@case(alone=True)
 def an_edited_file_is_applied_within_a_second(lab):
     lab.start(service("web", external_ips=[VIP]), endpoints("web", ["backend-1"]))
     took = []

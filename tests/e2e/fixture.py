@@ -33,13 +33,14 @@ class Case:
     name: str
     function: object
     variant: dict
+    alone: bool = False  # of all cases of the run only this one is running
 
 
 _cases = []
 
 
-def case(**variants):
-    """Registers a function of one Lab. case(workers=(1, 2)) registers it once for each value."""
+def case(alone=False, **variants):
+    """Registers a function of one Lab. case(workers=(1, 2)) registers it once for each value. alone: for a case that measures time."""
     def register(function):
         room = function.__module__.removesuffix("_cases")
         combinations = [{}]
@@ -47,7 +48,7 @@ def case(**variants):
             combinations = [{**given, key: value} for given in combinations for value in values]
         for variant in combinations:
             label = "".join(f" {key}={value}" for key, value in variant.items())
-            _cases.append(Case(f"{room}.{function.__name__}{label}", function, variant))
+            _cases.append(Case(f"{room}.{function.__name__}{label}", function, variant, alone))
         return function
     return register
 

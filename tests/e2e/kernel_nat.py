@@ -68,12 +68,13 @@ class Bed:
         self.after(CLIENT)  # what is still on its way of all that
 
     def after(self, side, *sent):
-        """What left on either side, when both have seen a datagram that was sent later. So nothing is waited for that does not come. What comes by
-        one port is worked on by a gateway of one worker in its order, and so leaves by one; of two ports nobody promises anything."""
+        """What left on either side, when both have received a datagram that was sent later, so that no wait ends by a timeout. A gateway of one
+        worker keeps the order of one port's packets, but for fragments that waited for their first one: they leave a burst after it, and
+        a datagram of that burst overtakes them. The third datagram is sent when the first one has left."""
         self.send(side, *sent)
         left = [[], []]
         flows = (self._fence, self._inner_fence.reverse())
-        for from_side, to_side in ((side, 1 - side), (1 - side, side)):
+        for from_side, to_side in ((side, 1 - side), (1 - side, side), (side, 1 - side)):
             flow = flows[from_side]
             self._fences += 1
             text = b"fence %d." % self._fences

@@ -37,11 +37,11 @@ def main():
     why_not = reason_to_skip_all()
     if why_not is None:
         suite.begin()
-    for case in chosen:
-        if why_not:
+    if why_not:
+        for case in chosen:
             suite.tell("SKIP", case.name, time.monotonic(), why_not)
-        else:
-            suite.run(case.name, case.function, lambda case=case: Lab(suite.build, case.variant))
+    else:
+        runner.run_cases(suite, chosen, lambda case: Lab(suite.build, case.variant))
     return suite.end()
 
 

@@ -4,6 +4,7 @@ choice that docs/semantics.md names.
 
 run.py --build DIR [--filter REGEX] [--counts FILE] [--list] [--server NAME] [--minutes N] [--seed N] [--worlds N]
 """
+import functools
 import os
 import sys
 import time
@@ -44,6 +45,7 @@ def main():
         return 0
     suite.begin()
     deadline = time.monotonic() + 60 * options.minutes
+    servers = []
     for name in names:
         began = time.monotonic()
         try:
@@ -55,7 +57,8 @@ def main():
         except api_servers.NotToBeHad as why:
             suite.tell("SKIP", f"{name} kube-proxy", began, str(why))
             continue
-        run_against(suite, server, options)
+        servers.append(server)
+    suite.run_side_by_side([functools.partial(run_against, suite, server, options) for server in servers])
     return suite.end()
 
 

@@ -41,8 +41,7 @@ def main():
         return suite.end()
     print(f"kernel {image.version}, ready after {time.monotonic() - began:.0f} s", flush=True)
     suite.begin()
-    for case in chosen:
-        suite.run(case.name, case.function, lambda case=case: VmLab(suite.build, case.variant, image))
+    runner.run_cases(suite, chosen, lambda case: VmLab(suite.build, case.variant, image))
     return suite.end()
 
 
