@@ -1,5 +1,6 @@
-// How long to wait after a failure (APISYNC-012): 0.8 s, doubled up to 30 s, each time multiplied by a random factor from 1 to 2, so that
-// a hundred gateways that lost one server do not return together. After 120 s without a failure it begins anew.
+// Wait time after a failure (APISYNC-012): 0.8 s, doubled up to 30 s, each multiplied by a random factor from
+// 1 to 2, so that a hundred gateways that lost one server do not reconnect together. After 120 s without a
+// failure the sequence starts again at 0.8 s.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +20,14 @@ class Backoff {
     static constexpr std::chrono::milliseconds kFirst{800};
     static constexpr std::chrono::seconds kMax{30};
     static constexpr std::chrono::seconds kResetAfter{120};
-    // API servers say 1 to 30 s. One that says a day would otherwise have switched us off with a single answer.
+    // API servers send 1 to 30 s. Without this bound a single response with a Retry-After of one day would
+    // stop this client for a day.
     static constexpr std::chrono::seconds kRetryAfterMax{600};
 
     explicit Backoff(RandomSource random) : random_(std::move(random)) {}
 
-    // Something failed at `now`: when to try again. What the server asked for (Retry-After) is a lower bound, and spread as well.
+    // Records a failure at `now` and returns the time of the next attempt. The Retry-After of the server is a
+    // lower bound, and is randomized as well.
     [[nodiscard]] Time after_failure(Time now,
                                      std::optional<std::chrono::seconds> retry_after = std::nullopt) {
         if (is_rested(now)) {
@@ -38,7 +41,8 @@ class Backoff {
         return *retry_at_;
     }
 
-    // No failure lately. Counted from the end of the last wait, because a wait proves nothing.
+    // True if there was no recent failure. Counted from the end of the last wait, because the wait itself is
+    // no evidence of success.
     [[nodiscard]] bool is_rested(Time now) const { return !retry_at_ || now >= *retry_at_ + kResetAfter; }
 
  private:

@@ -39,12 +39,13 @@ std::optional<std::string> base64_decoded(std::string_view text) {
         }
         bits = bits << 6 | static_cast<uint32_t>(value);
         if (++digits % 4 != 1) {
-            // Of every four digits, the second, third and fourth complete a byte; what is above it has been taken before.
+            // In each group of four digits, the second, third and fourth complete a byte; higher bits were
+            // used before.
             const size_t left = (4 - (digits - 1) % 4 - 1) * 2;
             bytes.push_back(static_cast<char>(bits >> left & 0xff));
         }
     }
-    // The digits of the last group that stand for no byte are written as padding.
+    // Digits of the last group that encode no byte are written as padding.
     const size_t rest = digits % 4;
     if (rest == 1 || (rest + padding) % 4 != 0 || padding > 2) {
         return std::nullopt;

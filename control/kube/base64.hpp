@@ -1,4 +1,4 @@
-// Base64 as kubeconfig's *-data fields have it (RFC 4648, 4): padded, line breaks allowed.
+// Base64 as used in the *-data fields of kubeconfig (RFC 4648, 4): padded, line breaks allowed.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace penstock::kube {
 
-// nullopt for anything that is not base64.
+// Returns nullopt for malformed base64.
 [[nodiscard]] std::optional<std::string> base64_decoded(std::string_view text);
 [[nodiscard]] std::string base64_encoded(std::string_view bytes);
 

@@ -1,9 +1,11 @@
-// What a source of objects tells its readers: which objects are others now, and what they are. Objects are immutable and shared, so a
-// change costs a pointer, and every reader keeps an index of its own without copying what is in it.
+// Changes that a source of objects passes to its readers: the objects that changed, each with its current
+// value. Objects are immutable and shared, so a change costs a pointer, and every reader keeps its own index
+// without copying objects.
 //
 //     source (API server or manifests) -> Store -> Changes -> semantics::Engine of each gateway
 //
-// Changes are states, not events: only the newest of an object counts, so those that pile up for a slow reader merge into one.
+// Changes are states, not events: only the newest state of an object counts. Changes that queue up for a slow
+// reader are therefore merged into one.
 #pragma once
 
 #include <map>
@@ -20,7 +22,7 @@ using EndpointSlicePtr = std::shared_ptr<const EndpointSlice>;
 using NodePtr = std::shared_ptr<const Node>;
 
 struct Changes {
-    // Null: the object is gone.
+    // Null: the object was deleted.
     std::map<ObjectName, ServicePtr> services;
     std::map<ObjectName, EndpointSlicePtr> slices;
     std::map<std::string, NodePtr> nodes;
@@ -29,7 +31,7 @@ struct Changes {
         return services.empty() && slices.empty() && nodes.empty();
     }
 
-    // `later` happened after this.
+    // Merges `later`, which is newer than this.
     void merge(Changes later) {
         take_newer(services, std::move(later.services));
         take_newer(slices, std::move(later.slices));
@@ -39,7 +41,8 @@ struct Changes {
  private:
     template <typename Map>
     static void take_newer(Map& into, Map later) {
-        while (!later.empty()) {  // node by node: costs what `later` has, not what has piled up
+        // node by node: the cost depends on the size of `later`, not of the accumulated changes
+        while (!later.empty()) {
             auto done = into.insert(later.extract(later.begin()));
             if (!done.inserted) {
                 done.position->second = std::move(done.node.mapped());
@@ -48,13 +51,13 @@ struct Changes {
     }
 };
 
-// All objects as they are now: what a reader has put together from Changes.
+// All objects in their current state, as a reader assembles them from Changes.
 struct Objects {
     std::map<ObjectName, ServicePtr> services;
     std::map<ObjectName, EndpointSlicePtr> slices;
     std::map<std::string, NodePtr> nodes;
 
-    // Costs the logarithm of what is there, times what changed.
+    // Costs the logarithm of the number of objects, times the number of changes.
     void apply(const Changes& changes) {
         apply_to(services, changes.services);
         apply_to(slices, changes.slices);

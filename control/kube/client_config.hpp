@@ -1,5 +1,6 @@
-// How to reach an API server and who to be there, whether a kubeconfig (kubeconfig.hpp) or the Pod's own surroundings (in_cluster.hpp) said
-// so. Files are named here and read later, again and again (credentials.hpp).
+// Address of an API server and the identity to use there, from a kubeconfig (kubeconfig.hpp) or from the
+// environment of the Pod (in_cluster.hpp). Files are only named here; they are read later, repeatedly
+// (credentials.hpp).
 #pragma once
 
 #include <filesystem>
@@ -13,7 +14,7 @@
 
 namespace penstock::kube {
 
-// PEM text from a file that may change, or as it was given. Data beats file (AUTH-001).
+// PEM text, inline or from a file that may change. Inline data takes precedence over the file (AUTH-001).
 struct PemSource {
     Secret data;
     std::filesystem::path file;
@@ -24,15 +25,15 @@ struct PemSource {
 // A program that prints credentials (client.authentication.k8s.io, AUTH-007).
 struct ExecConfig {
     std::string api_version;  // "client.authentication.k8s.io/v1" or ".../v1beta1"
-    std::string command;      // absolute, or a name that PATH resolves
+    std::string command;      // absolute, or a name that is resolved with PATH
     std::vector<std::string> args;
-    std::vector<std::pair<std::string, Secret>> env;  // added to ours
+    std::vector<std::pair<std::string, Secret>> env;  // added to the environment of this process
     std::string install_hint;
     bool provide_cluster_info = false;
     bool operator==(const ExecConfig&) const = default;
 };
 
-// Whom to act as (needs the right to impersonate).
+// Identity to impersonate (requires the `impersonate` right).
 struct Impersonation {
     std::string user;
     std::string uid;
@@ -42,20 +43,20 @@ struct Impersonation {
 };
 
 struct ClientConfig {
-    std::string
-        origin;  // for messages: "context prod of /etc/penstock/kubeconfig", "in-cluster configuration"
-    std::string server;  // "https://10.0.0.1:6443", without a slash at its end; may hold a path
-    PemSource ca;        // unset: the system's
+    // For messages: "context prod of /etc/penstock/kubeconfig", "in-cluster configuration".
+    std::string origin;
+    std::string server;  // "https://10.0.0.1:6443", without a trailing slash; may contain a path
+    PemSource ca;        // unset: the system CAs
     PemSource client_certificate;
     PemSource client_key;
     Secret token;
-    std::filesystem::path token_file;  // beats `token` (AUTH-002)
-    std::optional<ExecConfig> exec;    // asked where there is neither token nor token file
-    std::string tls_server_name;       // "": the server's own
+    std::filesystem::path token_file;  // takes precedence over `token` (AUTH-002)
+    std::optional<ExecConfig> exec;    // used if there is neither token nor token file
+    std::string tls_server_name;       // "": the host name of the server
     bool insecure_skip_tls_verify = false;
-    Secret proxy_url;  // may hold a password; "": the environment decides, as for kubectl
+    Secret proxy_url;  // may contain a password; "": from the environment, as in kubectl
     Impersonation impersonate;
-    std::string namespace_name;  // the context's, "" where it names none
+    std::string namespace_name;  // of the context; "" if the context sets none
     bool disable_compression = false;
     bool operator==(const ClientConfig&) const = default;
 };

@@ -1,5 +1,5 @@
-// A cluster's API server as a source of objects: Services, endpoints and Nodes, each followed by a reflector of its own into one store.
-// Without I/O; the program runs it with the transport:
+// Source of objects that reads the API server of a cluster: Services, endpoints and Nodes, each followed by
+// its own reflector into one store. Performs no I/O; the program drives it together with the transport:
 //
 //     while (!stopping) {
 //         transport.poll(until(source.next_deadline()));
@@ -28,30 +28,31 @@
 namespace penstock::kube {
 
 struct ClusterSettings {
-    std::string server;  // as the status shows it: "https://192.0.2.1:6443"
+    std::string server;  // as shown in the status: "https://192.0.2.1:6443"
     Scope scope;
-    bool streamed_lists = true;  // try them (APISYNC-011)
+    bool streamed_lists = true;  // try streamed lists (APISYNC-011)
 };
 
 class ClusterSource {
  public:
     using Time = Reflector::Time;
 
-    // Begins with the first on_time(). `transport` outlives this.
+    // Starts with the first on_time(). `transport` outlives this.
     ClusterSource(ClusterSettings settings, Transport& transport, RandomSource random);
 
-    // When on_time() has something to do though nothing arrives.
+    // Time at which on_time() has work to do even if nothing arrives.
     [[nodiscard]] Time next_deadline() const;
-    // After each poll of the transport, whatever came of it.
+    // Call after each poll of the transport, whatever its result.
     void on_time(Time now);
 
-    // What the readers do not know yet; empty until each collection has been listed once (GEN-012).
+    // Changes that the readers have not taken yet; empty until each collection has been listed once
+    // (GEN-012).
     [[nodiscard]] Changes take_changes() { return store_.take_changes(); }
     [[nodiscard]] bool is_listed() const { return store_.is_listed(); }
-    // What an Event about it has to say; nullopt where it is not known, or gone.
+    // Identity of the object for an Event about it; nullopt if the object is unknown or deleted.
     [[nodiscard]] std::optional<ObjectIdentity> identity_of(ObjectKind kind, const ObjectName& name);
     [[nodiscard]] SourceStatus status(Time now) const;
-    // Lines since the last call.
+    // Returns the log lines since the last call.
     [[nodiscard]] std::vector<LogLine> take_log() { return log_.take(); }
 
  private:

@@ -5,11 +5,12 @@
 namespace penstock::kube {
 namespace {
 
-// Headless Services are reached by DNS alone, and those with a proxy name belong to another proxy (SVC-004, SVC-005).
+// Headless Services are reached only by DNS, and Services with a proxy name belong to another proxy (SVC-004,
+// SVC-005).
 constexpr std::string_view kNotHeadless = "!service.kubernetes.io/headless";
 constexpr std::string_view kNotForOthers = "!service.kubernetes.io/service-proxy-name";
 
-// RFC 3986, 2.3: everything but unreserved characters is escaped.
+// RFC 3986, 2.3: everything except unreserved characters is escaped.
 std::string percent_encoded(std::string_view text) {
     constexpr std::string_view kHex = "0123456789ABCDEF";
     std::string encoded;
@@ -79,7 +80,7 @@ std::string_view resource_name(ObjectKind kind) noexcept {
 Collection services_of(const Scope& scope) {
     Collection services = collection_of(ObjectKind::Service, "v1", scope);
     services.label_selector = kNotHeadless;
-    if (!scope.with_proxy_services) {  // no selector says "absent, or this value"
+    if (!scope.with_proxy_services) {  // no selector can express "absent, or this value"
         services.label_selector.append(",").append(kNotForOthers);
     }
     services.field_selector = "spec.clusterIP!=None";

@@ -1,4 +1,4 @@
-// What is asked of an API server: which collections, filtered how, by which requests. Pure.
+// Requests to an API server: the collections to follow, their filters, and the request targets. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,48 +10,49 @@
 
 namespace penstock::kube {
 
-// How much of a cluster is followed.
+// The part of a cluster that is followed.
 struct Scope {
-    std::string namespace_name;   // "": all of them
-    bool nodes = true;            // namespace-scoped rights give none
-    bool endpoints_only = false;  // core Endpoints, whatever else is served (EP-001)
-    bool with_proxy_services =
-        false;  // Services that name a proxy may be ours (SVC-004); else servers may leave them out
+    std::string namespace_name;   // "": all namespaces
+    bool nodes = true;            // namespace-scoped rights do not include Nodes
+    bool endpoints_only = false;  // core Endpoints only, even if other collections are served (EP-001)
+    // Services that name a proxy may be selected (SVC-004). If false, servers may filter them out.
+    bool with_proxy_services = false;
 };
 
-// One collection, as one server serves it.
+// One collection, as served by one server.
 struct Collection {
     ObjectKind kind = ObjectKind::Service;
     std::string api_version;     // "v1", "discovery.k8s.io/v1"
     std::string path;            // "/api/v1/services"
     std::string label_selector;  // "": none
-    // Servers know few fields and answer 400 for others; results must not depend on it (APISYNC-016).
+    // Servers support few fields and respond with 400 for others. Results must not depend on this selector
+    // (APISYNC-016).
     std::string field_selector;
     bool operator==(const Collection&) const = default;
 };
 
-// "services", "endpointslices", "endpoints", "nodes": as paths and rules name them.
+// "services", "endpointslices", "endpoints", "nodes": the resource name in paths and RBAC rules.
 [[nodiscard]] std::string_view resource_name(ObjectKind kind) noexcept;
 
 [[nodiscard]] Collection services_of(const Scope& scope);
 [[nodiscard]] Collection all_nodes();
-// Where endpoints may be, best first: the first that is served is the truth, alone (EP-001).
+// Collections that may hold endpoints, best first. Only the first one that is served is used (EP-001).
 [[nodiscard]] std::vector<Collection> endpoints_of(const Scope& scope);
 
-// Objects in one answer to a list (APISYNC-002); also the default of kubectl.
+// Objects per page of a list (APISYNC-002); the same default as kubectl.
 inline constexpr int kListLimit = 500;
 
-// A list that begins, or goes on behind `continue_token`, which stands for version and position itself.
+// A list from its beginning, or its continuation at `continue_token`, which encodes version and position.
 struct ListQuery {
     bool limited = true;
     std::string continue_token;
-    std::string not_older_than;  // "": the newest that there is
+    std::string not_older_than;  // "": the newest version
 };
 [[nodiscard]] std::string list_target(const Collection& collection, const ListQuery& query);
 
 struct WatchQuery {
     std::string version;
-    bool initial_events = false;  // what there is comes first, as a list in events (APISYNC-011)
+    bool initial_events = false;  // existing objects come first, as a list in events (APISYNC-011)
     int64_t timeout_s = 0;
 };
 [[nodiscard]] std::string watch_target(const Collection& collection, const WatchQuery& query);

@@ -7,14 +7,14 @@
 namespace penstock::kube {
 namespace {
 
-// What a header can carry: a line break in a token would start a header of its own.
+// Checks that a header can carry the token: a line break in a token would start another header.
 Status check_token(const std::string& token) {
     if (token.empty()) {
         return fail(Errc::InvalidArgument, "is empty");
     }
     for (const char c : token) {
         if (c <= ' ' || c > '~') {
-            return fail(Errc::InvalidArgument, "holds characters that no token has");
+            return fail(Errc::InvalidArgument, "contains characters that are not allowed in a token");
         }
     }
     return {};
@@ -25,7 +25,7 @@ Result<std::string> pem_of(const PemSource& source) {
 }
 
 void replace_all(std::string& text, const std::string& secret) {
-    // Shorter ones are no secrets, and would tear words apart.
+    // Shorter texts are not secrets, and replacing them would damage ordinary words.
     constexpr size_t kSecretBytesMin = 6;
     if (secret.size() < kSecretBytesMin) {
         return;
@@ -126,22 +126,22 @@ Status Credentials::read_token(Instant now) {
     return {};
 }
 
-// Logs a failure once, and its end.
+// Logs a failure once, and its end once.
 void Credentials::keep_old(std::string& known_problem, const Status& status, const char* what) {
     const std::string problem = status ? "" : status.error().what;
     if (problem == known_problem) {
         return;
     }
     if (problem.empty()) {
-        log::get("kube").info("{} can be read again", what);
+        log::get("kube").info("{} is valid again", what);
     } else {
-        log::get("kube").warn("{}; the former {} stays in use", problem, what);
+        log::get("kube").warn("{}; the previous {} stays in use", problem, what);
     }
     known_problem = problem;
 }
 
 void Credentials::refresh_tls() {
-    // Before reading: what is written meanwhile then counts as a change the next time.
+    // Stamps are taken before reading: a write in between then counts as a change at the next refresh.
     const auto stamps = stamps_now();
     if (stamps == stamps_ && tls_problem_.empty()) {
         return;
@@ -170,7 +170,7 @@ void Credentials::refresh_token(Instant now) {
     keep_old(token_problem_, read_token(now), "token");
 }
 
-// The plugin's certificate, where it gives one, beside the authorities of the files.
+// Combines the plugin's certificate, if it returned one, with the CAs from the files.
 void Credentials::use_tls() {
     TlsMaterial material = own_tls_;
     if (credential_ && !credential_->certificate.empty()) {
@@ -205,7 +205,7 @@ Credentials::State Credentials::refresh_exec(Instant now) {
     run_.reset();
     const std::string name = "exec plugin " + config_.exec->command;
     if (!printed) {
-        failure_ = name + ": did not end in " + std::to_string(times_.exec_limit.count() / 1000) + " s";
+        failure_ = name + ": did not exit within " + std::to_string(times_.exec_limit.count() / 1000) + " s";
         return State::Failed;
     }
     if (!*printed) {
@@ -223,7 +223,7 @@ Credentials::State Credentials::refresh_exec(Instant now) {
         return State::Failed;
     }
     if (credential->expires_at && *credential->expires_at <= now.wall) {
-        failure_ = name + ": gave a credential that has expired already";
+        failure_ = name + ": returned an expired credential";
         return State::Failed;
     }
     credential_ = std::move(*credential);

@@ -1,11 +1,12 @@
-// Who we are towards the API server, kept up to date: the token and the TLS material that the next request shall use.
+// Credentials for the API server, kept up to date: the token and the TLS material for the next request.
 //
-//   token file     read again when it was replaced, when what was read is 60 s old, and after a 401 (AUTH-004)
-//   CA, cert, key  read again when one of the files was replaced (AUTH-005); taken when all of them fit together, as a rotation writes them
-//                  one after the other
-//   exec plugin    run when there is no credential, it has expired, or a 401 came (AUTH-007)
+//   token file     read again if it was replaced, if the last read is 60 s old, and after a 401 (AUTH-004)
+//   CA, cert, key  read again if one of the files was replaced (AUTH-005); used only if all of them match,
+//                  because a rotation writes them one after the other
+//   exec plugin    run if there is no credential, if it has expired, or after a 401 (AUTH-007)
 //
-// What cannot be read any more, is empty or broken leaves what was good in use, and is logged once. No text of this file holds a secret.
+// If a file becomes unreadable, empty or malformed, the last good credentials stay in use, and the problem is
+// logged once. No message of this unit contains a secret.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@
 
 namespace penstock::kube {
 
-// Two clocks, because a certificate's end is a time of day and an age is not.
+// Two clocks, because the expiry of a certificate is a time of day and an age is not.
 struct Instant {
     std::chrono::steady_clock::time_point steady;
     std::chrono::system_clock::time_point wall;
@@ -36,27 +37,28 @@ struct CredentialTimes {
 
 class Credentials {
  public:
-    // Reads every file once: what is missing, malformed or does not fit together is an error here.
+    // Reads every file once: missing, malformed or mismatched material is an error here.
     [[nodiscard]] static Result<Credentials> open(const ClientConfig& config, const CredentialTimes& times,
                                                   Instant now);
 
     enum class State : uint8_t {
         Ready,
-        Pending,  // the exec plugin is at work: ask again soon
-        Failed,   // it failed; the next call starts it anew
+        Pending,  // the exec plugin is running: call again soon
+        Failed,   // the exec plugin failed; the next call starts it again
     };
-    // Brings up to date what is due. Reads files, never waits.
+    // Refreshes the credentials that are due. Reads files, never waits.
     State refresh(Instant now);
-    // The server did not accept what it was sent.
+    // Call after the server rejected the credentials.
     void rejected();
 
-    // "": the request carries none.
+    // "": the request carries no token.
     const Secret& token() const;
-    // Another pointer exactly when the contents are others.
+    // The pointer changes exactly when the contents change.
     const std::shared_ptr<const TlsMaterial>& tls() const { return tls_; }
-    // Why refresh() said Failed.
+    // Reason for the last State::Failed of refresh().
     const std::string& failure() const { return failure_; }
-    // `text` with every secret in it replaced: for words of others, such as a server's warnings (AUTH-009).
+    // Returns `text` with every secret replaced. For text from outside, such as warnings of a server
+    // (AUTH-009).
     std::string without_secrets(std::string text) const;
 
  private:
@@ -74,14 +76,14 @@ class Credentials {
 
     ClientConfig config_;
     CredentialTimes times_;
-    std::string program_;  // the exec plugin's file
+    std::string program_;  // path of the exec plugin
 
-    TlsMaterial own_tls_;  // of the files
+    TlsMaterial own_tls_;  // from the files
     std::shared_ptr<const TlsMaterial> tls_;
-    std::array<FileStamp, 3> stamps_;  // of CA, certificate and key when they were read
-    std::string tls_problem_;          // said already
+    std::array<FileStamp, 3> stamps_;  // of CA, certificate and key at the last read
+    std::string tls_problem_;          // already logged
 
-    Secret token_;  // inline, or of the file
+    Secret token_;  // inline, or from the file
     FileStamp token_stamp_;
     std::chrono::steady_clock::time_point token_read_at_;
     bool is_token_due_ = false;

@@ -5,14 +5,14 @@
 namespace penstock::kube {
 namespace {
 
-// libcurl hands on 16 KiB at a time anyhow; this is what it asks the kernel for at once.
+// libcurl passes on at most 16 KiB at a time; this is the size of one read from the kernel.
 constexpr long kReceiveBytes = 256 << 10;
 
 void set(CURL* handle, CURLoption option, const std::string& text) {
     curl_easy_setopt(handle, option, text.c_str());
 }
 
-// curl copies it: a connection keeps the certificates it was made with after the request has ended.
+// curl copies it: a connection keeps its certificates after the request has ended.
 void set_blob(CURL* handle, CURLoption option, const std::string& text) {
     curl_blob blob{.data = const_cast<char*>(text.data()), .len = text.size(), .flags = CURL_BLOB_COPY};
     curl_easy_setopt(handle, option, &blob);
@@ -35,7 +35,7 @@ std::string escaped_by_curl(const std::string& text) {
     return copy;
 }
 
-// Go keeps the loopback out of the environment's proxies, and so kubectl does; curl would not.
+// Go excludes the loopback from the proxies of the environment, and so does kubectl; curl would not.
 bool is_loopback(const std::string& host) {
     return host == "localhost" || host.starts_with("127.") || host == "[::1]";
 }
@@ -56,8 +56,8 @@ TransportError::Kind error_kind(CURLcode code, std::string_view text) {
         case CURLE_SSL_ENGINE_INITFAILED:
             return TransportError::Kind::Tls;
         default:
-            // In TLS 1.3 a server judges the client's certificate after the client holds the handshake for done: its alert comes with the
-            // first read.
+            // In TLS 1.3 a server verifies the client's certificate after the client has completed the
+            // handshake: its alert arrives with the first read.
             return text.find("alert") != std::string_view::npos && text.find("SSL") != std::string_view::npos
                        ? TransportError::Kind::Tls
                        : TransportError::Kind::Broken;
@@ -97,8 +97,9 @@ CURL* CurlTransfer::prepare(const TransferSettings& settings, const std::shared_
     curl_easy_setopt(handle, CURLOPT_PRIVATE, this);
     curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, error_);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
-    // Names are looked up on a thread of curl's. Ending a request would wait for that thread, up to the resolver's own half minute; so it
-    // is let go instead, and tidies up after itself.
+    // curl resolves names on its own thread. Ending a request would wait for that thread, up to the
+    // resolver's timeout of half a minute. With this option the thread is detached instead and cleans up by
+    // itself.
     curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
@@ -106,8 +107,9 @@ CURL* CurlTransfer::prepare(const TransferSettings& settings, const std::shared_
     const bool may_be_http2 = settings.server.scheme == "https";
     curl_easy_setopt(handle, CURLOPT_HTTP_VERSION,
                      static_cast<long>(may_be_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-    // A second request waits to hear whether the first one's connection takes several, instead of opening its own. Not where no ALPN will
-    // say so: it would wait until the first request, perhaps a watch, has ended.
+    // A second request waits until curl has determined whether the first connection supports multiplexing,
+    // instead of opening its own. Disabled without ALPN: the second request would wait until the first one,
+    // possibly a watch, has ended.
     curl_easy_setopt(handle, CURLOPT_PIPEWAIT, may_be_http2 ? 1L : 0L);
     curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, &CurlTransfer::on_header);
     curl_easy_setopt(handle, CURLOPT_HEADERDATA, this);
@@ -125,7 +127,8 @@ CURL* CurlTransfer::prepare(const TransferSettings& settings, const std::shared_
     curl_easy_setopt(handle, CURLOPT_TCP_KEEPINTVL, std::max<long>(1, keepalive_seconds / 3));
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(settings.connect_timeout.count()));
     curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
-    // An Accept-Encoding is always sent, and what comes is decoded whatever it says: some proxies compress unasked.
+    // An Accept-Encoding is always sent, and the response is decoded whatever was requested: some proxies
+    // compress unrequested.
     const bool wants_gzip = request_.accept_gzip && !request_.watch && !settings.config.disable_compression;
     curl_easy_setopt(handle, CURLOPT_ACCEPT_ENCODING, wants_gzip ? "gzip" : "identity");
     if (!settings.config.proxy_url.is_empty()) {
@@ -149,7 +152,7 @@ void CurlTransfer::set_tls(const TransferSettings& settings, const TlsMaterial& 
     curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, verifies ? 2L : 0L);
     if (!tls.ca.empty()) {
         set_blob(handle, CURLOPT_CAINFO_BLOB, tls.ca);
-        // Else the system's authorities would be trusted beside the cluster's.
+        // Otherwise the system CAs would be trusted beside the cluster's CA.
         curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr);
     }
     if (!tls.certificate.empty()) {
@@ -178,7 +181,7 @@ void CurlTransfer::set_headers(const TransferSettings& settings, const Secret& t
         }
     };
     add("Accept: application/json");
-    add("Expect:");  // no 100-continue: it would cost a round trip, and some servers never answer it
+    add("Expect:");  // no 100-continue: it would cost a round trip, and some servers never respond to it
     if (!request_.content_type.empty()) {
         add("Content-Type: " + request_.content_type);
     }
@@ -207,7 +210,8 @@ void CurlTransfer::set_headers(const TransferSettings& settings, const Secret& t
     curl_easy_setopt(handle_.get(), CURLOPT_HTTPHEADER, headers_.get());
 }
 
-// curl sends as SNI, and verifies, the name in the URL. So another server name stands there, and CONNECT_TO leads it to the real host.
+// curl uses the name in the URL for SNI and verification. The URL therefore contains tls-server-name, and
+// CONNECT_TO maps it to the real host.
 void CurlTransfer::set_url(const TransferSettings& settings) {
     const ServerUrl& server = settings.server;
     const std::string& name = settings.config.tls_server_name;
@@ -242,21 +246,21 @@ Result<bool> CurlTransfer::follow_redirect(const TransferSettings& settings) {
                      CURLU_PATH_AS_IS) != CURLUE_OK ||
         curl_url_set(url.get(), CURLUPART_URL, head_.head().location.c_str(), CURLU_PATH_AS_IS) !=
             CURLUE_OK) {
-        return fail(Errc::InvalidArgument, refused + " to something that is no URL");
+        return fail(Errc::InvalidArgument, refused + " to an invalid URL");
     }
     const ServerUrl target{.scheme = url_part(url.get(), CURLUPART_SCHEME),
                            .host = url_part(url.get(), CURLUPART_HOST),
                            .port = url_part(url.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT)};
     if (target.origin() != settings.server.origin()) {
-        // Credentials would go with it, or the answer come from somebody else.
+        // The credentials would be sent to another host, and the response would come from it.
         return fail(Errc::PermissionDenied, refused + " to another host, " + target.origin());
     }
     if (request_.method != "GET" && head_.head().status != 307 && head_.head().status != 308) {
-        return fail(Errc::InvalidArgument, refused + " of a request that changes something");
+        return fail(Errc::InvalidArgument, refused + " is not followed for a request other than GET");
     }
     if (++redirects_ > settings.redirects_max) {
         return fail(Errc::Exhausted,
-                    refused + ": followed " + std::to_string(settings.redirects_max) + " already");
+                    refused + ": more than " + std::to_string(settings.redirects_max) + " redirects");
     }
     path_ = url_part(url.get(), CURLUPART_PATH);
     if (const std::string query = url_part(url.get(), CURLUPART_QUERY); !query.empty()) {
@@ -273,12 +277,13 @@ std::optional<TransportError> CurlTransfer::outcome(CURLcode code, const Transfe
     }
     if (is_too_large_) {
         return TransportError{TransportError::Kind::TooLarge,
-                              subject(settings) + "the answer has more than " +
+                              subject(settings) + "the response has more than " +
                                   std::to_string(settings.body_bytes_max) + " bytes"};
     }
     const std::string_view said = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
     if (code == CURLE_OPERATION_TIMEDOUT) {
-        // The one limit or the other: which, curl does not say. Once connected, only the request's own is left.
+        // Either of the two time limits; curl does not report which one. After the connection is set up, only
+        // the request's own limit remains.
         curl_off_t connected_after_us = 0;
         curl_easy_getinfo(handle_.get(), CURLINFO_PRETRANSFER_TIME_T, &connected_after_us);
         const bool whole = request_.timeout.count() > 0 &&
@@ -287,7 +292,7 @@ std::optional<TransportError> CurlTransfer::outcome(CURLcode code, const Transfe
                               subject(settings) + std::string(said)};
     }
     return TransportError{error_kind(code, said),
-                          subject(settings) + std::string(code == CURLE_OK ? "no answer" : said)};
+                          subject(settings) + std::string(code == CURLE_OK ? "no response" : said)};
 }
 
 std::string CurlTransfer::subject(const TransferSettings& settings) const {
@@ -307,7 +312,8 @@ bool CurlTransfer::is_http2() const {
     return version == CURL_HTTP_VERSION_2_0;
 }
 
-// libcurl's rule for both: another number than was given ends the transfer with CURLE_WRITE_ERROR.
+// libcurl's rule for both: returning a number other than the given one ends the transfer with
+// CURLE_WRITE_ERROR.
 size_t CurlTransfer::on_header(char* data, size_t size, size_t count, void* self) {
     auto& transfer = *static_cast<CurlTransfer*>(self);
     transfer.last_byte_at_ = std::chrono::steady_clock::now();

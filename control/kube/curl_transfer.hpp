@@ -1,5 +1,5 @@
-// One request as libcurl carries it: its options, its call-backs, and what became of it. curl_transport.cpp starts and ends transfers; here
-// is what lies between.
+// One request as libcurl executes it: its options, its callbacks, and its result. curl_transport.cpp starts
+// and ends transfers; this unit covers the steps between.
 #pragma once
 
 #include <curl/curl.h>
@@ -24,19 +24,19 @@ struct CurlFree {
     void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
 
-// A server URL taken apart once.
+// A server URL, parsed once.
 struct ServerUrl {
     std::string scheme;
     std::string host;  // an IPv6 address in brackets
     std::string port;
-    std::string prefix;  // "" or "/clusters/a", what stands before every target
+    std::string prefix;  // "" or "/clusters/a": prefix of every target
     std::string origin() const { return scheme + "://" + host + ":" + port; }
     static Result<ServerUrl> parse(const std::string& url);
 };
 
 class CurlTransfer;
 
-// What all transfers of a transport have in common; outlives them.
+// Settings shared by all transfers of a transport; outlives them.
 struct TransferSettings {
     ClientConfig config;
     ServerUrl server;
@@ -45,10 +45,10 @@ struct TransferSettings {
     std::chrono::milliseconds connect_timeout{0};
     std::chrono::milliseconds tcp_keepalive{0};
     uint32_t redirects_max = 0;
-    // Sockets are opened and closed here, so that the transport knows them (and so that no exec plugin inherits one).
+    // The transport opens and closes the sockets, so that it can track them and no exec plugin inherits one.
     curl_opensocket_callback open_socket = nullptr;
     curl_closesocket_callback close_socket = nullptr;
-    // Sees each answer's head, redirects too, before its handler does.
+    // Called for the head of each response, also of redirects, before the handler.
     void (*head_seen)(void* owner, const CurlTransfer& transfer) = nullptr;
     void* owner = nullptr;
 };
@@ -62,15 +62,15 @@ class CurlTransfer {
     CurlTransfer(const CurlTransfer&) = delete;
     CurlTransfer& operator=(const CurlTransfer&) = delete;
 
-    // A handle that is ready for curl_multi_add_handle, or null where memory is out.
+    // Returns a handle that is ready for curl_multi_add_handle, or null if memory allocation failed.
     CURL* prepare(const TransferSettings& settings, const std::shared_ptr<const TlsMaterial>& tls,
                   const Secret& token, Time now);
-    // No call-backs from now on; the transfer ends itself at the next byte.
+    // No callbacks from now on; the transfer ends at the next received byte.
     void forget() { handler_ = nullptr; }
-    // The same handle is to be carried out again, at another address of the same host; an error says why that cannot be. False: no
-    // redirect.
+    // Prepares the same handle for another request, to another path on the same server. An error gives the
+    // reason why the redirect cannot be followed. False: no redirect.
     Result<bool> follow_redirect(const TransferSettings& settings);
-    // How it ended; nullopt is well. Before the handle leaves the multi.
+    // Result of the transfer; nullopt on success. Call before the handle is removed from the multi handle.
     std::optional<TransportError> outcome(CURLcode code, const TransferSettings& settings) const;
     // "https://api:6443: GET /api/v1/services: ", without the query, which may be long.
     std::string subject(const TransferSettings& settings) const;
@@ -81,7 +81,7 @@ class CurlTransfer {
     const Request& request() const { return request_; }
     Time last_byte_at() const { return last_byte_at_; }
     long local_port() const;
-    // Known once an answer has begun.
+    // Valid once the response has begun.
     bool is_http2() const;
     uint64_t call_backs() const { return call_backs_; }
     const HttpHead& head() const { return head_.head(); }
@@ -102,7 +102,7 @@ class CurlTransfer {
     std::unique_ptr<curl_slist, CurlFree> headers_;
     std::unique_ptr<curl_slist, CurlFree> connect_to_;
     const TransferSettings* settings_ = nullptr;
-    std::string path_;  // with the server's prefix; a redirect's where one was followed
+    std::string path_;  // with the path prefix of the server; the redirect target if a redirect was followed
     HttpHeadReader head_;
     uint64_t body_bytes_ = 0;
     bool is_too_large_ = false;

@@ -16,11 +16,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How often the exec plugin is looked at: it runs for a second or so, a few times an hour.
+// Polling interval for the exec plugin, which runs for about a second, a few times an hour.
 constexpr milliseconds kPluginLook{20};
-// The kernel counts the time since the last byte in its own ticks, of up to 10 ms.
+// The kernel measures the time since the last byte in its own ticks, of up to 10 ms.
 constexpr milliseconds kKernelTick{10};
-// The set of warnings said has a bound, so that a server that numbers its warnings fills neither memory nor log.
+// Limit of the set of logged warnings, so that a server that numbers its warnings fills neither memory nor
+// log.
 constexpr size_t kWarningsMax = 256;
 
 long port_of(int socket) {
@@ -36,7 +37,8 @@ long port_of(int socket) {
                                          : 0;
 }
 
-// Any byte counts, a PING's answer or a window update as well as data: who sends one is there.
+// Any byte counts: data, the response to a PING, or a window update, because each proves that the peer is
+// alive.
 milliseconds since_last_byte(int socket) {
     tcp_info info{};
     socklen_t length = sizeof(info);
@@ -74,16 +76,16 @@ std::string seconds(milliseconds time) {
 
 Result<std::unique_ptr<CurlTransport>> CurlTransport::create(const ClientConfig& config,
                                                              const TransportOptions& options) {
-    // Once a process, whoever comes first; there is no matching clean-up, since other users of libcurl could still be there.
+    // Once per process; there is no matching clean-up, since other users of libcurl could still exist.
     static const CURLcode initialized = curl_global_init(CURL_GLOBAL_DEFAULT);
     if (initialized != CURLE_OK) {
         return fail(Errc::Internal, std::string("libcurl: ") + curl_easy_strerror(initialized));
     }
     if (config.insecure_skip_tls_verify && !options.allow_insecure) {
-        return fail(Errc::PermissionDenied,
-                    config.origin +
-                        ": insecure-skip-tls-verify: anybody could be that server; it works only with "
-                        "--insecure-skip-tls-verify-allowed");
+        return fail(Errc::PermissionDenied, config.origin +
+                                                ": insecure-skip-tls-verify: the server's identity would not "
+                                                "be verified; to permit this, pass "
+                                                "--insecure-skip-tls-verify-allowed");
     }
     auto server = ServerUrl::parse(config.server);
     if (!server) {
@@ -156,7 +158,7 @@ Transport::RequestId CurlTransport::start(Request request, ResponseHandler& hand
 }
 
 void CurlTransport::cancel(RequestId id) {
-    // Inside a call-back of start_waiting() the transfer may be in neither; then it has ended.
+    // Inside a callback of start_waiting() the transfer may be in neither container; then it has ended.
     std::erase_if(waiting_, [&](const auto& transfer) { return transfer->id() == id; });
     const auto at = running_.find(id);
     if (at == running_.end()) {
@@ -191,7 +193,7 @@ void CurlTransport::poll(milliseconds wait) {
         if (call_backs_ != before || is_woken_.exchange(false) || after >= deadline) {
             return;
         }
-        // A redirect followed, or a request that a call-back started: there is work at once.
+        // After a followed redirect, or a request started by a callback: there is work at once.
         if (!waiting_.empty() && !is_pending_) {
             continue;
         }
@@ -206,7 +208,7 @@ milliseconds CurlTransport::longest_sleep() const {
         return kPluginLook;
     }
     const LivenessLimits& limits = options_.liveness;
-    // A quarter of the shortest limit: half-open connections are found at most that much too late.
+    // A quarter of the shortest limit: half-open connections are detected at most this much too late.
     const milliseconds shortest = std::min({limits.silence_max, limits.probe_after, limits.probe_answer_max});
     return std::clamp(shortest / 4, milliseconds(10), milliseconds(1000));
 }
@@ -220,7 +222,8 @@ void CurlTransport::start_waiting(Time now) {
     if (is_pending_) {
         return;
     }
-    // Failures call back, and those may start and cancel: one at a time, off the front, and no more than there are now.
+    // Failures run callbacks, which may start and cancel requests. Therefore one transfer at a time is taken
+    // off the front, and at most as many as are queued now.
     for (size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
         std::unique_ptr<CurlTransfer> transfer = std::move(waiting_.front());
         waiting_.erase(waiting_.begin());
@@ -249,7 +252,7 @@ void CurlTransport::begin(std::unique_ptr<CurlTransfer> transfer, Time now) {
 }
 
 void CurlTransport::perform() {
-    // Heads and bodies are handed on from inside curl; none of the transfers leaves the map there.
+    // Heads and bodies are delivered from inside curl; no transfer leaves the map there.
     const auto handed_on = [this] {
         uint64_t sum = 0;
         for (const auto& [id, transfer] : running_) {
@@ -278,7 +281,7 @@ void CurlTransport::reap() {
         if (message->msg != CURLMSG_DONE) {
             continue;
         }
-        // The message does not outlive the handle's removal.
+        // The message becomes invalid when the handle is removed.
         const CURLcode code = message->data.result;
         CurlTransfer* transfer = nullptr;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
@@ -305,8 +308,9 @@ void CurlTransport::reap() {
     }
 }
 
-// A request that got nothing within its time ends alone; its HTTP/2 connection would stay in the pool and swallow the next one as well,
-// were there no watch on it whose silence counts. (An HTTP/1.1 connection has been closed with it.)
+// A request that times out without a response ends only its own stream. Its HTTP/2 connection would stay in
+// the pool and stall the next request too, unless a watch runs on it, whose silence is detected. A silent
+// connection is therefore closed here. (An HTTP/1.1 connection has been closed with the request.)
 void CurlTransport::give_up_if_silent(long port, milliseconds waited) {
     const auto sockets = sockets_by_port();
     const auto socket = sockets.find(port);
@@ -316,11 +320,11 @@ void CurlTransport::give_up_if_silent(long port, milliseconds waited) {
     const milliseconds silence = since_last_byte(socket->second);
     if (silence + kKernelTick >= std::min(waited, options_.liveness.probe_answer_max)) {
         give_up(socket->second,
-                "half-open: nothing received for " + seconds(silence) + ", and a request not answered");
+                "half-open: nothing received for " + seconds(silence) + ", and a request timed out");
     }
 }
 
-// The handle has left the multi.
+// The handle has already been removed from the multi handle.
 void CurlTransport::finish(Transfers::iterator at, const std::optional<TransportError>& error) {
     const std::unique_ptr<CurlTransfer> transfer = std::move(at->second);
     running_.erase(at);
@@ -345,10 +349,10 @@ void CurlTransport::log_warnings(const CurlTransfer& transfer) {
         if (warnings_.size() >= kWarningsMax || !warnings_.insert(warning).second) {
             continue;
         }
-        log::get("kube").warn("{}the server warns: {}", transfer.subject(settings_),
+        log::get("kube").warn("{}warning from the server: {}", transfer.subject(settings_),
                               credentials_.without_secrets(warning));
         if (warnings_.size() == kWarningsMax) {
-            log::get("kube").warn("{} different warnings of the server; further ones are not shown",
+            log::get("kube").warn("{} different warnings from the server; further ones are not logged",
                                   kWarningsMax);
         }
     }
@@ -359,8 +363,8 @@ void CurlTransport::warn_insecure(Time now) {
         return;
     }
     log::get("kube").warn(
-        "{}: insecure-skip-tls-verify: the server's identity is not checked, anybody between could read the "
-        "credentials",
+        "{}: insecure-skip-tls-verify: the server's identity is not verified, so a man in the middle can "
+        "read the credentials",
         settings_.server.origin());
     insecure_warning_at_ = now + options_.insecure_warning_period;
 }
@@ -401,10 +405,11 @@ void CurlTransport::check_liveness(Time now) {
                 probe(now);
                 break;
             case ProbedConnection::Step::GiveUp:
-                give_up(socket,
-                        fmt::format("half-open: nothing received for {}, and a probe not answered in {}",
-                                    seconds(std::chrono::floor<milliseconds>(now - last_received)),
-                                    seconds(options_.liveness.probe_answer_max)));
+                give_up(
+                    socket,
+                    fmt::format("half-open: nothing received for {}, and no response to a probe within {}",
+                                seconds(std::chrono::floor<milliseconds>(now - last_received)),
+                                seconds(options_.liveness.probe_answer_max)));
                 break;
         }
     }
@@ -413,7 +418,8 @@ void CurlTransport::check_liveness(Time now) {
         if (at == running_.end()) {
             continue;
         }
-        const std::string reason = "half-open: no byte for " + seconds(options_.liveness.silence_max);
+        const std::string reason =
+            "half-open: nothing received for " + seconds(options_.liveness.silence_max);
         const auto socket = sockets.find(at->second->local_port());
         if (socket != sockets.end()) {
             give_up(socket->second, reason);
@@ -424,16 +430,19 @@ void CurlTransport::check_liveness(Time now) {
     }
 }
 
-// libcurl has no PING to offer here: curl_easy_upkeep() knows only connections of curl_easy_perform() (libcurl 7.88, lib/easy.c). A request
-// on the same connection asks the same of the peer. /version is open to everybody, small, and as old as Kubernetes; any answer will do
+// libcurl has no usable PING here: curl_easy_upkeep() supports only connections of curl_easy_perform()
+// (libcurl 7.88, lib/easy.c). A request on the same connection has the same effect. /version needs no rights,
+// is small, and exists in all Kubernetes versions; any response is sufficient
 // (docs/adr/0013-probe-instead-of-ping.md).
 void CurlTransport::probe(Time now) {
-    // Its own limit is there only in case that it went out on another connection, a second one: check_liveness() decides about this one.
+    // This limit is only for the case that the probe is sent on a second connection: check_liveness() decides
+    // about the probed one.
     const Request request{.target = "/version", .timeout = 2 * options_.liveness.probe_answer_max};
     begin(std::make_unique<CurlTransfer>(RequestId{next_id_++}, request, probe_handler_), now);
 }
 
-// Ends what runs on this connection, and the connection: taking an HTTP/2 stream away would leave it in the pool, for the next request.
+// Ends all transfers on this connection, and the connection: removing only an HTTP/2 stream would leave the
+// connection in the pool for the next request.
 void CurlTransport::give_up(int socket, const std::string& reason) {
     ++half_open_connections_;
     const long port = port_of(socket);
@@ -445,7 +454,7 @@ void CurlTransport::give_up(int socket, const std::string& reason) {
             carried.push_back(id);
         }
     }
-    log::get("kube").warn("{}: connection given up: {}", settings_.server.origin(), reason);
+    log::get("kube").warn("{}: connection closed: {}", settings_.server.origin(), reason);
     for (const RequestId id : carried) {
         give_up(id, reason);
     }
@@ -454,7 +463,7 @@ void CurlTransport::give_up(int socket, const std::string& reason) {
 void CurlTransport::give_up(RequestId id, const std::string& reason) {
     const auto at = running_.find(id);
     if (at == running_.end()) {
-        return;  // cancelled by the call-back of one before
+        return;  // cancelled by an earlier callback of this loop
     }
     const TransportError error{TransportError::Kind::Broken, at->second->subject(settings_) + reason};
     curl_multi_remove_handle(multi_.get(), at->second->handle());

@@ -1,10 +1,10 @@
-// The transport over libcurl: one multi handle, HTTP/2 by ALPN with all requests on one connection, or HTTP/1.1 with one connection a
-// watch.
+// The transport over libcurl: one multi handle. HTTP/2 by ALPN with all requests on one connection, or
+// HTTP/1.1 with one connection per watch.
 //
-//   start() -> waiting -> [credentials ready] -> carried by curl -> on_head, on_body... -> on_end
+//   start() -> waiting -> [credentials ready] -> executed by curl -> on_head, on_body... -> on_end
 //
-// Handlers are called from inside curl, where curl itself must not be called: start() only queues, and cancel() forgets the handler now and
-// takes the handle out afterwards.
+// Handlers are called from inside curl, where curl functions must not be called. start() therefore only
+// queues the request, and cancel() detaches the handler at once and removes the handle later.
 #pragma once
 
 #include <atomic>
@@ -26,15 +26,16 @@
 namespace penstock::kube {
 
 struct TransportOptions {
-    // Lets insecure-skip-tls-verify have its way (AUTH-006).
+    // Permits insecure-skip-tls-verify (AUTH-006).
     bool allow_insecure = false;
     std::string user_agent = "penstock-sync";
-    // A list of 250,000 endpoints has 100 MB; beyond ten times that it is an attack or another protocol (APISYNC-019).
+    // A list of 250,000 endpoints has 100 MB; a body of more than ten times that is an attack or another
+    // protocol (APISYNC-019).
     uint64_t body_bytes_max = 1ULL << 30;
-    std::chrono::milliseconds connect_timeout = std::chrono::seconds(15);  // name, TCP and TLS together
+    std::chrono::milliseconds connect_timeout = std::chrono::seconds(15);  // DNS lookup, TCP and TLS together
     std::chrono::milliseconds tcp_keepalive = std::chrono::seconds(30);
     LivenessLimits liveness;
-    // Load balancers redirect once, from "/x" to "/x/"; more is a circle.
+    // Load balancers redirect once, from "/x" to "/x/"; more redirects indicate a loop.
     uint32_t redirects_max = 3;
     std::chrono::milliseconds insecure_warning_period = std::chrono::hours(1);
     CredentialTimes credentials;
@@ -42,10 +43,10 @@ struct TransportOptions {
 
 class CurlTransport final : public Transport {
  public:
-    // Reads and checks all that the configuration names; connects to nothing.
+    // Reads and validates everything that the configuration names; opens no connection.
     [[nodiscard]] static Result<std::unique_ptr<CurlTransport>> create(const ClientConfig& config,
                                                                        const TransportOptions& options = {});
-    // Ends all requests without call-backs.
+    // Ends all requests without callbacks.
     ~CurlTransport() override;
 
     RequestId start(Request request, ResponseHandler& handler) override;
@@ -55,12 +56,13 @@ class CurlTransport final : public Transport {
         return credentials_.without_secrets(std::move(text));
     }
 
-    // Sends, receives and calls back until a call-back was made, wake() was called, or `wait` has passed. Not from inside a call-back.
+    // Sends, receives and runs callbacks until a callback ran, wake() was called, or `wait` has passed. Must
+    // not be called from inside a callback.
     void poll(std::chrono::milliseconds wait);
-    // Ends a poll(), now or the next one. Any thread.
+    // Ends the current poll(), or the next one. Any thread.
     void wake();
 
-    // Connections that were given up as half-open since the start.
+    // Connections closed as half-open since start.
     uint64_t half_open_connections() const { return half_open_connections_; }
 
  private:
@@ -69,7 +71,7 @@ class CurlTransport final : public Transport {
     struct CurlMultiFree {
         void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
     };
-    // A probe's answer is of no interest, only that the connection received something.
+    // The content of a probe's response is ignored; only the fact that the connection received data matters.
     struct ProbeHandler final : ResponseHandler {
         void on_head(const ResponseHead&) override {}
         void on_body(std::string_view) override {}
@@ -103,18 +105,18 @@ class CurlTransport final : public Transport {
     std::vector<std::unique_ptr<CurlTransfer>> waiting_;
     bool is_pending_ = false;  // on the exec plugin
     Transfers running_;
-    std::vector<RequestId> cancelled_;  // inside curl, while it called back
+    std::vector<RequestId> cancelled_;  // by callbacks inside curl
     bool is_inside_curl_ = false;
     uint64_t call_backs_ = 0;
     std::atomic<bool> is_woken_ = false;
-    std::set<std::string> warnings_;  // said already
+    std::set<std::string> warnings_;  // already logged
     Time insecure_warning_at_;
     Time liveness_checked_at_;
     std::set<int> sockets_;
     std::map<int, ProbedConnection> probed_;
     ProbeHandler probe_handler_;
     uint64_t half_open_connections_ = 0;
-    // Last: closing it calls close_socket.
+    // Last member: closing it calls close_socket.
     std::unique_ptr<CURLM, CurlMultiFree> multi_;
 };
 

@@ -12,13 +12,14 @@
 namespace penstock::kube {
 namespace {
 
-// An event holds its object one level down.
+// An event contains its object one level deeper.
 constexpr uint32_t kEventDepthMax = kJsonDepthMax + 1;
 
 Object read_object(const JsonFields& fields, const ObjectId& id) {
     switch (id.kind) {
         case ObjectKind::EndpointSlice:
-            // Items of a list do not say their version; only v1beta1 knows the field that this makes a difference for.
+            // Items of a list do not carry their version; the field for which the version matters exists only
+            // in v1beta1.
             return std::make_shared<const EndpointSlice>(
                 read_slice(fields, id.name, fields.text("apiVersion") != "discovery.k8s.io/v1"));
         case ObjectKind::Endpoints: {
@@ -36,7 +37,7 @@ Object read_object(const JsonFields& fields, const ObjectId& id) {
     return std::make_shared<const Service>(read_service(fields, id.name, Writer::Server));
 }
 
-// The object at `root` of the tree, or why it has no name.
+// The object at `root` of the tree, or the reason why it has no name.
 std::expected<DecodedObject, std::vector<std::string>> read_identified(const JsonTree& tree, uint32_t root,
                                                                        ObjectKind kind) {
     FaultList faults;
@@ -87,14 +88,14 @@ WatchEvent::Type type_of(std::string_view text) noexcept {
     return WatchEvent::Type::Unknown;
 }
 
-// Lenient: what a failing server says about itself is taken as far as it can be read.
+// Lenient: the status of a failing server is read as far as possible.
 ApiStatus read_status(const JsonFields& status) {
     ApiStatus result{.code = status.integer("code").value_or(0),
                      .reason = std::string(status.text("reason")),
                      .message = std::string(status.text("message"))};
     const JsonFields details = status.mapping("details");
     if (const auto seconds = details.integer("retryAfterSeconds"); seconds && *seconds > 0) {
-        constexpr int64_t kYear = 365 * 24 * 3600;  // so that nobody's sum overflows
+        constexpr int64_t kYear = 365 * 24 * 3600;  // prevents overflow in later sums
         result.retry_after = std::chrono::seconds(std::min(*seconds, kYear));
     }
     details.each_mapping("causes", [&](const JsonFields& cause) {
@@ -130,7 +131,7 @@ Result<WatchEvent> decode_watch_event(Decoder& decoder, ObjectKind kind, std::st
     event.type = type_of(event.type_text);
     const std::optional<uint32_t> root = fields.index_of_mapping("object");
     if (event.type_text.empty() || (!root && event.type != WatchEvent::Type::Unknown)) {
-        return fail(Errc::Corrupt, "watch event: has no type or no object");
+        return fail(Errc::Corrupt, "watch event: type or object is missing");
     }
     if (!root) {
         return event;
@@ -172,7 +173,7 @@ Result<ApiStatus> decode_status(Decoder& decoder, std::string_view json) {
     FaultList faults;
     const JsonFields fields(decoder.tree(), 0, faults);
     if (fields.text("kind") != "Status") {
-        return fail(Errc::Corrupt, "status: the object is none");
+        return fail(Errc::Corrupt, "status: the object is not a Status");
     }
     return read_status(fields);
 }

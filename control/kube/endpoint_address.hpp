@@ -1,5 +1,5 @@
-// addresses[0] of an endpoint, the only one that counts (EP-005), read once (GEN-005). What is no address is kept as it was written: the
-// semantics room refuses it by name.
+// addresses[0] of an endpoint, the only one that is used (EP-005), parsed once (GEN-005). A malformed address
+// is kept as written, so that the semantics room can refuse it by name.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace penstock::kube {
 
 class EndpointAddress {
  public:
-    // There is none.
+    // No address.
     EndpointAddress() = default;
     EndpointAddress(std::string_view text) {  // NOLINT(google-explicit-constructor)
         if (const auto address = IpAddr::parse(text)) {
@@ -28,9 +28,9 @@ class EndpointAddress {
         : EndpointAddress(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
 
     [[nodiscard]] bool is_absent() const noexcept { return !address_ && bad_text_.empty(); }
-    // nullopt: there is none, or what is there is no address.
+    // nullopt: absent or malformed.
     [[nodiscard]] const std::optional<IpAddr>& ip() const noexcept { return address_; }
-    // What is there instead of an address.
+    // The text of a malformed address.
     [[nodiscard]] std::string_view bad_text() const noexcept { return bad_text_; }
 
     bool operator==(const EndpointAddress&) const = default;

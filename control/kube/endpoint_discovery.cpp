@@ -27,7 +27,7 @@ EndpointDiscovery::Time EndpointDiscovery::give_up_at() const {
     if (reflector_.is_listed()) {
         return *not_served_since_ + kGoneAfter;
     }
-    // Where none is served, the round of all of them goes at the pace of the reflector's back-off.
+    // If none is served, the candidates are tried in turn at the pace of the reflector's back-off.
     return is_last() ? reflector_.next_deadline() : *not_served_since_;
 }
 
@@ -37,10 +37,10 @@ void EndpointDiscovery::on_time(Time now) {
     } else if (!not_served_since_) {
         not_served_since_ = now;
         if (followed_ > 0 && reflector_.is_listed()) {
-            look_again_ = now;  // an upgrade takes one away where it has brought a better one
+            look_again_ = now;  // an upgrade removes a collection when it has added a better one
         }
     }
-    // Behind the last one the first comes again.
+    // After the last candidate the first one follows.
     if (now >= give_up_at()) {
         follow(is_last() ? 0 : followed_ + 1, now);
         return;

@@ -1,11 +1,14 @@
-// Which of the collections that may hold endpoints is followed (EP-001): the best one that the server serves, and never two at once. What
-// answers 404 is not served, and the next one is tried; while a lesser one is followed, the better ones are asked for again now and then,
-// because servers are upgraded under us (APISYNC-001). What was read stays until the other collection has been listed.
+// Selects which of the collections that may hold endpoints is followed (EP-001): the best one that the server
+// serves, never two at once. If a collection answers 404, it is not served, and the next one is tried. While
+// a lesser collection is followed, the better ones are retried periodically, because servers are upgraded at
+// runtime (APISYNC-001). Objects already read stay until the other collection has been listed.
 //
-// Once something has been listed, a 404 is believed only when it lasts: a proxy or a server that is just starting says it as well, and a
-// lesser collection knows less (Endpoints end at a thousand addresses, and nobody writes them for slices that were made by hand).
+// After the first complete list, a 404 takes effect only if it persists: a proxy or a starting server returns
+// 404 too, and a lesser collection holds less data. (Endpoints are cut off at a thousand addresses, and are
+// not written for EndpointSlices created by hand.)
 //
-// The collections themselves are asked, rather than the server's /apis: that needs no right beyond those that following needs (RBAC-001).
+// The collections themselves are requested rather than the server's /apis: this needs no rights beyond those
+// for following them (RBAC-001).
 #pragma once
 
 #include <chrono>
@@ -27,14 +30,14 @@ class EndpointDiscovery final : private ResponseHandler {
     static constexpr std::chrono::seconds kLookTimeout{30};
     static constexpr std::chrono::seconds kGoneAfter{60};
 
-    // `candidates`, best first, at least one; `reflector` follows the first of them. Both outlive this.
+    // `candidates`: best first, at least one; `reflector` follows the first of them. Both outlive this.
     EndpointDiscovery(std::vector<Collection> candidates, Reflector& reflector, ServerAccess& server);
     ~EndpointDiscovery() override;
     EndpointDiscovery(const EndpointDiscovery&) = delete;
     EndpointDiscovery& operator=(const EndpointDiscovery&) = delete;
 
     [[nodiscard]] Time next_deadline() const;
-    // Before the reflector's own on_time(), which would ask again where nothing is served.
+    // Call before the reflector's own on_time(), which would otherwise retry a collection that is not served.
     void on_time(Time now);
 
  private:
@@ -50,7 +53,8 @@ class EndpointDiscovery final : private ResponseHandler {
     void on_end(const std::optional<TransportError>& error) override;
 
     [[nodiscard]] bool is_last() const { return followed_ + 1 == candidates_.size(); }
-    // When the next candidate is followed instead; max: what is followed is served, as far as we know.
+    // Time at which the next candidate is followed instead; max: the followed collection is served, as
+    // far as is visible.
     [[nodiscard]] Time give_up_at() const;
     void follow(size_t candidate, Time now);
     void look_at(size_t candidate);
@@ -62,7 +66,7 @@ class EndpointDiscovery final : private ResponseHandler {
     size_t followed_ = 0;
     std::optional<Time> not_served_since_;
     std::optional<Look> look_;
-    Time look_again_ = Time::max();  // max: the best one is followed
+    Time look_again_ = Time::max();  // max: the best collection is followed
 };
 
 }  // namespace penstock::kube

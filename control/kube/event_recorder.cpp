@@ -9,11 +9,12 @@
 namespace penstock::kube {
 namespace {
 
-// An Event of ours comes back with a message of 1 KiB, escaped, and as much again of managedFields.
+// The response to a write contains the Event with an escaped message of 1 KiB, and as much again of
+// managedFields.
 constexpr size_t kAnswerBytesKept = 16'384;
 constexpr std::chrono::minutes kSweepInterval{1};
 
-// Of an Event as the API server shows it. One that has none happened once.
+// Count of an Event as the API server returns it. Without a count it happened once.
 uint64_t count_in(const std::string& json) {
     JsonTree tree;
     if (!tree.parse(json)) {
@@ -55,7 +56,7 @@ void EventRecorder::offer(Event event) {
         }
         inbox_.push_back(std::move(event));
         if (inbox_.size() > 1) {
-            return;  // the loop has been woken
+            return;  // the loop has been woken already
         }
     }
     wake_();
@@ -111,7 +112,7 @@ void EventRecorder::accept(Event event, Clock::time_point now, WallTime wall) {
         ++counts_.dropped_forbidden;
         return;
     }
-    // What cannot be told apart at the API server is the same here, and long texts are not kept.
+    // Events that the API server cannot distinguish are one Event here, and long texts are not kept.
     event.message = cut_utf8(event.message, kEventMessageBytesMax);
     const Subject subject{event.kind, event.object};
     auto record = records_.find(event);
@@ -123,7 +124,7 @@ void EventRecorder::accept(Event event, Clock::time_point now, WallTime wall) {
     if (record != records_.end() && event.once) {
         return;
     }
-    // What only raises a count that is yet to be told costs no request.
+    // An increase of a count that has not been posted yet costs no request.
     if (record == records_.end() || !record->second.queued) {
         auto& talker =
             talkers_.try_emplace(subject, kEventsPerObjectInterval, kEventsPerObject).first->second;
@@ -154,7 +155,7 @@ void EventRecorder::enqueue(Records::iterator record) {
         .push_back(record);
 }
 
-// What is least missed goes first: a count that stays behind, then good news, then warnings; of each the oldest.
+// Drops in order of least loss: count updates, then normal Events, then warnings; the oldest of each first.
 void EventRecorder::make_room() {
     for (const Queue from : {kRepeats, kNormals, kWarnings}) {
         auto& queue = queues_[from];
@@ -262,8 +263,8 @@ void EventRecorder::settle(Clock::time_point now) {
         return;
     }
     if (status == 404 && post_->step == Post::Step::Find) {
-        post_->step = Post::Step::
-            Create;  // its hour ended between the two requests; a server that goes on so is given up
+        // The Event expired between the two requests. A server that repeats this is given up.
+        post_->step = Post::Step::Create;
         return try_again(now);
     }
     if (status == 409 && post_->step == Post::Step::Create) {
@@ -273,7 +274,7 @@ void EventRecorder::settle(Clock::time_point now) {
         post_->step = Post::Step::Find;
         return;
     }
-    // In a namespace that is being deleted nothing can be made, which is no matter of rights.
+    // In a namespace that is being deleted nothing can be created; this is not a missing right.
     if (status == 403 && !answer_.body.contains("NamespaceTerminating") &&
         !answer_.body.contains("being terminated")) {
         return forbid(now);
@@ -299,19 +300,19 @@ void EventRecorder::succeed(bool is_news) {
     record->second.queued = false;
     post_.reset();
     if (record->second.times.count > record->second.told) {
-        enqueue(record);  // it happened again meanwhile
+        enqueue(record);  // repeated meanwhile
     }
     if (forbidden_until_) {
         forbidden_until_.reset();
         said_forbidden_ = false;
-        log::get("kube").info("the API server takes Events now");
+        log::get("kube").info("the API server accepts Events again");
     }
 }
 
 void EventRecorder::try_again(Clock::time_point now) {
     if (++post_->tries >= kEventTriesMax) {
         log::get("kube").debug(
-            "event {} about {}/{} is given up after {} tries: {}", post_->record->first.reason,
+            "event {} about {}/{} is dropped after {} attempts: {}", post_->record->first.reason,
             post_->record->first.object.namespace_name, post_->record->first.object.name, kEventTriesMax,
             answer_.error ? answer_.error->what : "status " + std::to_string(answer_.status));
         give_up(&EventsStatus::dropped_failed);
@@ -342,9 +343,8 @@ void EventRecorder::forbid(Clock::time_point now) {
     forbidden_until_ = now + kEventsForbiddenPause;
     if (!std::exchange(said_forbidden_, true)) {
         log::get("kube").warn(
-            "the API server forbids Events (403): everything else goes on without them, and they are tried "
-            "again every {} minutes. They "
-            "need create and patch of events",
+            "the API server forbids Events (403): no Events are posted, everything else works. Next attempt "
+            "in {} minutes. Grant create and patch of events",
             kEventsForbiddenPause.count());
     }
 }

@@ -1,13 +1,15 @@
-// Tells the cluster's users what we found: Events about their objects (EVT-001, EVT-002). Any thread offers; the source thread posts, one
-// request at a time, as fast as the write limiter lets it. Telling is worth less than serving: offering never waits, what cannot be told
-// is dropped and counted, and a server that forbids Events is left in peace (a read-only installation works, RBAC-001).
+// Posts Events about the objects of the cluster (EVT-001, EVT-002). Any thread offers Events; the source
+// thread posts them, one request at a time, at the rate of the write limiter. Events have lower priority than
+// serving: offering never waits, and Events that cannot be posted are dropped and counted. If the server
+// forbids Events, posting pauses for kEventsForbiddenPause (a read-only installation works, RBAC-001).
 //
-//     offer() -> inbox -> [too much about one object?] -> warnings | news | repeats -> POST, or PATCH of the Event that says the same
+//   offer() -> inbox -> [limit per object] -> warnings | news | repeats -> POST, or PATCH of the equal Event
 //
-// An Event's name follows from what it says, so a restart finds the Events that an earlier process wrote: POST is answered by 409, and the
-// count goes on from what the API server has.
+// The name of an Event is derived from its content, so a restarted process finds the Events of an earlier
+// one: POST is answered by 409, and counting continues from the count at the API server.
 //
-// The machine has no clock: advance() is called with the time, after each round of the source's loop and at next_wake().
+// No clock is read here: advance() receives the time. It is called after each round of the source's loop and
+// at next_wake().
 #pragma once
 
 #include <array>
@@ -31,12 +33,12 @@
 
 namespace penstock::kube {
 
-// The same again within this time raises the count of the Event that is there.
+// A repetition within this time increases the count of the existing Event.
 inline constexpr std::chrono::minutes kEventRepeats{10};
-// Of one object: so many at once, then one each interval.
+// Per object: this burst, then one per interval.
 inline constexpr unsigned kEventsPerObject = 25;
 inline constexpr std::chrono::minutes kEventsPerObjectInterval{5};
-// Ten thousand Services that each have something wrong can wait; with messages of 300 bytes they take 5 MB.
+// Ten thousand Services with one problem each fit into the queue; with messages of 300 bytes they take 5 MB.
 inline constexpr size_t kEventsWaitingMax = 16'384;
 inline constexpr unsigned kEventTriesMax = 3;
 inline constexpr std::chrono::seconds kEventTimeout{10};
@@ -46,35 +48,35 @@ class EventRecorder final : private ResponseHandler {
  public:
     using Clock = std::chrono::steady_clock;
     using WallTime = std::chrono::system_clock::time_point;
-    // Of an object as the store has it now, nullopt where it is gone. Called on the source thread, from inside advance().
+    // Identity of an object in the store, nullopt if it is deleted. Called on the source thread, from inside
+    // advance().
     using Identify =
         std::function<std::optional<ObjectIdentity>(const std::string& kind, const ObjectName& object)>;
 
-    // `wake` tells the source's loop to call advance(); any thread. `random` spreads tries.
+    // `wake` makes the source's loop call advance(); any thread. `random` spreads retries.
     EventRecorder(Transport& transport, WriteLimiter& limiter, Identify identify, RandomSource random,
                   std::function<void()> wake);
     ~EventRecorder() override;
     EventRecorder(const EventRecorder&) = delete;
     EventRecorder& operator=(const EventRecorder&) = delete;
 
-    // Any thread, at once.
+    // Any thread; never waits.
     void offer(Event event);
     // Any thread.
     [[nodiscard]] EventsStatus status() const;
 
     // Source thread.
     void advance(Clock::time_point now, WallTime wall);
-    // When advance() has something to do even if nothing happens; nullopt: never.
+    // Time at which advance() has work to do even if nothing happens; nullopt: never.
     [[nodiscard]] std::optional<Clock::time_point> next_wake() const;
 
  private:
-    // What an Event says; those that say the same are one.
+    // Content of an Event; Events with equal content share one record.
     struct Record {
-        std::string name;  // at the API server; "" before it is there
+        std::string name;  // at the API server; "" before the Event exists there
         EventTimes times{.count = 0, .first = {}, .last = {}};
-        uint64_t told = 0;  // of times.count
-        uint64_t before =
-            0;  // the Event's count when it was found at the API server, as an earlier process left it
+        uint64_t told = 0;    // repetitions in times.count that the API server has
+        uint64_t before = 0;  // count of the Event found at the API server, written by an earlier process
         bool queued = false;
         Clock::time_point last_seen{};
     };
@@ -82,12 +84,12 @@ class EventRecorder final : private ResponseHandler {
     using Subject = std::pair<std::string, ObjectName>;
     enum Queue : size_t { kWarnings, kNormals, kRepeats, kQueues };
 
-    // The request under way, or to be made again.
+    // The request in progress, or waiting for a retry.
     struct Post {
         enum class Step : uint8_t {
             Create,
-            Find,    // it is there already: a PATCH of its time alone, whose answer has the count
-            Repeat,  // a PATCH of count and time
+            Find,    // the Event exists: PATCH only its time; the response has the count
+            Repeat,  // PATCH count and time
         };
         Records::iterator record;
         Step step = Step::Create;
@@ -97,7 +99,7 @@ class EventRecorder final : private ResponseHandler {
     struct Answer {
         int status = 0;
         std::optional<std::chrono::seconds> retry_after;
-        std::string body;  // as much as tells why
+        std::string body;  // only the beginning, for the error text
         std::optional<TransportError> error;
         bool complete = false;
     };
@@ -113,11 +115,12 @@ class EventRecorder final : private ResponseHandler {
     void start_next(Clock::time_point now);
     void send(const ObjectIdentity& identity);
     void settle(Clock::time_point now);
-    // The Event was found: its count is in the answer.
+    // Takes over the Event that was found: its count is in the response.
     void adopt();
     void succeed(bool is_news);
     void try_again(Clock::time_point now);
-    // Ends what is under way; whatever it says next is new to the API server, unless it was told of it before.
+    // Ends the request in progress. The next Event with this content is posted as new, unless an earlier post
+    // succeeded.
     void give_up(uint64_t EventsStatus::* counter);
     void forbid(Clock::time_point now);
     [[nodiscard]] size_t waiting() const;
@@ -132,7 +135,7 @@ class EventRecorder final : private ResponseHandler {
     uint64_t inbox_dropped_ = 0;  // guarded by mutex_
     EventsStatus published_;      // guarded by mutex_
 
-    // The source thread's.
+    // Source thread only.
     EventsStatus counts_;
     Records records_;
     std::map<Subject, RateLimit> talkers_;
@@ -141,7 +144,7 @@ class EventRecorder final : private ResponseHandler {
     std::optional<Transport::RequestId> request_;
     Answer answer_;
     Backoff backoff_;
-    Clock::time_point not_before_{};  // of the next request
+    Clock::time_point not_before_{};  // earliest time of the next request
     std::optional<Clock::time_point> forbidden_until_;
     bool said_forbidden_ = false;
     Clock::time_point swept_at_{};

@@ -21,7 +21,7 @@ std::string hex(uint64_t number) {
     return text;
 }
 
-// `"name":"value"` behind what is there; a comma unless an object was just opened.
+// Appends `"name":`, with a comma before it unless an object was just opened.
 void add_key(std::string& json, std::string_view name) {
     if (json.back() != '{') {
         json += ',';
@@ -47,7 +47,7 @@ std::string time_text(std::chrono::system_clock::time_point time) {
     return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-// One segment of a path: whatever could end it, or begin a query, is escaped.
+// One segment of a path: characters that could end it, or begin a query, are escaped.
 std::string path_segment(std::string_view text) {
     static constexpr char kDigits[] = "0123456789ABCDEF";
     std::string segment;
@@ -69,8 +69,8 @@ std::string_view cut_utf8(std::string_view text, size_t bytes_max) {
         return text;
     }
     size_t end = bytes_max;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) ==
-                          0x80) {  // a continuation byte: its character began before
+    // Skips continuation bytes back to the start of their character.
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
         --end;
     }
     return text.substr(0, end);
@@ -83,7 +83,7 @@ std::string event_name(std::string_view object_name, uint64_t number) {
         const auto byte = static_cast<unsigned char>(c);
         name += std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : (c == '.' ? '.' : '-');
     }
-    // What is cut may end in the middle of a name's "a-b" or "a.b", and no label begins or ends with a dash.
+    // The cut may be in the middle of "a-b" or "a.b", and no label begins or ends with a dash.
     while (!name.empty() && std::isalnum(static_cast<unsigned char>(name.back())) == 0) {
         name.pop_back();
     }
@@ -91,15 +91,15 @@ std::string event_name(std::string_view object_name, uint64_t number) {
 }
 
 uint64_t number_of(const Event& event, const ObjectIdentity& identity) {
-    uint64_t hash =
-        0xcbf29ce484222325;  // FNV-1a, whose result does not depend on the build as std::hash's may
+    // FNV-1a: unlike std::hash its result does not depend on the build.
+    uint64_t hash = 0xcbf29ce484222325;
     for (const std::string_view part :
          {std::string_view(identity.uid), std::string_view(event.kind), std::string_view(event.reason),
           std::string_view(event.message), std::string_view(event.reporter)}) {
         for (const char c : part) {
             hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
         }
-        hash = (hash ^ 0xff) * 0x100000001b3;  // where a part ends; no UTF-8 has this byte
+        hash = (hash ^ 0xff) * 0x100000001b3;  // end of a part; no UTF-8 text has this byte
     }
     return hash;
 }

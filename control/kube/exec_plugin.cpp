@@ -23,9 +23,9 @@
 namespace penstock::kube {
 namespace {
 
-// A credential has a few KiB: a chain and a key, or a token. More is not one.
+// A credential has a few KiB: a chain and a key, or a token. Larger output is not a credential.
 constexpr size_t kOutputBytesMax = 1 << 20;
-// Of what it complains about, the beginning is enough for a log line.
+// The beginning of its error output is enough for a log line.
 constexpr size_t kErrorBytesMax = 512;
 
 std::string text_at(const simdjson::dom::element& object, const char* name) {
@@ -57,7 +57,8 @@ void close_if_open(int descriptor) {
     }
 }
 
-// Our environment without what the stanza and we set ourselves, then those: the first of two equal names would win.
+// The environment of this process without the variables set by the stanza and by Penstock, followed by these:
+// the first of two equal names would win.
 std::vector<std::string> environment_of(const ExecConfig& exec, const std::string& info) {
     std::vector<std::string> added;
     for (const auto& [name, value] : exec.env) {
@@ -89,8 +90,9 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
     return pointers;
 }
 
-// posix_spawn's two parameter blocks: descriptors 0, 1 and 2 are what we say and all others closed; signals as a new program expects them,
-// though this one blocks some; a process group of its own, so that its children can be ended with it.
+// The two parameter blocks of posix_spawn. Descriptors 0, 1 and 2 are set explicitly and all others closed.
+// Signals are reset to their defaults, although this process blocks some. The program gets its own process
+// group, so that its children can be ended with it.
 class SpawnRules {
  public:
     SpawnRules(int output, int errors) {
@@ -149,7 +151,7 @@ std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view
     }
     if (*rest == '.') {
         do {
-            ++rest;  // fractions of a second: too fine to matter here
+            ++rest;  // fractions of a second: not needed here
         } while (*rest >= '0' && *rest <= '9');
     }
     long offset_seconds = 0;
@@ -173,11 +175,11 @@ Result<ExecCredential> parse_exec_credential(std::string_view json, std::string_
     const simdjson::padded_string padded(json);
     simdjson::dom::element root;
     if (parser.parse(padded).get(root) != simdjson::SUCCESS || !root.is_object()) {
-        return fail(Errc::InvalidArgument, "what it printed is not JSON");
+        return fail(Errc::InvalidArgument, "its output is not JSON");
     }
     if (text_at(root, "kind") != "ExecCredential" || text_at(root, "apiVersion") != api_version) {
         return fail(Errc::InvalidArgument,
-                    "what it printed is not an ExecCredential of " + std::string(api_version));
+                    "its output is not an ExecCredential of " + std::string(api_version));
     }
     simdjson::dom::element status;
     if (root["status"].get(status) != simdjson::SUCCESS || !status.is_object()) {
@@ -202,7 +204,7 @@ Result<ExecCredential> parse_exec_credential(std::string_view json, std::string_
         credential.expires_at = parse_time(expiration);
         if (!credential.expires_at) {
             return fail(Errc::InvalidArgument,
-                        "its ExecCredential's expirationTimestamp is no RFC 3339 time");
+                        "its ExecCredential's expirationTimestamp is not an RFC 3339 time");
         }
     }
     return credential;
@@ -246,7 +248,7 @@ Result<std::string> find_program(const ExecConfig& exec, const std::string& path
         }
     }
     const std::string hint = exec.install_hint.empty() ? "" : "; " + one_line(exec.install_hint);
-    return fail(Errc::NotFound, "exec plugin " + exec.command + ": there is no such program" + hint);
+    return fail(Errc::NotFound, "exec plugin " + exec.command + ": program not found" + hint);
 }
 
 Result<ExecRun> ExecRun::start(const std::string& program, const ExecConfig& exec, const std::string& info) {
@@ -297,7 +299,7 @@ ExecRun::~ExecRun() {
     close_if_open(error_descriptor_);
 }
 
-// False where it has written more than `bytes_max`; what is beyond is not kept.
+// False if the program wrote more than `bytes_max`; the excess is discarded.
 bool ExecRun::drain(int descriptor, std::string& text, size_t bytes_max) {
     std::array<char, 4096> part;
     for (ssize_t got = 0; (got = ::read(descriptor, part.data(), part.size())) > 0;) {
@@ -312,23 +314,23 @@ bool ExecRun::drain(int descriptor, std::string& text, size_t bytes_max) {
 
 std::optional<Result<std::string>> ExecRun::step() {
     int status = 0;
-    // Its end is asked for before its words are read: what it wrote last is then in the pipe.
+    // Its exit is checked before its output is read: the last output is then in the pipe.
     const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
     drain(error_descriptor_, errors_, kErrorBytesMax);
     if (!drain(output_descriptor_, output_, kOutputBytesMax)) {
-        return fail(Errc::InvalidArgument, name_ + ": prints more than a credential can have");
+        return fail(Errc::InvalidArgument, name_ + ": its output is too large for a credential");
     }
     if (ended == 0) {
         return std::nullopt;
     }
-    // Children it left behind go too; the group lives as long as one of them does.
+    // Also kills the children that it left behind; the group exists as long as one of them.
     ::kill(-pid_, SIGKILL);
     pid_ = 0;
     if (ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         return std::move(output_);
     }
     const std::string how = ended > 0 && WIFSIGNALED(status)
-                                ? "was ended by signal " + std::to_string(WTERMSIG(status))
+                                ? "was killed by signal " + std::to_string(WTERMSIG(status))
                                 : "exited with " + std::to_string(WEXITSTATUS(status));
     const std::string words = one_line(errors_);
     return fail(Errc::Unavailable, name_ + ": " + how + (words.empty() ? "" : ": " + words));

@@ -1,6 +1,6 @@
-// Exec plugins (AUTH-007): a program of the user's choice prints an ExecCredential, and its token or certificate is ours until it expires.
-// It runs without a shell, in a process group of its own, with nothing open but its three descriptors, and it is never waited for: step()
-// looks at how far it is.
+// Exec plugins (AUTH-007): a user-chosen program prints an ExecCredential, whose token or certificate is used
+// until it expires. The program runs without a shell, in its own process group, with only its three standard
+// descriptors open. Nothing waits for it: step() polls its progress.
 #pragma once
 
 #include <sys/types.h>
@@ -17,35 +17,38 @@ namespace penstock::kube {
 
 struct ExecCredential {
     Secret token;
-    std::string certificate;  // PEM, checked against its key; "": none
+    std::string certificate;  // PEM, validated against its key; "": none
     Secret key;
-    std::optional<std::chrono::system_clock::time_point> expires_at;  // unset: until the server says 401
+    // unset: valid until the server responds with 401
+    std::optional<std::chrono::system_clock::time_point> expires_at;
 };
 
-// What the plugin printed. Pure; errors never quote it.
+// Parses the output of the plugin. Pure; errors never quote it.
 [[nodiscard]] Result<ExecCredential> parse_exec_credential(std::string_view json,
                                                            std::string_view api_version);
 
-// KUBERNETES_EXEC_INFO: what the plugin is told. `ca` is the PEM text, for plugins that asked for the cluster's data.
+// KUBERNETES_EXEC_INFO, the input of the plugin. `ca` is the PEM text, for plugins configured to receive the
+// cluster data.
 [[nodiscard]] std::string exec_info(const ClientConfig& config, const std::string& ca);
 
-// The program's file, as PATH finds it; NotFound with the stanza's install hint.
+// Path of the program, resolved with PATH; NotFound with the install hint of the stanza.
 [[nodiscard]] Result<std::string> find_program(const ExecConfig& exec, const std::string& path_variable);
 
-// RFC 3339, as Kubernetes writes times; nullopt for anything else.
+// RFC 3339, as Kubernetes formats times; nullopt for anything else.
 [[nodiscard]] std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view text);
 
 class ExecRun {
  public:
-    // Our environment and the stanza's, and KUBERNETES_EXEC_INFO.
+    // Environment: that of this process, the stanza's entries, and KUBERNETES_EXEC_INFO.
     [[nodiscard]] static Result<ExecRun> start(const std::string& program, const ExecConfig& exec,
                                                const std::string& info);
     ExecRun(ExecRun&& other) noexcept;
     ExecRun& operator=(ExecRun&&) = delete;
-    // Kills what still runs.
+    // Kills the program if it is still running.
     ~ExecRun();
 
-    // What it printed, once it has ended with 0. nullopt: it still runs. After a result it must not be asked again.
+    // The output, after the program has exited with 0. nullopt: still running. Must not be called again after
+    // a result.
     std::optional<Result<std::string>> step();
 
  private:

@@ -24,7 +24,7 @@ std::unexpected<Error> fail_errno(const std::filesystem::path& file) {
 }  // namespace
 
 Result<std::string> read_file_text(const std::filesystem::path& file, size_t bytes_max) {
-    // O_NONBLOCK: a FIFO in place of a file must not hold the source thread.
+    // O_NONBLOCK: a FIFO in place of a file must not block the source thread.
     const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!descriptor.is_open()) {
         return fail_errno(file);

@@ -1,4 +1,4 @@
-// Small configuration files as text, with a bound, and what tells that one has changed.
+// Reads small configuration files as text, with a size limit, and detects changes of a file.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,20 @@
 
 namespace penstock::kube {
 
-// No CA bundle, key, token or kubeconfig comes near it (the public CA bundle has 220 KiB); /dev/zero as a path does.
+// Far above the size of any CA bundle, key, token or kubeconfig (the public CA bundle has 220 KiB); stops
+// reads of /dev/zero.
 inline constexpr size_t kConfigBytesMax = 4 << 20;
 inline constexpr size_t kNamespaceBytesMax = 4096;
 
-// Errors name the file and what the kernel said, never its contents.
+// Errors name the file and the kernel's error, never the contents.
 [[nodiscard]] Result<std::string> read_file_text(const std::filesystem::path& file,
                                                  size_t bytes_max = kConfigBytesMax);
 
-// Without white space at both ends.
+// The text without leading and trailing white space.
 [[nodiscard]] std::string trimmed(std::string_view text);
 
-// Differs when the file behind the name was written or replaced; a Secret volume replaces it by moving a symbolic link.
+// Changes when the file behind the name is written or replaced; a Secret volume replaces it by moving a
+// symbolic link.
 struct FileStamp {
     uint64_t device = 0;
     uint64_t inode = 0;
@@ -29,7 +31,7 @@ struct FileStamp {
     int64_t changed_ns = 0;
     bool operator==(const FileStamp&) const = default;
 };
-// All zero where there is no such file.
+// All zero if the file does not exist.
 [[nodiscard]] FileStamp stamp_of(const std::filesystem::path& file);
 
 }  // namespace penstock::kube

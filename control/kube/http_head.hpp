@@ -1,4 +1,4 @@
-// The head of an HTTP answer, line by line, as far as the client cares for it. Pure.
+// The head of an HTTP response, read line by line; keeps only the fields that the client uses. Pure.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ struct HttpHead {
     int status = 0;
     std::string content_type;
     std::string location;
-    std::vector<std::string> warnings;  // their texts, for people
+    std::vector<std::string> warnings;  // their texts, human-readable
 };
 
 class HttpHeadReader {
  public:
-    // One line with or without its line break. True when it ended the final answer's head; informational answers (1xx) start anew.
-    // Lines after that (trailers) are ignored.
+    // Reads one line, with or without its line break. Returns true at the end of the final response's head;
+    // an informational response (1xx) resets the state. Later lines (trailers) are ignored.
     bool read(std::string_view line);
     const HttpHead& head() const { return head_; }
     bool is_complete() const { return is_complete_; }
@@ -27,8 +27,8 @@ class HttpHeadReader {
     bool is_complete_ = false;
 };
 
-// The text of a Warning header, `299 - "text"` (RFC 7234, 5.5), or the whole value where it has another form; control characters become
-// spaces and the length has a bound.
+// The text of a Warning header, `299 - "text"` (RFC 7234, 5.5), or the whole value if it has another form.
+// Control characters become spaces, and the length is limited.
 [[nodiscard]] std::string warning_text(std::string_view value);
 
 }  // namespace penstock::kube

@@ -8,13 +8,13 @@ namespace {
 Result<std::string> variable(const Environment& environment, const std::string& name) {
     const auto value = environment(name);
     if (!value || value->empty()) {
-        return fail(Errc::NotFound, "not inside a cluster: " + name +
-                                        " is not set; --kubeconfig names a cluster from outside");
+        return fail(Errc::NotFound,
+                    "not inside a cluster: " + name + " is not set; outside a cluster pass --kubeconfig");
     }
     return *value;
 }
 
-// RFC 3986: an IPv6 address stands in brackets.
+// RFC 3986: an IPv6 address is written in brackets.
 std::string bracketed(const std::string& host) {
     return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
@@ -39,8 +39,8 @@ Result<ClientConfig> in_cluster_config(const Environment& environment, const std
         std::error_code ignored;
         if (!std::filesystem::exists(file, ignored)) {
             return fail(Errc::NotFound, config.origin + ": " + file.string() +
-                                            " is missing: does the Pod have a ServiceAccount, and "
-                                            "automountServiceAccountToken not false?");
+                                            " is missing (does the Pod have a ServiceAccount, and "
+                                            "is automountServiceAccountToken not false?)");
         }
     }
     if (const auto own = read_file_text(folder / "namespace", kNamespaceBytesMax)) {

@@ -1,4 +1,5 @@
-// The configuration of a Pod that talks to its own cluster: two environment variables and the files of its ServiceAccount (AUTH-003).
+// Configuration of a Pod that connects to its own cluster: two environment variables and the files of its
+// ServiceAccount (AUTH-003).
 #pragma once
 
 #include <filesystem>
@@ -11,7 +12,7 @@ namespace penstock::kube {
 
 inline constexpr const char* kServiceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-// NotFound where this is no Pod, or one without a ServiceAccount token.
+// NotFound if this process does not run in a Pod, or in one without a ServiceAccount token.
 [[nodiscard]] Result<ClientConfig> in_cluster_config(
     const Environment& environment = process_environment,
     const std::filesystem::path& folder = kServiceAccountFolder);

@@ -1,5 +1,6 @@
-// The fields of one mapping in a JsonTree, as the schema asks for them (fields.hpp). A path is put together when a fault is met and not
-// before: a cluster's endpoints are decoded by the hundred thousand, and nearly all of them are right. Borrows tree and faults.
+// Reads the fields of one mapping in a JsonTree for the schema (fields.hpp). A path is built only when a
+// fault occurs: a cluster's endpoints are decoded by the hundred thousand, and nearly all of them are valid.
+// Borrows tree and faults.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@
 
 namespace penstock::kube {
 
-// What was wrong with one object. A few are told and the rest counted: a hostile one may hold a million.
+// Faults of one object. The first few are listed and the rest counted: a hostile object may contain a
+// million.
 class FaultList {
  public:
     [[nodiscard]] bool empty() const noexcept { return total_ == 0; }
@@ -41,7 +43,7 @@ class FaultList {
 
 class JsonFields {
  public:
-    // The fields of value `root` of `tree`, from where paths count.
+    // The fields of value `root` of `tree`; paths start there.
     JsonFields(const JsonTree& tree, uint32_t root, FaultList& faults)
         : JsonFields(&tree, root, root, &faults) {}
 
@@ -52,7 +54,7 @@ class JsonFields {
     [[nodiscard]] std::optional<int64_t> integer(std::string_view key) const;
     [[nodiscard]] std::string integer_or_text(std::string_view key) const;
     [[nodiscard]] JsonFields mapping(std::string_view key) const;
-    // Where in the tree that mapping is; nullopt where absent.
+    // Index of that mapping in the tree; nullopt if absent.
     [[nodiscard]] std::optional<uint32_t> index_of_mapping(std::string_view key) const;
 
     template <typename Function>

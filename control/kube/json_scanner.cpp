@@ -9,7 +9,7 @@ size_t JsonScanner::scan(std::string_view bytes) noexcept {
                 escaped_ = false;
                 continue;
             }
-            // Most bytes are in strings, and of those most are neither.
+            // Most bytes are in strings, and most of those are neither a quote nor a backslash.
             while (i < bytes.size() && bytes[i] != '"' && bytes[i] != '\\') {
                 ++i;
             }

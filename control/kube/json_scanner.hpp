@@ -1,5 +1,6 @@
-// Finds the end of one JSON object whose bytes come in chunks cut anywhere, by counting brackets outside of strings. All that matters is
-// ASCII, and in UTF-8 no ASCII byte is a part of anything else, so a cut inside a character needs no care (APISYNC-008). Pure.
+// Finds the end of one JSON object in a stream of arbitrarily split chunks, by counting brackets outside of
+// strings. All relevant bytes are ASCII, and no ASCII byte is part of another UTF-8 character, so a split
+// inside a character needs no handling (APISYNC-008). Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +11,19 @@ namespace penstock::kube {
 
 class JsonScanner {
  public:
-    // `bytes` continue the object, or begin it with its '{'. How many of them belong to it: all, unless its end is among them. `{]` ends
-    // here as well; the parser will not have it.
+    // `bytes` continue the object, or begin it with its '{'. Returns how many of them belong to the object:
+    // all, unless they contain its end. `{]` also ends an object here; the parser rejects it.
     [[nodiscard]] size_t scan(std::string_view bytes) noexcept;
     // Between two objects: none has begun, or the last one is complete.
     [[nodiscard]] bool is_between() const noexcept { return depth_ == 0; }
 
  private:
-    uint32_t depth_ = 0;  // of brackets: no more than there are bytes
+    uint32_t depth_ = 0;  // of brackets: at most the number of bytes
     bool in_string_ = false;
-    bool escaped_ = false;  // in a string, behind a backslash
+    bool escaped_ = false;  // in a string, after a backslash
 };
 
-// JSON's own four; no other control character may stand between values.
+// JSON's four white space characters; no other control character is permitted between values.
 [[nodiscard]] constexpr bool is_json_space(char c) noexcept {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }

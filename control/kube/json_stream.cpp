@@ -18,13 +18,13 @@ Status JsonStream::push(std::string_view bytes, const OnValue& on_value) {
             const auto begin = std::ranges::find_if_not(bytes, is_json_space);
             bytes.remove_prefix(static_cast<size_t>(begin - bytes.begin()));
             if (!bytes.empty() && bytes.front() != '{') {
-                return broken({Errc::Corrupt, "what follows is no JSON object"});
+                return broken({Errc::Corrupt, "expected a JSON object"});
             }
         }
         if (bytes.empty()) {
             return {};
         }
-        // No further than the bound, so that a stream that never ends an object costs no more than that.
+        // Scans at most to the limit, so that a stream that never ends an object costs no more than that.
         const size_t taken = scanner_.scan(bytes.substr(0, value_bytes_max_ - value_.size() + 1));
         value_.append(bytes, 0, taken);
         bytes.remove_prefix(taken);
@@ -44,7 +44,7 @@ Status JsonStream::push(std::string_view bytes, const OnValue& on_value) {
 
 Status JsonStream::finish() {
     if (!error_ && !scanner_.is_between()) {
-        return broken({Errc::Corrupt, "the stream ended inside of an object, after " +
+        return broken({Errc::Corrupt, "the stream ended inside an object, after " +
                                           std::to_string(value_.size()) + " bytes of it"});
     }
     return error_ ? Status(std::unexpected(*error_)) : Status();

@@ -1,8 +1,9 @@
-// A stream of JSON objects out of byte chunks that are cut anywhere: between objects, inside a string, inside a UTF-8 sequence
-// (APISYNC-008). Objects need nothing between them; white space there is skipped, anything else is an error. Pure; one thread.
+// Splits a byte stream into JSON objects. Chunks may be split anywhere: between objects, inside a string,
+// inside a UTF-8 sequence (APISYNC-008). Objects need no separator; white space between them is skipped,
+// anything else is an error. Pure; one thread.
 //
-// This finds where each object begins and ends, and no more: brackets are counted outside of strings. Whether what lies between them is
-// JSON the decoder tells. Memory is one object, and bounded.
+// Only the start and end of each object are found: brackets are counted outside of strings. The decoder
+// validates the JSON between them. Memory is limited to one object of bounded size.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@
 
 namespace penstock::kube {
 
-// The largest watch event and the largest item of a list that must work, many times over what an API server stores (GEN-009).
+// Largest watch event and list item that must be supported, many times the maximum size that an API server
+// stores (GEN-009).
 inline constexpr size_t kJsonValueBytesMax = size_t{8} * 1024 * 1024;
 
 class JsonStream {
@@ -25,10 +27,11 @@ class JsonStream {
 
     explicit JsonStream(size_t value_bytes_max = kJsonValueBytesMax) : value_bytes_max_(value_bytes_max) {}
 
-    // Hands each object that is complete by now to `on_value`, in order; the view lives for that call. Ends at the first error, of
-    // `on_value` or of the stream; the stream is of no use afterwards, and says so again at each call.
+    // Passes each complete object to `on_value`, in order; the view lives for that call. Stops at the first
+    // error, of `on_value` or of the stream; after that the stream is unusable and every call returns the
+    // error again.
     [[nodiscard]] Status push(std::string_view bytes, const OnValue& on_value);
-    // The bytes have ended. An error where they did so in the middle of an object.
+    // End of the bytes. An error if it is in the middle of an object.
     [[nodiscard]] Status finish();
 
  private:
@@ -36,7 +39,7 @@ class JsonStream {
 
     size_t value_bytes_max_;
     JsonScanner scanner_;
-    std::string value_;  // what is there of the object that has begun; keeps its memory
+    std::string value_;  // the incomplete current object; its memory is reused
     std::optional<Error> error_;
 };
 

@@ -24,7 +24,7 @@ size_t digits_at(std::string_view text, size_t at) noexcept {
     return end - at;
 }
 
-// The grammar of RFC 8259. Null: `text` is no number.
+// The grammar of RFC 8259. Null: `text` is not a number.
 ValueKind number_kind(std::string_view text) noexcept {
     size_t at = text.starts_with('-') ? 1 : 0;
     const size_t whole = digits_at(text, at);
@@ -63,10 +63,11 @@ std::string_view without_space_behind(std::string_view token) noexcept {
 
 struct JsonTree::Parser {
     ondemand::parser parser;
-    std::vector<char> text;  // with simdjson's padding behind it
+    std::vector<char> text;  // followed by simdjson's padding
 
-    // For a text of `size` bytes. Grown in powers of two, because simdjson allocates anew for each text that is longer than all before;
-    // given back when the next text is small again, because one large object must not cost its memory for ever.
+    // Provides space for a text of `size` bytes. Grown in powers of two, because simdjson reallocates for
+    // each text longer than all before. Released when the next text is small again, so that one large object
+    // does not occupy memory permanently.
     simdjson::error_code make_room(size_t size) {
         constexpr size_t kSmall = size_t{256} * 1024;
         const size_t capacity = std::bit_ceil(std::max(size, kSmall));
@@ -80,7 +81,8 @@ struct JsonTree::Parser {
     }
 };
 
-// Every value of the document is visited, because simdjson checks what it is asked for and skims over the rest.
+// Visits every value of the document, because simdjson validates only the values that are read and skips over
+// the rest.
 class JsonTree::Builder {
  public:
     Builder(JsonTree& tree, uint32_t depth_max) : tree_(tree), values_(tree.values_), depth_max_(depth_max) {}
@@ -211,7 +213,7 @@ Status JsonTree::parse(std::string_view json, uint32_t depth_max) {
     }
     if (error) {
         values_.clear();
-        return fail(Errc::Corrupt, std::string("no JSON object: ") + simdjson::error_message(error));
+        return fail(Errc::Corrupt, std::string("not a JSON object: ") + simdjson::error_message(error));
     }
     return {};
 }

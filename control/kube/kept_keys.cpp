@@ -17,7 +17,8 @@ bool is_kept_label(ObjectKind kind, std::string_view key) noexcept {
 }
 
 bool is_kept_annotation(ObjectKind kind, std::string_view key) noexcept {
-    // Our own are kept even where they are unknown, so that somebody can be told (ANN-G5).
+    // Penstock's own annotations are kept even if they are unknown, so that a notice can report them
+    // (ANN-G5).
     return key.starts_with(annotations::kNativePrefix) ||
            (kind == ObjectKind::Service && annotations::find(key) != nullptr) ||
            (kind == ObjectKind::Endpoints && key == "endpoints.kubernetes.io/over-capacity");

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A named entry of one of the three lists, not yet looked into.
+// A named entry of one of the three lists, not parsed yet.
 struct Entry {
     YAML::Node body;
     fs::path file;
@@ -28,7 +28,7 @@ struct Merged {
     std::string files;  // for messages
 };
 
-// Reads the fields of one entry; the first mistake is kept, and what follows it reads as unset.
+// Reads the fields of one entry. The first mistake is kept, and later fields read as unset.
 class Fields {
  public:
     Fields(const Entry& entry, std::string where)
@@ -71,7 +71,7 @@ class Fields {
         return value.empty() ? fs::path() : resolved(value);
     }
 
-    // NAME-data, in base64, beats NAME.
+    // NAME-data, in base64, takes precedence over NAME.
     PemSource pem(const char* name) {
         const std::string data_name = std::string(name) + "-data";
         const std::string data = text(data_name.c_str());
@@ -107,7 +107,7 @@ class Fields {
         return found;
     }
 
-    // Relative to the kubeconfig's folder, not to ours (AUTH-001).
+    // Relative to the folder of the kubeconfig, not to the working directory (AUTH-001).
     fs::path resolved(const fs::path& path) const {
         return path.is_absolute() ? path : (file_.parent_path() / path).lexically_normal();
     }
@@ -123,7 +123,7 @@ class Fields {
     }
     const std::optional<Error>& mistake() const { return mistake_; }
 
-    // An undefined node where the parent is no map: yaml-cpp throws on some of those.
+    // An undefined node if the parent is not a map: yaml-cpp throws on some of those.
     static YAML::Node get(const YAML::Node& parent, const char* name) {
         return parent.IsDefined() && parent.IsMap() ? parent[name] : YAML::Node(YAML::NodeType::Undefined);
     }
@@ -135,7 +135,8 @@ class Fields {
     std::optional<Error> mistake_;
 };
 
-// Adds the entries of list `list_name` whose names are not taken; each has its content under `body_name`.
+// Adds the entries of list `list_name` whose names are not defined yet; each has its content under
+// `body_name`.
 Status add_entries(const YAML::Node& root, const char* list_name, const char* body_name, const fs::path& file,
                    Entries& entries) {
     const YAML::Node list = Fields::get(root, list_name);
@@ -158,7 +159,7 @@ Status add_file(const KubeconfigText& file, Merged& merged) {
     merged.files += (merged.files.empty() ? "" : ", ") + file.file.string();
     const YAML::Node root = YAML::Load(file.text);
     if (!root.IsDefined() || root.IsNull()) {
-        return {};  // an empty file takes no part
+        return {};  // an empty file is ignored
     }
     if (!root.IsMap()) {
         return fail(Errc::InvalidArgument, file.file.string() + ": not a kubeconfig: must be a map");
@@ -207,7 +208,7 @@ void read_cluster(Fields& fields, ClientConfig& config) {
     config.proxy_url = Secret(fields.text("proxy-url"));
     config.disable_compression = fields.flag("disable-compression");
     if (config.insecure_skip_tls_verify && config.ca.is_set()) {
-        fields.note("certificate-authority and insecure-skip-tls-verify exclude each other");
+        fields.note("certificate-authority and insecure-skip-tls-verify are mutually exclusive");
     }
     if (config.tls_server_name.find_first_of("/:@?# \t\r\n") != std::string::npos) {
         fields.note("tls-server-name must be a host name");
@@ -254,8 +255,8 @@ ExecConfig read_exec(Fields& user) {
     const std::string mode = fields.text("interactiveMode");
     if (mode == "Always") {
         fields.note(
-            "interactiveMode Always cannot be had: nobody sits in front of this program; the plugin must "
-            "work with IfAvailable or Never");
+            "interactiveMode Always is not supported, because this program has no terminal; use IfAvailable "
+            "or Never");
     } else if (!mode.empty() && mode != "IfAvailable" && mode != "Never") {
         fields.note("interactiveMode must be Never, IfAvailable or Always");
     }
@@ -265,7 +266,7 @@ ExecConfig read_exec(Fields& user) {
     return exec;
 }
 
-// Who left Kubernetes, and what came instead.
+// The replacement for an auth provider that was removed from Kubernetes.
 std::string replacement_of(const std::string& auth_provider) {
     if (auth_provider == "gcp") {
         return "the exec plugin gke-gcloud-auth-plugin";
@@ -304,13 +305,13 @@ Impersonation read_impersonation(Fields& fields) {
 void read_user(Fields& fields, ClientConfig& config) {
     if (fields.has("username") || fields.has("password")) {
         fields.note(
-            "username and password are gone since Kubernetes 1.19: use token, tokenFile, a client "
+            "username and password were removed in Kubernetes 1.19: use token, tokenFile, a client "
             "certificate or an exec plugin");
     }
     if (fields.has("auth-provider")) {
         Fields provider({.body = fields.node("auth-provider"), .file = fields.file()}, fields.where());
         const std::string name = provider.text("name");
-        fields.note("auth-provider " + name + " is gone since Kubernetes 1.26: use " + replacement_of(name));
+        fields.note("auth-provider " + name + " was removed in Kubernetes 1.26: use " + replacement_of(name));
     }
     config.client_certificate = fields.pem("client-certificate");
     config.client_key = fields.pem("client-key");
@@ -329,14 +330,14 @@ void read_user(Fields& fields, ClientConfig& config) {
 Result<ClientConfig> resolve(const Merged& merged, std::string_view wanted) {
     const std::string context_name(wanted.empty() ? std::string_view(merged.current_context) : wanted);
     if (context_name.empty()) {
-        return fail(
-            Errc::InvalidArgument,
-            merged.files + ": no current-context, and no --context; there are: " + names_of(merged.contexts));
+        return fail(Errc::InvalidArgument, merged.files +
+                                               ": no current-context, and no --context; existing contexts: " +
+                                               names_of(merged.contexts));
     }
     const auto context = merged.contexts.find(context_name);
     if (context == merged.contexts.end()) {
         return fail(Errc::NotFound, merged.files + ": context " + context_name +
-                                        " does not exist; there are: " + names_of(merged.contexts));
+                                        " does not exist; existing: " + names_of(merged.contexts));
     }
     ClientConfig config;
     config.origin = "context " + context_name + " of " + context->second.file.string();
@@ -345,7 +346,7 @@ Result<ClientConfig> resolve(const Merged& merged, std::string_view wanted) {
     const std::string user_name = fields.text("user");
     config.namespace_name = fields.text("namespace");
     if (cluster_name.empty()) {
-        fields.note("names no cluster");
+        fields.note("has no cluster");
     }
     if (fields.mistake()) {
         return std::unexpected(*fields.mistake());
@@ -353,7 +354,7 @@ Result<ClientConfig> resolve(const Merged& merged, std::string_view wanted) {
     const auto cluster = merged.clusters.find(cluster_name);
     if (cluster == merged.clusters.end()) {
         return fail(Errc::NotFound, config.origin + ": its cluster " + cluster_name +
-                                        " does not exist; there are: " + names_of(merged.clusters));
+                                        " does not exist; existing: " + names_of(merged.clusters));
     }
     Fields cluster_fields(cluster->second, cluster->second.file.string() + ": cluster " + cluster_name);
     read_cluster(cluster_fields, config);
@@ -361,12 +362,12 @@ Result<ClientConfig> resolve(const Merged& merged, std::string_view wanted) {
         return std::unexpected(*cluster_fields.mistake());
     }
     if (user_name.empty()) {
-        return config;  // anonymous, as a port-forward or kubectl proxy wants it
+        return config;  // anonymous, for a port-forward or kubectl proxy
     }
     const auto user = merged.users.find(user_name);
     if (user == merged.users.end()) {
         return fail(Errc::NotFound, config.origin + ": its user " + user_name +
-                                        " does not exist; there are: " + names_of(merged.users));
+                                        " does not exist; existing: " + names_of(merged.users));
     }
     Fields user_fields(user->second, user->second.file.string() + ": user " + user_name);
     read_user(user_fields, config);
@@ -386,7 +387,7 @@ std::optional<std::string> process_environment(const std::string& name) {
 Result<ClientConfig> resolve_kubeconfig(std::span<const KubeconfigText> files, std::string_view context) {
     if (files.empty()) {
         return fail(Errc::NotFound,
-                    "no kubeconfig: --kubeconfig names one, or $KUBECONFIG, or ~/.kube/config is there");
+                    "no kubeconfig found: pass --kubeconfig, set $KUBECONFIG, or create ~/.kube/config");
     }
     Merged merged;
     const KubeconfigText* current = nullptr;

@@ -1,7 +1,9 @@
-// kubeconfig files (AUTH-001, -002, -008): from one or several texts to the one ClientConfig that a context chooses.
+// kubeconfig files (AUTH-001, -002, -008): resolves one or several texts to the ClientConfig that a context
+// selects.
 //
-// Only what the context leads to is looked at: another user's broken stanza is none of our business. Each mistake in what is looked at is
-// an error that names the file, the entry and the rule; no error quotes a value that could be a secret.
+// Only the entries that the context references are read: malformed entries of other contexts are ignored.
+// Each mistake in a referenced entry is an error that names the file, the entry and the rule. No error quotes
+// a value that could be a secret.
 #pragma once
 
 #include <filesystem>
@@ -17,21 +19,21 @@
 
 namespace penstock::kube {
 
-// getenv, or a test's.
+// getenv, or a substitute in tests.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 [[nodiscard]] std::optional<std::string> process_environment(const std::string& name);
 
 struct KubeconfigText {
-    std::filesystem::path file;  // relative paths inside are relative to its folder
+    std::filesystem::path file;  // base folder of relative paths in the text
     std::string text;
 };
 
-// Pure. As kubectl merges: the first definition of a cluster, user or context wins, and the first current-context. `context` "" means that
-// one.
+// Pure. Merges like kubectl: the first definition of a cluster, user or context wins, and the first
+// current-context. An empty `context` selects current-context.
 [[nodiscard]] Result<ClientConfig> resolve_kubeconfig(std::span<const KubeconfigText> files,
                                                       std::string_view context);
 
-// The same from files, all of which must be there.
+// Reads the same from files, all of which must exist.
 [[nodiscard]] Result<ClientConfig> read_kubeconfig(const std::vector<std::filesystem::path>& files,
                                                    std::string_view context);
 

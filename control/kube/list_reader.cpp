@@ -8,7 +8,8 @@
 namespace penstock::kube {
 namespace {
 
-// Of the envelope only its strings could be long: a continue token has some hundred bytes. An item costs it three.
+// Only the strings of the envelope can be long: a continue token has some hundred bytes. An item takes three
+// bytes of the envelope.
 constexpr size_t kEnvelopeBytesMax = size_t{4} * 1024 * 1024;
 
 }  // namespace
@@ -18,7 +19,7 @@ Status ListReader::broken(Error error) {
     return std::unexpected(std::move(error));
 }
 
-// Up to the first byte of an item, which is not taken, or to the end.
+// Reads up to the first byte of an item, which is not consumed, or to the end.
 size_t ListReader::push_envelope(std::string_view bytes) {
     for (size_t i = 0; i < bytes.size(); ++i) {
         if (bytes[i] == '{' && in_items_ && depth_ == 2 && !in_string_) {
@@ -47,7 +48,7 @@ void ListReader::envelope_byte(char c) {
         case ':':
             if (depth_ == 1) {
                 key_ = std::exchange(string_, {});
-                if (key_ == "items") {  // given twice, the last counts (APISYNC-017)
+                if (key_ == "items") {  // of duplicates, the last one counts (APISYNC-017)
                     has_items_ = true;
                     page_.items.clear();
                     page_.faults.clear();
@@ -70,7 +71,7 @@ void ListReader::envelope_byte(char c) {
 }
 
 void ListReader::end_item() {
-    // An item that is no JSON, or has no name, costs itself (GEN-001).
+    // An item that is not JSON, or has no name, affects only itself (GEN-001).
     if (auto decoded = decode_object(*decoder_, kind_, item_)) {
         page_.items.push_back(std::move(*decoded));
     } else {
@@ -90,13 +91,13 @@ Status ListReader::push(std::string_view bytes) {
             bytes.remove_prefix(push_envelope(bytes));
             if (envelope_.size() > kEnvelopeBytesMax) {
                 return broken({Errc::Exhausted, "list: more than " + std::to_string(kEnvelopeBytesMax) +
-                                                    " bytes beside its items"});
+                                                    " bytes outside its items"});
             }
         }
         if (bytes.empty()) {
             break;
         }
-        // No further than the bound, as in JsonStream.
+        // Scans at most to the limit, as in JsonStream.
         const size_t taken = scanner_.scan(bytes.substr(0, item_bytes_max_ - item_.size() + 1));
         item_.append(bytes, 0, taken);
         bytes.remove_prefix(taken);
@@ -116,7 +117,7 @@ Result<ListPage> ListReader::finish() {
         return std::unexpected(*error_);
     }
     if (!scanner_.is_between()) {
-        return fail(Errc::Corrupt, "list: ended inside of an item");
+        return fail(Errc::Corrupt, "list: ended inside an item");
     }
     const JsonTree& tree = decoder_->tree();
     if (const Status parsed = decoder_->tree().parse(envelope_); !parsed) {
@@ -129,23 +130,25 @@ Result<ListPage> ListReader::finish() {
         return fail(Errc::Corrupt, "list: is a " + std::string(kind.substr(0, 80)) + ", must be a " +
                                        to_string(kind_) + "List");
     }
-    // Whatever answers 200 without either is no list, and taking it for an empty one would withdraw everything (APISYNC-014).
+    // A 200 response with neither of them is not a list. Treating it as an empty list would withdraw
+    // everything (APISYNC-014).
     if (fields.text("kind").empty() && !has_items_) {
-        return fail(Errc::Corrupt, "list: has neither a kind nor items");
+        return fail(Errc::Corrupt, "list: kind and items are missing");
     }
     const JsonFields meta = fields.mapping("metadata");
     page_.resource_version = meta.text("resourceVersion");
     page_.continue_token = meta.text("continue");
     page_.remaining = meta.integer("remainingItemCount");
-    // What stands there beside objects is no list of objects, however much of it could be read.
+    // If anything other than objects is among the items, the page is not a list of objects, even if parts are
+    // readable.
     size_t items = 0;
     fields.each_mapping("items", [&](const JsonFields&) { ++items; });
     if (!faults.empty()) {
         return fail(Errc::Corrupt, "list: " + faults.take().front());
     }
-    // Items that were not taken for such as they arrived: JSON could spell "items" with escapes. No server does.
+    // Items that were not recognized on arrival: JSON could write "items" with escapes. No server does.
     if (items != page_.items.size() + page_.faults.size()) {
-        return fail(Errc::Corrupt, "list: its items stand under a key with escapes");
+        return fail(Errc::Corrupt, "list: the key of its items contains escapes");
     }
     return std::move(page_);
 }

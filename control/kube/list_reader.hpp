@@ -1,11 +1,12 @@
-// The answer to a list, decoded while it arrives: each item is framed, decoded and forgotten as soon as it is complete, so that a page of
-// 50 MB costs the memory of one item and of what is kept of the others. Pure; one thread.
+// Decodes a list response as it arrives. Each item is framed, decoded and released as soon as it is complete,
+// so a page of 50 MB needs only the memory of one item and of the kept parts of the others. Pure; one thread.
 //
-// What is not an item is collected as the page's envelope, in which {} stands for each of them:
+// Everything outside of the items is collected as the page's envelope, in which {} stands for each item:
 //
 //     {"kind":"ServiceList","metadata":{"resourceVersion":"7"},"items":[{},{},{}]}
 //
-// That is JSON exactly where the page is, so the parser that reads it at the end checks the commas and brackets between the items too.
+// The envelope is valid JSON exactly if the page is, so parsing it at the end also validates the commas and
+// brackets between the items.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +24,14 @@ namespace penstock::kube {
 
 class ListReader {
  public:
-    // `decoder` outlives this, and may be used for other things between the calls.
+    // `decoder` outlives this, and may be used for other data between the calls.
     ListReader(Decoder& decoder, ObjectKind kind, size_t item_bytes_max = kJsonValueBytesMax)
         : decoder_(&decoder), kind_(kind), item_bytes_max_(item_bytes_max) {}
 
-    // The next bytes of the body, cut anywhere. After an error the reader is of no use, and says so again at each call.
+    // The next bytes of the body, split anywhere. After an error the reader is unusable, and every call
+    // returns the error again.
     [[nodiscard]] Status push(std::string_view bytes);
-    // The body has ended: the page, or what was wrong with it. Once.
+    // End of the body. Returns the page, or its error. Call once.
     [[nodiscard]] Result<ListPage> finish();
 
  private:
@@ -45,14 +47,14 @@ class ListReader {
     std::optional<Error> error_;
 
     JsonScanner scanner_;
-    std::string item_;  // what is there of the item that has begun; keeps its memory
+    std::string item_;  // the incomplete current item; its memory is reused
 
     std::string envelope_;
     uint32_t depth_ = 0;  // in the envelope
     bool in_string_ = false;
     bool escaped_ = false;
     bool in_items_ = false;   // at depth 2: in the list of items
-    bool has_items_ = false;  // the key was there, be it null
+    bool has_items_ = false;  // the key was present, even if its value is null
     std::string string_;      // the envelope's last string at depth 1, as written
     std::string key_;         // the field at depth 1 whose value is being read
 };

@@ -1,9 +1,11 @@
-// Is the peer of a silent connection still there? (APISYNC-015) TCP does not say: a peer that lost its power, or a firewall that forgot the
-// flow, looks like one that has nothing to tell. Pure: what was received when comes as an argument.
+// Detects a dead peer behind a silent connection (APISYNC-015). TCP does not report it: a peer that lost
+// power, or a firewall that dropped its flow state, looks like an idle peer. Pure: the time of the last
+// receive is an argument.
 //
-//   HTTP/1.1  one request a connection, so nothing can be asked while a watch runs: silence itself is the sign, after 60 s.
-//   HTTP/2    after 30 s of silence a small request goes out on the same connection; if 15 s later still not one byte has come, of
-//             whatever kind, the peer is gone.
+//   HTTP/1.1  one request per connection, so no probe is possible while a watch runs: 60 s of silence end the
+//             connection.
+//   HTTP/2    after 30 s of silence a small request is sent on the same connection. If no byte of any kind
+//             arrives within 15 s, the peer is considered dead.
 #pragma once
 
 #include <chrono>

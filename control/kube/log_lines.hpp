@@ -1,4 +1,4 @@
-// What machines without I/O have to say: they write lines, and whoever runs them hands those to the log.
+// Log lines of machines without I/O: a machine collects lines, and its driver writes them to the log.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class LogLines {
  public:
     void info(std::string text) { lines_.push_back({LogLine::Level::Info, std::move(text)}); }
     void warn(std::string text) { lines_.push_back({LogLine::Level::Warning, std::move(text)}); }
-    // Lines since the last call.
+    // Returns the lines since the last call.
     [[nodiscard]] std::vector<LogLine> take() { return std::exchange(lines_, {}); }
 
  private:

@@ -1,4 +1,4 @@
-// Which object is meant: its kind, namespace and name. Pure values.
+// Identifies an object: kind, namespace and name. Pure values.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,12 @@
 
 namespace penstock::kube {
 
-// The kinds that Penstock reads. Endpoints of the core group stand in for EndpointSlices where a server has none (EP-001).
+// The kinds that Penstock reads. Endpoints of the core group replace EndpointSlices if a server has none
+// (EP-001).
 enum class ObjectKind : uint8_t { Service, EndpointSlice, Endpoints, Node };
 [[nodiscard]] const char* to_string(ObjectKind kind) noexcept;
 
-// Identity of an object inside its kind.
+// Identity of an object within its kind.
 struct ObjectName {
     std::string namespace_name;  // "" for cluster-scoped objects
     std::string name;

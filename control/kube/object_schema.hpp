@@ -1,5 +1,6 @@
-// The schema of the objects, once for both notations: fields of an object as the Kubernetes API names them -> plain structs with the API's
-// defaults (GEN-004), holding what semantics reads and nothing else. Faults go where `Fields` was told to put them. Pure.
+// The schema of the objects, shared by both notations. Converts the fields of an object, named as in the
+// Kubernetes API, into plain structs with the API's defaults (GEN-004). The structs hold only the fields that
+// the semantics read. Faults go to the list given to `Fields`. Pure.
 #pragma once
 
 #include <map>
@@ -17,15 +18,15 @@
 
 namespace penstock::kube {
 
-// Who fills in what an object leaves out.
+// Component that fills in absent fields.
 enum class Writer : uint8_t {
-    Server,    // an API server: what is absent is not there yet
-    Manifest,  // nobody
+    Server,    // an API server: an absent field is not set yet
+    Manifest,  // no component
 };
 
 namespace schema {
 
-// The API server fills defaults for "" as it does for absence.
+// The API server applies defaults to "" in the same way as to an absent field.
 template <FieldsLike Fields>
 std::string text_or(const Fields& fields, std::string_view key, std::string_view when_empty) {
     const std::string_view text = fields.text(key);
@@ -50,7 +51,7 @@ std::map<std::string, std::string> entries(const Fields& fields, std::string_vie
     return result;
 }
 
-// Only Services are told apart by UID and age (GEN-010, SVC-018).
+// Only Services are distinguished by UID and age (GEN-010, SVC-018).
 template <FieldsLike Fields>
 ObjectMeta read_meta(const Fields& object, ObjectKind kind, const ObjectName& name) {
     const Fields meta = object.mapping("metadata");
@@ -92,7 +93,7 @@ LoadBalancerIngress read_ingress(const Fields& ingress) {
     return result;
 }
 
-// clusterIP is the first of clusterIPs; an API server fills in whichever of the two was left out.
+// clusterIP is the first of clusterIPs; an API server fills in the one that was left out.
 template <FieldsLike Fields>
 void read_cluster_ips(const Fields& spec, Writer writer, Service& service) {
     service.awaits_cluster_ip = writer == Writer::Server || spec.has("clusterIP") || spec.has("clusterIPs");
@@ -112,7 +113,8 @@ InternedTexts read_hints(const Fields& hints, std::string_view key) {
     return names;
 }
 
-// v1beta1 carries the zone, and until 1.20 the node as well, only as topology labels (EP-016); the other labels are kept as they are.
+// v1beta1 carries the zone, and until 1.20 also the node, only as topology labels (EP-016). Other labels are
+// kept as they are.
 template <FieldsLike Fields>
 InternedTexts read_topology(const Fields& endpoint, Endpoint& result) {
     std::map<std::string, std::string> labels;
@@ -169,7 +171,7 @@ std::vector<EndpointPort> read_endpoint_ports(const Fields& fields) {
 
 }  // namespace schema
 
-// nullopt where there is no usable name or namespace.
+// nullopt without a usable name or namespace.
 template <FieldsLike Fields>
 std::optional<ObjectId> read_id(const Fields& object, ObjectKind kind) {
     const Fields meta = object.mapping("metadata");
@@ -232,13 +234,13 @@ EndpointSlice read_slice(const Fields& object, const ObjectName& name, bool beta
         slice.topology = {};
     }
     slice.topology.shrink_to_fit();
-    slice.endpoints.shrink_to_fit();  // many are kept for long
+    slice.endpoints.shrink_to_fit();  // many are stored for a long time
     slice.ports = schema::read_endpoint_ports(object);
     return slice;
 }
 
-// EP-015: a slice for each subset and address family that has addresses, "NAME-SUBSET-ipv4". An address that is none goes with the family
-// that it looks like, and is refused by name there.
+// EP-015: one slice for each subset and address family that has addresses, "NAME-SUBSET-ipv4". A malformed
+// address goes into the slice of the family that it resembles, and is refused there by name.
 template <FieldsLike Fields>
 std::vector<EndpointSlice> read_endpoints(const Fields& object, const ObjectName& name) {
     std::vector<EndpointSlice> slices;

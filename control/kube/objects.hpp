@@ -1,6 +1,7 @@
-// Service, EndpointSlice and Node as the Kubernetes API means them: only the fields that Penstock's semantics read, with the API's defaults
-// applied where a field was absent (GEN-004). Values are kept as text where judging them is the semantics room's work (an externalIP
-// that is no address must reach it, to be refused by name). Both sources, manifests and (later) the API server, fill these structs.
+// Service, EndpointSlice and Node as defined by the Kubernetes API: only the fields that Penstock's semantics
+// read, with the API's defaults for absent fields (GEN-004). Values that the semantics room validates are
+// kept as text (a malformed externalIP must reach it, to be refused by name). Both sources, manifests and the
+// API server, fill these structs.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@
 namespace penstock::kube {
 
 struct ObjectMeta {
-    std::string namespace_name;  // "default" where a manifest names none; "" for cluster-scoped objects
+    std::string namespace_name;  // "default" if a manifest names none; "" for cluster-scoped objects
     std::string name;
     std::string uid;  // "" from manifests
-    std::string
-        creation_timestamp;  // RFC 3339 as written; "" where absent, which sorts as oldest-unknown (see semantics/conflicts)
+    // RFC 3339 as written; "" if absent, which sorts as oldest-unknown (see semantics/conflicts).
+    std::string creation_timestamp;
     std::map<std::string, std::string> labels;
     std::map<std::string, std::string> annotations;
     bool operator==(const ObjectMeta&) const = default;
@@ -29,7 +30,7 @@ struct ObjectMeta {
 struct ServicePort {
     std::string name;
     std::string protocol = "TCP";
-    int64_t port = 0;         // any number the object carried; judged by semantics (SVC-010)
+    int64_t port = 0;         // any number from the object; validated by semantics (SVC-010)
     int64_t node_port = 0;    // 0: none
     std::string target_port;  // informative only (SVC-009)
     bool operator==(const ServicePort&) const = default;
@@ -53,9 +54,10 @@ struct Service {
     ObjectMeta meta;
     std::string type = "ClusterIP";
     std::string cluster_ip;  // "" not allocated, "None" headless
-    // An empty cluster_ip means "not yet" where an API server will fill it in, and then nothing is served (SVC-002). A manifest that leaves
-    // the field out has no such server behind it: false, and the Service is served on its other frontends. A manifest that says
-    // `clusterIP: ""` was copied from a server that had not allocated yet: true.
+    // An empty cluster_ip means "not yet allocated" if an API server will fill it in; nothing is served until
+    // then (SVC-002). For a manifest without the field this is false, because no such server exists: the
+    // Service is served on its other frontends. For a manifest with `clusterIP: ""` this is true: it was
+    // copied from a server that had not allocated the address yet.
     bool awaits_cluster_ip = true;
     std::vector<std::string> cluster_ips;
     std::vector<std::string> ip_families;  // "IPv4", "IPv6"
@@ -80,17 +82,17 @@ struct Service {
 };
 
 struct EndpointPort {
-    std::string name;  // "" where absent
+    std::string name;  // "" if absent
     std::string protocol = "TCP";
     std::optional<int64_t> port;  // absent or null: "all ports", unsupported (EP-009)
     bool operator==(const EndpointPort&) const = default;
 };
 
-// A cluster has hundreds of thousands, so each field costs little: what repeats is shared. Whatever is behind the first of `addresses` and
-// the hostname have no reader.
+// A cluster has hundreds of thousands, so each field must be small: repeated values are shared. All
+// `addresses` after the first, and the hostname, are not read and not kept.
 struct Endpoint {
     EndpointAddress address;
-    std::optional<bool> ready;  // null kept apart from false (EP-010)
+    std::optional<bool> ready;  // null is distinct from false (EP-010)
     std::optional<bool> serving;
     std::optional<bool> terminating;
     InternedText node_name;
@@ -107,10 +109,11 @@ struct EndpointSlice {
     std::string address_type;  // "IPv4", "IPv6", "FQDN", ...
     std::vector<Endpoint> endpoints;
     std::vector<EndpointPort> ports;
-    // v1beta1 alone: key, value, key, value of each endpoint's `topology`, sorted by key; one for each of `endpoints`, or none at all where
-    // no endpoint has any (EP-016). Here, so that endpoints of v1 need not carry it.
+    // v1beta1 only: key, value, key, value of each endpoint's `topology`, sorted by key. One entry for each
+    // of `endpoints`, or empty if no endpoint has any (EP-016). Stored here so that endpoints of v1 do not
+    // carry it.
     std::vector<InternedTexts> topology;
-    bool from_endpoints = false;  // was a subset of core Endpoints (EP-015)
+    bool from_endpoints = false;  // created from a subset of core Endpoints (EP-015)
     bool operator==(const EndpointSlice&) const = default;
 };
 
@@ -127,12 +130,12 @@ struct Node {
     bool ready = true;                   // the Ready condition is not False or Unknown
     bool network_unavailable = false;    // the NetworkUnavailable condition is True (PRESENCE-005)
     bool unschedulable = false;
-    bool deleting = false;            // metadata.deletionTimestamp is there: a finalizer holds it
+    bool deleting = false;            // metadata.deletionTimestamp is set: a finalizer delays the deletion
     std::vector<std::string> taints;  // keys of spec.taints
     bool operator==(const Node&) const = default;
 };
 
-// Everything known at one moment, as either source left it. The input of semantics.
+// All objects known at one moment, from either source. The input of semantics.
 struct ObjectSet {
     std::map<ObjectName, Service> services;
     std::map<ObjectName, EndpointSlice> slices;

@@ -1,5 +1,5 @@
-// So many in a row, then one each `interval`: a token bucket, kept as the one moment at which it will be full again (the "virtual
-// scheduling" form of ITU-T I.371). Exact, without a counter that somebody has to refill. Time is an argument.
+// Token bucket: a burst, then one token per `interval`. Stored as the time at which the bucket is full again
+// (the "virtual scheduling" form of ITU-T I.371). Exact, and needs no periodic refill. Time is an argument.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ class RateLimit {
     // `burst` is at least 1.
     constexpr RateLimit(Duration interval, uint32_t burst) : interval_(interval), burst_(burst) {}
 
-    // When the next one may go, in the past where it may go now. Somebody who may overdraw goes up to `overdraft` ahead of the rate, and
-    // everybody pays for it afterwards.
+    // Time at which the next take() succeeds; in the past if it would succeed now. A caller that may overdraw
+    // takes up to `overdraft` tokens in advance; all callers wait for them afterwards.
     [[nodiscard]] constexpr Time next_at(uint32_t overdraft = 0) const {
-        // Before the first take nothing is owed, whatever the clock's epoch is.
+        // Before the first take() the bucket is full, for any epoch of the clock.
         return full_at_ == Time::min() ? full_at_ : full_at_ - interval_ * (int64_t{burst_} + overdraft - 1);
     }
-    // True: it may go, and is counted.
+    // True: a token was taken.
     [[nodiscard]] constexpr bool take(Time now, uint32_t overdraft = 0) {
         if (now < next_at(overdraft)) {
             return false;
@@ -31,7 +31,7 @@ class RateLimit {
         return true;
     }
 
-    // Nothing is owed any more: one that has never been used would answer the same.
+    // The bucket is full: it behaves like an unused one.
     [[nodiscard]] constexpr bool is_full(Time now) const { return full_at_ <= now; }
 
  private:

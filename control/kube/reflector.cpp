@@ -7,24 +7,26 @@
 namespace penstock::kube {
 namespace {
 
-// Of an answer that is an error, what is read at most: a metav1.Status is far smaller, and a proxy's page of HTML is of no use.
+// Maximum number of bytes read from an error response: a metav1.Status is far smaller, and an HTML page of a
+// proxy is not useful.
 constexpr size_t kErrorBodyMax = 64 * 1024;
 constexpr int kOk = 200;
-constexpr size_t kTypeShown = 80;  // of a word that we do not know
+constexpr size_t kTypeShown = 80;  // of an unknown word
 
-// `field label not supported: spec.clusterIP`, or `"spec.clusterIP" is not a known field selector` (1.20). A streamed list is refused in
-// other words.
+// `field label not supported: spec.clusterIP`, or `"spec.clusterIP" is not a known field selector` (1.20).
+// The refusal of a streamed list has another text.
 bool is_about_field(const Trouble& trouble) {
     return trouble.what.find("field label") != std::string::npos ||
            trouble.what.find("field selector") != std::string::npos;
 }
 
-// "0" is none that could be resumed from: servers read it as "whatever you have", and what was deleted meanwhile would never be told.
+// "0" is no version to resume from: servers interpret it as "any version", and deletions in between would
+// never be reported.
 bool is_version(const std::string& version) {
     return !version.empty() && version != "0";
 }
 
-// Also where a stream broke off: what stands between us and the server may not let one pass.
+// Also if a stream broke off: a middlebox may not let streams pass.
 bool is_refusal_to_stream(const Trouble& trouble) {
     switch (trouble.kind) {
         case Trouble::Kind::Refused:
@@ -85,7 +87,7 @@ void Reflector::move_to(Collection collection) {
     }
     table_.drop_list();
     collection_ = std::move(collection);
-    version_.clear();  // of another history, as far as we can know
+    version_.clear();  // possibly of another history
     list_ = {};
     next_ = Next::List;
     due_ = Time::min();
@@ -95,7 +97,7 @@ void Reflector::move_to(Collection collection) {
     lasting_.reset();
 }
 
-// ---- asking
+// ---- requests
 
 void Reflector::start(Time now) {
     const bool list_begins = list_.limited && list_.continue_token.empty();
@@ -151,7 +153,7 @@ Collection Reflector::asked() const {
     return asked;
 }
 
-// ---- the answer, as it arrives
+// ---- the response, as it arrives
 
 void Reflector::on_head(const ResponseHead& head) {
     exchange_->head = head;
@@ -159,13 +161,12 @@ void Reflector::on_head(const ResponseHead& head) {
         head.content_type.find("json") == std::string::npos) {
         abandon({.kind = Trouble::Kind::Broken,
                  .name = "decode",
-                 .what = "the answer is " + head.content_type.substr(0, kTypeShown) +
-                         " and not JSON (is the server's address that of an API server, or does a proxy "
-                         "answer in its place?)"});
+                 .what = "the response is " + head.content_type.substr(0, kTypeShown) +
+                         ", not JSON (is the server an API server, or does a proxy respond in its place?)"});
         return;
     }
     if (head.status == kOk) {
-        is_not_served_ = false;  // not only at the end, which of a watch is minutes away
+        is_not_served_ = false;  // not only at the end, which for a watch is minutes later
         if (exchange_->doing == Doing::Watching) {
             report_well();
         }
@@ -217,11 +218,11 @@ void Reflector::on_overdue() {
     if (exchange_->doing == Doing::Streaming) {
         exchange_->trouble = {.kind = Trouble::Kind::NoEnd,
                               .name = "no_initial_events_end",
-                              .what = "its initial events have no end"};
+                              .what = "the end of the initial events did not arrive"};
     } else if (!exchange_->head) {
         exchange_->trouble = {
-            .kind = Trouble::Kind::Unreachable, .name = "timeout", .what = "a watch was not answered"};
-    }  // else it ends as if the server had ended it
+            .kind = Trouble::Kind::Unreachable, .name = "timeout", .what = "no response to a watch"};
+    }  // otherwise handled as if the server had ended it
 }
 
 Status Reflector::on_event_text(std::string_view json) {
@@ -231,7 +232,7 @@ Status Reflector::on_event_text(std::string_view json) {
     }
     heard_ = true;
     apply(std::move(*event));
-    return exchange_->has_ended ? fail(Errc::Unavailable, "the answer is not read further") : Status{};
+    return exchange_->has_ended ? fail(Errc::Unavailable, "the rest of the response is not read") : Status{};
 }
 
 void Reflector::apply(WatchEvent event) {
@@ -268,7 +269,7 @@ void Reflector::apply(WatchEvent event) {
             break;
         case WatchEvent::Type::Unknown:
             server_.log.warn(described("an event of type '" + event.type_text.substr(0, kTypeShown) +
-                                       "' is not known, and was skipped"));
+                                       "' is unknown and was skipped"));
             break;
     }
 }
@@ -296,7 +297,7 @@ void Reflector::end_streamed_list(const std::string& version) {
 }
 
 void Reflector::complete_list() {
-    // What could not be named may be any object that was there, but only of this collection.
+    // An unidentified object may be any of the stored ones, but only of this collection.
     table_.commit_list(list_.has_unnamed && !version_.empty() ? ObjectTable::Missing::Keep
                                                               : ObjectTable::Missing::Erase);
     version_ = list_.version;
@@ -307,7 +308,7 @@ void Reflector::complete_list() {
     next_ = Next::Watch;
 }
 
-// ---- the answer, when it has ended
+// ---- the response, after its end
 
 void Reflector::finish(Exchange& answer, Time now) {
     if (!answer.trouble) {
@@ -346,7 +347,7 @@ void Reflector::finish_page(Exchange& answer, Time now) {
          !list_.tokens_seen.insert(std::hash<std::string>{}(page->continue_token)).second)) {
         answer.trouble = {.kind = Trouble::Kind::Expired,
                           .name = "decode",
-                          .what = "a list goes in a circle, or has no end"};
+                          .what = "a list repeats a continue token, or has too many pages"};
         return;
     }
     for (DecodedObject& item : page->items) {
@@ -372,7 +373,7 @@ void Reflector::finish_watch(Exchange& answer, Time now) {
     if (answer.doing == Doing::Streaming) {
         answer.trouble = {.kind = Trouble::Kind::NoEnd,
                           .name = "no_initial_events_end",
-                          .what = "its initial events have no end"};
+                          .what = "the end of the initial events did not arrive"};
         return;
     }
     failures_ = 0;
@@ -380,7 +381,7 @@ void Reflector::finish_watch(Exchange& answer, Time now) {
 }
 
 void Reflector::note_lost(const Exchange& answer, Time now) {
-    // A server that opens watches and breaks them says nothing about what it has.
+    // A server that opens watches and then breaks them proves nothing about its state.
     const bool followed = answer.head && answer.head->status == kOk &&
                           (answer.objects > 0 || now >= answer.started + kRestartInterval);
     if (followed || !lost_at_) {
@@ -395,16 +396,15 @@ void Reflector::on_trouble(Exchange& answer, Time now) {
     ++errors_[trouble.name];
     is_not_served_ = trouble.kind == Trouble::Kind::NotServed;
     if (answer.doing == Doing::Streaming && is_refusal_to_stream(trouble)) {
-        server_.log.info(
-            described("lists are not streamed (" + trouble.what + "), so they are read in pages"));
+        server_.log.info(described("no streamed lists (" + trouble.what + "), so lists are read in pages"));
         streamed_lists_again_ = now + kStreamedListRetry;
         plan_list();
         due_ = trouble.kind == Trouble::Kind::Broken ? backoff_.after_failure(now) : now;
         return;
     }
     if (is_refusal_of_field_selector(trouble)) {
-        server_.log.info(described("the field selector is not known to the server (" + trouble.what +
-                                   "), and is left out"));
+        server_.log.info(described("the server does not support the field selector (" + trouble.what +
+                                   "), so it is left out"));
         is_field_selector_refused_ = true;
         plan_list();
         due_ = now;
@@ -420,8 +420,8 @@ void Reflector::on_trouble(Exchange& answer, Time now) {
             break;
         }
         case Trouble::Kind::Behind:
-            server_.log.warn(
-                described("the server is behind version " + version_ + "; what it has now is taken"));
+            server_.log.warn(described("the server is behind version " + version_ +
+                                       "; a list of its current version is used"));
             plan_list();
             list_.any_version = true;
             due_ =
@@ -434,7 +434,7 @@ void Reflector::on_trouble(Exchange& answer, Time now) {
         case Trouble::Kind::Forbidden:
             due_ = now + kForbiddenWait;
             break;
-        case Trouble::Kind::Busy:  // says nothing about the version
+        case Trouble::Kind::Busy:  // no information about the version
         case Trouble::Kind::NotServed:
             due_ = backoff_.after_failure(now, trouble.retry_after);
             break;
@@ -443,7 +443,8 @@ void Reflector::on_trouble(Exchange& answer, Time now) {
         case Trouble::Kind::Broken:
         case Trouble::Kind::NoEnd:
             due_ = backoff_.after_failure(now, trouble.retry_after);
-            // Not only after broken streams: a server that was away so long may have been restored, with another history (APISYNC-010).
+            // Not only after broken streams: a server that was away for so long may have been restored, with
+            // another history (APISYNC-010).
             if (++failures_ == kFailuresMax) {
                 plan_list();
             }
@@ -461,11 +462,12 @@ void Reflector::plan_list_after_expiry(const Exchange& answer) {
     const bool limited = list_.limited && !was_continued;
     plan_list();
     list_.limited = limited;
-    // Servers before 1.19 read `limit` with a version as exactly that version, which they may not have any more.
+    // Servers before 1.19 interpret `limit` with a version as exactly that version, which they may no longer
+    // have.
     list_.any_version = list_.any_version || had_begun;
 }
 
-// From its first page.
+// Restarts the list at its first page.
 void Reflector::plan_list() {
     table_.drop_list();
     list_ = {.any_version = list_.any_version};
@@ -473,7 +475,7 @@ void Reflector::plan_list() {
     failures_ = 0;
 }
 
-// ---- telling
+// ---- reports
 
 std::string Reflector::described(const std::string& what) const {
     return collection_.path + ": " + what;
@@ -486,21 +488,22 @@ void Reflector::tell_unnamed(const std::vector<std::string>& faults) {
     }
 }
 
-// A first list that is forbidden holds up the start, and whoever reads of the 403 alone takes it for a restriction.
+// A forbidden first list blocks the start. The 403 alone looks like a mere restriction, so the consequence is
+// added.
 std::string Reflector::consequence_of(const Trouble& trouble) const {
     if (trouble.kind != Trouble::Kind::Forbidden || table_.is_listed()) {
         return "";
     }
-    return "; gateways are sent nothing before " + std::string(resource_name(collection_.kind)) +
-           " can be listed and watched: grant that (docs/deploy/rbac.yaml)" +
+    return "; nothing is sent to gateways until " + std::string(resource_name(collection_.kind)) +
+           " can be listed and watched: grant these rights (docs/deploy/rbac.yaml)" +
            (collection_.kind == ObjectKind::Node ? ", or follow one namespace without Nodes (--namespace)"
                                                  : "");
 }
 
-// Once, however long it lasts.
+// Logs a trouble once, however long it lasts.
 void Reflector::report(const Trouble& trouble) {
     if (!lasting_ || lasting_->name != trouble.name) {
-        // Histories are compacted, and collections served elsewhere, every day.
+        // Compaction of histories, and collections that move elsewhere, are everyday events.
         const bool usual = trouble.kind == Trouble::Kind::Expired || trouble.kind == Trouble::Kind::NotServed;
         const std::string text = described(trouble.what) + consequence_of(trouble);
         usual ? server_.log.info(text) : server_.log.warn(text);

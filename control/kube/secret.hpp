@@ -1,5 +1,6 @@
-// A text that nobody may read by accident: a token, a key, a URL with a password in it. It has no stream operator, no formatter and no
-// conversion, so that logs, dumps and assertion messages cannot hold it (AUTH-009); whoever needs the text asks for it by name.
+// A text that must not be disclosed: a token, a key, a URL with a password. It has no stream operator, no
+// formatter and no conversion, so that logs, dumps and assertion messages cannot contain it (AUTH-009). Code
+// that needs the text requests it by name.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace {
 template <typename T>
 using Ptr = std::shared_ptr<const T>;
 
-// What readers call it.
+// The name of the object for readers.
 const ObjectName& reader_name(const ObjectName& name, const std::map<ObjectName, ServicePtr>&) {
     return name;
 }
@@ -169,7 +169,7 @@ class Store::Table final : public ObjectTable {
     };
     struct Known {
         Ptr<T> object;
-        std::string version;  // as the object itself has it; no reader's business but that of Events
+        std::string version;  // from the object itself; read only for Events
     };
     struct Quarantine {
         std::string object;  // "Service default/web"
@@ -177,13 +177,13 @@ class Store::Table final : public ObjectTable {
         bool operator==(const Quarantine&) const = default;
     };
 
-    // A source's object is one object for readers, but for Endpoints, which are any number of slices.
+    // An object of the source is one object for readers, except Endpoints, which become any number of slices.
     struct Contents {
         std::map<ObjectName, Known> objects;
-        std::map<ObjectName, std::vector<ObjectName>> parts;  // of an Endpoints object: its slices
+        std::map<ObjectName, std::vector<ObjectName>> parts;  // the slices of an Endpoints object
         std::map<ObjectName, Quarantine> quarantined;
 
-        // Null where it is not known.
+        // Null if it is unknown.
         [[nodiscard]] const Ptr<T>& find(const ObjectName& name) const {
             static const Ptr<T> kNone;
             const auto found = objects.find(name);
@@ -247,7 +247,7 @@ class Store::Table final : public ObjectTable {
                                     : faults[0] + " (and " + std::to_string(faults.size() - 1) + " more)";
     }
 
-    // `object` is not quarantined. What is of another kind than this table's yields nothing.
+    // `object` is not quarantined. An object of another kind than this table's yields nothing.
     static std::vector<Piece> pieces_of(const DecodedObject& object) {
         std::vector<Piece> pieces;
         if (const auto* one = std::get_if<Ptr<T>>(&*object.object)) {
@@ -273,16 +273,17 @@ class Store::Table final : public ObjectTable {
     }
 
     void tell_quarantined(const ObjectName& name, const Quarantine& quarantine) {
-        log_.warn(quarantine.object +
-                  (now_.knows(name) ? " cannot be read, and stays as it was: " : " cannot be read: ") +
-                  quarantine.why);
+        log_.warn(
+            quarantine.object +
+            (now_.knows(name) ? " is invalid, and its last good version stays in use: " : " is invalid: ") +
+            quarantine.why);
     }
-    void tell_good(const Quarantine& quarantine) { log_.info(quarantine.object + " can be read again"); }
+    void tell_good(const Quarantine& quarantine) { log_.info(quarantine.object + " is valid again"); }
 
     Pending& pending_;
     LogLines& log_;
     Contents now_;
-    std::optional<Contents> list_;  // what a list has named so far
+    std::optional<Contents> list_;  // objects named by the list so far
     bool is_listed_ = false;
 };
 

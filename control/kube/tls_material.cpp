@@ -17,7 +17,8 @@ using openssl::Certificate;
 using openssl::Key;
 using openssl::reading;
 
-// An encrypted key asks for its password here; there is nobody to answer, and without a call-back OpenSSL would ask the terminal.
+// OpenSSL requests the password of an encrypted key here. No user is present, and without a callback OpenSSL
+// would prompt on the terminal.
 int no_password(char*, int, int, void* asked) {
     *static_cast<bool*>(asked) = true;
     return 0;
@@ -31,7 +32,8 @@ Status check_ca(const std::string& pem) {
     while (const Certificate certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
         ++found;
     }
-    // The last attempt ends with "no start line" where the text is over, and with something else where a certificate is damaged.
+    // The last attempt ends with "no start line" at the end of the text, and with another error if a
+    // certificate is damaged.
     const unsigned long last = ERR_peek_last_error();
     ERR_clear_error();
     if (ERR_GET_REASON(last) != PEM_R_NO_START_LINE) {

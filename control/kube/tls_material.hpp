@@ -1,4 +1,5 @@
-// What a TLS connection is made with, as PEM texts that have been looked at: certificates parse, and the key belongs to its certificate.
+// Material for a TLS connection, as validated PEM texts: certificates parse, and the key matches its
+// certificate.
 #pragma once
 
 #include <string>
@@ -9,13 +10,14 @@
 namespace penstock::kube {
 
 struct TlsMaterial {
-    std::string ca;           // "": the system's authorities
+    std::string ca;           // "": the system CAs
     std::string certificate;  // the client's chain; "": none
     Secret key;
     bool operator==(const TlsMaterial&) const = default;
 };
 
-// Errors say "CA: holds no certificate", "client key: does not belong to the client certificate"; never a byte of the texts.
+// Errors such as "CA: holds no certificate", "client key: does not belong to the client certificate"; never a
+// byte of the texts.
 [[nodiscard]] Status check_ca(const std::string& pem);
 [[nodiscard]] Status check_pair(const std::string& certificate, const Secret& key);
 

@@ -31,13 +31,13 @@ Trouble::Kind kind_of(const ApiStatus& status) {
     }
 }
 
-// What a server, or a proxy in between, says goes to logs, pages and terminals: one line, and not a long one.
+// Text from a server or proxy goes to logs, pages and terminals: it is limited to one line of bounded length.
 std::string shown(const std::string& text) {
     constexpr size_t kShown = 512;
     std::string line = text.substr(0, kShown);
     if (line.size() < text.size()) {
         while (!line.empty() && (static_cast<unsigned char>(text[line.size()]) & 0xC0U) == 0x80U) {
-            line.pop_back();  // no half of a character
+            line.pop_back();  // removes a partial UTF-8 character
         }
         line += "...";
     }
@@ -69,7 +69,7 @@ const char* name_of(TransportError::Kind kind) {
 }  // namespace
 
 Trouble trouble_of(const ApiStatus& status) {
-    // Names are counted each by itself, so a server must not be able to make up any number of them.
+    // Each name has its own counter, so a server must not be able to create any number of names.
     const bool is_http = status.code >= 100 && status.code <= 599;
     return {.kind = kind_of(status),
             .name = is_http ? "http_" + std::to_string(status.code) : "error_event",
@@ -78,7 +78,7 @@ Trouble trouble_of(const ApiStatus& status) {
 }
 
 Trouble trouble_of(const TransportError& error) {
-    // Only these two tell something about what was being answered.
+    // Only these two kinds mean that a response had begun.
     const bool answered =
         error.kind == TransportError::Kind::Broken || error.kind == TransportError::Kind::TooLarge;
     return {.kind = answered ? Trouble::Kind::Broken : Trouble::Kind::Unreachable,

@@ -1,5 +1,6 @@
-// How fast this process writes to the API server, all writers together (APISYNC-020): 10 a second, 20 in a row. A lease that is renewed too
-// late is lost, so a Lease never waits behind Events: it overdraws the bucket, and the Events behind it pay. Source thread only.
+// Rate limit for all writes of this process to the API server (APISYNC-020): 10 per second, burst 20. A Lease
+// that is renewed too late is lost, so a Lease never waits behind Events: it overdraws the bucket, and later
+// Events wait longer. Source thread only.
 #pragma once
 
 #include <chrono>
@@ -15,14 +16,16 @@ class WriteLimiter {
  public:
     using Time = RateLimit::Time;
 
-    // True: write now; it is counted.
+    // True: a write is permitted and counted.
     [[nodiscard]] bool take(WriteLane lane, Time now) { return bucket_.take(now, overdraft(lane)); }
-    // When take() would succeed if nobody else wrote meanwhile; in the past where it would now.
+    // Time at which take() succeeds if there are no other writes until then; in the past if it would succeed
+    // now.
     [[nodiscard]] Time next_at(WriteLane lane) const { return bucket_.next_at(overdraft(lane)); }
 
     static constexpr std::chrono::milliseconds kInterval{100};
     static constexpr uint32_t kBurst = 20;
-    // A Lease is written every 2 s (LEASE-002), so even retries of several fit. The bound stops a writer that has gone wild.
+    // A Lease is written every 2 s (LEASE-002), so even retries of several Leases fit. The limit stops a
+    // runaway writer.
     static constexpr uint32_t kLeaseOverdraft = 20;
 
  private:

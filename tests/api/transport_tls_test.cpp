@@ -126,13 +126,13 @@ TEST_F(TransportTls, InsecureNeedsTheSwitchAndWarnsAgainAndAgain_AUTH006) {
     ASSERT_TRUE(transport);
     EXPECT_TRUE(fetch(**transport).is_well());
     EXPECT_TRUE(
-        poll_until(**transport, [&] { return log.count("the server's identity is not checked") >= 3; }));
+        poll_until(**transport, [&] { return log.count("the server's identity is not verified") >= 3; }));
     const auto hourly = CurlTransport::create(config, {.allow_insecure = true});
-    const size_t before = log.count("the server's identity is not checked");
+    const size_t before = log.count("the server's identity is not verified");
     for (int i = 0; i < 5; ++i) {
         EXPECT_TRUE(fetch(**hourly).is_well());
     }
-    EXPECT_EQ(log.count("the server's identity is not checked"), before + 1);
+    EXPECT_EQ(log.count("the server's identity is not verified"), before + 1);
 }
 
 TEST_F(TransportTls, ClientCertificateIsShown_AUTH002) {
@@ -207,7 +207,7 @@ TEST_F(TransportTls, WatchOverTlsIsFoundHalfOpen_APISYNC015) {
     (*transport)->start({.target = "/w", .watch = true}, watch);
     ASSERT_TRUE(poll_until(**transport, [&] { return watch.has_ended; }));
     EXPECT_EQ(watch.body, "{}");
-    EXPECT_NE(watch.what().find("half-open: no byte for 2 s"), std::string::npos) << watch.what();
+    EXPECT_NE(watch.what().find("half-open: nothing received for 2 s"), std::string::npos) << watch.what();
 }
 
 // Without HTTP/2 each watch has its connection, and none waits for another to end.

@@ -94,17 +94,17 @@ TEST_F(CredentialsTest, EmptyOrVanishedTokenFileKeepsTheOldOneAndSaysSoOnce_AUTH
         EXPECT_EQ(credentials.refresh(now_), Credentials::State::Ready);
         EXPECT_EQ(credentials.token().reveal(), kToken);
     }
-    EXPECT_EQ(log_.count("token file " + file.string() + ": is empty; the former token stays in use"), 1U);
+    EXPECT_EQ(log_.count("token file " + file.string() + ": is empty; the previous token stays in use"), 1U);
     std::filesystem::remove(file);
     pass(61s);
     credentials.refresh(now_);
     credentials.refresh(now_);
     EXPECT_EQ(credentials.token().reveal(), kToken);
-    EXPECT_EQ(log_.count("No such file or directory; the former token stays in use"), 1U);
+    EXPECT_EQ(log_.count("No such file or directory; the previous token stays in use"), 1U);
     folder_.write("token", "third");
     credentials.refresh(now_);
     EXPECT_EQ(credentials.token().reveal(), "third");
-    EXPECT_EQ(log_.count("token can be read again"), 1U);
+    EXPECT_EQ(log_.count("token is valid again"), 1U);
     EXPECT_EQ(log_.count(kToken), 0U);  // AUTH-009
 }
 
@@ -116,11 +116,11 @@ TEST_F(CredentialsTest, TokenFileMustBeGoodAtTheStart_AUTH002) {
     EXPECT_EQ(refusal(with_token_file(file)), "test: token file " + file.string() + ": is empty");
     folder_.write("token", kToken + "\r\nImpersonate-User: admin");
     EXPECT_EQ(refusal(with_token_file(file)),
-              "test: token file " + file.string() + ": holds characters that no token has");
+              "test: token file " + file.string() + ": contains characters that are not allowed in a token");
     ClientConfig config;
     config.origin = "test";
     config.token = Secret(kToken + "\n" + kToken);
-    EXPECT_EQ(refusal(config), "test: token: holds characters that no token has");
+    EXPECT_EQ(refusal(config), "test: token: contains characters that are not allowed in a token");
 }
 
 TEST_F(CredentialsTest, CertificateAndKeyOfBothKindsFit_AUTH002) {
@@ -185,7 +185,7 @@ TEST_F(CredentialsTest, RotatedFilesAreTakenWhenTheyFit_AUTH005) {
     folder_.write("me.crt", two.certificate);
     credentials.refresh(now_);
     EXPECT_EQ(credentials.tls(), before);
-    EXPECT_EQ(log_.count("does not belong to the client certificate; the former"), 1U);
+    EXPECT_EQ(log_.count("does not belong to the client certificate; the previous"), 1U);
     folder_.write("me.key", two.key);
     folder_.write("ca.crt", next_authority.pem());
     credentials.refresh(now_);
@@ -265,7 +265,7 @@ TEST_F(ExecTest, TokenServesUntilItExpiresOrIsRejected_AUTH007) {
     pass(1min);
     EXPECT_EQ(wait(credentials), Credentials::State::Failed);
     EXPECT_EQ(runs(), 3U);
-    EXPECT_NE(credentials.failure().find("gave a credential that has expired already"), std::string::npos);
+    EXPECT_NE(credentials.failure().find("returned an expired credential"), std::string::npos);
 }
 
 TEST_F(ExecTest, CertificateReplacesThatOfTheFiles_AUTH007) {
@@ -318,7 +318,7 @@ TEST_F(ExecTest, PluginThatHangsIsEndedWithItsChildren_AUTH007) {
     EXPECT_EQ(credentials.refresh(now_), Credentials::State::Pending);
     pass(1s);
     EXPECT_EQ(credentials.refresh(now_), Credentials::State::Failed);
-    EXPECT_NE(credentials.failure().find("did not end in 60 s"), std::string::npos);
+    EXPECT_NE(credentials.failure().find("did not exit within 60 s"), std::string::npos);
     EXPECT_TRUE(comes_to_an_end(pid));
 }
 
@@ -339,10 +339,10 @@ TEST_F(ExecTest, EachFailureIsNamedAndTheNextRequestTriesAgain_AUTH007_AUTH009) 
     };
     const Case cases[] = {
         {"echo 'no\nnetwork' >&2; exit 3", ": exited with 3: no network"},
-        {"kill -9 $$", ": was ended by signal 9"},
-        {"echo " + kToken, ": what it printed is not JSON"},
+        {"kill -9 $$", ": was killed by signal 9"},
+        {"echo " + kToken, ": its output is not JSON"},
         {R"(echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1"}')",
-         ": what it printed is not an ExecCredential of client.authentication.k8s.io/v1"},
+         ": its output is not an ExecCredential of client.authentication.k8s.io/v1"},
         {R"(echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}')",
          ": its ExecCredential has no status"},
         {"echo '" + credential("") + "'", ": its ExecCredential has neither token nor certificate"},
@@ -351,10 +351,10 @@ TEST_F(ExecTest, EachFailureIsNamedAndTheNextRequestTriesAgain_AUTH007_AUTH009) 
         {"echo '" + credential(R"("clientCertificateData":"a","clientKeyData":")" + kToken + "\"") + "'",
          ": its ExecCredential: client certificate: holds no certificate"},
         {"echo '" + credential(R"("token":")" + kToken + R"(","expirationTimestamp":"tomorrow")") + "'",
-         ": its ExecCredential's expirationTimestamp is no RFC 3339 time"},
+         ": its ExecCredential's expirationTimestamp is not an RFC 3339 time"},
         {"echo '" + credential(R"("token":")" + kToken + R"(\u0001x")") + "'",
-         ": its token: holds characters that no token has"},
-        {"head -c 2000000 /dev/zero", ": prints more than a credential can have"},
+         ": its token: contains characters that are not allowed in a token"},
+        {"head -c 2000000 /dev/zero", ": its output is too large for a credential"},
     };
     for (const Case& failing : cases) {
         const ClientConfig config = plugin(failing.script);
@@ -371,8 +371,7 @@ TEST_F(ExecTest, MissingPluginIsAStartUpErrorWithItsHint_AUTH007) {
     ClientConfig config = plugin("");
     config.exec->command = "penstock-no-such-plugin";
     config.exec->install_hint = "install\nit";
-    EXPECT_EQ(refusal(config),
-              "test: exec plugin penstock-no-such-plugin: there is no such program; install it");
+    EXPECT_EQ(refusal(config), "test: exec plugin penstock-no-such-plugin: program not found; install it");
 }
 
 TEST(ParseTime, ReadsWhatKubernetesWrites) {

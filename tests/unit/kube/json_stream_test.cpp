@@ -74,13 +74,13 @@ TEST(JsonStream, AnyCutGivesTheSame_APISYNC008) {
 
 TEST(JsonStream, WhatIsNoObjectEndsTheStream_APISYNC007) {
     for (const std::string_view text : {"<html>", "{} 5", "{},{}", "[]", "null", "\xef\xbb\xbf{}"}) {
-        EXPECT_EQ(run({text}).error, "what follows is no JSON object") << text;
+        EXPECT_EQ(run({text}).error, "expected a JSON object") << text;
     }
     EXPECT_EQ(run({R"({"a":1} x)"}).values.size(), 1u) << "what came before counts";
 }
 
 TEST(JsonStream, AnEndInsideOfAnObjectIsAnError_APISYNC007) {
-    EXPECT_EQ(run({R"({"a":)"}).error, "the stream ended inside of an object, after 5 bytes of it");
+    EXPECT_EQ(run({R"({"a":)"}).error, "the stream ended inside an object, after 5 bytes of it");
     EXPECT_EQ(run({"  \n"}).error, "");
     EXPECT_EQ(run({}).error, "");
 }

@@ -51,7 +51,7 @@ TEST(Kubeconfig, GivenContextBeatsTheCurrentOne_AUTH001) {
     EXPECT_TRUE(resolve(text, "main"));
     const auto other = resolve(text, "other");
     ASSERT_FALSE(other);
-    EXPECT_EQ(other.error().what, "/etc/penstock/kubeconfig: context other does not exist; there are: main");
+    EXPECT_EQ(other.error().what, "/etc/penstock/kubeconfig: context other does not exist; existing: main");
 }
 
 TEST(Kubeconfig, DataBeatsFileAndPathsAreRelativeToTheirFile_AUTH001) {
@@ -115,23 +115,22 @@ TEST(Kubeconfig, EachMistakeIsNamed_AUTH001_AUTH008) {
     const std::string user = file + ": user u: ";
     const std::string cluster = file + ": cluster c: ";
     const Mistake mistakes[] = {
-        {"empty", "", file + ": no current-context, and no --context; there are: none"},
+        {"empty", "", file + ": no current-context, and no --context; existing contexts: none"},
         {"no current context", "contexts: [{name: b}, {name: a}]",
-         file + ": no current-context, and no --context; there are: a, b"},
-        {"dangling context", "current-context: gone",
-         file + ": context gone does not exist; there are: none"},
+         file + ": no current-context, and no --context; existing contexts: a, b"},
+        {"dangling context", "current-context: gone", file + ": context gone does not exist; existing: none"},
         {"not yaml", "contexts: [", file + ": line 1: not YAML: end of sequence flow not found"},
         {"not a map", "- a", file + ": not a kubeconfig: must be a map"},
         {"another kind", "kind: Service", file + ": not a kubeconfig: kind must be Config"},
         {"list is none", "clusters: 7", file + ": clusters must be a list"},
         {"no cluster named", "current-context: m\ncontexts: [{name: m, context: {user: u}}]",
-         "context m of " + file + ": names no cluster"},
+         "context m of " + file + ": has no cluster"},
         {"no such cluster", "current-context: m\ncontexts: [{name: m, context: {cluster: x}}]",
-         "context m of " + file + ": its cluster x does not exist; there are: none"},
+         "context m of " + file + ": its cluster x does not exist; existing: none"},
         {"no such user",
          "current-context: m\ncontexts: [{name: m, context: {cluster: c, user: x}}]\nclusters: [{name: c, "
          "cluster: {server: https://a}}]",
-         "context m of " + file + ": its user x does not exist; there are: none"},
+         "context m of " + file + ": its user x does not exist; existing: none"},
         {"no server", kubeconfig("token: t", "tls-server-name: a"), cluster + "has no server"},
         {"server without scheme", kubeconfig("token: t", "server: 'api:6443'"),
          cluster + "server must start with https:// or http://"},
@@ -142,7 +141,7 @@ TEST(Kubeconfig, EachMistakeIsNamed_AUTH001_AUTH008) {
         {"CA and insecure",
          kubeconfig("token: t",
                     "server: https://a, certificate-authority: x, insecure-skip-tls-verify: true"),
-         cluster + "certificate-authority and insecure-skip-tls-verify exclude each other"},
+         cluster + "certificate-authority and insecure-skip-tls-verify are mutually exclusive"},
         {"bad flag", kubeconfig("token: t", "server: https://a, insecure-skip-tls-verify: maybe"),
          cluster + "insecure-skip-tls-verify must be true or false"},
         {"bad key", kubeconfig("client-certificate: a, client-key-data: QUJD="),
@@ -152,11 +151,11 @@ TEST(Kubeconfig, EachMistakeIsNamed_AUTH001_AUTH008) {
          user + "client-certificate without client-key"},
         {"token is a list", kubeconfig("token: [a]"), user + "token must be a string"},
         {"password", kubeconfig("username: admin, password: hunter2"),
-         user + "username and password are gone since Kubernetes 1.19: use token, tokenFile, a client "
+         user + "username and password were removed in Kubernetes 1.19: use token, tokenFile, a client "
                 "certificate or an exec plugin"},
         {"auth-provider", kubeconfig("auth-provider: {name: gcp, config: {access-token: hunter2}}"),
          user +
-             "auth-provider gcp is gone since Kubernetes 1.26: use the exec plugin gke-gcloud-auth-plugin"},
+             "auth-provider gcp was removed in Kubernetes 1.26: use the exec plugin gke-gcloud-auth-plugin"},
         {"groups alone", kubeconfig("token: t, as-groups: [g]"),
          user + "as-uid, as-groups and as-user-extra need as"},
         {"exec version", kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}"),
@@ -167,9 +166,8 @@ TEST(Kubeconfig, EachMistakeIsNamed_AUTH001_AUTH008) {
         {"exec mode",
          kubeconfig(
              "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}"),
-         user + "exec: interactiveMode Always cannot be had: nobody sits in front of this program; the "
-                "plugin must work with IfAvailable or "
-                "Never"},
+         user + "exec: interactiveMode Always is not supported, because this program has no terminal; use "
+                "IfAvailable or Never"},
         {"exec env",
          kubeconfig(
              "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, env: [{value: hunter2}]}"),

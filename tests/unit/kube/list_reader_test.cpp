@@ -76,7 +76,7 @@ TEST(ListReader, OneBadItemCostsItself_GEN001) {
     ASSERT_EQ(lines.size(), 5u);
     EXPECT_EQ(Lines(lines.begin(), lines.begin() + 4),
               (Lines{"Node a", "Node b!", "Node c", "items[2]: Node has no metadata.name"}));
-    EXPECT_TRUE(lines[4].starts_with("items[3]: no JSON object: ")) << lines[4];
+    EXPECT_TRUE(lines[4].starts_with("items[3]: not a JSON object: ")) << lines[4];
     EXPECT_EQ(page->items[1].faults,
               Lines{R"(spec.unschedulable is a string ("no"), must be a boolean (GEN-003))"});
 }

@@ -102,9 +102,9 @@ TEST_F(ReflectorTrouble, AnAnswerThatIsNoJsonIsNamedByItsType_APISYNC013) {
     ASSERT_EQ(transport_.open.size(), 1U);
     transport_.open[0].handler->on_head({.status = 200, .content_type = "text/html; charset=utf-8"});
     settle();
-    EXPECT_EQ(told(), (std::vector<std::string>{"/api/v1/services: the answer is text/html; charset=utf-8 "
-                                                "and not JSON (is the server's address that of an API "
-                                                "server, or does a proxy answer in its place?)"}));
+    EXPECT_EQ(told(), (std::vector<std::string>{"/api/v1/services: the response is text/html; "
+                                                "charset=utf-8, not JSON (is the server an API server, "
+                                                "or does a proxy respond in its place?)"}));
     EXPECT_EQ(status().errors.at("decode"), 1U);
     EXPECT_EQ(status().state, State::BackingOff);
     wait_for_request();
@@ -124,8 +124,8 @@ TEST_F(ReflectorTrouble, AForbiddenCollectionIsToldOnceAndHeals_APISYNC013) {
     EXPECT_EQ(told(),
               (std::vector<std::string>{
                   "/api/v1/services: 403 Forbidden: services is forbidden: User penstock cannot list; "
-                  "gateways are sent "
-                  "nothing before services can be listed and watched: grant that (docs/deploy/rbac.yaml)"}));
+                  "nothing is sent to gateways until services can be listed and watched: grant these rights "
+                  "(docs/deploy/rbac.yaml)"}));
     EXPECT_EQ(status().errors.at("http_403"), 20U);
     EXPECT_FALSE(store_.is_listed());
     reply(200, list_text("100", {}));

@@ -162,17 +162,18 @@ TEST_F(StoreTest, AQuarantinedObjectKeepsItsLastGoodVersion_GEN003) {
     const auto lines = log_.take();
     ASSERT_EQ(lines.size(), 2U);
     EXPECT_EQ(lines[0].text,
-              "Service default/web cannot be read, and stays as it was: spec.ports is an object, must be an "
+              "Service default/web is invalid, and its last good version stays in use: spec.ports is an "
+              "object, must be an "
               "array (GEN-003)");
     EXPECT_EQ(lines[1].text,
-              "Service default/mail cannot be read: spec.ports is an object, must be an array (GEN-003)");
+              "Service default/mail is invalid: spec.ports is an object, must be an array (GEN-003)");
     store_.services().upsert(bad("web"));
     EXPECT_TRUE(log_.take().empty()) << "said once";
 
     store_.services().upsert(good(service("web", 81)));
     EXPECT_EQ(store_.take_changes().services.at(kWeb)->ports[0].port, 81);
     EXPECT_EQ(store_.services().quarantined(), 1U);
-    EXPECT_EQ(log_.take().at(0).text, "Service default/web can be read again");
+    EXPECT_EQ(log_.take().at(0).text, "Service default/web is valid again");
     store_.services().erase(kMail);
     EXPECT_EQ(store_.services().quarantined(), 0U);
 }
