@@ -26,15 +26,16 @@ bool is_separator(std::string_view line) noexcept {
            (line.size() == 3 || line[3] == ' ' || line[3] == '\t' || line[3] == '\r');
 }
 
-// Blank lines, comments, directives and ends of documents make no document.
+// Blank lines, comments, directives and document end marks are not a document.
 bool says_nothing(std::string_view line) noexcept {
     const size_t first = line.find_first_not_of(" \t\r");
     return first == std::string_view::npos || line[first] == '#' || line[0] == '%' || is_separator(line) ||
            line == "..." || line == "...\r";
 }
 
-// Cuts at lines that begin with `---`: in YAML such a line ends a document wherever it stands, block and quoted scalars included, so no
-// parsing is needed to find it. The separator stays at the head of its document, because content may follow it on the line.
+// Splits at lines that begin with `---`. In YAML such a line ends a document everywhere, even inside block
+// and quoted scalars, so no parsing is needed to find it. The separator stays at the start of its document,
+// because content may follow it on the line.
 std::vector<Document> cut(std::string_view text) {
     std::vector<Document> documents;
     size_t begin = 0;
@@ -68,8 +69,8 @@ std::vector<Document> cut(std::string_view text) {
     return documents;
 }
 
-// Well-formed UTF-8 (RFC 3629) without NUL. yaml-cpp would guess at other encodings, one document this way and the next another; and what
-// is no UTF-8 could not travel to a gateway in a protobuf string.
+// Well-formed UTF-8 (RFC 3629) without NUL. yaml-cpp would guess other encodings, possibly a different one
+// for each document. Text that is not UTF-8 cannot be sent to a gateway in a protobuf string.
 bool is_utf8_text(std::string_view text) noexcept {
     for (size_t at = 0; at < text.size();) {
         const auto byte = [&](size_t offset) {
@@ -119,7 +120,7 @@ class FileDecoder {
     [[nodiscard]] DecodedFile take() { return std::move(result_); }
 
  private:
-    // An object that breaks the same rule a thousand times has told enough with twenty.
+    // If an object breaks rules many times, only the first twenty faults are reported.
     void report(const std::vector<Fault>& faults, const std::string& object,
                 std::optional<ObjectKind> kind = std::nullopt,
                 Problem::Severity severity = Problem::Severity::Error) {
@@ -147,10 +148,10 @@ class FileDecoder {
         result_.has_unidentified = true;
     }
 
-    // `outer` stands in for what an item of a typed list leaves out.
+    // `outer` supplies the type fields that an item of a typed list omits.
     void object(const Value& value, const TypeOfObject& outer, uint32_t list_level) {
         if (value.kind != Value::Kind::Mapping) {
-            return unidentified(value.line, std::string("a Kubernetes object is a mapping, this is ") +
+            return unidentified(value.line, std::string("a Kubernetes object must be a mapping, this is ") +
                                                 to_string(value.kind));
         }
         std::vector<Fault> faults;
@@ -159,7 +160,7 @@ class FileDecoder {
                                 kube::schema::text_or(fields, "kind", outer.kind)};
         if (!faults.empty() || type.api_version.empty() || type.kind.empty()) {
             report(faults, "");
-            return unidentified(value.line, "a Kubernetes object has an apiVersion and a kind");
+            return unidentified(value.line, "a Kubernetes object must have an apiVersion and a kind");
         }
         if (const auto item_type = item_type_of(type)) {
             return list(value, *item_type, list_level);
@@ -176,7 +177,7 @@ class FileDecoder {
             report(faults, type.kind);
             return unidentified(value.line, type.kind + " has no metadata.name");
         }
-        // Reading it once more for its name must not report a fault twice.
+        // Reading it again for its name must not report a fault twice.
         faults = faults_in(value);
         Object decoded = decode_object(*id, type, fields);
         if (const auto wrong = wrong_name(*id)) {
@@ -196,10 +197,10 @@ class FileDecoder {
         if (items == nullptr || items->kind == Value::Kind::Null) {
             return;
         }
-        // A List of Lists is nothing that kubectl writes; one level inside another is tolerated, a tower is refused.
+        // kubectl never writes a List of Lists. One nested level is tolerated; deeper nesting is refused.
         constexpr uint32_t kListLevelsMax = 2;
         if (items->kind != Value::Kind::List || list_level >= kListLevelsMax) {
-            return unidentified(items->line, "items of a List is a list of objects (GEN-003)");
+            return unidentified(items->line, "items of a List must be a list of objects (GEN-003)");
         }
         for (const ValuePtr& item : items->items) {
             object(*item, item_type, list_level + 1);

@@ -90,7 +90,7 @@ Object decode_object(const ObjectId& id, const TypeOfObject& type, const Fields&
         case ObjectKind::Node:
             return kube::read_node(object, id.name);
         case ObjectKind::Service:
-        case ObjectKind::Endpoints:  // never asked for: kind_of() knows none
+        case ObjectKind::Endpoints:  // never passed: kind_of() does not return it
             break;
     }
     return kube::read_service(object, id.name, kube::Writer::Manifest);

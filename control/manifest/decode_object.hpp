@@ -1,5 +1,5 @@
-// What a manifest's document defines: its type, and the object in it by the one schema (control/kube/object_schema.hpp). Pure. Faults go to
-// the list that `fields` was made with.
+// The type and the object that a manifest document defines, by the shared schema
+// (control/kube/object_schema.hpp). Pure. Faults go to the list given to `fields`.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,19 @@ struct TypeOfObject {
     std::string kind;
 };
 
-// For List, ServiceList, EndpointSliceList and NodeList: what their items are unless they say it themselves (an API server leaves it out
-// of a typed list's items; a List's items must say it, so both are empty). nullopt: no list.
+// Default item type of List, ServiceList, EndpointSliceList and NodeList. An API server omits the type in the
+// items of a typed list; the items of a List must contain it, so both fields are empty. nullopt: not a list.
 [[nodiscard]] std::optional<TypeOfObject> item_type_of(const TypeOfObject& type);
 
-// nullopt for what Penstock does not read: other kinds, and these kinds of other groups (Knative has a Service too).
+// nullopt for types that Penstock does not read: other kinds, and these kinds in other groups (Knative has a
+// Service too).
 [[nodiscard]] std::optional<ObjectKind> kind_of(const TypeOfObject& type) noexcept;
 
-// nullopt where there is no usable name or namespace.
+// nullopt without a usable name or namespace.
 [[nodiscard]] std::optional<ObjectId> identify(ObjectKind kind, const Fields& object);
 
-// `id` is what identify() said.
-// Why an API server would refuse an object of this name; nullopt where it would not.
+// `id` is the result of identify(). Returns the reason why an API server would refuse an object of this name;
+// nullopt if it would accept it.
 [[nodiscard]] std::optional<std::string> wrong_name(const ObjectId& id);
 
 [[nodiscard]] Object decode_object(const ObjectId& id, const TypeOfObject& type, const Fields& object);

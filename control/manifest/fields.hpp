@@ -1,4 +1,5 @@
-// The fields of one mapping of a YAML tree, as the schema asks for them (control/kube/fields.hpp). Borrows the tree. Pure.
+// Reads the fields of one mapping in a YAML tree for the schema (control/kube/fields.hpp). Borrows the tree.
+// Pure.
 #pragma once
 
 #include <cstdint>

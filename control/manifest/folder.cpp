@@ -21,7 +21,7 @@ bool is_manifest_name(const fs::path& file) {
     return !name.starts_with('.') && (extension == ".yaml" || extension == ".yml" || extension == ".json");
 }
 
-// A file's text, at most one byte more than `bytes_max`, so that decode() sees that there is too much.
+// The text of a file, at most one byte more than `bytes_max`, so that decode() detects the excess.
 Result<std::string> read_text(int descriptor, size_t bytes_max) {
     std::string text;
     char buffer[65'536];
@@ -62,7 +62,8 @@ std::string time_text(Folder::Clock::time_point time) {
 
 DecodedFile unreadable(const std::string& name, const std::string& why) {
     return {.objects = {},
-            .problems = {{name, 0, "", "cannot be read: " + why + "; its objects stay as they were"}},
+            .problems = {{name, 0, "",
+                          "cannot be read: " + why + "; the last good version of its objects stays in use"}},
             .has_unidentified = true};
 }
 
@@ -80,12 +81,12 @@ Result<std::vector<fs::path>> Folder::list_files() const {
     std::vector<fs::path> files;
     for (auto entry = fs::directory_iterator(path_, error); !error && entry != fs::directory_iterator();
          entry.increment(error)) {
-        std::error_code ignored;  // gone meanwhile, or a dangling link: then it is no manifest
+        std::error_code ignored;  // deleted meanwhile, or a dangling link: not a manifest
         if (is_manifest_name(entry->path()) && entry->is_regular_file(ignored)) {
             files.push_back(entry->path());
         }
         if (files.size() > kFilesMax) {
-            return fail(Errc::Exhausted, "holds more than " + std::to_string(kFilesMax) + " manifests");
+            return fail(Errc::Exhausted, "contains more than " + std::to_string(kFilesMax) + " manifests");
         }
     }
     if (error) {
@@ -95,8 +96,8 @@ Result<std::vector<fs::path>> Folder::list_files() const {
 }
 
 void Folder::read(const fs::path& path, File& into) const {
-    // Whoever changes a file within this time of our reading it may leave the same stamp: the kernel stamps in steps of its tick, 10 ms at
-    // most.
+    // A file that changes within this time after it was read may keep the same stamp: the kernel updates time
+    // stamps with its tick, of at most 10 ms.
     constexpr int64_t kStampStepNs = 20'000'000;
     const std::string name = path.filename().string();
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -120,7 +121,7 @@ void Folder::read(const fs::path& path, File& into) const {
 
 const Folder::Contents& Folder::keep(const std::string& why) {
     contents_.lost =
-        why + (contents_.objects ? "; what was read from it before stays" : "; gateways keep what they have");
+        why + (contents_.objects ? "; the objects read before stay in use" : "; gateways keep their state");
     contents_.problems = {{.file = path_.string(), .rule = contents_.lost}};
     return contents_;
 }
@@ -131,7 +132,8 @@ const Folder::Contents& Folder::load(const std::set<std::string>& unfinished, Cl
         return keep(listed.error().what);
     }
     if (listed->empty() && when_empty_ == WhenEmpty::Keep && (!contents_.objects || !held_.empty())) {
-        return keep("holds no manifest (is a volume not mounted? --allow-empty-folder withdraws everything)");
+        return keep(
+            "contains no manifest (volume not mounted? to withdraw everything, pass --allow-empty-folder)");
     }
     contents_.lost.clear();
     newest_ = std::max(now, newest_ + std::chrono::microseconds(1));
@@ -169,8 +171,8 @@ void Folder::combine() {
             const auto [claim, first] = claims.try_emplace(found.id, Claim{name, found.line});
             if (!first) {
                 problems.push_back({name, found.line, found.id.to_string(),
-                                    "defined twice; the one at " + claim->second.file + ":" +
-                                        std::to_string(claim->second.line) + " counts"});
+                                    "defined twice; the definition at " + claim->second.file + ":" +
+                                        std::to_string(claim->second.line) + " is used"});
             } else if (found.object) {
                 next.emplace(found.id, Held{*found.object, name, first_read_of(found.id)});
             } else {

@@ -1,15 +1,18 @@
-// A folder of Kubernetes YAML as a source of objects: what each file last said, put together, with the last good version of whatever is
-// broken now. One thread.
+// A folder of Kubernetes YAML as a source of objects: the current contents of all files, combined, with the
+// last good version of every object that is invalid now. One thread.
 //
-// What an operator may rely on:
-//   - a document that is gone, or whose file is gone, is an object withdrawn;
-//   - a document that is broken keeps its last good version (GEN-003); where it cannot even be told which object it is, everything that
-//     its file defined and that is not defined elsewhere now is kept;
-//   - a folder (or single file) that is gone or unreadable is a lost source, not an empty one: everything is kept. So is a folder without
-//     a single manifest, which a volume that is not mounted looks like, unless the operator says that it may be empty;
-//   - a Service without a creationTimestamp gets the time at which it was first read: a newcomer does not take an address from a Service
-//     that was there before (SVC-018). All that the first reading finds is equally old, and the name decides;
-//   - of two definitions of one object the first in the order of file names counts, and the other is reported.
+// Guarantees for operators:
+//   - If a document, or its file, is removed, its object is withdrawn.
+//   - If a document is invalid, its last good version stays (GEN-003). If its object cannot be identified,
+//     everything that its file defined before, and that no other file defines now, stays.
+//   - If the folder (or single file) is gone or unreadable, the source is lost, not empty: everything stays.
+//     The same applies to a folder without any manifest, because an unmounted volume looks like that, unless
+//     the operator permits an empty folder.
+//   - A Service without a creationTimestamp gets the time at which it was first read: a newer Service does
+//     not take an address from an older one (SVC-018). All Services of the first reading are equally old, and
+//     the name decides.
+//   - Of two definitions of one object, the first in the order of file names is used, and the other is
+//     reported.
 #pragma once
 
 #include <chrono>
@@ -27,7 +30,7 @@
 
 namespace penstock::manifest {
 
-// Files of one folder: stops a mistaken --manifests / from being read for an hour.
+// Maximum number of manifests in one folder: prevents a mistaken `--manifests /` from reading for an hour.
 inline constexpr size_t kFilesMax = 10'000;
 
 class Folder {
@@ -35,44 +38,44 @@ class Folder {
     enum class WhenEmpty : uint8_t { Keep, Withdraw };
     using Clock = std::chrono::system_clock;
 
-    // `path` is a folder, whose *.yaml, *.yml and *.json count (not those of subfolders, not hidden ones), or one file. It need not exist
-    // yet.
+    // `path` is one file or a folder, of which *.yaml, *.yml and *.json are read (not in subfolders, not
+    // hidden ones). It need not exist yet.
     explicit Folder(std::filesystem::path path, WhenEmpty when_empty = WhenEmpty::Keep)
         : path_(std::move(path)), when_empty_(when_empty) {}
 
     struct Contents {
-        // Null until the path could be read for the first time: nothing is known then, which is not the same as nothing (GEN-012). The same
-        // pointer as before where no object changed.
+        // Null until the path was readable for the first time: the state is then unknown, not empty
+        // (GEN-012). The same pointer as before if no object changed.
         std::shared_ptr<const kube::ObjectSet> objects;
         std::vector<Problem> problems;  // in the order of files and lines
-        // Why the path as a whole could not be read, so that all objects are as they were; "" where it was.
+        // Reason why the path as a whole was not readable, so that all objects were kept; "" if it was
+        // readable.
         std::string lost;
-        std::map<ObjectKind, size_t>
-            quarantined;  // objects whose present version is not understood (GEN-003)
+        std::map<ObjectKind, size_t> quarantined;  // objects whose current version is invalid (GEN-003)
     };
 
-    // Reads what changed since the last call. Files named in `unfinished` are being written at this moment and stay as they were. `now` is
-    // the age of Services that are new.
+    // Reads the files that changed since the last call. Files named in `unfinished` are being written now and
+    // keep their state. `now` is the age of new Services.
     const Contents& load(const std::set<std::string>& unfinished = {}, Clock::time_point now = Clock::now());
 
  private:
-    // Tells one version of a file from another without reading it.
+    // Distinguishes versions of a file without reading it.
     struct Stamp {
         uint64_t device = 0;
         uint64_t inode = 0;
         uint64_t size = 0;
-        int64_t changed_ns = 0;  // ctime: unlike mtime nobody can set it back
+        int64_t changed_ns = 0;  // ctime: unlike mtime it cannot be set back
         bool operator==(const Stamp&) const = default;
     };
     struct File {
         Stamp stamp;
-        bool settled =
-            false;  // the stamp was old when the file was read, so that a later change must show in it
+        // True if the stamp was old enough when the file was read, so that any later change alters it.
+        bool settled = false;
         DecodedFile decoded;
     };
     struct Held {
         Object object;
-        std::string file;        // that defined it last
+        std::string file;        // latest defining file
         std::string first_read;  // RFC 3339; of a Service
     };
     struct Claim {
@@ -88,11 +91,11 @@ class Folder {
 
     std::filesystem::path path_;
     WhenEmpty when_empty_;
-    Clock::time_point
-        newest_{};  // of the times that were given out; later readings give later ones, whatever the clock does
-    std::string age_;                    // of what this reading finds first
+    // Newest time given out; later readings give later times, even if the clock is set back.
+    Clock::time_point newest_{};
+    std::string age_;                    // for objects first found by this reading
     std::map<std::string, File> files_;  // by name: the order that decides between two definitions
-    std::map<ObjectId, Held> held_;      // what `contents_` was made of
+    std::map<ObjectId, Held> held_;      // contents of `contents_`
     Contents contents_;
 };
 

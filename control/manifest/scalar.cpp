@@ -49,8 +49,8 @@ bool is_decimal(std::string_view text) noexcept {
            std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// [digits][.digits][e[+-]digits] with at least one digit before the exponent, or .inf, or .nan. A lone run of digits counts: it did not
-// fit an integer.
+// [digits][.digits][e[+-]digits] with at least one digit before the exponent, or .inf, or .nan. Digits alone
+// match too: they did not fit an integer.
 bool is_float(std::string_view text) noexcept {
     if (!text.empty() && (text[0] == '+' || text[0] == '-')) {
         text.remove_prefix(1);
@@ -114,7 +114,7 @@ Scalar resolve_plain(std::string_view text) noexcept {
     if (is_one_of(kFalses, text)) {
         return {.kind = Value::Kind::Boolean, .boolean = false};
     }
-    // Nothing longer is a number that anybody means; a megabyte of digits is not worth looking at twice.
+    // Longer text is not a meaningful number; this avoids parsing a megabyte of digits.
     constexpr size_t kNumberLengthMax = 80;
     if (text.size() <= kNumberLengthMax) {
         if (const auto integer = integer_of(text)) {

@@ -1,5 +1,5 @@
-// What a plain YAML scalar means: the resolution rules of YAML 1.1 as the Kubernetes tools apply them, so that a manifest means here what
-// it means to kubectl. Pure.
+// Type of a plain YAML scalar: the resolution rules of YAML 1.1 as applied by the Kubernetes tools, so that a
+// manifest has the same meaning as for kubectl. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct Scalar {
     int64_t integer = 0;
 };
 
-// 0x1f, 0b101, 0o17, 017 (octal) and 1_000 are integers; one that does not fit 64 bits is a Float, as JSON would have it.
+// 0x1f, 0b101, 0o17, 017 (octal) and 1_000 are integers; one that does not fit 64 bits is a Float, as in
+// JSON.
 [[nodiscard]] Scalar resolve_plain(std::string_view text) noexcept;
 
 }  // namespace penstock::manifest

@@ -14,7 +14,7 @@ using kube::ObjectKind;
 using Words = std::span<const std::string_view>;
 using std::string_view;
 
-// Fields of all versions from 1.16 to 1.36, those that were removed since included.
+// Fields of all versions from 1.16 to 1.36, including those removed since.
 constexpr string_view kObject[] = {"apiVersion", "kind", "metadata", "spec", "status"};
 constexpr string_view kSlice[] = {"apiVersion", "kind", "metadata", "addressType", "endpoints", "ports"};
 constexpr string_view kMetadata[] = {"annotations",
@@ -127,7 +127,7 @@ std::span<const Mapping> mappings_of(ObjectKind kind) {
         case ObjectKind::Node:
             return kNodeMappings;
         case ObjectKind::Service:
-        case ObjectKind::Endpoints:  // no manifest is read as one
+        case ObjectKind::Endpoints:  // no manifest is read as Endpoints
             break;
     }
     return kServiceMappings;
@@ -138,7 +138,8 @@ std::string did_you_mean(string_view word, Words words) {
     return nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?";
 }
 
-// `shown` is where `value` is for people ("spec.ports[0]"), `path` for the tables ("spec.ports[]").
+// `shown` is the path of `value` for messages ("spec.ports[0]"), `path` the one for the tables
+// ("spec.ports[]").
 void look_through(const Value& value, std::span<const Mapping> mappings, const std::string& path,
                   const std::string& shown, std::vector<Fault>& found) {
     if (value.kind == Value::Kind::List) {

@@ -1,5 +1,6 @@
-// What an API server with strict validation would refuse and a folder of manifests accepts: kinds and fields that no version of Kubernetes
-// has. They change nothing (GEN-002), so a misspelt one would otherwise go unnoticed. Pure.
+// Detects kinds and fields that no version of Kubernetes has. An API server with strict validation would
+// refuse them; a folder of manifests accepts them. They have no effect (GEN-002), so a misspelt one would
+// otherwise go unnoticed. Pure.
 #pragma once
 
 #include <optional>
@@ -12,10 +13,12 @@
 
 namespace penstock::manifest {
 
-// One for each field that is not known, in the order written; maps that users fill, such as labels, are not looked at.
+// One fault for each unknown field, in the order written; maps with user-defined keys, such as labels, are
+// skipped.
 [[nodiscard]] std::vector<Fault> unknown_fields(const Value& object, kube::ObjectKind kind);
 
-// For types that are not read. nullopt where the type may be one that exists: groups and kinds of which Penstock reads nothing.
+// For types that are not read. nullopt if the type may exist: groups and kinds of which Penstock reads
+// nothing.
 [[nodiscard]] std::optional<std::string> unknown_type(const TypeOfObject& type);
 
 }  // namespace penstock::manifest

@@ -23,7 +23,7 @@ const Value* Value::find(std::string_view key) const noexcept {
 
 namespace {
 
-// Thrown through yaml-cpp's parser, which keeps nothing that would leak, and caught in parse_tree.
+// Thrown through yaml-cpp's parser, which holds nothing that would leak, and caught in parse_tree.
 struct Stop {
     Fault fault;
 };
@@ -59,16 +59,17 @@ class Builder final : public YAML::EventHandler {
                 value->integer = scalar.integer;
             }
         } else if (tag != "!") {
-            throw Stop{{value->line, "tag " + tag + " is not one that Kubernetes manifests have"}};
+            throw Stop{{value->line, "tag " + tag + " is not supported in Kubernetes manifests"}};
         }
         add(std::move(value), anchor);
     }
 
-    // An alias stands for all of its target; it costs as much as if it were written out, though it takes no memory here.
+    // An alias represents its whole target; it counts as if it were written out, although it takes no memory
+    // here.
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
         const auto target = anchors_.find(anchor);
         if (target == anchors_.end()) {
-            throw Stop{{line_of(mark), "an alias stands inside the very value that it names"}};
+            throw Stop{{line_of(mark), "an alias refers to the value that contains it"}};
         }
         if (frames_.size() + target->second->height > limits_.depth_max) {
             throw Stop{{line_of(mark), too_deep()}};
@@ -95,10 +96,10 @@ class Builder final : public YAML::EventHandler {
     struct Frame {
         std::shared_ptr<Value> value;
         YAML::anchor_t anchor = 0;
-        std::optional<std::string> key;  // mapping: read, and waiting for its value
+        std::optional<std::string> key;  // mapping: key read, value pending
         uint32_t key_line = 0;
         std::unordered_set<std::string> keys;
-        std::vector<ValuePtr> merged;  // what `<<` named
+        std::vector<ValuePtr> merged;  // values named by `<<`
     };
 
     [[nodiscard]] uint32_t line_of(const YAML::Mark& mark) const noexcept {
@@ -112,7 +113,7 @@ class Builder final : public YAML::EventHandler {
         values_ += values;
         if (values_ > limits_.values_max) {
             throw Stop{{line, "more than " + std::to_string(limits_.values_max) +
-                                  " values, counting what aliases expand to"}};
+                                  " values, counting expanded aliases"}};
         }
     }
 
@@ -133,7 +134,7 @@ class Builder final : public YAML::EventHandler {
                           (name == "timestamp" && kind == Value::Kind::String);
         if (!fits) {
             throw Stop{{line, "tag !!" + std::string(name) +
-                                  " does not fit its value, or is not one that Kubernetes manifests have"}};
+                                  " does not fit its value, or is not supported in Kubernetes manifests"}};
         }
     }
 
@@ -187,7 +188,7 @@ class Builder final : public YAML::EventHandler {
         }
         if (!frame.keys.insert(key).second) {
             frame.value->faults.push_back(
-                {frame.key_line, "key \"" + key + "\" is given twice in one mapping"});
+                {frame.key_line, "key \"" + key + "\" is duplicated in one mapping"});
             frame.value->has_faults = true;
             return;
         }
@@ -195,7 +196,8 @@ class Builder final : public YAML::EventHandler {
         frame.value->fields.emplace_back(key, std::move(value));
     }
 
-    // `<<: *base` and `<<: [*a, *b]` add the fields that the mapping does not have itself; earlier ones win.
+    // `<<: *base` and `<<: [*a, *b]` add the fields that the mapping does not define itself; earlier ones
+    // win.
     void merge(Frame& frame) {
         for (const ValuePtr& source : frame.merged) {
             if (source->kind == Value::Kind::Mapping) {
@@ -203,11 +205,11 @@ class Builder final : public YAML::EventHandler {
                 continue;
             }
             if (source->kind != Value::Kind::List) {
-                throw Stop{{source->line, "<< takes a mapping or a list of mappings"}};
+                throw Stop{{source->line, "<< requires a mapping or a list of mappings"}};
             }
             for (const ValuePtr& item : source->items) {
                 if (item->kind != Value::Kind::Mapping) {
-                    throw Stop{{item->line, "<< takes a mapping or a list of mappings"}};
+                    throw Stop{{item->line, "<< requires a mapping or a list of mappings"}};
                 }
                 merge_from(frame, *item);
             }
@@ -255,8 +257,8 @@ void collect_faults(const Value& value, std::vector<Fault>& into) {
 Tree parse_tree(std::string_view text, uint32_t first_line, const TreeLimits& limits) {
     Builder builder(first_line, limits);
     try {
-        // yaml-cpp takes the end of the text for the closing quote of a scalar that lacks one, and so half a document for a whole one. It
-        // does object to an end-of-document mark inside quotes.
+        // yaml-cpp accepts the end of the text as the closing quote of an unterminated scalar, and so half a
+        // document as a whole one. It does reject an end-of-document mark inside quotes.
         std::istringstream stream{std::string(text) + (text.ends_with('\n') ? "...\n" : "\n...\n")};
         YAML::Parser parser(stream);
         parser.HandleNextDocument(builder);

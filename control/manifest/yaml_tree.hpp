@@ -1,8 +1,10 @@
-// One YAML (or JSON) document as a tree that is safe to walk: bounded in depth and size with aliases counted as often as they are used,
-// free of cycles, scalars typed the way the Kubernetes tools type them, every value with its line. Pure; any thread.
+// One YAML (or JSON) document as a tree that is safe to traverse: depth and size are limited, with each use
+// of an alias counted, it has no cycles, scalars are typed as by the Kubernetes tools, and every value has
+// its line. Pure; any thread.
 //
-// Typing follows YAML 1.1 as kubectl reads it: a quoted scalar is a string whatever it looks like, so `port: "80"` and `port: 80` differ
-// (GEN-003); plain yes, no, on and off are booleans. yaml-cpp only delivers events; nothing of it passes this door.
+// Typing follows YAML 1.1 as kubectl reads it: a quoted scalar is always a string, so `port: "80"` and `port:
+// 80` differ (GEN-003); plain yes, no, on and off are booleans. yaml-cpp only delivers events; its types are
+// not used outside this unit.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +19,17 @@
 
 namespace penstock::manifest {
 
-// What a hostile or broken document may cost.
+// Limits for a hostile or malformed document.
 struct TreeLimits {
-    // Levels of lists and mappings, aliases followed; the API server's own JSON decoder is held to the same (APISYNC-017).
+    // Maximum nesting of lists and mappings, aliases included; the same limit as for the JSON of the API
+    // server (APISYNC-017).
     uint32_t depth_max = 64;
-    // Values in one document, each alias counting as the whole of what it stands for. A List of 10,000 Services has about 500,000; a
-    // million take some 200 MB and a second.
+    // Maximum number of values in one document, each alias counted with all values of its target. A List of
+    // 10,000 Services has about 500,000; a million take some 200 MB and a second.
     uint64_t values_max = 1'000'000;
 };
 
-// A broken rule and where it was broken.
+// A violated rule and its line.
 struct Fault {
     uint32_t line = 0;
     std::string rule;
@@ -34,7 +37,7 @@ struct Fault {
 };
 
 struct Value;
-using ValuePtr = std::shared_ptr<const Value>;  // shared because aliases share
+using ValuePtr = std::shared_ptr<const Value>;  // shared, because aliases refer to the same value
 
 struct Value {
     using Kind = kube::ValueKind;
@@ -49,23 +52,23 @@ struct Value {
     std::vector<ValuePtr> items;
     std::vector<std::pair<std::string, ValuePtr>> fields;  // in the order written; keys unique
     std::vector<Fault>
-        faults;  // rules that this mapping itself breaks, though it could be read: a key given twice
+        faults;  // faults of this mapping itself that do not prevent reading it: a duplicate key
 
-    // Null where there is no such field.
+    // Null if there is no such field.
     [[nodiscard]] const Value* find(std::string_view key) const noexcept;
 };
 
 struct Tree {
-    ValuePtr root;               // null: the document is empty, or could not be read to its end
-    std::optional<Fault> fault;  // why not
+    ValuePtr root;               // null: the document is empty, or was not readable to its end
+    std::optional<Fault> fault;  // the reason
 };
 
-// Reads the first document of `text`, whose first line is line `first_line` of its file. Of a key given twice the first value is in the
-// tree, and a fault of its mapping says so: the API server's strict decoding refuses such an object, and guessing which one was meant would
-// be worse.
+// Reads the first document of `text`, whose first line is line `first_line` of its file. Of a duplicate key
+// the first value is in the tree, and its mapping has a fault: the API server's strict decoding refuses such
+// an object, and choosing one of the values would be a guess.
 [[nodiscard]] Tree parse_tree(std::string_view text, uint32_t first_line, const TreeLimits& limits = {});
 
-// The faults of a value and of all below it, in the order written.
+// The faults of a value and of all values below it, in the order written.
 [[nodiscard]] std::vector<Fault> faults_in(const Value& value);
 
 }  // namespace penstock::manifest

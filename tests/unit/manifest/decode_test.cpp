@@ -394,7 +394,7 @@ INSTANTIATE_TEST_SUITE_P(
             "status", "  ports: []\nstatus:\n  loadBalancer: []\n",
             "web.yaml:8: Service default/web: status.loadBalancer is a list, must be a mapping (GEN-003)"},
         WrongType{"twice", "  type: NodePort\n  type: ClusterIP\n",
-                  "web.yaml:7: Service default/web: key \"type\" is given twice in one mapping"}),
+                  "web.yaml:7: Service default/web: key \"type\" is duplicated in one mapping"}),
     [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Decode, LabelsOfTheWrongTypeQuarantineToo_GEN003) {

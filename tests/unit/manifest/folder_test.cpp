@@ -119,7 +119,7 @@ TEST_F(FolderTest, OfTwoDefinitionsTheFirstByFileNameCounts_GEN006) {
     EXPECT_EQ(port_of(contents, "a"), 1);
     ASSERT_EQ(contents.problems.size(), 1u);
     EXPECT_EQ(contents.problems[0].to_string(),
-              "b.yaml:2: Service default/a: defined twice; the one at a.yaml:2 counts");
+              "b.yaml:2: Service default/a: defined twice; the definition at a.yaml:2 is used");
 }
 
 TEST_F(FolderTest, AMissingFolderIsUnknownAtFirstAndALostSourceLater_GEN012) {
@@ -158,7 +158,7 @@ TEST_F(FolderTest, AnEmptyFolderKeepsWhatItHad_GEN012) {
     disk_.write("notes.txt", "no manifest");
     const auto& contents = folder_.load();
     EXPECT_EQ(port_of(contents, "a"), 1);
-    EXPECT_TRUE(contents.lost.starts_with("holds no manifest")) << contents.lost;
+    EXPECT_TRUE(contents.lost.starts_with("contains no manifest")) << contents.lost;
     ASSERT_EQ(contents.problems.size(), 1u);
     EXPECT_EQ(contents.problems[0].to_string(), disk_.path().string() + ": " + contents.lost);
     disk_.write("b.yaml", service("b", "2"));

@@ -43,7 +43,7 @@ TEST(YamlTree, AKeyGivenTwiceIsAFaultOfItsMapping) {
     const Tree tree = parse_tree("a: {port: 80}\nb:\n  port: 80\n  port: 81\n", 1);
     ASSERT_TRUE(tree.root);
     EXPECT_FALSE(tree.root->find("a")->has_faults);
-    EXPECT_EQ(faults_in(*tree.root), (std::vector<Fault>{{4, "key \"port\" is given twice in one mapping"}}));
+    EXPECT_EQ(faults_in(*tree.root), (std::vector<Fault>{{4, "key \"port\" is duplicated in one mapping"}}));
     EXPECT_EQ(tree.root->find("b")->find("port")->integer, 80);
 }
 
@@ -95,13 +95,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"syntax", "a: b\nc: [1, 2\n", "YAML syntax", 3},
                     Refusal{"depth", "a: 1\nb: " + nested(64), "nested deeper than 64 levels", 2},
                     Refusal{"deep_scan", nested(100'000), "nested deeper than 64 levels", 1},
-                    Refusal{"laughs", billion_laughs(), "counting what aliases expand to", 7},
+                    Refusal{"laughs", billion_laughs(), "counting expanded aliases", 7},
                     Refusal{"cycle", "a: &a\n  b: *a\n", "inside the very value", 2},
                     Refusal{"unknown_alias", "a: *nowhere\n", "YAML syntax", 1},
                     Refusal{"complex_key", "? [a, b]\n: c\n", "a key must be a scalar", 1},
                     Refusal{"foreign_tag", "a: !!python/object:os.system ls\n", "not one that Kubernetes", 1},
                     Refusal{"wrong_tag", "a: 1\nb: !!int web\n", "does not fit its value", 2},
-                    Refusal{"merge", "a: 1\n<<: 5\n", "<< takes", 2}),
+                    Refusal{"merge", "a: 1\n<<: 5\n", "<< requires", 2}),
     [](const auto& each) { return std::string(each.param.name); });
 
 TEST(YamlTree, DepthAtTheLimitIsTaken) {

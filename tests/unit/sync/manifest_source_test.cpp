@@ -85,10 +85,11 @@ TEST_F(ManifestSourceTest, AFolderThatBecomesEmptyIsTroubleOfTheSource_GEN012) {
     EXPECT_EQ(source_->status().trouble, "");
     std::filesystem::remove(disk_.path() / "web.yaml");
     EXPECT_FALSE(changes());
-    EXPECT_TRUE(source_->status().trouble.starts_with("holds no manifest")) << source_->status().trouble;
+    EXPECT_TRUE(source_->status().trouble.starts_with("contains no manifest")) << source_->status().trouble;
     EXPECT_EQ(services().objects, 1U);
     EXPECT_EQ(
-        log.count("holds no manifest (is a volume not mounted? --allow-empty-folder withdraws everything)"),
+        log.count(
+            "contains no manifest (volume not mounted? to withdraw everything, pass --allow-empty-folder)"),
         1U);
     disk_.write("web.yaml", service("web", "80"));
     EXPECT_FALSE(changes());
@@ -98,7 +99,7 @@ TEST_F(ManifestSourceTest, AFolderThatBecomesEmptyIsTroubleOfTheSource_GEN012) {
 TEST_F(ManifestSourceTest, AFolderThatIsEmptyAtStartSaysNothing_GEN012) {
     EXPECT_FALSE(changes());
     EXPECT_TRUE(source_->status().collections.empty());
-    EXPECT_NE(source_->status().trouble.find("gateways keep what they have"), std::string::npos);
+    EXPECT_NE(source_->status().trouble.find("gateways keep their state"), std::string::npos);
 }
 
 }  // namespace manifest_source_test

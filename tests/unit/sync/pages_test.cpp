@@ -50,11 +50,11 @@ TEST(SyncPages, ReadyWhenAllIsListedAndAGatewayHasAState) {
 TEST(SyncPages, NotReadyWhileTheSourceIsInTrouble) {
     SyncReading reading = test::example_reading();
     reading.source.collections[2].listed = true;
-    reading.source.trouble = "holds no manifest; what was read from it before stays";
+    reading.source.trouble = "contains no manifest; the objects read before stay in use";
     const auto page = ready_page(reading);
     EXPECT_EQ(page.status, 503);
     EXPECT_TRUE(has_line(
-        page, "[-] source https://192.0.2.1:6443: holds no manifest; what was read from it before stays"))
+        page, "[-] source https://192.0.2.1:6443: contains no manifest; the objects read before stay in use"))
         << page.body;
     reading.source.trouble.clear();
     EXPECT_EQ(ready_page(reading).status, 200);
