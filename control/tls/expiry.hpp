@@ -1,5 +1,6 @@
-// When to log that a certificate expires: once it has less than a quarter of its lifetime left, at most 14 days, and again each day and
-// when it has expired. Renewal tools begin at a third, so the warning means that renewal is late. No clock of its own.
+// Decides when to log that a certificate expires: when less than a quarter of its lifetime is left, at most
+// 14 days, then once a day and when it has expired. Renewal tools begin at a third, so the warning means that
+// renewal is late. Uses no clock of its own.
 #pragma once
 
 #include <chrono>
@@ -14,7 +15,7 @@ class ExpiryNotice {
     static constexpr std::chrono::hours kRepeat{24};
 
     enum class What { ExpiresSoon, Expired };
-    // What to log at `now`; empty: nothing. Called with another certificate's times it begins anew.
+    // The line to log at `now`; empty: none. Starts again if the times are those of another certificate.
     [[nodiscard]] std::optional<What> due(Time now, Time valid_from, Time expires);
 
  private:

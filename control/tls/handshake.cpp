@@ -47,7 +47,7 @@ int connected(const std::string& host, const std::string& port, std::chrono::mil
     const int fd = ::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const timeval time{.tv_sec = limit.count() / 1000, .tv_usec = (limit.count() % 1000) * 1000};
     ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
-    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);  // bounds connect(), too
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);  // also bounds connect()
     if (fd >= 0 && ::connect(fd, list->ai_addr, list->ai_addrlen) != 0) {
         ::close(fd);
         return -1;
@@ -55,7 +55,7 @@ int connected(const std::string& host, const std::string& port, std::chrono::mil
     return fd;
 }
 
-// Ours and what we accept of the other side.
+// A context with the own certificate and the accepted CAs of the peer.
 Context context_of(const Material& material) {
     Context context(SSL_CTX_new(TLS_client_method()));
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
@@ -81,7 +81,7 @@ Context context_of(const Material& material) {
     return context;
 }
 
-// The last part of OpenSSL's newest error, "tlsv1 alert unknown ca"; takes all of them.
+// The last part of OpenSSL's newest error, "tlsv1 alert unknown ca"; removes all errors from the queue.
 std::string last_error() {
     const unsigned long code = ERR_peek_last_error();
     const char* const reason = ERR_reason_error_string(code);
@@ -119,13 +119,13 @@ std::optional<std::string> handshake_trouble(const std::string& target, const Ma
         const long verified = SSL_get_verify_result(session.get());
         const std::string error = last_error();
         if (verified != X509_V_OK) {
-            return "certificate refused: that of the gateway, by the authority given here: " +
+            return "certificate refused: the gateway's certificate is not accepted by the CA given here: " +
                    std::string(X509_verify_cert_error_string(verified));
         }
         return error.empty() ? std::nullopt : std::optional("TLS handshake failed: " + error);
     }
-    // A server that accepts our certificate sends HTTP/2 settings at once. One that does not closes the connection, with or without an
-    // alert.
+    // A server that accepts the client certificate sends HTTP/2 settings at once. A server that refuses it
+    // closes the connection, with or without an alert.
     char byte = 0;
     const int got = SSL_read(session.get(), &byte, 1);
     const int why = SSL_get_error(session.get(), got);

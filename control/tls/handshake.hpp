@@ -1,5 +1,5 @@
-// Finds out why a TLS connection to a gateway fails. gRPC reports a refused certificate as "Socket closed"; this repeats the handshake and
-// names the side that refuses, the certificate and the reason.
+// Diagnoses why a TLS connection to a gateway fails. gRPC reports a refused certificate as "Socket closed";
+// this repeats the handshake and names the refusing side, the certificate and the reason.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 
 namespace penstock::tls {
 
-// A sentence with "certificate refused" or "TLS handshake failed"; empty if TLS is not what fails. `target` is HOST:PORT. Blocks for at
-// most about three times `limit`.
+// Returns a sentence with "certificate refused" or "TLS handshake failed"; empty if TLS is not the cause.
+// `target` is HOST:PORT. Blocks for at most about three times `limit`.
 [[nodiscard]] std::optional<std::string> handshake_trouble(const std::string& target,
                                                            const Material& material,
                                                            std::chrono::milliseconds limit);

@@ -46,7 +46,7 @@ int no_password(char*, int, int, void* asked) {
     return 0;
 }
 
-// What a PEM text that was expected to hold something else holds, for the error.
+// Describes the content of a PEM text that has no certificate, for the error.
 std::string kind_of(const std::string& pem) {
     if (pem.find("PRIVATE KEY-----") != std::string::npos) {
         return "holds a private key and no certificate";
@@ -55,7 +55,7 @@ std::string kind_of(const std::string& pem) {
         return "holds a certificate request and no certificate";
     }
     return pem.find("-----BEGIN ") != std::string::npos ? "holds PEM blocks, but no certificate"
-                                                        : "is no PEM file: it holds no certificate";
+                                                        : "is not a PEM file: it contains no certificate";
 }
 
 // All certificates in `pem`, at least one.
@@ -65,7 +65,8 @@ Result<std::vector<Certificate>> certificates_in(const std::string& pem) {
     while (Certificate certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
         found.push_back(std::move(certificate));
     }
-    // The last attempt ends with "no start line" at the end of the text, and with another reason at a damaged certificate.
+    // The last attempt ends with "no start line" at the end of the text, and with another reason at a damaged
+    // certificate.
     const unsigned long last = ERR_peek_last_error();
     ERR_clear_error();
     if (ERR_GET_REASON(last) != PEM_R_NO_START_LINE) {

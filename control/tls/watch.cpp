@@ -65,7 +65,8 @@ void Watch::run(const std::stop_token& stopped) {
     }
 }
 
-// Three small files a second cost less than an inotify watch on each folder of each link on the way to them.
+// Reading three small files per second costs less than inotify watches on all folders and links on their
+// paths.
 void Watch::look(Report report) {
     auto& logger = log::get(options_.logger);
     auto material = read_material(options_.files, options_.names);
@@ -79,7 +80,7 @@ void Watch::look(Report report) {
         if (report == Report::Always || (is_lasting && logged_error_ != what)) {
             logged_error_ = what;
             logger.error("TLS files: {}; {}", what,
-                         current() ? "the former ones stay in use" : "there is none to use");
+                         current() ? "the previous ones stay in use" : "no earlier ones to use");
         }
         return;
     }
@@ -97,7 +98,7 @@ void Watch::look(Report report) {
         if (options_.on_change) {
             options_.on_change(*next);
         }
-        logger.info("TLS files were read again: certificate {} is valid until {}; new connections use it",
+        logger.info("TLS files reloaded: certificate {} is valid until {}; new connections use it",
                     next->subject, date_of(next->expires));
     } else if (was_broken || report == Report::Always) {
         const auto same = current();

@@ -1,5 +1,6 @@
-// Follows the TLS files while they change: looks at them once a second, and keeps the last material that was whole. A thread of its own.
-// Files are replaced one after another, so an error is logged only if two looks in a row find it; SIGHUP logs the result in any case.
+// Follows changes of the TLS files: reads them once a second, and keeps the last valid material. Runs its own
+// thread. Files are replaced one after another, so an error is logged only if two consecutive reads find it;
+// SIGHUP logs the result in any case.
 #pragma once
 
 #include <chrono>
@@ -19,24 +20,26 @@ struct WatchOptions {
     Files files;
     OptionNames names;
     const char* logger = "rpc";
-    // Called with each new material, with the first one by the constructor and then on the watch's thread; null: not called.
+    // Called with each new material: the first one by the constructor, the others on the watch's thread.
+    // Null: not called.
     std::function<void(const Material&)> on_change;
     std::chrono::milliseconds period{1'000};
 };
 
 class Watch {
  public:
-    // Reads the files once before it returns. A broken file is no failure here: see current() and error().
+    // Reads the files once before it returns. An invalid file is not an error here: see current() and
+    // error().
     explicit Watch(WatchOptions options);
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
-    // The last whole material; null: there was none yet. Any thread.
+    // The last valid material; null: none yet. Any thread.
     [[nodiscard]] std::shared_ptr<const Material> current() const;
-    // What is wrong with the files now; "": nothing. Any thread.
+    // The current error of the files; "": none. Any thread.
     [[nodiscard]] std::string error() const;
-    // Has the thread read the files now and log the result. Any thread; does not block.
+    // Makes the thread read the files now and log the result. Any thread; does not block.
     void reload();
 
  private:
@@ -48,13 +51,13 @@ class Watch {
     const WatchOptions options_;
     mutable std::mutex mutex_;
     std::condition_variable_any wake_;
-    std::shared_ptr<const Material> current_;  // guarded by mutex_, as the next two
+    std::shared_ptr<const Material> current_;  // guarded by mutex_, like the next two
     std::string error_;
     bool reload_ = false;
-    // The thread's.
+    // Used by the thread only.
     std::string logged_error_;
     ExpiryNotice certificate_expiry_, authority_expiry_;
-    std::jthread thread_;  // last: it uses all of the above
+    std::jthread thread_;  // last member: it uses all of the above
 };
 
 }  // namespace penstock::tls

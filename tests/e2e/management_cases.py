@@ -129,7 +129,7 @@ def renewed_certificates_are_used_without_a_restart_and_refusals_are_told(lab):
     refused = ctl("--tls-ca", certificates.file("ca.pem"), *strangers.of_client("admin")[2:], "get", "services")
     check(refused.returncode == 1 and "certificate refused by the gateway: ours is CN=admin" in refused.stderr, refused.stderr)
     refused = ctl(*certificates.of_client("admin")[2:], "--tls-ca", strangers.file("ca.pem"), "get", "services")
-    check(refused.returncode == 1 and "certificate refused: that of the gateway" in refused.stderr, refused.stderr)
+    check(refused.returncode == 1 and "certificate refused: the gateway's certificate" in refused.stderr, refused.stderr)
     for log in ("penstockd.log", "penstock-sync.log"):
         with open(lab.run.file(log)) as lines:
             records = [json.loads(line) for line in lines]  # each line is one

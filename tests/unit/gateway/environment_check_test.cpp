@@ -100,7 +100,7 @@ TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
          "--tls-client-ca: " + at("none") + " cannot be read: No such file or directory"},
         {{"--tls-cert", at("file"), "--tls-key", at("file"), "--tls-client-ca", at("file")},
          "net_null0",
-         "--tls-cert: " + at("file") + " is no PEM file: it holds no certificate"},
+         "--tls-cert: " + at("file") + " is not a PEM file: it contains no certificate"},
     };
     for (const Row& row : rows) {
         EXPECT_EQ(check(row.options, row.device), std::vector{row.line});

@@ -993,7 +993,7 @@ TEST_F(RpcTls, AnotherClientAuthority_CountsForNewConnections) {
     ASSERT_TRUE(make(
         R"(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca2.key -out ca2.pem -subj /CN=other-ca -days 2 &&
                         mv ca2.pem ca.pem)"));
-    for (int i = 0; i < 300 && log.count("TLS files were read again") == 0; ++i) {
+    for (int i = 0; i < 300 && log.count("TLS files reloaded") == 0; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     EXPECT_FALSE(read_status(old_reader).ok());
@@ -1034,12 +1034,13 @@ TEST_F(RpcTls, AHandshakeThatFails_IsExplained) {
     tls::Material wrong_authority = material_of("reader");
     wrong_authority.authority_pem = text("x.pem");
     EXPECT_EQ(tls::handshake_trouble(options_.tcp_addresses[0], wrong_authority, std::chrono::seconds(5)),
-              "certificate refused: that of the gateway, by the authority given here: unable to get local "
-              "issuer certificate");
+              "certificate refused: the gateway's certificate is not accepted by the CA given here: unable "
+              "to get local issuer certificate");
     const size_t colon = options_.tcp_addresses[0].rfind(':');
     EXPECT_EQ(tls::handshake_trouble("localhost" + options_.tcp_addresses[0].substr(colon),
                                      material_of("reader"), std::chrono::seconds(5)),
-              "certificate refused: that of the gateway, by the authority given here: hostname mismatch");
+              "certificate refused: the gateway's certificate is not accepted by the CA given here: hostname "
+              "mismatch");
 }
 
 TEST_F(RpcTls, AClientWithoutACertificate_IsLogged) {

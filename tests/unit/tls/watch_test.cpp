@@ -50,11 +50,11 @@ TEST_F(TlsWatch, RenewedFiles_AreReadAndABrokenOneLeavesTheFormerInUse) {
     EXPECT_EQ(watch.error(), "");
     tls.issue({.common_name = "second"});
     ASSERT_TRUE(until([&] { return watch.current()->subject == "CN=second"; }));
-    EXPECT_TRUE(until(
-        [&] { return log.count("TLS files were read again: certificate CN=second is valid until ") == 1; }));
+    EXPECT_TRUE(
+        until([&] { return log.count("TLS files reloaded: certificate CN=second is valid until ") == 1; }));
     TlsFolder::put(tls.files.key, "half a key");
     ASSERT_TRUE(
-        until([&] { return log.count("holds no private key in PEM; the former ones stay in use") == 1; }));
+        until([&] { return log.count("holds no private key in PEM; the previous ones stay in use") == 1; }));
     EXPECT_EQ(watch.current()->subject, "CN=second");
     EXPECT_NE(watch.error(), "");
     tls.issue({.common_name = "third"});
@@ -82,7 +82,7 @@ TEST_F(TlsWatch, Reload_IsAlwaysLogged) {
     TlsFolder::put(tls.files.certificate, "");
     watch.reload();
     EXPECT_TRUE(until(
-        [&] { return log.count(tls.files.certificate + " is empty; the former ones stay in use") == 1; }));
+        [&] { return log.count(tls.files.certificate + " is empty; the previous ones stay in use") == 1; }));
 }
 
 TEST_F(TlsWatch, AnExpiredCertificate_IsAnErrorInTheLog) {
