@@ -1,4 +1,4 @@
-// Bounds log lines that anybody who reaches a port can cause: ten, then one a second. Any thread.
+// Rate limit for log lines that any client of a port can cause: ten, then one per second. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace penstock::log {
 
 class LineBudget {
  public:
-    // The number of lines that were left out before this one; empty if this one is.
+    // The number of lines suppressed before this one; empty if this one is suppressed too.
     std::optional<uint64_t> admit() {
         const std::lock_guard lock(mutex_);
         const auto now = std::chrono::steady_clock::now();

@@ -26,7 +26,7 @@ std::string_view name_of(spdlog::level::level_enum level) {
             return name;
         }
     }
-    return "error";  // spdlog's critical: nobody logs it, but its macros could
+    return "error";  // spdlog's critical: not used here, but available through its macros
 }
 
 std::optional<spdlog::level::level_enum> level_named(std::string_view name) {
@@ -44,7 +44,7 @@ Status check(std::string_view logger, std::string_view level) {
                                                "\" is not one of trace, debug, info, warn, error, off");
     }
     if (!logger.empty() && std::ranges::find(kLoggers, logger) == std::end(kLoggers)) {
-        return fail(Errc::NotFound, "there is no logger \"" + std::string(logger) + "\"");
+        return fail(Errc::NotFound, "unknown logger \"" + std::string(logger) + "\"");
     }
     return {};
 }
@@ -57,7 +57,8 @@ std::pair<std::string_view, std::string_view> parts(std::string_view setting) {
                : std::pair(setting.substr(0, equals), setting.substr(equals + 1));
 }
 
-// Bytes of the UTF-8 sequence that starts here, 0 where it is none (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF).
+// Length of the UTF-8 sequence that starts here, 0 if it is invalid (RFC 3629: no overlong forms, no
+// surrogates, nothing past U+10FFFF).
 size_t utf8_length(std::string_view text) {
     const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
     const auto continues = [&](size_t i, unsigned from = 0x80, unsigned to = 0xbf) {
@@ -108,7 +109,8 @@ class TextFormatter final : public spdlog::formatter {
         append(out, " ");
         append(out, {message.logger_name.data(), message.logger_name.size()});
         append(out, ": ");
-        // One record is one line, whatever a name from outside contains: nobody forges a line with a line break.
+        // One record is one line, whatever a name from outside contains: a line break in a name must not
+        // forge a record.
         for (const char c : std::string_view(message.payload.data(), message.payload.size())) {
             const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
             out.push_back(control ? ' ' : c);
@@ -140,7 +142,7 @@ struct Loggers {
         for (const auto name : kLoggers) {
             auto logger = std::make_shared<spdlog::logger>(std::string(name), sink);
             logger->set_formatter(std::make_unique<TextFormatter>());
-            logger->flush_on(spdlog::level::trace);  // a line that waits in a buffer is lost with the process
+            logger->flush_on(spdlog::level::trace);  // a buffered line would be lost if the process dies
             all.push_back(std::move(logger));
         }
     }
@@ -161,7 +163,7 @@ Result<Format> parse_format(std::string_view text) {
     if (text == "json") {
         return Format::Json;
     }
-    return fail(Errc::InvalidArgument, "\"" + std::string(text) + "\" is neither text nor json");
+    return fail(Errc::InvalidArgument, "\"" + std::string(text) + "\" must be text or json");
 }
 
 void set_format(Format format) {

@@ -278,7 +278,7 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--snat-ports", "1-70000"}, "--snat-ports"},
         {{"--log-format", "xml"}, "--log-format: \"xml\""},
         {{"--log-level", "loud"}, "--log-level: log level \"loud\""},
-        {{"--log-level", "engine=info"}, "--log-level: there is no logger \"engine\""},
+        {{"--log-level", "engine=info"}, "--log-level: unknown logger \"engine\""},
         {{"--memory-mb", "64", "--memory-mb", "65"}, "--memory-mb"},
         {{"--config", "/nonexistent/penstockd.ini"}, "--config: /nonexistent/penstockd.ini cannot be read"},
     };
