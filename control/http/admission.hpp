@@ -1,8 +1,10 @@
-// Decides which connections an HTTP server keeps. Idle clients must not keep a probe out, so a full pool evicts its oldest silent
-// connection instead of refusing the new one. Pure: no socket, no clock; connections are numbers.
+// Decides which connections an HTTP server keeps. Idle clients must not block a probe, so a full pool evicts
+// its oldest silent connection instead of refusing the new one. Pure: no socket, no clock; connections are
+// numbers.
 //
-// A connection is *silent* until its whole request has arrived, and again when its answer has been sent. Connections from loopback, where
-// the kubelet's probes come from, have a pool of their own. Without it, clients from outside could take every slot.
+// A connection is *silent* until its whole request has arrived, and again after its response has been sent.
+// Connections from loopback, where the kubelet's probes come from, have a separate pool. Otherwise clients
+// from outside could take every slot.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +29,10 @@ class Admission {
  public:
     explicit Admission(AdmissionLimits limits) : limits_(limits) {}
 
-    // Admits `id`, which is higher than every earlier one. Returns the connection that the caller must close for it, if any: the source's
-    // oldest if the source is at its limit, otherwise the pool's oldest if the pool is full. Silent connections are evicted first.
-    // `id` itself is never returned, and the connection returned is already forgotten.
+    // Admits `id`, which is higher than every earlier one. Returns the connection that the caller must close
+    // for it, if any: the source's oldest if the source is at its limit, otherwise the pool's oldest if the
+    // pool is full. Silent connections are evicted first. `id` itself is never returned, and the returned
+    // connection is already removed.
     std::optional<ConnectionId> admit(ConnectionId id, const IpAddr& source);
     void set_silent(ConnectionId id, bool is_silent);
     // No effect for an evicted connection.

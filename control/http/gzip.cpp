@@ -9,9 +9,10 @@
 namespace penstock::http {
 namespace {
 
-// Metrics are repetitive: level 1 makes 3 % of them, a higher one takes several times as long for little more.
+// Metrics are repetitive: level 1 reduces them to 3 %, a higher level takes several times as long for little
+// more.
 constexpr int kLevel = 1;
-constexpr int kWindowBitsGzip = MAX_WBITS + 16;  // zlib writes gzip's frame
+constexpr int kWindowBitsGzip = MAX_WBITS + 16;  // zlib writes the gzip header
 
 std::string_view trimmed(std::string_view text) noexcept {
     constexpr std::string_view kBlanks = " \t";

@@ -1,4 +1,4 @@
-// Content coding gzip (RFC 9110, 8.4.1.3) of pages.
+// Content coding gzip (RFC 9110, 8.4.1.3) for pages.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace penstock::http {
 
-// "" where zlib has no memory.
+// "" if zlib is out of memory.
 [[nodiscard]] std::string gzip(std::string_view text);
 
-// Whether a request with this Accept-Encoding takes gzip: named, or by "*", and not with q=0.
+// Whether a request with this Accept-Encoding accepts gzip: by name or by "*", and not with q=0.
 [[nodiscard]] bool accepts_gzip(std::string_view accept_encoding) noexcept;
 
 }  // namespace penstock::http

@@ -36,11 +36,11 @@ namespace beast = boost::beast;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// After an accept that failed, of descriptors for example: trying at once would only use the CPU.
+// After a failed accept, for example without free descriptors: an immediate retry would only use the CPU.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 // Of a request that was not read to its end, such as a body or a second, pipelined request.
 constexpr size_t kDiscardedBytesMax = 65'536;
-// Shorter pages fit in one packet as they are.
+// Shorter pages fit in one packet uncompressed.
 constexpr size_t kGzipBytesMin = 1'400;
 
 struct Address {
@@ -107,7 +107,7 @@ const char* phrase(int status) {
     }
 }
 
-// What goes over the wire.
+// The bytes to send.
 struct Answer {
     std::string head;
     std::string body;
@@ -143,7 +143,7 @@ std::string_view path_of(std::string_view target) {
 }
 
 Response not_found(const Routes& routes) {
-    Response missing{.status = 404, .body = "there are:\n"};
+    Response missing{.status = 404, .body = "available paths:\n"};
     for (const auto& [known, ignored] : routes) {
         missing.body += known + "\n";
     }
@@ -156,7 +156,7 @@ void close_on_exec(int fd) {
 
 }  // namespace
 
-// Unless noted otherwise, what follows runs on the loop's thread.
+// The following code runs on the loop's thread unless noted otherwise.
 
 class Session;
 
@@ -168,8 +168,8 @@ struct Loop::Impl {
     asio::executor_work_guard<asio::io_context::executor_type> work;
     Admission admission;
     ConnectionId last_id = 0;
-    std::map<ConnectionId, Session*> sessions;  // open ones
-    std::set<ConnectionId> heavy;               // those that a heavy page is being sent to
+    std::map<ConnectionId, Session*> sessions;  // open sessions
+    std::set<ConnectionId> heavy;               // sessions that are receiving a heavy page
     std::thread thread;
 };
 
@@ -182,8 +182,8 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
         std::shared_ptr<Session> session;
         bool with_gzip = false;
     };
-    // Requests for one heavy page. Those that come while the page is being made wait for the next one, so none gets a page that is older
-    // than its request.
+    // Requests for one heavy page. Requests that arrive while the page is being made wait for the next one,
+    // so no client gets a page older than its request.
     struct HeavyPage {
         std::vector<Waiting> next;
         bool is_being_made = false;
@@ -208,14 +208,15 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
     bool is_closed = false;
 };
 
-// One connection: a request is read, its answer sent, and the close of the other side awaited. Kept alive by the handler it waits for.
+// One connection: reads a request, sends the response, and waits for the peer to close. Kept alive by its
+// pending handler.
 class Session : public std::enable_shared_from_this<Session> {
  public:
     Session(tcp::socket socket, ConnectionId id, Loop::Impl& loop, std::shared_ptr<Server::Impl> server)
         : id_(id), loop_(loop), server_(std::move(server)), socket_(std::move(socket)), deadline_(loop.io) {
         parser_.header_limit(kRequestBytesMax);
-        parser_.body_limit(
-            std::numeric_limits<uint64_t>::max());  // bodies are not read; none would refuse all (Boost 1.74)
+        // Bodies are not read; without a limit all are refused (Boost 1.74).
+        parser_.body_limit(std::numeric_limits<uint64_t>::max());
     }
 
     void read();
@@ -244,7 +245,7 @@ class Session : public std::enable_shared_from_this<Session> {
 };
 
 void Session::close_at(std::chrono::milliseconds from_now) {
-    deadline_.expires_after(from_now);  // cancels the wait before
+    deadline_.expires_after(from_now);  // cancels the previous wait
     deadline_.async_wait([self = shared_from_this()](error_code error) {
         // A wait that ended just before it was cancelled arrives without an error.
         if (!error && self->deadline_.expiry() <= asio::steady_timer::clock_type::now()) {
@@ -285,9 +286,9 @@ void Session::heed(error_code error) {
     if (error == HttpError::header_limit || error == HttpError::buffer_overflow) {
         refuse(431, "the request is too long\n");
     } else if (error == HttpError::end_of_stream || error == HttpError::partial_message) {
-        close();  // the client has gone
+        close();  // the client closed the connection
     } else if (error && error.category() == make_error_code(HttpError::bad_method).category()) {
-        refuse(400, "this is no HTTP request\n");
+        refuse(400, "not an HTTP request\n");
     } else if (error) {
         close();
     } else {
@@ -350,7 +351,7 @@ void Session::discard() {
                             });
 }
 
-// Before the loop accepts anything for it: any thread.
+// Any thread, because the loop accepts nothing for it yet.
 Status Server::Impl::listen(const std::string& text, bool may_be_absent) {
     const auto parsed = parse_address(text);
     if (!parsed) {
@@ -368,7 +369,7 @@ Status Server::Impl::listen(const std::string& text, bool may_be_absent) {
         if (listener.acceptor.set_option(tcp::acceptor::reuse_address(true), error)) {
             return;
         }
-        // 0.0.0.0 and [::] at the same port are two servers.
+        // 0.0.0.0 and [::] on the same port are two servers.
         if (endpoint.protocol() == tcp::v6() &&
             listener.acceptor.set_option(asio::ip::v6_only(true), error)) {
             return;
@@ -416,7 +417,7 @@ void Server::Impl::take(tcp::socket socket) {
     error_code error;
     const auto peer = socket.remote_endpoint(error);
     if (error) {
-        return;  // reset already
+        return;  // already reset
     }
     close_on_exec(socket.native_handle());
     const ConnectionId id = ++loop.last_id;
@@ -436,7 +437,9 @@ void Server::Impl::serve(const std::shared_ptr<Session>& session, bool is_get_or
         session->answer(std::make_shared<const Answer>(answer_of(std::move(response), false)), false);
     };
     if (!is_get_or_head) {
-        answer_now({.status = 405, .body = "only GET and HEAD\n", .headers = {{"Allow", "GET, HEAD"}}});
+        answer_now({.status = 405,
+                    .body = "only GET and HEAD are supported\n",
+                    .headers = {{"Allow", "GET, HEAD"}}});
         return;
     }
     auto route = routes.find(path_of(target));
@@ -462,7 +465,7 @@ void Server::Impl::make_heavy(const std::string& path, const Route& route) {
     asio::post(*heavy_thread,
                [self = shared_from_this(), &path, &route, waiting = std::exchange(page.next, {})]() mutable {
                    Response response = route.make();
-                   std::array<std::shared_ptr<const Answer>, 2> answers;  // plain, and by gzip
+                   std::array<std::shared_ptr<const Answer>, 2> answers;  // uncompressed, and gzip
                    for (const Waiting& request : waiting) {
                        auto& answer = answers[request.with_gzip ? 1 : 0];
                        if (answer == nullptr) {

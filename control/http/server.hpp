@@ -1,9 +1,10 @@
-// A few pages over HTTP, for probes and scrapers: a path, and a function that makes its page at each request. No TLS, no keep-alive, no
-// request bodies.
+// Serves a few pages over HTTP, for probes and scrapers: a path, and a function that makes its page for each
+// request. No TLS, no keep-alive, no request bodies.
 //
-// One thread, the loop's, serves all connections of all its servers, so neither idle nor slow clients keep others waiting. What they may
-// take is limited: the number of connections (admission.hpp), the size of a request, and the time for request, answer and close. HTTP is
-// parsed by Boost.Beast (docs/adr/0031-http-by-an-event-loop.md).
+// One thread, the loop's, serves all connections of all its servers, so neither idle nor slow clients delay
+// others. Their resources are limited: the number of connections (admission.hpp), the size of a request, and
+// the time for request, response and close. HTTP is parsed by Boost.Beast
+// (docs/adr/0031-http-by-an-event-loop.md).
 #pragma once
 
 #include <chrono>
@@ -28,15 +29,16 @@ struct Response {
     std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
 };
 
-// Does not throw and does not wait. Called on the loop's thread, a heavy one on a thread of its server; one call at a time.
+// Does not throw and does not wait. Called on the loop's thread; a heavy route is called on a thread of its
+// server, one call at a time.
 struct Route {
     template <typename Make>
         requires(!std::same_as<std::remove_cvref_t<Make>, Route> && std::is_invocable_r_v<Response, Make&>)
     Route(Make function) : make(std::move(function)) {}
 
     std::function<Response()> make;
-    // Making the page takes milliseconds. It is made on another thread, once for all requests that wait for it, and compressed for clients
-    // that accept gzip.
+    // The page takes milliseconds to make. It is made on another thread, once for all requests waiting for
+    // it, and compressed for clients that accept gzip.
     bool is_heavy = false;
 };
 [[nodiscard]] inline Route heavy(Route route) {
@@ -45,19 +47,22 @@ struct Route {
 }
 
 using Routes = std::map<std::string, Route, std::less<>>;  // by exact path: "/healthz"
-inline constexpr const char* kAnyPath = "*";               // the route of all that have none
+inline constexpr const char* kAnyPath = "*";               // the route for all paths without one
 
 inline constexpr size_t kRequestBytesMax = 8'192;
-// From accept to the end of the request's headers. Probes send their request with the handshake's last packet; one retransmission fits.
+// Time from accept to the end of the request's headers. Probes send their request with the handshake's last
+// packet; one retransmission fits.
 inline constexpr std::chrono::milliseconds kRequestTimeout{1'000};
-// Until the kernel has taken the answer. 10 s is Prometheus's own limit of a scrape.
+// Time until the kernel has accepted the response. 10 s is Prometheus's default limit of a scrape.
 inline constexpr std::chrono::milliseconds kAnswerTimeout{10'000};
-// Until the client has closed its side. Closing earlier, with data unread, would be a RST, which can overtake the answer.
+// Time until the client has closed its side. Closing earlier, with unread data, would send a RST, which can
+// overtake the response.
 inline constexpr std::chrono::milliseconds kCloseTimeout{500};
-// Clients that heavy pages are being sent to. One more closes the oldest of them: each may hold megabytes.
+// Maximum number of clients that are receiving heavy pages. One more closes the oldest of them: each may hold
+// megabytes.
 inline constexpr size_t kHeavyAnswersMax = 32;
 
-// The thread that serves. Servers that share a loop share its limits.
+// The serving thread. Servers that share a loop share its limits.
 class Loop {
  public:
     explicit Loop(AdmissionLimits limits = {});
@@ -76,27 +81,29 @@ struct ServerOptions {
     // ADDRESS:PORT, an IPv6 address in brackets; port 0: any free one. At least one.
     std::vector<std::string> addresses;
     Routes routes;
-    // Listens also where the host does not have the address yet, such as an IPv6 address that duplicate address detection still holds.
+    // Listens also if the host does not have the address yet, such as an IPv6 address during duplicate
+    // address detection.
     bool addresses_may_be_absent = false;
 };
 
 class Server {
  public:
-    // All of the addresses are listened on, or none. Unavailable names the address and the reason.
+    // Listens on all addresses or on none. Unavailable names the address and the reason.
     static Result<std::unique_ptr<Server>> start(ServerOptions options, std::shared_ptr<Loop> loop);
-    // With a loop of its own.
+    // With its own loop.
     static Result<std::unique_ptr<Server>> start(ServerOptions options) {
         return start(std::move(options), std::make_shared<Loop>());
     }
     static Result<std::unique_ptr<Server>> start(const std::string& address, Routes routes) {
         return start(ServerOptions{.addresses = {address}, .routes = std::move(routes)});
     }
-    // Closes the listeners and the connections. Waits for a page that is being made, never for a client. Not on the loop's thread.
+    // Closes the listeners and the connections. Waits for a page that is being made, never for a client. Must
+    // not be called on the loop's thread.
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
-    // Of the first address.
+    // Port of the first address.
     [[nodiscard]] uint16_t port() const;
 
     struct Impl;
@@ -107,7 +114,7 @@ class Server {
     const std::shared_ptr<Impl> impl_;
 };
 
-// InvalidArgument unless `address` has the form that start() takes.
+// InvalidArgument unless `address` has the form that start() accepts.
 [[nodiscard]] Status check_address(const std::string& address);
 
 }  // namespace penstock::http
