@@ -26,7 +26,7 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #error "which AUDIT_ARCH is it?"
 #endif
 
-// Names of this architecture only; the others' calls are refused as a whole.
+// System calls of this architecture only; calls of other architectures are all refused.
 constexpr int kRefused[] = {
     // other programs and processes
     SYS_execve,
@@ -102,7 +102,8 @@ Status keep_capabilities(std::span<const int> kept) {
                 (1U << (static_cast<unsigned>(capability) % 32))) != 0;
     };
     ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    // Needs CAP_SETPCAP. Where a container or a unit has taken it away, the bounding set is theirs to limit.
+    // Requires CAP_SETPCAP. If a container or a unit has removed it, the bounding set is limited by that
+    // container or unit.
     if (has({data[0].effective, data[1].effective}, CAP_SETPCAP)) {
         for (int capability = 0; ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
             if (!has(mask, capability) && ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) {
@@ -121,7 +122,7 @@ Status keep_capabilities(std::span<const int> kept) {
 Status install_filter(bool keeps_bpf) {
     std::vector<int> refused(std::begin(kRefused), std::end(kRefused));
     if (!keeps_bpf) {
-        // libxdp mounts the BPF file system where it is missing, and libbpf looks for features of the kernel.
+        // libxdp mounts the BPF file system if it is missing, and libbpf probes features of the kernel.
         refused.insert(refused.end(), {SYS_bpf, SYS_mount, SYS_perf_event_open});
     }
     constexpr uint32_t kAllow = SECCOMP_RET_ALLOW;
@@ -133,7 +134,7 @@ Status install_filter(bool keeps_bpf) {
     add(BPF_STMT(BPF_RET | BPF_K, kRefuse));
     add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
 #if defined(__x86_64__)
-    // x32 calls have this architecture and numbers of their own.
+    // x32 calls have this architecture but different numbers.
     constexpr uint32_t kX32Bit = 0x40000000;
     add(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kX32Bit, 0, 1));
     add(BPF_STMT(BPF_RET | BPF_K, kRefuse));

@@ -1,5 +1,6 @@
-// Gives up the rights that a daemon does not use, before its first thread starts: all threads inherit the result, and none can get them
-// back. A fault in a parser then gives an attacker neither another program nor another part of the host.
+// Drops the rights that a daemon does not use, before its first thread starts: all threads inherit the
+// result, and none can regain them. An attacker who exploits a parser then cannot start another program or
+// reach another part of the host.
 #pragma once
 
 #include <span>
@@ -10,13 +11,14 @@
 namespace penstock::process {
 
 struct SandboxOptions {
-    std::span<const int>
-        capabilities;  // CAP_*: of those that the process has, these stay; all others go, from the bounding set too
-    bool keeps_bpf = false;  // bpf() stays allowed, and what its libraries need beside it
+    // CAP_*: kept if the process has them; all others are dropped, also from the bounding set.
+    std::span<const int> capabilities;
+    bool keeps_bpf = false;  // permits bpf() and the calls that its libraries need beside it
 };
 
-// no_new_privs, capabilities, and a seccomp filter that refuses (EPERM) system calls for other programs, processes, namespaces, mounts,
-// kernel modules and clocks. Errors name the step; what was given up until then stays given up.
+// Sets no_new_privs and the capabilities, and installs a seccomp filter that refuses (EPERM) system calls for
+// other programs, processes, namespaces, mounts, kernel modules and clocks. Errors name the step; rights
+// dropped before the error stay dropped.
 Status enter_sandbox(const SandboxOptions& options);
 
 }  // namespace penstock::process

@@ -44,14 +44,15 @@ Result<Signals> Signals::block() {
     sigemptyset(&set);
     for (int number = 1; number <= SIGRTMAX; ++number) {
         if (std::ranges::find(kDefaultActionKept, number) == std::end(kDefaultActionKept)) {
-            sigaddset(&set, number);  // fails for the two that glibc keeps for itself
+            sigaddset(&set, number);  // fails for the two signals reserved by glibc
         }
     }
     if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) {
         return fail(Errc::Internal, "signals cannot be blocked");
     }
     std::signal(SIGPIPE, SIG_IGN);
-    // Started by nohup or a script that ignores it, the program would not receive SIGHUP: an ignored signal is discarded even if blocked.
+    // If the program was started by nohup or by a script that ignores SIGHUP, it would not receive the signal:
+    // an ignored signal is discarded even if blocked.
     std::signal(SIGHUP, SIG_DFL);
     const int fd = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (fd < 0) {

@@ -1,7 +1,8 @@
-// Signals of a daemon as a readable descriptor. SIGTERM and SIGINT stop it, SIGHUP makes it read its files again. Every other signal whose
-// default action would end the process is received too, so that the program can log it and go on. Exceptions keep their default action:
-// faults (SIGSEGV, SIGABRT, ...), SIGQUIT, which asks for a core dump, and job control. SIGPIPE is ignored: a peer that hangs up is an
-// error of a write.
+// Signals of a daemon as a readable descriptor. SIGTERM and SIGINT stop the daemon, SIGHUP makes it read its
+// files again. Every other signal whose default action would end the process is received too, so that the
+// program can log it and continue. Exceptions keep their default action: faults (SIGSEGV, SIGABRT, ...),
+// SIGQUIT, which requests a core dump, and job control. SIGPIPE is ignored: a write to a closed connection
+// returns an error instead.
 #pragma once
 
 #include <string>
@@ -20,13 +21,13 @@ struct Signal {
 
 class Signals {
  public:
-    // Blocks the signals. Called before any thread starts, because threads inherit the mask.
+    // Blocks the signals. Call before any thread starts, because threads inherit the mask.
     static Result<Signals> block();
     Signals(Signals&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
     Signals& operator=(Signals&&) = delete;
     ~Signals();
     [[nodiscard]] int fd() const noexcept { return fd_; }
-    // The next signal that has arrived; its number is 0 if there is none. Never blocks.
+    // The next pending signal; its number is 0 if there is none. Never blocks.
     [[nodiscard]] Signal take() noexcept;
 
  private:
