@@ -13,7 +13,7 @@ Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target, const 
     process::keep_grpc_initialized();
     if (!target.is_unix() && material == nullptr) {
         return fail(Errc::InvalidArgument,
-                    "gateway " + target.text + ": there are no certificates for a TCP target");
+                    "gateway " + target.text + ": no certificates given for a TCP target");
     }
     const auto credentials = target.is_unix()
                                  ? grpc::InsecureChannelCredentials()
@@ -21,11 +21,13 @@ Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target, const 
                                                          .pem_private_key = material->key_pem,
                                                          .pem_cert_chain = material->certificate_pem});
     grpc::ChannelArguments arguments;
-    // Without this every channel to one target shares a connection, and with it gRPC's own back-off of up to two minutes.
+    // Without this all channels to one target share a connection, and gRPC's own back-off of up to two
+    // minutes.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    // A full state's answer, or a list of a million connections' services, outgrows gRPC's default of 4 MB.
+    // The response with a full state, or a list of the services of a million connections, exceeds gRPC's
+    // default of 4 MB.
     arguments.SetMaxReceiveMessageSize(-1);
-    // gRPC honours http_proxy for TCP targets; a gateway is never behind one.
+    // gRPC applies http_proxy to TCP targets; a gateway is never behind a proxy.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     return grpc::CreateCustomChannel(target.text, credentials, arguments);
 }

@@ -1,4 +1,4 @@
-// A gRPC channel to a gateway. Thread-safe once made.
+// A gRPC channel to a gateway. Thread-safe after creation.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -11,9 +11,9 @@
 
 namespace penstock::client {
 
-// `material` is used for a TCP target, which fails without; the channel keeps a copy. Connects only when it is used. The channel shares
-// nothing with others: its caller alone decides when to try again. gRPC's own log lines are dropped unless the program takes them
-// (process::take_grpc_lines).
+// `material` is required for a TCP target; the channel keeps a copy. Connects only on first use. The channel
+// shares no connection with other channels: only its caller decides on retries. gRPC's own log lines are
+// dropped unless the program has a sink for them (process::take_grpc_lines).
 [[nodiscard]] Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target,
                                                                   const tls::Material* material);
 

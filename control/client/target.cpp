@@ -19,10 +19,10 @@ Result<Target> parse_target(std::string_view text) {
         return fail(Errc::InvalidArgument, "gateway \"" + std::string(text) + "\": " + rule);
     };
     if (text.starts_with(kUnix)) {
-        // sockaddr_un has 108 bytes, one of them for the terminator.
+        // sockaddr_un has 108 bytes, including the terminator.
         constexpr size_t kSocketPathMax = 107;
         if (text.size() == kUnix.size() || text.size() - kUnix.size() > kSocketPathMax) {
-            return refuse("the path of a Unix socket has 1 to 107 bytes");
+            return refuse("the path of a Unix socket must have 1 to 107 bytes");
         }
         return Target{std::string(text)};
     }

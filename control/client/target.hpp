@@ -1,5 +1,5 @@
-// How a program names the gateway it wants to talk to, and the certificates it brings: the same words in penstock-sync and penstockctl.
-// Pure.
+// Address of a gateway and the certificates for it, as given to a program: the same syntax in penstock-sync
+// and penstockctl. Pure.
 #pragma once
 
 #include <string>
@@ -19,18 +19,19 @@ struct Target {
     auto operator<=>(const Target&) const = default;
 };
 
-// "unix:/run/x.sock", "gateway.example:7443", "10.0.0.1:7443", "[2001:db8::1]:7443"; InvalidArgument names the text and what is wrong.
+// "unix:/run/x.sock", "gateway.example:7443", "10.0.0.1:7443", "[2001:db8::1]:7443"; InvalidArgument names
+// the text and the rule.
 [[nodiscard]] Result<Target> parse_target(std::string_view text);
 
-// Paths of PEM files: our certificate, its key, and the authority that signed the gateway's.
+// Paths of PEM files: the own certificate, its key, and the CA that signed the gateway's certificate.
 struct TlsFiles {
     std::string certificate;
     std::string key;
     std::string authority;
 };
 
-// A TCP target needs all three: penstockd serves TCP with mutual TLS only. On a Unix socket the file's mode is the right of access, and
-// the certificates are not used.
+// A TCP target requires all three: penstockd serves TCP with mutual TLS only. On a Unix socket the file mode
+// controls access, and the certificates are not used.
 [[nodiscard]] Status check_tls(const Target& target, const TlsFiles& tls);
 
 }  // namespace penstock::client
