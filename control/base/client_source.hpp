@@ -1,11 +1,11 @@
-// Whose connections a limit per source counts together.
+// Address prefix by which limits per source group connections.
 #pragma once
 
 #include "dataplane/base/ip.hpp"
 
 namespace penstock {
 
-// One IPv6 client has a whole /64 to choose source addresses from.
+// One IPv6 client can choose its source addresses from a whole /64.
 inline constexpr unsigned kClientSourceBitsV6 = 64;
 
 [[nodiscard]] inline Prefix client_source(const IpAddr& address) {

@@ -9,7 +9,7 @@ namespace penstock {
 
 class Descriptor {
  public:
-    // Owns `fd`; a negative one is none, as system calls answer when they fail.
+    // Owns `fd`; a negative value means none, as system calls return on failure.
     explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
     Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
     Descriptor& operator=(Descriptor&& other) noexcept {

@@ -25,7 +25,7 @@ std::string holder_of(int fd) {
 }  // namespace
 
 Result<FileLock> FileLock::acquire(const std::string& path, const std::string& what) {
-    std::error_code ignored;  // open() below says it better
+    std::error_code ignored;  // open() below reports it better
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) {
@@ -38,8 +38,9 @@ Result<FileLock> FileLock::acquire(const std::string& path, const std::string& w
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         return fail(Errc::AlreadyExists, what + " is in use by " + holder_of(fd));
     }
-    // The file stays when the lock goes: removing it would let two processes lock two files of one name. A stale pid in it is harmless,
-    // because it is read only where the lock is held, and then its holder has written it.
+    // The file stays when the lock is released: removing it would let two processes lock two files of one
+    // name. A stale pid in it is harmless, because it is read only while the lock is held, and then its
+    // holder has written it.
     const std::string pid = std::to_string(getpid()) + "\n";
     if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
         return fail(Errc::Unavailable, "lock file " + path + ": " + std::strerror(errno));

@@ -1,6 +1,7 @@
-// One owner per port and per socket. Neither af_packet nor gRPC refuses a second process on the same interface or path, and both would
-// then get half of everything in silence; a lock file makes the second start fail by name. flock() locks die with their process, so a
-// crash leaves nothing to clean up but an empty file.
+// Ensures one owner per port and per socket. Neither af_packet nor gRPC refuses a second process on the same
+// interface or path, and both processes would then silently get half of everything. With a lock file the
+// second start fails by name. The kernel releases flock() locks when their process dies, so a crash leaves
+// only an empty file.
 #pragma once
 
 #include <string>
@@ -12,8 +13,9 @@ namespace penstock {
 
 class FileLock {
  public:
-    // Locks `path`, creating it (and its folder) where needed, and writes our pid into it. AlreadyExists: "`what` is in use by process
-    // 1234". PermissionDenied, Unavailable: the file cannot be made.
+    // Locks `path`, creating it (and its folder) if needed, and writes the pid of this process into it.
+    // AlreadyExists: "`what` is in use by process 1234". PermissionDenied, Unavailable: the file cannot be
+    // created.
     static Result<FileLock> acquire(const std::string& path, const std::string& what);
 
     FileLock() = default;  // holds nothing

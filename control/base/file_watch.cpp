@@ -54,16 +54,16 @@ void FileWatch::add(const fs::path& folder, const std::string& only_name, std::m
     const uint32_t mask = IN_ONLYDIR | kNamesChange | kContentsChange;
     const int descriptor = ::inotify_add_watch(inotify_, folder.c_str(), mask);
     if (descriptor < 0) {
-        return;  // not there, or no folder: its parent tells when that changes
+        return;  // missing, or not a folder: the watch on its parent reports a change
     }
-    // One folder can be reached twice ("a/.." and links): then everything that happens in it counts.
+    // One folder can be reached by two ways ("a/.." and links): then all its events count.
     const auto [entry, added] = into.try_emplace(descriptor, only_name);
     if (!added && entry->second != only_name) {
         entry->second.clear();
     }
 }
 
-// Outermost first: whatever is made while we look is either found by the next step or reported by the watch of the last one.
+// Outermost first: anything created meanwhile is either found by the next step or reported by the last watch.
 void FileWatch::rearm() {
     std::map<int, std::string> watched;
     fs::path folder;
@@ -78,7 +78,7 @@ void FileWatch::rearm() {
         add(path_, "", watched);
     } else if (const fs::path target = fs::weakly_canonical(path_, error);
                !error && target.parent_path() != path_.parent_path()) {
-        add(target.parent_path(), target.filename().string(), watched);  // one file, behind a link
+        add(target.parent_path(), target.filename().string(), watched);  // one file, through a link
     }
     for (const auto& [descriptor, name] : watched_) {
         if (!watched.contains(descriptor)) {
@@ -131,7 +131,7 @@ std::set<std::string> FileWatch::unfinished() const {
     return names;
 }
 
-// Until an unfinished file has been waited for long enough, or the next audit.
+// Time until the wait for an unfinished file ends, or until the next audit.
 FileWatch::milliseconds FileWatch::until_next_look(Clock::time_point now) const {
     milliseconds wait = kAuditPeriod;
     for (const auto& [name, since] : being_written_) {

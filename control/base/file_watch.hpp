@@ -1,11 +1,13 @@
-// Tells when a folder of manifests may have changed, by inotify: files written, moved, deleted, links swapped (the way ConfigMap volumes
-// are updated: `..data` is renamed over), the folder itself replaced, or made only later. One thread.
+// Detects possible changes of a folder of manifests by inotify: files written, moved, deleted, links swapped
+// (the way ConfigMap volumes are updated: `..data` is renamed over), the folder itself replaced or created
+// later. One thread.
 //
-//     ancestors ----------- only the next name on the way to PATH counts: it may appear, vanish, or be another link now
-//     PATH, if a folder --- everything counts
+//   ancestors ----------- only the next name on the path to PATH counts: it may appear, vanish, or change
+//   PATH, if a folder --- everything counts
 //
-// Changes are gathered until nothing has happened for a moment, so that a folder being copied is read once; a steady stream of them is cut
-// into portions, so that a change is noticed within kGatherMax whatever else happens.
+// Changes are collected until there were none for a moment, so that a folder that is being copied is read
+// once. A steady stream of changes is split into portions, so that every change is reported within
+// kGatherMax.
 #pragma once
 
 #include <chrono>
@@ -24,9 +26,11 @@ class FileWatch {
 
     static constexpr milliseconds kGatherQuiet{10};
     static constexpr milliseconds kGatherMax{40};
-    // A file that was written to but not closed is not read, for this long: a truncated file is no statement.
+    // Time for which a file that was written to but not closed is not read: a truncated file is not a valid
+    // version.
     static constexpr milliseconds kUnfinishedMax{1'000};
-    // Not every filesystem reports what happens on it (NFS): look again this often. Unchanged files cost one fstat each.
+    // Some filesystems (NFS) do not report all changes: check again this often. Unchanged files cost one
+    // fstat each.
     static constexpr milliseconds kAuditPeriod{30'000};
 
     static Result<FileWatch> open(std::filesystem::path path);
@@ -35,11 +39,12 @@ class FileWatch {
     ~FileWatch();
 
     enum class Wake { MayHaveChanged, Stopped };
-    // Blocks until the folder may have changed since the last call (or since open), or `stop_descriptor` is readable. Watches for what
-    // happens from then on before it returns, so that a read which follows misses nothing.
+    // Blocks until the folder may have changed since the last call (or since open), or `stop_descriptor` is
+    // readable. The watches for later changes are set before it returns, so that a subsequent read misses
+    // nothing.
     [[nodiscard]] Wake wait(int stop_descriptor);
 
-    // Takes note of what has happened without waiting, so that unfinished() is up to date.
+    // Processes pending events without waiting, so that unfinished() is up to date.
     void catch_up() { [[maybe_unused]] const bool noted = read_events(); }
     // Names of files that were written to and not closed yet.
     [[nodiscard]] std::set<std::string> unfinished() const;
@@ -51,15 +56,15 @@ class FileWatch {
     void rearm();
     void add(const std::filesystem::path& folder, const std::string& only_name,
              std::map<int, std::string>& into);
-    // True where one of the events read concerns us.
+    // True if one of the events is relevant.
     [[nodiscard]] bool read_events();
     void note(const std::string& name, unsigned mask);
     [[nodiscard]] milliseconds until_next_look(Clock::time_point now) const;
 
     int inotify_;
     std::filesystem::path path_;
-    std::map<int, std::string> watched_;  // watch descriptor -> the only name that counts there; "": all
-    std::map<std::string, Clock::time_point> being_written_;  // since
+    std::map<int, std::string> watched_;  // watch descriptor -> the only relevant name there; "": all
+    std::map<std::string, Clock::time_point> being_written_;  // start of writing
 };
 
 }  // namespace penstock

@@ -12,7 +12,7 @@ std::string_view trimmed(std::string_view text) {
                                            : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// What stands between the first `quote` and the next one; "" if there is no such pair.
+// The text between the first `quote` and the next one; "" if there is no such pair.
 std::string_view between(std::string_view text, char quote) {
     const size_t begin = text.find(quote);
     const size_t end = begin == std::string_view::npos ? begin : text.find(quote, begin + 1);

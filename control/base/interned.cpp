@@ -15,7 +15,8 @@ template <typename Value>
 struct Interned<Value>::Entry {
     Value value;
     size_t hash = 0;
-    // Goes from 1 to 0, and from 0 to 1, only with the pool locked: an entry that is found there cannot be on its way out.
+    // Changes from 1 to 0, and from 0 to 1, only with the pool locked: an entry found there cannot be in
+    // removal.
     std::atomic<uint32_t> uses{1};
 };
 
@@ -42,11 +43,12 @@ class Interned<Value>::Pool {
         return entry.release();
     }
 
-    // Drops a use that may be the last one.
+    // Releases a use, possibly the last one.
     void release(Entry* entry) noexcept {
         Shard& shard = shard_of(entry->hash);
         const std::scoped_lock lock(shard.mutex);
-        // Acquires what the other uses released: their reads of the value come before its end.
+        // Acquire pairs with the release of the other uses: their reads of the value come before its
+        // destruction.
         if (entry->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) {
             shard.entries.erase(entry);
             delete entry;
@@ -73,7 +75,8 @@ class Interned<Value>::Pool {
             return (*this)(wanted, entry);
         }
     };
-    // Gateways' threads drop the last uses of what the source thread has replaced; they seldom meet in one of sixteen.
+    // Threads of gateways release the last uses of objects that the source thread has replaced; with sixteen
+    // shards they rarely contend.
     static constexpr size_t kShards = 16;
     struct alignas(64) Shard {
         std::mutex mutex;
@@ -89,7 +92,7 @@ class Interned<Value>::Pool {
         return hash;
     }
 
-    // The set takes the low bits for its buckets, so the shard takes the high ones.
+    // The set uses the low bits for its buckets, so the shard index uses the high ones.
     Shard& shard_of(size_t hash) noexcept { return shards_[hash >> (8 * sizeof(hash) - 4)]; }
 
     std::array<Shard, kShards> shards_;
@@ -98,8 +101,8 @@ class Interned<Value>::Pool {
 template <typename Value>
 Interned<Value>::Interned(const Interned& other) noexcept : entry_(other.entry_) {
     if (entry_ != nullptr) {
-        entry_->uses.fetch_add(1,
-                               std::memory_order_relaxed);  // at least 1 already, and `other` holds it there
+        // Relaxed: the count is at least 1, because `other` holds the entry.
+        entry_->uses.fetch_add(1, std::memory_order_relaxed);
     }
 }
 

@@ -1,8 +1,9 @@
-// A value of which there are few and uses of it many: the names of nodes and zones, which each of 250,000 endpoints carries. Equal values
-// share one copy, so that a use costs a pointer, and comparing two costs comparing pointers. Copies die with their last use: nodes come and
-// go for as long as the program runs.
+// A value with few distinct instances and many uses: the names of nodes and zones, which each of 250,000
+// endpoints carries. Equal values share one copy, so a use costs a pointer, and comparing two costs comparing
+// pointers. A copy is freed with its last use, because nodes come and go for as long as the program runs.
 //
-// Any thread may make, copy and drop them; one object is used by one thread at a time, as a shared_ptr is.
+// Any thread may create, copy and destroy them; one object is used by one thread at a time, like a
+// shared_ptr.
 #pragma once
 
 #include <concepts>
@@ -23,9 +24,9 @@ class Interned {
     using View =
         std::conditional_t<std::same_as<Value, std::string>, std::string_view, std::span<const std::string>>;
 
-    // The empty value, which costs nothing.
+    // The empty value; costs nothing.
     Interned() noexcept = default;
-    // Converts as Value itself would, so that a member's type is nobody's business but its owner's.
+    // Converts like Value itself, so that users need not name the type of such a member.
     template <typename From>
         requires std::convertible_to<const From&, View> && (!std::same_as<From, Interned>)
     Interned(const From& value) : entry_(find_or_add(value)) {}  // NOLINT(google-explicit-constructor)
@@ -51,7 +52,7 @@ class Interned {
     friend bool operator==(const Interned& left, const Interned& right) noexcept {
         return left.entry_ == right.entry_;
     }
-    // Without making the other side one of these, which would look it up.
+    // Compares without converting the other side, which would require a lookup.
     template <typename Text>
         requires std::convertible_to<const Text&, std::string_view> && std::same_as<Value, std::string> &&
                  (!std::same_as<Text, Interned>)
@@ -66,7 +67,7 @@ class Interned {
     static Entry* find_or_add(View value);
     void release() noexcept;
 
-    Entry* entry_ = nullptr;  // null for the empty value, and for no other
+    Entry* entry_ = nullptr;  // null only for the empty value
 };
 
 using InternedText = Interned<std::string>;

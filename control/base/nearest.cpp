@@ -34,13 +34,13 @@ size_t edits_between(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest_of(std::string_view word, std::span<const std::string_view> words) {
-    // Words come from users at any length; none that is known is longer.
+    // Input words may have any length; no known word is longer than this.
     constexpr size_t kLongestWorthATry = 80;
     if (word.size() > kLongestWorthATry) {
         return "";
     }
     std::string_view nearest;
-    size_t fewest = word.size() / 2;  // at least so many are too many
+    size_t fewest = word.size() / 2;  // this many edits are too many
     for (const std::string_view known : words) {
         if (const size_t edits = edits_between(lower_case(word), lower_case(known)); edits < fewest) {
             fewest = edits;

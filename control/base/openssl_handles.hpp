@@ -1,4 +1,4 @@
-// OpenSSL's objects as values that free themselves.
+// RAII handles for OpenSSL objects.
 #pragma once
 
 #include <openssl/bio.h>
