@@ -13,7 +13,7 @@ constexpr AdmissionLimits kSmall{.remote_max = 4, .local_max = 2, .per_source_ma
 
 class AdmissionTest : public testing::Test {
  protected:
-    // What was evicted, 0: nothing.
+    // The evicted connection, 0: none.
     ConnectionId admit(const std::string& source) {
         return admission_.admit(++last_, ip(source)).value_or(0);
     }
@@ -48,7 +48,7 @@ TEST_F(AdmissionTest, SilentOnesGoBeforeThoseThatAreAnswered) {
     admission_.set_silent(1, false);
     admission_.set_silent(2, false);
     EXPECT_EQ(admit("192.0.2.5"), 3U);
-    admission_.set_silent(2, true);  // its answer has been sent
+    admission_.set_silent(2, true);  // its response has been sent
     EXPECT_EQ(admit("192.0.2.6"), 2U) << "silent again, and the oldest";
     for (const ConnectionId id : {4U, 5U, 6U}) {
         admission_.set_silent(id, false);

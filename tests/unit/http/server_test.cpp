@@ -1,4 +1,4 @@
-// The server over real sockets, on a port that it chose itself.
+// The server over real sockets, on a free port.
 #include "control/http/server.hpp"
 
 #include <gtest/gtest.h>
@@ -120,8 +120,8 @@ TEST_F(HttpServer, AClientThatClosesBeforeItsRequestIsWholeGetsNothing) {
     EXPECT_EQ(test::read_all(fd), "");
 }
 
-// All silent connections are open while the probe is answered: no limit of time has ended one, because their number alone exceeds the limit
-// of connections, and the last of them is the server's to close.
+// All silent connections are open while the probe is answered. No time limit has ended one: their number
+// alone exceeds the limit of connections, and the server closes the last of them.
 TEST_F(HttpServer, AThousandSilentConnectionsDoNotKeepAProbeWaiting) {
     std::vector<int> silent(1'000);
     for (size_t i = 0; i < silent.size(); ++i) {

@@ -1,4 +1,4 @@
-// What an API server writes, as far as tests need it.
+// Texts as an API server sends them, as far as tests need them.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ inline std::string service_text(const std::string& name, const std::string& vers
            R"("},"spec":{"clusterIP":"10.96.0.1","ports":[{"port":)" + std::to_string(port) + "}]}}";
 }
 
-// A Service that nobody can read.
+// A Service that cannot be decoded.
 inline std::string odd_service_text(const std::string& name, const std::string& version) {
     return R"({"metadata":{"name":")" + name + R"(","namespace":"default","resourceVersion":")" + version +
            R"("},"spec":{"ports":{}}})";
@@ -49,7 +49,7 @@ inline std::string status_text(int code, const std::string& reason, const std::s
            "}";
 }
 
-// Of a request's target.
+// Path of a request target.
 inline std::string path_of(std::string_view target) {
     return std::string(target.substr(0, target.find('?')));
 }

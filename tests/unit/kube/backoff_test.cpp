@@ -12,7 +12,7 @@ using Time = Backoff::Time;
 
 constexpr Time kStart{1h};
 
-// The waits of `count` failures, each right after the wait before it.
+// The wait times of `count` failures, each right after the previous wait.
 std::vector<std::chrono::milliseconds> waits(Backoff& backoff, int count) {
     std::vector<std::chrono::milliseconds> waited;
     Time now = kStart;

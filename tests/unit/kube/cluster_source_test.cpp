@@ -1,4 +1,4 @@
-// The three collections together, and which of them holds the endpoints.
+// The three collections together, and the choice of the collection for endpoints.
 #include "control/kube/cluster_source.hpp"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ class ClusterSourceTest : public testing::Test {
         open(path)->handler->on_head({.status = 200, .retry_after = std::nullopt, .content_type = ""});
         settle();
     }
-    // `answered` is asked again and again, and says `status`, until `path` is asked.
+    // Answers requests for `answered` with `status` until `path` is requested.
     void answer_until(const std::string& path, const std::string& answered, int status) {
         for (int second = 0; second < 300 && !is_asked(path); ++second) {
             if (is_asked(answered)) {
@@ -251,7 +251,7 @@ TEST_F(ClusterSourceTest, ACollectionThatVanishesIsLookedForElsewhereAndKept_EP0
     EXPECT_EQ(slices().size(), 1U);
 }
 
-// A proxy, or a server that is just starting, says 404 for a moment; Endpoints know less than the slices that are there.
+// A proxy or a starting server returns 404 for a moment; Endpoints hold less data than the existing slices.
 TEST_F(ClusterSourceTest, ACollectionThatIsAwayForAMomentStaysTheOne_EP001) {
     begin();
     list_all_but_endpoints();

@@ -19,7 +19,7 @@ using test::ScratchFolder;
 
 const std::string kToken = "hunter2-is-a-secret";
 
-// A clock of the test's own; wall and steady move together.
+// Test clock; wall and steady time move together.
 class CredentialsTest : public testing::Test {
  protected:
     void pass(std::chrono::milliseconds time) {
@@ -66,9 +66,10 @@ TEST_F(CredentialsTest, ReplacedTokenIsTakenAtOnce_AUTH004) {
     EXPECT_EQ(credentials.token().reveal(), "second");
 }
 
-// What no stamp shows (some network file systems keep it) shows in what is read: by age, and after a 401.
+// A change that no stamp shows (some network file systems keep it) is detected by reading: by age, and after
+// a 401.
 TEST_F(CredentialsTest, TokenIsReadAgainByAgeAndWhenRejected_AUTH004) {
-    // A pseudo file: its contents change with every reading, its stamp never.
+    // A pseudo file: its contents change with every read, its stamp never.
     Credentials credentials = open(with_token_file("/proc/sys/kernel/random/uuid"));
     const std::string first = credentials.token().reveal();
     pass(59999ms);
@@ -192,7 +193,7 @@ TEST_F(CredentialsTest, RotatedFilesAreTakenWhenTheyFit_AUTH005) {
     EXPECT_EQ(credentials.tls()->certificate, two.certificate);
     EXPECT_EQ(credentials.tls()->key.reveal(), two.key);
     EXPECT_EQ(credentials.tls()->ca, next_authority.pem());
-    EXPECT_EQ(before->certificate, one.certificate);  // what connections were made with stays what it was
+    EXPECT_EQ(before->certificate, one.certificate);  // existing connections keep their material
 }
 
 TEST_F(CredentialsTest, WordsOfOthersLoseTheirSecrets_AUTH009) {
@@ -214,7 +215,7 @@ class ExecTest : public CredentialsTest {
         config.exec = ExecConfig{.api_version = "client.authentication.k8s.io/v1", .command = file.string()};
         return config;
     }
-    // Real time passes for the plugin, the test's clock stands.
+    // Real time passes for the plugin; the test clock stands still.
     Credentials::State wait(Credentials& credentials) {
         const auto deadline = std::chrono::steady_clock::now() + 60s;
         while (std::chrono::steady_clock::now() < deadline) {
@@ -225,7 +226,7 @@ class ExecTest : public CredentialsTest {
         }
         return Credentials::State::Pending;
     }
-    // Whether the process ends within ten seconds; a zombie that nothing has collected yet has ended.
+    // Whether the process ends within ten seconds; an uncollected zombie counts as ended.
     static bool comes_to_an_end(const std::string& pid) {
         const auto deadline = std::chrono::steady_clock::now() + 10s;
         do {
@@ -324,7 +325,7 @@ TEST_F(ExecTest, PluginThatHangsIsEndedWithItsChildren_AUTH007) {
 
 TEST_F(ExecTest, ChildrenThatAPluginLeavesBehindAreEnded_AUTH007) {
     const auto pid_file = folder_.path() / "pid";
-    // The child has descriptors of its own: a pipe that stays open would be another reason to wait for it.
+    // The child has separate descriptors: an open pipe would be another reason to wait for it.
     Credentials credentials = open(plugin("sleep 600 >/dev/null 2>&1 &\necho $! >" + pid_file.string() +
                                           "\n" + counting(R"("token":"abcdef")")));
     ASSERT_EQ(wait(credentials), Credentials::State::Ready) << credentials.failure();

@@ -12,7 +12,7 @@
 namespace penstock::kube {
 namespace decode_test {
 
-// Of 64 levels the object itself is the first.
+// Of the 64 levels, the object itself is the first.
 constexpr size_t kLevels = 63;
 
 using Faults = std::vector<std::string>;
@@ -282,7 +282,7 @@ TEST(Decode, ReadsSlicesOfV1AndKeepsNullConditionsApart_EP010) {
         R"("hints":{"forZones":[{"name":"z"}],"forNodes":[{"name":"edge-1"}]},"targetRef":{"kind":"Pod"}},)"
         R"({"addresses":["10.80.2.12"]},{"addresses":[]},{"addresses":["x"],"conditions":{"terminating":true},"topology":{"kubernetes.io/hostname":"no"}}])");
     EXPECT_EQ(read.address_type, "IPv4");
-    // EP-009: "all ports" stays apart from 0.
+    // EP-009: "all ports" is distinct from 0.
     EXPECT_EQ(read.ports,
               (std::vector<EndpointPort>{{"http", "TCP", 9376}, {"", "TCP", std::nullopt}, {"", "UDP", 0}}));
     const std::vector<Endpoint> expected = {{.address = "10.80.2.11",
@@ -450,7 +450,8 @@ TEST(KeptKeys, WhatSemanticsReadsIsKeptAndTheRestIsNot_ANNG5) {
     EXPECT_TRUE(is_kept_label(ObjectKind::Node, "rack"));
 }
 
-// A relist finds what has not changed by comparing (APISYNC-006): what changes all the time must not make a difference.
+// A relist detects unchanged objects by comparison (APISYNC-006): fields that change all the time must not
+// make a difference.
 TEST(Decode, WhatNobodyReadsMakesNoDifference_APISYNC006) {
     const auto node = [](const std::string& version, const std::string& heartbeat) {
         return only<NodePtr>(

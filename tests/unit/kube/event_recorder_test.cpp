@@ -1,4 +1,4 @@
-// The recorder on a clock and a transport that the test moves.
+// The recorder with a test clock and a fake transport.
 #include "control/kube/event_recorder.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class EventRecorderTest : public testing::Test {
         now_ += by;
         recorder_.advance(now_, std::chrono::system_clock::time_point(1'700'000'000s) + (now_ - start_));
     }
-    // Answers everything that is asked as `status` until nothing is, moving the clock to when the recorder wants to be called.
+    // Answers every request with `status` until there are none, moving the clock to each next_wake().
     void answer_all(int status, const std::string& body = "{}") {
         advance();
         for (;;) {
@@ -46,7 +46,7 @@ class EventRecorderTest : public testing::Test {
             ASSERT_LE(transport_.started.size(), 100'000u) << "it never ends";
         }
     }
-    // "POST web" or "PATCH web" in the order asked: names of Events are "web.0123456789abcdef".
+    // "POST web" or "PATCH web" in request order: names of Events are "web.0123456789abcdef".
     std::vector<std::string> asked() const {
         std::vector<std::string> lines;
         for (const Request& request : transport_.started) {
@@ -232,7 +232,7 @@ TEST_F(EventRecorderTest, AReadOnlyInstallationHasOneLineAndNoEvents_RBAC001) {
     EXPECT_EQ(transport_.started.size(), 1u) << "one answer speaks for all";
     EXPECT_EQ(recorder_.status().dropped_forbidden, 50u);
     EXPECT_FALSE(recorder_.status().enabled);
-    for (int i = 0; i < 100; ++i) {  // an hour and a half: tried again every ten minutes
+    for (int i = 0; i < 100; ++i) {  // an hour and a half: retried every ten minutes
         recorder_.offer(event("web-" + std::to_string(i)));
         advance(1min);
         answer_all(403);
@@ -372,7 +372,7 @@ TEST_F(EventRecorderTest, WhatIsSaidOnceIsNotSaidAgainAfterARestart_EVT003) {
 TEST_F(EventRecorderTest, AStandingWarningContinuesItsEventAfterARestart_EVT002_EVT003) {
     recorder_.offer(event());
     answer_all(201);
-    now_ += 30min;  // of penstock-sync being away: longer than a repeat is remembered
+    now_ += 30min;  // penstock-sync is away for longer than repeats are remembered
     test::FakeTransport later_transport;
     EventRecorder later(
         later_transport, limiter_, [](const auto&, const auto&) { return ObjectIdentity{.uid = "uid-web"}; },

@@ -1,4 +1,4 @@
-// Bodies are read back by a JSON parser that is not ours; names are held against the rule of the API server.
+// Bodies are parsed by an independent JSON parser; names are compared with the rule of the API server.
 #include "control/kube/event_text.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace penstock::kube {
 namespace event_text_test {
 
-// What stands at a JSON pointer: text as it is, everything else as JSON; "(absent)" where nothing does.
+// The value at a JSON pointer: strings as they are, everything else as JSON; "(absent)" if there is none.
 std::string at(const std::string& json, const char* pointer) {
     simdjson::dom::parser parser;
     simdjson::dom::element document;

@@ -1,4 +1,4 @@
-// A Transport that keeps what it was asked for, and answers when the test says so.
+// A Transport that records its requests and answers when the test calls answer().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class FakeTransport final : public Transport {
     }
     static constexpr std::string_view kToken = "t0ken-of-this-test";
 
-    // The oldest open request gets its whole answer.
+    // Completes the oldest open request.
     void answer(int status, std::string_view body = "{}",
                 std::optional<std::chrono::seconds> retry_after = std::nullopt) {
         ASSERT_FALSE(open.empty()) << "nothing was asked";
@@ -51,7 +51,7 @@ class FakeTransport final : public Transport {
     }
 
     std::vector<Request> started;  // all, in order
-    std::vector<Open> open;        // without an answer yet
+    std::vector<Open> open;        // not answered yet
     int rejected = 0;
 
  private:

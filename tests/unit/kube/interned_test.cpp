@@ -50,7 +50,7 @@ TEST(Interned, CopiesOutliveWhereTheyCameFrom) {
     EXPECT_EQ(copy, InternedText("somewhere"));
 }
 
-// Threads make, copy and drop the same few values, so that last uses end while others begin.
+// Threads create, copy and destroy the same few values, so that last uses end while others begin.
 TEST(Interned, ThreadsMayShareAndDropThem) {
     const auto churn = [] {
         for (int round = 0; round < 20'000; ++round) {

@@ -8,7 +8,7 @@
 namespace penstock::kube {
 namespace json_stream_test {
 
-// What came out of a stream: the objects, and the error that ended it.
+// Result of a stream: the objects, and the error that ended it.
 struct Outcome {
     std::vector<std::string> values;
     std::string error;

@@ -11,7 +11,7 @@ namespace kubeconfig_test {
 
 using test::ScratchFolder;
 
-// One file, in /etc/penstock, whose user and cluster are as given; the rest is in order.
+// One file, in /etc/penstock, with the given user and cluster; the rest is valid.
 std::string kubeconfig(const std::string& user,
                        const std::string& cluster = "server: https://api.example:6443") {
     return "apiVersion: v1\nkind: Config\ncurrent-context: main\n"
@@ -47,7 +47,7 @@ TEST(Kubeconfig, JsonIsYamlToo_AUTH001) {
 
 TEST(Kubeconfig, GivenContextBeatsTheCurrentOne_AUTH001) {
     const std::string text =
-        kubeconfig("token: abc") + "preferences: {}\n";  // ignored, like everything that is not asked for
+        kubeconfig("token: abc") + "preferences: {}\n";  // ignored, like all fields that are not read
     EXPECT_TRUE(resolve(text, "main"));
     const auto other = resolve(text, "other");
     ASSERT_FALSE(other);
@@ -197,7 +197,7 @@ TEST(Kubeconfig, ExecStanzaIsReadWhole_AUTH007) {
     const auto by_path =
         resolve(kubeconfig("exec: {apiVersion: client.authentication.k8s.io/v1, command: login}"));
     ASSERT_TRUE(by_path) << by_path.error().what;
-    EXPECT_EQ(by_path->exec->command, "login");  // PATH finds it, not the folder
+    EXPECT_EQ(by_path->exec->command, "login");  // found by PATH, not relative to the folder
 }
 
 TEST(Kubeconfig, ProxyAndImpersonationAreHonoured_AUTH008) {

@@ -21,7 +21,7 @@ Result<ListPage> read(std::string_view text, size_t chunk = ~size_t{0},
     return reader.finish();
 }
 
-// "Node a", "Node b!" where quarantined, then the faults.
+// "Node a", "Node b!" if quarantined, then the faults.
 std::vector<std::string> shown(const ListPage& page) {
     std::vector<std::string> lines;
     for (const DecodedObject& item : page.items) {

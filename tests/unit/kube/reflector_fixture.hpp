@@ -1,4 +1,4 @@
-// A reflector of Services on a clock that the test moves, over a transport that the test answers for.
+// A reflector of Services with a test clock and a fake transport.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class ReflectorFixture : public testing::Test {
             server_, streamed_lists);
         settle();
     }
-    // Listed at `version`, and the watch is open.
+    // Completes a list at `version` and opens the watch.
     void begin_watching(const std::string& version, const std::vector<std::string>& items = {}) {
         begin();
         reply(200, list_text(version, items));
@@ -41,7 +41,7 @@ class ReflectorFixture : public testing::Test {
         (void)store_.take_changes();
     }
 
-    // What the program's loop does until there is nothing to do but wait.
+    // Runs the program's loop until it would only wait.
     void settle() {
         int rounds = 0;
         do {
@@ -53,7 +53,7 @@ class ReflectorFixture : public testing::Test {
         now_ += time;
         settle();
     }
-    // Until the next request is made; how long it took.
+    // Waits until the next request is made; returns the time that it took.
     std::chrono::milliseconds wait_for_request() {
         const auto before = now_;
         for (int steps = 0; transport_.open.empty() && steps < 100; ++steps) {
@@ -64,7 +64,7 @@ class ReflectorFixture : public testing::Test {
         return std::chrono::round<std::chrono::milliseconds>(now_ - before);
     }
 
-    // The answer to the open request, in pieces.
+    // The response to the open request, in pieces.
     void head(int status, std::optional<std::chrono::seconds> retry_after = std::nullopt) {
         ASSERT_EQ(transport_.open.size(), 1U);
         transport_.open[0].handler->on_head(
@@ -105,7 +105,7 @@ class ReflectorFixture : public testing::Test {
     [[nodiscard]] bool is_watch() const { return asked().contains("watch"); }
     [[nodiscard]] size_t requests() const { return transport_.started.size(); }
     [[nodiscard]] CollectionStatus status() const { return reflector_->status(now_); }
-    // Of the Services in the store: name -> port.
+    // The Services in the store: name -> port.
     [[nodiscard]] std::map<std::string, int64_t> served() {
         services_.apply(store_.take_changes());
         std::map<std::string, int64_t> ports;
@@ -114,14 +114,14 @@ class ReflectorFixture : public testing::Test {
         }
         return ports;
     }
-    // Makes the store tell what it has, where a test lists Services alone.
+    // Lists the other collections, so that the store releases changes when a test lists only Services.
     void list_the_others() {
         store_.slices().begin_list();
         store_.slices().commit_list(ObjectTable::Missing::Erase);
     }
 
     std::string field_selector_;
-    double draw_ = 0.0;  // what chance says
+    double draw_ = 0.0;  // the next random number
     std::chrono::steady_clock::time_point now_{1h};
     FakeTransport transport_;
     LogLines log_;

@@ -1,4 +1,4 @@
-// Lists: in pages, streamed, from which version, and what is seen of them when.
+// Lists: in pages, streamed, the requested version, and the visibility of their objects.
 #include "tests/unit/kube/reflector_fixture.hpp"
 
 namespace penstock::kube {
@@ -157,7 +157,7 @@ TEST_F(ReflectorList, AServerThatIsBehindGetsASecondAndThenIsBelieved_APISYNC010
     reply(200, list_text("20", {service_text("restored", "3")}));
     EXPECT_EQ(served(), (Served{{"restored", 80}})) << "the new history is accepted";
     EXPECT_EQ(asked().at("resourceVersion"), "20");
-    // The next relist holds on to the new history.
+    // The next relist continues in the new history.
     head(200);
     body(event_text("ERROR", status_text(410, "Expired", "too old resource version")));
     wait_for_request();
@@ -238,7 +238,7 @@ TEST_F(ReflectorList, PagesWhereTheServerRefusesToStreamAndForTenMinutes_APISYNC
 }
 
 TEST_F(ReflectorList, PagesWhereTheParameterIsIgnored_APISYNC011) {
-    // A server that tells what there is without an end, and one that tells only what is new.
+    // A server whose initial events do not end, and one that sends only new events.
     for (const std::string& events :
          {event_text("ADDED", service_text("web", "7")) + bookmark_text("8"), std::string()}) {
         begin(true);

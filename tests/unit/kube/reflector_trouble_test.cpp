@@ -1,4 +1,4 @@
-// What goes wrong between us and the server, and how long we wait for what.
+// Errors between client and server, and the wait time after each.
 #include <algorithm>
 
 #include "tests/unit/kube/reflector_fixture.hpp"
@@ -96,7 +96,7 @@ TEST_F(ReflectorTrouble, RejectedCredentialsAreReadAgainAndTriedOnceAtOnce_APISY
     EXPECT_EQ(status().errors.at("http_401"), 4U);
 }
 
-// A login page, or a server that is none of Kubernetes'.
+// A login page, or a server that is not a Kubernetes API server.
 TEST_F(ReflectorTrouble, AnAnswerThatIsNoJsonIsNamedByItsType_APISYNC013) {
     begin();
     ASSERT_EQ(transport_.open.size(), 1U);

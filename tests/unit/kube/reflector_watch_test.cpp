@@ -1,4 +1,4 @@
-// Watches: what events do, how streams end and begin, framing, versions.
+// Watches: effect of events, start and end of streams, framing, versions.
 #include "tests/unit/kube/reflector_fixture.hpp"
 
 namespace penstock::kube {
@@ -211,7 +211,7 @@ TEST_F(ReflectorWatch, ABrokenStreamResumesAndAfterThreeItRelists_APISYNC007) {
         for (int failure = 1; failure <= 3; ++failure) {
             body(bytes);
             if (is_asking()) {
-                end();  // what is cut off shows only then
+                end();  // truncation is detected only here
             }
             EXPECT_FALSE(is_asking()) << bytes << ": a wait comes first";
             EXPECT_GE(wait_for_request(), 800ms) << bytes;

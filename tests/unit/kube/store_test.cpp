@@ -38,7 +38,7 @@ DecodedObject bad(const std::string& name,
                   const std::string& fault = "spec.ports is an object, must be an array (GEN-003)") {
     return {.id = {ObjectKind::Service, {"default", name}}, .object = std::nullopt, .faults = {fault}};
 }
-// Endpoints of the core group, as the slices that they stand for.
+// Endpoints of the core group, as the slices that represent them.
 DecodedObject endpoints(const std::string& name, const std::vector<EndpointSlice>& parts) {
     std::vector<EndpointSlicePtr> slices;
     for (const EndpointSlice& part : parts) {
@@ -60,7 +60,7 @@ class StoreTest : public testing::Test {
         }
         table.commit_list(missing);
     }
-    // All three have been listed, and the readers have what they said.
+    // Lists all three collections and takes the changes.
     void begin(std::vector<DecodedObject> services) {
         list(store_.services(), std::move(services));
         list(store_.slices(), {});

@@ -93,7 +93,7 @@ TEST(WatchEvent, ABadObjectIsQuarantinedByName_GEN003) {
     ASSERT_TRUE(event->object.has_value());
     EXPECT_EQ(event->object->id.to_string(), "Service d/web");
     EXPECT_FALSE(event->object->object.has_value());
-    // Paths count from the object, as in a list.
+    // Paths start at the object, as in a list.
     EXPECT_EQ(
         event->object->faults,
         std::vector<std::string>{R"(spec.ports[0].port is a string ("80"), must be an integer (GEN-003))"});

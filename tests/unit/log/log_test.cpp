@@ -1,4 +1,4 @@
-// Levels by name, and lines that survive whatever an object's name contains.
+// Levels by name, and lines that stay intact whatever an object's name contains.
 #include "control/log/log.hpp"
 
 #include <gtest/gtest.h>
@@ -40,9 +40,9 @@ TEST(Log, JsonTextIsEscaped) {
     EXPECT_EQ(json_escaped("a\"b\\c\nd\x01"), R"(a\"b\\c\nd\u0001)");
     EXPECT_EQ(json_escaped("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
     EXPECT_EQ(json_escaped("\xff x"), "\xef\xbf\xbd x");
-    EXPECT_EQ(json_escaped("\xc3"), "\xef\xbf\xbd");  // cut short
+    EXPECT_EQ(json_escaped("\xc3"), "\xef\xbf\xbd");  // truncated
     EXPECT_EQ(json_escaped("\xed\xa0\x80"),
-              "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a surrogate is no character
+              "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a surrogate is not a character
     EXPECT_EQ(json_escaped("\xf0\x9f\x98\x80"), "\xf0\x9f\x98\x80");
 }
 

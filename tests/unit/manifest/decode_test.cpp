@@ -329,7 +329,7 @@ TEST(Decode, CutsDocumentsBeforeParsingThem_GEN001) {
     EXPECT_EQ(file.objects[1].id.to_string(), "Service default/b");
     EXPECT_EQ(file.objects[1].line, 14u);
     ASSERT_EQ(file.problems.size(), 1u);
-    // yaml-cpp misses the bracket where the document ends.
+    // yaml-cpp reports the missing bracket at the end of the document.
     EXPECT_EQ(file.problems[0].line, 13u);
     EXPECT_TRUE(file.has_unidentified);
 }

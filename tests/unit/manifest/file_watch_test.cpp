@@ -22,7 +22,7 @@ std::string service(const std::string& name) {
     return "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\n";
 }
 
-// A watch and its folder, followed as penstock-sync follows them, on a real inotify.
+// A watch and its folder, driven as in penstock-sync, on a real inotify.
 class FileWatchTest : public testing::Test {
  protected:
     FileWatchTest() : stop_(::eventfd(0, EFD_CLOEXEC)) {}
@@ -34,7 +34,7 @@ class FileWatchTest : public testing::Test {
         folder_->load();
     }
 
-    // Loads whenever the watch wakes, until `names` are the Services, for at most `limit`.
+    // Loads whenever the watch wakes, until the Services are `names`, for at most `limit`.
     testing::AssertionResult becomes(const std::set<std::string>& names,
                                      std::chrono::milliseconds limit = std::chrono::seconds(60)) {
         std::jthread timer([this, limit](const std::stop_token& done) {
@@ -99,7 +99,7 @@ TEST_F(FileWatchTest, NoticesAChangeWithinTheGatherTimeAlsoWhileOthersKeepComing
     disk_.write("a.yaml", service("a"));
     const auto begin = Clock::now();
     EXPECT_TRUE(becomes({"a"}));
-    // The promise is 40 ms; the rest is for a machine that is busy with other things.
+    // The limit is 40 ms; the rest is tolerance for a busy machine.
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
 }
 

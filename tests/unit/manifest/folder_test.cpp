@@ -17,7 +17,7 @@ std::string service(const std::string& name, const std::string& port) {
            "}\nspec: {ports: [{port: " + port + "}]}\n";
 }
 
-// Port of Service default/NAME as the folder has it now; -1 where there is no such Service.
+// Current port of Service default/NAME in the folder; -1 if there is no such Service.
 int64_t port_of(const Folder::Contents& contents, const std::string& name) {
     const auto found = contents.objects->services.find({"default", name});
     return found == contents.objects->services.end() ? -1 : found->second.ports.at(0).port;
@@ -150,7 +150,7 @@ TEST_F(FolderTest, AnUnreadableFileKeepsItsObjects_GEN001) {
     EXPECT_EQ(contents.problems.size(), 1u);
 }
 
-// An unmounted volume leaves the mount point behind.
+// An unmounted volume leaves an empty mount point.
 TEST_F(FolderTest, AnEmptyFolderKeepsWhatItHad_GEN012) {
     disk_.write("a.yaml", service("a", "1"));
     folder_.load();

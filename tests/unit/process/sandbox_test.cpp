@@ -15,7 +15,7 @@
 namespace penstock::process {
 namespace sandbox_test {
 
-// In a child, because there is no way back.
+// Runs in a child, because the sandbox cannot be left.
 int exit_code_of(int (*child)()) {
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -47,7 +47,7 @@ TEST(Sandbox, KeepsTheNamedCapabilitiesAndNoOthers) {
                       return 1;
                   }
                   int wrong = 0;
-                  // A thread that starts later has no more.
+                  // A thread that starts later has no more rights.
                   std::thread([&] {
                       const unsigned long long mask = 1ULL << CAP_NET_RAW;
                       for (const char* field : {"CapEff", "CapPrm", "CapBnd"}) {
@@ -75,7 +75,7 @@ TEST(Sandbox, RefusesOtherProgramsAndNamespaces) {
                       return 3;
                   }
                   if (::syscall(SYS_unshare, 0) != -1 ||
-                      errno != EPERM) {  // without flags it would succeed for everybody
+                      errno != EPERM) {  // without flags it would succeed for every process
                       return 4;
                   }
                   return ::getpid() > 0 ? 0 : 5;

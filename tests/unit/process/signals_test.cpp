@@ -9,7 +9,8 @@
 namespace penstock::process {
 namespace signals_test {
 
-// In a child, because the mask of the test program stays as it is. The child's exit code is 0 if the claim holds.
+// Runs in a child, because the mask of the test program must not change. The child's exit code is 0 if the
+// check succeeds.
 int exit_code_of(int (*child)()) {
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -48,7 +49,7 @@ TEST(Signals, EverySignalThatWouldEndTheProcess_IsReceivedInstead) {
 
 TEST(Signals, AnIgnoredHangup_IsReceivedAllTheSame) {
     EXPECT_EQ(exit_code_of([] {
-                  std::signal(SIGHUP, SIG_IGN);  // as nohup leaves it
+                  std::signal(SIGHUP, SIG_IGN);  // as set by nohup
                   auto signals = Signals::block();
                   ::kill(::getpid(), SIGHUP);
                   return signals->take().meaning == Signal::Meaning::Reload ? 0 : 1;

@@ -1,4 +1,4 @@
-// The three files of mutual TLS in a scratch folder, replaced as renewal tools do.
+// The three files of mutual TLS in a scratch folder, replaced in the way of renewal tools.
 #pragma once
 
 #include <filesystem>
