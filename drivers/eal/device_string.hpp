@@ -1,5 +1,5 @@
-// A --port device as the operator writes it: a PCI address ("0000:03:00.0", arguments may follow) or a vdev string
-// ("net_af_packet0,iface=veth0"). Pure: taking it apart, completing it, putting it together.
+// A --port device as the operator writes it: a PCI address ("0000:03:00.0", optionally with arguments) or a
+// vdev string ("net_af_packet0,iface=veth0"). Pure: parsing, completing and formatting.
 #pragma once
 
 #include <string>
@@ -19,20 +19,22 @@ struct DeviceString {
     bool is_pci = false;
     std::vector<std::pair<std::string, std::string>> arguments;  // in the order given
 
-    // InvalidArgument: neither a PCI address nor a vdev name, an argument without a value or twice (but a bond's members), a vdev that
-    // needs an interface without one, or a bond that cannot be (bond.hpp).
+    // InvalidArgument: neither a PCI address nor a vdev name; an argument without a value; an argument given
+    // twice (except the members of a bond); a vdev that needs an interface without one; an invalid bond
+    // (bond.hpp).
     static Result<DeviceString> parse(std::string_view text);
 
     [[nodiscard]] const std::string* argument(std::string_view key) const noexcept;
     // The members of a bond, PCI addresses with their domain; empty for all others.
     [[nodiscard]] std::vector<std::string> members() const;
-    // Adds the argument where the operator gave none; true where it was added.
+    // Adds the argument if it is not given; true if it was added.
     bool complete(std::string_view key, std::string value);
-    // What follows the name in EAL's devargs: "iface=veth0,qpairs=2".
+    // The part after the name in EAL's devargs: "iface=veth0,qpairs=2".
     [[nodiscard]] std::string arguments_text() const;
     [[nodiscard]] std::string to_string() const;
 
-    // The Linux interface that the device takes its frames from, which is what a lock and a guard are about. "" where there is none.
+    // The Linux interface that the device takes its frames from: the object of the lock and the guard. "" if
+    // there is none.
     [[nodiscard]] std::string kernel_interface() const;
 };
 

@@ -1,5 +1,5 @@
-// DPDK's environment, started and stopped once in the life of a process: the main lcore for control and twin I/O, one lcore for each
-// worker, and the memory that mempools and tables are taken from.
+// DPDK's environment, started and stopped once per process: the main lcore for control and twin I/O, one
+// lcore for each worker, and the memory of mempools and tables.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,40 @@ namespace penstock::drivers {
 
 struct EalOptions {
     std::vector<unsigned> worker_cpus;   // one worker for each entry; a CPU may appear several times
-    unsigned main_cpu = 0;               // may be a worker's too
-    unsigned memory_mb = 512;            // of hugepages, or of ordinary memory without them
-    bool no_huge = false;                // do not even try hugepages
-    std::vector<std::string> pci_allow;  // PCI addresses; empty: no PCI device is looked at
-    std::string file_prefix =
-        "penstock";  // of DPDK's runtime folder, which stays empty: several gateways may share it
-    std::vector<std::string> extra_args;  // handed to EAL as they are, last
-    NoticeSink sink;                      // DPDK's log lines, warnings and worse, and our own notices
+    unsigned main_cpu = 0;               // may also be a worker's
+    unsigned memory_mb = 512;            // of hugepages, or of ordinary memory if there are none
+    bool no_huge = false;                // do not try hugepages
+    std::vector<std::string> pci_allow;  // PCI addresses; empty: no PCI device is probed
+    // Of DPDK's runtime folder, which stays empty, so several gateways may share it.
+    std::string file_prefix = "penstock";
+    std::vector<std::string> extra_args;  // passed to EAL unchanged, last
+    NoticeSink sink;  // DPDK's log lines of level warning and above, and notices of this room
 };
 
 class Eal {
  public:
-    // Starts EAL. The calling thread becomes the main lcore and is pinned to main_cpu; threads that it starts afterwards inherit that CPU,
-    // which keeps them off the workers' cores. InvalidArgument: a CPU that this process may not use. Exhausted: no memory of either kind.
-    // Internal: EAL refused, with its last lines. AlreadyExists: EAL was started before; DPDK cannot start twice in one process.
+    // Starts EAL. The calling thread becomes the main lcore and is pinned to main_cpu. Threads that it starts
+    // afterwards inherit that CPU, which keeps them off the workers' cores.
     //
-    // Hugepages are reserved at run time where too few are free and the process may do so; where they cannot be had, ordinary memory is
-    // used and memory_description() says why.
+    // InvalidArgument: a CPU that this process may not use. Exhausted: no memory of either kind. Internal:
+    // EAL failed, with its last log lines. AlreadyExists: EAL was started before; DPDK cannot start twice in
+    // one process.
+    //
+    // If too few hugepages are free, they are reserved at run time if the process is permitted to. If they
+    // are not available, ordinary memory is used and memory_description() gives the reason.
     static Result<std::unique_ptr<Eal>> start(EalOptions options);
 
-    // Ends EAL and gives back the hugepages that start() added. Every port must be closed and every worker joined.
+    // Stops EAL and releases the hugepages that start() added. Every port must be closed and every worker
+    // joined.
     ~Eal();
     Eal(const Eal&) = delete;
     Eal& operator=(const Eal&) = delete;
 
     // EAL's number of the lcore that worker `index` runs on (WorkerSetOptions::lcores).
     [[nodiscard]] const std::vector<unsigned>& worker_lcores() const noexcept { return worker_lcores_; }
-    // The CPUs behind them, in the same order.
+    // The CPUs of these lcores, in the same order.
     [[nodiscard]] const std::vector<unsigned>& worker_cpus() const noexcept { return options_.worker_cpus; }
-    // "hugepages 512 MB", or "no hugepages, 512 MB: <why>".
+    // "hugepages 512 MB", or "no hugepages, 512 MB: <reason>".
     [[nodiscard]] const std::string& memory_description() const noexcept { return memory_description_; }
     [[nodiscard]] bool has_hugepages() const noexcept { return has_hugepages_; }
 
@@ -59,7 +63,7 @@ class Eal {
     std::unique_ptr<LogStream> log_;
 };
 
-// EAL's argument list for `options`; pure. `huge` says which kind of memory was found.
+// EAL's argument list for `options`; pure. `huge`: hugepages are available.
 [[nodiscard]] std::vector<std::string> eal_arguments(const EalOptions& options, bool huge);
 
 }  // namespace penstock::drivers

@@ -1,4 +1,5 @@
-// What the gateway must know of the Linux that it runs on, read from /proc of the namespace of the calling thread.
+// Properties of the host's Linux that the gateway needs, read from /proc in the namespace of the calling
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,23 @@
 
 namespace penstock::drivers {
 
-// net.ipv4.ip_local_port_range: the ports that the host's own sockets take, which SNAT leaves out on an address that it shares with the
-// host (IPv6 sockets use the same range). Corrupt where the kernel's text cannot be read as two ports.
+// net.ipv4.ip_local_port_range: the ports of the host's own sockets, which SNAT leaves out on an address that
+// it shares with the host (IPv6 sockets use the same range). Corrupt: the kernel's text does not contain two
+// ports.
 [[nodiscard]] Result<nat::PortRange> host_ephemeral_range();
-// The same from the text of the sysctl; pure.
+// The same, parsed from the text of the sysctl; pure.
 [[nodiscard]] Result<nat::PortRange> parse_port_range(std::string_view text);
 
-// CPUs on which this thread may run, ascending: the machine's, less what cpusets and taskset took away.
+// CPUs on which this thread may run, ascending: those of the machine, without those that cpusets and taskset
+// exclude.
 [[nodiscard]] std::vector<unsigned> allowed_cpus();
 
-// Every IP address of the host's interfaces in the network namespace of the calling thread; empty where the kernel does not say.
+// All IP addresses of the host's interfaces in the network namespace of the calling thread; empty if the
+// kernel does not report them.
 [[nodiscard]] std::vector<IpAddr> host_addresses();
 
-// The inode of the network namespace of the calling thread: two namespaces may both have a "veth0", and these are different ports.
+// The inode of the network namespace of the calling thread. It distinguishes interfaces of the same name: two
+// namespaces may both have a "veth0".
 [[nodiscard]] Result<uint64_t> network_namespace();
 
 }  // namespace penstock::drivers

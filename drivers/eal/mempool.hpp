@@ -1,5 +1,6 @@
-// Packet buffers: one pool for each NUMA socket that has a port or a worker. Every mbuf of the product comes from here, frames from Linux
-// and answers that a worker makes of what it received included; the segments that it makes up have a small pool of their own (WorkerSet).
+// Packet buffers: one pool for each NUMA socket that has a port or a worker. All mbufs of the product come
+// from these pools, including frames from Linux and answers that a worker builds from a received packet. The
+// segments that a worker originates have a small pool of their own (WorkerSet).
 #pragma once
 
 #include <cstdint>
@@ -14,27 +15,29 @@ struct rte_mempool;
 
 namespace penstock::drivers {
 
-// What the buffers of one socket are for. Every figure is a sum over ports and workers of that socket.
+// The demand for buffers on one socket. Every field is a sum over the ports and workers of that socket.
 struct MempoolDemand {
     uint32_t rx_descriptors = 0;
     uint32_t tx_descriptors = 0;
     uint32_t driver_held = 0;  // PmdProfile::mbufs_per_queue
     uint32_t workers = 0;
     uint32_t ports = 0;
-    uint32_t tx_through =
-        0;  // transmit queues that serve workers without one: each has a ring in front of it
-    uint32_t frame_bytes_max = 0;   // largest frame, Ethernet header included, or what the PMD wants room for
+    // Transmit queues that serve workers without a queue: each has a ring in front of it.
+    uint32_t tx_through = 0;
+    // Largest frame with its Ethernet header, or the room that the PMD requires.
+    uint32_t frame_bytes_max = 0;
     uint32_t object_bytes_max = 0;  // PmdProfile::mbuf_object_max of the strictest port; 0: any
 };
 
 struct MempoolShape {
     uint32_t count = 0;      // mbufs
-    uint32_t cache = 0;      // of each lcore
+    uint32_t cache = 0;      // per lcore
     uint16_t data_room = 0;  // headroom included
     bool operator==(const MempoolShape&) const = default;
 };
 
-// The sum, from limits.hpp; pure. InvalidArgument: a frame that fits no mbuf, or that one of the ports cannot take.
+// The required pool, from limits.hpp; pure. InvalidArgument: a frame that fits in no mbuf, or that one of the
+// ports cannot take.
 [[nodiscard]] Result<MempoolShape> mempool_shape(const MempoolDemand& demand);
 
 class Mempools {
@@ -44,16 +47,16 @@ class Mempools {
     Mempools(Mempools&& other) noexcept : pools_(std::exchange(other.pools_, {})) {}
     Mempools& operator=(Mempools&&) = delete;
 
-    // Takes a pool on `socket` (any: where the main lcore is). Exhausted: names how many MB were wanted.
+    // Creates a pool on `socket` (any: the main lcore's). Exhausted: the error gives the required MB.
     Status add(int socket, const MempoolDemand& demand);
-    // The pool of `socket`, or of the socket next best; null only before the first add().
+    // The pool of `socket`, or otherwise that of another socket; null only before the first add().
     [[nodiscard]] rte_mempool* on(int socket) const noexcept;
-    // Buffers neither in a pool nor in a lcore's cache; the whole truth only while no worker runs.
+    // Buffers that are neither in a pool nor in an lcore's cache. Exact only while no worker runs.
     [[nodiscard]] uint32_t in_use() const noexcept;
     struct Use {
         std::string name;
         uint32_t buffers = 0;
-        uint32_t in_use = 0;  // about: lcores' caches change while they are added up
+        uint32_t in_use = 0;  // approximate: lcore caches change during the summation
     };
     // Each pool. Any thread, once all are added.
     [[nodiscard]] std::vector<Use> use() const;

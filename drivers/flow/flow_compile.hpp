@@ -1,10 +1,11 @@
-// A rule in rte_flow's words: attributes, pattern and actions, with everything that they point to. Pure: nothing is asked of a port, and a
-// test compares the bytes.
+// Compiles a rule to rte_flow: attributes, pattern and actions, with everything that they point to. Pure: no
+// port is queried, and a test compares the bytes.
 //
 //   ETH [type] / IPV4|IPV6 [source, destination, protocol] / TCP|UDP [destination port, flags] / END
 //   [COUNT] / QUEUE | RSS | DROP | MARK and RSS or PASSTHRU / END
 //
-// An item without anything to match has neither spec nor mask, which every PMD takes as "any": masks of zeros are refused by some.
+// An item that matches anything has neither spec nor mask, which every PMD accepts as "any". Some PMDs refuse
+// masks of zeros.
 #pragma once
 
 #include <rte_flow.h>
@@ -19,19 +20,21 @@
 
 namespace penstock::drivers {
 
-// What a rule must know of its port.
+// The properties of a port that a rule depends on.
 struct FlowPortFacts {
     uint16_t rx_queues = 1;
     uint64_t rss_types = 0;  // RTE_ETH_RSS_*, as the port was configured; 0: no RSS
     std::vector<uint8_t>
         rss_key;  // the port's own, so that a rule spreads as the port does; empty: the driver's default
-    // MARK says nothing of the queue. Some drivers want RSS beside it (mlx5), others that the search goes on (ice, i40e).
+    // MARK does not select a queue. Some drivers require RSS beside it (mlx5), others require that the search
+    // continues (PASSTHRU: ice, i40e).
     bool mark_spreads = false;
 };
 
 class CompiledFlow {
  public:
-    // InvalidArgument names what contradicts itself in the rule; Unsupported what rte_flow cannot say.
+    // InvalidArgument: the rule contradicts itself, with the place. Unsupported: rte_flow cannot express the
+    // rule.
     static Result<std::unique_ptr<CompiledFlow>> compile(const FlowRule& rule, const FlowPortFacts& port);
     CompiledFlow(const CompiledFlow&) = delete;  // it points into itself
     CompiledFlow& operator=(const CompiledFlow&) = delete;
@@ -54,7 +57,8 @@ class CompiledFlow {
     Status add_actions(const FlowRule& rule, const FlowPortFacts& port);
     void add_spread(const FlowPortFacts& port);
 
-    // All bytes of them are 0, also the padding and reserved bits that an initialisation may leave as they are: PMDs may compare bytes.
+    // Every byte is 0, including the padding and reserved bits that an initialisation may leave unset: PMDs
+    // may compare bytes.
     template <typename Item>
     struct Pair {
         Pair() noexcept {
@@ -64,7 +68,8 @@ class CompiledFlow {
         Item spec, mask;
     };
     rte_flow_attr attributes_{};
-    // ETH, IP, L4, END, and COUNT, MARK, RSS, END: the value-initialised rest is END, which is 0 in both enums.
+    // ETH, IP, L4, END, and COUNT, MARK, RSS, END. The value-initialised rest is END, which is 0 in both
+    // enums.
     std::array<rte_flow_item, 4> items_{};
     std::array<rte_flow_action, 4> actions_{};
     size_t item_count_ = 0, action_count_ = 0;

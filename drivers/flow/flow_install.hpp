@@ -1,5 +1,6 @@
-// Rules on one started NicPort: put there, counted, taken away; what the driver refuses keeps the driver's own words as its reason.
-// The port stays started as long as it has rules: not every driver keeps them over a stop.
+// The rules of one started NicPort: installation, hit counts, removal. If the driver refuses a rule, its own
+// message is the reason. The port must stay started as long as it has rules, because not every driver keeps
+// them over a stop.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ struct FlowHits {
     uint64_t bytes = 0;
 };
 
-// What rte_flow offers of one port. Errors hold the driver's message and which part of the rule it is about. One thread at a time.
+// The rte_flow operations of one port. Errors hold the driver's message and the part of the rule that it
+// refers to. One thread at a time.
 class FlowDriver {
  public:
     virtual ~FlowDriver() = default;
@@ -32,25 +34,27 @@ class FlowDriver {
     virtual Result<FlowHits> query(rte_flow* flow) = 0;
     virtual Status isolate(bool on) = 0;
 };
-// Of a DPDK port; which must outlive it.
+// Of a DPDK port, which must outlive it.
 [[nodiscard]] std::unique_ptr<FlowDriver> open_flow_driver(uint16_t dpdk_port);
 
-// Of a started port. A device that does not tell its RSS spreads by the driver's default.
+// Of a started port. If a device does not report its RSS, rules spread by the driver's default.
 [[nodiscard]] FlowPortFacts flow_port_facts(uint16_t dpdk_port, uint16_t rx_queues);
 
-// "no room in the table (action)": a driver's message and the part of the rule that it names. `result` is rte_flow's, negative.
+// "no room in the table (action)": a driver's message and the part of the rule that it names. `result` is
+// rte_flow's, negative.
 [[nodiscard]] Error flow_error(int result, const rte_flow_error& error);
 
-// Which kinds of rule the port takes. Each is tried with one rule for an address that belongs on no wire (RFC 5737), which is destroyed at
-// once: validating alone does not tell (net_tap validates port masks, and refuses to create them). `workers` decides about the mask of
-// SNAT ports; `isolated` is what came of isolating the port, where that was asked for. Where MARK is refused with the search going on, RSS
-// beside it is tried, and `port.mark_spreads` says which it was.
+// The kinds of rule that the port accepts. Each kind is tried with one rule for a documentation address (RFC
+// 5737), which is destroyed at once. Validating alone is not sufficient (net_tap validates port masks, and
+// refuses to create them). `workers` determines the mask of SNAT ports. `isolated` is the result of isolating
+// the port, if that was requested. If MARK with PASSTHRU is refused, MARK with RSS is tried;
+// `port.mark_spreads` records which one was accepted.
 [[nodiscard]] FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile,
                                              FlowPortFacts& port, unsigned workers,
                                              const Status& isolated = {});
 
-// The mask of the L4 port by which a worker's blocks of 64 SNAT ports are told (nat/reply_owner.hpp); empty where workers are no power of
-// two: then no mask does.
+// The mask of the L4 port that distinguishes the workers' blocks of 64 SNAT ports (nat/reply_owner.hpp).
+// Empty if the number of workers is not a power of two: then no mask can.
 [[nodiscard]] std::optional<L4Port> snat_port_mask(unsigned workers) noexcept;
 
 // One thread at a time.
@@ -62,16 +66,16 @@ class PortFlows {
     PortFlows(const PortFlows&) = delete;
     PortFlows& operator=(const PortFlows&) = delete;
 
-    // Makes the rule; one that is there already is left alone. A port that cannot count gets it uncounted. Errors are the driver's; then
-    // nothing has changed.
+    // Installs the rule. No effect if it is installed already. A port that cannot count gets the rule
+    // uncounted. Errors are the driver's; then nothing has changed.
     Status add(const FlowRule& rule);
-    // Destroys it; one that is not there is no error. An error means that the NIC still has it: it stays among the installed, and another
-    // call tries again.
+    // Destroys the rule. No error if it is not installed. An error means that the NIC still has the rule: it
+    // stays in installed(), and another call tries again.
     Status remove(const FlowRule& rule);
-    // Destroys all, also after a part of them failed: the rest are destroyed all the same. The first error.
+    // Destroys all rules. If one fails, the rest are destroyed nevertheless. Returns the first error.
     Status clear();
 
-    // The device is gone, and its rules with it: nothing is asked of the driver any more.
+    // The device was removed, and its rules with it: the driver is not called any more.
     void forget() noexcept { installed_.clear(); }
 
     // The port was isolated before it was started: from now on isolation is one of its rules.
@@ -82,7 +86,7 @@ class PortFlows {
         bool counted = false;
     };
     [[nodiscard]] const std::map<FlowRule, Installed>& installed() const noexcept { return installed_; }
-    // Empty where nobody counts.
+    // Empty if the rule is not counted.
     [[nodiscard]] std::optional<FlowHits> hits(const FlowRule& rule) const;
 
     [[nodiscard]] FlowDriver& driver() noexcept { return *driver_; }

@@ -1,8 +1,9 @@
-// A rule in a NIC as plain data: what the gateway wants a port to do with frames of one kind before a worker sees them. No DPDK here; what
-// becomes of a rule in rte_flow's words stands in flow_compile.hpp, and how it comes into the port in flow_install.hpp.
+// A NIC rule as plain data: what a port does with frames of one kind before a worker receives them. No DPDK
+// here. flow_compile.hpp compiles a rule to rte_flow, and flow_install.hpp installs it on the port.
 //
-// No rule is needed for a right answer. Each one saves work that software does as well, so a port that refuses a rule, loses it or counts
-// nothing is slower and never wrong. The one exception is isolation, which is why it is asked for by the operator (docs/operations.md).
+// No rule is needed for correct forwarding. Each rule saves work that software does otherwise, so a port that
+// refuses a rule, loses it or does not count is slower, but never wrong. The one exception is isolation,
+// which therefore must be enabled by the operator (docs/operations.md).
 #pragma once
 
 #include <compare>
@@ -16,12 +17,14 @@
 
 namespace penstock::drivers {
 
-// In the order in which they get a port's rules when there are not enough for all (control/gateway/rules/flow_plan.hpp).
+// In the order of priority for a port's rules if there are not enough for all
+// (control/gateway/rules/flow_plan.hpp).
 enum class FlowKind : uint8_t {
-    VipIsolate,   // ours comes to the workers, the rest stays with the kernel (bifurcated drivers)
+    // The gateway's frames go to the workers, the rest stays with the kernel (bifurcated drivers).
+    VipIsolate,
     SnatToQueue,  // replies to a worker's SNAT ports go to its queue
-    SourceDrop,   // what software would drop for its source
-    VipMark,      // a frontend's number comes along with its packets
+    SourceDrop,   // drops packets that software would drop by their source
+    VipMark,      // attaches a frontend's number to its packets
 };
 inline constexpr FlowKind kFlowKinds[] = {FlowKind::VipIsolate, FlowKind::SnatToQueue, FlowKind::SourceDrop,
                                           FlowKind::VipMark};
@@ -34,14 +37,15 @@ inline constexpr uint8_t kIpUdp = 17;
 inline constexpr uint8_t kIpIcmpv6 = 58;
 inline constexpr uint16_t kEtherTypeArp = 0x0806;
 
-// What is not set matches anything. A frame with a VLAN tag matches no rule; software drops or delivers it as it does without rules.
+// An unset field matches anything. A frame with a VLAN tag matches no rule. Software handles it as it does
+// without rules.
 struct FlowMatch {
-    uint16_t ether_type = 0;         // for what is no IP; then nothing else is set
-    std::optional<IpFamily> family;  // set where anything of IP is
+    uint16_t ether_type = 0;         // for frames other than IP; then no other field is set
+    std::optional<IpFamily> family;  // set if any IP field is
     std::optional<Prefix> source;
     std::optional<IpAddr> destination;
     uint8_t ip_protocol = 0;           // 0: any
-    L4Port destination_port = 0;       // TCP and UDP; those bits of it that the mask has
+    L4Port destination_port = 0;       // TCP and UDP; only the bits in the mask
     L4Port destination_port_mask = 0;  // 0: any port
     bool opens_tcp = false;            // only segments with SYN and without ACK
 
@@ -55,8 +59,8 @@ enum class FlowVerb : uint8_t {
     ToQueue,  // `value` is the queue
     Spread,   // RSS over all queues of the port
     Drop,
-    Mark,      // `value` comes along; the queue stays RSS's choice
-    ToKernel,  // no rule of its own: what isolation does with all that matches none
+    Mark,      // attaches `value`; RSS still chooses the queue
+    ToKernel,  // not a rule of its own: isolation does this with all frames that match no rule
 };
 
 struct FlowAction {
@@ -71,11 +75,12 @@ struct FlowRule {
     FlowKind kind = FlowKind::SourceDrop;
     FlowMatch match;
     FlowAction action;
-    bool counted = false;  // hits are wanted; a port that cannot count gets the rule without
+    bool counted = false;  // hits are requested; a port that cannot count gets the rule uncounted
     constexpr bool operator==(const FlowRule&) const = default;
     constexpr auto operator<=>(const FlowRule&) const = default;
 
-    // That all of isolation but its rules: the port leaves the rest to the kernel. Installed by rte_flow_isolate, never compiled.
+    // The part of isolation that is not a rule: the port leaves all other frames to the kernel. Installed by
+    // rte_flow_isolate, never compiled.
     static FlowRule isolation() { return {FlowKind::VipIsolate, {}, {FlowVerb::ToKernel, 0}, false}; }
     [[nodiscard]] bool is_isolation() const noexcept { return action.verb == FlowVerb::ToKernel; }
 };

@@ -1,10 +1,11 @@
-// Keeps Linux's own stack off the interface that af_packet takes its frames from. The kernel delivers every frame to the packet socket
-// *and* to itself: without a guard it would answer a client's SYN with a reset beside us.
+// Keeps Linux's own stack off the interface that af_packet takes its frames from. The kernel delivers every
+// frame to the packet socket *and* to its own stack. Without a guard, the stack would also answer a client's
+// SYN, with a reset.
 //
 //   wire -> driver -> packet socket (Penstock) -> netdev ingress: drop -> the kernel's stack never sees it
 //
-// The drop stands in an nft table with `flags owner`: it belongs to a netlink socket that this object keeps open, so the kernel removes
-// it with the process, however that ends.
+// The drop rule is in an nft table with `flags owner`. The table belongs to a netlink socket that this object
+// keeps open, so the kernel removes it with the process, however the process ends.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ namespace penstock::drivers {
 
 class IngressGuard {
  public:
-    // Unsupported or PermissionDenied: the kernel refused, in its own words.
+    // Unsupported or PermissionDenied: the kernel refused, with its message.
     static Result<std::unique_ptr<IngressGuard>> install(const std::string& interface);
     ~IngressGuard();
     IngressGuard(const IngressGuard&) = delete;
@@ -32,7 +33,7 @@ class IngressGuard {
     std::string table_;
 };
 
-// A name that nft takes, from any interface name: letters, digits and underscores. Pure.
+// Makes a name that nft accepts from any interface name: letters, digits and underscores. Pure.
 [[nodiscard]] std::string guard_table_name(const std::string& interface, int pid);
 
 }  // namespace penstock::drivers

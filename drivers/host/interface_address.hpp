@@ -1,4 +1,5 @@
-// An address as an interface carries it: the host's own bits and the length of the prefix that is on the link ("192.0.2.1/24").
+// An address as configured on an interface: the host's address and the length of the on-link prefix
+// ("192.0.2.1/24").
 #pragma once
 
 #include <compare>
@@ -15,8 +16,9 @@ struct InterfaceAddress {
     IpAddr address;
     uint8_t prefix_length = 0;
 
-    // "192.0.2.1/24" or "2001:db8::1/64". A bare address, a multicast, loopback or unspecified one, and a length outside the family are
-    // refused by name: none of them can be put on a twin with the meaning the operator had in mind.
+    // "192.0.2.1/24" or "2001:db8::1/64". InvalidArgument: a bare address; a multicast, loopback or
+    // unspecified address; a length outside the family. None of these can be put on a twin with the intended
+    // meaning.
     static Result<InterfaceAddress> parse(std::string_view text);
     [[nodiscard]] std::string to_string() const;
 

@@ -1,5 +1,6 @@
-// The Linux interface under a port that works through the kernel (af_packet, af_xdp). It is the port's wire and nothing else: no addresses,
-// no IPv6 chatter, no glued frames. The destructor puts back what was changed; after a crash nobody does.
+// The Linux interface below a port that works through the kernel (af_packet, af_xdp). It serves only as the
+// port's wire: no addresses, no IPv6 control traffic, no merged frames (GRO, LRO). The destructor restores
+// the former settings; after a crash they stay changed.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +15,20 @@ namespace penstock::drivers {
 
 class KernelInterface {
  public:
-    // Prepares `name`: up, all multicast received (ND for the twin's addresses comes by multicast), MTU at least `mtu`, IPv6 off, GRO and
-    // LRO off. NotFound: no such interface. InvalidArgument: it carries global addresses, which belong on the twin; the kernel would
-    // answer for them beside us. Unsupported: its driver refuses the MTU. What the port can do without is a notice.
+    // Prepares `name`: up, all multicast received (ND for the twin's addresses uses multicast), MTU at least
+    // `mtu`, IPv6 off, GRO and LRO off. NotFound: no such interface. InvalidArgument: the interface has
+    // global addresses, which belong on the twin; the kernel would answer for them as well. Unsupported: its
+    // driver refuses the MTU. Failures that the port can tolerate are reported as notices.
     static Result<std::unique_ptr<KernelInterface>> prepare(const std::string& name, uint16_t mtu,
                                                             const NoticeSink& sink);
     ~KernelInterface();
     KernelInterface(const KernelInterface&) = delete;
     KernelInterface& operator=(const KernelInterface&) = delete;
 
-    // Its cable is plugged in and the other end is there, and it is up. False where there is no such interface.
+    // True if the interface is up and has a carrier (IFF_RUNNING). False if there is no such interface.
     [[nodiscard]] static bool has_carrier(const std::string& name);
 
-    // Combined channels that the interface has in use; 0 where it reports none.
+    // Combined channels in use; 0 if the interface reports none.
     [[nodiscard]] static unsigned combined_channels(const std::string& name);
 
  private:

@@ -1,11 +1,13 @@
-// Linux's main routing tables of both families, as dumps and change messages tell them. A machine without I/O: facts in
-// (netlink_messages.hpp), the list of routes out.
+// Linux's main routing tables of both families, from dumps and change messages. A machine without I/O: its
+// inputs are facts (netlink_messages.hpp), its output is the list of routes.
 //
-// A message names a route by destination, type of service and metric. Several routes may share those (`ip route append`), which a
-// message of removal tells apart by all its other attributes, and one of replacement does not. What cannot be decided is reported, and the
-// caller reads the tables anew. A dump leaves out what stands between the hops of an IPv6 multipath route and has its key: a route by a
-// device, a throw route (Linux 6.18, fib6_dump_node(): it goes on behind the last hop). What the kernel changes in silence is the caller's
-// to know: a link that goes down, an address or a next hop object that routes depend on.
+// A message identifies a route by destination, type of service and metric. Several routes may share these
+// (`ip route append`). A removal message distinguishes them by all other attributes, a replacement message
+// does not. Ambiguous changes are reported, and the caller reads the tables again. A dump omits routes that
+// stand between the hops of an IPv6 multipath route and have its key: a route by a device, a throw route
+// (Linux 6.18, fib6_dump_node(), continues after the last hop). Changes that the kernel makes without a
+// message are the caller's responsibility: a link that goes down, or an address or next hop object that
+// routes depend on.
 #pragma once
 
 #include <compare>
@@ -24,27 +26,29 @@ namespace penstock::drivers {
 
 class KernelRoutes {
  public:
-    // To be filled by a dump. `former`: what was known right before it; null: nothing, or messages were lost.
+    // To be filled by a dump. `former`: the routes known right before the dump; null: none, or messages were
+    // lost.
     explicit KernelRoutes(const KernelRoutes* former = nullptr);
     void dumped(RouteFact fact);
 
     enum class Applied : uint8_t {
         Changed,
-        Nothing,  // it was so already
-        Unclear,  // which of several routes is meant cannot be told, or it is not known: everything is to be read anew
+        Nothing,  // no change
+        Unclear,  // an unknown route, or ambiguous between several: all tables must be read again
     };
-    // Whether a message may be older than the dump, which has its outcome already.
+    // Whether a message may be older than the dump, which then includes its result already.
     enum class Sent : uint8_t { SinceDump, PerhapsBeforeIt };
     Applied apply(RouteFact fact, Sent sent);
 
-    // Whether some route would be affected without a message: an interface that goes down takes routes along, and so does an address that
-    // they name as their source, or a next hop object.
+    // Whether a change without messages would affect some route. An interface that goes down removes its
+    // routes; so does the removal of an address that routes have as preferred source, or of a next hop
+    // object.
     [[nodiscard]] bool uses_interface(int ifindex) const { return interfaces_.contains(ifindex); }
     [[nodiscard]] bool uses_source(const IpAddr& address) const { return sources_.contains(address); }
     [[nodiscard]] bool uses_next_hop_object(uint32_t id) const { return next_hops_.contains(id); }
     [[nodiscard]] bool uses_next_hop_objects() const { return !next_hops_.empty(); }
 
-    // Sorted by destination, metric, egress, gateway and the other egresses, each once. O(n).
+    // Sorted by destination, metric, egress, gateway and the other egresses, without duplicates. O(n).
     [[nodiscard]] std::vector<route::Route> list() const;
 
  private:
@@ -52,12 +56,13 @@ class KernelRoutes {
     void add(RouteFact fact);
     void remove(Routes::iterator route);
     void count(const RouteFact& fact, int by);
-    // The route that the fact is about, or the end of those with its key.
+    // The route that the fact refers to, or the end of the routes with its key.
     [[nodiscard]] Routes::iterator find(const RouteFact& fact);
 
     Routes routes_;
-    // A replacement that may be older than the dump may mean a route that has gone since, and not the one route that the dump found, if
-    // there were several with its key: those keys, where they are known.
+    // The keys under which several routes were known, if that is known. Under such a key, a replacement that
+    // may be older than the dump may refer to a route that has been removed since, and not to the one route
+    // that the dump found.
     bool knows_several_ = false;
     std::set<RouteKey> several_;
     std::unordered_map<int, uint32_t> interfaces_;

@@ -1,5 +1,6 @@
-// What one rtnetlink message says about the twins. Pure: a message and the twins' interface indices in, a fact or nothing out. "Nothing" is
-// the answer for every message that concerns other interfaces, other tables or kinds of entries that no packet of ours would meet.
+// Decodes one rtnetlink message about the twins. Pure: the inputs are a message and the twins' interface
+// indices, the output is a fact or nothing. The output is nothing for messages about other interfaces, other
+// tables, or kinds of entries that no packet of the gateway uses.
 #pragma once
 
 #include <compare>
@@ -18,11 +19,12 @@ namespace penstock::drivers {
 
 using TwinsByIndex = std::unordered_map<int, NicPortId>;
 
-// A route of the main table: through a twin (of a multipath route, its first living hop that is one), or with egress unset where it leads
-// elsewhere (another device, a blackhole, IPv6 link-local addresses), which hides shorter prefixes through twins just as it does in Linux.
+// A route of the main table. Its egress is a twin (of a multipath route: its first living hop that is a
+// twin), or unset if it leads elsewhere: another device, a blackhole, IPv6 link-local addresses. Such a route
+// hides shorter prefixes through twins as it does in Linux.
 [[nodiscard]] std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex& twins);
 
-// What the kernel tells routes of one destination apart by first.
+// The first attributes by which the kernel distinguishes routes to one destination.
 struct RouteKey {
     Prefix destination;
     uint32_t metric = 0;
@@ -30,16 +32,18 @@ struct RouteKey {
     auto operator<=>(const RouteKey&) const = default;
 };
 
-// A route of a main table in a dump, or a change to one. Also of kinds that no packet of ours meets: such a one may replace one that they
-// do.
+// A route of a main table in a dump, or a change to one. Includes kinds that no packet of the gateway uses,
+// because such a route may replace one that packets use.
 struct RouteFact {
     enum class Change : uint8_t { Added, Replaced, Removed };
     Change change = Change::Added;
     RouteKey key;
-    // A hash of all that makes it this route: everything but the marks of hops that are down at the moment, and counters.
+    // A hash of everything that identifies the route: all attributes but the flags of hops that are currently
+    // down, and counters.
     uint64_t identity = 0;
-    std::optional<route::Route> route;  // as route_in() has it
-    // An IPv6 route with a gateway: another one with the same key may become one with it.
+    std::optional<route::Route> route;  // as returned by route_in()
+    // An IPv6 route with a gateway: Linux may merge it with another one of the same key into a multipath
+    // route.
     bool joins_others = false;
     std::vector<int> interfaces;   // of its hops
     std::optional<IpAddr> source;  // IPv4's preferred source address
@@ -47,33 +51,34 @@ struct RouteFact {
 };
 [[nodiscard]] std::optional<RouteFact> route_fact_in(const nlmsghdr* message, const TwinsByIndex& twins);
 
-// An interface that is set down or gone, whichever it is.
+// An interface that was set down or removed, on any interface.
 [[nodiscard]] std::optional<int> downed_interface_in(const nlmsghdr* message);
 
-// An IPv4 address that an interface has lost, whichever it is.
+// An IPv4 address that was removed, on any interface.
 [[nodiscard]] std::optional<IpAddr> removed_address_in(const nlmsghdr* message);
 
-// A next hop object (`ip nexthop`) that was made, changed or removed.
+// A next hop object (`ip nexthop`) that was created, changed or removed.
 struct NextHopObjectFact {
     uint32_t id = 0;
     bool is_replaced = false;
 };
 [[nodiscard]] std::optional<NextHopObjectFact> next_hop_object_in(const nlmsghdr* message);
 
-// Of addresses that VIP presence puts on twins (IFA_PROTO). Otherwise unused: lower numbers are the kernel's, or those of routing daemons.
+// Protocol (IFA_PROTO) of the addresses that VIP presence puts on twins. Otherwise unused: lower numbers are
+// the kernel's, or those of routing daemons.
 inline constexpr uint8_t kVipAddressProtocol = 80;
 
 struct AddressFact {
     route::LocalAddress address;
-    bool is_vip = false;  // bears kVipAddressProtocol
+    bool is_vip = false;  // has kVipAddressProtocol
 };
-// An address of a twin, once duplicate address detection has let it through.
+// An address of a twin, after duplicate address detection has completed.
 [[nodiscard]] std::optional<AddressFact> address_in(const nlmsghdr* message, const TwinsByIndex& twins);
 
 struct NeighbourFact {
     NicPortId port;
     IpAddr address;
-    std::optional<route::NeighbourState> state;  // none: Linux knows it no more, or has never asked
+    std::optional<route::NeighbourState> state;  // none: Linux has removed it, or has not resolved it yet
     std::optional<MacAddr> mac;
 };
 // A unicast neighbour on a twin.
@@ -81,7 +86,7 @@ struct NeighbourFact {
 
 struct LinkFact {
     NicPortId port;
-    bool up = false;  // set up, and with carrier
+    bool up = false;  // administratively up, and with carrier
     std::optional<uint16_t> mtu;
     std::optional<MacAddr> mac;
 };

@@ -1,12 +1,13 @@
-// Linux's routes, neighbours and addresses on the twins, as the workers' route table wants them. Linux decides; this only listens, and
-// asks the kernel to resolve what a worker waits for.
+// Mirrors Linux's routes, neighbours and addresses on the twins for the workers' route table. Linux decides.
+// This class only reads them, and requests the resolution of next hops that a worker waits for.
 //
-// Neighbours, links and routes are followed message by message (kernel_routes.hpp), so that a change costs the same however many routes
-// there are. The routes are read anew where messages cannot tell: an interface goes down that routes lead through (IPv4 routes go with it
-// in silence), an address goes that they name as their source, a next hop object changes, or it is unclear which of several alike is meant.
-// Addresses are read anew after any change to them. A change after silence is taken up at once, and then every 10 ms at most, so that a
-// routing daemon's thousand messages are a few new tables. When the kernel reports that messages were lost (ENOBUFS), everything is read
-// anew.
+// Neighbours, links and routes are followed message by message (kernel_routes.hpp), so the cost of a change
+// does not depend on the number of routes. The routes are read again if messages are not sufficient: an
+// interface that routes use goes down (its IPv4 routes are removed without a message), an address that routes
+// have as their source is removed, a next hop object changes, or a change is ambiguous between several
+// similar routes. Addresses are read again after any change to them. The first change after a quiet period is
+// applied at once, later ones at most every 10 ms, so that a routing daemon's thousand messages become a few
+// new tables. If the kernel reports lost messages (ENOBUFS), everything is read again.
 #pragma once
 
 #include <chrono>
@@ -29,15 +30,16 @@ struct MirroredState {
     std::vector<route::Neighbour> neighbours;  // sorted by id
     std::vector<route::LocalAddress> addresses;
     std::vector<route::LocalAddress>
-        vips;  // on twins by VIP presence (vip_addresses.hpp); none of `addresses`
+        vips;                              // on twins by VIP presence (vip_addresses.hpp); not in `addresses`
     std::vector<route::EgressPort> ports;  // in NicPort order
 };
 
 struct MirrorChange {
-    bool forwarding =
-        false;  // a route, an address, a link, a MAC, or whether a neighbour is usable: workers must hear of it now
-    bool states =
-        false;  // only a neighbour's state among equals (reachable, stale): for status, and for re-confirming
+    // A route, an address, a link, a MAC, or whether a neighbour is usable: to be published to the workers at
+    // once.
+    bool forwarding = false;
+    // Only a neighbour's state, its usability unchanged (reachable, stale): for status, and for confirm().
+    bool states = false;
     [[nodiscard]] bool any() const noexcept { return forwarding || states; }
 };
 
@@ -49,30 +51,34 @@ class NetlinkMirror {
         std::string name;
     };
 
-    // Subscribes, then reads everything once; state() is complete afterwards. NotFound: a twin does not exist.
+    // Subscribes, then reads everything once; state() is complete afterwards. NotFound: a twin does not
+    // exist.
     static Result<std::unique_ptr<NetlinkMirror>> open(const std::vector<Twin>& twins,
                                                        const NoticeSink& sink);
     ~NetlinkMirror();
     NetlinkMirror(const NetlinkMirror&) = delete;
     NetlinkMirror& operator=(const NetlinkMirror&) = delete;
 
-    [[nodiscard]] int fd() const noexcept;  // readable when the kernel has something to say
+    [[nodiscard]] int fd() const noexcept;  // readable when the kernel has sent messages
 
-    // Hears the kernel out and says what changed in state() since the last call that said so. A change within 10 ms of the last is kept for
-    // a later call, so call it every few milliseconds, not only when fd() is readable. Never blocks for longer than a dump takes.
+    // Reads all pending messages and returns the changes in state() since the last call that returned
+    // changes. A change within 10 ms of the last one is kept for a later call, so call it every few
+    // milliseconds, not only when fd() is readable. Blocks at most for the duration of a dump.
     MirrorChange poll(Clock::time_point now);
 
     [[nodiscard]] const MirroredState& state() const noexcept;
-    // Whether poll() has something to do later although fd() is not readable.
+    // True if poll() has pending work although fd() is not readable.
     [[nodiscard]] bool has_changes_waiting() const noexcept;
-    // How often the routes were read as a whole; the first time is open().
+    // The number of full reads of the routes; the first one is in open().
     [[nodiscard]] uint64_t route_readings() const noexcept;
 
-    // Asks the kernel for the MAC of a next hop (NTF_USE): it sends ARP or ND through the twin at once. Asked again for the same address
-    // within a second, or within three after it failed, it does nothing.
+    // Requests the MAC of a next hop from the kernel (NTF_USE), which sends ARP or ND through the twin at
+    // once. Repeated calls for the same address have no effect for one second, or for three seconds after a
+    // failure.
     void resolve(NicPortId port, const IpAddr& address, Clock::time_point now);
-    // A next hop that workers send to. The kernel sees no flow traffic and would let it go stale unasked; if it is stale, this makes the
-    // kernel probe it. While the probe runs its MAC stays in use.
+    // Keeps a next hop fresh that workers send to. The kernel does not see flow traffic, so the entry would
+    // become stale and stay so. If it is stale, this call makes the kernel probe it. Its MAC stays in use
+    // during the probe.
     void confirm(const route::Neighbour& neighbour, Clock::time_point now);
 
  private:

@@ -1,6 +1,7 @@
-// The Linux face of a NicPort: a TAP interface with the same MAC and MTU that carries the gateway's addresses. What is not a flow of ours
-// is written here and Linux sees it as if it had come from the NIC; what Linux sends here leaves through the NIC. So `ip`, FRR and ping
-// work as on any interface. It lives as long as the process: the kernel removes it with its descriptor.
+// The Linux counterpart of a NicPort: a TAP interface with the same MAC and MTU that carries the gateway's
+// addresses. Packets that belong to no flow are written to it, and Linux receives them as if from the NIC.
+// Frames that Linux sends on it leave through the NIC. So `ip`, FRR and ping work as on any interface. The
+// kernel removes the interface when its file descriptor is closed, at the latest with the process.
 #pragma once
 
 #include <sys/types.h>
@@ -27,28 +28,31 @@ struct TapTwinOptions {
 
 class TapTwin {
  public:
-    // Makes the interface, without offloads (so that every checksum Linux writes is complete and no frame exceeds the MTU), gives it MAC,
-    // MTU and addresses (without duplicate address detection: the addresses must serve at once) and sets it up. An IPv6 address among them
-    // switches IPv6 on for the twin where the host's defaults have it off. AlreadyExists: an interface of that name is there already; it
-    // is somebody else's and stays untouched.
+    // Creates the interface, without offloads (so every checksum that Linux writes is complete and no frame
+    // exceeds the MTU), sets its MAC, MTU and addresses (without duplicate address detection: the addresses
+    // must be usable at once) and sets it up. If there is an IPv6 address, IPv6 is enabled on the twin if the
+    // host's defaults disable it. AlreadyExists: there is an interface of that name already; it belongs to
+    // another program and stays unchanged.
     static Result<std::unique_ptr<TapTwin>> open(const TapTwinOptions& options);
     ~TapTwin();
     TapTwin(const TapTwin&) = delete;
     TapTwin& operator=(const TapTwin&) = delete;
 
-    // A frame that Linux sent; its length, 0 when there is none. Never blocks. A frame longer than `room` is cut to it by the kernel,
-    // so room is MTU and Ethernet header at least.
+    // Reads a frame that Linux sent. Returns its length, 0 if there is none. Never blocks. The kernel cuts a
+    // frame that is longer than `room`, so `room` must hold at least the MTU and the Ethernet header.
     [[nodiscard]] ssize_t read(std::span<uint8_t> room) noexcept;
-    // Gives Linux a frame. False where it refused: interface down, out of memory.
+    // Passes a frame to Linux. False if Linux refused it: interface down, out of memory.
     [[nodiscard]] bool write(std::span<const iovec> pieces) noexcept;
 
-    // Lets Linux see the NIC's link. Without carrier its routes stay, marked linkdown: routing daemons go by it, and Linux itself where
-    // ignore_routes_with_linkdown is set.
+    // Copies the NIC's link state to the twin's carrier. Without carrier, Linux's routes through it stay,
+    // marked linkdown. Routing daemons react to that, and Linux itself if ignore_routes_with_linkdown is set.
     void set_carrier(bool up) noexcept;
-    // The NIC is gone for good: no carrier, and the interface is set down, with which Linux withdraws its routes and neighbours.
+    // For a NIC that was removed: clears the carrier and sets the interface down, so that Linux withdraws its
+    // routes and neighbours.
     void set_down() noexcept;
 
-    // Frames of Linux that waited to be read and found the interface's queue full, since it was made. Reads a file of /proc; any thread.
+    // Frames of Linux that were dropped because the interface's queue was full, since its creation. Reads a
+    // file of /proc; any thread.
     [[nodiscard]] uint64_t dropped_by_linux() const;
 
     [[nodiscard]] int fd() const noexcept { return fd_; }  // readable when Linux has sent something

@@ -1,4 +1,5 @@
-// What is known of each PMD (capabilities.hpp), in a file of its name. Facts come from DPDK 22.11: paths are of its source tree.
+// The profile of each PMD (capabilities.hpp), each in a file of the PMD's name. The facts are from DPDK
+// 22.11; paths are relative to its source tree.
 #pragma once
 
 #include "drivers/port/capabilities.hpp"
@@ -27,7 +28,7 @@ extern const PmdProfile kVirtioProfile;
 extern const PmdProfile kVirtioUserProfile;
 extern const PmdProfile kVmxnet3Profile;
 
-// What Intel's Ethernet families have in common.
+// The common RSS properties of Intel's Ethernet families.
 inline constexpr RssExpectation kIntelRss40{
     .kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable};
 inline constexpr RssExpectation kIntelRss52{

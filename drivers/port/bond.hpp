@@ -1,4 +1,5 @@
-// A bond of ports (net_bonding): its members, given by one member= argument each, are DPDK ports of this process, PCI addresses as a rule.
+// A bond of ports (net_bonding). Its members, one member= argument each, are DPDK ports of this process,
+// usually PCI addresses.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,22 @@ namespace penstock::drivers {
 
 struct DeviceString;
 
-// Of its device string; may stand there several times. DPDK's own word, which settle_bond() puts for ours.
+// Device argument of a member; may occur several times. DPDK's own name, by which settle_bond() replaces
+// `member`.
 inline constexpr std::string_view kBondMember = "slave";
 
-// Puts a bond's arguments as DPDK takes them: `member`, modes by their names (active-backup where none is given), and a hash over ports
-// where members share the load. Pure. InvalidArgument: a mode that is no use to a gateway, and why; no member, or one twice.
+// Translates a bond's arguments for DPDK: `member`, mode names to numbers (active-backup if none is given),
+// and a hash over L4 ports for modes that share the load. Pure. InvalidArgument: a mode that a gateway cannot
+// use, with the reason; no member; a member that is given twice.
 [[nodiscard]] Status settle_bond(DeviceString& device);
 
-// Lets the members of a bond that was just probed join it, `wanted` of them. net_bonding adds them when it is configured for the first
-// time, and tells only then what they have in common. An error names how many came. The bond keeps the MAC
-// address that it has then.
+// Makes the `wanted` members of a bond that was just probed join it. net_bonding adds its members when it is
+// configured for the first time, and reports their common capabilities only then. The error gives the number
+// of members that joined. The bond keeps the MAC address that it has at this moment.
 [[nodiscard]] Status join_members(uint16_t dpdk_port, size_t wanted);
 
-// Device names, those that send and receive now first; with active-backup the one that does. Empty for a port that is no bond. Any control
-// thread.
+// Device names of the members, the active ones first; in active-backup mode, the active one first. Empty for
+// a port that is not a bond. Any control thread.
 [[nodiscard]] std::vector<std::string> members_of(uint16_t dpdk_port);
 
 }  // namespace penstock::drivers

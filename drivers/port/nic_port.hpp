@@ -1,6 +1,6 @@
-// A NicPort: one DPDK port, from the device string of the command line to frames on its queues. Life: probe -> configure -> start -> stop
-// -> destruction. What was asked of the device, what it granted and what it is known for end up in NicPortFacts, for status and for the
-// worker room's PortPlan.
+// A NicPort: one DPDK port, from the device string of the command line to frames on its queues. Life: probe
+// -> configure -> start -> stop -> destruction. NicPortFacts holds what was requested from the device, what
+// it granted and what is known of its driver, for status and for the worker room's PortPlan.
 #pragma once
 
 #include <atomic>
@@ -42,12 +42,13 @@ struct NicPortOptions {
     std::string twin_name;                    // the TAP twin's interface name
     std::vector<InterfaceAddress> addresses;  // for the twin
     uint16_t mtu = 1500;                      // IP bytes
-    unsigned rx_queues = 1;                   // wanted: one per worker
-    unsigned tx_queues = 1;                   // wanted: one per worker
+    unsigned rx_queues = 1;                   // requested: one per worker
+    unsigned tx_queues = 1;                   // requested: one per worker
     std::vector<uint8_t> rss_key;  // random_rss_key(), the same for all ports; empty: each device's own
-    bool rx_interrupts = false;    // wanted: workers sleep when idle
-    bool flow_rules = true;        // the device may be asked what rules it takes
-    bool isolate = false;  // leave to the kernel what no rule takes, where the kernel shares the device
+    bool rx_interrupts = false;    // requested: workers sleep when idle
+    bool flow_rules = true;        // the device may be probed for the rules that it accepts
+    // Leave to the kernel all frames that no rule takes, if the kernel shares the device.
+    bool isolate = false;
     std::string lock_directory = "/run/penstock";
 };
 
@@ -56,69 +57,72 @@ struct NicPortFacts {
     uint16_t dpdk_port = 0;
     std::string name;       // of the device: "0000:03:00.0", "net_af_packet0"
     std::string driver;     // "net_af_packet"
-    std::string interface;  // the Linux interface underneath; "" where there is none
+    std::string interface;  // the Linux interface below it; "" if there is none
     MacAddr mac;
     int socket = -1;
     uint16_t mtu = 1500;
     uint16_t rx_queues = 1;  // granted; may be fewer than workers
-    uint16_t tx_queues = 1;  // granted; may be fewer than workers: then some worker sends for others
+    uint16_t tx_queues = 1;  // granted; may be fewer than workers: then some workers send for others
     uint16_t rx_descriptors = 0;
     uint16_t tx_descriptors = 0;
     std::vector<std::string> offloads;  // granted: "rx-ipv4-cksum", "rss"
     bool rx_checksum_checked = false;   // IPv4 header checksums are verified on receipt
-    FlowSupport flow_support;           // asked when it was started
+    FlowSupport flow_support;           // probed at start
     FlowPortFacts flow_facts;
     bool is_isolated = false;
-    SteeringPlan steering;              // of a started port
-    std::vector<PortSetting> settings;  // each thing asked of the device, granted, and why not
-    bool rx_interrupts = false;         // of a started port: every receive queue can wake a sleeping worker
-    std::string check_failed;  // what the self-check saw that speaks against predictable RSS; "" nothing
+    SteeringPlan steering;  // of a started port
+    // Each request to the device, what was granted, and the reason for a difference.
+    std::vector<PortSetting> settings;
+    bool rx_interrupts = false;  // of a started port: each receive queue can wake a sleeping worker
+    std::string check_failed;    // finding of the self-check against predictable RSS; "" if none
 };
 
 struct NicPortCounters {
     uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0;
-    uint64_t rx_missed =
-        0;  // dropped because no buffer or descriptor was free, before a worker could see them
+    // Dropped before a worker could receive them, because no buffer or descriptor was free.
+    uint64_t rx_missed = 0;
     uint64_t rx_errors = 0;
     uint64_t tx_errors = 0;
 };
 
 class NicPort {
  public:
-    // Takes the port's lock, prepares the Linux interface underneath and puts the guard on it where the driver needs one, brings the
-    // device to life and asks what it can do. Errors name the device and the rule. Main thread, after Eal::start(); `sink` is used only
-    // during the call.
+    // Takes the port's lock, prepares the Linux interface below it, installs the guard if the driver needs
+    // one, probes the device and reads its capabilities. Errors name the device and the rule. Main thread,
+    // after Eal::start(); `sink` is used only during the call.
     static Result<std::unique_ptr<NicPort>> probe(NicPortId id, const NicPortOptions& options,
                                                   const NoticeSink& sink);
     ~NicPort();  // stops, closes and removes the device, then lifts the guard
     NicPort(const NicPort&) = delete;
     NicPort& operator=(const NicPort&) = delete;
 
-    // What this port needs of the pool of its socket.
+    // Adds this port's share of the pool of its socket.
     void add_demand(MempoolDemand& demand) const;
-    // Queues, offloads, RSS, MTU. `workers` decides about the steering plan.
+    // Queues, offloads, RSS, MTU. `workers` determines the steering plan.
     Status configure(rte_mempool* pool, unsigned workers);
-    // Frames flow from here on. Settles what only a started device tells, RSS key and table, puts it to the test, and decides about
-    // steering. A device that can lead its transmit side back is started twice, the first time for that test.
+    // Starts the flow of frames. Reads the settings that only a started device reports (RSS key and table),
+    // verifies them, and chooses the steering method. A device that can loop back its transmit side is
+    // started twice, the first time for that check.
     Status start();
     void stop();  // no worker may poll any more; idempotent
 
-    // The device is there no more: its PMD told so, or the Linux interface that it worked on has vanished. Control threads.
+    // The device no longer exists: its PMD reported the removal, or its Linux interface was removed. Control
+    // threads.
     [[nodiscard]] bool is_gone() const;
-    // After is_gone(), when no worker touches the port any more: closes the device and gives back what was taken of the host. Facts and
-    // the last counters stay. The thread that started the port.
+    // After is_gone(), when no worker uses the port any more: closes the device and releases the host's
+    // resources. Facts and the last counters stay. Only on the thread that started the port.
     void remove();
     [[nodiscard]] bool is_removed() const noexcept { return removed_.load(std::memory_order_relaxed); }
-    // Whether the PMD told of a change of the link since the last call. One control thread.
+    // True if the PMD reported a link change since the last call. One control thread.
     [[nodiscard]] bool take_link_change();
 
     [[nodiscard]] const NicPortFacts& facts() const noexcept { return facts_; }
     [[nodiscard]] const NicPortOptions& options() const noexcept { return options_; }
     [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
     [[nodiscard]] NicPortCounters counters() const;  // any control thread
-    [[nodiscard]] bool link_up() const;              // any control thread; does not wait
+    [[nodiscard]] bool link_up() const;              // any control thread; does not block
     [[nodiscard]] std::vector<std::string> members()
-        const;  // of a bond: device names, those at work first; any control thread
+        const;  // of a bond: device names, active members first; any control thread
 
  private:
     NicPort() = default;
@@ -148,13 +152,13 @@ class NicPort {
     Capabilities capabilities_;
     const PmdProfile* profile_ = nullptr;
     DeviceString device_;
-    uint32_t buffer_bytes_ = 0;  // room for a frame in an mbuf, as the driver wants it
+    uint32_t buffer_bytes_ = 0;  // room for a frame in an mbuf, as the driver requires
     unsigned workers_ = 1;
     rte_mempool* pool_ = nullptr;
     RssRequest rss_;  // outlives the configured device, which keeps a pointer to the key
     bool rss_granted_ = false;
-    Status isolated_;  // what came of asking the device for it
-    // In the order in which they are taken: the lock outlives the guard, and both outlive the device.
+    Status isolated_;  // result of the isolation request
+    // In the order of acquisition: the lock outlives the guard, and both outlive the device.
     FileLock lock_;
     std::vector<FileLock> member_locks_;  // of a bond
     std::unique_ptr<KernelInterface> interface_;
@@ -163,11 +167,11 @@ class NicPort {
     std::unique_ptr<PortEvents> events_;
     bool probed_ = false;
     bool started_ = false;
-    // Between remove() and those who look from other threads.
+    // Serialises remove() with readers on other threads.
     mutable std::mutex in_use_;
     std::atomic<bool> removed_{false};
     NicPortCounters last_counters_;
-    mutable PacketSockets packet_sockets_;  // of net_af_packet; goes before the device
+    mutable PacketSockets packet_sockets_;  // of net_af_packet; released before the device
 };
 
 }  // namespace penstock::drivers

@@ -1,4 +1,5 @@
-// What the kernel dropped because the ring of a packet socket was full: net_af_packet owns such sockets and does not read their statistics.
+// Drops counted by the kernel because the ring of a packet socket was full. net_af_packet owns these sockets
+// and does not read their statistics.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,14 @@ class PacketSockets {
     PacketSockets(const PacketSockets&) = delete;
     PacketSockets& operator=(const PacketSockets&) = delete;
 
-    // Finds those of this process that are bound to the interface, and takes descriptors of its own for them, which keep the sockets alive:
-    // release() comes before the device is stopped.
+    // Finds the packet sockets of this process that are bound to the interface, and duplicates their
+    // descriptors. The duplicates keep the sockets alive, so call release() before the device is stopped.
     void find(const std::string& interface);
-    // Reads the count a last time. dropped() stays what it is then.
+    // Reads the counts a last time and closes the descriptors. dropped() then keeps its value.
     void release();
 
-    // Since the first find(). The kernel's count restarts with each reading, so nobody else may read it. One thread at a time.
+    // Drops since the first find(). Each reading resets the kernel's count, so this object must be the only
+    // reader. One thread at a time.
     [[nodiscard]] uint64_t dropped();
 
  private:

@@ -1,5 +1,6 @@
-// What happens to a device while it runs, as far as its PMD or Linux tells: the link changed, or the device is gone. The PMD's callbacks
-// run on a thread of DPDK's and only note it here; a control thread asks and acts.
+// Events of a running device, as reported by its PMD or by Linux: a link change, or the removal of the
+// device. The PMD's callbacks run on a DPDK thread and only set a flag here. A control thread reads the flags
+// and acts.
 #pragma once
 
 #include <atomic>
@@ -12,20 +13,21 @@ namespace penstock::drivers {
 
 class PortEvents {
  public:
-    // Listens to the device's events. `device`: its name for DPDK. `ifindex`: of the Linux interface that it works on, whose disappearance
-    // many PMDs do not notice; 0: it has none, or keeps track by itself.
+    // Subscribes to the device's events. `device`: its DPDK name. `ifindex`: of the Linux interface that it
+    // works on, whose removal many PMDs do not notice; 0: no interface, or the PMD reports the removal
+    // itself.
     static std::unique_ptr<PortEvents> listen(uint16_t dpdk_port, std::string device, unsigned ifindex);
-    ~PortEvents();  // nobody calls back any more
+    ~PortEvents();  // afterwards no callback runs
     PortEvents(const PortEvents&) = delete;
     PortEvents& operator=(const PortEvents&) = delete;
 
-    // Whether the PMD told of a change of the link since the last call. One control thread.
+    // True if the PMD reported a link change since the last call. One control thread.
     [[nodiscard]] bool take_link_change() noexcept {
         return link_changed_.exchange(false, std::memory_order_relaxed);
     }
-    // The PMD told that the device was removed. Any thread.
+    // The PMD reported that the device was removed. Any thread.
     [[nodiscard]] bool is_told_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
-    // Or its Linux interface is no more: asks Linux. Any control thread.
+    // As above, or its Linux interface no longer exists (a system call). Any control thread.
     [[nodiscard]] bool is_gone() const noexcept;
 
  private:

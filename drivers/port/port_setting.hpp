@@ -1,4 +1,5 @@
-// One thing that was asked of a NicPort's device, what it granted, and why not more. Shown by `penstockctl get ports -o yaml`.
+// One setting of a NicPort's device: the requested value, the granted value, and the reason for a difference.
+// Shown by `penstockctl get ports -o yaml`.
 #pragma once
 
 #include <string>
@@ -8,15 +9,14 @@
 namespace penstock::drivers {
 
 struct PortSetting {
-    std::string name;  // "rss-key", "rx-ipv4-cksum"
-    std::string
-        asked;  // "random, 40 bytes"; "" where the setting says what was found without being asked for
-    std::string granted;  // "" nothing
-    std::string reason;   // why not what was asked; "" where it was
+    std::string name;     // "rss-key", "rx-ipv4-cksum"
+    std::string asked;    // "random, 40 bytes"; "" if the setting reports a finding that was not requested
+    std::string granted;  // "": nothing
+    std::string reason;   // why the request was not granted; "" if it was
     bool operator==(const PortSetting&) const = default;
 };
 
-// A setting is said once: a later answer to the same name takes the earlier one's place.
+// Each setting is listed once: a later entry of the same name replaces the earlier one.
 inline void note_setting(std::vector<PortSetting>& settings, PortSetting setting) {
     for (PortSetting& known : settings) {
         if (known.name == setting.name) {

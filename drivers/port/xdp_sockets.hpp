@@ -1,5 +1,6 @@
-// How the AF_XDP sockets of this process get their frames: the kernel shares buffers with the NIC (zero-copy) where its driver can, and
-// copies otherwise. net_af_xdp asks for neither and gets what there is, without saying which; each socket knows.
+// How the AF_XDP sockets of this process receive frames: the kernel shares buffers with the NIC (zero-copy)
+// if its driver supports that, and copies otherwise. net_af_xdp requests neither mode and does not report
+// which one it got. The mode can be read from each socket.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@ struct XdpSockets {
     size_t zero_copy = 0;
 };
 
-// Of this process, now. What a port has is the difference between before and after its queues were set up.
+// Counts the sockets of this process. The sockets of a port are the difference between before and after the
+// setup of its queues.
 [[nodiscard]] XdpSockets count_xdp_sockets();
 
 }  // namespace penstock::drivers

@@ -1,9 +1,9 @@
-// Receive-side scaling of one port: what is asked of the device, and what it says that it does. What was *read back* is what counts: a NIC
-// with a key of its own that can be read serves as well as one that takes ours, and one that takes a key and shows another is believed in
-// what it shows (and put to the test, self_check.hpp).
+// Receive-side scaling of one port: the request to the device, and the device's report. Only the values that
+// were *read back* are used. A NIC with a readable key of its own serves as well as one that takes our key.
+// If a NIC takes a key and reports another, the reported one is used (and verified, self_check.hpp).
 //
-// One random key serves the whole gateway. Random, because who knows the key can aim all of his flows at one queue; one, because then the
-// SNAT ports of two NicPorts are chosen alike.
+// One random key serves the whole gateway. Random, because a client that knows the key can aim all of its
+// flows at one queue. One, so that the SNAT ports of two NicPorts are chosen alike.
 #pragma once
 
 #include <cstdint>
@@ -18,52 +18,57 @@
 
 namespace penstock::drivers {
 
-// ethdev counts a key's length in 8 bits, so this is enough for every device; each is given as much of it as it says to take.
+// ethdev stores a key's length in 8 bits, so this length is enough for every device. Each device is given as
+// many bytes as it reports to take.
 inline constexpr size_t kRssKeyBytesMax = UINT8_MAX;
-// Where a device does not say how long its key is: the length that ethdev documents as the default.
+// Used for a device that does not report its key length: the default length that ethdev documents.
 inline constexpr uint8_t kRssKeyBytesUsual = 40;
 
-// From the kernel's random source; drawn again where chance made a key by which some worker might own too few SNAT ports
-// (nat::obstacle_of), whatever the table and the number of workers. Stops the program where the kernel has no random source. Start-up only.
+// Drawn from the kernel's random source. A key is drawn again if it might give a worker too few SNAT ports
+// (nat::obstacle_of), for any table and any number of workers. Terminates the program if the kernel has no
+// random source. Start-up only.
 [[nodiscard]] std::vector<uint8_t> random_rss_key();
 
 [[nodiscard]] std::string to_string(const RssKinds& kinds);  // "tcp4,udp4"; "none"
-[[nodiscard]] RssKinds rss_kinds(uint64_t types) noexcept;   // of RTE_ETH_RSS_* bits
+[[nodiscard]] RssKinds rss_kinds(uint64_t types) noexcept;   // from RTE_ETH_RSS_* bits
 [[nodiscard]] RssKinds without(RssKinds kinds,
-                               const RssKinds& others);  // those of `kinds` that are not in `others`
+                               const RssKinds& others);  // the members of `kinds` that are not in `others`
 
-// What a started device was found to do.
+// The RSS behaviour found on a started device.
 struct RssReading {
-    bool granted = false;         // it spreads by a hash over addresses and ports
-    RssKinds kinds;               // of which packets
+    bool granted = false;         // it spreads by a hash over addresses and L4 ports
+    RssKinds kinds;               // the packet types that it hashes
     std::vector<uint8_t> key;     // empty: cannot be read
     std::vector<uint16_t> table;  // the RETA: queue by hash % size; empty: cannot be read
-    bool key_taken = false;       // it is ours
+    bool key_taken = false;       // it is the requested one
     bool table_taken = false;     // likewise
     std::string key_reason;       // why `key` is empty
     std::string table_reason;     // why `table` is empty
 };
 
-// Why no worker can be foretold from this; "" where it can. `workers` poll the queues in turn (worker_set.hpp, PortPlan::rx_queues).
+// Why queues cannot be predicted from this reading; "" if they can. `workers` poll the queues in turn
+// (worker_set.hpp, PortPlan::rx_queues).
 [[nodiscard]] std::string obstacle_of(const RssReading& reading, unsigned workers);
-// The reading in the workers' terms. Only where there is no obstacle.
+// The reading in terms of workers. Only if there is no obstacle.
 [[nodiscard]] nat::ReplyHash reply_hash_of(const RssReading& reading, unsigned workers);
 
-// In what the device differs from what is known of its driver: "the key cannot be set; udp6 is not hashed"; "" in nothing, and where
-// nothing is known.
+// Differences between the device and its driver's profile: "the key cannot be set; udp6 is not hashed". "" if
+// there are none, or if the driver has no profile.
 [[nodiscard]] std::string difference(const PmdProfile& profile, const RssReading& reading);
 
-// What rte_eth_dev_configure is to be given, and what it took.
+// The RSS configuration for rte_eth_dev_configure, and what the device accepted.
 struct RssRequest {
     std::vector<uint8_t>
-        key;  // as long as the device takes; empty: the device's own. DPDK keeps a pointer to it while the port lives
-    std::string key_refused;  // why it is the device's own although another was to be had
+        // as long as the device takes; empty: the device's own. DPDK keeps a pointer to it while the port
+        // exists
+        key;
+    std::string key_refused;  // why the device's own key is used although another one was requested
     uint64_t types = 0;       // RTE_ETH_RSS_*
     uint16_t queues = 1;
 };
 
-// Of a started port: asks for the table, and for the key where the device did not keep it from its configuration; reads both back, and
-// notes each as a setting. Main thread.
+// Configures the table of a started port, and its key if the device did not keep the one of its
+// configuration. Reads both back and records each as a setting. Main thread.
 [[nodiscard]] RssReading settle_rss(uint16_t dpdk_port, RssRequest& request,
                                     std::vector<PortSetting>& settings);
 

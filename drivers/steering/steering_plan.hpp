@@ -1,8 +1,10 @@
-// How the replies of a NicPort's flows find the worker that owns them, with the reason; shown by `penstockctl get ports`. Pure.
+// How the replies of a NicPort's flows reach their owner worker, with the reason; shown by `penstockctl get
+// ports`. Pure.
 //
-// The house has three ways: predictable RSS, rte_flow rules, and handoff over rings, which is always right and always there. Each is
-// refused by name, and the next one taken. The plan also decides whether the port promises that a flow stays on one queue, because that
-// decides who owns a new flow: the worker that received its first packet (promise kept), or a keyed hash of it.
+// There are three methods: predictable RSS, rte_flow rules, and handoff over rings, which is always correct
+// and always available. If a method cannot be used, the reason is recorded and the next one is tried. The
+// plan also determines whether the port keeps a flow on one queue. That selects the owner of a new flow: the
+// worker that received its first packet (if the flow stays on its queue), or a keyed hash of the packet.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,7 @@ namespace penstock::drivers {
 
 enum class Steering : uint8_t {
     PredictableRss,  // SNAT ports are chosen by the NIC's own hash (nat/reply_hash.hpp)
-    FlowRules,       // a rule for each worker's SNAT ports sends their replies to its queue
+    FlowRules,       // one rule per worker steers the replies to its SNAT ports to its queue
     Handoff,
 };
 [[nodiscard]] const char* to_string(
@@ -30,14 +32,15 @@ struct SteeringPlan {
     std::optional<nat::ReplyHash> reply_hash;  // with PredictableRss
 };
 
-// What was granted when the port was configured, and found when it was started.
+// Granted at configuration, and found at start.
 struct SteeringFacts {
     unsigned workers = 1;
     uint16_t rx_queues = 1;
     RssReading rss;
-    bool other_hash = false;   // PmdProfile::other_hash_reason applies to the device as it was opened
-    std::string check_failed;  // what the self-check saw that contradicts `rss` (self_check.hpp); "" nothing
-    FlowKindSupport snat_to_queue;  // whether the port validates a rule that sends SNAT ports to a queue
+    bool other_hash = false;  // PmdProfile::other_hash_reason applies to the device as it was opened
+    // finding of the self-check that contradicts `rss` (self_check.hpp); "" if none
+    std::string check_failed;
+    FlowKindSupport snat_to_queue;  // whether the port accepts a rule that steers SNAT ports to a queue
 };
 
 [[nodiscard]] SteeringPlan plan_steering(const PmdProfile& profile, const SteeringFacts& facts);
