@@ -15,20 +15,18 @@ namespace {
 using PortNumbers = std::array<uint16_t, RTE_MAX_ETHPORTS>;
 
 struct Mode {
-    std::string_view name;  // as Linux has it
+    std::string_view name;  // as in Linux
     std::string_view number;
     std::string_view why_not;
 };
 constexpr std::array<Mode, 7> kModes{{
-    {"balance-rr", "0",
-     "it sends a flow's packets by all members in turn, so that they overtake one another"},
+    {"balance-rr", "0", "it sends a flow's packets by all members in turn, which reorders them"},
     {"active-backup", "1", ""},
     {"balance-xor", "2", ""},
-    {"broadcast", "3", "every packet would be there once for each member"},
-    {"802.3ad", "4",
-     "its LACP must be served every 100 ms whether packets come or not, which workers do not do"},
-    {"balance-tlb", "5", "it moves MAC addresses between members, and the twin answers for one"},
-    {"balance-alb", "6", "it answers ARP itself, which is the twin's"},
+    {"broadcast", "3", "each packet would be sent once by every member"},
+    {"802.3ad", "4", "its LACP must be served every 100 ms even without traffic, which workers do not do"},
+    {"balance-tlb", "5", "it moves MAC addresses between members, but the twin has only one"},
+    {"balance-alb", "6", "it answers ARP itself, but ARP must be answered by the twin"},
 }};
 
 Status refuse(std::string_view key, const std::string& why) {
@@ -43,7 +41,7 @@ Status settle_mode(std::string& mode) {
     }
     if (!known->why_not.empty()) {
         return refuse("mode", std::string(known->name) + " (" + std::string(known->number) +
-                                  ") is no use to a gateway: " + std::string(known->why_not));
+                                  ") is unsuitable for a gateway: " + std::string(known->why_not));
     }
     mode = known->number;
     return {};
@@ -71,7 +69,7 @@ Status settle_bond(DeviceString& device) {
         return refuse("member", *twice + " is given twice");
     }
     if (*device.argument("mode") == "2") {
-        // DPDK's own choice is by MAC addresses, of which two routers have one pair.
+        // DPDK's default hashes MAC addresses, and two routers have only one pair of them.
         device.complete("xmit_policy", "l34");
     }
     return {};
@@ -81,21 +79,22 @@ Status join_members(uint16_t dpdk_port, size_t wanted) {
     const rte_eth_conf config{};
     if (const int result = rte_eth_dev_configure(dpdk_port, 1, 1, &config); result != 0) {
         return fail(Errc::Unavailable,
-                    std::string("the bond does not take its members: ") + rte_strerror(-result));
+                    std::string("the bond does not accept its members: ") + rte_strerror(-result));
     }
     const size_t joined = members_of(dpdk_port).size();
     if (joined != wanted) {
         return fail(Errc::Unavailable,
                     std::to_string(joined) + " of " + std::to_string(wanted) + " members joined the bond");
     }
-    // Without being told, it takes its primary's when it starts, after the twin got the one that it has now.
+    // If the MAC address is not set, the bond takes its primary's at start, after the twin received the
+    // current one.
     rte_ether_addr mac{};
     int result = rte_eth_macaddr_get(dpdk_port, &mac);
     if (result == 0) {
         result = rte_eth_bond_mac_address_set(dpdk_port, &mac);
     }
     if (result != 0) {
-        return fail(Errc::Unavailable, "the bond does not keep its MAC address");
+        return fail(Errc::Unavailable, "the MAC address of the bond cannot be set");
     }
     return {};
 }
@@ -111,8 +110,8 @@ std::vector<std::string> members_of(uint16_t dpdk_port) {
         return std::find(active.begin(), active.begin() + at_work, port) != active.begin() + at_work;
     };
     std::stable_partition(all.begin(), all.begin() + members, is_active);
-    if (rte_eth_bond_mode_get(dpdk_port) ==
-        BONDING_MODE_ACTIVE_BACKUP) {  // all whose link is up count as active, and one is at work
+    // All members with link up count as active, but only one sends and receives.
+    if (rte_eth_bond_mode_get(dpdk_port) == BONDING_MODE_ACTIVE_BACKUP) {
         const int at_work_now = rte_eth_bond_primary_get(dpdk_port);
         std::stable_partition(all.begin(), all.begin() + members,
                               [&](uint16_t port) { return int{port} == at_work_now; });

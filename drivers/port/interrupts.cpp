@@ -6,8 +6,8 @@
 namespace penstock::drivers {
 namespace {
 
-// By the names that rte_eth_dev_info gives. Not among them although they have the call: net_memif, whose descriptors are not those that
-// ethdev hands out, and net_vhost and net_virtio_user, whose other side may not kick.
+// Driver names as in rte_eth_dev_info. Not listed although they implement the call: net_memif, whose
+// descriptors are not those that ethdev returns, and net_vhost and net_virtio_user, whose peer may not kick.
 constexpr std::array<std::string_view, 19> kWithRxInterrupts = {
     "mlx5_pci",     "mlx5_auxiliary", "net_mlx4",     "net_ice",      "net_iavf", "net_i40e",   "net_ixgbe",
     "net_ixgbe_vf", "net_e1000_igb",  "net_e1000_em", "net_igc",      "net_ena",  "net_virtio", "net_vmxnet3",
@@ -27,11 +27,11 @@ InterruptWish wish_interrupts(std::string_view driver, bool sleeps, DeclaredInte
                        .why_no_rx_queues = {},
                        .why_no_link = {}};
     if (!wish.link) {
-        wish.why_no_link = declared.link ? "it is known not to come" : "the device has none";
+        wish.why_no_link = declared.link ? "it is known not to be raised" : "the device has none";
     }
     if (sleeps && !wish.rx_queues) {
         wish.why_no_rx_queues =
-            std::string(driver) + " has none: sleeping workers look again after 0.25 ms at most";
+            std::string(driver) + " has none: sleeping workers poll again after 0.25 ms at most";
     }
     return wish;
 }

@@ -17,16 +17,17 @@
 namespace penstock::drivers {
 namespace {
 
-// Descriptors asked for; a device with other limits says so (rte_eth_dev_adjust_nb_rx_tx_desc). 1,024 hold 0.7 ms at 1.4 Mpps, which
-// covers a worker's housekeeping, and their mbufs still fit the second-level cache.
+// Requested descriptors, adjusted to the device's limits (rte_eth_dev_adjust_nb_rx_tx_desc). 1,024 hold 0.7
+// ms at 1.4 Mpps, which covers a worker's housekeeping, and their mbufs still fit in the second-level cache.
 constexpr uint16_t kDescriptors = 1024;
 
-// How long known packets may take through a port that loops back. They need microseconds; a link that has to come up first takes longer,
-// and a start may not wait for a device that swallowed them.
+// Time limit for the known packets of a loopback check. They need microseconds, or longer if the link must
+// come up first. The limit bounds the start if the device loses them.
 constexpr unsigned kLoopbackPatienceMs = 1000;
 
-// Address and port hashing; a device that hashes addresses only would put all flows of a client on one queue. IP without ports comes along
-// for ICMP and fragments, which find their owner by handoff wherever they arrive.
+// Hashing of addresses and L4 ports. A device that hashes addresses only would put all flows of a client on
+// one queue. IP without ports is included for ICMP and fragments, which reach their owner by handoff from any
+// queue.
 constexpr uint64_t kRssWanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
 
 std::unexpected<Error> refused(const std::string& device, const char* step, int result) {
@@ -66,11 +67,11 @@ Result<std::unique_ptr<NicPort>> NicPort::probe(NicPortId id, const NicPortOptio
     return port;
 }
 
-// Everything about a port that can be settled before DPDK touches the device.
+// The part of the setup that precedes DPDK's access to the device.
 Status NicPort::prepare_device(const NoticeSink& sink) {
     const std::string& interface = facts_.interface;
     const std::string claimed = device_.is_pci ? device_.name : interface;
-    if (!claimed.empty()) {  // net_ring, net_null and their like are this process's own
+    if (!claimed.empty()) {  // devices such as net_ring and net_null belong to this process only
         const auto network = network_namespace();
         if (!network) {
             return std::unexpected(network.error());
@@ -82,7 +83,7 @@ Status NicPort::prepare_device(const NoticeSink& sink) {
         lock_ = std::move(*lock);
     }
     for (const std::string& member : device_.members()) {
-        if (is_pci_address(member)) {  // others are ports of this process
+        if (is_pci_address(member)) {  // other members are ports of this process
             auto lock = FileLock::acquire(port_lock_path(options_.lock_directory, 0, member), member);
             if (!lock) {
                 return std::unexpected(lock.error());
@@ -115,10 +116,10 @@ Status NicPort::prepare_device(const NoticeSink& sink) {
 }
 
 Status NicPort::bring_to_life() {
-    // A PCI device on EAL's allow list is there already.
+    // A PCI device on EAL's allow list is probed already.
     if (rte_eth_dev_get_port_by_name(device_.name.c_str(), &facts_.dpdk_port) == 0) {
         if (!device_.is_pci) {
-            return fail(Errc::AlreadyExists, "two ports are called " + device_.name);
+            return fail(Errc::AlreadyExists, "two ports have the device name " + device_.name);
         }
         probed_ = true;
         return {};
@@ -129,7 +130,7 @@ Status NicPort::bring_to_life() {
                     "DPDK found no device in " + device_.to_string() + ": " + rte_strerror(rte_errno));
     }
     if (rte_eth_dev_get_port_by_name(device_.name.c_str(), &facts_.dpdk_port) != 0) {
-        return fail(Errc::Unsupported, "the device is no Ethernet port");
+        return fail(Errc::Unsupported, "the device is not an Ethernet port");
     }
     probed_ = true;
     return {};
@@ -148,7 +149,8 @@ std::vector<std::string> NicPort::members() const {
 Status NicPort::ask_capabilities() {
     rte_eth_dev_info info{};
     if (const int result = rte_eth_dev_info_get(facts_.dpdk_port, &info); result != 0) {
-        return fail(Errc::Internal, std::string("no device information: ") + rte_strerror(-result));
+        return fail(Errc::Internal,
+                    std::string("cannot read the device information: ") + rte_strerror(-result));
     }
     facts_.driver = info.driver_name == nullptr ? device_.driver : info.driver_name;
     if (device_.is_pci) {
@@ -159,7 +161,8 @@ Status NicPort::ask_capabilities() {
                                   {.link = (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0,
                                    .removal = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0,
                                    .silent_link = profile_->silent_link});
-    // A PCI device tells of its removal itself; its Linux interface, where it has one, may move to another namespace without harm.
+    // A PCI device reports its removal itself. Its Linux interface, if any, may move to another namespace
+    // without harm.
     events_ = PortEvents::listen(facts_.dpdk_port, facts_.name, device_.is_pci ? 0 : info.if_index);
     capabilities_ = Capabilities{
         .driver = facts_.driver,
@@ -174,9 +177,9 @@ Status NicPort::ask_capabilities() {
         .socket = facts_.socket,
     };
     if (options_.mtu > info.max_mtu || options_.mtu < info.min_mtu) {
-        return fail(Errc::InvalidArgument, "MTU " + std::to_string(options_.mtu) + " is outside of what " +
-                                               facts_.driver + " takes, " + std::to_string(info.min_mtu) +
-                                               " to " + std::to_string(info.max_mtu));
+        return fail(Errc::InvalidArgument,
+                    "MTU " + std::to_string(options_.mtu) + " is outside the range of " + facts_.driver +
+                        ", " + std::to_string(info.min_mtu) + " to " + std::to_string(info.max_mtu));
     }
     facts_.rx_queues = static_cast<uint16_t>(std::clamp<unsigned>(options_.rx_queues, 1, info.max_rx_queues));
     facts_.tx_queues = static_cast<uint16_t>(std::clamp<unsigned>(options_.tx_queues, 1, info.max_tx_queues));
@@ -194,15 +197,15 @@ Status NicPort::ask_capabilities() {
         std::copy_n(mac.addr_bytes, facts_.mac.bytes.size(), facts_.mac.bytes.begin());
     }
     if (facts_.mac.is_zero()) {
-        // net_ring and net_null have none. The twin needs one, and peers on such a wire must be told it anyway: locally administered, and
-        // the same at each start.
+        // net_ring and net_null have no MAC. The twin needs one, and so do the peers on such a wire: locally
+        // administered, and the same at each start.
         facts_.mac = MacAddr{{0x02, 'p', 'n', 's', 0, facts_.id.value}};
     }
     return {};
 }
 
 void NicPort::add_demand(MempoolDemand& demand) const {
-    // Each member of a bond has rings of its own.
+    // Each member of a bond has its own rings.
     const auto rings = static_cast<uint32_t>(std::max<size_t>(1, device_.members().size()));
     demand.rx_descriptors += rings * facts_.rx_queues * facts_.rx_descriptors;
     demand.tx_descriptors += rings * facts_.tx_queues * facts_.tx_descriptors;
@@ -221,7 +224,7 @@ void NicPort::note_queues(const char* name, unsigned asked, unsigned granted) {
     note_setting(facts_.settings, {.name = name,
                                    .asked = std::to_string(asked),
                                    .granted = std::to_string(granted),
-                                   .reason = granted < asked ? "the device has no more" : ""});
+                                   .reason = granted < asked ? "the device has no more queues" : ""});
 }
 
 Status NicPort::configure(rte_mempool* pool, unsigned workers) {
@@ -241,7 +244,7 @@ Status NicPort::configure(rte_mempool* pool, unsigned workers) {
     }
     auto done = configure_device(false);
     if (!done && !rss_.key.empty()) {
-        rss_.key_refused = "the driver does not take a key: " + done.error().what;
+        rss_.key_refused = "the driver does not accept a key: " + done.error().what;
         rss_.key.clear();
         done = configure_device(false);
     }
@@ -259,8 +262,9 @@ Status NicPort::configure(rte_mempool* pool, unsigned workers) {
     return set_up_queues();
 }
 
-// Transmit checksums are not asked for: checksums follow rewrites by their difference (packet/rewrite.hpp), so no packet needs a new one,
-// and some drivers choose a slower way of sending for whoever asks. L4 checksums are the receiver's to verify.
+// Transmit checksum offloads are not requested. Checksums are updated incrementally with each rewrite
+// (packet/rewrite.hpp), so no packet needs a new one, and some drivers use a slower transmit path if the
+// offload is enabled. L4 checksums are verified by the receiver.
 Status NicPort::configure_device(bool loopback) {
     rte_eth_conf config{};
     config.lpbk_mode = loopback ? 1 : 0;
@@ -289,12 +293,12 @@ Status NicPort::configure_device(bool loopback) {
     if (rss_granted_) {
         facts_.offloads.emplace_back("rss");
     }
-    note_setting(
-        facts_.settings,
-        {.name = "rx-ipv4-cksum",
-         .asked = "on",
-         .granted = facts_.rx_checksum_checked ? "on" : "",
-         .reason = facts_.rx_checksum_checked ? "" : "the device does not offer it; workers verify"});
+    note_setting(facts_.settings, {.name = "rx-ipv4-cksum",
+                                   .asked = "on",
+                                   .granted = facts_.rx_checksum_checked ? "on" : "",
+                                   .reason = facts_.rx_checksum_checked
+                                                 ? ""
+                                                 : "not offered by the device; workers verify the checksum"});
     return {};
 }
 
@@ -330,7 +334,7 @@ Status NicPort::start() {
         }
     }
     facts_.check_failed = found.check_failed;
-    // Before isolation, after which mlx5 does not tell its RSS any more.
+    // Before isolation: an isolated mlx5 port does not report its RSS any more.
     facts_.flow_facts = flow_port_facts(facts_.dpdk_port, facts_.rx_queues);
     if (auto isolated = isolate_device(); !isolated) {
         return isolated;
@@ -341,8 +345,9 @@ Status NicPort::start() {
     return {};
 }
 
-// Last, because nothing comes back to an isolated port, and while the port is stopped, because mlx5 takes it only then. A device that
-// refuses is used as it is, and says why.
+// The last step of the start, because an isolated port receives no loopback packets. The port is stopped for
+// it, because mlx5 accepts isolation only then. If the device refuses, it is used without isolation, and the
+// setting holds the reason.
 Status NicPort::isolate_device() {
     if (!options_.isolate || !options_.flow_rules || profile_->binding != Binding::Bifurcated ||
         facts_.is_isolated) {
@@ -373,11 +378,11 @@ Status NicPort::start_device() {
     if (profile_->counts_no_missed) {
         packet_sockets_.find(facts_.interface);
     }
-    // ND and routing protocols on the twin come by multicast. A device without the switch passes multicast anyway, or has a Linux
-    // interface underneath that was told already.
+    // ND and routing protocols on the twin use multicast. A device without this switch receives multicast
+    // anyway, or has a Linux interface below it that is configured already.
     rte_eth_allmulticast_enable(facts_.dpdk_port);
-    // Linux may put VLAN interfaces on the twin at any time, and nobody tells the device. Frames to other hosts end as
-    // wrong_destination_mac.
+    // VLAN interfaces can be added to the twin in Linux at any time, without a notification to the device.
+    // Frames to other hosts are dropped as wrong_destination_mac.
     if (profile_->filters_vlans) {
         const int result = rte_eth_promiscuous_enable(facts_.dpdk_port);
         note_setting(facts_.settings, {.name = "promiscuous",
@@ -411,23 +416,23 @@ SteeringFacts NicPort::read_steering_facts() {
             note_setting(facts_.settings, {.name = "rss",
                                            .asked = {},
                                            .granted = unlike,
-                                           .reason = "unlike what is known of " + facts_.driver});
+                                           .reason = "differs from the profile of " + facts_.driver});
         }
     }
     return found;
 }
 
-// Puts to the test what the started port tells of its RSS. Errors are the device's, when it does not start again.
+// Verifies the RSS that the started port reports. Errors are the device's, if it does not start again.
 Status NicPort::check_steering(SteeringFacts& found) {
     const std::vector<KnownPacket> packets = known_packets(found.rss);
     const std::string all = std::to_string(packets.size());
     PortSetting setting{.name = "self-check",
                         .asked = "by computing",
-                        .granted = all + " known packets foretold alike",
+                        .granted = all + " known packets predicted alike",
                         .reason = {}};
     found.check_failed = disagreement_by_computing(found.rss, packets);
-    // A wire must not see the known packets, so hardware is asked only where its driver is known to loop. Of a virtual device that nobody
-    // wrote down it is found out.
+    // The known packets must not reach a wire, so hardware is looped back only if its driver is known to
+    // support it. A virtual device without a profile is tried.
     const bool may_loop = profile_->loops_back || (!device_.is_pci && profile_->driver.empty());
     if (found.check_failed.empty() && may_loop) {
         setting.asked = "by loopback";
@@ -436,11 +441,11 @@ Status NicPort::check_steering(SteeringFacts& found) {
         if (looped) {
             found.check_failed = answer.disagreement();
             setting.granted = std::to_string(answer.returned - answer.misplaced) + " of " + all +
-                              " known packets came to their queue";
+                              " known packets reached their queue";
         }
         if (!looped || answer.returned == 0) {
-            setting.granted = "by computing: " + all + " known packets foretold alike";
-            setting.reason = looped ? "nothing came back" : looped.error().what;
+            setting.granted = "by computing: " + all + " known packets predicted alike";
+            setting.reason = looped ? "no packet came back" : looped.error().what;
         }
         if (auto again = restart_device(false); !again) {
             return in_context("after the loopback", again.error());
@@ -456,7 +461,7 @@ Status NicPort::check_steering(SteeringFacts& found) {
     return {};
 }
 
-// Starts the port with its transmit side led back and sends the known packets. Leaves it as it then is.
+// Starts the port with its transmit side looped back and sends the known packets. Does not restore the port.
 Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets,
                           LoopbackAnswer& answer) {
     if (auto restarted = restart_device(true); !restarted) {
@@ -464,7 +469,7 @@ Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacke
     }
     const RssReading looped = read_steering_facts().rss;
     if (looped.key != found.rss.key || looped.table != found.rss.table) {
-        return fail(Errc::Unavailable, "the port has another RSS key or table when it loops back");
+        return fail(Errc::Unavailable, "the RSS key or table changed in loopback mode");
     }
     answer = check_by_loopback(facts_.dpdk_port, facts_.rx_queues, facts_.mac, pool_, packets,
                                kLoopbackPatienceMs);

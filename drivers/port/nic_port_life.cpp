@@ -1,4 +1,4 @@
-// What happens to a NicPort between start and end: interrupts, link, removal.
+// The life of a NicPort between start and end: interrupts, link, removal.
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
@@ -7,7 +7,8 @@
 
 namespace penstock::drivers {
 
-// A device that has too few vectors for all of them refuses as a whole, so the least needed wish goes first.
+// A device with too few vectors for all interrupts refuses the whole configuration, so the least important
+// request is dropped first.
 int NicPort::configure_with_interrupts(rte_eth_conf& config) {
     const auto try_with = [&](bool rx_queues, bool link) {
         config.intr_conf.rxq = rx_queues ? 1 : 0;
@@ -18,14 +19,14 @@ int NicPort::configure_with_interrupts(rte_eth_conf& config) {
     int result = try_with(interrupts_.rx_queues, interrupts_.link);
     if (result != 0 && interrupts_.rx_queues) {
         interrupts_.why_no_rx_queues =
-            std::string("the device is not configured with them: ") + rte_strerror(-result);
+            std::string("the device refuses its configuration with them: ") + rte_strerror(-result);
         interrupts_.rx_queues = false;
         result = try_with(false, interrupts_.link);
     }
     if (result != 0 && interrupts_.link) {
         interrupts_.link = false;
         interrupts_.why_no_link =
-            std::string("the device is not configured with it: ") + rte_strerror(-result);
+            std::string("the device refuses its configuration with it: ") + rte_strerror(-result);
         result = try_with(false, false);
     }
     return result;
@@ -50,7 +51,7 @@ void NicPort::note_xdp_mode(const XdpSockets& before) {
                                                     std::to_string(sockets) + " queues",
                   .reason = as_asked ? ""
                                      : "the kernel driver of " + facts_.interface +
-                                           " shares no buffers with AF_XDP sockets there"});
+                                           " does not share buffers with AF_XDP sockets on these queues"});
 }
 
 int NicPort::start_with_interrupts() {
@@ -75,7 +76,7 @@ void NicPort::settle_interrupts() {
         if (rte_eth_dev_rx_intr_ctl_q_get_fd(facts_.dpdk_port, queue) < 0) {
             facts_.rx_interrupts = false;
             interrupts_.why_no_rx_queues =
-                "receive queue " + std::to_string(queue) + " has no descriptor to wait on";
+                "receive queue " + std::to_string(queue) + " has no file descriptor to wait on";
         }
     }
     if (options_.rx_interrupts) {
@@ -90,7 +91,7 @@ void NicPort::settle_interrupts() {
          .asked = "on",
          .granted = interrupts_.link ? "on" : "",
          .reason =
-             interrupts_.link ? "" : interrupts_.why_no_link + ": the link is looked at ten times a second"});
+             interrupts_.link ? "" : interrupts_.why_no_link + ": the link is polled ten times a second"});
 }
 
 void NicPort::stop() {
@@ -163,7 +164,7 @@ bool NicPort::link_up() const {
         link.link_status != RTE_ETH_LINK_UP) {
         return false;
     }
-    // Drivers on a Linux interface say that their link is up as long as they are started.
+    // Drivers on a Linux interface report their link as up as long as they are started.
     return facts_.interface.empty() || KernelInterface::has_carrier(facts_.interface);
 }
 

@@ -34,7 +34,7 @@ void PacketSockets::find(const std::string& interface) {
     }
     std::vector<int> theirs;
     while (const dirent* const entry = ::readdir(descriptors)) {
-        const int descriptor = std::atoi(entry->d_name);  // "." and "..": 0, which is no packet socket
+        const int descriptor = std::atoi(entry->d_name);  // "." and "..": 0, which is not a packet socket
         if (is_bound_to(descriptor, ifindex)) {
             theirs.push_back(descriptor);
         }
@@ -47,7 +47,7 @@ void PacketSockets::find(const std::string& interface) {
     }
     const uint64_t before = dropped_;
     static_cast<void>(dropped());
-    dropped_ = before;  // what was lost before the device was started is nobody's
+    dropped_ = before;  // drops before the start of the device do not count
 }
 
 void PacketSockets::release() {

@@ -12,14 +12,14 @@
 namespace penstock::drivers {
 namespace {
 
-// Each event has its flag, and that is all that a callback may touch.
+// Each event has its own flag. The callback may touch nothing else.
 int note(uint16_t, rte_eth_event_type, void* flag, void*) {
     static_cast<std::atomic<bool>*>(flag)->store(true, std::memory_order_relaxed);
     return 0;
 }
 
-// A card that vfio-pci holds and somebody wants back: the kernel asks, and the bus tells so, not the PMD
-// (drivers/bus/pci/linux/pci_vfio.c, pci_vfio_req_handler).
+// A removal request for a device that is bound to vfio-pci: the kernel requests the device back. The bus
+// reports the request, not the PMD (drivers/bus/pci/linux/pci_vfio.c, pci_vfio_req_handler).
 void note_removal(const char*, rte_dev_event_type event, void* flag) {
     if (event == RTE_DEV_EVENT_REMOVE) {
         static_cast<std::atomic<bool>*>(flag)->store(true, std::memory_order_relaxed);
@@ -27,7 +27,7 @@ void note_removal(const char*, rte_dev_event_type event, void* flag) {
 }
 
 void stop_listening(uint16_t port, rte_eth_event_type event, void* flag) {
-    // -EAGAIN: it is being called just now, and takes no time.
+    // -EAGAIN: the callback is running, which is brief.
     while (rte_eth_dev_callback_unregister(port, event, note, flag) == -EAGAIN) {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -37,7 +37,7 @@ void stop_listening(uint16_t port, rte_eth_event_type event, void* flag) {
 
 std::unique_ptr<PortEvents> PortEvents::listen(uint16_t dpdk_port, std::string device, unsigned ifindex) {
     std::unique_ptr<PortEvents> events(new PortEvents(dpdk_port, std::move(device), ifindex));
-    // What cannot be listened to is looked at: a registration fails only where memory has run out.
+    // A registration fails only if memory is exhausted. Such events are then found by polling.
     rte_eth_dev_callback_register(dpdk_port, RTE_ETH_EVENT_INTR_LSC, note, &events->link_changed_);
     rte_eth_dev_callback_register(dpdk_port, RTE_ETH_EVENT_INTR_RMV, note, &events->gone_);
     rte_dev_event_callback_register(events->device_.c_str(), note_removal, &events->gone_);

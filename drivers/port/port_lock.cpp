@@ -12,7 +12,7 @@ std::string port_lock_path(const std::string& directory, uint64_t network_namesp
             c = '_';
         }
     }
-    // A PCI address has colons and an interface name cannot.
+    // A PCI address contains colons, an interface name cannot.
     const bool is_pci = device.find(':') != std::string::npos;
     return directory + "/port-" + (is_pci ? "pci" : std::to_string(network_namespace)) + "-" + name + ".lock";
 }

@@ -10,7 +10,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr int kSolXdp = 283;  // SOL_XDP and AF_XDP of linux/socket.h, which is not for programs
+constexpr int kSolXdp = 283;  // SOL_XDP and AF_XDP of linux/socket.h, which is not a user-space header
 constexpr int kAfXdp = 44;
 
 template <typename Option>

@@ -30,7 +30,7 @@ std::string key_text(const char* whose, size_t bytes) {
     return std::string(whose) + ", " + std::to_string(bytes) + " bytes";
 }
 
-// The RETA as ethdev carries it: 64 entries and a mask each.
+// The RETA as in ethdev: groups of 64 entries with a mask each.
 using TableGroups = std::vector<rte_eth_rss_reta_entry64>;
 
 TableGroups groups_for(uint16_t entries) {
@@ -45,18 +45,18 @@ uint16_t& entry_of(TableGroups& groups, uint16_t entry) {
     return groups[entry / RTE_ETH_RETA_GROUP_SIZE].reta[entry % RTE_ETH_RETA_GROUP_SIZE];
 }
 
-// Key and types as the device tells them; false, and the driver's own words, where it does not.
+// Reads key and types from the device. False if the driver does not report them, with the driver's message.
 bool read_key(uint16_t dpdk_port, uint8_t bytes, RssReading& reading) {
     std::array<uint8_t, kRssKeyBytesMax + 1> buffer{};
     rte_eth_rss_conf found{};
     found.rss_key = buffer.data();
     found.rss_key_len = bytes;
     if (const int result = rte_eth_dev_rss_hash_conf_get(dpdk_port, &found); result != 0) {
-        reading.key_reason = std::string("the driver does not tell its RSS key: ") + rte_strerror(-result);
+        reading.key_reason = std::string("the driver does not report its RSS key: ") + rte_strerror(-result);
         return false;
     }
     reading.kinds = rss_kinds(found.rss_hf);
-    // Some set the length, some leave it as it was given.
+    // Some drivers set the length, others leave it unchanged.
     reading.key.assign(buffer.begin(), buffer.begin() + (found.rss_key_len == 0 ? bytes : found.rss_key_len));
     return true;
 }
@@ -71,7 +71,7 @@ void settle_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReadi
     }
     bool readable = read_key(dpdk_port, bytes, reading);
     if (!request.key.empty() && (!readable || reading.key != request.key)) {
-        // Not every driver takes the key with its configuration.
+        // Some drivers do not accept the key as a part of the configuration.
         rte_eth_rss_conf wanted{};
         wanted.rss_key = request.key.data();
         wanted.rss_key_len = static_cast<uint8_t>(request.key.size());
@@ -79,9 +79,9 @@ void settle_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReadi
         const int result = rte_eth_dev_rss_hash_update(dpdk_port, &wanted);
         readable = read_key(dpdk_port, bytes, reading);
         if (result != 0) {
-            setting.reason = std::string("the driver does not take a key: ") + rte_strerror(-result);
+            setting.reason = std::string("the driver does not accept a key: ") + rte_strerror(-result);
         } else if (readable && reading.key != request.key) {
-            setting.reason = "the driver took it and shows another";
+            setting.reason = "the driver accepted it, but reports another one";
         }
     }
     if (readable) {
@@ -98,7 +98,7 @@ void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssRead
                   std::vector<PortSetting>& settings) {
     PortSetting setting{.name = "rss-table", .asked = {}, .granted = {}, .reason = {}};
     if (entries == 0) {
-        reading.table_reason = "the driver shows no RSS indirection table";
+        reading.table_reason = "the driver reports no RSS indirection table";
         setting.reason = reading.table_reason;
         note_setting(settings, std::move(setting));
         return;
@@ -112,7 +112,7 @@ void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssRead
     TableGroups found = groups_for(entries);
     if (const int result = rte_eth_dev_rss_reta_query(dpdk_port, found.data(), entries); result != 0) {
         reading.table_reason =
-            std::string("the driver does not tell its RSS indirection table: ") + rte_strerror(-result);
+            std::string("the driver does not report its RSS indirection table: ") + rte_strerror(-result);
         setting.reason = reading.table_reason;
         note_setting(settings, std::move(setting));
         return;
@@ -120,7 +120,7 @@ void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssRead
     bool same = true;
     for (uint16_t entry = 0; entry < entries; ++entry) {
         const uint16_t queue = entry_of(found, entry);
-        if (queue >= queues) {  // a driver that reads what is not there
+        if (queue >= queues) {  // the driver reads uninitialised entries
             reading.table.clear();
             reading.table_reason = "the RSS indirection table names queue " + std::to_string(queue) + " of " +
                                    std::to_string(queues);
@@ -134,18 +134,20 @@ void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssRead
     reading.table_taken = taken == 0 && same;
     setting.granted = same ? setting.asked : std::to_string(entries) + " entries, the device's own";
     if (taken != 0) {
-        setting.reason = same ? "" : std::string("the driver does not take a table: ") + rte_strerror(-taken);
+        setting.reason =
+            same ? "" : std::string("the driver does not accept a table: ") + rte_strerror(-taken);
     } else if (!same) {
-        setting.reason = "the driver took it and shows another";
+        setting.reason = "the driver accepted it, but reports another one";
     }
     note_setting(settings, std::move(setting));
 }
 
-// Whether a reply's destination port alone leads to each entry of the largest table, and so of every smaller one: the 16 columns that it
-// moves span the index's bits. Then workers share an endpoint's ports as evenly as the table, however many they are.
+// True if a reply's destination port alone can reach each entry of the largest table, and so of every smaller
+// one: the 16 columns of the port's bits span the index bits. Then the workers' shares of an endpoint's ports
+// are as even as the table, for any number of workers.
 bool ports_reach_every_entry(const nat::Toeplitz& toeplitz, IpFamily family) {
     constexpr uint32_t kMask = nat::kReplyHashEntriesMax - 1;
-    std::array<uint32_t, std::bit_width(kMask)> led_by{};  // what spans so far, by its highest bit
+    std::array<uint32_t, std::bit_width(kMask)> led_by{};  // the basis found so far, by highest bit
     size_t spanned = 0;
     for (uint32_t bit = 0; bit < 16; ++bit) {
         uint32_t column = toeplitz.of_destination_port(family, static_cast<L4Port>(1U << bit)) & kMask;
@@ -167,7 +169,7 @@ bool ports_reach_every_entry(const nat::Toeplitz& toeplitz, IpFamily family) {
 std::vector<uint8_t> random_rss_key() {
     std::vector<uint8_t> key(kRssKeyBytesMax);
     bool is_good = false;
-    while (!is_good) {  // one draw in nine is not
+    while (!is_good) {  // one draw in nine is rejected
         PENSTOCK_CHECK(getrandom(key.data(), key.size(), 0) == static_cast<ssize_t>(key.size()));
         const nat::Toeplitz toeplitz(key);
         is_good = ports_reach_every_entry(toeplitz, IpFamily::V4) &&

@@ -19,10 +19,11 @@
 namespace penstock::drivers {
 namespace {
 
-// Of each kind. Of two queues a device that chooses by something else hits the foretold one 16 times by chance once in 65,536 starts.
+// Packets of each type. With two queues, a device that chooses the queue by another rule hits the predicted
+// one 16 times by chance in one of 65,536 starts.
 constexpr unsigned kPacketsOfAKind = 16;
 
-// Ethernet's shortest frame without its check sequence; a device may refuse to send less.
+// Ethernet's minimum frame without its check sequence; a device may refuse to send less.
 constexpr uint16_t kFrameBytesMin = 60;
 
 IpAddr v4_address(uint8_t network, unsigned number) {
@@ -30,7 +31,7 @@ IpAddr v4_address(uint8_t network, unsigned number) {
                         : IpAddr::v4(198, 51, 100, static_cast<uint8_t>(1 + number));
 }
 
-// 2001:db8:NETWORK::x, with every byte of the interface part moved by the number.
+// 2001:db8:NETWORK::x. The number changes every byte of the interface part.
 IpAddr v6_address(uint8_t network, unsigned number) {
     std::array<uint8_t, 16> bytes{0x20, 0x01, 0x0d, 0xb8, 0, network};
     for (size_t i = 8; i < bytes.size(); ++i) {
@@ -43,14 +44,14 @@ packet::FlowKey known_key(IpFamily family, Protocol protocol, unsigned number) {
     packet::FlowKey key;
     key.source = family == IpFamily::V4 ? v4_address(0, number) : v6_address(1, number);
     key.destination = family == IpFamily::V4 ? v4_address(1, 3 * number) : v6_address(2, 3 * number);
-    // Odd steps reach both bytes of a port and all of their bits.
+    // Odd steps change both bytes of a port and all of their bits.
     key.source_port = static_cast<L4Port>(80 + 4099 * number);
     key.destination_port = static_cast<L4Port>(1024 + 3929 * number);
     key.protocol = protocol;
     return key;
 }
 
-// As rte_softrss wants it: words of the tuple in the order of the wire, each in the host's byte order.
+// Input for rte_softrss: words of the tuple in wire order, each in host byte order.
 uint32_t hash_by_dpdk(const std::vector<uint8_t>& key, const packet::FlowKey& tuple) {
     std::array<uint32_t, 9> words{};
     uint32_t count = 0;
@@ -87,8 +88,8 @@ uint16_t build_datagram(std::span<uint8_t> frame, const packet::FlowKey& key) {
     return static_cast<uint16_t>(udp_at + sizeof udp - frame.data());
 }
 
-// A neighbour that does not exist, another one at each check: some devices drop what comes back with their own address as its source, and
-// nobody on the wire can know what a frame must look like that counts.
+// A random MAC address as the source, another one at each check. Some devices drop looped frames that have
+// their own address as the source, and no host on the wire can guess a source that the check accepts.
 MacAddr made_up_neighbour() {
     const uint64_t random = rte_rand();
     MacAddr neighbour{{0x02}};
@@ -112,7 +113,7 @@ rte_mbuf* known_frame(const packet::FlowKey& key, const MacAddr& source, const M
     ethernet.source = source;
     store(frame.data(), ethernet);
     const uint16_t bytes = std::max(built, kFrameBytesMin);
-    // A pool's buffers are larger than that by far (mempool.cpp).
+    // A pool's buffers are much larger than that (mempool.cpp).
     std::memcpy(rte_pktmbuf_append(mbuf, bytes), frame.data(), bytes);
     return mbuf;
 }
@@ -143,8 +144,9 @@ std::string disagreement_by_computing(const RssReading& reading, std::span<const
     for (const KnownPacket& known : packets) {
         const uint16_t queue = reading.table[toeplitz.of(known.key) % reading.table.size()];
         if (queue != known.queue) {
-            return "the self-check foretells queue " + std::to_string(queue) + " of " +
-                   known.key.to_string() + " and DPDK's own hash " + std::to_string(known.queue);
+            return "the self-check predicts queue " + std::to_string(queue) + " for " +
+                   known.key.to_string() + ", but DPDK's own hash predicts queue " +
+                   std::to_string(known.queue);
         }
     }
     return {};
@@ -154,8 +156,8 @@ std::string LoopbackAnswer::disagreement() const {
     if (misplaced == 0) {
         return {};
     }
-    return "the port does not do what it tells: of " + std::to_string(returned) + " known packets " +
-           std::to_string(misplaced) + " came to another queue; " + first_misplaced;
+    return "the port's RSS differs from its report: of " + std::to_string(returned) + " known packets, " +
+           std::to_string(misplaced) + " reached another queue; " + first_misplaced;
 }
 
 LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const MacAddr& own,
@@ -179,7 +181,7 @@ LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const M
         ++answer.returned;
         if (queue != known->queue) {
             if (answer.misplaced++ == 0) {
-                answer.first_misplaced = known->key.to_string() + " came to queue " + std::to_string(queue) +
+                answer.first_misplaced = known->key.to_string() + " reached queue " + std::to_string(queue) +
                                          " instead of " + std::to_string(known->queue);
             }
         }
@@ -196,7 +198,7 @@ LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const M
     };
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + std::chrono::milliseconds(patience_ms);
-    // A link that is not up yet takes no frames, or loses them: what is not back is sent again a few times.
+    // A link that is not up yet refuses frames or loses them. Missing packets are sent again a few times.
     auto send_again = Clock::now();
     do {
         if (Clock::now() >= send_again) {

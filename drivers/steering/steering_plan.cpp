@@ -3,7 +3,7 @@
 namespace penstock::drivers {
 namespace {
 
-// Why the queue of a reply cannot be foretold; "" where it can.
+// Why the queue of a reply cannot be predicted; "" if it can.
 std::string obstacle_to_foretelling(const PmdProfile& profile, const SteeringFacts& facts) {
     if (profile.spread != RxSpread::Reported) {
         return std::string(profile.spread_reason);
@@ -39,15 +39,16 @@ SteeringPlan plan_steering(const PmdProfile& profile, const SteeringFacts& facts
         return plan;
     }
     if (facts.rx_queues < facts.workers) {
-        // A flow would stay on its queue, but workers without a queue would never own one: spread by a hash instead. Nor could a rule or a
-        // SNAT port bring them anything.
+        // A flow stays on its queue here too, but workers without a queue would never own one, so the owner
+        // is a hash of the packet. Rules and SNAT ports cannot bring such workers any packets either.
         plan.reason = std::to_string(facts.rx_queues) + " receive queues for " +
                       std::to_string(facts.workers) + " workers";
         return plan;
     }
-    // A hash that cannot be foretold is a function of the packet all the same. But packets whose ports it leaves out meet on few queues,
-    // where their workers would own them all; those are better spread by handoff. And of a device that was caught at something else than
-    // it tells, nobody knows whether it is a function: with one that chooses at random, a flow would open anew on each queue that it meets.
+    // A hash that cannot be predicted still is a function of the packet. But packets whose L4 ports it omits
+    // concentrate on few queues, whose workers would own them all. Handoff spreads them better. If the
+    // self-check failed, it is unknown whether the queue is a function of the packet at all. With a device
+    // that chooses at random, a flow would open a new connection on each queue that it reaches.
     plan.flow_stays_on_queue = profile.spread == RxSpread::Reported && facts.rss.granted &&
                                facts.rss.kinds.tcp4 && facts.rss.kinds.udp4 && facts.check_failed.empty();
     const std::string obstacle = obstacle_to_foretelling(profile, facts);

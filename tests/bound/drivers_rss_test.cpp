@@ -144,7 +144,7 @@ TEST_F(PortRss, AGoodDeviceTakesEverythingAndKeepsItsWord) {
                   (PortSetting{"rss-types", "tcp4,udp4,tcp6,udp6", "tcp4,udp4,tcp6,udp6", ""}));
         EXPECT_EQ(
             port.setting("self-check"),
-            (PortSetting{"self-check", "by loopback", "64 of 64 known packets came to their queue", ""}));
+            (PortSetting{"self-check", "by loopback", "64 of 64 known packets reached their queue", ""}));
         EXPECT_FALSE(port.nic().is_looped_back()) << "the check must leave an ordinary port behind";
         EXPECT_EQ(port.misplaced(500), 0u);
     }
@@ -160,34 +160,35 @@ TEST_F(PortRss, WhatIsReadIsWhatCounts) {
         const char* why;
     } rows[] = {
         {"key=fixed", "predictable-rss", "", "rss-key", "the device's own, 40 bytes",
-         "the driver does not take a key"},
+         "the driver does not accept a key"},
         {"key=ignored", "predictable-rss", "", "rss-key", "the device's own, 40 bytes",
-         "the driver took it and shows another"},
-        {"key=hidden", "handoff", "the driver does not tell its RSS key", "rss-key", "",
-         "the driver does not take a key"},
+         "the driver accepted it, but reports another one"},
+        {"key=hidden", "handoff", "the driver does not report its RSS key", "rss-key", "",
+         "the driver does not accept a key"},
         {"key_bytes=52", "predictable-rss", "", "rss-key", "random, 52 bytes", ""},
         {"reta_access=fixed", "predictable-rss", "", "rss-table", "", ""},
         {"reta_access=ignored", "predictable-rss", "", "rss-table", "", ""},
         {"reta_access=partly", "predictable-rss", "", "rss-table", "128 entries, the device's own",
-         "the driver took it and shows another"},
+         "the driver accepted it, but reports another one"},
         {"reta_access=beyond", "handoff", "names queue 4 of 4", "rss-table", "",
          "the RSS indirection table names queue 4 of 4"},
-        {"reta_access=hidden", "handoff", "the driver does not tell its RSS indirection table", "rss-table",
-         "", "does not tell"},
+        {"reta_access=hidden", "handoff", "the driver does not report its RSS indirection table", "rss-table",
+         "", "does not report"},
         {"reta=0", "handoff", "no RSS indirection table", "rss-table", "", "no RSS indirection table"},
         {"reta=512", "predictable-rss", "", "rss-table", "512 entries over 4 queues in turn", ""},
         {"rss=tcp4+tcp6", "predictable-rss", "replies of udp4,udp6 are handed over", "rss-types", "tcp4,tcp6",
          "ports of udp4,udp6"},
         {"rss=none", "handoff", "the device has no RSS", "rx-queues", "4", ""},
-        {"queues=2", "handoff", "2 receive queues for 4 workers", "rx-queues", "2", "the device has no more"},
-        {"loopback=0", "predictable-rss", "", "self-check", "by computing: 64 known packets foretold alike",
+        {"queues=2", "handoff", "2 receive queues for 4 workers", "rx-queues", "2",
+         "the device has no more queues"},
+        {"loopback=0", "predictable-rss", "", "self-check", "by computing: 64 known packets predicted alike",
          "configure"},
-        {"spread=lies", "handoff", "the port does not do what it tells: of 64 known packets", "self-check",
-         "of 64 known packets", "came to queue"},
-        {"spread=zero", "handoff", "the port does not do what it tells", "self-check", "of 64 known packets",
-         "came to queue 0 instead of"},
-        {"spread=random", "handoff", "the port does not do what it tells", "self-check",
-         "of 64 known packets", "came to queue"},
+        {"spread=lies", "handoff", "the port's RSS differs from its report: of 64 known packets",
+         "self-check", "of 64 known packets", "reached queue"},
+        {"spread=zero", "handoff", "the port's RSS differs from its report", "self-check",
+         "of 64 known packets", "reached queue 0 instead of"},
+        {"spread=random", "handoff", "the port's RSS differs from its report", "self-check",
+         "of 64 known packets", "reached queue"},
     };
     for (const auto& row : rows) {
         const StartedPort port(row.device, 4);
@@ -243,7 +244,7 @@ TEST_F(PortRss, MembersOfABondSpreadAlike) {
 
 TEST_F(PortRss, ABondNamesWhatDidNotJoin) {
     const StartedPort bond("mode=1,member=net_nobody0,member=net_nobody1", 2, "net_bonding");
-    EXPECT_NE(bond.error.find("the bond does not take its members"), std::string::npos) << bond.error;
+    EXPECT_NE(bond.error.find("the bond does not accept its members"), std::string::npos) << bond.error;
 }
 
 TEST_F(PortRss, OneWorkerAsksForNothing) {
@@ -273,7 +274,8 @@ TEST_F(PortRss, OnlyWhatSomebodyUsesIsAskedFor) {
     const StartedPort plain("checksum=0", 2);
     ASSERT_EQ(plain.error, "");
     EXPECT_EQ(plain.facts().offloads, (std::vector<std::string>{"rss"}));
-    EXPECT_EQ(plain.setting("rx-ipv4-cksum").reason, "the device does not offer it; workers verify");
+    EXPECT_EQ(plain.setting("rx-ipv4-cksum").reason,
+              "not offered by the device; workers verify the checksum");
 }
 
 }  // namespace drivers_rss_test

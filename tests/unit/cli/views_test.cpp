@@ -162,9 +162,9 @@ TEST(Views, PortsTable) {
         rx_bytes: 1000 tx_bytes: 900 punted: 3 from_host: 4 from_host_dropped: 6 twin_dropped: 7 offloads: "a" offloads: "b" handed_off: 5 handoff_lost: 1 state: "running" }
         ports { id: 1 name: "net_bonding0" driver: "net_bonding" mac: "02:00:00:00:00:02" twin: "down0" mtu: 9000 rx_queues: 4 tx_queues: 4
         steering: "predictable-rss" steering_reason: "by RSS" replies_misplaced: 2 state: "removed" members: "0000:03:00.0" members: "0000:03:00.1"
-        settings { name: "rss-key" asked: "random, 40 bytes" granted: "the device's own, 40 bytes" reason: "the driver does not take a key" }
+        settings { name: "rss-key" asked: "random, 40 bytes" granted: "the device's own, 40 bytes" reason: "the driver does not accept a key" }
         settings { name: "rss-table" asked: "128 entries" granted: "128 entries" }
-        settings { name: "rx-ipv4-cksum" asked: "on" reason: "the device does not offer it; workers verify" } })");
+        settings { name: "rx-ipv4-cksum" asked: "on" reason: "not offered by the device; workers verify the checksum" } })");
     EXPECT_EQ(ports_table(ports, false),
               "ID  TWIN     ADDRESSES                   DRIVER         LINK      MTU  QUEUES  STEERING       "
               "  RX-PACKETS  TX-PACKETS  "

@@ -58,14 +58,14 @@ RssReading rss_of(unsigned queues, RssKinds kinds = kAllRssKinds, size_t entries
 RssReading unreadable_key(unsigned queues) {
     RssReading reading = rss_of(queues);
     reading.key.clear();
-    reading.key_reason = "the driver does not tell its RSS key: Operation not supported";
+    reading.key_reason = "the driver does not report its RSS key: Operation not supported";
     return reading;
 }
 
 RssReading unreadable_table(unsigned queues) {
     RssReading reading = rss_of(queues);
     reading.table.clear();
-    reading.table_reason = "the driver shows no RSS indirection table";
+    reading.table_reason = "the driver reports no RSS indirection table";
     return reading;
 }
 
@@ -186,7 +186,7 @@ TEST(SteeringPlan, TakesTheBestWayThatIsNotRefusedByName) {
          {.workers = 2, .rx_queues = 2, .rss = unreadable_key(2)},
          Steering::Handoff,
          true,
-         "does not tell its RSS key"},
+         "does not report its RSS key"},
         {"net_ixgbe",
          {.workers = 2, .rx_queues = 2, .rss = unreadable_table(2)},
          Steering::Handoff,
@@ -226,7 +226,7 @@ TEST(SteeringPlan, TakesTheBestWayThatIsNotRefusedByName) {
          {.workers = 2,
           .rx_queues = 2,
           .rss = rss_of(2),
-          .check_failed = "3 of 64 known packets came to another queue"},
+          .check_failed = "3 of 64 known packets reached another queue"},
          Steering::Handoff,
          false,
          "3 of 64 known packets"},
@@ -243,7 +243,7 @@ TEST(SteeringPlan, TakesTheBestWayThatIsNotRefusedByName) {
          {.workers = 2, .rx_queues = 2, .rss = unreadable_key(2), .snat_to_queue = kRulesRefused},
          Steering::Handoff,
          true,
-         "does not tell its RSS key: Operation not supported; no flow rules: no RTE_FLOW"},
+         "does not report its RSS key: Operation not supported; no flow rules: no RTE_FLOW"},
     };
     for (const auto& row : rows) {
         const SteeringPlan plan = plan_steering(pmd_profile(row.driver), row.facts);
@@ -330,7 +330,7 @@ TEST(Interrupts, AreAskedForWhereTheyCome) {
     const InterruptWish silent = wish_interrupts("net_vmxnet3", true, {.link = true, .silent_link = true});
     EXPECT_TRUE(silent.rx_queues);
     EXPECT_FALSE(silent.link || silent.removal);
-    EXPECT_EQ(silent.why_no_link, "it is known not to come");
+    EXPECT_EQ(silent.why_no_link, "it is known not to be raised");
     const InterruptWish none = wish_interrupts("net_ring", true, {});
     EXPECT_FALSE(none.rx_queues || none.link || none.removal);
     EXPECT_EQ(none.why_no_link, "the device has none");

@@ -63,7 +63,7 @@ TEST(SelfCheck, AnotherKeyOrTableIsNoticed) {
     const std::vector<KnownPacket> packets = known_packets(reading);
     RssReading other = reading;
     other.key[12] ^= 0xff;  // under which the ports of IPv4 lie
-    EXPECT_NE(disagreement_by_computing(other, packets).find("the self-check foretells queue"),
+    EXPECT_NE(disagreement_by_computing(other, packets).find("the self-check predicts queue"),
               std::string::npos);
     other = reading;
     std::ranges::reverse(other.table);
@@ -79,9 +79,10 @@ TEST(SelfCheck, OnlyPacketsThatCameToAnotherQueueSpeakAgainstTheDevice) {
         "");
     EXPECT_EQ(
         (LoopbackAnswer{
-            .sent = 64, .returned = 60, .misplaced = 7, .first_misplaced = "X came to queue 1 instead of 0"}
+            .sent = 64, .returned = 60, .misplaced = 7, .first_misplaced = "X reached queue 1 instead of 0"}
              .disagreement()),
-        "the port does not do what it tells: of 60 known packets 7 came to another queue; X came to queue 1 "
+        "the port's RSS differs from its report: of 60 known packets, 7 reached another queue; X reached "
+        "queue 1 "
         "instead of 0");
 }
 
