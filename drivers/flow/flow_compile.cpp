@@ -7,10 +7,10 @@
 namespace penstock::drivers {
 namespace {
 
-// PMDs keep 16 bits of a mark where the descriptor has no more room for it.
+// PMDs keep 16 bits of a mark if the descriptor has no room for more.
 constexpr uint32_t kMarkMax = 0xffff;
 
-// The mask of a prefix's length, in wire order.
+// The mask of a prefix length, in wire order.
 template <size_t N>
 void write_mask(uint8_t (&mask)[N], unsigned length) noexcept {
     for (size_t i = 0; i < N; ++i) {
@@ -25,11 +25,11 @@ rte_be32_t v4_mask(unsigned length) noexcept {
     return load<rte_be32_t>(bytes);
 }
 
-// What the match says of itself, before anything is made of it.
+// Checks the match for contradictions before it is compiled.
 Status check(const FlowMatch& match) {
     const bool has_ip = match.family || match.source || match.destination || match.ip_protocol != 0;
     if (match.ether_type != 0 && has_ip) {
-        return fail(Errc::InvalidArgument, "an EtherType and a part of IP");
+        return fail(Errc::InvalidArgument, "an EtherType together with an IP field");
     }
     if (match.ether_type == 0 && !match.family) {
         return fail(Errc::InvalidArgument, "neither an EtherType nor an IP version");
@@ -43,7 +43,7 @@ Status check(const FlowMatch& match) {
         return fail(Errc::InvalidArgument, "an L4 port without TCP or UDP");
     }
     if ((match.destination_port & ~match.destination_port_mask) != 0) {
-        return fail(Errc::InvalidArgument, "a bit of the L4 port that its mask lacks");
+        return fail(Errc::InvalidArgument, "a bit of the L4 port outside its mask");
     }
     if (match.opens_tcp && match.ip_protocol != kIpTcp) {
         return fail(Errc::InvalidArgument, "a SYN without TCP");
@@ -56,7 +56,7 @@ Status check(const FlowMatch& match) {
 Result<std::unique_ptr<CompiledFlow>> CompiledFlow::compile(const FlowRule& rule, const FlowPortFacts& port) {
     if (rule.is_isolation()) {
         return fail(Errc::Unsupported,
-                    "what no rule takes is left to the kernel by isolation, not by a rule");
+                    "frames that match no rule are left to the kernel by isolation, not by a rule");
     }
     if (auto checked = check(rule.match); !checked) {
         return in_context(rule.match.to_string(), checked.error());
@@ -76,7 +76,7 @@ Result<std::unique_ptr<CompiledFlow>> CompiledFlow::compile(const FlowRule& rule
 
 void CompiledFlow::add_ethernet(const FlowMatch& match) noexcept {
     if (match.ether_type == 0) {
-        return add(RTE_FLOW_ITEM_TYPE_ETH, nullptr, nullptr);  // the next item tells the type
+        return add(RTE_FLOW_ITEM_TYPE_ETH, nullptr, nullptr);  // the next item determines the type
     }
     ethernet_.spec.type = rte_cpu_to_be_16(match.ether_type);
     ethernet_.mask.type = 0xffff;
@@ -84,7 +84,7 @@ void CompiledFlow::add_ethernet(const FlowMatch& match) noexcept {
 }
 
 void CompiledFlow::add_ip(const FlowMatch& match) noexcept {
-    // TCP and UDP are told by an item of their own.
+    // TCP and UDP have an item of their own.
     const bool has_item = match.ip_protocol == kIpTcp || match.ip_protocol == kIpUdp;
     const uint8_t protocol = has_item ? 0 : match.ip_protocol;
     const bool has_source = match.source && match.source->length() > 0;
@@ -148,7 +148,7 @@ void CompiledFlow::add_l4(const FlowMatch& match) noexcept {
 
 void CompiledFlow::add_spread(const FlowPortFacts& port) {
     if (port.rss_types == 0 || port.rx_queues == 1) {
-        queue_.index = 0;  // there is nothing to spread over, or by
+        queue_.index = 0;  // RSS is off, or there is only one queue
         return add(RTE_FLOW_ACTION_TYPE_QUEUE, &queue_);
     }
     rss_queues_.resize(port.rx_queues);

@@ -105,7 +105,8 @@ class RteFlowDriver final : public FlowDriver {
     const uint16_t port_;
 };
 
-// Made and destroyed again. A rule that cannot be destroyed counts as refused: nobody could take it away later either.
+// Creates the rule and destroys it again. A rule that cannot be destroyed counts as refused, because it could
+// not be removed later either.
 FlowKindSupport try_rule(FlowDriver& driver, const FlowRule& rule, const FlowPortFacts& port) {
     const auto compiled = CompiledFlow::compile(rule, port);
     if (!compiled) {
@@ -161,7 +162,7 @@ FlowPortFacts flow_port_facts(uint16_t dpdk_port, uint16_t rx_queues) {
 }
 
 Error flow_error(int result, const rte_flow_error& error) {
-    if (result == -ENOSYS) {  // ethdev's own answer for a driver without rte_flow
+    if (result == -ENOSYS) {  // ethdev's result for a driver without rte_flow
         return {Errc::Unsupported, kNoFlowRules};
     }
     std::string what = error.message != nullptr ? error.message : rte_strerror(result < 0 ? -result : EINVAL);
@@ -199,7 +200,8 @@ FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, Fl
         support.snat_to_queue.reason = "one worker owns everything";
     } else if (!mask) {
         support.snat_to_queue.reason =
-            std::to_string(workers) + " workers are no power of two, so that no mask tells their SNAT ports";
+            std::to_string(workers) +
+            " workers are not a power of two, so no mask separates their SNAT ports";
     } else if (port.rx_queues < workers) {
         support.snat_to_queue.reason =
             std::to_string(port.rx_queues) + " receive queues for " + std::to_string(workers) + " workers";
@@ -213,7 +215,8 @@ FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, Fl
     }
 
     if (profile.binding != Binding::Bifurcated) {
-        support.vip_isolate.reason = "the kernel has no share of this port: its twin gets what is no flow's";
+        support.vip_isolate.reason =
+            "the kernel does not share this port: packets that belong to no flow go to its twin";
     } else if (!isolated) {
         support.vip_isolate.reason = "the port cannot be isolated: " + isolated.error().what;
     } else {
@@ -237,7 +240,7 @@ FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, Fl
 }
 
 PortFlows::~PortFlows() {
-    // The driver's last word, and nobody left to tell it to: whoever wants to know calls clear() before.
+    // The result cannot be reported here. A caller that needs it calls clear() before.
     [[maybe_unused]] const Status cleared = clear();
 }
 
@@ -297,7 +300,8 @@ Status PortFlows::remove(const FlowRule& rule) {
 
 Status PortFlows::clear() {
     Status first;
-    // Isolation last: as long as it holds, what loses its rule is the kernel's, and not spread over queues that nobody polls any more.
+    // Isolation last: as long as it is on, frames that lose their rule go to the kernel, and not to queues
+    // that are not polled any more.
     std::vector<FlowRule> rules;
     rules.reserve(installed_.size());
     for (const auto& [rule, installed] : installed_) {

@@ -19,7 +19,8 @@ std::string protocol_text(uint8_t ip_protocol) {
     }
 }
 
-// A mask of 0x0040 leaves blocks of 64 ports, every second one: the first of them and the step tell all.
+// A mask of 0x0040 leaves blocks of 64 ports, every second one. The first block and the step describe all of
+// them.
 std::string port_text(L4Port port, L4Port mask) {
     if (mask == 0xffff) {
         return std::to_string(port);

@@ -171,7 +171,7 @@ TEST_F(FlowProbe, ANicThatTakesAllLeavesNothingBehind) {
 TEST_F(FlowProbe, NamesWhatIsMissingBeforeItAsks) {
     EXPECT_EQ(probe(1).snat_to_queue.reason, "one worker owns everything");
     EXPECT_EQ(probe(3).snat_to_queue.reason,
-              "3 workers are no power of two, so that no mask tells their SNAT ports");
+              "3 workers are not a power of two, so no mask separates their SNAT ports");
     EXPECT_EQ(probe(8).snat_to_queue.reason, "4 receive queues for 8 workers");
     EXPECT_FALSE(probe(2).vip_isolate.validates);
     EXPECT_NE(probe(2).vip_isolate.reason.find("no share"), std::string::npos);

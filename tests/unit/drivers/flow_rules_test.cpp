@@ -257,7 +257,7 @@ TEST(FlowCompile, RefusesWhatContradictsItself) {
     } rows[] = {
         {{FlowKind::SourceDrop, {}, drop, false}, "neither an EtherType nor an IP version"},
         {{FlowKind::SourceDrop, {.ether_type = kEtherTypeArp, .family = IpFamily::V4}, drop, false},
-         "an EtherType and a part of IP"},
+         "an EtherType together with an IP field"},
         {{FlowKind::SourceDrop, {.family = IpFamily::V6, .destination = kVip}, drop, false},
          "another IP version"},
         {{FlowKind::SourceDrop, {.family = IpFamily::V6, .source = prefix("10.0.0.0/8")}, drop, false},
@@ -271,7 +271,7 @@ TEST(FlowCompile, RefusesWhatContradictsItself) {
           {.family = IpFamily::V4, .ip_protocol = kIpTcp, .destination_port = 3, .destination_port_mask = 1},
           drop,
           false},
-         "a bit of the L4 port that its mask lacks"},
+         "a bit of the L4 port outside its mask"},
         {{FlowKind::SourceDrop,
           {.family = IpFamily::V4, .ip_protocol = kIpUdp, .opens_tcp = true},
           drop,
