@@ -14,7 +14,8 @@ bool is_hex(std::string_view text, size_t length) {
            std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
-// "net_af_packet0" and "net_af_packet_lan" are both net_af_packet's. DPDK finds a vdev's driver by the start of its name as well.
+// "net_af_packet0" and "net_af_packet_lan" both belong to net_af_packet. DPDK also finds a vdev's driver by
+// the start of its name.
 std::string driver_of_vdev(std::string_view name) {
     const std::string_view known = pmd_profile(name).driver;
     if (!known.empty()) {
@@ -53,7 +54,7 @@ Result<DeviceString> DeviceString::parse(std::string_view text) {
         }
         device.driver = driver_of_vdev(device.name);
     } else if (device.name.size() == 7) {
-        device.name = "0000:" + device.name;  // as DPDK names it
+        device.name = "0000:" + device.name;  // DPDK's form of the name
     }
     while (start != std::string_view::npos) {
         const size_t end = text.find(',', start + 1);

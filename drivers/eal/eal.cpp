@@ -18,10 +18,10 @@
 
 namespace penstock::drivers {
 
-// EAL knows its main lcore as 0 and the workers as 1, 2, ...
+// EAL's main lcore is 0, the workers are 1, 2, ...
 constexpr unsigned kMainLcore = 0;
 
-// Where DPDK's log lines go: to the sink, and the last few into the error when EAL will not start.
+// Destination of DPDK's log lines: the sink, and the last few lines also the error if EAL does not start.
 struct Eal::LogStream {
     static constexpr size_t kLinesKept = 6;
 
@@ -60,7 +60,8 @@ struct Eal::LogStream {
                 last_lines.pop_front();
             }
             if (sink) {
-                // Which page sizes have no free page is no news: memory_description() says what was found.
+                // Lines about page sizes without a free page are not notices: memory_description() reports
+                // the result.
                 sink(line.find("hugepages reported") != std::string::npos ? NoticeLevel::Debug
                                                                           : level_of_current_line(),
                      line);
@@ -96,7 +97,7 @@ struct Eal::LogStream {
 };
 
 std::vector<std::string> eal_arguments(const EalOptions& options, bool huge) {
-    // '0@0,1@1,2@1': several lcores may stand on one CPU, which a plain core list would refuse.
+    // '0@0,1@1,2@1': several lcores may share one CPU, which a plain core list would refuse.
     std::string lcores = std::to_string(kMainLcore) + "@" + std::to_string(options.main_cpu);
     for (size_t i = 0; i < options.worker_cpus.size(); ++i) {
         lcores += "," + std::to_string(kMainLcore + 1 + i) + "@" + std::to_string(options.worker_cpus[i]);
@@ -110,7 +111,7 @@ std::vector<std::string> eal_arguments(const EalOptions& options, bool huge) {
                                      std::to_string(options.memory_mb),
                                      "--no-telemetry",
                                      "--log-level=warning"};
-    // EAL refuses the two together. --in-memory leaves no files behind and needs no hugetlbfs mount.
+    // EAL refuses the two options together. --in-memory leaves no files behind and needs no hugetlbfs mount.
     if (huge) {
         args.emplace_back("--in-memory");
     } else {
@@ -144,7 +145,7 @@ Status check_cpus(const EalOptions& options) {
             list += (list.empty() ? "" : ",") + std::to_string(other);
         }
         return fail(Errc::InvalidArgument, std::string(role) + " CPU " + std::to_string(cpu) +
-                                               " is not this process's to use (it may use " + list + ")");
+                                               " is not available to this process (available: " + list + ")");
     };
     if (auto main = check(options.main_cpu, "main"); !main) {
         return main;
@@ -169,15 +170,17 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
     }
     if (started_before.exchange(true)) {
         return fail(Errc::AlreadyExists,
-                    "DPDK's environment was started before in this process, and cannot be started twice");
+                    "DPDK's EAL was already started in this process and cannot be started twice");
     }
     std::unique_ptr<Eal> eal(new Eal(std::move(options)));
-    // Until DPDK has mapped the pages. Declared behind `eal`, whose destructor takes a turn of its own.
+    // Held until DPDK has mapped the pages. Declared after `eal`, because the destructor of `eal` takes this
+    // lock itself.
     const HugepageTurn turn;
     const std::string size = std::to_string(eal->options_.memory_mb) + " MB";
-    // Which memory is there must be known beforehand: a rte_eal_init that failed for lack of it cannot be repeated in the same process.
+    // The kind of memory must be determined first: a rte_eal_init that failed for lack of memory cannot be
+    // repeated in the same process.
     if (eal->options_.no_huge) {
-        eal->memory_description_ = "no hugepages, " + size + ": as asked for";
+        eal->memory_description_ = "no hugepages, " + size + ": as requested";
     } else if (auto added = reserve_hugepages(eal->options_.memory_mb); added) {
         eal->hugepages_added_ = *added;
         eal->has_hugepages_ = true;
@@ -199,7 +202,7 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
         const Errc code = rte_errno == ENOMEM   ? Errc::Exhausted
                           : rte_errno == EACCES ? Errc::PermissionDenied
                                                 : Errc::Internal;
-        return fail(code, std::string("DPDK's environment did not start: ") + rte_strerror(rte_errno) + " (" +
+        return fail(code, std::string("DPDK's EAL did not start: ") + rte_strerror(rte_errno) + " (" +
                               eal->log_->last_words() + ")");
     }
     eal->started_ = true;
@@ -211,7 +214,7 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
 
 Eal::~Eal() {
     if (started_) {
-        // EAL makes a folder for its runtime files even when it is told to have none, and leaves it.
+        // EAL creates a folder for its runtime files even with options against it, and does not remove it.
         const std::string folder = rte_eal_get_runtime_dir();
         rte_eal_cleanup();
         std::error_code shared_with_others;

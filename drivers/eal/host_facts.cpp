@@ -30,7 +30,7 @@ Result<nat::PortRange> parse_port_range(std::string_view text) {
         }
         const auto [next, error] = std::from_chars(at, end, *field);
         if (error != std::errc{}) {
-            return fail(Errc::Corrupt, "port range \"" + std::string(text) + "\" is not two ports");
+            return fail(Errc::Corrupt, "port range \"" + std::string(text) + "\" does not contain two ports");
         }
         at = next;
     }

@@ -15,7 +15,8 @@ namespace penstock::drivers {
 namespace {
 
 constexpr std::string_view kFolderPrefix = "hugepages-";
-// The size that every x86-64 and most arm64 kernels can still gather at run time; larger ones must be reserved at boot.
+// The page size that every x86-64 and most arm64 kernels can still allocate at run time. Larger pages must be
+// reserved at boot.
 constexpr const char* kGrowableFolder = "/hugepages-2048kB";
 constexpr uint64_t kGrowablePageKb = 2048;
 
@@ -35,7 +36,7 @@ bool write_number(const std::string& path, uint64_t value) {
     return file.good();
 }
 
-// Pages that nobody uses and nobody has been promised.
+// Free pages that are not reserved for another mapping.
 uint64_t available_pages(const std::string& folder) {
     const uint64_t free = read_number(folder + "/free_hugepages").value_or(0);
     const uint64_t promised = read_number(folder + "/resv_hugepages").value_or(0);
@@ -87,13 +88,13 @@ Result<uint64_t> reserve_hugepages(unsigned memory_mb, const std::string& pools)
     if (!write_number(total_file, *total + missing)) {
         return fail(Errc::PermissionDenied, count + ", and this process may not reserve more");
     }
-    // The kernel adds as many as it can gather and reports success all the same.
+    // The kernel adds as many pages as it can allocate, and reports success even if these are too few.
     const uint64_t got = read_number(total_file).value_or(*total);
     const uint64_t added = got > *total ? got - *total : 0;
     if (available_pages(folder) < needed) {
         release_hugepages(added, pools);
         return fail(Errc::Exhausted,
-                    count + ", and the kernel could gather only " + std::to_string(added) + " more");
+                    count + ", and the kernel could allocate only " + std::to_string(added) + " more");
     }
     return added;
 }

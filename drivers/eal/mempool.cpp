@@ -12,15 +12,15 @@
 namespace penstock::drivers {
 namespace {
 
-// Mbufs in a lcore's own cache. Eight bursts: the shared ring is touched once in eight, and 64 workers' caches still are a small part of
-// the pool. DPDK's own bound is 512.
+// Mbufs in an lcore's cache: eight bursts, so that the shared ring is accessed once in eight bursts, and the
+// caches of 64 workers still are a small part of the pool. DPDK's own limit is 512.
 constexpr uint32_t kCacheMbufs = 8 * limits::kBurstMax;
 static_assert(kCacheMbufs <= RTE_MEMPOOL_CACHE_MAX_SIZE);
 // A cache overflows to the ring at 1.5 times its size.
 constexpr uint32_t kCacheHeldMax = kCacheMbufs + kCacheMbufs / 2;
 
-// Some NICs take receive buffers in steps of 1 KB and round down (ixgbe's SRRCTL), so the room is rounded up to it; 2 KB is what
-// every PMD is tested with.
+// Some NICs take receive buffers in steps of 1 KB and round down (ixgbe's SRRCTL), so the room is rounded up
+// to 1 KB. All PMDs are tested with 2 KB.
 constexpr uint32_t kRoomStep = 1024;
 constexpr uint32_t kRoomMin = RTE_MBUF_DEFAULT_DATAROOM;
 
@@ -32,29 +32,30 @@ Result<MempoolShape> mempool_shape(const MempoolDemand& demand) {
     const uint32_t data_room = room + RTE_PKTMBUF_HEADROOM;
     if (data_room > UINT16_MAX) {
         return fail(Errc::InvalidArgument, "frames of " + std::to_string(demand.frame_bytes_max) +
-                                               " bytes fit no packet buffer (64 KB)");
+                                               " bytes do not fit in a packet buffer (64 KB)");
     }
     const uint32_t object = static_cast<uint32_t>(sizeof(rte_mempool_objhdr) + sizeof(rte_mbuf)) + data_room;
     if (demand.object_bytes_max != 0 && object > demand.object_bytes_max) {
         return fail(
             Errc::InvalidArgument,
             "packet buffers of " + std::to_string(object) +
-                " bytes, which the largest mtu of a port needs, exceed the " +
+                " bytes, required by the largest mtu of a port, exceed the " +
                 std::to_string(demand.object_bytes_max) +
-                " that one of the ports can take (net_af_xdp: one page, and so an mtu of 3050 at most)");
+                " bytes that one of the ports accepts (net_af_xdp: one page, so an mtu of at most 3050)");
     }
     const uint32_t per_worker = kCacheHeldMax + 2 * limits::kBurstMax +
                                 (demand.workers > 1 ? limits::kHandoffRing : 0) + limits::kPendingMax +
                                 limits::kFragmentsWaitingMax;
-    // Towards Linux, by PuntClass, and back.
+    // To Linux, by PuntClass, and back.
     const uint32_t per_port =
         limits::kPuntLinkRing + limits::kPuntRoutingRing + limits::kPuntRing + limits::kPuntRing;
-    // The twin I/O thread has a cache as well, and a burst of each direction in its hands.
+    // The twin I/O thread has a cache as well, and holds a burst in each direction.
     const uint32_t twin_io = kCacheHeldMax + 2 * limits::kBurstMax;
     const uint32_t wanted = demand.rx_descriptors + demand.tx_descriptors + demand.driver_held +
                             demand.workers * per_worker + demand.ports * per_port +
                             demand.tx_through * limits::kHandoffRing + twin_io;
-    // Not rounded up to 2^n - 1, which the pool's ring could hold: a place in the ring takes 8 bytes, a buffer 2 to 10 KB.
+    // Not rounded up to 2^n - 1, which the pool's ring could hold: an entry of the ring takes 8 bytes, a
+    // buffer 2 to 10 KB.
     return MempoolShape{wanted, kCacheMbufs, static_cast<uint16_t>(data_room)};
 }
 

@@ -437,7 +437,7 @@ TEST_F(Ports, APortWithoutInterfaceIsWhole) {
 }
 
 TEST_F(Ports, EalSaysWhichMemoryItHas) {
-    EXPECT_EQ(shared_eal().eal->memory_description(), "no hugepages, 256 MB: as asked for");
+    EXPECT_EQ(shared_eal().eal->memory_description(), "no hugepages, 256 MB: as requested");
     EXPECT_EQ(shared_eal().eal->worker_lcores(), (std::vector<unsigned>{1, 2}));
     const auto twice =
         Eal::start({.worker_cpus = {allowed_cpus().front()}, .main_cpu = allowed_cpus().front()});

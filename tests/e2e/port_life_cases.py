@@ -146,7 +146,7 @@ def an_mtu_that_the_port_cannot_take_is_refused_by_name(lab):
     for driver, fields, code, reason in (
             ("af_packet", ";mtu=9601", 2, "not in 576-9600"),
             ("af_xdp", ";mtu=3600", 1, "MTU 3600 is outside the range of net_af_xdp, 68 to 3542"),
-            ("af_xdp", ";mtu=3400", 1, "net_af_xdp: one page, and so an mtu of 3050 at most")):
+            ("af_xdp", ";mtu=3400", 1, "net_af_xdp: one page, so an mtu of at most 3050")):
         lab.gateway.port_fields = fields
         words = [word.replace("net_af_packet", f"net_{driver}") for word in lab.gateway.daemon_words()]
         started = lab.network.run("gateway", *words, timeout_s=20)
