@@ -9,7 +9,7 @@
 namespace penstock::drivers {
 namespace {
 
-// nft's message is several lines with a drawing of the place; the first says it.
+// nft's message has several lines with a drawing of the position. The first line is the error.
 std::string first_line(const char* text) {
     const std::string all = text == nullptr ? "" : text;
     const std::string line = all.substr(0, all.find('\n'));
@@ -31,13 +31,14 @@ std::string guard_table_name(const std::string& interface, int pid) {
 Result<std::unique_ptr<IngressGuard>> IngressGuard::install(const std::string& interface) {
     nft_ctx* const nft = nft_ctx_new(NFT_CTX_DEFAULT);
     if (nft == nullptr) {
-        return fail(Errc::Unsupported, "ingress guard on " + interface + ": no netlink socket to nftables");
+        return fail(Errc::Unsupported,
+                    "ingress guard on " + interface + ": cannot open a netlink socket to nftables");
     }
     nft_ctx_buffer_output(nft);
     nft_ctx_buffer_error(nft);
     // From here on the destructor cleans up.
     std::unique_ptr<IngressGuard> guard(new IngressGuard(nft, guard_table_name(interface, getpid())));
-    // One command at a time: nft 1.0.6 refuses chain and rule in one batch for netdev tables.
+    // One command at a time: nft 1.0.6 refuses a chain and a rule in one batch for netdev tables.
     const std::string commands[] = {
         "add table netdev " + guard->table_ + " { flags owner; }",
         "add chain netdev " + guard->table_ + " ingress { type filter hook ingress device \"" + interface +

@@ -19,7 +19,8 @@
 namespace penstock::drivers {
 namespace {
 
-// One ioctl on an interface by name; `fill` prepares the request. False leaves the reason in errno.
+// One ioctl on an interface by name; `fill` prepares the request. Returns nothing on failure, with the reason
+// in errno.
 template <typename Fill>
 std::optional<ifreq> interface_ioctl(const std::string& name, unsigned long request, Fill fill) {
     ifreq ifr{};
@@ -44,7 +45,7 @@ std::optional<ifreq> interface_ioctl(const std::string& name, unsigned long requ
     return interface_ioctl(name, request, [](ifreq&) {});
 }
 
-// ethtool's requests that carry one value.
+// ethtool requests with one value.
 std::optional<uint32_t> ethtool_get(const std::string& name, uint32_t command) {
     ethtool_value value{command, 0};
     if (!interface_ioctl(name, SIOCETHTOOL,
@@ -127,8 +128,8 @@ Status KernelInterface::refuse_addresses() const {
     if (!found.empty()) {
         return fail(
             Errc::InvalidArgument,
-            "interface " + name_ + " carries " + found +
-                ": addresses belong on the port's twin, or Linux answers for them beside the gateway");
+            "interface " + name_ + " has addresses " + found +
+                ": configure them on the port's twin instead, otherwise Linux answers for them as well");
     }
     return {};
 }
@@ -142,39 +143,40 @@ Status KernelInterface::raise_mtu(uint16_t mtu) {
         return {};
     }
     if (!interface_ioctl(name_, SIOCSIFMTU, [&](ifreq& ifr) { ifr.ifr_mtu = mtu; })) {
-        return fail(
-            errno == EPERM ? Errc::PermissionDenied : Errc::Unsupported,
-            "interface " + name_ + " does not take MTU " + std::to_string(mtu) + ": " + std::strerror(errno));
+        return fail(errno == EPERM ? Errc::PermissionDenied : Errc::Unsupported,
+                    "interface " + name_ + " does not accept MTU " + std::to_string(mtu) + ": " +
+                        std::strerror(errno));
     }
     former_mtu_ = now->ifr_mtu;
     return {};
 }
 
-// With IPv6 on, the kernel gives the interface a link-local address and sends MLD and router solicitations with the port's own MAC.
+// With IPv6 on, the kernel assigns a link-local address to the interface and sends MLD and router
+// solicitations with the port's own MAC.
 void KernelInterface::silence_ipv6(const NoticeSink& sink) {
     const std::string path = disable_ipv6_sysctl(name_);
     std::ifstream file(path);
     int disabled = 1;
     if (!(file >> disabled) || disabled != 0) {
-        return;  // off already, or a kernel without IPv6
+        return;  // already off, or a kernel without IPv6
     }
     if (write_text(path, "1")) {
         ipv6_was_on_ = true;
     } else {
         tell(sink, NoticeLevel::Warning,
-             "interface " + name_ + ": IPv6 could not be switched off (" + path +
-                 "); the kernel will send its own ND and MLD there");
+             "interface " + name_ + ": cannot disable IPv6 (" + path +
+                 "); the kernel will send its own ND and MLD on it");
     }
 }
 
-// GRO and LRO glue TCP segments to frames of up to 64 KB before the packet socket sees them, and a frame larger than a slot is cut.
+// GRO and LRO merge TCP segments into frames of up to 64 KB before the packet socket receives them, and a
+// frame larger than a slot is truncated.
 void KernelInterface::unglue_frames(const NoticeSink& sink) {
     if (ethtool_get(name_, ETHTOOL_GGRO).value_or(0) != 0) {
         gro_was_on_ = ethtool_set(name_, ETHTOOL_SGRO, 0);
         if (!gro_was_on_) {
             tell(sink, NoticeLevel::Warning,
-                 "interface " + name_ +
-                     ": GRO could not be switched off; glued frames will be dropped as cut");
+                 "interface " + name_ + ": cannot disable GRO; merged frames will be truncated and dropped");
         }
     }
     const uint32_t flags = ethtool_get(name_, ETHTOOL_GFLAGS).value_or(0);
@@ -182,8 +184,7 @@ void KernelInterface::unglue_frames(const NoticeSink& sink) {
         lro_was_on_ = ethtool_set(name_, ETHTOOL_SFLAGS, flags & ~uint32_t{ETH_FLAG_LRO});
         if (!lro_was_on_) {
             tell(sink, NoticeLevel::Warning,
-                 "interface " + name_ +
-                     ": LRO could not be switched off; glued frames will be dropped as cut");
+                 "interface " + name_ + ": cannot disable LRO; merged frames will be truncated and dropped");
         }
     }
 }

@@ -17,7 +17,8 @@ void count_in(Map& map, const Key& key, int by) {
     }
 }
 
-// An IPv6 route that no hop joins: by a device, blackhole, throw. Linux takes several with all attributes alike, which count as one here.
+// An IPv6 route that cannot become part of a multipath route: by a device, blackhole, throw. Linux accepts
+// several that are equal in all attributes, which count as one here.
 bool stands_alone(const RouteFact& fact) {
     return !fact.joins_others && !fact.key.destination.address().is_v4();
 }
@@ -63,7 +64,7 @@ KernelRoutes::Routes::iterator KernelRoutes::find(const RouteFact& fact) {
 }
 
 void KernelRoutes::dumped(RouteFact fact) {
-    // An interrupted dump may name a route twice.
+    // An interrupted dump may contain a route twice.
     if (find(fact) == routes_.upper_bound(fact.key)) {
         add(std::move(fact));
     }
@@ -89,18 +90,19 @@ KernelRoutes::Applied KernelRoutes::apply(RouteFact fact, Sent sent) {
     }
     if (same != end) {
         if (sent == Sent::PerhapsBeforeIt && !is_replaced) {
-            several_.insert(fact.key);  // beside which others it was added, the dump does not tell
+            several_.insert(fact.key);  // the dump does not show which other routes it was added beside
         }
         if (same->second.route == fact.route) {
             return Applied::Nothing;
         }
-        remove(same);  // a hop of it has died or come back
+        remove(same);  // one of its hops was lost or came back
     } else if (is_replaced && known == 1) {
         if (sent == Sent::PerhapsBeforeIt && (!knows_several_ || several_.contains(fact.key))) {
             return Applied::Unclear;
         }
-        // Linux prefers to replace a route that hops join by such a one, and any other by any other. The one known may not be it: see the
-        // header on what dumps leave out.
+        // Linux replaces a route that can be part of a multipath route preferably by another such route, and
+        // any other route by any other. The known route may not be the replaced one: see the header for
+        // routes that dumps omit.
         if (first->second.joins_others != fact.joins_others || stands_alone(fact)) {
             return Applied::Unclear;
         }

@@ -24,7 +24,7 @@ struct Message {
 
     // False for a message too short for its header, or with attributes that overrun it.
     bool read(const nlmsghdr* message) {
-        // libnl reads only, though it asks for a pointer that may be written through.
+        // libnl only reads, although its parameter is a non-const pointer.
         auto* const writable = const_cast<nlmsghdr*>(message);
         if (nlmsg_parse(writable, sizeof(Header), attributes.data(), TypeMax, nullptr) != 0) {
             return false;
@@ -65,7 +65,8 @@ std::optional<MacAddr> read_mac(const nlattr* attribute) {
     return MacAddr{load<std::array<uint8_t, 6>>(nla_data(attribute))};
 }
 
-// NUD_DELAY and NUD_PROBE are a stale entry that is being re-confirmed; its MAC serves meanwhile. NUD_NONE: made, never asked.
+// NUD_DELAY and NUD_PROBE are a stale entry that is being re-confirmed; its MAC stays in use meanwhile.
+// NUD_NONE: created, but not resolved yet.
 std::optional<route::NeighbourState> read_state(uint16_t nud) {
     if ((nud & (NUD_REACHABLE | NUD_PERMANENT | NUD_NOARP)) != 0) {
         return route::NeighbourState::Reachable;
@@ -82,8 +83,8 @@ std::optional<route::NeighbourState> read_state(uint16_t nud) {
     return std::nullopt;
 }
 
-// IPv6 link-local addresses mean another host on each link, so nothing is forwarded to them (RFC 4291, 2.5.6); without this a packet would
-// follow a default route to them.
+// IPv6 link-local addresses identify a different host on each link, so packets to them are not forwarded (RFC
+// 4291, 2.5.6). Without this route, such a packet would follow a default route.
 bool is_of_one_link(const Prefix& destination) {
     return destination.family() == IpFamily::V6 && destination.length() >= 10 &&
            destination.address().is_link_local();
@@ -183,8 +184,9 @@ class Hasher {
     uint64_t state_ = 0xcbf2'9ce4'8422'2325;
 };
 
-// Dumps, additions and removals describe a route by the same attributes in the same order. What changes while it stays the same route is
-// left out: flags, which tell of hops that are down, and how long an entry lives.
+// Dumps, additions and removals describe a route by the same attributes in the same order. Attributes that
+// may change during the life of a route are left out: flags, which mark hops that are down, and the remaining
+// lifetime.
 uint64_t identity_of(const nlmsghdr* message, const rtmsg& facts) {
     Hasher hasher;
     hasher.add(
@@ -248,7 +250,7 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
     if (hop) {
         return route::Route{*destination, hop->egress, hop->gateway, metric, hop->other_egress};
     }
-    // A dead route leads nowhere and hides nothing.
+    // A dead route leads nowhere and hides no other route.
     return (facts.rtm_flags & RTNH_F_DEAD) != 0 ? std::nullopt
                                                 : std::optional(route::Route{*destination, {}, {}, metric});
 }
@@ -291,19 +293,20 @@ std::optional<AddressFact> address_in(const nlmsghdr* message, const TwinsByInde
         return std::nullopt;
     }
     const auto twin = twins.find(static_cast<int>(read.facts->ifa_index));
-    // On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL is ours wherever it is given.
+    // For a point-to-point address, IFA_ADDRESS is the peer's address; IFA_LOCAL, if present, is always the
+    // local one.
     const auto address = read_address(read.facts->ifa_family,
                                       read[IFA_LOCAL] != nullptr ? read[IFA_LOCAL] : read[IFA_ADDRESS]);
     if (twin == twins.end() || !address) {
         return std::nullopt;
     }
-    // Until duplicate address detection is through, and after it has failed, an address is nobody's (RFC 4862, 5.4). The end of it is
-    // announced as a new address.
+    // An address is not assigned before duplicate address detection has completed, nor after it has failed
+    // (RFC 4862, 5.4). Its completion is announced as a new address.
     const uint32_t flags = read_u32(read[IFA_FLAGS]).value_or(read.facts->ifa_flags);
     if ((flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0 && (flags & IFA_F_OPTIMISTIC) == 0) {
         return std::nullopt;
     }
-    // Kernels before 5.18 do not know the attribute.
+    // Kernels before 5.18 do not have this attribute.
     const nlattr* const protocol = read[IFA_PROTO];
     const bool is_vip = protocol != nullptr && nla_len(protocol) >= 1 &&
                         load<uint8_t>(nla_data(protocol)) == kVipAddressProtocol;
@@ -317,7 +320,7 @@ std::optional<NeighbourFact> neighbour_in(const nlmsghdr* message, const TwinsBy
     }
     const auto twin = twins.find(read.facts->ndm_ifindex);
     const auto address = read_address(read.facts->ndm_family, read[NDA_DST]);
-    // The kernel keeps entries for the multicast groups that it sends to; no unicast packet goes there.
+    // The kernel keeps entries for the multicast groups that it sends to; no unicast packet uses them.
     if (twin == twins.end() || !address || address->is_multicast() ||
         (read.facts->ndm_flags & NTF_PROXY) != 0) {
         return std::nullopt;
@@ -335,7 +338,8 @@ std::optional<LinkFact> link_in(const nlmsghdr* message, const TwinsByIndex& twi
         return std::nullopt;
     }
     const auto twin = twins.find(read.facts->ifi_index);
-    // A bridge says RTM_DELLINK with family AF_BRIDGE when a port leaves it; the interface itself lives on.
+    // A bridge sends RTM_DELLINK with family AF_BRIDGE when a port leaves it; the interface itself continues
+    // to exist.
     if (twin == twins.end() || read.facts->ifi_family != AF_UNSPEC) {
         return std::nullopt;
     }

@@ -29,28 +29,30 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// At most so often is state() built anew; a first change after silence is taken up at once. A round that took long (a full routing table)
-// waits four times its own length, so that this never is more than a fifth of the thread.
+// Minimum time between rebuilds of state(). The first change after a quiet period is applied at once. After a
+// long round (a full routing table) the gap is four times its duration, so rounds never take more than a
+// fifth of the thread.
 constexpr milliseconds kRoundGap{10};
 constexpr int kRoundGapFactor = 4;
-// Each round has the control thread build the workers' table anew: 0.25 us a route. So 100,000 routes that flap cost a quarter of that
-// thread.
+// After each round the control thread builds the workers' table again, at 0.25 us per route. With this gap,
+// 100,000 flapping routes cost a quarter of that thread.
 constexpr std::chrono::microseconds kRoundGapPerRoute{1};
 
-// The kernel asks three times in three seconds by itself; asking it again sooner changes nothing, and after a failure it would only
-// multiply ARP on the wire.
+// The kernel itself sends three requests in three seconds. Repeating the request sooner has no effect, and
+// after a failure it would only multiply ARP on the wire.
 constexpr seconds kAskAgain{1};
 constexpr seconds kAskAgainFailed{3};
 
-// Notifications the kernel may have waiting for us: about 20,000 neighbour messages.
+// Socket buffer for pending notifications of the kernel: about 20,000 neighbour messages.
 constexpr int kReceiveBuffer = 8 << 20;
-// One recv() of a notification; the kernel fills at most 32 KB at a time.
+// One recv() of notifications; the kernel fills at most 32 KB at a time.
 constexpr size_t kMessageBuffer = 32'768;
-// Messages heard in one poll(): a storm must not keep the twins' frames waiting.
+// Notifications read in one poll(): a burst of messages must not delay the twins' frames.
 constexpr int kDatagramsPerPoll = 1'024;
 
-// A dump that a change ran through is repeated. A table that changes all the time is read as it comes in the end, and again in the next
-// round: an interrupted dump may lack routes that did not change.
+// A dump that was interrupted by a change is repeated. If the table changes all the time, the last attempt is
+// used, and the table is read again in the next round, because an interrupted dump may lack routes that did
+// not change.
 constexpr int kDumpAttempts = 3;
 
 struct NeighbourKey {
@@ -70,26 +72,26 @@ struct NetlinkMirror::Impl {
     NoticeSink sink;
     nl_sock* hearing = nullptr;  // notifications
     nl_sock* asking = nullptr;   // dumps
-    nl_sock* nudging = nullptr;  // requests to resolve, whose refusals nobody waits for
+    nl_sock* nudging = nullptr;  // requests to resolve, whose refusals are ignored
     TwinsByIndex twins_by_index;
     std::unordered_map<uint8_t, int> ifindex_of;
 
     std::unordered_map<NeighbourKey, route::Neighbour, NeighbourKeyHash> neighbours;
-    std::deque<uint32_t>
-        free_ids;  // taken from the front, returned to the back: an id rests for as long as possible
+    // Taken from the front, returned to the back, so that an id stays unused as long as possible.
+    std::deque<uint32_t> free_ids;
     bool told_full = false;
 
     MirroredState state;
     MirrorChange pending;
     KernelRoutes routes;
-    bool knows_routes = false;     // all messages about them have been heard
-    bool routes_changed = false;   // since state.routes was made from them
-    bool routes_dirty = false;     // they are to be read anew
-    bool addresses_dirty = false;  // and so are the addresses
-    // Messages may still be waiting that are older than the last reading of the routes.
+    bool knows_routes = false;     // all messages about them have been read
+    bool routes_changed = false;   // since state.routes was built from them
+    bool routes_dirty = false;     // they must be read again
+    bool addresses_dirty = false;  // the addresses must be read again
+    // Pending messages may be older than the last reading of the routes.
     bool overlaps = false;
     uint64_t route_readings = 0;
-    bool lost = false;  // messages were
+    bool lost = false;  // messages were lost
     Clock::time_point round_allowed{};
     std::unordered_map<NeighbourKey, Clock::time_point, NeighbourKeyHash> asked;
 
@@ -101,7 +103,7 @@ struct NetlinkMirror::Impl {
 
     Status connect();
     Status read_everything();
-    // Sends a dump request and hands every message of the answer to `take`.
+    // Sends a dump request and passes every message of the answer to `take`.
     template <typename Header, typename Take>
     Status dump(int type, const Header& header, Take take, bool* interrupted = nullptr);
     Status read_routes();
@@ -112,7 +114,7 @@ struct NetlinkMirror::Impl {
     void take_message(const nlmsghdr* message);
     void take_link(const LinkFact& fact);
     void take_route(RouteFact fact);
-    // Whether the kernel may have changed routes without a message about them.
+    // True if the kernel may have changed routes without a message about them.
     [[nodiscard]] bool takes_routes_along(const nlmsghdr* message) const;
     void take_neighbour(const NeighbourFact& fact);
     void forget_neighbour(const NeighbourKey& key);
@@ -134,13 +136,15 @@ Status NetlinkMirror::Impl::connect() {
         if (const int result = nl_connect(*socket, NETLINK_ROUTE); result < 0) {
             return fail(Errc::Unavailable, std::string("netlink: ") + nl_geterror(result));
         }
-        // Root may exceed net.core.rmem_max; others get what that allows, and more resyncs.
+        // Root may exceed net.core.rmem_max. Other users get up to that limit, and read everything again more
+        // often.
         if (setsockopt(nl_socket_get_fd(*socket), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer,
                        sizeof(kReceiveBuffer)) != 0) {
             nl_socket_set_buffer_size(*socket, kReceiveBuffer, 0);
         }
     }
-    // Filters in dump requests are obeyed, not ignored (Linux 4.20; older kernels send more and are filtered here).
+    // Makes the kernel apply the filters in dump requests (Linux 4.20). Older kernels send more, which is
+    // filtered here.
     const int on = 1;
     setsockopt(nl_socket_get_fd(asking), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
     nl_socket_disable_seq_check(hearing);
@@ -151,8 +155,8 @@ Status NetlinkMirror::Impl::connect() {
         result < 0) {
         return fail(Errc::Unavailable, std::string("netlink groups: ") + nl_geterror(result));
     }
-    nl_socket_add_memberships(hearing, RTNLGRP_NEXTHOP,
-                              0);  // a kernel that refuses it has no next hop objects
+    // A kernel that refuses this group has no next hop objects.
+    nl_socket_add_memberships(hearing, RTNLGRP_NEXTHOP, 0);
     return {};
 }
 
@@ -182,7 +186,8 @@ Status NetlinkMirror::Impl::dump(int type, const Header& header, Take take, bool
     if (interrupted != nullptr) {
         *interrupted = result == -NLE_DUMP_INTR;
     }
-    // A family's main table is made with its first route; until then there is nothing to filter by.
+    // A family's main table is created with its first route. Until then, filtering by it fails with this
+    // error.
     if (result < 0 && result != -NLE_DUMP_INTR && result != -NLE_OBJ_NOTFOUND) {
         return fail(Errc::Unavailable, std::string("netlink dump: ") + nl_geterror(result));
     }
@@ -213,7 +218,7 @@ Status NetlinkMirror::Impl::read_routes() {
     knows_routes = true;
     routes_changed = true;
     overlaps = true;
-    // What a change ran through may lack routes that did not change at all.
+    // An interrupted dump may lack routes that did not change.
     routes_dirty = !is_whole;
     return {};
 }
@@ -233,7 +238,7 @@ Status NetlinkMirror::Impl::read_addresses() {
             return done;
         }
     }
-    // An interrupted dump may name one twice.
+    // An interrupted dump may contain an address twice.
     const auto by_address = [](const route::LocalAddress& a) {
         return std::tuple(a.port, a.address, a.prefix_length);
     };
@@ -261,7 +266,7 @@ Status NetlinkMirror::Impl::read_neighbours() {
     if (!done) {
         return done;
     }
-    // What is gone is not mentioned.
+    // Neighbours that were removed do not occur in the dump.
     std::vector<NeighbourKey> gone;
     for (const auto& [key, neighbour] : neighbours) {
         if (!seen.contains(key)) {
@@ -304,8 +309,8 @@ void NetlinkMirror::Impl::take_link(const LinkFact& fact) {
     if (now != *entry) {
         *entry = now;
         pending.forwarding = true;
-        routes_dirty =
-            true;  // a link that comes back revives next hops of IPv4 multipath routes without a message
+        // A link that comes back revives next hops of IPv4 multipath routes without a message.
+        routes_dirty = true;
     }
 }
 
@@ -330,7 +335,7 @@ void NetlinkMirror::Impl::take_neighbour(const NeighbourFact& fact) {
     now.state = *fact.state;
     now.mac = fact.mac.value_or(MacAddr{});
     if (now.is_usable() && !fact.mac) {
-        return;  // a device without link addresses: nothing to write into an Ethernet header
+        return;  // a device without link addresses: there is no MAC for the Ethernet header
     }
     const auto known = neighbours.find(key);
     if (known == neighbours.end()) {
@@ -338,7 +343,7 @@ void NetlinkMirror::Impl::take_neighbour(const NeighbourFact& fact) {
             if (!told_full) {
                 tell(NoticeLevel::Warning, "more than " + std::to_string(limits::kNeighboursMax) +
                                                " neighbours on the twins: " + fact.address.to_string() +
-                                               " and others cannot be reached");
+                                               " and others are unreachable");
                 told_full = true;
             }
             return;
@@ -381,7 +386,7 @@ bool NetlinkMirror::Impl::takes_routes_along(const nlmsghdr* message) const {
         return routes.uses_source(*address);
     }
     if (const auto object = next_hop_object_in(message)) {
-        // A replaced one may be part of a group that routes use.
+        // A replaced object may be part of a group that routes use.
         return routes.uses_next_hop_object(object->id) ||
                (object->is_replaced && routes.uses_next_hop_objects());
     }
@@ -401,7 +406,7 @@ void NetlinkMirror::Impl::take_message(const nlmsghdr* message) {
     }
 }
 
-// Hears what is there; false where messages were lost.
+// Reads the pending messages. False if messages were lost.
 bool NetlinkMirror::Impl::hear() {
     alignas(nlmsghdr) std::array<unsigned char, kMessageBuffer> buffer;
     const int fd = nl_socket_get_fd(hearing);
@@ -415,7 +420,7 @@ bool NetlinkMirror::Impl::hear() {
             return errno != ENOBUFS;
         }
         if (static_cast<size_t>(length) > buffer.size()) {
-            return false;  // cut: as good as lost
+            return false;  // truncated: equivalent to a loss
         }
         int left = static_cast<int>(length);
         for (auto* message = reinterpret_cast<nlmsghdr*>(buffer.data()); nlmsg_ok(message, left) != 0;
@@ -431,7 +436,8 @@ void NetlinkMirror::Impl::ask_kernel(NicPortId port, const IpAddr& address) {
     if (ifindex == ifindex_of.end()) {
         return;
     }
-    // `ip neigh replace ADDRESS dev TWIN nud none use`: the entry is made where it is missing, and used in the kernel's sense.
+    // `ip neigh replace ADDRESS dev TWIN nud none use`: creates the entry if it is missing, and marks it as
+    // used, which makes the kernel resolve it.
     nl_msg* const message = nlmsg_alloc_simple(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
     ndmsg facts{};
     facts.ndm_family = address.is_v4() ? AF_INET : AF_INET6;
@@ -442,7 +448,8 @@ void NetlinkMirror::Impl::ask_kernel(NicPortId port, const IpAddr& address) {
     const auto& bytes = address.bytes();
     const size_t skipped = address.is_v4() ? 12 : 0;
     nla_put(message, NDA_DST, static_cast<int>(bytes.size() - skipped), bytes.data() + skipped);
-    // No acknowledgement is asked for, and a refusal (the kernel's table is full) shows as the neighbour staying unknown.
+    // No acknowledgement is requested. After a refusal (the kernel's table is full) the neighbour stays
+    // unknown.
     nl_send_auto(nudging, message);
     nlmsg_free(message);
     std::array<unsigned char, 4096> refusal;
@@ -470,7 +477,7 @@ Result<std::unique_ptr<NetlinkMirror>> NetlinkMirror::open(const std::vector<Twi
         impl->state.ports.push_back(port);
     }
     std::ranges::sort(impl->state.ports, {}, &route::EgressPort::id);
-    // Subscribe first: what changes between the two is then heard of.
+    // Subscribe first, so that changes between subscription and reading are received.
     auto done = impl->connect();
     if (done) {
         done = impl->read_everything();
@@ -504,7 +511,7 @@ bool NetlinkMirror::Impl::has_changes() const noexcept {
     return routes_dirty || addresses_dirty || routes_changed || pending.any();
 }
 
-// Reads anew what messages did not tell, and makes state.routes of what they did.
+// Reads again what messages cannot describe, and rebuilds state.routes from the followed routes.
 Status NetlinkMirror::Impl::catch_up() {
     if (routes_dirty) {
         if (auto done = read_routes(); !done) {
@@ -541,9 +548,9 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
     Status done;
     if (std::exchange(self.lost, false)) {
         self.knows_routes = false;
-        self.tell(
-            NoticeLevel::Warning,
-            "netlink messages were lost (more changes at once than fit the socket): reading everything anew");
+        self.tell(NoticeLevel::Warning,
+                  "netlink messages were lost (the socket buffer overflowed): reading all routes, neighbours "
+                  "and addresses again");
         done = self.read_everything();
         self.hear_out();
     }
@@ -551,7 +558,7 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
         done = self.catch_up();
     }
     if (!done) {
-        self.tell(NoticeLevel::Warning, done.error().what + ": routes are as before; trying again");
+        self.tell(NoticeLevel::Warning, done.error().what + ": routes stay unchanged; retrying");
         self.routes_dirty = true;
         self.addresses_dirty = true;
     }
@@ -588,7 +595,7 @@ void NetlinkMirror::resolve(NicPortId port, const IpAddr& address, Clock::time_p
     if (self.asked.size() >= limits::kNeighboursMax) {
         std::erase_if(self.asked, [&](const auto& entry) { return entry.second + kAskAgainFailed <= now; });
         if (self.asked.size() >= limits::kNeighboursMax) {
-            return;  // somebody scans an on-link prefix; the kernel's own table is full by now too
+            return;  // an on-link prefix is being scanned; the kernel's own table is full by now too
         }
     }
     self.asked[key] = now;

@@ -38,8 +38,9 @@ std::string ipv6_sysctl(const std::string& name, const char* key) {
     return "/proc/sys/net/ipv6/conf/" + name + "/" + key;
 }
 
-// What the host's defaults may have switched off on new interfaces, and the twin's IPv6 addresses cannot do without: IPv6 itself, and the
-// link-local address that the kernel's neighbour solicitations come from. 0 is the modified EUI-64 that Linux makes of the MAC.
+// Enables what the host's defaults may have disabled on new interfaces and the twin's IPv6 addresses require:
+// IPv6 itself, and the link-local address that is the source of the kernel's neighbour solicitations. 0 is
+// the modified EUI-64 that Linux derives from the MAC.
 void switch_ipv6_on(const std::string& name) {
     constexpr int kNoLinkLocal = 1;  // IN6_ADDR_GEN_MODE_NONE
     int mode = 0;
@@ -49,7 +50,8 @@ void switch_ipv6_on(const std::string& name) {
     std::ofstream(ipv6_sysctl(name, "disable_ipv6")) << "0\n";
 }
 
-// Puts one address on the interface; IFA_F_NODAD, because a tentative IPv6 address would not answer for its first second.
+// Adds one address to the interface. IFA_F_NODAD, because a tentative IPv6 address would not answer during
+// its first second.
 Status add_address(nl_sock* netlink, int ifindex, const std::string& name, const InterfaceAddress& entry) {
     const bool is_v4 = entry.address.is_v4();
     const auto& bytes = entry.address.bytes();
@@ -74,12 +76,14 @@ Status add_address(nl_sock* netlink, int ifindex, const std::string& name, const
     rtnl_addr_put(address);
     nl_addr_put(local);
     if (result < 0) {
-        // The kernel's word for it would be "Permission denied", or "Invalid input data" below IPv6's least MTU.
+        // The kernel's own error would be "Permission denied", or "Invalid input data" below IPv6's minimum
+        // MTU.
         int disabled = 1;
         const bool no_ipv6 =
             !is_v4 && (!(std::ifstream(ipv6_sysctl(name, "disable_ipv6")) >> disabled) || disabled != 0);
-        return fail(Errc::Unavailable, "twin " + name + ": address " + entry.to_string() + ": " +
-                                           (no_ipv6 ? "this kernel has IPv6 off" : nl_geterror(result)));
+        return fail(Errc::Unavailable,
+                    "twin " + name + ": address " + entry.to_string() + ": " +
+                        (no_ipv6 ? "IPv6 is disabled in this kernel" : nl_geterror(result)));
     }
     return {};
 }
@@ -93,9 +97,9 @@ Result<std::unique_ptr<TapTwin>> TapTwin::open(const TapTwinOptions& options) {
                     "twin \"" + options.name + "\": an interface name has 1 to 15 characters and no / or %");
     }
     if (if_nametoindex(options.name.c_str()) != 0) {
-        return fail(Errc::AlreadyExists,
-                    "twin " + options.name +
-                        ": an interface of that name exists already and is not ours to take over");
+        return fail(Errc::AlreadyExists, "twin " + options.name +
+                                             ": an interface of that name already exists and belongs to "
+                                             "another program (choose another name)");
     }
     std::unique_ptr<TapTwin> twin(new TapTwin);
     twin->name_ = options.name;
@@ -104,7 +108,7 @@ Result<std::unique_ptr<TapTwin>> TapTwin::open(const TapTwinOptions& options) {
         return failed(options.name, "/dev/net/tun", errno);
     }
     ifreq ifr = request_for(options.name);
-    // IFF_TUN_EXCL closes the gap between the look above and now.
+    // IFF_TUN_EXCL closes the gap since the check above.
     ifr.ifr_flags = static_cast<short>(IFF_TAP | IFF_NO_PI | IFF_TUN_EXCL);
     if (ioctl(twin->fd_, TUNSETIFF, &ifr) != 0) {
         return failed(options.name, "TUNSETIFF", errno);
@@ -120,7 +124,8 @@ Result<std::unique_ptr<TapTwin>> TapTwin::open(const TapTwinOptions& options) {
 }
 
 Status TapTwin::give_face(const TapTwinOptions& options) {
-    // Our own ND must not wait either: the link-local address is added by the kernel, not by us.
+    // The link-local address must not wait for duplicate address detection either. The kernel adds it, not
+    // this program.
     std::ofstream(ipv6_sysctl(name_, "accept_dad")) << "0\n";
     if (std::ranges::any_of(options.addresses,
                             [](const InterfaceAddress& entry) { return !entry.address.is_v4(); })) {
@@ -185,7 +190,7 @@ bool TapTwin::write(std::span<const iovec> pieces) noexcept {
 void TapTwin::set_carrier(bool up) noexcept {
     if (up != carrier_) {
         int value = up ? 1 : 0;
-        // Kernels before 5.0 have no such request; there the twin's link simply stays up.
+        // Kernels before 5.0 have no such request; the twin's link then stays up.
         if (ioctl(fd_, TUNSETCARRIER, &value) == 0) {
             carrier_ = up;
         }
@@ -204,7 +209,8 @@ void TapTwin::set_down() noexcept {
 }
 
 uint64_t TapTwin::dropped_by_linux() const {
-    // "  NAME: 8 columns of receiving, then bytes, packets, errs, drop, ... of sending", of the namespace that the process is in.
+    // "  NAME: 8 receive columns, then bytes, packets, errs, drop, ... of transmission", of the process's
+    // network namespace.
     constexpr int kColumnsBeforeDrop = 11;
     std::ifstream table("/proc/self/net/dev");
     for (std::string line; std::getline(table, line);) {

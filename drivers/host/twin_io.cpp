@@ -18,21 +18,23 @@
 namespace penstock::drivers {
 namespace {
 
-// Frames of one twin that one pass moves, in bursts: one busy twin must not keep the others waiting for long. 128 writes take about 0.2 ms.
+// Limits of one pass for one twin, in bursts: a busy twin must not delay the others for long. 128 writes take
+// about 0.2 ms.
 constexpr size_t kBurst = limits::kBurstMax;
 constexpr int kBurstsFromHost = 4;
-// Towards Linux, by PuntClass.
+// To Linux, by PuntClass.
 constexpr std::array<int, kPuntClasses> kBurstsToHost{2, 1, 1};
 
-// A frame that a worker punts lies in a ring that nobody rings a bell for, so the sleep bounds what it waits. It doubles from the first to
-// the last while nothing moves: 500 looks a second are under 1 % of a CPU.
+// A worker punts a frame into a ring without a wake-up, so the sleep bounds the frame's delay. The sleep
+// doubles from the first to the last value while no frame moves. 500 polls a second take less than 1 % of a
+// CPU.
 constexpr std::chrono::microseconds kSleepFirst{100};
 constexpr std::chrono::microseconds kSleepMax{2'000};
 
 constexpr uint32_t kEthernetHeader = 14;
 constexpr uint32_t kVlanTags = 8;  // Linux may stack VLANs on the twin
 
-// Mbufs that one packet may be spread over; jumbo frames over the smallest buffers need 5.
+// Mbufs that one packet may consist of. A jumbo frame in the smallest buffers needs 5.
 constexpr size_t kSegmentsMax = 16;
 
 constexpr int kEventsMax = 32;
@@ -59,13 +61,13 @@ struct TwinIo::Impl {
     }
     bool punt(Line& line, PuntClass punt_class);
     bool fetch(Line& line);
-    // A frame from Linux in an mbuf of ours; null where there is none, or no buffer for it.
+    // Reads a frame from Linux into an mbuf of the pool. Null if there is no frame, or no buffer for it.
     rte_mbuf* read_frame(Line& line);
 };
 
 namespace {
 
-// The only writer is the I/O thread, so that a plain load and store are enough.
+// The I/O thread is the only writer, so a plain load and store are sufficient.
 void add(std::atomic<uint64_t>& counter, uint64_t n) {
     counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
@@ -198,7 +200,8 @@ Status TwinIo::also_wake_on(int fd) {
 
 bool TwinIo::poll_once(int timeout_ms) {
     bool moved = false;
-    // One class of all twins before the next, so that one twin's flood waits for the others' control packets.
+    // Serves one class of all twins before the next class, so that one twin's flood does not delay the
+    // others' control packets.
     for (const PuntClass punt_class : {PuntClass::Link, PuntClass::Routing, PuntClass::Other}) {
         for (const auto& line : impl_->lines) {
             moved = impl_->punt(*line, punt_class) || moved;

@@ -25,13 +25,13 @@ Result<std::unique_ptr<VipAddresses>> VipAddresses::open(TwinsByIndex twins) {
         nl_socket_free(netlink);
         return fail(Errc::Unavailable, std::string("VIP presence: netlink: ") + nl_geterror(result));
     }
-    // Protocol 0: it only sends.
+    // Protocol 0: the socket only sends.
     const int link = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (link < 0) {
         const int reason = errno;
         nl_socket_free(netlink);
         return fail(Errc::PermissionDenied,
-                    std::string("VIP presence: a packet socket: ") + std::strerror(reason));
+                    std::string("VIP presence: cannot open a packet socket: ") + std::strerror(reason));
     }
     return std::unique_ptr<VipAddresses>(new VipAddresses(std::move(twins), netlink, link));
 }
@@ -48,11 +48,12 @@ Result<bool> VipAddresses::add(const route::LocalAddress& vip) {
     if (auto added = change(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, vip); !added || !*added) {
         return added;
     }
-    // One look for all: without marks the VIP would count as the host's own, with open ports and NodePorts.
+    // Checked once for all VIPs. Without the mark, the VIP would count as the host's own address, with open
+    // ports and NodePorts.
     if (!keeps_marks_ && !is_marked(vip)) {
         static_cast<void>(remove(vip));
         return fail(Errc::Unsupported,
-                    "this kernel keeps no protocol with addresses (IFA_PROTO, Linux 5.18)");
+                    "this kernel does not store the protocol of addresses (IFA_PROTO, Linux 5.18)");
     }
     keeps_marks_ = true;
     return true;
@@ -81,8 +82,9 @@ Result<bool> VipAddresses::change(int type, int flags, const route::LocalAddress
     }
     if (type == RTM_NEWADDR && !is_v4) {
         nla_put_u32(message, IFA_FLAGS, IFA_F_NODAD);
-        // Valid for ever and deprecated from the start: RFC 6724 would prefer the longest match, a VIP beside its client, as the source of
-        // the host's own connections. (Linux takes an IPv4 interface's first address.)
+        // Valid forever, but deprecated from the start. Otherwise RFC 6724 would prefer the longest match, a
+        // VIP close to the client, as the source of the host's own connections. (For IPv4, Linux uses an
+        // interface's first address.)
         ifa_cacheinfo lifetimes{};
         lifetimes.ifa_valid = UINT32_MAX;
         nla_put(message, IFA_CACHEINFO, sizeof(lifetimes), &lifetimes);

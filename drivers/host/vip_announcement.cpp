@@ -36,7 +36,7 @@ struct ArpPacket {
 };
 static_assert(sizeof(ArpPacket) == 28);
 
-// RFC 4861, 4.4 and 4.6.1, behind the four bytes of type, code and checksum.
+// RFC 4861, 4.4 and 4.6.1, after the four bytes of type, code and checksum.
 struct Advertisement {
     static constexpr uint8_t kType = 136;
     static constexpr uint32_t kOverride = 0x2000'0000;
@@ -70,7 +70,7 @@ std::vector<uint8_t> announcement_of(const IpAddr& address, const MacAddr& mac) 
     packet::Ipv6Header ip;
     ip.payload_length = Be16::from_host(sizeof(Advertisement));
     ip.next_header = IPPROTO_ICMPV6;
-    ip.hop_limit = 255;  // whoever hears less takes it for one from elsewhere (RFC 4861, 7.1.2)
+    ip.hop_limit = 255;  // receivers drop a lower value as not on-link (RFC 4861, 7.1.2)
     ip.source = address.bytes();
     ip.destination = kAllNodes;
     append(frame, ip);
