@@ -1,12 +1,14 @@
-// net_af_packet: a ring of fixed slots shared with the kernel (PACKET_MMAP, TPACKET_V2), one for each direction and queue pair.
+// net_af_packet: a ring of fixed slots shared with the kernel (PACKET_MMAP, TPACKET_V2), one for each
+// direction and queue pair.
 //
-//   slot:  | tpacket2_hdr, sockaddr_ll, padding: 66 | Ethernet and IP ... |      framesz bytes, a power of two
-//   block: | slot | slot | ...                                            |      blocksz bytes, pages in one piece
+//   slot:  | tpacket2_hdr, sockaddr_ll, padding: 66 | Ethernet and IP ... |  framesz bytes, a power of two
+//   block: | slot | slot | ...                                            |  blocksz bytes, contiguous pages
 //
-// The PMD takes slot i to be at i x framesz, so slots must fill a block without a rest, and the kernel wants
-// framecnt = blocks x (blocksz / framesz). A frame that does not fit its slot is cut *silently*: framesz must follow the MTU. Fragments
-// cannot be seen here at all: the PMD puts its sockets into a fanout group that joins IPv4 fragments first, and what they make together is
-// cut to the slot as well (the parser drops it as shorter than its IP length).
+// The PMD assumes slot i at i x framesz, so slots must fill a block without a remainder, and the kernel
+// requires framecnt = blocks x (blocksz / framesz). The kernel truncates a frame that exceeds its slot
+// *silently*, so framesz must follow the MTU. Fragments are not visible here at all. The PMD puts its sockets
+// into a fanout group that reassembles IPv4 fragments first, and the reassembled datagram is truncated to the
+// slot as well. The parser drops it as shorter than its IP length.
 #include <bit>
 
 #include "drivers/pmd/completion.hpp"
@@ -15,20 +17,23 @@
 namespace penstock::drivers {
 namespace {
 
-// Where the frame begins in a received slot: TPACKET_ALIGN(TPACKET2_HDRLEN 52 + 16) - 14 for Ethernet (net/packet/af_packet.c,
-// tpacket_rcv). A 2,048-byte slot so holds 1,982 bytes, which is what arrives of a larger frame.
+// Offset of the frame in a received slot: TPACKET_ALIGN(TPACKET2_HDRLEN 52 + 16) - 14 for Ethernet
+// (net/packet/af_packet.c, tpacket_rcv). So a 2,048-byte slot holds 1,982 bytes, and a larger frame is
+// truncated to them.
 constexpr uint32_t kSlotHeader = 66;
-// What the PMD takes off the slot to get the room that it wants in an mbuf: TPACKET2_HDRLEN 52 - sizeof(sockaddr_ll) 20.
+// The PMD subtracts this from the slot size and requires the rest as room in an mbuf: TPACKET2_HDRLEN 52 -
+// sizeof(sockaddr_ll) 20.
 constexpr uint32_t kMbufLess = 32;
 
 constexpr uint32_t kPage = 4096;
 constexpr uint32_t kSlotMin = 2048;
-// Fewer, larger allocations than pages; of an order (4) that the page allocator still serves on a busy host.
+// Fewer, larger allocations than pages, of an order (4) that the page allocator can still provide on a busy
+// host.
 constexpr uint32_t kBlock = 65'536;
-// Slots of one ring. A worker that shares its CPU may be away for a scheduler's slice, about 4 ms, and 2,048 slots hold that at 500 kpps
-// ...
+// Slots of one ring. A worker that shares its CPU may be descheduled for a time slice, about 4 ms. 2,048
+// slots hold that at 500 kpps.
 constexpr uint32_t kSlotsMax = 2048;
-// ... but a ring of jumbo slots should not take more than this (of unswappable memory, twice for each queue pair).
+// Limit for a ring of large slots (unswappable memory, twice for each queue pair).
 constexpr uint32_t kRingBytesMax = 8u << 20;
 static_assert(kSlotMin * kSlotsMax <= kRingBytesMax);
 
@@ -36,17 +41,16 @@ static_assert(kSlotMin * kSlotsMax <= kRingBytesMax);
 constexpr unsigned kQueuePairsMax = 16;
 
 constexpr Quirk kAfPacketQuirks[] = {
-    {"the kernel joins IPv4 fragments before the driver sees them, and what they make together is cut to a "
-     "slot of the ring: longer "
-     "datagrams "
-     "are dropped as frame_shorter_than_ip, unless framesz has room for them",
+    {"the kernel reassembles IPv4 fragments before the driver receives them, and truncates the datagram to a "
+     "slot of the ring; longer datagrams are dropped as frame_shorter_than_ip, unless framesz has room for "
+     "them",
      "drivers/net/af_packet/rte_eth_af_packet.c, PACKET_FANOUT_FLAG_DEFRAG"},
-    {"frames that the ring had no room for are counted by the kernel alone; penstockd reads them from the "
+    {"only the kernel counts the frames that the ring had no room for; penstockd reads the count from the "
      "sockets (RX-MISSED)",
      "packet(7), PACKET_STATISTICS"},
-    {"the kernel's own stack gets each frame as well; penstockd keeps it away by a netdev ingress drop",
+    {"the kernel's own stack receives each frame as well; penstockd prevents that by a netdev ingress drop",
      "run here"},
-    {"reports 1,518 as its largest frame whatever its slots hold, so ethdev refuses a larger MTU",
+    {"reports 1,518 as its largest frame for any slot size, so ethdev refuses a larger MTU",
      "drivers/net/af_packet/rte_eth_af_packet.c, eth_dev_info()"},
 };
 
@@ -103,7 +107,7 @@ Result<CompletionResult> complete_af_packet(DeviceString& device, const Completi
     device.complete("framesz", std::to_string(*slot));
     device.complete("blocksz", std::to_string(*block));
     device.complete("framecnt", std::to_string(*slots));
-    // Straight to the driver: the workers pace themselves, and a qdisc's lock would be shared by all queues.
+    // Bypass the qdisc: the workers limit their own rate, and all queues would share the qdisc's lock.
     device.complete("qdisc_bypass", "1");
     return CompletionResult{*slot - kMbufLess};
 }

@@ -1,6 +1,7 @@
-// net_af_xdp: takes frames in the driver, before the kernel's stack, so that no guard is needed. It offers as many queues as the
-// interface has combined channels; veth reports none and gets one, whatever its real number of queues. A buffer, its mempool header
-// included, must fit one page, which bounds the MTU (3,050 with our headroom and steps of 1 KB; mempool.cpp).
+// net_af_xdp: receives frames in the driver, before the kernel's stack, so that no guard is needed. It has as
+// many queues as the interface has combined channels. veth reports none and gets one, whatever its real
+// number of queues. A buffer with its mempool header must fit in one page, which limits the MTU (3,050 with
+// our headroom and steps of 1 KB; mempool.cpp).
 #include <algorithm>
 
 #include "drivers/pmd/completion.hpp"
@@ -9,19 +10,19 @@
 namespace penstock::drivers {
 namespace {
 
-// AF_XDP keeps buffers in its fill ring before the first frame comes, and in its completion ring after the last has left
-// (ETH_AF_XDP_DFLT_NUM_DESCS each).
+// AF_XDP holds buffers in its fill ring before the first frame arrives, and in its completion ring after the
+// last frame has left (ETH_AF_XDP_DFLT_NUM_DESCS each).
 constexpr uint32_t kXdpRing = 2048;
 // An XDP buffer may not cross a page.
 constexpr uint32_t kXdpObjectMax = 4096;
 
 constexpr Quirk kAfXdpQuirks[] = {
-    {"the interface's own RSS chooses the queue; many hash no UDP ports before `ethtool -N DEV rx-flow-hash "
-     "udp4 sdfn` says so",
+    {"the interface's own RSS chooses the queue; many NICs do not hash UDP ports unless configured by "
+     "`ethtool -N DEV rx-flow-hash udp4 sdfn`",
      "ethtool(8)"},
-    {"zero copy where the interface's kernel driver can, copies otherwise",
+    {"zero-copy if the interface's kernel driver supports it, copies otherwise",
      "doc/guides/nics/af_xdp.rst, force_copy"},
-    {"the largest MTU is what a page holds", "doc/guides/nics/af_xdp.rst, Limitations"},
+    {"the page size limits the MTU", "doc/guides/nics/af_xdp.rst, Limitations"},
 };
 
 }  // namespace
@@ -31,7 +32,7 @@ constinit const PmdProfile kAfXdpProfile = {
     .family = "any Linux interface, by AF_XDP sockets",
     .binding = Binding::Interface,
     .spread = RxSpread::None,
-    .spread_reason = "queues follow the interface's own RSS, which the driver cannot see",
+    .spread_reason = "the interface's own RSS chooses the queue, and the driver cannot read it",
     .uses_interface = true,
     .needs_interface = true,
     .mtu_by_interface = true,

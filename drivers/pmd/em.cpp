@@ -1,13 +1,13 @@
-// net_e1000_em: Intel 82540 to 82574 and what virtual machines call e1000 and e1000e.
+// net_e1000_em: Intel 82540 to 82574, and e1000 and e1000e of virtual machines.
 #include "drivers/pmd/profiles.hpp"
 
 namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kEmQuirks[] = {
-    {"two receive queues are offered and RSS is not: all frames come to the first",
+    {"offers two receive queues, but no RSS: all frames arrive on the first queue",
      "drivers/net/e1000/em_ethdev.c, eth_em_infos_get(); em_rxtx.c, eth_em_rx_init()"},
-    {"the interrupt of a link that goes down did not come from an e1000e, so it is not asked for",
+    {"an e1000e raised no interrupt when the link went down, so the link interrupt is not requested",
      "suite vm, QEMU 7.2"},
 };
 

@@ -5,15 +5,16 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kEnaQuirks[] = {
-    {"tells key and kinds only with the RSS hash offload on",
+    {"reports key and packet types only with the RSS hash offload on",
      "drivers/net/ena/ena_rss.c, ena_rss_hash_conf_get()"},
-    {"the device's own key cannot be read; only one that was set can",
+    {"the device's own key cannot be read, only a key that was set",
      "drivers/net/ena/ena_rss.c, ena_get_rss_hash_key()"},
-    {"the device holds the key in reverse byte order; the driver turns it round",
+    {"the device stores the key in reverse byte order; the driver reverses it",
      "drivers/net/ena/ena_rss.c, ena_reorder_rss_hash_key()"},
-    {"where the device does not tell its kinds, the driver tells all four",
+    {"if the device does not report its packet types, the driver reports all four",
      "drivers/net/ena/ena_rss.c, ena_rss_hash_conf_get()"},
-    {"vfio-pci of most kernels maps without write combining, which makes sending slow on recent instances",
+    {"vfio-pci of most kernels maps the device without write combining, which makes transmission slow on "
+     "recent instances",
      "doc/guides/nics/ena.rst, Prerequisites"},
 };
 

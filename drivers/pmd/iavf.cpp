@@ -5,9 +5,10 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kIavfQuirks[] = {
-    {"key, table and kinds are what the host's driver lets a function have",
+    {"the host's driver limits the key, table and packet types of a virtual function",
      "drivers/net/iavf/iavf_ethdev.c, iavf_dev_info_get()"},
-    {"where the host lets no function choose its kinds, the driver warns in its log and tells what was asked",
+    {"if the host does not let a function choose its packet types, the driver logs a warning and reports the "
+     "requested ones",
      "drivers/net/iavf/iavf_ethdev.c, iavf_config_rss_hf()"},
 };
 

@@ -8,10 +8,9 @@ constexpr Quirk kIceQuirks[] = {
     {"without its DDP package (/lib/firmware/intel/ice/ddp) it starts only with safe-mode-support=1, and "
      "then has no RSS",
      "doc/guides/nics/ice.rst, Safe Mode Support"},
-    {"a rule of its flow director matches an L4 port whole or not at all, so no rule stands for a worker's "
-     "SNAT ports",
+    {"a rule of its flow director matches a whole L4 port only, so no rule can cover a worker's SNAT ports",
      "drivers/net/ice/ice_fdir_filter.c, ice_fdir_parse_pattern()"},
-    {"symmetric Toeplitz and simple xor are set by rte_flow only, which Penstock never does",
+    {"symmetric Toeplitz and simple xor can only be set by rte_flow, which Penstock never does",
      "drivers/net/ice/ice_hash.c, ice_hash_parse_action()"},
 };
 

@@ -5,9 +5,9 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kIgbQuirks[] = {
-    {"82575 keeps a queue two bits higher in its table than the driver's table functions do",
+    {"82575 stores a queue two bits higher in its table than the driver's table functions assume",
      "drivers/net/e1000/igb_rxtx.c, igb_rss_configure()"},
-    {"QEMU before 8.0 does not emulate one", "QEMU 8.0, hw/net/igb.c"},
+    {"QEMU before 8.0 does not emulate this NIC", "QEMU 8.0, hw/net/igb.c"},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// net_memif: shared memory between two processes. Its buffers are of one size, 2,048 bytes unless bsize says otherwise, and the side that
-// makes the region decides; a frame larger than a buffer takes several, which is slower, so the size follows the MTU.
+// net_memif: shared memory between two processes. Its buffers have one size, 2,048 bytes by default (bsize).
+// The side that creates the region determines it. A frame larger than a buffer takes several, which is
+// slower, so the size follows the MTU.
 #include <algorithm>
 #include <bit>
 
@@ -20,7 +21,7 @@ Result<CompletionResult> complete_memif(DeviceString& device, const CompletionFa
     const uint32_t frame = frame_bytes(facts.mtu);
     constexpr uint32_t kBufferDefault = 2048;  // ETH_MEMIF_DEFAULT_PKT_BUFFER_SIZE
     if (frame > kBufferDefault) {
-        // bsize is held in 16 bits.
+        // bsize is stored in 16 bits.
         device.complete("bsize", std::to_string(std::min(std::bit_ceil(frame), uint32_t{UINT16_MAX})));
     }
     return CompletionResult{frame};

@@ -5,14 +5,15 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kMlx5Quirks[] = {
-    {"with a number of queues that is a power of two its table has as many entries, else the largest that "
-     "the device has",
+    {"if the number of queues is a power of two, its table has one entry per queue; otherwise the largest "
+     "size of the device",
      "drivers/net/mlx5/mlx5_ethdev.c, mlx5_dev_configure_rss_reta()"},
     {"setting the table of a started port stops and starts it",
      "drivers/net/mlx5/mlx5_rss.c, mlx5_dev_rss_reta_update()"},
-    {"without isolation it takes all frames for its MAC address, and the kernel interface hears none of them",
+    {"without isolation it takes all frames for its MAC address, and the kernel interface receives none of "
+     "them",
      "doc/guides/nics/mlx5.rst, flow isolated mode"},
-    {"lpbk_mode does not lead frames back; it keeps a port from hearing its own multicast",
+    {"lpbk_mode does not loop frames back; it prevents a port from receiving its own multicast",
      "drivers/net/mlx5/mlx5_devx.c, mlx5_devx_tir_attr_set()"},
     {"needs ib_uverbs and mlx5_ib in the kernel, and rdma-core", "doc/guides/platform/mlx5.rst"},
 };

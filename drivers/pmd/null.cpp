@@ -1,11 +1,11 @@
-// net_null: receives nothings and sends into nothing.
+// net_null: receives empty packets and discards all packets that are sent.
 #include "drivers/pmd/profiles.hpp"
 
 namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kNullQuirks[] = {
-    {"key and table can be set and read, without effect",
+    {"key and table can be set and read, but have no effect",
      "drivers/net/null/rte_eth_null.c, eth_rss_reta_update()"},
 };
 
@@ -16,7 +16,7 @@ constinit const PmdProfile kNullProfile = {
     .family = "nothing",
     .binding = Binding::Software,
     .spread = RxSpread::None,
-    .spread_reason = "its RSS can be set and read, and does nothing",
+    .spread_reason = "its RSS can be set and read, but has no effect",
     .rss = {.kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable},
     .quirks = kNullQuirks,
 };

@@ -1,4 +1,4 @@
-// net_pcap: files, or an interface by libpcap.
+// net_pcap: pcap files, or an interface through libpcap.
 #include "drivers/pmd/profiles.hpp"
 
 namespace penstock::drivers {
@@ -8,7 +8,7 @@ constinit const PmdProfile kPcapProfile = {
     .family = "pcap files, libpcap",
     .binding = Binding::Interface,
     .spread = RxSpread::None,
-    .spread_reason = "libpcap does not spread",
+    .spread_reason = "libpcap does not spread flows over queues",
     .kernel_hears = true,  // with iface=; with files there is no interface to guard
     .uses_interface = true,
 };

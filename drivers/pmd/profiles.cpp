@@ -1,4 +1,4 @@
-// The profile of a driver's name.
+// Finds the profile for a driver name.
 #include "drivers/pmd/profiles.hpp"
 
 #include <array>
@@ -6,7 +6,7 @@
 namespace penstock::drivers {
 namespace {
 
-// By the alphabet.
+// In alphabetical order.
 constexpr std::array kProfiles = {
     &kAfPacketProfile, &kAfXdpProfile, &kBondingProfile, &kEmProfile,     &kEnaProfile,
     &kI40eProfile,     &kIavfProfile,  &kIceProfile,     &kIgbProfile,    &kIxgbeProfile,
@@ -20,7 +20,7 @@ constexpr PmdProfile kUnknown{};
 }  // namespace
 
 const PmdProfile& pmd_profile(std::string_view driver) noexcept {
-    // net_virtio_user0 begins with net_virtio too: the longest name wins.
+    // net_virtio_user0 also begins with net_virtio: the longest name wins.
     const PmdProfile* best = &kUnknown;
     for (const PmdProfile* profile : kProfiles) {
         if (driver.starts_with(profile->driver) && profile->driver.size() > best->driver.size()) {

@@ -8,7 +8,7 @@ constinit const PmdProfile kRingProfile = {
     .family = "rings in memory",
     .binding = Binding::Software,
     .spread = RxSpread::None,
-    .spread_reason = "whoever fills the ring chooses the queue",
+    .spread_reason = "the writer of the ring chooses the queue",
 };
 
 }  // namespace penstock::drivers

@@ -5,12 +5,12 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kTapQuirks[] = {
-    {"computes transmit checksums in software, over the whole packet, where they are asked for",
+    {"computes requested transmit checksums in software, over the whole packet",
      "drivers/net/tap/rte_eth_tap.c, tap_tx_l4_cksum()"},
-    {"rules are the kernel's tc flower, which must be there", "drivers/net/tap/tap_flow.c"},
-    {"bits of an L4 port are validated and not created: matched whole",
+    {"rules become tc flower filters of the kernel, which must support them", "drivers/net/tap/tap_flow.c"},
+    {"a rule for bits of an L4 port is validated, but cannot be created: only whole ports are matched",
      "drivers/net/tap/tap_flow.c, tap_flow_create_tcp()"},
-    {"its RSS is an eBPF program of a rule with a fixed key; rte_eth_conf has no part in it",
+    {"its RSS is an eBPF program of a rule with a fixed key; rte_eth_conf has no effect on it",
      "doc/guides/nics/tap.rst, RSS specifics"},
 };
 
@@ -21,7 +21,7 @@ constinit const PmdProfile kTapProfile = {
     .family = "TAP",
     .binding = Binding::Software,
     .spread = RxSpread::Unsteady,
-    .spread_reason = "the kernel sends a flow to the TAP queue that it last came from",
+    .spread_reason = "the kernel sends a flow to the TAP queue that last sent a packet of it",
     .flow = {.items = FlowExpectation::kAllItems,
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kRss |
                         FlowExpectation::kPassthru},

@@ -5,22 +5,18 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kVirtioQuirks[] = {
-    {"whoever asks for L4 checksums on receipt gets packets of the same host without one "
-     "(VIRTIO_NET_F_GUEST_CSUM); Penstock does not ask, "
-     "so "
-     "they come whole",
+    {"with the L4 receive checksum offload, packets of the same host arrive without a checksum "
+     "(VIRTIO_NET_F_GUEST_CSUM); Penstock does not request it, so their checksums are complete",
      "drivers/net/virtio/virtio_ethdev.c, virtio_dev_configure(); virtio_rxtx.c, virtio_rx_offload()"},
-    {"RSS only where the host offers VIRTIO_NET_F_RSS (QEMU: mq=on,rss=on, vhost off or one that knows RSS); "
-     "else all queues get what the "
-     "host likes",
+    {"RSS only if the host offers VIRTIO_NET_F_RSS (QEMU: mq=on,rss=on, with vhost off or a vhost that "
+     "supports RSS); otherwise the host chooses the queue of each packet",
      "drivers/net/virtio/virtio_ethdev.c, virtio_dev_info_get()"},
-    {"the host keeps back the frames of each VLAN that it was not told, as soon as a driver takes "
-     "VIRTIO_NET_F_CTRL_VLAN, which this one "
-     "always does; a promiscuous port gets them",
+    {"once a driver accepts VIRTIO_NET_F_CTRL_VLAN, which this one always does, the host drops the frames of "
+     "VLANs that were not configured; a promiscuous port receives them",
      "drivers/net/virtio/virtio_ethdev.h, VIRTIO_PMD_DEFAULT_GUEST_FEATURES; virtio_ethdev.c, "
      "virtio_vlan_filter_set()"},
-    {"the hash is not put into mbufs", "drivers/net/virtio/virtio_rxtx.c, virtio_rx_offload()"},
-    {"key and table that are read are the driver's own copies: the device cannot be asked",
+    {"the hash is not stored in mbufs", "drivers/net/virtio/virtio_rxtx.c, virtio_rx_offload()"},
+    {"key and table that are read are the driver's own copies: the device does not report them",
      "drivers/net/virtio/virtio_ethdev.c, virtio_dev_rss_hash_conf_get()"},
 };
 

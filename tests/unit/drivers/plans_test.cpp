@@ -118,7 +118,7 @@ TEST(SteeringPlan, TakesTheBestWayThatIsNotRefusedByName) {
          Steering::Handoff,
          false,
          "1 receive queues for 2 workers"},
-        {"net_ring", {.workers = 2, .rx_queues = 2}, Steering::Handoff, false, "whoever fills the ring"},
+        {"net_ring", {.workers = 2, .rx_queues = 2}, Steering::Handoff, false, "the writer of the ring"},
         {"net_null",
          {.workers = 2, .rx_queues = 2, .rss = rss_of(2)},
          Steering::Handoff,
