@@ -105,7 +105,7 @@ TEST_F(FlowSteering, ThreeWorkersHaveNoMaskAndSaySo) {
     start(3, kHiddenHash);
     ASSERT_NE(bed, nullptr);
     EXPECT_EQ(bed->port(kCluster).facts().steering.steering, drivers::Steering::Handoff);
-    EXPECT_NE(bed->port(kCluster).facts().steering.reason.find("no power of two"), std::string::npos);
+    EXPECT_NE(bed->port(kCluster).facts().steering.reason.find("not a power of two"), std::string::npos);
     follow({.workers = 3});
     EXPECT_EQ(installed(drivers::FlowKind::SnatToQueue), 0U);
     pass(kSomeConnections);

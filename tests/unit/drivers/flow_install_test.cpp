@@ -174,7 +174,7 @@ TEST_F(FlowProbe, NamesWhatIsMissingBeforeItAsks) {
               "3 workers are not a power of two, so no mask separates their SNAT ports");
     EXPECT_EQ(probe(8).snat_to_queue.reason, "4 receive queues for 8 workers");
     EXPECT_FALSE(probe(2).vip_isolate.validates);
-    EXPECT_NE(probe(2).vip_isolate.reason.find("no share"), std::string::npos);
+    EXPECT_NE(probe(2).vip_isolate.reason.find("does not share this port"), std::string::npos);
 }
 
 // The port is used as it is: what does not rest on isolation is asked for all the same.
