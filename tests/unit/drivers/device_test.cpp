@@ -1,4 +1,4 @@
-// Device strings and the arguments that are worked out for them.
+// Device strings and the arguments that are derived for them.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -36,7 +36,7 @@ TEST(DeviceString, TellsPciFromVdev) {
         {"net_af_packet_lan,iface=eth1,qpairs=2", false, "net_af_packet_lan", "net_af_packet", "eth1"},
         {"net_af_xdp1,iface=veth1", false, "net_af_xdp1", "net_af_xdp", "veth1"},
         {"net_tap0,iface=dtap0", false, "net_tap0", "net_tap",
-         ""},  // its interface is the far side, made by the PMD
+         ""},  // its interface is created by the PMD, on the far side
         {"net_virtio_user3,path=/dev/vhost-net", false, "net_virtio_user3", "net_virtio_user", ""},
         {"net_pcap0,iface=eth2", false, "net_pcap0", "net_pcap", "eth2"},
         {"net_pcap0,rx_pcap=in.pcap", false, "net_pcap0", "net_pcap", ""},
@@ -88,7 +88,7 @@ TEST(DeviceString, RefusesByName) {
     }
 }
 
-// The rules of the kernel's PACKET_MMAP and of the PMD, held against every MTU a port can have.
+// The constraints of the kernel's PACKET_MMAP and of the PMD, checked for every MTU that a port can have.
 TEST(DeviceString, ABondNamesEachOfItsMembers) {
     const auto bond = DeviceString::parse(
         "net_bonding0,mode=balance-xor,member=03:00.0,slave=0000:03:00.1,member=net_ring0");
@@ -115,11 +115,11 @@ TEST(AfPacketRing, EveryMtuGetsAConsistentRing) {
         ASSERT_GE(slot, 66 + 14 + 8 + mtu) << "frames are cut at MTU " << mtu;
         ASSERT_EQ(slot % 16, 0u) << mtu;               // TPACKET_ALIGNMENT
         ASSERT_EQ(block % 4096, 0u) << mtu;            // PAGE_SIZE
-        ASSERT_EQ(block % slot, 0u) << mtu;            // the PMD takes slot i to be at i x framesz
+        ASSERT_EQ(block % slot, 0u) << mtu;            // the PMD assumes slot i at i x framesz
         ASSERT_EQ(slots % (block / slot), 0u) << mtu;  // the kernel: frame_nr = frames_per_block x block_nr
         ASSERT_GE(slots, 256u) << mtu;
         ASSERT_EQ(completed->buffer_bytes, slot - 32)
-            << mtu;  // what eth_rx_queue_setup compares with the mbuf
+            << mtu;  // the value that eth_rx_queue_setup compares with the mbuf
     }
 }
 

@@ -1,4 +1,4 @@
-// Rules on a port: made, counted, destroyed; whatever the driver refuses.
+// Rules on a port: installed, counted, destroyed, for any refusal by the driver.
 #include <gtest/gtest.h>
 #include <rte_ethdev.h>
 
@@ -110,7 +110,7 @@ TEST(PortFlows, NothingIsLeftWhenItDies) {
         ASSERT_TRUE(flows.add(drop_of(1)));
         ASSERT_TRUE(flows.add(drop_of(2)));
         fake.create = [](const SeenFlow&) { return "no room"; };
-        ASSERT_FALSE(flows.add(drop_of(3)));  // half way
+        ASSERT_FALSE(flows.add(drop_of(3)));  // fails half-way
     }
     EXPECT_TRUE(fake.live.empty());
     EXPECT_FALSE(fake.isolated);
@@ -177,7 +177,7 @@ TEST_F(FlowProbe, NamesWhatIsMissingBeforeItAsks) {
     EXPECT_NE(probe(2).vip_isolate.reason.find("does not share this port"), std::string::npos);
 }
 
-// The port is used as it is: what does not rest on isolation is asked for all the same.
+// The port is used without isolation: probes that do not depend on isolation are made nevertheless.
 TEST_F(FlowProbe, ARefusedIsolationIsToldAndNothingElseIsLost) {
     fake.isolate_refusal[1] = "port must be stopped first (state of the device)";
     const Status isolated = driver.isolate(true);
@@ -190,7 +190,8 @@ TEST_F(FlowProbe, ARefusedIsolationIsToldAndNothingElseIsLost) {
     EXPECT_TRUE(support.snat_to_queue.validates);
 }
 
-// net_tap: masks of ports are validated and refused when the rule is created, and nothing is counted or marked.
+// As net_tap does: masks of ports are validated, but refused when the rule is created, and COUNT and MARK are
+// refused.
 TEST_F(FlowProbe, ANicThatTakesPartOfItSaysWhichAndWhy) {
     fake.validate = [](const SeenFlow& flow) {
         return flow.has(RTE_FLOW_ACTION_TYPE_COUNT) || flow.has(RTE_FLOW_ACTION_TYPE_MARK)

@@ -1,4 +1,4 @@
-// Rules as data and in rte_flow's words, byte for byte.
+// Rules as data and compiled to rte_flow, byte for byte.
 #include <gtest/gtest.h>
 #include <rte_ethdev.h>
 
@@ -130,7 +130,8 @@ TEST(FlowRule, IsReadAsPeopleWouldSayIt) {
     EXPECT_EQ(FlowRule::isolation().action.to_string(), "kernel");
 }
 
-// The bytes of a header struct are those of the wire, behind nothing, so offsets are those of RFC 791, 8200, 9293 and 768.
+// A header struct has the bytes of the wire format from offset 0, so offsets are those of RFC 791, 8200, 9293
+// and 768.
 TEST(FlowCompile, PatternHoldsTheBytesOfTheMatch) {
     const auto eth = item(RTE_FLOW_ITEM_TYPE_ETH);
     const struct {
@@ -288,7 +289,7 @@ TEST(FlowCompile, RefusesWhatContradictsItself) {
     }
 }
 
-// The mask that a rule has and the arithmetic that a worker has must name the same owner, for every port.
+// The mask of a rule and the computation of a worker must give the same owner for every port.
 TEST(SnatPortMask, TellsTheOwnerOfEveryPort) {
     for (const unsigned workers : {2U, 4U, 8U, 64U}) {
         const auto mask = snat_port_mask(workers);

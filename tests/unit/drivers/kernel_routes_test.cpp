@@ -1,5 +1,5 @@
-// Routes by messages against a model of the kernel's tables: whatever was done, and however far messages are behind a dump, both agree in
-// the end.
+// Routes followed by messages, compared with a model of the kernel's tables: after any changes, and for any
+// delay of the messages relative to a dump, both agree in the end.
 #include "drivers/host/kernel_routes.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,8 @@ TEST(KernelRoutes, OfAnotherKindTakeThePlaceOfOneThatCounts) {
     EXPECT_TRUE(routes.list().empty());
 }
 
-// `ip route append` and `prepend`: several with one key, of which a removal names one and a replacement does not.
+// `ip route append` and `prepend`: several routes with one key. A removal identifies one of them, a
+// replacement does not.
 TEST(KernelRoutes, WithOneKeyAreToldApartByTheRest) {
     KernelRoutes routes;
     routes.dumped(added(1, 0, 1));
@@ -73,7 +74,8 @@ TEST(KernelRoutes, WithOneKeyAreToldApartByTheRest) {
         << "the dump was later";
 }
 
-// `ip route replace` twice, of which a dump has seen the outcome: nothing is unclear about a route that was alone.
+// `ip route replace` twice; the dump contains the result of both. A route that was alone under its key is
+// unambiguous.
 TEST(KernelRoutes, ThatFlapWhileTheyAreDumpedAreClear) {
     KernelRoutes before;
     before.dumped(added(1, 0, 1));
@@ -83,7 +85,8 @@ TEST(KernelRoutes, ThatFlapWhileTheyAreDumpedAreClear) {
     EXPECT_EQ(routes.apply(replaced(1, 0, 3), Sent::PerhapsBeforeIt), Applied::Changed);
     EXPECT_EQ(routes.list(), std::vector{*added(1, 0, 3).route});
 
-    // But where there were two, it may have been the other one that was replaced, and has gone since.
+    // If there were two routes, the replaced one may have been the other one, and may have been removed
+    // since.
     before.apply(added(1, 0, 3), Sent::SinceDump);
     KernelRoutes remains(&before);
     remains.dumped(added(1, 0, 3));
@@ -93,7 +96,8 @@ TEST(KernelRoutes, ThatFlapWhileTheyAreDumpedAreClear) {
     EXPECT_EQ(unknown.apply(replaced(1, 0, 2), Sent::PerhapsBeforeIt), Applied::Unclear);
 }
 
-// An IPv6 route with a gateway may become one more hop of the other, and the message then names all hops.
+// An IPv6 route with a gateway may become one more hop of the other route. The message then contains all
+// hops.
 TEST(KernelRoutes, ThatMayJoinAnotherAreReadAnew) {
     KernelRoutes routes;
     routes.dumped(added(1, 0, 1));
@@ -104,7 +108,7 @@ TEST(KernelRoutes, ThatMayJoinAnotherAreReadAnew) {
     EXPECT_EQ(routes.apply(joins, Sent::SinceDump), Applied::Changed) << "nothing to join";
 }
 
-// It may have replaced a route that no dump has shown.
+// It may have replaced a route that no dump contained.
 TEST(KernelRoutes, AReplacementByAnotherKindIsReadAnew) {
     KernelRoutes routes;
     RouteFact multipath = added(1, 0, 1);
@@ -118,7 +122,7 @@ TEST(KernelRoutes, AReplacementByAnotherKindIsReadAnew) {
     EXPECT_EQ(routes.apply(alike, Sent::SinceDump), Applied::Changed);
 }
 
-// Linux takes two that are alike, and its message about the end of one is that of the other.
+// Linux accepts two equal routes, and the removal messages of the two are equal.
 TEST(KernelRoutes, TheEndOfAnIpv6RouteThatStandsAloneIsReadAnew) {
     KernelRoutes routes;
     const Prefix destination = *Prefix::parse("2001:db8:52::/48");
@@ -169,7 +173,8 @@ TEST(KernelRoutes, KnowWhatTheyDependOnWhileTheyDo) {
                  routes.uses_next_hop_objects());
 }
 
-// The kernel's tables as far as messages tell of them, and the messages that nobody has read yet.
+// A model of the kernel's tables as far as messages describe them, and the messages that have not been read
+// yet.
 class Kernel {
  public:
     explicit Kernel(test::Prng& random) : random_(random) {}
@@ -196,7 +201,7 @@ class Kernel {
                 }
                 break;
             case 3:
-            case 4:  // replace: the first, unless the same is there
+            case 4:  // replace: the first one, unless the same route is there
                 if (same == held.end()) {
                     if (held.empty()) {
                         held.push_back(fact);
@@ -245,8 +250,8 @@ TEST(KernelRoutes, ComeToWhatADumpWouldGive) {
         for (int step = 0; step < 20; ++step) {
             change_some();
             if (is_unclear || random.below(8) == 0) {
-                routes = kernel.dump(random.one_in(8) ? nullptr
-                                                      : &routes);  // messages of before are still waiting
+                routes =
+                    kernel.dump(random.one_in(8) ? nullptr : &routes);  // earlier messages are still pending
                 overlaps = true;
                 is_unclear = false;
                 change_some();

@@ -1,4 +1,4 @@
-// What single netlink messages say, without a kernel: messages made by hand, whole and cut.
+// Decoding of single netlink messages, without a kernel: hand-made messages, whole and truncated.
 #include "drivers/host/netlink_messages.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ const nlmsghdr* as_message(const Bytes& bytes) {
     return reinterpret_cast<const nlmsghdr*>(bytes.data());
 }
 
-// Through another interface, then twice through the twin.
+// One hop through another interface, then two through the twin.
 Bytes multipath_route(unsigned char flags_of_first_twin = 0) {
     rtmsg header{};
     header.rtm_family = AF_INET;
@@ -96,7 +96,7 @@ TEST(NetlinkMessages, AMultipathRouteLeavesByItsFirstTwin) {
     const Bytes bytes = multipath_route();
     const auto route = route_in(as_message(bytes), kTwins);
     ASSERT_TRUE(route);
-    // Its third next hop is on the same twin.
+    // The third next hop is on the same twin.
     EXPECT_EQ(*route, (route::Route{*Prefix::parse("10.9.0.0/16"), NicPortId{1}, IpAddr::v4(10, 2, 0, 9), 0,
                                     route::set_of({1})}));
     const auto elsewhere = route_in(as_message(bytes), {{99, NicPortId{0}}});
@@ -104,7 +104,7 @@ TEST(NetlinkMessages, AMultipathRouteLeavesByItsFirstTwin) {
     EXPECT_FALSE(elsewhere->egress.is_set());
 }
 
-// `ip route add 10.9.0.0/16 via 10.2.0.9 dev TWIN`, or what `change` makes of it.
+// `ip route add 10.9.0.0/16 via 10.2.0.9 dev TWIN`, or its result after `change`.
 Bytes plain_route(
     const std::function<void(rtmsg&)>& change = [](rtmsg&) {}, int type = RTM_NEWROUTE,
     uint16_t message_flags = 0, unsigned char last_byte_of_gateway = 9) {
@@ -126,7 +126,8 @@ Bytes plain_route(
     return bytes;
 }
 
-// A dead hop leads nowhere, and a route of dead hops alone hides nothing: shorter prefixes serve meanwhile.
+// A dead hop leads nowhere, and a route with dead hops only hides no other route: shorter prefixes are used
+// meanwhile.
 TEST(NetlinkMessages, ADeadRouteHidesNothing) {
     ASSERT_TRUE(route_in(as_message(plain_route()), kTwins));
     const Bytes dead = plain_route([](rtmsg& header) { header.rtm_flags = RTNH_F_DEAD | RTNH_F_LINKDOWN; });
@@ -153,7 +154,7 @@ TEST(NetlinkMessages, AChangeOfARouteNamesItAndWhatItDependsOn) {
     const auto removed = of(plain_route([](rtmsg&) {}, RTM_DELROUTE));
     EXPECT_EQ(removed->change, RouteFact::Change::Removed);
     EXPECT_EQ(removed->identity, fact->identity) << "a removal is recognised";
-    // Hops that are down do not make it another route, all else does.
+    // Hops that are down do not change the identity of a route. All other attributes do.
     EXPECT_EQ(of(plain_route([](rtmsg& header) { header.rtm_flags = RTNH_F_DEAD; }))->identity,
               fact->identity);
     EXPECT_EQ(of(multipath_route(RTNH_F_DEAD))->identity, of(multipath_route())->identity);
@@ -162,7 +163,8 @@ TEST(NetlinkMessages, AChangeOfARouteNamesItAndWhatItDependsOn) {
               fact->identity);
     EXPECT_NE(of(plain_route([](rtmsg& header) { header.rtm_tos = 8; }))->key, fact->key);
     EXPECT_EQ(of(multipath_route())->interfaces, (std::vector{kOtherIndex, kTwinIndex, kTwinIndex}));
-    // Of kinds that no packet meets: such a one may replace one that packets do meet. Other tables are not Linux' main one.
+    // Kinds of routes that no packet uses: such a route may replace one that packets use. Other tables are
+    // not Linux's main table.
     const auto thrown = of(plain_route([](rtmsg& header) { header.rtm_type = RTN_THROW; }));
     ASSERT_TRUE(thrown);
     EXPECT_FALSE(thrown->route);
@@ -200,7 +202,7 @@ TEST(NetlinkMessages, WhatTakesRoutesAlongInSilence) {
     EXPECT_FALSE(next_hop_object_in(as_message(plain_route())));
 }
 
-// Packets leave by the first next hop; those that answer them may come by any.
+// Packets leave by the first next hop; their answers may arrive by any.
 TEST(NetlinkMessages, AMultipathRouteNamesThePortsOfItsOtherNextHops) {
     const Bytes bytes = multipath_route();
     const auto route = route_in(as_message(bytes), {{kOtherIndex, NicPortId{3}}, {kTwinIndex, NicPortId{1}}});
@@ -264,7 +266,8 @@ TEST(NetlinkMessages, Ipv6RoutesKeepTheirLinkLocalRouter_DUAL002) {
          {*Prefix::parse("2001:db8:9::/48"), NicPortId{1}, *IpAddr::parse("fe80::1"), 1024}},
         {"fd00:2::/64", nullptr, {*Prefix::parse("fd00:2::/64"), NicPortId{1}, {}, 1024}},
         {"::/0", "fe80::1", {*Prefix::parse("::/0"), NicPortId{1}, *IpAddr::parse("fe80::1"), 1024}},
-        // A link-local destination is another host on each link: nowhere to forward to, and no default route leads there.
+        // A link-local destination is a different host on each link, so it cannot be forwarded to, not even
+        // by a default route.
         {"fe80::/64", nullptr, {*Prefix::parse("fe80::/64"), {}, {}, 0}},
     };
     for (const auto& row : rows) {
@@ -322,7 +325,7 @@ TEST(NetlinkMessages, AVipIsKnownByItsMark_LB018) {
     }
 }
 
-// Memory that ends where a message does, but for its alignment: whoever reads on dies.
+// Memory that ends where a message ends (except for alignment): reading beyond it crashes.
 class EdgeOfMemory {
  public:
     EdgeOfMemory() { PENSTOCK_CHECK(pages_ != MAP_FAILED && mprotect(end(), page_, PROT_NONE) == 0); }
@@ -342,10 +345,10 @@ class EdgeOfMemory {
     void* const pages_ = mmap(nullptr, 2 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 };
 
-// A message may end anywhere, and each length in it may lie: nothing may be read beyond its end.
+// A message may end anywhere, and each length in it may be wrong: no read may exceed its end.
 TEST(NetlinkMessages, CutAndSpoiltMessagesAreHarmless) {
     EdgeOfMemory memory;
-    // How many took it for theirs.
+    // The number of functions that accept the message.
     const auto ask_all = [&](const Bytes& bytes) {
         const nlmsghdr* const at = memory.put(bytes);
         return int{route_in(at, kTwins).has_value()} + int{address_in(at, kTwins).has_value()} +

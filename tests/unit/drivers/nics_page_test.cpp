@@ -1,4 +1,5 @@
-// docs/nics.md tells people what drivers/pmd knows: a row for each driver in its table, and each quirk with where it is written.
+// docs/nics.md documents the profiles of drivers/pmd: a row for each driver in its table, and each quirk with
+// its source.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,7 +97,7 @@ TEST(NicsPage, HasARowForEachDriverAndNoOther) {
     }
     std::set<std::string> found;
     for (const std::string& line : lines) {
-        // The row without its last cell, which says how it was shown.
+        // The row without its last cell, which states how it was verified.
         if (line.starts_with("| `net_") || line.starts_with("| `mlx")) {
             const size_t last = line.rfind(" | ");
             found.insert(line.substr(0, last + 2));

@@ -1,4 +1,4 @@
-// What is decided before DPDK is asked for anything: steering, buffers, EAL's arguments, locks, hugepages.
+// Decisions that precede DPDK: steering, buffers, EAL's arguments, locks, hugepages.
 #include <gtest/gtest.h>
 #include <rte_ethdev.h>
 #include <sys/wait.h>
@@ -31,7 +31,7 @@ namespace plans_test {
 
 namespace fs = std::filesystem;
 
-// A folder of the test's own, gone with it.
+// A temporary folder, removed at the end of the test.
 struct Folder {
     fs::path path = fs::temp_directory_path() / ("penstock_plans_" + std::to_string(getpid()));
     Folder() { fs::create_directories(path); }
@@ -40,7 +40,7 @@ struct Folder {
     Folder& operator=(const Folder&) = delete;
 };
 
-// RSS as a good device has it: a key that spreads, and a table that names the queues in turn.
+// RSS of a good device: a key that spreads, and a table with the queues in turn.
 RssReading rss_of(unsigned queues, RssKinds kinds = kAllRssKinds, size_t entries = 128) {
     RssReading reading;
     reading.granted = true;
@@ -69,8 +69,9 @@ RssReading unreadable_table(unsigned queues) {
     return reading;
 }
 
-// The key of a symmetric hash repeats every 16 bits, so a source port moves the hash as the destination port does; but all of its columns
-// are one of 16, and a table entry is still foretold. A key of zeros puts everything into entry 0.
+// The key of a symmetric hash repeats every 16 bits, so a source port changes the hash as the destination
+// port does. But all of its columns are among 16, and a table entry can still be predicted. A key of zeros
+// maps every packet to entry 0.
 RssReading key_of(unsigned queues, uint8_t even, uint8_t odd) {
     RssReading reading = rss_of(queues);
     for (size_t i = 0; i < reading.key.size(); ++i) {
@@ -155,7 +156,7 @@ TEST(SteeringPlan, TakesTheBestWayThatIsNotRefusedByName) {
          Steering::PredictableRss,
          true,
          "the port's own RSS hash"},
-        // The function of the hash cannot be read: where it is in doubt, nothing is foretold.
+        // The hash function cannot be read: if it is in doubt, nothing is predicted.
         {"net_i40e",
          {.workers = 2, .rx_queues = 2, .rss = rss_of(2), .other_hash = true},
          Steering::Handoff,
@@ -166,7 +167,7 @@ TEST(SteeringPlan, TakesTheBestWayThatIsNotRefusedByName) {
          Steering::PredictableRss,
          true,
          "the port's own RSS hash"},
-        // RSS is asked for first, and rules only where it is refused.
+        // RSS is tried first, and rules only if RSS cannot be used.
         {"net_ixgbe",
          {.workers = 4, .rx_queues = 4, .rss = rss_of(4), .snat_to_queue = kRulesValid},
          Steering::PredictableRss,
@@ -276,7 +277,8 @@ TEST(Rss, DrawnKeysSpreadOverEveryTable) {
             for (const size_t entries : {64u, 128u, 512u, 2048u}) {
                 RssReading shared = rss_of(workers, kAllRssKinds, entries);
                 shared.key = reading.key;
-                // 64 entries are one for each of 64 workers, and 128 not an even share for 7 of every class; none may be left out.
+                // 64 entries are one for each of 64 workers. 128 entries give no even share of every class to
+                // 7 workers; none may be left out.
                 EXPECT_EQ(obstacle_of(shared, workers), "")
                     << workers << " workers, " << entries << " entries";
             }
@@ -284,8 +286,8 @@ TEST(Rss, DrawnKeysSpreadOverEveryTable) {
     }
 }
 
-// A reply's port alone leads to each entry of the largest table, so that the ports towards one endpoint are shared as evenly as the table
-// is. One key in nine does not; the hash is computed bit by bit here.
+// A reply's port alone reaches each entry of the largest table, so the ports towards one endpoint are shared
+// as evenly as the table. One key in nine fails this and is redrawn. The hash is computed bit by bit here.
 TEST(Rss, DrawnKeysLeadPortsToEveryEntry) {
     constexpr uint32_t kEntries = nat::kReplyHashEntriesMax;
     packet::FlowKey replies[] = {
@@ -304,7 +306,7 @@ TEST(Rss, DrawnKeysLeadPortsToEveryEntry) {
             std::vector<bool> reached(kEntries);
             uint32_t entry = base % kEntries;
             for (uint32_t port = 1; port <= 65'536;
-                 ++port) {  // in the order of a Gray code: one bit changes at a time
+                 ++port) {  // in Gray code order: one bit changes at a time
                 reached[entry] = true;
                 entry ^= column[std::min(std::countr_zero(port), 15)];
             }
@@ -356,7 +358,8 @@ TEST(MempoolShape, HoldsEveryPlaceAPacketCanBe) {
         .rx_descriptors = 4096, .tx_descriptors = 4096, .workers = 2, .ports = 2, .frame_bytes_max = 2016};
     const auto shape = mempool_shape(demand);
     ASSERT_TRUE(shape);
-    // Both workers' caches and the twin I/O thread's full, everything handed off, held and punted in each class, all descriptors taken.
+    // Full caches of both workers and the twin I/O thread, full handoff rings, full holds and punt rings of
+    // each class, all descriptors in use.
     const uint32_t worst = 8192 + 3 * 384 +
                            2 * (limits::kHandoffRing + limits::kPendingMax + limits::kFragmentsWaitingMax) +
                            2 * (2 * limits::kPuntRing + limits::kPuntRoutingRing + limits::kPuntLinkRing);
@@ -381,7 +384,7 @@ TEST(MempoolShape, RoomFollowsTheLargestFrame) {
         EXPECT_EQ(shape->data_room, row.room + 128) << row.frame;
     }
     EXPECT_FALSE(mempool_shape({.workers = 1, .ports = 1, .frame_bytes_max = 65'600}));
-    // A page must hold an AF_XDP buffer with its headers, and here another port's MTU spoils that.
+    // An AF_XDP buffer with its headers must fit in a page. Here another port's MTU prevents that.
     const auto crowded =
         mempool_shape({.workers = 1, .ports = 2, .frame_bytes_max = 9022, .object_bytes_max = 4096});
     ASSERT_FALSE(crowded);
@@ -438,8 +441,8 @@ TEST(HostFacts, ReadsPortRanges) {
     EXPECT_FALSE(allowed_cpus().empty());
 }
 
-// A pool as the kernel shows it; what is written to nr_hugepages appears as free pages, up to `gatherable` more: a test may fake it
-// between two calls only, so these tests look at what is asked for.
+// A hugepage pool as the kernel shows it. The files do not react to writes, and a test can change them
+// between two calls only, so these tests check the requested values.
 void write_pool(const fs::path& folder, uint64_t total, uint64_t free, uint64_t promised) {
     fs::create_directories(folder);
     std::ofstream(folder / "nr_hugepages") << total;
@@ -461,13 +464,13 @@ TEST(Hugepages, TakesWhatIsThereFirst) {
     ASSERT_TRUE(enough) << enough.error().what;
     EXPECT_EQ(*enough, 0u);
     EXPECT_EQ(pool_total(small), 300u);
-    // Pages that somebody was promised do not count, and 1 GB pages do.
+    // Reserved pages do not count, 1 GB pages do.
     write_pool(small, 300, 280, 100);
     write_pool(folder.path / "hugepages-1048576kB", 1, 1, 0);
     EXPECT_EQ(reserve_hugepages(512, folder.path).value_or(99), 0u);
 }
 
-// Two starts at once must not count the same pages.
+// Two concurrent starts must not count the same pages.
 TEST(Hugepages, OneProcessAtATimeHasItsTurn) {
     const Folder folder;
     write_pool(folder.path / "hugepages-2048kB", 0, 0, 0);
@@ -489,14 +492,14 @@ TEST(Hugepages, OneProcessAtATimeHasItsTurn) {
     }
     second.join();
     EXPECT_TRUE(second_has_it);
-    const HugepageTurn without_a_pool(folder.path / "nowhere");  // waits for nobody
+    const HugepageTurn without_a_pool(folder.path / "nowhere");  // does not block
 }
 
 TEST(Hugepages, AsksOnlyForWhatIsMissingAndGivesItBack) {
     const Folder folder;
     const fs::path pool = folder.path / "hugepages-2048kB";
     write_pool(pool, 100, 60, 0);
-    // The folder does not answer like a kernel: no page appears, so the request must fail and be taken back.
+    // The folder does not react like a kernel: no page appears, so the request must fail and be undone.
     const auto refused = reserve_hugepages(512, folder.path);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Errc::Exhausted);

@@ -1,4 +1,5 @@
-// The start-up check of a port's RSS, without a port: what it sends, and when it objects. With ports: tests/bound/drivers_rss_test.cpp.
+// The start-up check of a port's RSS, without a port: its packets and its objections. With ports:
+// tests/bound/drivers_rss_test.cpp.
 #include "drivers/steering/self_check.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +45,7 @@ TEST(SelfCheck, KnownPacketsAreOfEachKindCoveredAndReachEveryQueue) {
     }
 }
 
-// Our Toeplitz and DPDK's were written apart: any key, longer ones too, and any table.
+// Our Toeplitz and DPDK's were written independently: any key, longer ones too, and any table.
 TEST(SelfCheck, BothHashesForetellAlike) {
     test::Prng prng;
     for (int draw = 0; draw < 200; ++draw) {
@@ -62,7 +63,7 @@ TEST(SelfCheck, AnotherKeyOrTableIsNoticed) {
     const RssReading reading = reading_of(prng);
     const std::vector<KnownPacket> packets = known_packets(reading);
     RssReading other = reading;
-    other.key[12] ^= 0xff;  // under which the ports of IPv4 lie
+    other.key[12] ^= 0xff;  // a byte that affects the ports of IPv4
     EXPECT_NE(disagreement_by_computing(other, packets).find("the self-check predicts queue"),
               std::string::npos);
     other = reading;

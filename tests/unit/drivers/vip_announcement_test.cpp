@@ -1,4 +1,4 @@
-// The frames by which a link hears of a VIP, byte for byte where a neighbour looks.
+// The frames that announce a VIP on a link, byte for byte in the fields that a neighbour evaluates.
 #include "drivers/host/vip_announcement.hpp"
 
 #include <gtest/gtest.h>
