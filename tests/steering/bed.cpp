@@ -25,7 +25,7 @@ Result<std::unique_ptr<SteeringBed>> SteeringBed::start(const BedOptions& option
 }
 
 Status SteeringBed::start_port(NicPortId id, const BedOptions& options) {
-    static unsigned number = 0;  // a name is one device's for the life of the process
+    static unsigned number = 0;  // a device name is used once in the life of the process
     drivers::NicPortOptions wanted;
     wanted.device = "net_soft" + std::to_string(number++) +
                     ",mac=" + (id == kUp ? kUpMac : kClusterMac).to_string() +
@@ -44,7 +44,7 @@ Status SteeringBed::start_port(NicPortId id, const BedOptions& options) {
     return {};
 }
 
-// As control/gateway/program/daemon.cpp does it.
+// As in control/gateway/program/daemon.cpp.
 Status SteeringBed::start_workers(const BedOptions& options) {
     drivers::MempoolDemand demand{.workers = options.workers};
     for (const auto& port : ports_) {
@@ -109,9 +109,9 @@ std::vector<gateway::FlowFollower::Port> SteeringBed::flow_ports() const {
 }
 
 SteeringBed::~SteeringBed() {
-    flows_.reset();  // while the ports that have the rules are up
+    flows_.reset();  // while the ports that hold the rules are up
     workers_.reset();
-    ports_.clear();  // before the pool that their queues hold buffers of
+    ports_.clear();  // before the pool, because their queues hold its buffers
 }
 
 uint64_t SteeringBed::count(stats::Counter counter) const {

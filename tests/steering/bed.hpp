@@ -1,7 +1,10 @@
-// A gateway of real parts on software NICs: two NicPorts and their rules as the daemon makes them, workers on lcores that share a CPU, and
-// a test that holds both cables. What the NICs are like is said by their arguments (tests/support/soft_nic/soft_nic.hpp).
+// A gateway of real parts on software NICs: two NicPorts and their rules, set up as by the daemon, workers on
+// lcores that share a CPU, and a test that holds both cables. The NICs' arguments determine their properties
+// (tests/support/soft_nic/soft_nic.hpp).
 //
-//   clients --- net_soft (uplink, 10.80.1.1) [NicPort, workers, NicPort] net_soft (cluster, 10.80.2.1) --- backends 10.80.2.11 ...
+//   clients --- net_soft (uplink, 10.80.1.1)
+//               [NicPort, workers, NicPort]
+//               net_soft (cluster, 10.80.2.1) --- backends 10.80.2.11 ...
 #pragma once
 
 #include <cstdint>
@@ -23,9 +26,10 @@ struct BedOptions {
     uint32_t workers = 1;
     std::string nic;  // arguments of both NICs
     std::vector<TestService> services;
-    // Per worker: all of a run's 100,000 may land on one of them, and each of IPv6, the half, takes the place of two.
+    // Per worker: all 100,000 of a run may land on one worker, and each IPv6 connection, half of them, takes
+    // two units.
     uint32_t connections = 160'000;
-    bool follows_rules = true;  // false: the test has a FlowFollower of its own
+    bool follows_rules = true;  // false: the test has its own FlowFollower
 };
 
 class SteeringBed {
@@ -39,15 +43,15 @@ class SteeringBed {
     [[nodiscard]] SoftNic& nic(NicPortId id) { return *nics_[id.value]; }
     [[nodiscard]] SoftWire& wire(NicPortId id) { return wires_[id.value]; }
     [[nodiscard]] worker::WorkerSet& workers() { return *workers_; }
-    // Of a bed that follows rules.
+    // Only of a bed that follows rules.
     [[nodiscard]] const gateway::FlowFollower& flows() const { return *flows_; }
-    // What a FlowFollower is given of the ports, as control/gateway/program/daemon.cpp does it.
+    // The ports as input of a FlowFollower, as in control/gateway/program/daemon.cpp.
     [[nodiscard]] std::vector<gateway::FlowFollower::Port> flow_ports() const;
     [[nodiscard]] VirtualGateway& gateway() { return gateway_; }
-    // What the ports said while they were probed, configured and started, a line each.
+    // The notices of the ports during probe, configuration and start, one per line.
     [[nodiscard]] const std::string& notices() const { return notices_; }
 
-    // Over all workers.
+    // Sum over all workers.
     [[nodiscard]] uint64_t count(stats::Counter counter) const;
     [[nodiscard]] uint64_t connections() const;
     [[nodiscard]] uint64_t drops() const;
@@ -60,7 +64,7 @@ class SteeringBed {
     Status start_workers(const BedOptions& options);
 
     std::string notices_;
-    std::vector<uint8_t> rss_key_;  // of both ports, as the daemon draws it
+    std::vector<uint8_t> rss_key_;  // of both ports, drawn as by the daemon
     VirtualGateway gateway_;
     drivers::Mempools pools_;
     std::vector<std::unique_ptr<drivers::NicPort>> ports_;

@@ -1,5 +1,5 @@
-// Rules on software NICs whose RSS cannot be foretold: the follower of the daemon plans and installs them, and what the workers count
-// shows what they did.
+// Rules on software NICs whose RSS cannot be predicted: the daemon's follower plans and installs them, and
+// the workers' counters show their effect.
 #include <gtest/gtest.h>
 
 #include "control/gateway/rules/flow_follower.hpp"
@@ -15,11 +15,12 @@ using gateway::FlowFollower;
 using gateway::FlowLimits;
 using gateway::FlowView;
 
-// RSS that keeps a flow on its queue, by a key that nobody can read: rules are the only way home.
+// RSS that keeps a flow on its queue, with a key that cannot be read: only rules can bring replies to their
+// owner.
 constexpr const char* kHiddenHash = "key=hidden,reta_access=hidden,loopback=0";
 
 constexpr uint32_t kConnections = kUnderAddressSanitizer || kUnderThreadSanitizer ? 8'000 : 100'000;
-constexpr uint32_t kSomeConnections = kConnections / 5;  // where it is not about each reply
+constexpr uint32_t kSomeConnections = kConnections / 5;  // for tests that do not check each reply
 
 class FlowSteering : public testing::Test {
  protected:
@@ -29,7 +30,7 @@ class FlowSteering : public testing::Test {
         ASSERT_TRUE(started) << started.error().what;
         bed = std::move(*started);
     }
-    // Without the follower's thread, so that the rules are there when it returns.
+    // Without the follower's thread, so that the rules are installed on return.
     void follow(const FlowLimits& limits, const route::PrefixSet& blocked = {}) {
         follower = std::make_unique<FlowFollower>(limits, bed->flow_ports());
         follower->set_marks_listener([&] { publish(blocked); });
@@ -88,7 +89,7 @@ TEST_F(FlowSteering, NoReplyIsHandedOver) {
     }
 }
 
-// The same NIC with room for a few of the rules: slower, and right.
+// The same NIC with room for only some of the rules: slower, but correct.
 TEST_F(FlowSteering, WhereTheTableIsFullTheRestIsHandedOver) {
     start(2, std::string(kHiddenHash) + ",flow_rules=3");
     ASSERT_NE(bed, nullptr);
@@ -125,7 +126,8 @@ TEST_F(FlowSteering, ABlockedSourceEndsInTheNicAndIsLetInBeforeWorkersKnow) {
     ASSERT_NE(bed, nullptr);
     follow({.workers = 2}, route::PrefixSet({*Prefix::parse("203.0.113.0/24")}));
     ASSERT_EQ(installed(drivers::FlowKind::SourceDrop), 2U);  // on both ports
-    // To a SNAT address another rule would match as well, and which of them acts is the NIC's choice: then software drops.
+    // Not to a SNAT address: another rule would match as well, the NIC would choose one of the two, and
+    // software would drop.
     const auto frame = eth()
                            .from_mac(kClientMac.to_string())
                            .to_mac(kUpMac.to_string())

@@ -1,5 +1,5 @@
-// Flow rules do in a NIC what they say, packet by packet: each kind that the gateway asks for, through real PortFlows, validated, created,
-// counted and destroyed in a software NIC's table.
+// Flow rules have the specified effect in a NIC, packet by packet: each kind that the gateway uses, through
+// real PortFlows, validated, created, counted and destroyed in a software NIC's table.
 #include <gtest/gtest.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -27,12 +27,12 @@ using drivers::kIpUdp;
 constexpr uint16_t kQueues = 4;
 
 struct Seen {
-    std::optional<uint16_t> queue;  // empty: no worker would see it
+    std::optional<uint16_t> queue;  // empty: no worker receives it
     std::optional<uint32_t> mark;
     bool operator==(const Seen&) const = default;
 };
 
-// A started port, its rules, and a test that is wire and worker at once.
+// A started port with its rules. The test is both wire and worker.
 class RulePort {
  public:
     explicit RulePort(const std::string& arguments, unsigned workers = kQueues) {
@@ -66,7 +66,7 @@ class RulePort {
     RulePort(const RulePort&) = delete;
     RulePort& operator=(const RulePort&) = delete;
 
-    // As it would be of a bifurcated driver: isolation is offered.
+    // The profile of a bifurcated driver: isolation is available.
     static drivers::PmdProfile profile() {
         drivers::PmdProfile made = drivers::pmd_profile("net_soft");
         made.binding = drivers::Binding::Bifurcated;
@@ -183,7 +183,7 @@ TEST(Rules, DeniedSourcesAreDroppedByDifference) {
     EXPECT_TRUE(arrives_from("2001:db8:8:1::9"));
     EXPECT_TRUE(arrives_from("198.51.100.7"));
 
-    // Two goes, three comes; one stays where it is, with its count.
+    // Rule two is removed, rule three is added; rule one stays with its count.
     ASSERT_TRUE(port.rules->add(three).has_value());
     ASSERT_TRUE(port.rules->remove(two).has_value());
     ASSERT_TRUE(port.rules->add(one).has_value());
@@ -250,7 +250,7 @@ TEST(Rules, ADeniedRangeOpensNothingAndItsOpenFlowsGoOn_SRC005) {
 }
 
 TEST(Rules, AMarkComesAlongAndTheQueueStays) {
-    // A driver on which the search goes on, and one that wants RSS beside the mark.
+    // A driver with PASSTHRU, and one that requires RSS beside the mark.
     for (const char* arguments :
          {"flow_actions=queue+drop+mark+rss+count+passthru", "flow_actions=queue+drop+mark+rss+count"}) {
         RulePort port(arguments);
@@ -312,7 +312,7 @@ TEST(Rules, WhatAPortCannotDoIsRefusedByName) {
     const struct {
         const char* arguments;
         bool snat, drop, mark, isolate, counts;
-        const char* says;  // the reason of what is refused first, of those in this order
+        const char* says;  // the reason of the first refused kind, in this order
     } cases[] = {
         {"", true, true, true, true, true, ""},
         {"flow_masks=whole", false, false, true, true, false, "partial masks"},

@@ -1,5 +1,6 @@
-// Replies come home, whatever the NIC is like: real NicPorts and workers on software NICs, 100,000 full-NAT connections a configuration,
-// both families, TCP and UDP. Where the plan promises it, no reply is handed over; where nothing can be promised, each one still arrives.
+// Replies reach their owner on every kind of NIC: real NicPorts and workers on software NICs, 100,000
+// full-NAT connections per configuration, both families, TCP and UDP. If the plan predicts queues, no reply
+// is handed over. Otherwise each reply still arrives.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +17,8 @@
 namespace penstock::test {
 namespace steering_test {
 
-// A quarter of each kind. Sanitizers make every frame ten times as dear and find what they find among fewer.
+// A quarter of each kind. Sanitizers slow down every frame tenfold, and fewer frames are sufficient for their
+// findings.
 constexpr uint32_t kConnections = kUnderAddressSanitizer || kUnderThreadSanitizer ? 8'000 : 100'000;
 
 std::unique_ptr<SteeringBed> start_bed(uint32_t workers, const std::string& nic) {
@@ -38,7 +40,7 @@ void pass_all(SteeringBed& bed) {
     EXPECT_EQ(bed.count(stats::Counter::HandedOff), bed.count(stats::Counter::HandedIn));
 }
 
-// All that came in by a port was at its owner, and none of it where somebody had promised it elsewhere.
+// All packets received on a port arrived at their owner, and no reply was misplaced.
 void all_came_home(SteeringBed& bed, NicPortId port, uint64_t received) {
     const worker::PortTotals totals = bed.workers().inspect().port(port);
     EXPECT_EQ(totals.received, received);
@@ -58,7 +60,8 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
     return std::get<0>(info.param).name + std::to_string(std::get<1>(info.param));
 }
 
-// No help from the NIC, or harm: it promises nothing, and its choice of queues is as bad as can be.
+// A NIC that does not help, or hinders: it supports no prediction and chooses queues as unfavourably as
+// possible.
 class Hostile : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(
     Steering, Hostile,
@@ -87,7 +90,7 @@ TEST_P(Hostile, EachConnectionWorks) {
     }
 }
 
-// RSS that can be foretold, in each way in which drivers let their owners at it: no packet is handed over.
+// Predictable RSS, for each kind of access that drivers provide: no packet is handed over.
 class Predictable : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(
     Steering, Predictable,
@@ -124,8 +127,8 @@ TEST_P(Predictable, EachReplyIsAtItsOwner) {
     }
 }
 
-// No RSS, or one over addresses only, and rules: each block of SNAT ports comes to its owner's queue, and what clients send first may
-// cross.
+// No RSS, or RSS over addresses only, with rules: each block of SNAT ports is steered to its owner's queue.
+// Clients' first packets may be handed over.
 class Ruled : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(
     Steering, Ruled,
@@ -148,13 +151,13 @@ TEST_P(Ruled, EachReplyIsAtItsOwner) {
     for (const gateway::FlowView& flow : bed->flows().list()) {
         EXPECT_NE(flow.state, gateway::FlowView::State::Refused) << flow.match << ": " << flow.reason;
     }
-    // Of each worker: TCP and UDP of the port's SNAT address of either family.
+    // For each worker: TCP and UDP to the port's SNAT address of either family.
     EXPECT_EQ(bed->nic(kCluster).flow_rules(), 4u * workers);
     pass_all(*bed);
     all_came_home(*bed, kCluster, kConnections);
 }
 
-// What the hash leaves out is brought by rules, where there are any.
+// Packets outside of the hash are steered by rules, if there are any.
 TEST(PartlyPredictable, RulesBringWhatIsNotHashed) {
     const auto bed = start_bed(2, "rss=ipv4+tcp4+udp4+ipv6+tcp6");
     ASSERT_NE(bed, nullptr);
@@ -164,7 +167,7 @@ TEST(PartlyPredictable, RulesBringWhatIsNotHashed) {
     all_came_home(*bed, kCluster, kConnections);
 }
 
-// Where the hash of one kind leaves the ports out, that kind is handed over, and no other.
+// If the hash omits the ports of one packet type, packets of that type are handed over, and no others.
 TEST(PartlyPredictable, OnlyWhatIsNotHashedIsHandedOver) {
     const auto bed = start_bed(2, "rss=ipv4+tcp4+udp4+ipv6+tcp6,flow_rules=0");
     ASSERT_NE(bed, nullptr);
@@ -180,7 +183,7 @@ TEST(PartlyPredictable, OnlyWhatIsNotHashedIsHandedOver) {
     }
 }
 
-// A NIC that says what is not so. Where it can be put to the test, it is found out and nothing is built on it.
+// A NIC that reports wrong RSS. If it can be tested, the error is detected and predictable RSS is not used.
 class Liar : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Steering, Liar,
                          testing::Combine(testing::Values(Nic{"AnotherKey", "flow_rules=0,spread=lies"},
@@ -204,7 +207,7 @@ TEST_P(Liar, IsFoundOutAndEachConnectionWorks) {
     pass_all(*bed);
 }
 
-// One that cannot be put to the test is believed, and handoff puts right what comes of it.
+// A NIC that cannot be tested is trusted, and handoff corrects the result.
 TEST(LiarUntested, EachConnectionWorks) {
     const auto bed = start_bed(2, "flow_rules=0,spread=lies,loopback=0");
     ASSERT_NE(bed, nullptr);
@@ -216,7 +219,8 @@ TEST(LiarUntested, EachConnectionWorks) {
     EXPECT_EQ(totals.handoff_lost, 0u);
 }
 
-// Whoever receives them, all fragments of one datagram end at one worker: the owner of the SNAT port that the first one names.
+// All fragments of one datagram reach one worker, from any receiving worker: the owner of the SNAT port in
+// the first one.
 TEST(Fragments, OfOneDatagramMeetAtOneWorker) {
     const auto bed = start_bed(2, "rss=none,flow_rules=0,spread=random");
     ASSERT_NE(bed, nullptr);
@@ -250,7 +254,7 @@ TEST(Fragments, OfOneDatagramMeetAtOneWorker) {
     EXPECT_GT(whole[1], 0u);
 }
 
-// An ICMP error carries no ports of its own; the packet that it quotes tells whose flow it is about.
+// An ICMP error has no ports of its own. The quoted packet determines the flow.
 TEST(IcmpErrors, ReachTheOwnerOfTheFlowThatTheyQuote) {
     const auto bed = start_bed(2, "rss=none,flow_rules=0,spread=random");
     ASSERT_NE(bed, nullptr);

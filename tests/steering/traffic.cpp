@@ -11,10 +11,10 @@
 namespace penstock::test {
 namespace {
 
-// Fits the rings of one queue: with every frame on the same one, nobody waits for room.
+// Fits in the rings of one queue, so no frame waits for room even if all frames use one queue.
 constexpr uint32_t kBatch = 1000;
 constexpr size_t kEthernet = 14;
-// Where a client's number goes into its port and its address.
+// How a client's number is encoded in its port and its address.
 constexpr uint32_t kPortsPerClient = 50'000;
 constexpr L4Port kFirstClientPort = 10'000;
 
@@ -55,7 +55,7 @@ const IpAddr& vip_of(IpFamily family) {
     return family == IpFamily::V4 ? kVip : kVip6;
 }
 
-// The frame's key, or why it is not right as it is.
+// Reads the frame's key. Returns the reason if the frame is not correct.
 std::string read(const std::vector<uint8_t>& frame, const TrafficKind& kind, packet::FlowKey& key) {
     packet::Parsed parsed;
     if (const auto result = packet::parse(frame, parsed); !result.has_value()) {
@@ -161,7 +161,7 @@ TrafficResult open_connections(SteeringBed& bed, const TrafficKind& kind, uint32
     FrameWriter writer(kind);
     const Offsets at = offsets_of(kind);
     const IpAddr& snat = kind.family == IpFamily::V4 ? kClusterAddress : kClusterAddress6;
-    // (backend, SNAT port) pairs in use: no two connections may have the same.
+    // (backend, SNAT port) pairs in use: no two connections may share one.
     std::unordered_set<uint64_t> inside;
     std::vector<packet::FlowKey> key_of(kBatch);
     std::vector<std::vector<uint8_t>> at_backend(kBatch);
@@ -169,7 +169,8 @@ TrafficResult open_connections(SteeringBed& bed, const TrafficKind& kind, uint32
     for (uint32_t done = 0; done < count && result.first_fault.empty();) {
         const uint32_t batch = std::min(kBatch, count - done);
         const uint32_t base = first + done;
-        // Sends the batch's frames by `frame_of`, and takes as many on the other side; `seen` gets each with its connection's place.
+        // Sends the batch's frames from `frame_of`, and takes as many on the other side. `seen` gets each
+        // with the index of its connection.
         const auto pass =
             [&](NicPortId in, NicPortId out, const char* what,
                 const std::function<const std::vector<uint8_t>&(uint32_t)>& frame_of,
