@@ -1,4 +1,4 @@
-"""A blocklist where the NIC drops, and where it does not: real flow rules of net_tap, and none of virtio-net."""
+"""A blocklist with and without drops in the NIC: real flow rules of net_tap, and virtio-net without rules."""
 import socket
 
 from card_cases import web_and_echo
@@ -14,7 +14,7 @@ DATAGRAMS = 50
 
 
 def devices_of_net_tap(lab, cards):
-    """The cards stay Linux's; net_tap takes their frames, and puts its rules, by traffic control."""
+    """The cards stay with Linux. net_tap takes their frames and installs its rules by traffic control."""
     return [f"net_tap{i},iface=dtap{i},remote={lab.machine.drive_by_kernel(card)}" for i, card in enumerate(cards)]
 
 
@@ -45,7 +45,8 @@ def a_blocked_source_is_dropped_by_the_nic_or_else_by_software(lab):
         refused = {(port, ""): ("NOT_USED", "the driver has no rte_flow") for port in (0, 1)}
         equal(rules_about_sources(lab), refused, "rules")
 
-    # One client with two addresses. Whoever is on the list has a route back, so that only the list keeps the answers away.
+    # One client with two addresses. The blocked address has a route back, so that only the blocklist prevents
+    # answers.
     lab.network.ip("client", f"address add {BLOCKED_CLIENT}/32 dev eth0")
     lab.machine.command("ip", "route", "add", BLOCKED, "via", net.CLIENT)
     equal(lab.get(VIP, timeout_s=20).status, 200, "a request of the client that is not on the list")

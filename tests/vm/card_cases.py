@@ -8,7 +8,8 @@ from lab import network as net
 from manifests import endpoints, service
 from vm_bed import VIRTIO, pair_of
 
-# By QEMU's name of the card: its options, DPDK's driver, queues for two workers, and why replies are handed over.
+# By QEMU's name of the card: its options, DPDK's driver, queues for two workers, and the reason for handoff
+# of replies.
 CARDS = {
     "e1000e": ("", "net_e1000_em", 2, r"RSS"),
     "vmxnet3": ("", "net_vmxnet3", 2, r"RSS"),
@@ -33,7 +34,7 @@ def tcp_and_udp_pass_real_drivers_and_are_counted_exactly_XIP001_LB001_NODEPORT0
     report = accounting.send_and_settle(lab.network, lab.gateway, frontends, 30)
     equal(report.problems(), [], "problems")
 
-    # Frames of full size, whose checksums the cards are not asked to write: they follow the rewrites.
+    # Frames of full size. The cards do not compute their checksums: rewrites update them incrementally.
     content = lab.make_file("download", 500_000)
     answer = lab.get(VIP, 80, "/files/download", timeout_s=60)
     equal((answer.status, hashlib.sha256(answer.body).hexdigest()), (200, hashlib.sha256(content).hexdigest()), "status and SHA-256")

@@ -1,4 +1,4 @@
-"""UDP and TCP frames as they are on a wire, and a place to send them from."""
+"""Builds UDP and TCP frames as on a wire, and sends them."""
 import socket
 import struct
 

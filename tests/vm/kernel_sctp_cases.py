@@ -56,7 +56,7 @@ def kernels_talk_sctp_through_a_vip_SCTP001_SCTP002_SCTP003(lab):
         equal(answer, {"local_port": KEPT_PORT + number, "seen": [source, KEPT_PORT + number]}, f"{address} {port}, then {end_by}")
     until("all are over", lambda: set(states(lab)) <= {"closed"}, PATIENCE_S, 0.5)
 
-    # An endpoint that is gone: both kernels believe the gateway's ABORT.
+    # An endpoint is removed: both kernels accept the gateway's ABORT.
     undrained = {"penstock.io/connection-draining": "false"}
     lab.apply(*diameter(server, lab.variant["policy"], annotations=undrained))
     held = lab.machine.spawn(client.words(sys.executable, PROGRAM, "talk", client.addresses[0], VIP, str(PORT), *map(str, SIZES), "then", "hold"),
@@ -70,5 +70,5 @@ def kernels_talk_sctp_through_a_vip_SCTP001_SCTP002_SCTP003(lab):
 
 
 def established(host):
-    """Associations that the kernel there has."""
+    """The number of associations in the kernel of that host."""
     return len(host.run("cat", "/proc/net/sctp/assocs").stdout.splitlines()) - 1

@@ -1,13 +1,15 @@
-"""Hosts beside the gateway whose kernel is the guest's: namespaces of the machine, each behind a card of its own on one of the two wires. For what
-the kernel that runs the tests may not have, and the guest's has: VLAN interfaces and SCTP."""
+"""Hosts beside the gateway that use the guest's kernel: namespaces of the machine, each behind its own card
+on one of the two wires. For features that the kernel of the test host may lack and the guest's kernel has:
+VLAN interfaces and SCTP."""
 from lab import network as net
 from vm_bed import VIRTIO, Card, pair_of
 
-# By wire: the gateway's addresses there, and those of the host beside it.
+# By wire: the gateway's addresses on it, and those of the host beside the gateway.
 _PLACES = {"up": ((net.UPLINK, net.UPLINK6), ("10.80.1.3", "fd00:80:1::3")),
            "cl": ((net.CLUSTER, net.CLUSTER6), ("10.80.2.21", "fd00:80:2::21"))}
 INTERFACE = "eth0"
-WHOLE_FRAMES = f"{VIRTIO},csum=off,gso=off"  # nothing is left for a card to write, as it may be on a wire that only looks like one
+# No checksum or segmentation is left to a card, as could happen on a virtual wire.
+WHOLE_FRAMES = f"{VIRTIO},csum=off,gso=off"
 
 
 class Neighbour:
@@ -23,7 +25,7 @@ class Neighbour:
                 f"route add default via {self._gateway[0]}", f"route add ::/0 via {self._gateway[1]}")
 
     def words(self, *words):
-        """Those that run `words` there."""
+        """The command that runs `words` on this host."""
         return ["ip", "netns", "exec", self._name, *words]
 
     def run(self, *words, timeout_s=30, stdin=None):
@@ -34,7 +36,7 @@ class Neighbour:
 
 
 def boot_with_neighbours(lab, model, *sides, options=""):
-    """The machine with a pair of such cards for penstockd, and a neighbour on each of these wires."""
+    """Boots the machine with a pair of such cards for penstockd, and a neighbour on each wire of `sides`."""
     pair = pair_of(model, options=options)
     others = [Card(f"host-{side}", "virtio-net-pci", f"tap-{side}-host", 0x14 + i, options=WHOLE_FRAMES) for i, side in enumerate(sides)]
     lab.boot([*pair, *others], vfio=False)

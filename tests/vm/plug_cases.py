@@ -1,4 +1,4 @@
-"""A cable or a card that is pulled while the gateway runs."""
+"""A cable is unplugged or a card is removed while the gateway runs."""
 from card_cases import web_and_echo
 from fixture import VIP, Background, case, check, equal, until
 from vm_bed import PATIENCE_S, VIRTIO, Card, pair_of
@@ -16,14 +16,14 @@ def a_card_that_is_pulled_takes_nothing_else_with_it(lab):
         until("requests are answered", lambda: len(load.results) > 5, PATIENCE_S)
         lab.machine.monitor("device_del", id="spare")
         until("the port is given up", lambda: lab.gateway.ports()[2]["state"] == "removed", PATIENCE_S, 0.5)
-        # Linux takes the card away once nobody holds it any more.
+        # Linux removes the card when no process holds it any more.
         until("the card is gone", lambda: address not in lab.machine.command("ls", "/sys/bus/pci/devices").split(), PATIENCE_S, 0.5)
         seen = len(load.results)
         until("requests go on being answered", lambda: len(load.results) > seen + 5, PATIENCE_S)
     equal((load.errors, set(load.results)), ([], {200}), "errors and answers of the load")
     equal([port["state"] for port in lab.gateway.ports()], ["running", "running", "removed"], "states of the ports")
     check(lab.gateway.daemon.poll() is None, "penstockd ended")
-    # What the kernel said through the spare's twin meanwhile (it joins multicast groups) had nowhere to go.
+    # The kernel's frames through the spare's twin (it joins multicast groups) had no port to leave by.
     equal(set(lab.drops()) - {"port_removed"}, set(), "drops but for what the spare should have sent")
     lab.remarks.append(f"{len(load.results)} requests around the pull")
 
@@ -35,7 +35,7 @@ def the_twin_follows_the_link_of_the_card(lab):
     lab.gateway.start_daemon()
 
     def seen():
-        """By penstockd, and by Linux at the twin."""
+        """(link up in penstockd, link up in Linux at the twin)."""
         return (bool(lab.gateway.ports()[0].get("link_up")),
                 "NO-CARRIER" not in lab.machine.command("ip", "link", "show", "uplink0"))
     until("the link is up", lambda: seen() == (True, True), PATIENCE_S, 0.5)

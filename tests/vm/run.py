@@ -1,8 +1,9 @@
-"""penstockd on real PCI drivers, VFIO, an IOMMU and real rte_flow rules, in a virtual machine by software emulation.
+"""penstockd on real PCI drivers, VFIO, an IOMMU and real rte_flow rules, in a virtual machine by software
+emulation.
 
 run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
 
-Each case has a machine, a network and a gateway of its own. Case names end in the requirements that they stand for.
+Each case has its own machine, network and gateway. Case names end in the requirements that they verify.
 """
 import os
 import sys
@@ -20,7 +21,7 @@ from vm_bed import VmLab  # noqa: E402
 
 import blocklist_cases, card_cases, kernel_sctp_cases, plug_cases, steering_cases, vlan_cases  # noqa: E402,E401,F401
 
-CASE_TIMEOUT_S = 480  # ten times what a case takes on two idle cores
+CASE_TIMEOUT_S = 480  # ten times the duration of a case on two idle cores
 IMAGE_PATIENCE_S = 300
 
 

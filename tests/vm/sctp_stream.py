@@ -1,10 +1,11 @@
-"""One end of SCTP associations by the kernel's own stack.
+"""One end of SCTP associations, using the kernel's own stack.
 
     sctp_stream.py serve PORT ADDRESS...       answers each message with the peer's address and port, a blank and the message
     sctp_stream.py talk LOCAL[@PORT] ADDRESS PORT SIZE... [then close|abort|hold]
 
-`talk` sends a message of each size, checks what comes back, and prints a line of JSON: {"local_port": ..., "seen": [address, port]} or {"error": ...}.
-With `hold` it then waits for the other end to speak, or to end the association, and prints how that was: "closed", or the name of the error.
+`talk` sends a message of each size, checks the echo, and prints a line of JSON: {"local_port": ..., "seen":
+[address, port]} or {"error": ...}. With `hold` it then waits until the other end sends or ends the
+association, and prints the result: "closed", "spoken to", or the name of the error.
 """
 import hashlib
 import json
@@ -15,7 +16,7 @@ import threading
 
 
 def open_socket(local, port):
-    """Bound to one address: an association of several would be reached past the gateway."""
+    """Binds to one address: an association with several addresses could bypass the gateway."""
     made = socket.socket(socket.AF_INET6 if ":" in local else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.bind((local, port))
@@ -29,7 +30,7 @@ def read(end, count):
     return got
 
 
-# A message's length comes first: a stream socket need not keep them apart.
+# A message is prefixed by its length, because a stream socket does not keep message boundaries.
 def send_message(end, message):
     framed = struct.pack("!I", len(message)) + message
     while framed:
@@ -46,7 +47,7 @@ def answer(end, peer):
         while (message := receive_message(end)) is not None:
             send_message(end, f"{peer[0]} {peer[1]} ".encode() + message)
     except OSError:
-        pass  # the other end has aborted, or the gateway in its name
+        pass  # aborted by the other end, or by the gateway on its behalf
     end.close()
 
 

@@ -1,4 +1,5 @@
-"""How frames find their queue: by the RSS of QEMU's virtio-net, which nobody here wrote, and by rules that Linux really installs."""
+"""How frames reach their queue: by the RSS of QEMU's virtio-net, an independent implementation, and by rules
+that Linux installs."""
 import itertools
 import json
 import os
@@ -17,12 +18,13 @@ KINDS = {"TCP over IPv4": (TCP, "198.18.{}.{}"), "UDP over IPv4": (UDP, "198.18.
 
 
 def rss(queues):
-    """A virtio-net card's options. It needs an interrupt for each queue's two rings, one for control and one for its configuration."""
+    """A virtio-net card's options. It needs an interrupt for each queue's two rings, one for control and one
+    for its configuration."""
     return f"mq=on,rss=on,hash=on,vectors={2 * queues + 2},{VIRTIO}"
 
 
 class Watch:
-    """tests/vm/watch in the guest, and what it told."""
+    """tests/vm/watch in the guest, and its output."""
 
     def __init__(self, lab, device, workers, frames, *more, seconds=PATIENCE_S):
         self._lab = lab
@@ -42,7 +44,7 @@ class Watch:
         return [line for line in self.told() if key in line]
 
     def end(self):
-        """Waits until it has seen enough, or for too long."""
+        """Waits until it has received all frames, or reached its time limit."""
         equal(self._process.wait(2 * PATIENCE_S), 0, "watch ended with")
 
     def _ended(self):
@@ -50,7 +52,7 @@ class Watch:
 
 
 def flows_of(protocol, pattern, count):
-    """(source, its port, destination, its port), as a client and a gateway might have them; no two alike."""
+    """(source, its port, destination, its port, protocol), as for a client and a gateway; all different."""
     for i in range(count):
         yield (pattern.format(1, 1 + i % 7), 9376 + i % 3, pattern.format(2, 1 + i % 2), 1024 + 613 * i % 60_000, protocol)
 
@@ -94,7 +96,7 @@ def replies_of_many_connections_come_home_by_predictable_rss_NAT002_NAT003(lab):
         equal(counted, {"handed_off": 0, "handoff_lost": 0, "replies_misplaced": 0}, f"handoffs of what came in at {port['twin']}")
     per_worker = lab.gateway.json("get", "workers")
     equal([int(worker["handed_off"]) for worker in per_worker], [0] * workers, "packets handed to another worker")
-    # Each worker had its share: with one that owns all there would be nobody to miss.
+    # Each worker has a share: if one worker owned all connections, no reply could be misplaced.
     shares = [int(worker["connections"]) for worker in per_worker]
     check(min(shares) >= sum(shares) // workers // 4, f"connections by worker: {shares}")
     lab.remarks.append(f"{report.packets} packets of {len(frontends) * FLOWS_EACH} flows, none handed over; connections by worker {shares}")
@@ -103,7 +105,8 @@ def replies_of_many_connections_come_home_by_predictable_rss_NAT002_NAT003(lab):
 
 @case()
 def rules_on_net_tap_lead_and_drop_as_they_say(lab):
-    # The card stays Linux's: net_tap takes its frames by traffic control, and its rules act on the card as well as on the TAP.
+    # The card stays with Linux: net_tap takes its frames by traffic control, and its rules act on the card as
+    # well as on the TAP.
     card = Card("up", "virtio-net-pci", "tap-up", 0x10)
     lab.boot([card], vfio=False)
     interface = lab.machine.drive_by_kernel(card)
@@ -114,7 +117,7 @@ def rules_on_net_tap_lead_and_drop_as_they_say(lab):
     equal({rule: line["why"] for rule, line in asked.items()},
           {"from 198.51.100.0/24 -> drop": "", "ipv4 udp port 4001 -> queue 1": "", "ipv4 udp port 4002 -> queue 2": "",
            "ipv4 tcp port 4003 -> queue 3": "",
-           # Bits of a port and marks are what tc flower, as the driver writes it, has no words for.
+           # tc flower, as the driver writes it, supports neither bits of a port nor marks.
            "ipv4 udp port 64-127/256 -> queue 1": "item not supported (item)",
            "to 203.0.113.20 tcp port 80 -> mark 7": "action not supported (action)"}, "rules and why they were refused")
 
@@ -123,10 +126,11 @@ def rules_on_net_tap_lead_and_drop_as_they_say(lab):
     frames = [frame(mac, source, 5000, "198.18.0.1", port, protocol) for source in sources for port, protocol, _ in led]
     blocked = [frame(mac, f"198.51.100.{host}", 5000, "198.18.0.1", 4001) for host in range(1, to_each + 1)]
     client = lab.network.namespace("client")
-    send(client, "eth0", [*blocked, *frames])  # the blocked ones first, so that they are not merely late
+    send(client, "eth0", [*blocked, *frames])  # the blocked ones first, so that they cannot merely be late
     until("all frames but the blocked ones", lambda: len(watch.all("queue")) >= len(frames), PATIENCE_S, 0.2)
     dropped = dropped_by_traffic_control(lab.machine, "dtap0")
-    send(client, "eth0", [frame(mac, "203.0.113.200", 5000, "198.18.0.1", 4001)])  # the last that it waits for
+    # The last frame that `watch` waits for.
+    send(client, "eth0", [frame(mac, "203.0.113.200", 5000, "198.18.0.1", 4001)])
     watch.end()
     seen = [(line["flow"].split()[0], int(line["flow"].rsplit(":", 1)[1]), line["queue"]) for line in watch.all("queue")]
     expected = [("UDP" if protocol == UDP else "TCP", port, queue) for _ in sources for port, protocol, queue in led]
@@ -136,7 +140,7 @@ def rules_on_net_tap_lead_and_drop_as_they_say(lab):
 
 
 def dropped_by_traffic_control(machine, interface):
-    """By the rules on its way to the TAP: those of the card itself only lead there."""
+    """Drops by the rules on the path to the TAP. The rules of the card itself only redirect to it."""
     filters = json.loads(machine.command("tc", "-j", "-s", "filter", "show", "dev", interface))
     actions = [action for entry in filters for action in entry.get("options", {}).get("actions", [])]
     return sum(action["stats"]["drops"] for action in actions if action.get("control_action", {}).get("type") == "drop")

@@ -1,4 +1,5 @@
-"""A VLAN interface on a twin: Linux talks over the tag with Linux, while penstockd serves what comes without one by the same card."""
+"""A VLAN interface on a twin: Linux hosts exchange tagged frames, while penstockd serves untagged frames of
+the same card."""
 from blocklist_cases import BLOCKLIST
 from card_cases import CARDS, web_and_echo
 from fixture import VIP, Background, case, check, equal, until
@@ -6,9 +7,9 @@ from neighbours import INTERFACE, boot_with_neighbours
 from vm_bed import PATIENCE_S
 
 VLAN = 5
-# On the tag; nobody has a route to them but over it.
+# On the VLAN; no other route leads to these addresses.
 OURS, THEIRS = ("10.85.0.1", "fd00:85::1"), ("10.85.0.2", "fd00:85::2")
-FULL_SIZE, FULL_SIZE_6 = 1500 - 28, 1500 - 48  # of a ping's payload in 1,500 bytes behind the tag
+FULL_SIZE, FULL_SIZE_6 = 1500 - 28, 1500 - 48  # a ping's payload in an IP packet of 1,500 bytes after the tag
 
 
 def add_vlan(link, addresses):
@@ -36,7 +37,7 @@ def linux_talks_over_a_tag_while_vips_are_served_without_one(lab):
                 pinged = words("ping", "-c", "3", "-i", "0.2", "-W", "10", "-M", "do", "-s", str(size), address)
                 check(" 0% packet loss" in pinged.stdout, f"ping {address}:\n{pinged.stdout}{pinged.stderr}")
         until("requests without a tag are answered", lambda: len(load.results) > 5, PATIENCE_S)
-        # Who is on the list is kept away behind a tag, too; and nobody else.
+        # The blocklist also applies to tagged frames, and only to the listed addresses.
         lab.machine.write(BLOCKLIST, f"{THEIRS[0]}\n", replace=True)
         until("the list counts", lambda: not answered(peer.run, OURS[0]), PATIENCE_S)
         before = lab.drops()["source_blocked"]

@@ -1,8 +1,10 @@
-"""The laboratory of suite e2e with one box exchanged: what stood in the gateway's namespace runs in a virtual machine, on PCI cards.
+"""The laboratory of suite e2e with one part replaced: the programs of the gateway's namespace run in a
+virtual machine, on PCI cards.
 
 client ---- gw-up =(br-up)= tap-up ---- card | penstockd | card ---- tap-cl =(br-cl)= gw-cl ---- switch ---- backends
 
-The client, the switch and the backends are the host's own namespaces with real programs; the gateway's namespace holds QEMU and its TAPs.
+The client, the switch and the backends are the host's own namespaces with real programs. The gateway's
+namespace holds QEMU and its TAPs.
 """
 import os
 
@@ -14,14 +16,15 @@ from testbed import vm
 from testbed.vm import Card
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# In the guest, where nobody else is.
+# In the guest, which runs this gateway only.
 MANIFESTS = "/run/manifests"
-PATIENCE_S = 60  # of whatever a program does as it starts: its processor is emulated, and so is the disk that it is read from
-# The processors of the guest: one for control, one that polls for all workers.
+# Time limit for a program's start: the processor is emulated, and so is the disk that holds the program.
+PATIENCE_S = 60
+# The processors of the guest: one for control, one for all workers.
 MAIN_CORE, WORKER_CORE = 0, 1
-WIRES = ("up", "cl")  # that scripts/lab laid; what is behind any other card is a TAP and the air
+WIRES = ("up", "cl")  # created by scripts/lab; any other card ends in a TAP without a wire
 SPARE_PORTS = (("spare0", "192.0.2.1/30"),)  # twin and address of a third card
-VIRTIO = "disable-legacy=on,iommu_platform=on,ats=on"  # behind the IOMMU like the others
+VIRTIO = "disable-legacy=on,iommu_platform=on,ats=on"  # behind the IOMMU like the other cards
 
 
 def pair_of(model, **changes):
@@ -36,7 +39,7 @@ class VmGateway(gw.Gateway):
         super().__init__(lab.network, lab.run, lab.build, workers=lab.variant.get("workers", 1))
         self._lab = lab
         self.state_file = "/run/last-good.pb"
-        self.devices = []  # of --port: one on each wire, then the spare ones
+        self.devices = []  # values of --port: one on each wire, then the spare ones
 
     @property
     def address(self):
@@ -74,11 +77,12 @@ class VmGateway(gw.Gateway):
                                      timeout_s=timeout_s)
 
     def ports(self):
-        """In the order of --port: {field: value} as `penstockctl get ports` has it, numbers as numbers."""
+        """In the order of --port: {field: value} as in `penstockctl get ports`, numbers as numbers."""
         return sorted(self.json("get", "ports"), key=lambda port: port["id"])
 
     def interrupts(self):
-        """What the first port was granted, in words, and how workers wait: all cards of a case are alike."""
+        """The granted interrupts of the first port and the idle mode of the workers, as text: all cards of a
+        case are equal."""
         settings = {setting["name"]: setting for setting in self.ports()[0]["settings"]}
         told = [f"{name} {settings[name]['granted'] or 'off'}{settings[name]['reason'] and ': ' + settings[name]['reason']}"
                 for name in ("rx-interrupts", "link-interrupt") if name in settings]
@@ -97,7 +101,8 @@ class VmLab(Lab):
         self.gateway = VmGateway(self)
 
     def boot(self, cards, vfio=True, **machine):
-        """Namespaces, TAPs, and the machine with these cards. With `vfio` they are DPDK's, and the gateway's ports."""
+        """Creates namespaces and TAPs, and boots the machine with these cards. With `vfio`, the cards are
+        bound to vfio-pci and become the gateway's ports."""
         self.network.build()
         for card in cards:
             self._wire(card)
@@ -110,7 +115,8 @@ class VmLab(Lab):
             self.gateway.devices = [self.machine.address_of(card) for card in cards]
 
     def serve(self, *objects):
-        """Servers, penstockd, penstock-sync; returns once the Services among the objects are served."""
+        """Starts servers, penstockd and penstock-sync; returns when the Services among the objects are
+        served."""
         servers.start(self.network, self.run)
         self.apply(*objects)
         self.gateway.start_daemon()
@@ -121,7 +127,7 @@ class VmLab(Lab):
         self.machine.write(os.path.join(MANIFESTS, file), manifests.text_of(objects), replace=True)
 
     def drops(self):
-        """{reason: packets}, of the reasons that there were."""
+        """{reason: packets}, for the reasons with at least one packet."""
         return {row["reason"]: int(row["packets"]) for row in self.gateway.json("stats")["drops"] if int(row["packets"])}
 
     def end(self):
@@ -130,7 +136,7 @@ class VmLab(Lab):
         super().end()
 
     def _wire(self, card):
-        """The card's TAP, and the wire that it continues, on one bridge."""
+        """Connects the card's TAP and its wire by a bridge."""
         side = card.tap.removeprefix("tap-")
         kind = "tap multi_queue" if card.queues > 1 else "tap"
         self.network.ip("gateway", f"tuntap add {card.tap} mode {kind}\nlink set {card.tap} up")

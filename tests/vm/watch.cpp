@@ -1,9 +1,10 @@
-// Opens one NicPort as penstockd does, with a random RSS key and, where told to, with flow rules, and tells what comes in on which queue:
-// one JSON object a line, for tests/vm/steering_cases.py. It judges nothing.
+// Opens one NicPort as penstockd does, with a random RSS key and, if requested, with flow rules, and reports
+// the packets received on each queue: one JSON object per line, for tests/vm/steering_cases.py. It does not
+// evaluate them.
 //
 //   watch DEVICE WORKERS FRAMES SECONDS [rules]
 //
-// Ends after so many frames that are TCP or UDP, or so many seconds.
+// Ends after FRAMES frames that are TCP or UDP, or after SECONDS.
 #include <fmt/core.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
@@ -36,7 +37,7 @@ using drivers::FlowVerb;
 constexpr unsigned kMemoryMb = 256;
 constexpr uint16_t kBurst = 32;
 
-// Nothing here ever holds a quotation mark or a backslash but a driver's words may.
+// The texts of this program contain no quotation mark or backslash, but a driver's messages may.
 std::string quoted(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
@@ -79,7 +80,7 @@ drivers::FlowMatch udp_to_port(L4Port port, L4Port mask) {
             .destination_port_mask = mask};
 }
 
-// What tests/vm/steering_cases.py sends to, and what a gateway would ask for.
+// Rules for the frames of tests/vm/steering_cases.py, and rules that a gateway would install.
 std::vector<drivers::FlowRule> rules_to_try() {
     drivers::FlowMatch tcp = udp_to_port(4003, 0xffff);
     tcp.ip_protocol = drivers::kIpTcp;
@@ -109,7 +110,7 @@ void install(drivers::PortFlows& flows) {
     }
 }
 
-// One frame; true where it is a flow's.
+// Reports one frame; true if it belongs to a flow.
 bool tell_frame(const rte_mbuf& frame, uint16_t queue, const std::optional<nat::ReplyHash>& hash,
                 const std::optional<nat::Toeplitz>& toeplitz) {
     packet::Parsed parsed;
@@ -117,7 +118,7 @@ bool tell_frame(const rte_mbuf& frame, uint16_t queue, const std::optional<nat::
     if (!packet::parse(bytes, parsed) || parsed.kind != packet::PacketKind::Flow) {
         return false;
     }
-    // The queue that a port with this hash was to choose: workers poll queues in turn, one each.
+    // The predicted queue for this hash: workers poll queues in turn, one each.
     std::string foretold = "null";
     if (hash && toeplitz && hash->covers(parsed.key.source.family(), parsed.key.protocol)) {
         foretold = std::to_string(hash->worker_of[toeplitz->of(parsed.key) % hash->worker_of.size()].value);
