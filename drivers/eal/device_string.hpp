@@ -15,7 +15,7 @@ namespace penstock::drivers {
 
 struct DeviceString {
     std::string name;    // "0000:03:00.0" or "net_af_packet0"
-    std::string driver;  // "net_af_packet"; "" for a PCI device, whose driver is known after probing
+    std::string driver;  // "net_af_packet"; "" for a PCI device (known after probing)
     bool is_pci = false;
     std::vector<std::pair<std::string, std::string>> arguments;  // in the order given
 

@@ -13,8 +13,8 @@
 
 namespace penstock::drivers {
 
-// net.ipv4.ip_local_port_range: the ports of the host's own sockets, which SNAT leaves out on an address that
-// it shares with the host (IPv6 sockets use the same range). Corrupt: the kernel's text does not contain two
+// net.ipv4.ip_local_port_range: the ports of the host's own sockets (IPv6 sockets use the same range). SNAT
+// leaves them out on an address that it shares with the host. Corrupt: the kernel's text does not contain two
 // ports.
 [[nodiscard]] Result<nat::PortRange> host_ephemeral_range();
 // The same, parsed from the text of the sysctl; pure.

@@ -12,8 +12,8 @@
 namespace penstock::drivers {
 namespace {
 
-// Mbufs in an lcore's cache: eight bursts, so that the shared ring is accessed once in eight bursts, and the
-// caches of 64 workers still are a small part of the pool. DPDK's own limit is 512.
+// Mbufs in an lcore's cache: eight bursts. The shared ring is accessed once in eight bursts, and the caches
+// of 64 workers still are a small part of the pool. DPDK's own limit is 512.
 constexpr uint32_t kCacheMbufs = 8 * limits::kBurstMax;
 static_assert(kCacheMbufs <= RTE_MEMPOOL_CACHE_MAX_SIZE);
 // A cache overflows to the ring at 1.5 times its size.

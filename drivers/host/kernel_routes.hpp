@@ -61,8 +61,8 @@ class KernelRoutes {
 
     Routes routes_;
     // The keys under which several routes were known, if that is known. Under such a key, a replacement that
-    // may be older than the dump may refer to a route that has been removed since, and not to the one route
-    // that the dump found.
+    // may be older than the dump is ambiguous. It may refer to a route that has been removed since, and not
+    // to the one that the dump found.
     bool knows_several_ = false;
     std::set<RouteKey> several_;
     std::unordered_map<int, uint32_t> interfaces_;

@@ -51,8 +51,8 @@ constexpr size_t kMessageBuffer = 32'768;
 constexpr int kDatagramsPerPoll = 1'024;
 
 // A dump that was interrupted by a change is repeated. If the table changes all the time, the last attempt is
-// used, and the table is read again in the next round, because an interrupted dump may lack routes that did
-// not change.
+// used. The table is read again in the next round, because an interrupted dump may lack routes that did not
+// change.
 constexpr int kDumpAttempts = 3;
 
 struct NeighbourKey {

@@ -2,12 +2,14 @@
 // This class only reads them, and requests the resolution of next hops that a worker waits for.
 //
 // Neighbours, links and routes are followed message by message (kernel_routes.hpp), so the cost of a change
-// does not depend on the number of routes. The routes are read again if messages are not sufficient: an
-// interface that routes use goes down (its IPv4 routes are removed without a message), an address that routes
-// have as their source is removed, a next hop object changes, or a change is ambiguous between several
-// similar routes. Addresses are read again after any change to them. The first change after a quiet period is
-// applied at once, later ones at most every 10 ms, so that a routing daemon's thousand messages become a few
-// new tables. If the kernel reports lost messages (ENOBUFS), everything is read again.
+// does not depend on the number of routes. The routes are read again if messages are not sufficient:
+// - an interface that routes use goes down (its IPv4 routes are removed without a message),
+// - an address that routes have as their source is removed,
+// - a next hop object changes,
+// - a change is ambiguous between several similar routes.
+// Addresses are read again after any change to them. The first change after a quiet period is applied at
+// once, later ones at most every 10 ms, so that a routing daemon's thousand messages become a few new tables.
+// If the kernel reports lost messages (ENOBUFS), everything is read again.
 #pragma once
 
 #include <chrono>

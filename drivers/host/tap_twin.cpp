@@ -38,9 +38,9 @@ std::string ipv6_sysctl(const std::string& name, const char* key) {
     return "/proc/sys/net/ipv6/conf/" + name + "/" + key;
 }
 
-// Enables what the host's defaults may have disabled on new interfaces and the twin's IPv6 addresses require:
-// IPv6 itself, and the link-local address that is the source of the kernel's neighbour solicitations. 0 is
-// the modified EUI-64 that Linux derives from the MAC.
+// Enables what the twin's IPv6 addresses require and the host's defaults may have disabled on new interfaces:
+// IPv6 itself, and the link-local address. The link-local address is the source of the kernel's neighbour
+// solicitations. 0 is the modified EUI-64 that Linux derives from the MAC.
 void switch_ipv6_on(const std::string& name) {
     constexpr int kNoLinkLocal = 1;  // IN6_ADDR_GEN_MODE_NONE
     int mode = 0;

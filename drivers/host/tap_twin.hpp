@@ -28,11 +28,11 @@ struct TapTwinOptions {
 
 class TapTwin {
  public:
-    // Creates the interface, without offloads (so every checksum that Linux writes is complete and no frame
-    // exceeds the MTU), sets its MAC, MTU and addresses (without duplicate address detection: the addresses
-    // must be usable at once) and sets it up. If there is an IPv6 address, IPv6 is enabled on the twin if the
-    // host's defaults disable it. AlreadyExists: there is an interface of that name already; it belongs to
-    // another program and stays unchanged.
+    // Creates the interface, sets its MAC, MTU and addresses, and sets it up. It has no offloads, so every
+    // checksum that Linux writes is complete and no frame exceeds the MTU. The addresses skip duplicate
+    // address detection, because they must be usable at once. If there is an IPv6 address, IPv6 is enabled on
+    // the twin if the host's defaults disable it. AlreadyExists: there is an interface of that name already;
+    // it belongs to another program and stays unchanged.
     static Result<std::unique_ptr<TapTwin>> open(const TapTwinOptions& options);
     ~TapTwin();
     TapTwin(const TapTwin&) = delete;

@@ -52,7 +52,7 @@ class TwinIo {
         TapTwin* twin = nullptr;  // outlives the TwinIo
         uint16_t mtu = 1500;
     };
-    // `ports` and `pool` outlive it too.
+    // `ports` and `pool` must outlive the TwinIo as well.
     static Result<std::unique_ptr<TwinIo>> open(std::vector<Twin> twins, TwinIoPorts& ports,
                                                 rte_mempool* pool);
     ~TwinIo();

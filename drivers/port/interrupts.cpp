@@ -6,8 +6,9 @@
 namespace penstock::drivers {
 namespace {
 
-// Driver names as in rte_eth_dev_info. Not listed although they implement the call: net_memif, whose
-// descriptors are not those that ethdev returns, and net_vhost and net_virtio_user, whose peer may not kick.
+// Driver names as in rte_eth_dev_info. Three drivers are not listed although they implement the call.
+// net_memif: its descriptors are not those that ethdev returns. net_vhost and net_virtio_user: the peer may
+// not kick.
 constexpr std::array<std::string_view, 19> kWithRxInterrupts = {
     "mlx5_pci",     "mlx5_auxiliary", "net_mlx4",     "net_ice",      "net_iavf", "net_i40e",   "net_ixgbe",
     "net_ixgbe_vf", "net_e1000_igb",  "net_e1000_em", "net_igc",      "net_ena",  "net_virtio", "net_vmxnet3",

@@ -263,8 +263,8 @@ Status NicPort::configure(rte_mempool* pool, unsigned workers) {
 }
 
 // Transmit checksum offloads are not requested. Checksums are updated incrementally with each rewrite
-// (packet/rewrite.hpp), so no packet needs a new one, and some drivers use a slower transmit path if the
-// offload is enabled. L4 checksums are verified by the receiver.
+// (packet/rewrite.hpp), so no packet needs a new one. Some drivers use a slower transmit path if the offload
+// is enabled. L4 checksums are verified by the receiver.
 Status NicPort::configure_device(bool loopback) {
     rte_eth_conf config{};
     config.lpbk_mode = loopback ? 1 : 0;

@@ -143,8 +143,8 @@ void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssRead
 }
 
 // True if a reply's destination port alone can reach each entry of the largest table, and so of every smaller
-// one: the 16 columns of the port's bits span the index bits. Then the workers' shares of an endpoint's ports
-// are as even as the table, for any number of workers.
+// one. The condition: the 16 columns of the port's bits span the index bits. Then the workers' shares of an
+// endpoint's ports are as even as the table, for any number of workers.
 bool ports_reach_every_entry(const nat::Toeplitz& toeplitz, IpFamily family) {
     constexpr uint32_t kMask = nat::kReplyHashEntriesMax - 1;
     std::array<uint32_t, std::bit_width(kMask)> led_by{};  // the basis found so far, by highest bit
@@ -272,7 +272,7 @@ RssReading settle_rss(uint16_t dpdk_port, RssRequest& request, std::vector<PortS
     reading.granted = true;
     reading.kinds = rss_kinds(request.types);
     rte_eth_dev_info info{};
-    // Asked again: some devices know the size of their table only when RSS is configured (vmxnet3).
+    // Queried again: some devices report the size of their table only after RSS is configured (vmxnet3).
     if (rte_eth_dev_info_get(dpdk_port, &info) != 0) {
         info.reta_size = 0;
     }

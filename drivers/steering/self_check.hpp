@@ -42,7 +42,7 @@ struct LoopbackAnswer {
     unsigned sent = 0;
     unsigned returned = 0;
     unsigned misplaced = 0;       // of the returned
-    std::string first_misplaced;  // "TCP 192.0.2.1:1024 -> ... came to queue 1 instead of 0"
+    std::string first_misplaced;  // "TCP 192.0.2.1:1024 -> ... reached queue 1 instead of 0"
 
     // Why the result forbids prediction; "" if it does not. Missing packets forbid nothing: they only show
     // that the device does not loop back.

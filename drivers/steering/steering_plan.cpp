@@ -46,9 +46,9 @@ SteeringPlan plan_steering(const PmdProfile& profile, const SteeringFacts& facts
         return plan;
     }
     // A hash that cannot be predicted still is a function of the packet. But packets whose L4 ports it omits
-    // concentrate on few queues, whose workers would own them all. Handoff spreads them better. If the
-    // self-check failed, it is unknown whether the queue is a function of the packet at all. With a device
-    // that chooses at random, a flow would open a new connection on each queue that it reaches.
+    // concentrate on few queues, and the workers of these queues would own them all. Handoff spreads them
+    // better. If the self-check failed, it is unknown whether the queue is a function of the packet at all.
+    // With a device that chooses at random, a flow would open a new connection on each queue that it reaches.
     plan.flow_stays_on_queue = profile.spread == RxSpread::Reported && facts.rss.granted &&
                                facts.rss.kinds.tcp4 && facts.rss.kinds.udp4 && facts.check_failed.empty();
     const std::string obstacle = obstacle_to_foretelling(profile, facts);
