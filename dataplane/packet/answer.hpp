@@ -1,4 +1,4 @@
-// What every packet that the gateway itself sends begins with.
+// The IP header of packets that the gateway originates (echo replies, ICMP errors, RSTs, ABORTs).
 #pragma once
 
 #include <span>
@@ -11,16 +11,16 @@
 
 namespace penstock::packet {
 
-// Linux's own default; RFC 1122 asks for a configurable one, and no operator has wished for another in a RST.
+// Linux's default. RFC 1122 requires it to be configurable; no operator has needed another value in a RST.
 inline constexpr uint8_t kAnswerTtl = 64;
 
-// Bytes of the IP header that an answer begins with: no options, no extension headers.
+// Size of the IP header of an answer: no options, no extension headers.
 [[nodiscard]] constexpr uint16_t answer_header_bytes(IpFamily family) noexcept {
     return family == IpFamily::V4 ? sizeof(Ipv4Header) : sizeof(Ipv6Header);
 }
 
-// Writes that header of a packet from `source` to `destination`, both of one family, with `payload_bytes` behind it. `tos` is IPv6's
-// traffic class as well.
+// Writes this header for a packet from `source` to `destination`, both of one family, followed by
+// `payload_bytes`. `tos` is also IPv6's traffic class.
 inline void store_answer_header(uint8_t* ip_at, const IpAddr& source, const IpAddr& destination,
                                 uint8_t protocol, uint8_t tos, uint16_t payload_bytes) noexcept {
     PENSTOCK_ASSERT(source.family() == destination.family());
@@ -28,7 +28,7 @@ inline void store_answer_header(uint8_t* ip_at, const IpAddr& source, const IpAd
         Ipv4Header ip;
         ip.tos = tos;
         ip.total_length = Be16::from_host(static_cast<uint16_t>(sizeof ip + payload_bytes));
-        // DF makes the packet atomic, and an atomic packet's id means nothing (RFC 6864, 4.1).
+        // DF makes the packet atomic, and the id of an atomic packet has no meaning (RFC 6864, 4.1).
         ip.flags_and_offset = Be16::from_host(Ipv4Header::kDontFragment);
         ip.ttl = kAnswerTtl;
         ip.protocol = protocol;
@@ -50,7 +50,8 @@ inline void store_answer_header(uint8_t* ip_at, const IpAddr& source, const IpAd
     }
 }
 
-// Back to where the frame came from, until the forward stage knows better.
+// Exchanges the Ethernet addresses: back to the sender of the frame, until the forward stage sets the next
+// hop's address.
 inline void exchange_ethernet(std::span<uint8_t> frame) noexcept {
     auto ethernet = load<EthernetHeader>(frame.data());
     std::swap(ethernet.source, ethernet.destination);

@@ -14,8 +14,9 @@ ChecksumSum& ChecksumSum::add(ByteView bytes) noexcept {
         left -= 2;
     }
     if (left == 1) {
-        sum_ +=
-            *at;  // the first byte of a word in memory is the low one on the little-endian hosts that bytes.hpp asserts
+        // The first byte of a word in memory is the low one on the little-endian hosts that bytes.hpp
+        // asserts.
+        sum_ += *at;
     }
     return *this;
 }

@@ -1,7 +1,8 @@
-// The Internet checksum: whole sums (RFC 1071), changes to a sum (RFC 1624), and what UDP makes of zero (RFC 768).
+// The Internet checksum: full sums (RFC 1071), incremental updates (RFC 1624), and UDP's special meaning of
+// zero (RFC 768).
 //
-// One's-complement addition does not care about byte order as long as all words share one (RFC 1071, 2.B), so everything here adds words as
-// they lie in memory and swaps nothing.
+// One's-complement addition is independent of the byte order as long as all words share one (RFC 1071, 2.B).
+// So everything here adds words as they lie in memory, without byte swaps.
 #pragma once
 
 #include <array>
@@ -15,10 +16,12 @@
 namespace penstock::packet {
 
 namespace detail {
-// 2^16 is 1 modulo 0xffff, so the four words of `sum` may be added to one another. Gives 0 only for 0.
+// 2^16 is 1 modulo 0xffff, so the four words of `sum` may be added to one another. The result is 0 only for
+// 0.
 //
-// Adding the halves in exchanged order puts the same carry out of the lower half that the upper half loses at the top, so the upper half
-// ends as the end-around sum of both: one rotation and one addition a step, and never a second carry to look after.
+// The rotation adds the halves in exchanged order. The lower half then carries exactly what the upper half
+// loses at the top, so the upper half ends as the end-around sum of both. Each step is one rotation and one
+// addition, and a second carry never occurs.
 constexpr uint16_t fold(uint32_t sum) noexcept {
     return static_cast<uint16_t>((sum + std::rotl(sum, 16)) >> 16);
 }
@@ -27,30 +30,32 @@ constexpr uint16_t fold(uint64_t sum) noexcept {
 }
 }  // namespace detail
 
-// A sum under way. Terms of a packet's size cannot overflow it: 2^16 bytes are 2^14 terms below 2^32.
+// A sum in progress. Terms of a packet's size cannot overflow it: 2^16 bytes are 2^14 terms below 2^32.
 class ChecksumSum {
  public:
     constexpr ChecksumSum& add(Be16 word) noexcept { return sum_ += word.raw(), *this; }
     constexpr ChecksumSum& add(Be32 words) noexcept { return sum_ += words.raw(), *this; }
-    // Bytes from an even offset on. An odd count is padded with a zero byte, so it must be the last to be added.
+    // Adds bytes that begin at an even offset. An odd count is padded with a zero byte, so such a piece must
+    // be the last.
     ChecksumSum& add(ByteView bytes) noexcept;
-    // What TCP and UDP sum besides their own bytes (RFC 9293, 3.1; RFC 8200, 8.1). Both addresses are of one family.
+    // Adds the pseudo-header of TCP and UDP (RFC 9293, 3.1; RFC 8200, 8.1). Both addresses are of one family.
     ChecksumSum& add_pseudo_header(const IpAddr& source, const IpAddr& destination, uint8_t protocol,
                                    uint16_t l4_bytes) noexcept;
 
-    // The value for the checksum field, which was 0 or left out while adding.
+    // The value for the checksum field. The field must have been 0 or left out while adding.
     [[nodiscard]] constexpr Be16 checksum() const noexcept {
         return Be16::from_raw(static_cast<uint16_t>(~detail::fold(sum_)));
     }
-    // Whether bytes that were added together with their checksum agree with it. Both spellings of zero pass.
+    // Whether bytes that were added together with their checksum agree with it. Both representations of zero
+    // pass.
     [[nodiscard]] constexpr bool is_valid() const noexcept { return detail::fold(sum_) == 0xffff; }
 
  private:
     uint64_t sum_ = 0;
 };
 
-// How a checksum changes when fields under it do: several fields, one fold. HC' = ~(~HC + ~m + m'), RFC 1624's equation 3, which is the one
-// that keeps a correct sum correct in the corner where it meets zero.
+// Incremental update of a checksum: several changed fields, one fold. HC' = ~(~HC + ~m + m'), equation 3 of
+// RFC 1624. This is the equation that keeps a correct sum correct where it becomes zero.
 class ChecksumDelta {
  public:
     constexpr ChecksumDelta& replace(Be16 before, Be16 after) noexcept {
@@ -70,7 +75,8 @@ class ChecksumDelta {
 
     ChecksumDelta& add(const ChecksumDelta& other) noexcept { return sum_ += other.sum_, *this; }
 
-    // The checksum that the changed bytes carry if they carried `sent` before. A wrong sum stays wrong by as much.
+    // The checksum of the changed bytes if it was `sent` before the change. A wrong sum stays wrong by the
+    // same difference.
     [[nodiscard]] constexpr Be16 applied_to(Be16 sent) const noexcept {
         const uint64_t complement = static_cast<uint16_t>(~sent.raw());
         return Be16::from_raw(static_cast<uint16_t>(~detail::fold(complement + sum_)));
@@ -81,20 +87,23 @@ class ChecksumDelta {
     uint64_t sum_ = 0;
 };
 
-// A whole ChecksumDelta in two bytes, for keeping: what every packet of a flow adds to a sum, found once when the flow is set up.
+// A ChecksumDelta in two bytes, for storage: the amount that every packet of a flow adds to a sum, computed
+// once when the flow is set up.
 //
-// "No change" is spelled 0xffff, never 0. Then the sum under a checksum can become 0xffff but not 0, so the checksum can become 0 but not
-// 0xffff, which is how a full computation spells it too: a canonical checksum stays canonical (RFC 1624, 3).
+// "No change" is represented by 0xffff, never by 0. The sum under a checksum can then become 0xffff but not
+// 0, so the checksum can become 0 but not 0xffff. A full computation gives the same representation, so a
+// canonical checksum stays canonical (RFC 1624, 3).
 class FoldedDelta {
  public:
     constexpr FoldedDelta() = default;  // changes nothing
     constexpr explicit FoldedDelta(ChecksumDelta delta) noexcept : raw_(spell(detail::fold(delta.sum_))) {}
 
-    // What takes the change back: the delta of the opposite direction, whose packets carry what these become.
+    // The delta that undoes this one. It serves the opposite direction, whose packets carry the translated
+    // values.
     [[nodiscard]] constexpr FoldedDelta inverse() const noexcept {
         return FoldedDelta(spell(static_cast<uint16_t>(~raw_)));
     }
-    // inverse() where `condition` is 1, itself where it is 0; without a branch.
+    // inverse() if `condition` is 1, this delta if it is 0. Branch-free.
     [[nodiscard]] constexpr FoldedDelta inverse_if(uint16_t condition) const noexcept {
         return FoldedDelta(spell(static_cast<uint16_t>(raw_ ^ -condition)));
     }
@@ -117,13 +126,13 @@ class FoldedDelta {
 };
 static_assert(sizeof(FoldedDelta) == 2);
 
-// A computed UDP sum that comes out zero is sent in its other spelling, because zero in the field says "none" (RFC 768).
+// A computed UDP sum of zero is sent as 0xffff, because zero in the field means "none sent" (RFC 768).
 [[nodiscard]] constexpr Be16 udp_checksum_field(Be16 computed) noexcept {
     return computed.raw() == 0 ? Be16::from_raw(0xffff) : computed;
 }
 
-// Over IPv4 a zero UDP checksum means none was sent, so zero stays (NAT-001). IPv6 with zero does not arrive here: RFC 8200, 8.1 forbids
-// it.
+// Over IPv4 a zero UDP checksum means that none was sent, so zero stays (NAT-001). Over IPv6 the parser has
+// already rejected zero (RFC 8200, 8.1).
 template <typename Delta>
 [[nodiscard]] constexpr Be16 udp_checksum_after(Be16 sent, Delta delta) noexcept {
     return sent.raw() == 0 ? sent : udp_checksum_field(delta.applied_to(sent));

@@ -6,8 +6,8 @@
 namespace penstock::packet {
 namespace {
 
-// The least MTU of IPv6, less what its header is longer than IPv4's: a packet that any IPv6 link has let pass may meet a narrower one of
-// IPv4, and nobody would tell its sender of an MTU below IPv6's least (RFC 7915, 5.1).
+// The minimum MTU of IPv6, less the difference of the header sizes. A packet that passes every IPv6 link may
+// exceed a narrower IPv4 link, and its sender could not be sent an MTU below IPv6's minimum (RFC 7915, 5.1).
 constexpr size_t kCuttableBytesMax = 1260;
 
 constexpr uint16_t less(uint16_t whole, size_t part) noexcept {
@@ -50,7 +50,7 @@ void store_ipv4(uint8_t* ip_at, const CommonHeader& header, Be32 source, Be32 de
                   .protocol = header.protocol,
                   .source = source,
                   .destination = destination};
-    // What an error quotes can have been longer than any packet of IPv4.
+    // A packet that an error quotes may have been longer than any IPv4 packet.
     ip.total_length = Be16::from_host(static_cast<uint16_t>(bytes < UINT16_MAX ? bytes : UINT16_MAX));
     if (header.place) {
         const uint32_t more = header.place->has_more ? Ipv4Header::kMoreFragments : 0;
@@ -69,7 +69,7 @@ void store_ipv4(uint8_t* ip_at, const CommonHeader& header, Be32 source, Be32 de
 void store_ipv6(uint8_t* ip_at, const CommonHeader& header, const IpAddr& source,
                 const IpAddr& destination) noexcept {
     const size_t behind = header.payload_bytes + (header.place ? sizeof(Ipv6ExtensionHeader) : 0);
-    PENSTOCK_ASSERT(behind <= UINT16_MAX);  // a packet of IPv4 is 20 bytes longer than its payload
+    PENSTOCK_ASSERT(behind <= UINT16_MAX);  // an IPv4 packet is 20 bytes longer than its payload
     store(ip_at, Ipv6Header{.version_class_flow = Be32::from_host(0x6000'0000U | uint32_t{header.tos} << 20),
                             .payload_length = Be16::from_host(static_cast<uint16_t>(behind)),
                             .next_header = header.place ? Ipv6ExtensionHeader::kFragment : header.protocol,

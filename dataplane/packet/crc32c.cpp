@@ -13,8 +13,8 @@
 namespace penstock::packet {
 namespace {
 
-// Castagnoli's polynomial as all of this has it: the highest power of x in the lowest bit. So 1 is 1 << 31, and multiplying by x shifts to
-// the right.
+// Castagnoli's polynomial in the bit order used here: the highest power of x in the lowest bit. So 1 is 1 <<
+// 31, and multiplying by x shifts to the right.
 constexpr uint32_t kPolynomial = 0x82f6'3b78;
 constexpr uint32_t kOne = 0x8000'0000;
 
@@ -22,7 +22,7 @@ constexpr uint32_t times_x(uint32_t a) noexcept {
     return (a >> 1) ^ (kPolynomial & (0U - (a & 1)));
 }
 
-// Modulo the polynomial. Without branches, for the operands are an attacker's.
+// Multiplication modulo the polynomial. Branch-free, because an attacker controls the operands.
 constexpr uint32_t multiply(uint32_t a, uint32_t b) noexcept {
     uint32_t product = 0;
     for (unsigned bit = 0; bit < 32; ++bit) {
@@ -33,7 +33,7 @@ constexpr uint32_t multiply(uint32_t a, uint32_t b) noexcept {
     return product;
 }
 
-// x to the power of 8 * unit * i: what `unit` * i zero bytes multiply by.
+// x to the power of 8 * unit * i: the factor of `unit` * i zero bytes.
 template <unsigned kUnitBytes>
 constexpr std::array<uint32_t, 256> kZeros = [] {
     uint32_t unit = kOne;
@@ -100,7 +100,8 @@ uint32_t crc32c_add(uint32_t state, ByteView bytes) noexcept {
 
 uint32_t crc32c_change(uint32_t difference, size_t bytes) noexcept {
     PENSTOCK_ASSERT(bytes >= 4 && bytes <= 0xffff);
-    // The four bytes themselves are a polynomial below x^32 that a CRC multiplies by x^32, as the zeros behind them do by more.
+    // A CRC multiplies the four bytes, a polynomial below x^32, by x^32; the zeros behind them multiply it by
+    // further powers of x.
     return multiply(multiply(difference, kZeros<1>[bytes & 0xff]), kZeros<256>[bytes >> 8]);
 }
 

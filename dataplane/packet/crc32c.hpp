@@ -1,9 +1,11 @@
-// CRC32c, SCTP's checksum (RFC 9260, appendix A): whole, and how it changes when bytes under it do.
+// CRC32c, SCTP's checksum (RFC 9260, appendix A): full sums and incremental updates.
 //
-// Whole sums use the processor's own instruction where the build's target has one (SSE4.2, ARMv8's CRC extension), else a table. Changes
-// need neither: a CRC is linear, so two messages of one length differ in their CRC by the CRC of their difference, begun at 0. Of a packet
-// whose ports change the difference is four bytes and then zeros, and zeros only multiply what stands before them by a power of x, which is
-// found in two tables. So a translated packet's payload is never read, and a sum that was wrong stays wrong by as much.
+// Full sums use the processor's instruction if the build target has one (SSE4.2, ARMv8's CRC extension),
+// otherwise a table. Incremental updates need neither. A CRC is linear: two messages of one length differ in
+// their CRC by the CRC of their difference, started at 0. If only the ports of a packet change, the
+// difference is four bytes followed by zeros. Zeros multiply the preceding value by a power of x, which is
+// looked up in two tables. So the payload of a translated packet is never read, and a wrong sum stays wrong
+// by the same difference.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +15,7 @@
 
 namespace penstock::packet {
 
-// Of bytes that come in pieces: crc32c_begin, then each piece, then crc32c_end.
+// For bytes that come in pieces: kCrc32cBegin, then crc32c_add() for each piece, then crc32c_end().
 inline constexpr uint32_t kCrc32cBegin = 0xffff'ffff;
 [[nodiscard]] uint32_t crc32c_add(uint32_t state, ByteView bytes) noexcept;
 [[nodiscard]] constexpr uint32_t crc32c_end(uint32_t state) noexcept {
@@ -23,8 +25,8 @@ inline constexpr uint32_t kCrc32cBegin = 0xffff'ffff;
     return crc32c_end(crc32c_add(kCrc32cBegin, bytes));
 }
 
-// How the CRC of `bytes` bytes changes, by exclusive or, when their first four do: `difference` is the exclusive or of these, as four bytes
-// are loaded on this host. `bytes` is at most 65535 and at least 4.
+// The change of the CRC of `bytes` bytes, by exclusive or, when their first four bytes change. `difference`
+// is the exclusive or of these four bytes, as loaded on this host. `bytes` is 4-65,535.
 [[nodiscard]] uint32_t crc32c_change(uint32_t difference, size_t bytes) noexcept;
 
 }  // namespace penstock::packet

@@ -28,12 +28,14 @@ uint16_t make_echo_reply(std::span<uint8_t> frame, const Parsed& parsed) noexcep
     uint8_t* const icmp_at = ip_at + ip_header_bytes;
     std::memmove(icmp_at, frame.data() + parsed.l4_offset, icmp_bytes);
 
-    // Of what the sum covers only the type changes: the two addresses of the pseudo-header change places.
+    // Of the summed bytes only the type changes; the two addresses of the pseudo-header are exchanged, which
+    // leaves the sum equal.
     const auto request = load<Be16>(icmp_at);
     icmp_at[offsetof(IcmpHeader, type)] = is_v4 ? kIcmpEchoReply : kIcmpv6EchoReply;
     uint8_t* const sum_at = icmp_at + offsetof(IcmpHeader, checksum);
     const Be16 sum = ChecksumDelta().replace(request, load<Be16>(icmp_at)).applied_to(load<Be16>(sum_at));
-    // A difference cannot tell the two spellings of zero apart, and over a message of zeros alone only this one is right.
+    // An incremental update cannot distinguish the two representations of zero. In a reply of zeros only
+    // 0xffff is valid; in any other reply both are.
     store(sum_at, sum.raw() == 0 ? Be16::from_raw(0xffff) : sum);
     store_answer_header(ip_at, parsed.key.destination, parsed.key.source, is_v4 ? kProtoIcmp : kProtoIcmpv6,
                         tos, icmp_bytes);

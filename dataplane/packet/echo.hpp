@@ -1,4 +1,4 @@
-// Answering an echo request in its own buffer (RFC 792; RFC 4443, 4.2).
+// Answers an echo request in its own buffer (RFC 792; RFC 4443, 4.2).
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 
 namespace penstock::packet {
 
-// Makes of the echo request in the frame, whose checksum is right, its reply, and returns the new frame's length: the data and the traffic
-// class as they came, a fresh TTL, no IPv4 options or IPv6 extension headers, no Ethernet padding. So no reply is longer than its request.
-// Ethernet addresses are exchanged; the forward stage sets the real ones.
+// Turns the echo request in the frame, whose checksum has been verified, into its reply, and returns the new
+// frame length. Data and traffic class are kept. The TTL is new. IPv4 options, IPv6 extension headers and
+// Ethernet padding are removed, so a reply is never longer than its request. Ethernet addresses are
+// exchanged; the forward stage sets the final ones.
 [[nodiscard]] uint16_t make_echo_reply(std::span<uint8_t> frame, const Parsed& parsed) noexcept;
 
 }  // namespace penstock::packet

@@ -3,7 +3,7 @@
 namespace penstock::packet {
 namespace {
 
-// Brackets keep an IPv6 address apart from its port (RFC 3986, 3.2.2).
+// Brackets separate an IPv6 address from its port (RFC 3986, 3.2.2).
 std::string endpoint(const IpAddr& address, L4Port port) {
     const std::string text = address.is_v4() ? address.to_string() : "[" + address.to_string() + "]";
     return text + ":" + std::to_string(port);

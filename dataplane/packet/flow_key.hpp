@@ -1,4 +1,5 @@
-// One direction of a connection: the 5-tuple, both families in one shape, without padding that could be hashed by accident.
+// The key of a flow (one direction of a connection): the 5-tuple, with the same layout for both families, and
+// without padding that could be hashed by accident.
 #pragma once
 
 #include <array>
@@ -20,11 +21,11 @@ struct FlowKey {
     L4Port source_port = 0;       // host order
     L4Port destination_port = 0;  // host order
     Protocol protocol = Protocol::Tcp;
-    std::array<uint8_t, 3> zero{};  // keeps the key at five whole words; always 0
+    std::array<uint8_t, 3> zero{};  // pads the key to five whole words; always 0
 
     constexpr bool operator==(const FlowKey&) const = default;
 
-    // The same packet's answer: source and destination exchanged.
+    // The key of the replies: source and destination exchanged.
     [[nodiscard]] constexpr FlowKey reversed() const noexcept {
         return {destination, source, destination_port, source_port, protocol, {}};
     }
@@ -34,7 +35,8 @@ struct FlowKey {
 static_assert(sizeof(FlowKey) == 40);
 static_assert(std::has_unique_object_representations_v<FlowKey>, "padding would be hashed");
 
-// For the connection table: the words of an IPv4 key are its addresses, source in the low half, and the rest of the key.
+// For the connection table. The hashed words of an IPv4 key are its addresses (source in the low half) and
+// the rest of the key.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t v4_addresses(const FlowKey& key) noexcept {
     return key.source.v4_wire().raw() | uint64_t{key.destination.v4_wire().raw()} << 32;
 }
@@ -54,7 +56,7 @@ static_assert(std::has_unique_object_representations_v<FlowKey>, "padding would 
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash_of(const FlowKey& key, const KeyedMix& mix) noexcept {
     return key.source.is_v4() ? v4_hash_of(key, mix) : v6_hash_of(key, mix);
 }
-// For placing a client's packets on one worker whatever their ports are.
+// For assigning all packets of a client to one worker, independently of their ports.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash_of(const IpAddr& address, const KeyedMix& mix) noexcept {
     return mix.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8));
 }

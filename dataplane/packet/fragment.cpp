@@ -6,7 +6,7 @@
 namespace penstock::packet {
 namespace {
 
-constexpr uint32_t kDatagramBytesMax = 65'535;  // IPv4: with its header. IPv6: behind its header
+constexpr uint32_t kDatagramBytesMax = 65'535;  // IPv4: including its header. IPv6: excluding its header
 
 // Bytes of the datagram in this fragment.
 size_t bytes_in(const Parsed& parsed) noexcept {
@@ -41,7 +41,8 @@ ParseResult read_tcp(ByteView frame, Parsed& parsed) noexcept {
     return read_ports(frame, parsed);
 }
 
-// How long the datagram is can only be seen when its end is.
+// The length field cannot be compared with the datagram's length, which is unknown until its last fragment
+// arrives.
 ParseResult read_udp(ByteView frame, Parsed& parsed) noexcept {
     if (bytes_in(parsed) < sizeof(UdpHeader)) {
         return drop(DropReason::FragmentTooSmall);
@@ -62,8 +63,8 @@ bool is_extension(uint8_t header) noexcept {
            header == Ipv6ExtensionHeader::kFragment || header == Ipv6ExtensionHeader::kDestinationOptions;
 }
 
-// Behind the fragment header destination options may stand (RFC 8200, 4.1). The others that are walked over elsewhere are for routers, who
-// find them in front of it only.
+// Destination options may follow the fragment header (RFC 8200, 4.1). The other headers that are walked
+// elsewhere are for routers and may only precede it.
 ParseResult walk_to_transport(ByteView frame, Parsed& parsed) noexcept {
     for (unsigned walked = 0; is_extension(parsed.ip_protocol); ++walked) {
         if (walked == kExtensionHeadersMax ||
@@ -91,7 +92,7 @@ std::expected<FragmentPlace, DropReason> fragment_place(ByteView frame, const Pa
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Fragment &&
                     size_t{parsed.l3_offset} + parsed.l3_length <= frame.size());
     FragmentPlace place;
-    uint32_t in_front = 0;  // that counts towards the longest datagram
+    uint32_t in_front = 0;  // bytes in front of the payload that count towards the longest datagram
     if (parsed.family == IpFamily::V4) {
         const uint16_t field =
             load<Be16>(frame.data() + parsed.l3_offset + offsetof(Ipv4Header, flags_and_offset)).host();
@@ -99,7 +100,7 @@ std::expected<FragmentPlace, DropReason> fragment_place(ByteView frame, const Pa
         place.is_last = (field & Ipv4Header::kMoreFragments) == 0;
         in_front = uint32_t{parsed.l4_offset} - parsed.l3_offset;
     } else {
-        // The parser stops behind the fragment header.
+        // The parser stopped behind the fragment header.
         const auto header =
             load<Ipv6ExtensionHeader>(frame.data() + parsed.l4_offset - sizeof(Ipv6ExtensionHeader));
         place.begin = header.rest.host() & Ipv6ExtensionHeader::kOffsetMask;

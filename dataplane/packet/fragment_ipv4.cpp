@@ -11,9 +11,10 @@ namespace penstock::packet {
 namespace {
 
 constexpr uint8_t kEndOfOptions = 0, kNoOperation = 1;
-constexpr uint8_t kCopied = 0x80;  // the option is for every fragment (RFC 791, 3.1)
+constexpr uint8_t kCopied = 0x80;  // copied into every fragment (RFC 791, 3.1)
 
-// Options are for the hosts and routers on the way; what cannot be read as a list of them stands in the first fragment alone.
+// Copies the options that every fragment must have. Options that do not parse as a list stay in the first
+// fragment only.
 uint16_t copy_options(ByteView options, uint8_t* to) noexcept {
     uint16_t copied = 0;
     for (size_t at = 0; at < options.size() && options[at] != kEndOfOptions;) {
@@ -55,7 +56,8 @@ std::optional<Ipv4Fragments> Ipv4Fragments::of(ByteView packet, uint16_t mtu) no
     const uint32_t begins_at =
         (header.flags_and_offset.host() & Ipv4Header::kOffsetMask) * uint32_t{kFragmentUnitBytes};
     if (begins_at + header.total_length.host() - header_bytes > UINT16_MAX) {
-        return std::nullopt;  // a fragment of no datagram: the offsets of its pieces would begin again at 0
+        return std::
+            nullopt;  // ends beyond the longest datagram: the offsets of its pieces would wrap around to 0
     }
     Ipv4Fragments made;
     std::memcpy(made.first_header_.data(), packet.data(), header_bytes);

@@ -20,7 +20,8 @@ std::optional<Ipv6Fragments> Ipv6Fragments::of(ByteView packet, uint16_t mtu) no
     made.payload_ = static_cast<uint16_t>(behind - sizeof(Ipv6ExtensionHeader));
     if (uint32_t{made.payload_} + (made.fragment_.rest.host() & Ipv6ExtensionHeader::kOffsetMask) >
         UINT16_MAX) {
-        return std::nullopt;  // a fragment of no datagram: the offsets of its pieces would begin again at 0
+        return std::
+            nullopt;  // ends beyond the longest datagram: the offsets of its pieces would wrap around to 0
     }
     const auto room = static_cast<uint16_t>(mtu - Ipv6Fragment::header_bytes);
     made.most_ = static_cast<uint16_t>(room - room % kFragmentUnitBytes);

@@ -9,7 +9,8 @@
 namespace penstock::packet {
 namespace {
 
-// Precedence 6, internetwork control, as RFC 1812, 4.3.2.5 asks of unreachable and time exceeded; the same bits in IPv6's traffic class.
+// Precedence 6, internetwork control: RFC 1812, 4.3.2.5 requires it for unreachable and time exceeded. The
+// same bits are used in IPv6's traffic class.
 constexpr uint8_t kTosInternetworkControl = 0xc0;
 
 constexpr size_t kQuotedL4BytesMin = 8;
@@ -24,8 +25,8 @@ AnswerResult make_icmp_error(std::span<uint8_t> buffer, [[maybe_unused]] size_t 
     const size_t headers_bytes = ip_header_bytes + sizeof(IcmpHeader);
     const size_t quote_at = parsed.l3_offset + headers_bytes;
     const size_t quote_must = size_t{parsed.l4_offset} - parsed.l3_offset + kQuotedL4BytesMin;
-    const size_t quote_may =
-        icmp_error_bytes_max(parsed.family) - headers_bytes;  // which long extension headers can exceed
+    // Long extension headers can exceed this.
+    const size_t quote_may = icmp_error_bytes_max(parsed.family) - headers_bytes;
     if (parsed.l3_length < quote_must || quote_may < quote_must || buffer.size() < quote_at + quote_must) {
         return std::unexpected(DropReason::RejectNotAllowed);
     }
@@ -41,7 +42,8 @@ AnswerResult make_icmp_error(std::span<uint8_t> buffer, [[maybe_unused]] size_t 
     store(icmp_at, icmp);
     ChecksumSum sum;
     if (parsed.family == IpFamily::V6) {
-        sum.add_pseudo_header(source, destination, protocol, icmp_bytes);  // RFC 4443, 2.3; ICMP has none
+        sum.add_pseudo_header(source, destination, protocol,
+                              icmp_bytes);  // RFC 4443, 2.3; IPv4's ICMP has none
     }
     icmp.checksum = sum.add(ByteView(icmp_at, icmp_bytes)).checksum();
     store(icmp_at, icmp);

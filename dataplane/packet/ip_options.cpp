@@ -7,7 +7,7 @@ namespace penstock::packet {
 
 std::optional<DropReason> refuse_options(ByteView options) noexcept {
     constexpr uint8_t kEndOfList = 0, kNoOperation = 1, kLooseSourceRoute = 131, kStrictSourceRoute = 137;
-    constexpr size_t kLengthMin = 2;  // of an option that has a length: type and length
+    constexpr size_t kLengthMin = 2;  // type and length, of an option that has a length
     for (size_t at = 0; at < options.size();) {
         const uint8_t type = options[at];
         if (type == kEndOfList) {

@@ -1,4 +1,4 @@
-// IPv4 options, as far as a gateway has to know them: where each ends, and which of them say by which way the packet is to go.
+// Validation of IPv4 options, as far as a gateway needs it: the length of each option, and source routes.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,11 @@
 
 namespace penstock::packet {
 
-// Why a packet with these options, all that stands between the fixed header and its end, goes no further; empty: it may.
-//   BadIpHeader  an option that is cut off, or whose length cannot be (RFC 791, 3.1)
-//   IpOptions    a source route, loose or strict: it lets a sender choose the way round whoever filters (RFC 7126, 4.3 and 4.4)
+// Why a packet with these options (all bytes between the fixed header and its end) is dropped; empty if it
+// passes.
+//   BadIpHeader  an option is truncated, or its length is invalid (RFC 791, 3.1)
+//   IpOptions    a source route, loose or strict: it lets a sender choose a path around filters (RFC 7126,
+//                4.3 and 4.4)
 [[nodiscard]] std::optional<DropReason> refuse_options(ByteView options) noexcept;
 
 }  // namespace penstock::packet

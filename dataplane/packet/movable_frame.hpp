@@ -1,4 +1,5 @@
-// A frame that can begin elsewhere in its buffer: where its headers become longer or shorter, what they are in front of stays where it is.
+// A frame whose start can move within its buffer: when its headers become longer or shorter, the payload
+// stays in place.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +13,17 @@ namespace penstock::packet {
 
 // A frame within its buffer.
 struct MovableFrame {
-    uint8_t* data = nullptr;  // of the Ethernet header
+    uint8_t* data = nullptr;  // the Ethernet header
     uint16_t length = 0;      // of the frame
-    uint16_t headroom = 0;    // bytes in front of data that may be written
+    uint16_t headroom = 0;    // writable bytes in front of data
     uint16_t capacity = 0;    // bytes from data to the end of the buffer
 };
 
-// Gives the frame `header_bytes` of room, whose content is then undefined, between an Ethernet header for `family` and what stands at
-// `payload_at` from its beginning; it ends behind `payload_bytes` of that. What was between is overwritten, so it has been read.
-// PacketTooBig: longer than a frame can be. NoBuffer: not so much room in front. On an error the frame is as it was.
+// Makes `header_bytes` of room (content undefined) between an Ethernet header for `family` and the payload at
+// `payload_at` from the frame's start. The frame ends behind `payload_bytes`. The bytes between are
+// overwritten, so the caller must have read them. On an error the frame is unchanged.
+//   PacketTooBig  the result would exceed the maximum frame length
+//   NoBuffer      not enough headroom
 [[nodiscard]] std::expected<void, DropReason> replace_headers(MovableFrame& frame, size_t payload_at,
                                                               IpFamily family, size_t header_bytes,
                                                               size_t payload_bytes) noexcept;

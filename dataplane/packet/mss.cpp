@@ -10,8 +10,9 @@ namespace {
 
 constexpr uint8_t kMss = 2, kMssBytes = 4;
 
-// The sum of a segment whose field at `at` changes from `before` to `after`. A checksum adds whole words of the segment; a field at an odd
-// place adds its bytes to two of them, exchanged, which adds up to its bytes exchanged (RFC 1071, 2.B).
+// The checksum of a segment whose field at `at` changes from `before` to `after`. A checksum adds 16-bit
+// words of the segment. The bytes of a field at an odd offset belong to two words in exchanged positions;
+// this equals adding the field byte-swapped (RFC 1071, 2.B).
 Be16 sum_after(Be16 sum, size_t at, Be16 before, Be16 after) noexcept {
     const auto as_added = [&](Be16 value) {
         return at % 2 == 0 ? value : Be16::from_raw(__builtin_bswap16(value.raw()));
@@ -27,7 +28,7 @@ bool lower_mss(std::span<uint8_t> frame, const Parsed& parsed, uint16_t mss_max)
     uint8_t* const tcp = frame.data() + parsed.l4_offset;
     const size_t at = find_tcp_option(tcp, size_t{parsed.payload_offset} - parsed.l4_offset, kMss, kMssBytes);
     if (at == 0) {
-        return false;  // it names none, or has no list of options, which is its receiver's to refuse
+        return false;  // no MSS option, or a malformed option list, which the receiver handles
     }
     uint8_t* const mss_at = tcp + at + 2;
     const auto offered = load<Be16>(mss_at);

@@ -1,4 +1,4 @@
-// The maximum segment size that a SYN offers (RFC 9293, 3.7.1): how long a segment its sender will take.
+// The maximum segment size that a SYN offers (RFC 9293, 3.7.1): the longest segment that its sender accepts.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 
 namespace penstock::packet {
 
-// Lowers what the TCP segment with SYN in `frame` offers to `mss_max`, and moves its checksum by the difference. A SYN that offers less, or
-// names no size, stays as it is: the size it then means (536, or 1220 over IPv6) is no larger than a link must carry. `parsed` is of
-// `frame`, a Flow of TCP. True: it has been changed.
+// Lowers the MSS that the TCP segment with SYN in `frame` offers to `mss_max`, and updates its checksum. A
+// SYN that offers less, or has no MSS option, is unchanged: the default it then implies (536, or 1220 over
+// IPv6) is no larger than what every link must carry. `parsed` is of `frame`, a Flow of TCP. Returns true if
+// the segment was changed.
 bool lower_mss(std::span<uint8_t> frame, const Parsed& parsed, uint16_t mss_max) noexcept;
 
 }  // namespace penstock::packet

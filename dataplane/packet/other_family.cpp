@@ -22,8 +22,8 @@ bool is_without_udp_checksum(const uint8_t* frame, const Parsed& parsed) noexcep
            load<Be16>(frame + parsed.l4_offset + offsetof(UdpHeader, checksum)).raw() == 0;
 }
 
-// Headers that are walked over, and the ones that the parser takes for a transport: an offset counts them (RFC 7915, 5.1.1). ESP is no
-// such header there.
+// Headers that are walked, and further ones that the parser treats as a transport: the fragment offset
+// includes them (RFC 7915, 5.1.1). ESP is not listed as such a header there.
 bool is_extension_header(uint8_t number) noexcept {
     constexpr uint8_t kAuthentication = 51, kMobility = 135, kHostIdentity = 139, kShim6 = 140;
     return number == Ipv6ExtensionHeader::kHopByHop || number == Ipv6ExtensionHeader::kRouting ||
@@ -31,17 +31,18 @@ bool is_extension_header(uint8_t number) noexcept {
            number == kAuthentication || number == kMobility || number == kHostIdentity || number == kShim6;
 }
 
-// Whether a fragment of IPv6 means as a fragment of IPv4 the same part of the same datagram.
+// Whether an IPv6 fragment, converted to IPv4, is the same part of the same datagram.
 bool has_place_in_ipv4(const uint8_t* frame, const Parsed& parsed, const DatagramPlace& place) noexcept {
     const size_t header_bytes = size_t{parsed.l4_offset} - parsed.l3_offset;
     const auto at = fragment_header_in(frame + parsed.l3_offset, header_bytes);
     const bool has_more_headers =
         !at || *at + sizeof(Ipv6ExtensionHeader) != header_bytes || is_extension_header(parsed.ip_protocol);
-    // IPv4 counts its header towards the longest datagram, IPv6 does not.
+    // The maximum datagram size includes the header in IPv4, but not in IPv6.
     return !has_more_headers && sizeof(Ipv4Header) + place.offset + payload_bytes(parsed) <= UINT16_MAX;
 }
 
-// Writes the ports and moves the sum. `l4` is all that there is of the transport, in a frame whose addresses have been exchanged.
+// Writes the ports and updates the checksum. `l4` is the whole transport part of a frame whose addresses have
+// been replaced.
 void translate_transport(std::span<uint8_t> l4, const Parsed& parsed, const FamilyRewrite& rewrite) noexcept {
     if (parsed.key.protocol == Protocol::Sctp) {
         return set_sctp_ports(l4, rewrite.source_port, rewrite.destination_port);
@@ -50,7 +51,8 @@ void translate_transport(std::span<uint8_t> l4, const Parsed& parsed, const Fami
                     rewrite.l4);
 }
 
-// The sum that a datagram without one needs over IPv6 (RFC 7915, 4.5). What stands behind the datagram is not its own.
+// Computes the checksum that a UDP datagram sent without one needs over IPv6 (RFC 7915, 4.5). Bytes behind
+// the datagram are not part of it.
 void sum_datagram(std::span<uint8_t> l4, const FamilyRewrite& rewrite) noexcept {
     const uint16_t bytes = load<UdpHeader>(l4.data()).length.host();
     ChecksumSum sum;

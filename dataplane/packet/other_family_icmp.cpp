@@ -1,4 +1,4 @@
-// The tables of RFC 7915, 4.2 and 5.2, and the errors that are written by them.
+// The tables of RFC 7915, 4.2 and 5.2, and the conversion of ICMP errors by them.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -25,10 +25,10 @@ constexpr uint8_t kTooBigCode = 4;
 // RFC 4443, 3.
 constexpr uint8_t kUnreachable6 = 1, kTooBig6 = 2, kTimeExceeded6 = 3, kParameterProblem6 = 4;
 
-// A pointer to what the other family's header does not have.
+// A pointer to a field that the other family's header does not have.
 constexpr uint8_t kNowhere = 0xff;
 
-// By the code of an IPv4 unreachable. Too big has an MTU, and is answered apart.
+// Indexed by the code of an IPv4 unreachable. Too big carries an MTU and is converted separately.
 constexpr std::array<Told, 16> kUnreachableInIcmpv6 = [] {
     constexpr IcmpError kNoRoute{kUnreachable6, 0}, kProhibited{kUnreachable6, 1}, kPort{kUnreachable6, 4};
     constexpr IcmpError kNextHeader{kParameterProblem6, 1, offsetof(Ipv6Header, next_header)};
@@ -45,25 +45,26 @@ constexpr std::array<Told, 16> kUnreachableInIcmpv6 = [] {
         kProhibited,   // net prohibited
         kProhibited,   // host prohibited
         kNoRoute,      // net unreachable for this type of service
-        kNoRoute,      // host unreachable for it
+        kNoRoute,      // host unreachable for this type of service
         kProhibited,   // communication prohibited
         std::nullopt,  // host precedence violation
         kProhibited,   // precedence cutoff
     };
 }();
 
-// By the code of an IPv6 unreachable: no route, prohibited, beyond the source's scope, address unreachable, port unreachable.
+// Indexed by the code of an IPv6 unreachable: no route, prohibited, beyond the source's scope, address
+// unreachable, port unreachable.
 constexpr std::array<IcmpError, 5> kUnreachableInIcmpv4{
     {{kUnreachable, 1}, {kUnreachable, 10}, {kUnreachable, 1}, {kUnreachable, 1}, {kUnreachable, 3}}};
 
-// Figure 3, by the pointer into an IPv4 header.
+// Figure 3, indexed by the pointer into an IPv4 header.
 constexpr std::array<uint8_t, sizeof(Ipv4Header)> kPointerInIpv6 = {
     0,        1,        4,        4,                          // version, type of service, total length
     kNowhere, kNowhere, kNowhere, kNowhere,                   // identification, flags and offset
     7,        6,        kNowhere, kNowhere,                   // time to live, protocol, checksum
     8,        8,        8,        8,        24, 24, 24, 24};  // source, destination
 
-// Figure 6, by the pointer into an IPv6 header.
+// Figure 6, indexed by the pointer into an IPv6 header.
 constexpr std::array<uint8_t, sizeof(Ipv6Header)> kPointerInIpv4 = [] {
     std::array<uint8_t, sizeof(Ipv6Header)> pointers{0, 1, kNowhere, kNowhere,
                                                      2, 2, 9,        8};  // up to the hop limit
@@ -72,7 +73,7 @@ constexpr std::array<uint8_t, sizeof(Ipv6Header)> kPointerInIpv4 = [] {
     return pointers;
 }();
 
-// RFC 1191, 7: what the links of its time carried.
+// RFC 1191, 7: common MTUs of its time.
 constexpr std::array<uint16_t, 11> kPlateaus = {65'535, 32'000, 17'914, 8'166, 4'352,      2'002,
                                                 1'492,  1'006,  508,    296,   kIpv4MtuMin};
 
@@ -82,13 +83,15 @@ uint32_t plateau_below(size_t packet_bytes) noexcept {
     return below == kPlateaus.end() ? kIpv4MtuMin : *below;
 }
 
-// An MTU as ICMPv6 tells it. The MTUs of the next hops need no look: the quoted packet fits them, and a true report tells of less.
+// Converts an MTU to ICMPv6. The MTUs of the next hops need not be considered: the quoted packet did not
+// exceed them, and a valid report carries a smaller MTU.
 uint32_t mtu_in_icmpv6(uint16_t told, size_t packet_bytes) noexcept {
     const uint32_t mtu = told != 0 ? told : plateau_below(packet_bytes);
     return std::max<uint32_t>(mtu + kFamilyHeaderDifference, kIpv6MtuMin);
 }
 
-// The way back; a fragment header that the packet has over IPv6 is room that it does not need over IPv4.
+// The opposite direction. A fragment header that the packet has over IPv6 is not needed over IPv4, so its
+// size is subtracted too.
 uint32_t mtu_in_icmpv4(uint32_t told, bool is_fragment) noexcept {
     const uint32_t less = kFamilyHeaderDifference + (is_fragment ? uint32_t{sizeof(Ipv6ExtensionHeader)} : 0);
     return std::clamp<uint32_t>(told - std::min(told, less), kIpv4MtuMin, UINT16_MAX);
@@ -105,7 +108,7 @@ Told in_icmpv6(const IcmpHeader& icmp, size_t packet_bytes) noexcept {
         case kTimeExceeded:
             return IcmpError{kTimeExceeded6, icmp.code};
         case kParameterProblem: {
-            // 0: the pointer tells; 2: bad length. 1 is a missing option, which is none of IPv6's.
+            // 0: the pointer is valid; 2: bad length. 1 is a missing option, which IPv6 does not have.
             const uint32_t pointer = rest >> 24;
             if ((icmp.code != 0 && icmp.code != 2) || pointer >= kPointerInIpv6.size() ||
                 kPointerInIpv6[pointer] == kNowhere) {
@@ -130,7 +133,7 @@ Told in_icmpv4(const IcmpHeader& icmp, bool is_fragment) noexcept {
             return IcmpError{kTimeExceeded, icmp.code};
         case kParameterProblem6:
             if (icmp.code == 1) {
-                return IcmpError{kUnreachable, 2};  // an unknown next header is an unknown protocol
+                return IcmpError{kUnreachable, 2};  // unknown next header -> protocol unreachable
             }
             if (icmp.code != 0 || rest >= kPointerInIpv4.size() || kPointerInIpv4[rest] == kNowhere) {
                 return std::nullopt;
@@ -141,8 +144,9 @@ Told in_icmpv4(const IcmpHeader& icmp, bool is_fragment) noexcept {
     }
 }
 
-// Where the quoted packet ends and extensions may begin (RFC 4884, 3 and 4): the header of some types tells it, in words of 4 or 8 bytes.
-// Where the ports would be behind it, it tells something else.
+// End of the quoted packet, where extensions may begin (RFC 4884, 3 and 4). The header of some types has its
+// length, in words of 4 or 8 bytes. If that length ends before the ports, the field has another meaning and
+// is ignored.
 size_t quote_end(IpFamily family, const IcmpHeader& icmp, const Quote& quote) noexcept {
     const uint32_t rest = icmp.rest.host();
     size_t bytes = 0;
@@ -156,14 +160,16 @@ size_t quote_end(IpFamily family, const IcmpHeader& icmp, const Quote& quote) no
     return end < quote.l4_offset + kPortsBytes ? quote.end : std::min<size_t>(end, quote.end);
 }
 
-// What the quote still has of the transport: its ports, and its sum where that is there.
+// Translates the part of the transport header that the quote contains: the ports, and the checksum if it is
+// present.
 void translate_quoted_transport(std::span<uint8_t> l4, const CommonHeader& quoted,
                                 const ErrorFamilyRewrite& rewrite) noexcept {
     const auto ports_before = load<uint32_t>(l4.data());
     store(l4.data(), rewrite.quoted_source_port);
     store(l4.data() + sizeof(Be16), rewrite.quoted_destination_port);
     if (quoted.protocol == static_cast<uint8_t>(Protocol::Sctp)) {
-        // The sum moves by the whole packet's length, which a fragment does not tell.
+        // The update of the checksum needs the whole packet's length, which a fragment's header does not
+        // contain.
         constexpr size_t kSumAt = offsetof(SctpHeader, checksum);
         const size_t whole_bytes = quoted.place ? 0 : quoted.payload_bytes;
         if (whole_bytes < sizeof(SctpHeader) || l4.size() < kSumAt + sizeof(uint32_t)) {

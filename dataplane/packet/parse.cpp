@@ -16,8 +16,9 @@ namespace {
 
 constexpr uint16_t kL3Offset = sizeof(EthernetHeader);
 
-// By an address's first byte: whether it may be one that is not simply some host's. IPv4: 0, 127, and from 224 on. IPv6: ::/8, which holds
-// loopback, the unspecified and the mapped addresses; fe00::/8 with the link-local ones; multicast.
+// Indexed by an address's first byte: whether the address may be other than an ordinary unicast one. IPv4: 0,
+// 127, and 224 and above. IPv6: ::/8, which contains loopback, the unspecified and the mapped addresses;
+// fe00::/8, which contains the link-local ones; multicast.
 template <IpFamily kFamily>
 constexpr std::array<uint8_t, 256> kMayBeSpecial = [] {
     std::array<uint8_t, 256> special{};
@@ -28,7 +29,8 @@ constexpr std::array<uint8_t, 256> kMayBeSpecial = [] {
     return special;
 }();
 
-// The sum of an IPv4 header without options, in two words and a half; a carry out of 64 bits is worth 1 again.
+// Verifies the checksum of an IPv4 header without options, in two and a half 64-bit words. A carry out of 64
+// bits is added again as 1.
 PENSTOCK_ALWAYS_INLINE bool has_valid_checksum(const uint8_t* ip_at) noexcept {
     const auto first = load<uint64_t>(ip_at), last = uint64_t{load<uint32_t>(ip_at + 16)};
     uint64_t sum = first + load<uint64_t>(ip_at + 8);
@@ -38,19 +40,20 @@ PENSTOCK_ALWAYS_INLINE bool has_valid_checksum(const uint8_t* ip_at) noexcept {
     return detail::fold(sum) == 0xffff;
 }
 
-// Writes what stands behind the addresses in a Parsed, in as few words as hold it: GCC 12 does not join stores of single members by itself.
+// Writes the part of a Parsed behind the addresses in as few words as possible: GCC 12 does not merge stores
+// of single members.
 PENSTOCK_ALWAYS_INLINE void store_tail(Parsed& out, uint32_t ports, uint32_t protocol,
                                        uint32_t kind_family_ttl, uint32_t l3_and_l4_offset,
                                        uint32_t payload_offset, uint32_t l3_length,
                                        uint32_t tcp_flags) noexcept {
     uint8_t* const tail = reinterpret_cast<uint8_t*>(&out) + 32;
     store(tail, ports);
-    store(tail + 4, protocol);  // and the key's zeros
+    store(tail + 4, protocol);  // and FlowKey::zero
     store(tail + 8, kind_family_ttl | protocol << 24);
     store(tail + 12, l3_and_l4_offset);
     store(tail + 16, static_cast<uint16_t>(payload_offset));
     store(tail + 18, static_cast<uint16_t>(l3_length));
-    store(tail + 20, tcp_flags);  // and that the frame is for one host, no SCTP, and whole
+    store(tail + 20, tcp_flags);  // clears destination_is_multicast_mac, sctp_event and the fragment bit too
 }
 static_assert(offsetof(FlowKey, source_port) == 32 && offsetof(FlowKey, destination_port) == 34 &&
               offsetof(FlowKey, protocol) == 36 && offsetof(Parsed, key) == 0 &&
@@ -61,7 +64,8 @@ static_assert(offsetof(FlowKey, source_port) == 32 && offsetof(FlowKey, destinat
               offsetof(Parsed, destination_is_multicast_mac) == 53 && offsetof(Parsed, sctp_event) == 54 &&
               sizeof(Parsed) == 56);
 
-// Fills `out` where `frame` is a common packet of the family that its Ethernet type has said. Where not, what it leaves there is no use.
+// Fills `out` if `frame` is a common packet of the family in its Ethernet type. Otherwise the content of
+// `out` is not usable.
 template <IpFamily kFamily>
 PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out,
                                          [[maybe_unused]] IpChecksum ip_checksum) noexcept {
@@ -102,7 +106,7 @@ PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out,
         l3_length = sizeof(Ipv6Header) + load<Be16>(ip_at + offsetof(Ipv6Header, payload_length)).host();
         protocol = ip_at[offsetof(Ipv6Header, next_header)];
         ttl = ip_at[offsetof(Ipv6Header, hop_limit)];
-        // Word by word: GCC 12 would take whole addresses through the stack.
+        // Word by word: GCC 12 would copy whole addresses through the stack.
         constexpr size_t kSource = offsetof(Ipv6Header, source),
                          kDestination = offsetof(Ipv6Header, destination);
         const auto source_high = load<uint64_t>(ip_at + kSource),
@@ -120,7 +124,7 @@ PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out,
         return false;
     }
     if ((frame[0] & 1) != 0) [[unlikely]] {
-        return false;  // sent to a group
+        return false;  // multicast Ethernet address
     }
     const uint32_t end = kL3Offset + l3_length;
     if (end > frame.size()) [[unlikely]] {
@@ -164,7 +168,7 @@ PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out,
 
 ParseResult parse(ByteView frame, Parsed& out, IpChecksum ip_checksum) noexcept {
     PENSTOCK_ASSERT(frame.size() <= 0xffff);
-    // Below this no family's packet is common.
+    // Shorter than a common packet of any family.
     if (frame.size() >= kL3Offset + sizeof(Ipv4Header) + sizeof(UdpHeader)) [[likely]] {
         const auto type = load<Be16>(frame.data() + offsetof(EthernetHeader, type));
         if (type == Be16::from_host(kEtherTypeIpv4)) [[likely]] {

@@ -9,14 +9,14 @@
 namespace penstock::packet {
 namespace {
 
-// The callers have compared lengths; debug and fuzz builds hold them to it.
+// The callers have checked the lengths; debug and fuzz builds assert it.
 template <typename Header>
 Header header_at(ByteView frame, size_t offset) noexcept {
     PENSTOCK_ASSERT(offset + sizeof(Header) <= frame.size());
     return load<Header>(frame.data() + offset);
 }
 
-// Multicast, and the limited broadcast with the reserved block that it ends.
+// Multicast, and the reserved block that ends with the limited broadcast.
 bool is_heard_by_all(const IpAddr& destination) noexcept {
     return destination.is_multicast() || destination.is_reserved_v4();
 }
@@ -26,7 +26,8 @@ bool is_of_this_network(const IpAddr& address) noexcept {
     return address.is_v4() && address.bytes()[12] == 0;
 }
 
-// An IPv6 link-local address means something on its own link only, and packets with one are not forwarded (RFC 4291, 2.5.6).
+// An IPv6 link-local address is valid on its own link only, and packets with one are not forwarded (RFC 4291,
+// 2.5.6).
 bool is_link_local_v6(const IpAddr& address) noexcept {
     return address.is_link_local() && !address.is_v4();
 }
@@ -46,7 +47,8 @@ ParseResult parse_tcp(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
     return {};
 }
 
-// A datagram may be shorter than its IP packet: what lies behind it is nobody's, and passes (Linux trims it).
+// A datagram may be shorter than its IP packet. The bytes behind it are ignored and forwarded (Linux trims
+// them).
 ParseResult parse_udp(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
     if (l4_bytes < sizeof(UdpHeader)) {
         return drop(DropReason::BadL4Header);
@@ -78,7 +80,8 @@ ParseResult parse_sctp(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
     return {};
 }
 
-// The transport header of either family: `l4_bytes` are what the IP length leaves for it and its payload. Addresses are in `out` already.
+// Parses the transport header of either family. `l4_bytes` is the part of the IP length that remains for it
+// and its payload. `out` has the addresses already.
 ParseResult parse_l4(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
     ParseResult result;
     if (out.ip_protocol == static_cast<uint8_t>(Protocol::Tcp)) {
@@ -155,7 +158,7 @@ bool is_walked_over(uint8_t header) noexcept {
            header == Ipv6ExtensionHeader::kFragment || header == Ipv6ExtensionHeader::kDestinationOptions;
 }
 
-// Makes `header`, which begins at `offset`, the one that `out` speaks of.
+// Makes `header`, which begins at `offset`, the header that `out` refers to.
 void walk_to(size_t offset, uint8_t header, Parsed& out) noexcept {
     out.l4_offset = static_cast<uint16_t>(offset);
     out.payload_offset = out.l4_offset;
@@ -163,12 +166,13 @@ void walk_to(size_t offset, uint8_t header, Parsed& out) noexcept {
     out.key.protocol = static_cast<Protocol>(header);
 }
 
-// Walks from the first header behind the IPv6 header to the transport header, and parses that.
+// Walks from the first header behind the IPv6 header to the transport header, and parses it.
 ParseResult parse_behind_extensions(ByteView frame, Parsed& out) noexcept {
     const size_t end = size_t{out.l3_offset} + out.l3_length;
     for (unsigned walked = 0; is_walked_over(out.ip_protocol); ++walked) {
         const size_t left = end - out.l4_offset;
-        // Hop-by-hop options are for every router on the way, and stand where each of them finds them (RFC 8200, 4.1).
+        // Hop-by-hop options are for every router on the path and must be the first extension header (RFC
+        // 8200, 4.1).
         const bool is_misplaced = out.ip_protocol == Ipv6ExtensionHeader::kHopByHop && walked > 0;
         if (walked == kExtensionHeadersMax || left < sizeof(Ipv6ExtensionHeader) || is_misplaced) {
             return drop(DropReason::BadExtensionHeader);
@@ -203,14 +207,15 @@ ParseResult parse_ipv6(ByteView frame, Parsed& out) noexcept {
     if (ip.version() != 6) {
         return drop(DropReason::BadIpHeader);
     }
-    // A length of 0 is taken as it stands: a jumbogram, which says so in a hop-by-hop header (RFC 2675), ends before that header.
+    // A payload length of 0 is taken literally: a jumbogram, which has its length in a hop-by-hop header (RFC
+    // 2675), then ends before that header.
     const size_t total_bytes = sizeof(Ipv6Header) + ip.payload_length.host();
     if (available < total_bytes) {
         return drop(DropReason::FrameShorterThanIp);
     }
     const IpAddr source = IpAddr::v6(ip.source), destination = IpAddr::v6(ip.destination);
     if (source.is_v4() || destination.is_v4()) {
-        return drop(DropReason::MappedAddress);  // in a key it would pass for an IPv4 address
+        return drop(DropReason::MappedAddress);  // in a key it would be equal to an IPv4 address
     }
     out.kind = PacketKind::Ip;
     out.family = IpFamily::V6;

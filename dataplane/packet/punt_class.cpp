@@ -8,10 +8,10 @@ namespace penstock::packet {
 namespace {
 
 constexpr size_t kTagBytes = 4;
-// A packet that has passed a router arrives with less (RFC 5082).
+// A packet that a router has forwarded arrives with a lower value (RFC 5082).
 constexpr uint8_t kHopsFromTheLink = 255;
 
-// Protocol numbers of IANA's registry.
+// Protocol numbers (IANA).
 constexpr uint8_t kProtoIgmp = 2, kProtoRsvp = 46, kProtoEigrp = 88, kProtoOspf = 89, kProtoPim = 103,
                   kProtoVrrp = 112;
 
@@ -23,7 +23,8 @@ bool is_tcp_control(L4Port port) noexcept {
     return port == kBgp || port == kLdp;
 }
 
-// Destination ports: BFD control of one hop and of several, its echo, micro-BFD (RFC 5881, 5883, 7130, 7880), DHCP, RIP, HSRP and LDP.
+// Destination ports: single-hop and multihop BFD control, BFD echo, micro-BFD (RFC 5881, 5883, 7130, 7880),
+// DHCP, RIP, HSRP and LDP.
 bool is_udp_control(L4Port port) noexcept {
     switch (port) {
         case 67:
@@ -45,7 +46,8 @@ bool is_udp_control(L4Port port) noexcept {
     }
 }
 
-// BFD of one hop is void unless it comes from the link (RFC 5881, 5). An echo has been forwarded once, by the neighbour.
+// Single-hop BFD is valid only if it was sent on the link (RFC 5881, 5). An echo has been forwarded once, by
+// the neighbour.
 PuntClass class_of_udp(L4Port port, uint8_t ttl) noexcept {
     constexpr L4Port kBfd = 3784, kBfdEcho = 3785, kMicroBfd = 6784;
     if (port == kBfd || port == kMicroBfd) {
@@ -72,11 +74,11 @@ PuntClass class_of_icmpv6(uint8_t type, uint8_t ttl) noexcept {
                                                                          : PuntClass::Other;
 }
 
-// A packet to a group, or from or to a link-local address, of which the parser leaves the transport unread.
+// A multicast packet, or one from or to a link-local address: the parser does not read its transport header.
 PuntClass class_of_whole(ByteView frame, const Parsed& parsed) noexcept {
     uint8_t protocol = parsed.ip_protocol;
     size_t at = parsed.l4_offset;
-    // MLD always has one (RFC 2710, 3).
+    // MLD always has a hop-by-hop header (RFC 2710, 3).
     if (parsed.family == IpFamily::V6 && protocol == Ipv6ExtensionHeader::kHopByHop &&
         at + sizeof(Ipv6ExtensionHeader) <= frame.size()) {
         const auto options = load<Ipv6ExtensionHeader>(frame.data() + at);
@@ -129,7 +131,8 @@ PuntClass punt_class_of(ByteView frame, const Parsed& parsed) noexcept {
     if (parsed.kind != PacketKind::Other || !is_tagged(frame)) {
         return class_of(frame, parsed);
     }
-    // What follows a tag lies as it would behind an Ethernet header that begins a tag's length later.
+    // The bytes behind a tag have the same layout as behind an Ethernet header that begins one tag's length
+    // later.
     ByteView behind = frame;
     for (unsigned tags = 0; tags < kVlanTagsMax && is_tagged(behind); ++tags) {
         behind = behind.subspan(kTagBytes);

@@ -1,4 +1,4 @@
-// The class of a packet for Linux (base/punt_class.hpp), from its headers alone.
+// The class of a punted packet (base/punt_class.hpp), from its headers alone.
 #pragma once
 
 #include "dataplane/base/bytes.hpp"
@@ -7,8 +7,8 @@
 
 namespace penstock::packet {
 
-// `parsed` is what parse() found in `frame`. Of a frame with VLAN tags, which Linux gives to a VLAN interface on the twin, the packet
-// behind the tags counts. Called for punted packets only.
+// `parsed` is the result of parse() for `frame`. A frame with VLAN tags, which Linux delivers to a VLAN
+// interface on the twin, is classified by the packet behind the tags. Called for punted packets only.
 [[nodiscard]] PuntClass punt_class_of(ByteView frame, const Parsed& parsed) noexcept;
 
 }  // namespace penstock::packet

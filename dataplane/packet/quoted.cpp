@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kPortsBytes = 4;
 
-// From the first byte of a too-big: 16 bits behind 16 that are unused (RFC 1191, 4), or 32 (RFC 4443, 3.2).
+// Offset of the MTU from the first byte of a too-big: 16 bits behind 16 unused bits (RFC 1191, 4), or 32 bits
+// (RFC 4443, 3.2).
 constexpr size_t kMtuAt = 6, kMtuAt6 = 4;
 
 ByteView ip_packet(ByteView frame, const Parsed& parsed) noexcept {
@@ -25,7 +26,7 @@ ByteView ip_packet(ByteView frame, const Parsed& parsed) noexcept {
 
 IcmpRole role_of(uint8_t type) noexcept {
     switch (type) {
-        case 3:   // destination unreachable, packet too big among them
+        case 3:   // destination unreachable, including packet too big
         case 11:  // time exceeded
         case 12:  // parameter problem
             return IcmpRole::Error;
@@ -45,7 +46,8 @@ IcmpRole role_of_v6(uint8_t type) noexcept {
 
 using QuoteResult = std::expected<Quote, DropReason>;
 
-// The bytes in front of `at` belong to whoever calls; nothing is read that they do not cover.
+// The header at `at`, or empty if `bytes` does not cover it. The caller has examined the bytes in front of
+// `at`.
 template <typename Header>
 std::optional<Header> header_in(ByteView bytes, size_t at) noexcept {
     if (bytes.size() < at || bytes.size() - at < sizeof(Header)) {
@@ -54,7 +56,7 @@ std::optional<Header> header_in(ByteView bytes, size_t at) noexcept {
     return load<Header>(bytes.data() + at);
 }
 
-// The ports that the packet at `ip_at` of an IP packet of `bytes` has at `l4_at`.
+// The ports at `l4_at` of the packet that begins at `ip_at` in an IP packet of `bytes`.
 QuoteResult with_ports(ByteView bytes, size_t ip_at, size_t l4_at, FlowKey key, uint8_t protocol) noexcept {
     const bool has_ports = protocol == static_cast<uint8_t>(Protocol::Tcp) ||
                            protocol == static_cast<uint8_t>(Protocol::Udp) ||
@@ -92,7 +94,7 @@ QuoteResult quoted_in_ipv6(ByteView bytes, size_t ip_at) noexcept {
     }
     const FlowKey key{.source = IpAddr::v6(ip->source), .destination = IpAddr::v6(ip->destination)};
     if (key.source.is_v4() || key.destination.is_v4()) {
-        return drop(DropReason::BadIcmp);  // in a key it would pass for an IPv4 address
+        return drop(DropReason::BadIcmp);  // in a key it would be equal to an IPv4 address
     }
     size_t at = ip_at + sizeof(Ipv6Header);
     uint8_t next = ip->next_header;
@@ -115,7 +117,7 @@ QuoteResult quoted_in_ipv6(ByteView bytes, size_t ip_at) noexcept {
     return with_ports(bytes, ip_at, at, key, next);
 }
 
-// Writes over what a message covers, and keeps account of it for the message's own sum.
+// Writes to bytes that a message's checksum covers, and accumulates the change of that checksum.
 class MessageEditor {
  public:
     explicit MessageEditor(uint8_t* frame) noexcept : frame_(frame) {}
@@ -136,8 +138,8 @@ class MessageEditor {
     ChecksumDelta delta_;
 };
 
-// Bytes behind the IP header of the packet that was quoted, as it was before it was cut. 0 where they need not be a whole packet's, or
-// where extension headers may say so.
+// Bytes behind the IP header of the quoted packet before it was truncated. 0 if they may be less than a whole
+// packet's (a fragment), or if there are extension headers, which may include a fragment header.
 template <typename Header>
 size_t whole_l4_bytes(const Header& ip, size_t headers_bytes) noexcept {
     if constexpr (std::is_same_v<Header, Ipv4Header>) {
@@ -149,7 +151,8 @@ size_t whole_l4_bytes(const Header& ip, size_t headers_bytes) noexcept {
     }
 }
 
-// SCTP's sum is over the whole packet and moves by its length, which the quoted IP header says; of a fragment it stays as it came.
+// SCTP's checksum covers the whole packet, and its update needs the packet's length from the quoted IP
+// header. A fragment's checksum is left unchanged.
 template <typename Header>
 void translate_quoted_crc(MessageEditor& message, const Quote& quote, uint32_t ports_before) noexcept {
     const size_t sum_at = quote.l4_offset + offsetof(SctpHeader, checksum);
@@ -262,7 +265,7 @@ void translate_error(uint8_t* frame, const Parsed& parsed, const Quote& quote,
         store(sum_at, (FoldedDelta(addresses) + kOneHopDelta).applied_to(load<Be16>(sum_at)));
         ip_at[offsetof(Ipv4Header, ttl)] = static_cast<uint8_t>(parsed.ttl - 1);
     } else {
-        message.delta().add(addresses);  // they are in the pseudo-header (RFC 4443, 2.3)
+        message.delta().add(addresses);  // the pseudo-header includes them (RFC 4443, 2.3)
         ip_at[offsetof(Ipv6Header, hop_limit)] = static_cast<uint8_t>(parsed.ttl - 1);
     }
     store(ip_at + offsetof(Header, source), rewrite.source);
@@ -279,7 +282,7 @@ uint32_t datagram_id(ByteView frame, const Parsed& parsed) noexcept {
     if (parsed.family == IpFamily::V4) {
         return load<Be16>(frame.data() + parsed.l3_offset + offsetof(Ipv4Header, id)).host();
     }
-    // The parser stops behind the fragment header, whose last four bytes they are.
+    // The parser stopped behind the fragment header; its last four bytes are the identification.
     return load<Be32>(frame.data() + parsed.l4_offset - sizeof(Be32)).host();
 }
 

@@ -10,7 +10,7 @@ namespace penstock::packet {
 
 bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
     if (parsed.is_fragment) {
-        return true;  // it covers what is not here: only who gets all of the datagram can tell
+        return true;  // the checksum covers the whole datagram: only the receiver can verify it
     }
     if (parsed.key.protocol == Protocol::Sctp) {
         return has_valid_sctp_checksum(frame.subspan(parsed.l4_offset, sctp_bytes(parsed)));
@@ -19,9 +19,9 @@ bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
     if (parsed.key.protocol == Protocol::Udp) {
         const auto udp = load<UdpHeader>(frame.data() + parsed.l4_offset);
         if (udp.checksum.raw() == 0) {
-            return true;  // none was sent (RFC 768); over IPv6 the parser has refused such a datagram
+            return true;  // none was sent (RFC 768); over IPv6 the parser has rejected such a datagram
         }
-        PENSTOCK_ASSERT(udp.length.host() <= l4_bytes);  // or the parser would have refused it
+        PENSTOCK_ASSERT(udp.length.host() <= l4_bytes);  // checked by the parser
         l4_bytes = udp.length.host();
     }
     return ChecksumSum()
@@ -32,8 +32,8 @@ bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
 
 namespace {
 
-// A closed port's answer, RFC 9293, 3.10.7.1: to a segment with ACK a RST that begins where that says it expects us; to any other a RST
-// that acknowledges everything it occupied of sequence space, SYN and FIN counting one each.
+// The RST of a closed port (RFC 9293, 3.10.7.1). To a segment with ACK: a RST whose sequence number is that
+// ACK number. To any other: a RST that acknowledges all of its sequence space, SYN and FIN counting one each.
 TcpHeader reset_for(const TcpHeader& tcp, uint16_t payload_bytes) noexcept {
     const TcpFlags flags{tcp.flags};
     TcpHeader rst;
@@ -51,7 +51,7 @@ TcpHeader reset_for(const TcpHeader& tcp, uint16_t payload_bytes) noexcept {
     return rst;
 }
 
-// Always fits: the packet that it replaces had both headers too.
+// The result always fits: the packet that it replaces had both headers too.
 uint16_t make_reset(std::span<uint8_t> buffer, const Parsed& parsed) noexcept {
     const uint16_t ip_header_bytes = answer_header_bytes(parsed.family);
     const IpAddr &source = parsed.key.destination, &destination = parsed.key.source;
@@ -72,7 +72,7 @@ uint16_t make_reset(std::span<uint8_t> buffer, const Parsed& parsed) noexcept {
     return static_cast<uint16_t>(parsed.l3_offset + ip_header_bytes + sizeof rst);
 }
 
-// Always fits likewise.
+// The result always fits, as in make_reset().
 uint16_t make_abort(std::span<uint8_t> buffer, const Parsed& parsed, uint32_t tag, uint8_t flags) noexcept {
     const uint16_t ip_header_bytes = answer_header_bytes(parsed.family);
     const FlowKey key = parsed.key.reversed();
@@ -84,10 +84,10 @@ uint16_t make_abort(std::span<uint8_t> buffer, const Parsed& parsed, uint32_t ta
     return static_cast<uint16_t>(parsed.l3_offset + ip_header_bytes + kAbortBytes);
 }
 
-// Why the sender of a Flow may not be answered, whatever the answer.
+// Why no answer of any kind may be sent to the sender of a Flow; empty if one may.
 std::optional<DropReason> why_unanswered(std::span<uint8_t> buffer, size_t frame_bytes,
                                          const Parsed& parsed) noexcept {
-    // Of a fragment nobody can say whether its checksum is right.
+    // The checksum of a fragment cannot be verified.
     if (parsed.kind != PacketKind::Flow || parsed.is_fragment || parsed.destination_is_multicast_mac) {
         return DropReason::RejectNotAllowed;
     }

@@ -5,7 +5,8 @@
 namespace penstock::packet {
 
 void restore(std::span<uint8_t> frame, const Parsed& parsed) noexcept {
-    // Back is a translation too, from what the frame carries now to what it carried; only the hop that each one costs is undone twice.
+    // The reversal is a translation too, from the frame's current values to the original ones. Both
+    // translations decremented the TTL, so two hops are added back.
     apply(frame, parsed,
           {parsed.key.source, parsed.key.destination, parsed.key.source_port, parsed.key.destination_port});
     uint8_t* const ip_at = frame.data() + parsed.l3_offset;

@@ -1,5 +1,6 @@
-// Taking a translation back: what an ICMP error quotes must be the packet as its sender sent it, because by the quoted tuple the sender
-// finds the socket that the error is for (RFC 1122, 3.2.2). A packet may turn out not to fit its way only when it is translated.
+// Reverts a translation. The packet that an ICMP error quotes must be as its sender sent it, because the
+// sender uses the quoted tuple to find the socket for the error (RFC 1122, 3.2.2). Whether a packet exceeds
+// the MTU may only be known after its translation.
 #pragma once
 
 #include <span>
@@ -8,9 +9,9 @@
 
 namespace penstock::packet {
 
-// Makes of the Flow in `frame`, which was translated as rewrite.hpp does it and which `parsed` describes as it arrived, what arrived:
-// addresses, ports, TTL or hop limit, and checksums, a wrong one included. Only the other spelling of a zero sum is not brought back
-// (checksum.hpp), which no stack sends.
+// Restores the Flow in `frame`, which was translated as in rewrite.hpp, to the packet that arrived and that
+// `parsed` describes: addresses, ports, TTL or hop limit, and checksums, including wrong ones. Only the
+// non-canonical representation of a zero sum (checksum.hpp), which no stack sends, is not restored.
 void restore(std::span<uint8_t> frame, const Parsed& parsed) noexcept;
 
 }  // namespace penstock::packet

@@ -3,7 +3,8 @@
 namespace penstock::packet {
 namespace {
 
-// As sixteen bytes an IPv4 address is good for checksums: its prefix ::ffff:0:0 adds 0 to them, in one's-complement's other spelling.
+// In checksums an IPv4 address may be used as sixteen bytes: its prefix ::ffff:0:0 adds 0xffff, which is zero
+// in one's-complement arithmetic.
 template <typename Address>
 Address wire_address(const IpAddr& address) noexcept {
     if constexpr (std::is_same_v<Address, Be32>) {
@@ -21,7 +22,7 @@ WireEndpoints<Address> wire_endpoints(const IpAddr& source, const IpAddr& destin
             Be16::from_host(destination_port)};
 }
 
-// One comparison less than asking each: every new flow asks.
+// Called for every new flow: one comparison less than two calls of is_v4().
 bool are_both_v4(const IpAddr& one, const IpAddr& other) noexcept {
     const auto first_half = [](const IpAddr& address) { return load<uint64_t>(address.bytes().data()); };
     const auto is_mapped = [](const IpAddr& address) {
@@ -30,7 +31,8 @@ bool are_both_v4(const IpAddr& one, const IpAddr& other) noexcept {
     return (first_half(one) | first_half(other)) == 0 && is_mapped(one) && is_mapped(other);
 }
 
-// Both ports in one word, which a sum does not care about; nor does it about their order, which is the one that they lie in.
+// Both ports in one word. A sum is independent of word boundaries and of the order, so the order in memory is
+// used.
 Be32 ports_word(L4Port source, L4Port destination) noexcept {
     return Be32::from_host(uint32_t{destination} << 16 | source);
 }

@@ -1,8 +1,9 @@
-// Translating a packet: new addresses and ports, one hop less to live, and checksums that follow by the difference, so that a packet's
-// payload is never read and a checksum that was wrong stays wrong for the receiver to see.
+// Translation of a packet: new addresses and ports, TTL minus one, and incremental checksum updates. The
+// payload is never read, and a wrong checksum stays wrong, so that the receiver detects it.
 //
-// The difference is the same for every packet of a flow. A connection keeps it folded into two words, and a packet on the fast path has its
-// new values written over the old ones, which nobody reads again. The opposite direction uses the inverses.
+// The checksum difference is the same for every packet of a flow. A connection stores it folded into two
+// words. On the fast path the new values overwrite the old ones, which are not read again. The opposite
+// direction uses the inverses.
 #pragma once
 
 #include <array>
@@ -21,8 +22,8 @@
 
 namespace penstock::packet {
 
-// What leaves the gateway in place of the 5-tuple that came in. Both addresses are of one family, which is the packet's own unless
-// translation_deltas() alone is asked (other_family.hpp).
+// The 5-tuple that leaves the gateway in place of the one that arrived. Both addresses are of one family. It
+// is the packet's own family, unless only translation_deltas() is called (other_family.hpp).
 struct Rewrite {
     IpAddr source;
     IpAddr destination;
@@ -31,27 +32,30 @@ struct Rewrite {
     constexpr bool operator==(const Rewrite&) const = default;
 };
 
-// How a translation changes the two sums of each packet of a flow. The addresses are under both: TCP and UDP sum them in a pseudo-header.
-// SCTP does not, and what its CRC changes by depends on the packet's length as well (sctp.hpp), so it has no use for `l4`.
+// How a translation changes the two checksums of each packet of a flow. The addresses are part of both: TCP
+// and UDP include them in a pseudo-header. SCTP does not, and the change of its CRC also depends on the
+// packet's length (sctp.hpp), so `l4` is unused for SCTP.
 struct TranslationDeltas {
     FoldedDelta l4;
     FoldedDelta
-        ip;  // of the IPv4 header without its TTL; IPv6 has no header checksum, and there it changes nothing
+        // Of the IPv4 header, TTL excluded. IPv6 has no header checksum; there it is "no change".
+        ip;
     [[nodiscard]] constexpr TranslationDeltas inverse() const noexcept {
         return {l4.inverse(), ip.inverse()};
     }
     constexpr bool operator==(const TranslationDeltas&) const = default;
 };
 
-// What a hop does to an IPv4 header's sum: TTL is the high byte of the word that it shares with the protocol.
+// The change of an IPv4 header's checksum per hop: TTL is the high byte of the word that it shares with the
+// protocol.
 inline constexpr FoldedDelta kOneHopDelta(ChecksumDelta().replace(Be16::from_host(0x0100),
                                                                   Be16::from_host(0)));
 
-// An address as it lies in a header: Be32 in IPv4's, sixteen bytes in IPv6's.
+// An address in wire format: Be32 in IPv4, sixteen bytes in IPv6.
 template <typename Address>
 concept WireAddress = std::is_same_v<Address, Be32> || std::is_same_v<Address, std::array<uint8_t, 16>>;
 
-// The addresses and ports of one packet, as they lie in its headers.
+// The addresses and ports of one packet in wire format.
 template <WireAddress Address>
 struct WireEndpoints {
     Address source{};
@@ -74,11 +78,11 @@ template <WireAddress Address>
     deltas.l4 = FoldedDelta(delta);
     return deltas;
 }
-// The same from a key and what replaces it. Where that is of the other family, `l4` tells what the pseudo-headers differ by, and `ip`
-// nothing: such a packet gets another IP header.
+// The same from a key and its replacement. If the replacement is of the other family, `l4` is the difference
+// of the pseudo-headers and `ip` is "no change", because such a packet gets a new IP header.
 [[nodiscard]] TranslationDeltas translation_deltas(const FlowKey& before, const Rewrite& after) noexcept;
 
-// What a translation changes in the IP header, of a Flow or of a later fragment.
+// Translates the IP header of a Flow or of a later fragment.
 template <WireAddress Address>
 PENSTOCK_ALWAYS_INLINE void translate_ip(uint8_t* frame, const Parsed& parsed, const Address& source,
                                          const Address& destination,
@@ -102,10 +106,11 @@ PENSTOCK_ALWAYS_INLINE void translate_ip(uint8_t* frame, const Parsed& parsed, c
     }
 }
 
-// Writes the ports of the TCP or UDP header at `l4_at`, and moves its checksum by `l4`, which belongs to them and to the addresses' change.
+// Writes the ports of the TCP or UDP header at `l4_at`, and updates its checksum by `l4`, which covers the
+// change of the ports and of the addresses.
 PENSTOCK_ALWAYS_INLINE void translate_ports(uint8_t* l4_at, Protocol protocol, Be16 source_port,
                                             Be16 destination_port, FoldedDelta l4) noexcept {
-    // Both begin with their ports.
+    // Both headers begin with the ports.
     static_assert(offsetof(TcpHeader, destination_port) == offsetof(UdpHeader, destination_port));
     store(l4_at, source_port);
     store(l4_at + offsetof(TcpHeader, destination_port), destination_port);
@@ -115,10 +120,11 @@ PENSTOCK_ALWAYS_INLINE void translate_ports(uint8_t* l4_at, Protocol protocol, B
     store(sum_at, is_udp ? udp_checksum_after(sent, l4) : l4.applied_to(sent));
 }
 
-// Rewrites the Flow of TCP or UDP in `frame` that `parsed` describes and that is of Address's family: new addresses, new ports, one taken
-// from TTL or hop limit, which the caller has found to be above 1 (ICMP-006), and the checksums moved by `l4` and `ip`, which belong to
-// exactly this change (translation_deltas). Flow label, traffic class and everything behind the ports stay as they came. `parsed` then
-// describes the packet that came in, no longer the one that leaves.
+// Rewrites the Flow of TCP or UDP in `frame` that `parsed` describes and that is of Address's family: new
+// addresses, new ports, TTL or hop limit minus one (the caller has checked that it is above 1, ICMP-006), and
+// checksums updated by `l4` and `ip`, which belong to exactly this change (translation_deltas). Flow label,
+// traffic class and everything behind the ports are unchanged. Afterwards `parsed` describes the packet that
+// arrived, not the one that leaves.
 template <WireAddress Address>
 PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parsed, const Address& source,
                                              const Address& destination, Be16 source_port,
@@ -129,7 +135,7 @@ PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parse
     translate_ports(frame + parsed.l4_offset, parsed.key.protocol, source_port, destination_port, l4);
 }
 
-// The same of a Flow of SCTP.
+// The same for a Flow of SCTP.
 template <WireAddress Address>
 inline void translate_association(uint8_t* frame, const Parsed& parsed, const Address& source,
                                   const Address& destination, Be16 source_port, Be16 destination_port,
@@ -139,13 +145,15 @@ inline void translate_association(uint8_t* frame, const Parsed& parsed, const Ad
     set_sctp_ports(std::span(frame + parsed.l4_offset, sctp_bytes(parsed)), source_port, destination_port);
 }
 
-// Either of them for either family, from a Rewrite and the values that the frame carries now: for callers who keep no deltas.
+// Either of them, for either family, from a Rewrite and the values in the frame. For callers that keep no
+// deltas.
 void apply(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rewrite) noexcept;
 
-// Takes one from the TTL or hop limit of an IP packet of any kind that is routed without translation. Same condition.
+// Decrements the TTL or hop limit of an IP packet of any kind that is routed without translation. Same
+// precondition.
 void decrement_ttl(std::span<uint8_t> frame, const Parsed& parsed) noexcept;
 
-// The outgoing Ethernet addresses.
+// Sets the outgoing Ethernet addresses.
 void set_ethernet(std::span<uint8_t> frame, const MacAddr& source, const MacAddr& destination) noexcept;
 
 }  // namespace penstock::packet

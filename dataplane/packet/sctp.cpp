@@ -12,7 +12,7 @@ using Chunk = SctpChunkHeader;
 
 struct Meaning {
     SctpEvent event = SctpEvent::None;
-    bool is_alone = false;     // the packet's only chunk
+    bool is_alone = false;     // must be the packet's only chunk
     bool may_reflect = false;  // has a T bit
 };
 
@@ -39,7 +39,7 @@ Meaning meaning_of(uint8_t type) noexcept {
     }
 }
 
-// INIT and INIT ACK have fields, of which one says what tag the sender wants.
+// INIT and INIT ACK have further fields. One of them is the initiate tag, which must not be 0.
 bool has_sound_fields(ByteView chunk, SctpEvent event) noexcept {
     if (event != SctpEvent::Init && event != SctpEvent::InitAck) {
         return true;

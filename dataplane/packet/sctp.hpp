@@ -1,5 +1,6 @@
-// SCTP as a middlebox needs it (RFC 9260): what the chunks of a packet mean for its association, the checksum, and ABORTs of the gateway's
-// own. Addresses within INIT and INIT ACK are left alone: an association is translated on its primary path only (docs/adr/0027).
+// SCTP for a middlebox (RFC 9260): the meaning of a packet's chunks for its association, the checksum, and
+// ABORTs that the gateway originates. Addresses within INIT and INIT ACK are not modified: an association is
+// translated on its primary path only (docs/adr/0027).
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@
 
 namespace penstock::packet {
 
-// Control chunks that are looked at in one packet. A stack bundles two or three, and all of them stand before the first data chunk (RFC
-// 9260, 6.10), where looking ends.
+// Maximum number of control chunks that are examined per packet. A stack bundles two or three, and all of
+// them precede the first data chunk (RFC 9260, 6.10), where the examination ends.
 inline constexpr unsigned kSctpChunksMax = 8;
 
 struct SctpSummary {
@@ -24,48 +25,52 @@ struct SctpSummary {
     bool reflects_tag = false;
 };
 
-// `sctp` is from the common header to the IP packet's end. Empty for what no stack sends and every stack discards: a chunk that is longer
-// than the packet or shorter than its header; INIT, INIT ACK or SHUTDOWN COMPLETE with company (RFC 9260, 6.10); an initiate tag of 0
-// (3.3.2); a verification tag of 0 on anything but INIT, or another one there (8.5.1). Padding behind the last chunk is not asked for.
+// `sctp` ranges from the common header to the IP packet's end. Empty for a packet that no stack sends and
+// every stack discards:
+// - a chunk that is longer than the packet or shorter than its header;
+// - INIT, INIT ACK or SHUTDOWN COMPLETE bundled with other chunks (RFC 9260, 6.10);
+// - an initiate tag of 0 (3.3.2);
+// - a verification tag of 0 on any chunk except INIT, or a nonzero one on INIT (8.5.1).
+// Padding behind the last chunk is not required.
 [[nodiscard]] std::optional<SctpSummary> summarize_sctp(ByteView sctp) noexcept;
 
-// Of a Flow of protocol SCTP whose parser has summarized it.
+// For a Flow of protocol SCTP that the parser has summarized.
 [[nodiscard]] inline uint32_t verification_tag(const uint8_t* frame, const Parsed& parsed) noexcept {
     return load<Be32>(frame + parsed.l4_offset + offsetof(SctpHeader, verification_tag)).host();
 }
-// The same where its event is Init or InitAck.
+// The same for a packet whose event is Init or InitAck.
 [[nodiscard]] inline uint32_t initiate_tag(const uint8_t* frame, const Parsed& parsed) noexcept {
     return load<Be32>(frame + parsed.payload_offset + sizeof(SctpChunkHeader) +
                       offsetof(SctpInitFields, initiate_tag))
         .host();
 }
 
-// From the common header to the end of the IP packet, which is what the checksum covers.
+// Bytes from the common header to the end of the IP packet: the range that the checksum covers.
 [[nodiscard]] inline size_t sctp_bytes(const Parsed& parsed) noexcept {
     return size_t{parsed.l3_length} - (parsed.l4_offset - parsed.l3_offset);
 }
 
 [[nodiscard]] bool has_valid_sctp_checksum(ByteView sctp) noexcept;
 
-// The checksum of an SCTP packet of `bytes` bytes whose ports have changed from `before` to `after` (both as four bytes are loaded) and
-// that carried `sent`.
+// The checksum of an SCTP packet of `bytes` bytes that carried `sent` and whose ports changed from `before`
+// to `after` (both as four bytes are loaded).
 [[nodiscard]] inline uint32_t sctp_checksum_after(uint32_t sent, uint32_t before, uint32_t after,
                                                   size_t bytes) noexcept {
     return sent ^ crc32c_change(before ^ after, bytes);
 }
 
-// Writes the ports of the SCTP packet at `sctp`, whose header is there whole, and moves its checksum. A checksum of 0 that is not the right
-// one stands for none (RFC 9653, 5) and stays.
+// Writes the ports of the SCTP packet at `sctp`, whose header is complete, and updates its checksum. A
+// checksum of 0 that is not the correct value means "none sent" (RFC 9653, 5) and stays.
 void set_sctp_ports(std::span<uint8_t> sctp, Be16 source, Be16 destination) noexcept;
 
 inline constexpr uint16_t kAbortBytes = sizeof(SctpHeader) + sizeof(SctpChunkHeader);
 
-// Writes an ABORT without a cause (RFC 9260, 3.3.7) behind an IP header, its checksum included. `flags`: kReflectsTag where `tag` is one
-// that the receiver has sent, 0 where it is the receiver's own.
+// Writes an ABORT without a cause (RFC 9260, 3.3.7) behind an IP header, including its checksum. `flags`:
+// kReflectsTag if `tag` is a tag that the receiver sent, 0 if it is the receiver's own tag.
 void store_abort(uint8_t* sctp_at, L4Port source, L4Port destination, uint32_t tag, uint8_t flags) noexcept;
 
-// The same as a whole frame to `frame`, which has room for kBareSegmentBytesMax (reset.hpp), with zeros for Ethernet addresses. Returns its
-// length.
+// Writes the same as a whole frame to `frame`, which has room for kBareSegmentBytesMax (reset.hpp). Ethernet
+// addresses are zero. Returns its length.
 uint16_t build_abort(std::span<uint8_t> frame, const FlowKey& key, uint32_t tag) noexcept;
 
 }  // namespace penstock::packet

@@ -8,12 +8,12 @@
 
 namespace penstock::packet {
 
-// Where in the TCP header that begins at `tcp` the first option of `kind` and of `bytes` in all is. 0: there is none before the end of the
-// options, or before one whose length cannot be true.
+// Offset from `tcp`, the start of a TCP header, of the first option of `kind` with a length of `bytes`. 0 if
+// there is none before the end of the options or before an option with an invalid length.
 [[nodiscard]] size_t find_tcp_option(const uint8_t* tcp, size_t header_bytes, uint8_t kind,
                                      uint8_t bytes) noexcept;
 
-// TSval of a TCP segment (RFC 7323, 3.2). 0: it carries none. A true 0 is reported as 1, the next one.
+// TSval of a TCP segment (RFC 7323, 3.2); 0 if it has none. An actual TSval of 0 is returned as 1.
 [[nodiscard]] uint32_t timestamp_of(const uint8_t* frame, const Parsed& parsed) noexcept;
 
 }  // namespace penstock::packet

@@ -1,6 +1,7 @@
-// VLAN tags (IEEE 802.1Q) in front of a packet. Penstock forwards between untagged ports; what carries a tag is for a VLAN interface that
-// Linux has on a twin. But a tag whose VLAN id is 0 names no VLAN, it only tells the frame's priority: such a frame is an untagged one for
-// everybody, and so it must be here, or a tag would lead it past what untagged packets meet.
+// VLAN tags (IEEE 802.1Q) in front of a packet. Penstock forwards between untagged ports; tagged frames are
+// for a VLAN interface that Linux has on a twin. A tag with VLAN id 0 names no VLAN and only carries the
+// frame's priority. Every receiver treats such a frame as untagged, and so does the gateway. Otherwise a tag
+// would let a frame bypass the checks on untagged packets.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +15,23 @@
 
 namespace penstock::packet {
 
-// A tag's own tag, as 802.1ad stacks them (QinQ). More are no standard's.
+// One tag behind another, as 802.1ad stacks them (QinQ). No standard defines more.
 inline constexpr unsigned kVlanTagsMax = 2;
 
-// Whether the frame's Ethernet type announces a tag, of a customer (0x8100) or of a provider (0x88a8). False for a frame without a header.
+// Whether the frame's Ethernet type is a tag, of a customer (0x8100) or of a provider (0x88a8). False for a
+// frame without a complete Ethernet header.
 [[nodiscard]] bool is_tagged(ByteView frame) noexcept;
 
-// Takes out the tags with VLAN id 0 that stand in front of all others, and returns the frame's new length. What follows them moves up, so
-// that everything lies where untagged frames have it.
+// Removes the leading tags with VLAN id 0, and returns the frame's new length. The bytes behind them move up,
+// so that all offsets are those of an untagged frame.
 //   FrameTooShort  the frame ends inside such a tag
-//   TooManyTags    there are more than kVlanTagsMax of them; the frame is spoilt
+//   TooManyTags    there are more than kVlanTagsMax of them; the frame's content is then undefined
 [[nodiscard]] std::expected<uint16_t, DropReason> without_priority_tags(std::span<uint8_t> frame) noexcept;
 
-// What stands behind a frame's tags.
+// The result of examining the packet behind a frame's tags.
 struct BehindTags {
-    bool are_too_many = false;          // more than kVlanTagsMax: it was not looked at
-    std::optional<IpAddr> source = {};  // of an IP packet; empty: it is none, or cut off
+    bool are_too_many = false;          // more than kVlanTagsMax: the packet was not examined
+    std::optional<IpAddr> source = {};  // of an IP packet; empty if it is not IP or is truncated
 };
 [[nodiscard]] BehindTags look_behind_tags(ByteView frame) noexcept;
 

@@ -1,5 +1,6 @@
-// Headers as they are on the wire. A header is copied out of a frame with load<T>() and back with store(): frames have no alignment, and a
-// pointer cast into them would be undefined. Single fields are reached by offsetof, after the parser has checked that they are there.
+// Wire formats of headers. A header is copied out of a frame with load<T>() and back with store(): frames
+// have no alignment, and a pointer cast into them would be undefined behaviour. Single fields are accessed by
+// offsetof, after the parser has checked that they are present.
 #pragma once
 
 #include <array>
@@ -21,15 +22,15 @@ static_assert(sizeof(EthernetHeader) == 14);
 inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 
-// Of an untagged frame with a whole header.
+// For an untagged frame with a complete header.
 [[nodiscard]] inline uint16_t ether_type(const uint8_t* frame) noexcept {
     return load<Be16>(frame + offsetof(EthernetHeader, type)).host();
 }
 
-// What every link carries at least, in IP bytes (RFC 791, 3.2; RFC 8200, 5).
+// Minimum MTU of every link, in IP bytes (RFC 791, 3.2; RFC 8200, 5).
 inline constexpr uint16_t kIpv4MtuMin = 68, kIpv6MtuMin = 1280;
 
-// RFC 791, 3.1. Options follow where header_bytes() exceeds sizeof.
+// RFC 791, 3.1. Options follow if header_bytes() exceeds sizeof.
 struct Ipv4Header {
     uint8_t version_and_words = 0x45;
     uint8_t tos = 0;
@@ -55,7 +56,7 @@ struct Ipv4Header {
 static_assert(sizeof(Ipv4Header) == 20 && offsetof(Ipv4Header, checksum) == 10 &&
               offsetof(Ipv4Header, destination) == 16);
 
-// RFC 8200, 3. Extension headers may stand between it and the transport header.
+// RFC 8200, 3. Extension headers may be present between it and the transport header.
 struct Ipv6Header {
     Be32 version_class_flow = Be32::from_host(0x6000'0000);  // 4, 8 and 20 bits
     Be16 payload_length;                                     // of everything behind this header
@@ -71,11 +72,13 @@ struct Ipv6Header {
 static_assert(sizeof(Ipv6Header) == 40 && offsetof(Ipv6Header, hop_limit) == 7 &&
               offsetof(Ipv6Header, destination) == 24);
 
-// The unit of fragment offsets in bytes (RFC 791, 3.1; RFC 8200, 4.5). An IPv6 fragment header has three other bits below the offset.
+// The unit of fragment offsets in bytes (RFC 791, 3.1; RFC 8200, 4.5). An IPv6 fragment header has three
+// other bits below the offset.
 inline constexpr uint16_t kFragmentUnitBytes = 8;
 
-// Headers that may follow an IPv6 header, by their number in its next_header (RFC 8200, 4). Every one that is walked over begins with the
-// same two bytes; `rest` is a routing header's type and segments left, or a fragment header's offset.
+// Headers that may follow an IPv6 header, by their number in next_header (RFC 8200, 4). Every kind that is
+// walked begins with the same two bytes. `rest` is a routing header's type and segments left, or a fragment
+// header's offset.
 struct Ipv6ExtensionHeader {
     static constexpr uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kDestinationOptions = 60;
     static constexpr uint16_t kMoreFragments = 0x0001, kOffsetMask = 0xfff8;
@@ -94,7 +97,7 @@ struct Ipv6ExtensionHeader {
 };
 static_assert(sizeof(Ipv6ExtensionHeader) == 8);
 
-// RFC 9293, 3.1. Options follow where header_bytes() exceeds sizeof.
+// RFC 9293, 3.1. Options follow if header_bytes() exceeds sizeof.
 struct TcpHeader {
     Be16 source_port;
     Be16 destination_port;
@@ -122,13 +125,13 @@ struct UdpHeader {
 };
 static_assert(sizeof(UdpHeader) == 8 && offsetof(UdpHeader, checksum) == 6);
 
-// RFC 9260, 3.1 and 3.2: the common header, and what each chunk behind it begins with.
+// RFC 9260, 3.1 and 3.2: the common header, and the header of each chunk behind it.
 struct SctpHeader {
     Be16 source_port;
     Be16 destination_port;
     Be32 verification_tag;
-    uint32_t checksum =
-        0;  // of all of RFC 9260's fields the one whose bytes lie with the lowest first (appendix A)
+    // The only field of RFC 9260 whose bytes are in little-endian order (appendix A).
+    uint32_t checksum = 0;
 };
 static_assert(sizeof(SctpHeader) == 12 && offsetof(SctpHeader, verification_tag) == 4 &&
               offsetof(SctpHeader, checksum) == 8);
@@ -141,11 +144,11 @@ struct SctpChunkHeader {
 
     uint8_t type = 0;
     uint8_t flags = 0;
-    Be16 length;  // this header included, padding not
+    Be16 length;  // including this header, excluding padding
 };
 static_assert(sizeof(SctpChunkHeader) == 4);
 
-// What INIT and INIT ACK have behind their header (RFC 9260, 3.3.2).
+// The fields behind the header of INIT and INIT ACK (RFC 9260, 3.3.2).
 struct SctpInitFields {
     Be32 initiate_tag;
     Be32 receiver_window;
