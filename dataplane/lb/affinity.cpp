@@ -15,12 +15,13 @@ namespace {
 
 using Bucket = detail::AffinityBucket;
 
-// Of one flow at one bucket. Each failure is another flow's success, three of which every other worker may have at once.
+// Tries of one flow at one bucket. Each failure is another flow's success, and every other worker may have
+// three of these at once.
 constexpr uint32_t kTries = 3 * limits::kWorkersMax;
-// A reader that lists: a bucket changes now and then, not all the time.
+// Tries of a reader that lists: a bucket changes occasionally, not permanently.
 constexpr uint32_t kCopyTries = 64;
 
-// A bucket's state.
+// Fields of a bucket's state.
 constexpr uint64_t live_bit(uint32_t slot) noexcept {
     return uint64_t{1} << slot;
 }
@@ -34,7 +35,8 @@ constexpr uint64_t kVersionOne = uint64_t{1} << (2 * Bucket::kSlots);
 constexpr unsigned kEndpointShift = 32, kStayShift = 52;
 constexpr uint64_t kNew = uint64_t{1} << 63, kTentative = uint64_t{1} << 62;
 constexpr uint64_t kEndpointMask = limits::kBackendsMax - 1;
-// An entry that has ended: no endpoint has its stay. The rest is of the client's hash, so that no other client's is taken for it.
+// Marks an entry that has ended: no endpoint has this stay. The other bits are from the client's hash, so
+// that another client's ended entry is not mistaken for it.
 constexpr uint64_t kStayMask = 0x3ff;
 constexpr uint64_t kNothing = kStayMask << kStayShift;
 constexpr bool is_nothing(uint64_t value) noexcept {
@@ -63,19 +65,20 @@ constexpr CoarseTime time_of(uint64_t value) noexcept {
 constexpr bool names_same_endpoint(uint64_t a, uint64_t b) noexcept {
     return ((a ^ b) & ~(kNew | kTentative)) >> kEndpointShift == 0;
 }
-// The same with another time, and without `marks`.
+// The same value with another time, and without `marks`.
 constexpr uint64_t refreshed_at(uint64_t value, CoarseTime now, uint64_t marks) noexcept {
     return (value & ~(marks | uint64_t{UINT32_MAX})) | now.value;
 }
 
-// Another core's counter may be a little ahead, never a minute (2 x 10^3 units); what seems to be from the future is from years ago.
+// Another core's counter may be slightly ahead, but never a minute (2 x 10^3 units). A time further in the
+// future is a wrapped-around time from years ago.
 constexpr int32_t kAheadMax = 2'000;
 bool holds(uint64_t value, CoarseTime now, int32_t limit) noexcept {
     const int32_t age = units_between(time_of(value), now);
     return !is_nothing(value) && age < limit && age > -kAheadMax;
 }
 
-// Where in the set the value's endpoint is; kNone unless the client still has a claim to it.
+// Position in the set of the value's endpoint; kNone if the entry is invalid for this client.
 uint32_t honoured_position(uint64_t value, const AffinityTable::Question& question) noexcept {
     if (!holds(value, question.now, question.limit)) {
         return EndpointPositions::kNone;
@@ -97,9 +100,10 @@ Result<AffinityTable> AffinityTable::create(std::span<std::byte> memory, uint32_
     const size_t needed = memory_needed(entries);
     if (needed == 0 || memory.size() < needed ||
         reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
-        return fail(Errc::InvalidArgument, "an affinity table of " + std::to_string(entries) +
-                                               " entries does not fit " + std::to_string(memory.size()) +
-                                               " bytes that begin on a cache line");
+        return fail(Errc::InvalidArgument,
+                    "cannot create an affinity table of " + std::to_string(entries) + " entries in " +
+                        std::to_string(memory.size()) +
+                        " bytes: no entries, or the memory is too small or does not begin on a cache line");
     }
     AffinityTable table;
     table.buckets_ = {reinterpret_cast<Bucket*>(memory.data()), needed / sizeof(Bucket)};
@@ -123,7 +127,7 @@ AffinityTable::Hashed AffinityTable::hashed(const AffinityKey& key) const noexce
     return out;
 }
 
-// What it finds, or that it finds nothing, is true only of a bucket whose state is `state` afterwards, too.
+// The result, including "not found", is valid only if the bucket's state is still `state` afterwards.
 AffinityTable::Sight AffinityTable::scan(const Hashed& at, uint64_t state) noexcept {
     for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
         const auto slot = static_cast<uint32_t>(std::countr_zero(live));
@@ -140,12 +144,15 @@ AffinityTable::Sight AffinityTable::scan(const Hashed& at, uint64_t state) noexc
     return {};
 }
 
-// A free slot; else one whose entry has ended; else a tentative entry; else an established one. Of the last two kinds the Service that has
-// most of the bucket gives up its oldest: clients fall into buckets by a keyed hash, so a Service that has most of the table has most of
-// nearly every bucket. Where all have one, a tentative entrant gets none. So a flood towards a Service takes the tentative entries and,
-// once, one of seven of the largest holder's established ones; more than that it takes only from itself.
+// Order of preference: a free slot; a slot whose entry has ended; a tentative entry; an established entry. Of
+// the last two kinds, the Service with most slots in the bucket loses its oldest entry. Clients are
+// distributed to buckets by a keyed hash, so a Service with most entries in the table has most slots in
+// nearly every bucket. If all Services have one slot, a tentative entry is not inserted. So a flood towards a
+// Service evicts the tentative entries and, once, one in seven established entries of the largest holder.
+// Beyond that it evicts only its own.
 //
-// Of our own owner we know which entries have expired; those of others are removed by the sweep (WorkerSet::sweep_affinity).
+// Which entries have expired is determined only for the own owner; those of other owners are removed by the
+// sweep (WorkerSet::sweep_affinity).
 uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question& question,
                                Entrant entrant) noexcept {
     struct Candidate {
@@ -193,11 +200,11 @@ AffinityTable::Answer AffinityTable::find(const Question& question) const noexce
     }
     const Hashed at = hashed(question.key);
     for (uint32_t tries = 0; tries < kTries; ++tries) {
-        // Acquires what the publishers of the live slots wrote.
+        // Acquires the writes of the publishers of the live slots.
         const uint64_t state = at.bucket->state.load(std::memory_order_acquire);
         const Sight seen = scan(at, state);
         if (seen.slot == Answer::kNone) {
-            return {};  // a wrong one is put right by agree()
+            return {};  // if it is wrong, agree() corrects it
         }
         if (at.bucket->state.load(std::memory_order_acquire) == state) {
             const uint32_t position = honoured_position(seen.value, question);
@@ -245,7 +252,8 @@ AffinityTable::Answer AffinityTable::enter(const Question& question, uint32_t wa
             }
         }
         if (held != Answer::kNone) {
-            // An entry that no longer holds gives way to ours in the same step: the key is live once, before and after.
+            // An entry that is no longer valid is replaced by the new one in the same step: before and after
+            // it the key is live exactly once.
             const uint64_t ends = seen.slot == Answer::kNone ? 0 : live_bit(seen.slot);
             const uint64_t next = ((now & ~(claimed_bit(held) | ends)) | live_bit(held)) + kVersionOne;
             if (state.compare_exchange_strong(now, next, std::memory_order_acq_rel,
@@ -276,7 +284,7 @@ AffinityTable::Answer AffinityTable::enter(const Question& question, uint32_t wa
                 evicted = !is_nothing(former) && !(is_ours && !holds(former, question.now, question.limit));
             }
         }
-        // Release: who reads one of these sees the claim.
+        // Release: a thread that reads one of these also sees the claim.
         at.bucket->tags[slot].store(at.tag, std::memory_order_release);
         entry.owner.store(at.owner, std::memory_order_release);
         entry.client[0].store(at.client[0], std::memory_order_release);
@@ -292,7 +300,8 @@ void AffinityTable::open(const Pin& pin, CoarseTime now) noexcept {
         return;
     }
     uint64_t present = pin.value->load(std::memory_order_relaxed);
-    // Once more where another flow of the client was quicker: it may have withdrawn what ours stands on.
+    // A second try if another flow of the client was faster: it may have withdrawn the entry that this flow
+    // uses.
     for (int tries = 0; tries < 2; ++tries) {
         const bool is_ours = names_same_endpoint(present, pin.word);
         const bool is_settled = (present & kTentative) == 0 ||
@@ -300,7 +309,7 @@ void AffinityTable::open(const Pin& pin, CoarseTime now) noexcept {
         if ((!is_ours && present != pin.nothing) || (is_ours && is_settled)) {
             return;
         }
-        // Relaxed: the word stands for itself.
+        // Relaxed: no other data depends on this word.
         if (pin.value->compare_exchange_strong(present, refreshed_at(is_ours ? present : pin.word, now, kNew),
                                                std::memory_order_relaxed)) {
             return;
@@ -315,7 +324,7 @@ AffinityTable::Established AffinityTable::establish(const Question& question, ui
     }
     if (answer.position == position && answer.pin.value != nullptr) {
         uint64_t present = answer.pin.word;
-        // Where it fails, another flow of the client was quicker, or the entry is gone.
+        // If this fails, another flow of the client was faster, or the entry is gone.
         for (int tries = 0; tries < 2 && names_same_endpoint(present, answer.pin.word); ++tries) {
             if (answer.pin.value->compare_exchange_strong(
                     present, refreshed_at(present, question.now, kNew | kTentative),

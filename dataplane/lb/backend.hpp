@@ -1,4 +1,4 @@
-// A real endpoint of one service port, as workers see it.
+// An endpoint of one service port, as workers see it.
 #pragma once
 
 #include "dataplane/base/ids.hpp"
@@ -12,12 +12,13 @@ struct Backend {
     IpAddr address;
     L4Port port = 0;
     uint16_t weight = 1;
-    // How often it has come back into its Service's sets, below kStays and then from 0 again: a client that was pinned to it in an earlier
-    // stay has no claim to it (AFF-005). 0 where the Service has no session affinity.
+    // How often the backend has returned to its Service's sets, modulo kStays. A client that was pinned to it
+    // in an earlier stay is no longer pinned (AFF-005). 0 if the Service has no session affinity.
     uint16_t stay = 0;
     static constexpr uint16_t kStays = 1'023;
-    // What affinity entries call it. It has the number of `id`; where a client is pinned for all ports of a Service, the number of its
-    // address, which the Service's other ports use as well. Unset where the Service has no session affinity.
+    // The endpoint in affinity entries. It has the number of `id`. If clients are pinned for all ports of a
+    // Service, it is the number of the address, which the Service's other ports use as well. Unset if the
+    // Service has no session affinity.
     EndpointId endpoint = {};
     constexpr bool operator==(const Backend&) const = default;
 };

@@ -1,7 +1,8 @@
-// Position of a backend in a set, in two or three reads. Session affinity needs it for each new flow of a known client. Built with the set
-// on the control thread; a Service without affinity has none.
+// Maps a backend to its position in a set, in two or three reads. Session affinity uses it for each new flow
+// of a known client. Built with the set on the control thread; a Service without affinity has none.
 //
-// Open addressing, at most half full, linear probing from id x an odd constant: ids are dense, so neighbours in number are strangers here.
+// Open addressing, at most half full, linear probing from id x an odd constant: ids are dense, and the
+// multiplication spreads consecutive ids.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,13 @@ class Positions {
  public:
     static constexpr uint32_t kNone = ~0u;
 
-    Positions() = default;  // of an empty set
-    // Of several backends with one id, the first counts.
+    Positions() = default;  // for an empty set
+    // If several backends have one id, the first is used.
     static Positions build(std::span<const Backend> backends);
 
     [[nodiscard]] bool empty() const noexcept { return slots_.empty(); }
-    // Its position in what build() was given, or kNone. Any worker; ends, because half of the slots are free.
+    // The position in the argument of build(), or kNone. Any worker. Terminates, because half of the slots
+    // are free.
     [[nodiscard]] uint32_t find(IdType id) const noexcept {
         if (slots_.empty()) {
             return kNone;

@@ -15,7 +15,7 @@ bool contains(const Prefix& outer, const Prefix& inner) {
     return outer.length() <= inner.length() && outer.contains(inner.address());
 }
 
-// Without those that another one contains; by family and address.
+// The prefixes that no other one contains; sorted by family and address.
 std::vector<Prefix> outermost(std::vector<Prefix> prefixes) {
     std::ranges::sort(prefixes, {},
                       [](const Prefix& prefix) { return std::pair(place_of(prefix), prefix.length()); });
@@ -28,7 +28,7 @@ std::vector<Prefix> outermost(std::vector<Prefix> prefixes) {
     return out;
 }
 
-// Of two prefixes one contains the other, or they have nothing in common.
+// The intersection. Of two prefixes one contains the other, or they are disjoint.
 std::vector<Prefix> common(const std::vector<Prefix>& a, const std::vector<Prefix>& b) {
     std::vector<Prefix> out;
     const auto add_inner = [&](const std::vector<Prefix>& inner, const std::vector<Prefix>& outer) {

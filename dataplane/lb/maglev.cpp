@@ -15,16 +15,18 @@ namespace {
 enum class Method : uint8_t { Turns, Rendezvous };
 struct SizeClass {
     Method method;
-    uint32_t
-        slots;  // Turns: a prime, so that every step from 1 to slots-1 visits all of them. Rendezvous: a power of two
-    // Up to this many backends the ring stands alone; from there to kBlend times as many its share goes to the next class.
+    // Turns: a prime, so that every step from 1 to slots-1 visits all slots. Rendezvous: a power of two.
+    uint32_t slots;
+    // Up to this number of backends only this ring is used. From there to kBlend times this number, its share
+    // moves to the next class.
     uint32_t alone_until;
 };
-// Measured: a departure moves, by turns, (1 + c n^2 / slots) / n with c about 3; by rendezvous, its share and no more. The growing share of
-// the next ring adds 1 / (n ln kBlend) = 0.36 / n. While turns give way, their part of c n^2 / slots weighs heaviest near 10 x alone_until,
-// c x 17 alone_until^2 / slots; with slots >= 160 x alone_until^2 that is 0.32, and the sum of all stays below 1.8 / n.
-// Shares by rendezvous differ by sqrt(n / 2 slots) from their mean (half the variance of independent draws, because every backend visits
-// equally often): the least slots a backend, 64, mean 9 %.
+// Measured: a removal moves (1 + c n^2 / slots) / n of the clients with turns, c being about 3, and only its
+// own share with rendezvous. The growing share of the next ring adds 1 / (n ln kBlend) = 0.36 / n. While a
+// ring of turns is blended out, its part of c n^2 / slots is largest near 10 x alone_until: c x 17
+// alone_until^2 / slots. With slots >= 160 x alone_until^2 that is 0.32, and the total stays below 1.8 / n.
+// Shares with rendezvous deviate by sqrt(n / 2 slots) from their mean (half the variance of independent
+// draws, because every backend visits equally often). With 64 slots per backend, the minimum, that is 9 %.
 constexpr uint32_t kBlend = 16;
 constexpr std::array<SizeClass, 4> kClasses{{{Method::Turns, 16'381, 10},
                                              {Method::Rendezvous, 1u << 18, 640},
@@ -33,11 +35,11 @@ constexpr std::array<SizeClass, 4> kClasses{{{Method::Turns, 16'381, 10},
 static_assert(kClasses[0].slots >= 160 * kClasses[0].alone_until * kClasses[0].alone_until);
 static_assert(kClasses[0].alone_until * kBlend <= kClasses[1].alone_until &&
               kClasses[1].alone_until * kBlend <= kClasses[2].alone_until);
-// Eight slots a backend: one in a million would win none of them.
+// Eight slots per backend: one backend in a million would get none of them.
 static_assert(kClasses.back().slots >= 8 * limits::kBackendsPerServiceMax,
               "backends without a slot would get no flows");
 
-// Public and fixed: see MaglevRing::build. Two keys give the two independent hashes of the paper.
+// Public and fixed: see MaglevRing::build. Two keys give the paper's two independent hashes.
 constexpr HashKey kOffsetKey{0x6d61676c65760001ULL, 0x6f66667365740001ULL};
 constexpr HashKey kSkipKey{0x6d61676c65760002ULL, 0x736b697000000002ULL};
 
@@ -46,17 +48,17 @@ uint64_t backend_hash(const Backend& backend, const HashKey& key) {
                               load<uint64_t>(backend.address.bytes().data() + 8), uint64_t{backend.port}});
 }
 
-// One backend's place in its own order of slots.
+// One backend's position in its own order of slots.
 struct Claimant {
     uint32_t backend;
-    uint32_t next;  // the slot it will try next
+    uint32_t next;  // the slot to try next
     uint32_t skip;  // steps between tries
     uint64_t weight;
-    uint64_t owed = 0;  // it sits out a round while round x weight has not reached this
+    uint64_t owed = 0;  // the backend skips a round while round x weight is below this
 };
 
-// Appends a ring of `slots`, one turn after the other (the paper's pseudocode 1). Weights: the heaviest takes a turn each round, the others
-// in proportion, and everybody one in the first round.
+// Appends a ring of `slots`, assigned in rounds (the paper's pseudocode 1). Weights: the heaviest backend
+// takes a slot in each round, the others in proportion, and all take one in the first round.
 void append_by_turns(std::span<const Backend> backends, uint32_t slots, std::vector<uint32_t>& ring) {
     uint64_t weight_max = 0;
     for (const Backend& backend : backends) {
@@ -131,7 +133,7 @@ MaglevRing MaglevRing::build(std::span<const Backend> backends) {
     append_ring(backends, kClasses[cls], made.ring_);
     made.first_size_ = made.size();
     if (count > kClasses[cls].alone_until) {
-        // Logarithmic, so that each further backend moves the same share of 1/n.
+        // Logarithmic, so that each additional backend moves the same share of 1/n.
         const double share = std::log2(double(count) / kClasses[cls].alone_until) / std::log2(double(kBlend));
         made.second_share_ = static_cast<uint32_t>(std::lround(share * kShareOne));
         append_ring(backends, kClasses[cls + 1], made.ring_);

@@ -1,6 +1,6 @@
-// Frontends by the number that a rule in the NIC marks their packets with (drivers/flow/flow_rule.hpp, VipMark). A mark is a hint: it saves the
-// look-up where it names the very frontend that the packet is for, and where it does not (a rule that is behind the configuration, a driver
-// that marks what it should not) the look-up is done as if there were none.
+// Frontends by the mark that a flow rule of the NIC puts on their packets (drivers/flow/flow_rule.hpp,
+// VipMark). A mark is a hint that saves the lookup if it names exactly the frontend of the packet. Otherwise
+// (a rule older than the configuration, a driver with wrong marks) the lookup is done as without a mark.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct FrontendTuple {
     auto operator<=>(const FrontendTuple&) const = default;
 };
 
-// Made for one ServiceTable, whose rows it points to; lives in the same snapshot.
+// Built for one ServiceTable, whose rows it points to; part of the same snapshot.
 class MarkedFrontends {
  public:
-    // `by_mark`: what is marked with 1, 2, ... A tuple that the table lacks is never found.
+    // `by_mark`: the tuples of marks 1, 2, ... A tuple that is not in the table is never found.
     MarkedFrontends(const ServiceTable& table, const std::vector<FrontendTuple>& by_mark) {
         rows_.push_back(nullptr);  // 0 is no mark
         for (const FrontendTuple& tuple : by_mark) {
@@ -29,7 +29,7 @@ class MarkedFrontends {
         }
     }
 
-    // The frontend of this destination if the mark names it, else null: then ask the table.
+    // The frontend of this destination if the mark names it, otherwise null: then look it up in the table.
     [[nodiscard]] const FrontendRow* find(uint16_t mark, const IpAddr& address, L4Port port,
                                           Protocol protocol) const noexcept {
         const FrontendRow* row = mark < rows_.size() ? rows_[mark] : nullptr;

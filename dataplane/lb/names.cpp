@@ -23,9 +23,9 @@ Result<SchedulerKind> parse_scheduler(std::string_view text) {
         known += known.empty() ? "" : ", ";
         known += to_string(kind);
     }
-    // An annotation may hold anything; 64 bytes are enough to find it again.
+    // An annotation may contain anything; 64 bytes are enough to identify it.
     return fail(Errc::InvalidArgument,
-                "\"" + std::string(text.substr(0, 64)) + "\" is not a scheduler: " + known + " are known");
+                "unknown scheduler \"" + std::string(text.substr(0, 64)) + "\" (use one of " + known + ")");
 }
 
 }  // namespace penstock::lb

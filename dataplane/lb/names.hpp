@@ -1,4 +1,4 @@
-// Names of schedulers as people write them.
+// Names of schedulers in annotations and options.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,8 @@
 
 namespace penstock::lb {
 
-// One of the names that to_string(SchedulerKind) gives, in any case (SCHED-001). InvalidArgument quotes the text and lists the names.
+// Parses a name of to_string(SchedulerKind), ignoring case (SCHED-001). InvalidArgument quotes the text and
+// lists the names.
 Result<SchedulerKind> parse_scheduler(std::string_view text);
 
 }  // namespace penstock::lb

@@ -11,14 +11,15 @@
 namespace penstock::lb {
 namespace {
 
-// Public and fixed: each gateway and each restart must build the same table.
+// Public and fixed: all gateways and restarts must build the same table.
 constexpr HashKey kVisitKey{0x72656e64657a0001ULL, 0x7669736974730001ULL};
 
-// Of time: a backend of weight 1 makes one visit in so many units.
+// Time units between two visits of a backend of weight 1.
 constexpr uint64_t kUnitsPerVisit = uint64_t{1} << 40;
 constexpr uint64_t kVisitsPerSlot = 4;
 
-// SplitMix64 from a seed of the backend's own: the visits of one backend are a sequence, and those of two are unrelated.
+// SplitMix64 with a seed for each backend: the visits of one backend are a sequence, and those of two
+// backends are independent.
 class Visits {
  public:
     explicit Visits(const Backend& backend)
@@ -44,7 +45,7 @@ void append_rendezvous(std::span<const Backend> backends, uint32_t slots, std::v
         std::accumulate(backends.begin(), backends.end(), uint64_t{0},
                         [](uint64_t so_far, const Backend& backend) { return so_far + backend.weight; });
     const uint64_t weights = sum == 0 ? backends.size() : sum;
-    // Never beyond 2^63: the smallest sum, 1, would end there with the largest table.
+    // At most 2^63: the smallest sum, 1, would reach that with the largest table.
     const auto shift = static_cast<unsigned>(64 - std::countr_zero(slots));
     const auto horizon = static_cast<uint64_t>(std::min<unsigned __int128>(
         static_cast<unsigned __int128>(kVisitsPerSlot) * slots * kUnitsPerVisit / weights,
@@ -65,17 +66,17 @@ void append_rendezvous(std::span<const Backend> backends, uint32_t slots, std::v
         const uint64_t period = kUnitsPerVisit / weight;
         for (uint64_t begin = 0; begin < horizon; begin += period) {
             const uint64_t random = visits.next();
-            // The high bits choose the slot, the low ones the moment.
+            // The high bits select the slot, the low ones the time.
             const uint64_t time = begin + ((period * (random & 0xffff)) >> 16);
             const uint64_t slot = random >> shift;
-            if (time <
-                first_visit[slot]) {  // at the same moment: the lower position, which is the same everywhere
+            // At equal times the lower position wins; positions are the same on all gateways.
+            if (time < first_visit[slot]) {
                 first_visit[slot] = time;
                 owner[slot] = i;
             }
         }
     }
-    // Backwards and twice around, so that the last slots find their next ones behind the ring's end.
+    // Backwards and twice around, so that the last slots take the owners of the first ones.
     uint32_t next = kFree;
     for (int round = 0; round < 2; ++round) {
         for (uint32_t slot = slots; slot-- > 0;) {

@@ -5,12 +5,13 @@
 namespace penstock::lb {
 namespace {
 
-// Public and fixed, unlike every other hash key of the product: each worker, each gateway and each restart must send a 5-tuple to the same
-// backend (SCHED-004). The price is known: who knows the backends can choose source ports that all meet one of them. That is also why the
-// quick hash serves as well as a pseudo-random one. Changing either moves nearly every client.
+// Public and fixed, unlike all other hash keys of the product: every worker, gateway and restart must send a
+// 5-tuple to the same backend (SCHED-004). The known cost: a client that knows the backends can choose source
+// ports that all select one backend. A pseudo-random function would not prevent that, so the fast hash is
+// used. A change of key or hash moves nearly every client.
 constexpr KeyedMix kMaglevFlowMix(HashKey{0x70656e73746f636bULL,
                                           0x6d61676c65766d68ULL});  // "penstock", "maglevmh"
-// One for client and frontend addresses: no set is looked up by both.
+// One key for client and frontend addresses: no set is looked up by both.
 constexpr KeyedMix kAddressMix(HashKey{0x70656e73746f636bULL,
                                        0x616464726d697873ULL});  // "penstock", "addrmixs"
 
@@ -18,7 +19,8 @@ uint64_t hash_of(const IpAddr& address) noexcept {
     return kAddressMix.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8));
 }
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): one word of state, so that a peek from another thread is one load.
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): one word of state, so that another thread can peek with one
+// load.
 constexpr uint64_t kSplitMixStep = 0x9e3779b97f4a7c15ULL;
 constexpr uint64_t splitmix_output(uint64_t state) noexcept {
     state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -26,24 +28,25 @@ constexpr uint64_t splitmix_output(uint64_t state) noexcept {
     return state ^ (state >> 31);
 }
 
-// A number below `n` from 64 random bits by multiplication (Lemire 2019, without the rejection): the largest set is 2^20 backends, so no
-// share is off by more than one part in 2^44.
+// Maps 64 random bits to a number below `n` by multiplication (Lemire 2019, without the rejection). The
+// largest set has 2^20 backends, so no share deviates by more than one part in 2^44.
 uint32_t scale(uint64_t random, uint32_t n) noexcept {
     return static_cast<uint32_t>((static_cast<unsigned __int128>(random) * n) >> 64);
 }
 
-// What a backend is compared by: flows / weight.
+// The load of a backend: flows / weight.
 struct Load {
     uint64_t flows;
     uint32_t weight;
-    // Flows of all workers take fewer than 40 bits, weights 16.
+    // Cannot overflow: flows of all workers take fewer than 40 bits, weights 16.
     [[nodiscard]] bool less_than(const Load& other) const noexcept {
         return flows * other.weight < other.flows * weight;
     }
 };
 
-// Which backend has the least load: by lc without weights, by wlc with them, by sed with the new flow included. No load is less than 0, so
-// the first without open flows ends the search but for sed, where a heavier one may still be better.
+// The backend with the least load: for lc without weights, for wlc with weights, for sed and nq with the new
+// flow included. No load is below 0, so the first backend without open flows ends the search, except for sed,
+// where a heavier one may be better.
 uint32_t least_loaded(const BackendSet& set, const SchedulerState& state, SchedulerKind kind) noexcept {
     const uint64_t new_flow =
         kind == SchedulerKind::ShortestExpectedDelay || kind == SchedulerKind::NeverQueue ? 1 : 0;
@@ -90,7 +93,7 @@ SchedulerState::SchedulerState(std::span<uint32_t> cursors, uint64_t seed, Backe
 }
 
 uint64_t SchedulerState::peek_draw() const noexcept {
-    // atomic_ref takes no const object before C++26; this only loads.
+    // atomic_ref does not accept const objects before C++26; this only loads.
     const uint64_t state =
         std::atomic_ref(const_cast<uint64_t&>(random_state_)).load(std::memory_order_relaxed);
     return splitmix_output(state + kSplitMixStep);

@@ -1,23 +1,28 @@
-// Which backend a new flow gets. One function for every scheduler; what a scheduler remembers between flows lies in SchedulerState, one per
-// worker, so choosing takes no lock: fairness holds exactly on each worker, and over all of them to within one flow per worker (SCHED-002).
+// Chooses the backend of a new flow. One function serves all schedulers. The state that a scheduler keeps
+// between flows is in SchedulerState, one per worker, so a choice takes no lock. Fairness is exact on each
+// worker, and within one flow per worker over all of them (SCHED-002).
 //
-//   name    new flow goes to                                                  looks at                          cost with n backends
-//   rr      the next                                                          the worker's cursor               1
-//   wrr     the next of a turn in which each is as often as its weight says   cursor, WeightedOrder             log n
-//   lc      the fewest open flows                                             all workers' open-flow counts     n x workers
-//   wlc     the least open / weight                                           the same                          n x workers
-//   sed     the least (open + 1) / weight                                     the same                          n x workers
-//   nq      the first without open flows if there is any, else as sed         the same                          n x workers, or less
-//   p2c     of two different ones drawn at random the lesser (open + 1) / weight   the counts of two            workers
-//   random  one drawn at random, all alike                                    the worker's generator            1
-//   sh      a hash of the client's address tells                              MaglevRing                        1
-//   dh      a hash of the frontend's address tells                            MaglevRing                        1
-//   mh      a hash of the 5-tuple, or of the client's address where the Service has session affinity     MaglevRing     1
+//   name    backend of a new flow                             reads                         cost (n backends)
+//   rr      the next one                                      the worker's cursor           1
+//   wrr     the next of a turn that contains each backend     cursor, WeightedOrder         log n
+//           in proportion to its weight
+//   lc      fewest open flows                                 open flows of all workers     n x workers
+//   wlc     lowest open / weight                              the same                      n x workers
+//   sed     lowest (open + 1) / weight                        the same                      n x workers
+//   nq      the first without open flows, otherwise as sed    the same                      at most the same
+//   p2c     of two different random ones, the one with the    open flows of two backends    workers
+//           lower (open + 1) / weight
+//   random  a random one, with equal probability              the worker's generator        1
+//   sh      by hash of the client's address                   MaglevRing                    1
+//   dh      by hash of the frontend's address                 MaglevRing                    1
+//   mh      by hash of the 5-tuple, or of the client's        MaglevRing                    1
+//           address if the Service has session affinity
 //
-// Ties go to the lowest position (SCHED-003), those of p2c to the one drawn first, or the first positions would get more of short flows.
-// Loads are compared by cross-multiplication. A count that another worker is changing may be read as it was before: by nanoseconds, not
-// by the 10 ms that are allowed. lc and its like read every backend's count for every new flow, which is what their definition asks for
-// and thousands of endpoints make dear (docs/performance.md); p2c comes close to their balance for the cost of two.
+// Ties go to the lowest position (SCHED-003). Ties of p2c go to the backend drawn first; otherwise the first
+// positions would get more of the short flows. Loads are compared by cross-multiplication. A count that
+// another worker is changing may be stale by nanoseconds; 10 ms are allowed. lc, wlc, sed and nq read every
+// backend's count for every new flow. Their definition requires it, and it is expensive with thousands of
+// endpoints (docs/performance.md). p2c balances nearly as well for the cost of two reads.
 #pragma once
 
 #include <atomic>
@@ -33,26 +38,29 @@
 
 namespace penstock::lb {
 
-// A Service has a backend set for external traffic and may have others: for clients inside the cluster, for internal traffic, and for each
-// of these by origin; each for one or both IP families. Each set rotates on its own, or flows to one would tear holes into the rotation of
-// the other.
+// A Service has a backend set for external traffic and may have others: for clients inside the cluster, for
+// internal traffic, and for each of these by origin; each for one or both IP families. Each set has its own
+// rotation. With a shared one, flows to one set would leave gaps in the rotation of the other.
 inline constexpr uint32_t kBackendSetsMax = 8;
 
-// The backend counters of every worker, by BackendId; each row has its worker as only writer, and a picker sums.
+// The backend counters of every worker, by BackendId. Each row is written only by its worker; a scheduler
+// adds them up.
 using BackendRows = std::span<const stats::BackendCounters* const>;
 
-// What one worker's schedulers remember. The worker alone writes; a control thread may peek (relaxed atomics, no pairing: each word stands
-// for itself). The memory is handed in and outlives this.
+// The scheduler state of one worker. Only this worker writes it. A control thread may read it (relaxed
+// atomics, no pairing: each word is independent). The caller provides the memory, which must outlive this
+// object.
 class SchedulerState {
  public:
     static constexpr size_t kCursors = size_t{limits::kServicesMax} * kBackendSetsMax;
 
-    // `seed` differs from worker to worker (HashKey::random at start): every rotation begins at a random place of its own. Workers that
-    // all began at the first backend would send it a burst of `workers` flows for every new Service. `rows`: complete before the first
-    // pick.
+    // `seed` differs between workers (HashKey::random at start), so that every rotation begins at a random
+    // position. If all workers began at the first backend, every new Service would send it a burst of
+    // `workers` flows. `rows` must be complete before the first pick.
     SchedulerState(std::span<uint32_t> cursors, uint64_t seed, BackendRows rows) noexcept;
 
-    // Where the rotation of `set` stands: the next place to take, before reduction to the length of the set's turn.
+    // The position of the rotation of `set`: the next place to use, before reduction modulo the length of the
+    // set's turn.
     [[nodiscard]] uint32_t cursor(ServiceId service, size_t set) const noexcept {
         return std::atomic_ref(cursors_[slot(service, set)]).load(std::memory_order_relaxed);
     }
@@ -60,7 +68,7 @@ class SchedulerState {
         std::atomic_ref(cursors_[slot(service, set)]).store(next, std::memory_order_relaxed);
     }
 
-    // The number that draw() would give next.
+    // The number that draw() would return next.
     [[nodiscard]] uint64_t peek_draw() const noexcept;
     uint64_t draw() noexcept;
 
@@ -85,8 +93,9 @@ class SchedulerState {
 };
 
 namespace detail {
-// Reduces a cursor to a turn that may have shrunk since. Reducing, not resetting: a reset would send the next flow of every worker to the
-// first backend after each change (SCHED-002's edge). The division, slow as an L2 access, is left to that change: a whole turn ends at n.
+// Reduces a cursor to a turn that may have become shorter. A reset to 0 instead would send the next flow of
+// every worker to the first backend after each change (SCHED-002). The division is as slow as an L2 access,
+// so it is done only after such a change; a whole turn ends at n.
 PENSTOCK_ALWAYS_INLINE uint32_t rotation_index(uint32_t cursor, uint32_t n) noexcept {
     if (cursor < n) [[likely]] {
         return cursor;
@@ -102,8 +111,9 @@ PENSTOCK_ALWAYS_INLINE size_t index_of(const Service& service, const BackendSet&
                                          const packet::FlowKey& forward, SchedulerState& state) noexcept;
 }  // namespace detail
 
-// Index into set.usable for a new flow whose first packet is `forward`. `set` is one of service.sets and is not empty. Worker. For lc and
-// its like to see it, the caller counts the flow as open at once.
+// Index into set.usable for a new flow whose first packet is `forward`. `set` is one of service.sets and is
+// not empty. Worker. The caller counts the flow as open immediately, so that lc, wlc, sed, nq and p2c include
+// it.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t pick(const Service& service, const BackendSet& set,
                                                    const packet::FlowKey& forward,
                                                    SchedulerState& state) noexcept {
@@ -114,12 +124,14 @@ PENSTOCK_ALWAYS_INLINE size_t index_of(const Service& service, const BackendSet&
     const size_t index = detail::index_of(service, set);
     const uint32_t chosen =
         detail::rotation_index(state.cursor(service.id, index), static_cast<uint32_t>(set.usable.size()));
-    // One past the end is left to the next pick to wrap: a backend added at the end meanwhile is then simply the next.
+    // The next pick wraps a cursor of one past the end. So if a backend was added at the end meanwhile, it is
+    // the next one.
     state.set_cursor(service.id, index, chosen + 1);
     return chosen;
 }
 
-// What pick() would answer now, changing nothing; for `explain`. Any thread: a worker that schedules meanwhile makes it a recent answer.
+// The current result of pick(), without changing any state; for `explain`. Any thread. If a worker schedules
+// at the same time, the result may be slightly out of date.
 [[nodiscard]] uint32_t peek(const Service& service, const BackendSet& set, const packet::FlowKey& forward,
                             const SchedulerState& state) noexcept;
 

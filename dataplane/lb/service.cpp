@@ -78,7 +78,7 @@ uint32_t BackendSet::pinned_position(BackendId id) const noexcept {
     if (by_id.empty()) {
         return positions.find({id.value});
     }
-    // Several backends may have one address; entries lead to the first.
+    // Several backends may have one address; entries lead to the first of them.
     const uint32_t own = by_id.find(id);
     return own == BackendPositions::kNone ? own : positions.find(usable[own].endpoint);
 }
@@ -127,7 +127,7 @@ std::string Service::display_name() const {
 
 SourceFilter::SourceFilter(bool restricted, std::vector<Prefix> listed, bool deny)
     : restricted_(restricted), deny_(deny) {
-    // Sorted by address, then length: an outer prefix comes before all that it contains.
+    // Sorted by address, then length: an outer prefix precedes all prefixes that it contains.
     std::ranges::sort(listed);
     for (const Prefix& prefix : listed) {
         std::vector<Prefix>& family = prefix.family() == IpFamily::V4 ? v4_ : v6_;
@@ -141,8 +141,8 @@ bool SourceFilter::allows(const IpAddr& client) const noexcept {
     if (!restricted_) {
         return true;
     }
-    // Of a list that allows, a family without a CIDR is closed (SRC-003), and one whose entries were all invalid is closed to everyone
-    // (SRC-002).
+    // In a list that allows, a family without a CIDR is closed (SRC-003), and a list without any valid entry
+    // is closed to every client (SRC-002).
     const std::vector<Prefix>& family = client.is_v4() ? v4_ : v6_;
     const auto behind = std::ranges::upper_bound(family, client, {}, &Prefix::address);
     const bool is_listed = behind != family.begin() && std::prev(behind)->contains(client);

@@ -1,5 +1,6 @@
-// One service port inside a snapshot: which backends new flows may get, how one is chosen, and what happens when there is none.
-// Immutable once published; shared between snapshots while it does not change, so that one changed endpoint rebuilds one Service.
+// One service port inside a snapshot: the backends of new flows, the scheduler that chooses among them, and
+// the action if there are none. Immutable once published. Snapshots share it while it does not change, so
+// that one changed endpoint rebuilds one Service.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@
 
 namespace penstock::lb {
 
-// What each does is told where it is done: scheduler.hpp.
+// Schedulers; scheduler.hpp describes each of them.
 enum class SchedulerKind : uint8_t {
     RoundRobin,
     Random,
@@ -48,53 +49,58 @@ inline constexpr std::array kSchedulerKinds{SchedulerKind::RoundRobin,
 // "rr", "wrr", "lc", "wlc", "sh", "dh", "sed", "nq", "random", "mh": the names of SCHED-001, and "p2c".
 [[nodiscard]] const char* to_string(SchedulerKind kind) noexcept;
 
-// How a packet's source address leaves the gateway.
+// How a packet's source address is translated.
 enum class SourceMode : uint8_t {
     Translate,  // full NAT: a SNAT address and port of the gateway (externalTrafficPolicy Cluster, NAT-002)
-    Keep,  // DNAT only: the client's own address and port (Local, NAT-003); hairpin flows are translated all the same (NAT-005)
+    // DNAT only: the client's own address and port (Local, NAT-003). Hairpin flows are still translated
+    // (NAT-005).
+    Keep,
 };
 [[nodiscard]] const char* to_string(SourceMode mode) noexcept;
 
-// What a new flow meets where no backend is usable.
+// The action on a new flow if no backend is usable.
 enum class EmptyAction : uint8_t {
     Reject,       // RST or ICMP port unreachable (REJ-001)
-    Drop,         // silence: told so by annotation
-    DropNoLocal,  // silence, because usable endpoints exist on other nodes (ETP-003)
+    Drop,         // silent drop, configured by annotation
+    DropNoLocal,  // silent drop, because usable endpoints exist on other nodes (ETP-003)
 };
 [[nodiscard]] const char* to_string(EmptyAction action) noexcept;
 
-// What a client is pinned for (AFF-002).
+// The scope of a client's affinity (AFF-002).
 enum class AffinityScope : uint8_t {
-    Port,     // each service port alone
-    Service,  // all ports of the Service together: one Pod, on whichever port the client comes first
+    Port,     // each service port separately
+    Service,  // all ports of the Service together: one Pod, whichever port the client uses first
 };
 [[nodiscard]] const char* to_string(AffinityScope scope) noexcept;
 
-// The entries of one service port.
+// The owner of the entries of one service port.
 [[nodiscard]] constexpr AffinityOwner affinity_owner_of(ServiceId service_port) noexcept {
     return {service_port.value};
 }
-// The entries of all ports of a Service. No two Services have the same epoch.
+// The owner of the entries shared by all ports of a Service. No two Services have the same epoch.
 [[nodiscard]] constexpr AffinityOwner affinity_owner_of_all_ports(uint32_t epoch) noexcept {
     return {uint32_t{1} << 31 | epoch};
 }
 
-// The backends that one traffic policy allows. External and internal policy of a service port differ, so a Service has one or two sets.
+// The backends that one traffic policy allows. If the external and internal policy of a service port differ,
+// its Service has more than one set.
 struct BackendSet {
-    // Sorted by (address, port): the order is part of the state, and the same on every gateway. No weight is 0 (EP-018).
+    // Sorted by (address, port): the order is part of the state, and is the same on every gateway. No weight
+    // is 0 (EP-018).
     std::vector<Backend> usable;
-    MaglevRing ring;      // prepare() fills what the scheduler looks at: sh, dh, mh,
-    WeightedOrder order;  // wrr
-    EndpointPositions
-        positions;  // of what affinity entries name; built where the Service has session affinity, else empty
-    BackendPositions by_id;  // built where a client is pinned for all ports of the Service, else empty
+    MaglevRing ring;      // prepare() fills the member that the scheduler uses: for sh, dh, mh,
+    WeightedOrder order;  // for wrr
+    // Of the endpoints in affinity entries; built if the Service has session affinity, otherwise empty.
+    EndpointPositions positions;
+    // Built if clients are pinned for all ports of the Service, otherwise empty.
+    BackendPositions by_id;
     SourceMode source = SourceMode::Translate;
     EmptyAction when_empty = EmptyAction::Reject;
 
-    // Fills both for a Service with affinity, once `usable` is complete. Scope Port: each backend is called by its id; else its `endpoint`
-    // is set already.
+    // Builds both indexes for a Service with affinity, once `usable` is complete. Scope Port: each backend's
+    // `endpoint` is set to its id. Scope Service: `endpoint` must be set already.
     void index_for_affinity(AffinityScope scope);
-    // The position that an affinity entry of this backend leads to, or kNone.
+    // The position to which an affinity entry of this backend leads, or kNone.
     [[nodiscard]] uint32_t pinned_position(BackendId id) const noexcept;
 };
 
@@ -109,32 +115,35 @@ struct Service {
     Protocol protocol = Protocol::Tcp;
     SchedulerKind scheduler = SchedulerKind::RoundRobin;
     std::vector<BackendSet> sets;
-    // Session affinity by client address (lb/affinity.hpp); 0: none. A new epoch forgets every entry; none is ever given out twice.
+    // Session affinity by client address (lb/affinity.hpp); 0: none. A new epoch invalidates all entries; no
+    // epoch is used twice.
     uint32_t affinity_timeout_s = 0;
     uint32_t affinity_epoch = 0;
-    AffinityOwner affinity_owner;  // of the entries, besides the epoch; unset without affinity
+    AffinityOwner affinity_owner;  // of the entries, with the epoch; unset without affinity
 
     [[nodiscard]] AffinityScope affinity_scope() const noexcept {
         return has_affinity() && affinity_owner != affinity_owner_of(id) ? AffinityScope::Service
                                                                          : AffinityScope::Port;
     }
     [[nodiscard]] bool has_affinity() const noexcept { return affinity_timeout_s != 0; }
-    // "default/web:http", or "default/web" where the port has no name.
+    // "default/web:http", or "default/web" if the port has no name.
     [[nodiscard]] std::string display_name() const;
 };
 
-// Which clients may open flows to a frontend (SRC-001..004). A list may be as long as a Kubernetes object can be, tens of thousands of
-// CIDRs, and is asked for every SYN: so what lies inside another prefix is left out, and the rest, sorted, takes one binary search.
+// Which clients may open flows to a frontend (SRC-001..004). A list may be as long as a Kubernetes object
+// permits, tens of thousands of CIDRs, and is searched for every SYN. So prefixes inside another one are
+// removed, and the rest is sorted for one binary search.
 class SourceFilter {
  public:
-    SourceFilter() = default;  // everyone
-    // An empty list allows everyone only where `restricted` is false. `deny` turns the list round: those who may not (ANN-04).
+    SourceFilter() = default;  // allows every client
+    // An empty list allows every client only if `restricted` is false. `deny` inverts the list: it then
+    // contains the clients that are denied (ANN-04).
     SourceFilter(bool restricted, std::vector<Prefix> listed, bool deny = false);
     [[nodiscard]] bool allows(const IpAddr& client) const noexcept;
-    // Those who may not, where that is what the list says; disjoint, sorted. Of a list of those who may it is empty: all others are no few
-    // prefixes. Control threads.
+    // The prefixes of a list that denies: disjoint and sorted. Empty for a list that allows: its complement
+    // would be many prefixes. Control threads.
     [[nodiscard]] std::span<const Prefix> denied(IpFamily family) const noexcept;
-    // Those who may, where that is what the list says.
+    // The prefixes of a list that allows; empty for a list that denies.
     [[nodiscard]] std::span<const Prefix> allowed(IpFamily family) const noexcept;
     [[nodiscard]] bool allows_everyone() const noexcept { return !restricted_; }
     [[nodiscard]] bool denies() const noexcept { return restricted_ && deny_; }
@@ -148,7 +157,7 @@ class SourceFilter {
 enum class FrontendClass : uint8_t { ClusterIp, LoadBalancerIp, ExternalIp, NodePort };
 [[nodiscard]] const char* to_string(FrontendClass cls) noexcept;
 
-// (address, port, protocol) -> Service. NodePorts arrive here one row for each address of their address set.
+// (address, port, protocol) -> Service. A NodePort has one row for each address of its address set.
 struct Frontend {
     IpAddr address;
     L4Port port = 0;
@@ -156,9 +165,9 @@ struct Frontend {
     FrontendClass cls = FrontendClass::ExternalIp;
     uint8_t set = 0;  // index into Service::sets
     std::shared_ptr<const Service> service;
-    std::shared_ptr<const SourceFilter> filter;  // null: everyone
-    std::optional<uint8_t> inside_set =
-        {};  // instead of `set` for clients inside the cluster (ClusterClients); empty: the same
+    std::shared_ptr<const SourceFilter> filter;  // null: allows every client
+    // Replaces `set` for clients inside the cluster (ClusterClients); empty: `set` is used for them too.
+    std::optional<uint8_t> inside_set = {};
 };
 
 }  // namespace penstock::lb

@@ -30,7 +30,7 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(
         builder.remember(*previous);
     }
     std::map<std::tuple<IpAddr, L4Port, Protocol>, const Frontend*> placed;
-    // Exact rows first: a NodePort row then finds its tuple taken and steps back (NODEPORT-004).
+    // Exact rows first: a NodePort row whose tuple is already in use is then skipped (NODEPORT-004).
     for (const bool node_ports : {false, true}) {
         for (const Frontend& frontend : frontends) {
             if ((frontend.cls == FrontendClass::NodePort) != node_ports) {
@@ -38,7 +38,8 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(
             }
             if (frontend.service == nullptr ||
                 std::max(frontend.set, frontend.inside_set.value_or(0)) >= frontend.service->sets.size()) {
-                return fail(Errc::Internal, "frontend " + describe(frontend) + " leads to no backend set");
+                return fail(Errc::Internal,
+                            "frontend " + describe(frontend) + " refers to no backend set of a service");
             }
             const auto [present, is_new] =
                 placed.try_emplace({frontend.address, frontend.port, frontend.protocol}, &frontend);
@@ -55,8 +56,8 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(
                 builder.put(frontend);
             }
             if (node_ports) {
-                builder.set_node_port(frontend.port, frontend.protocol,
-                                      true);  // declared, even where an exact row hides it
+                // Declared, even if an exact row hides it.
+                builder.set_node_port(frontend.port, frontend.protocol, true);
             } else if (frontend.cls != FrontendClass::ClusterIp) {
                 builder.set_vip(frontend.address, true);
             }

@@ -9,7 +9,7 @@
 namespace penstock::lb {
 namespace {
 
-// Whether a row, or a departure, is about this tuple.
+// Predicate: whether a row or a departure has this tuple.
 struct IsAt {
     const IpAddr& address;
     L4Port port;
@@ -32,7 +32,7 @@ void add_what_was(SourceModes& modes, const SourceModes& before) noexcept {
     modes.keep_seen |= before.keep_seen;
 }
 
-// Something that keeps both alive.
+// Keeps the Service and the filter alive.
 std::shared_ptr<const void> owner_of(const Frontend& frontend) {
     if (frontend.filter == nullptr) {
         return frontend.service;
@@ -63,7 +63,7 @@ void for_each_kept(const Service& service, Visit&& visit) {
     }
 }
 
-// Departures that no row stands for any more may outnumber the others by this much before they are swept out.
+// Number of outdated departures, above the current ones, at which they are swept out.
 constexpr size_t kOutdatedMax = 1'024;
 
 template <typename Departures, typename IsCurrent>
@@ -202,7 +202,8 @@ void ServiceTableBuilder::count_out(const FrontendRow& row) {
     touched_vips_.insert(row.address);
 }
 
-// Once a version, however many frontends have changed. Most change an endpoint, and nothing of this.
+// Called once per version, however many frontends have changed. Most changes only affect endpoints and leave
+// this data unchanged.
 void ServiceTableBuilder::renew_vips() {
     for (const IpAddr& address : std::exchange(touched_vips_, {})) {
         const auto known = vip_frontends_.find(address);
@@ -228,7 +229,7 @@ void ServiceTableBuilder::renew_vips() {
     }
 }
 
-// In a copy, where it differs: tables share what does not change.
+// Copies the bits if they differ, because tables share unchanged ones.
 void ServiceTableBuilder::set_bit(ServiceTable::PortBitsByProtocol& ports, L4Port port, Protocol protocol,
                                   bool is_set) {
     if (ServiceTable::has_bit(ports, port, protocol) == is_set) {
@@ -247,8 +248,8 @@ void ServiceTableBuilder::set_node_port(L4Port port, Protocol protocol, bool is_
 
 void ServiceTableBuilder::note_endpoints(const Service& service) {
     auto& known = endpoint_ports_[ServiceTable::protocol_index(service.protocol)];
-    std::shared_ptr<ServiceTable::PortBits>
-        next;  // a copy where one is missing: tables share what does not change
+    // A copy, if a bit is missing: tables share unchanged bits.
+    std::shared_ptr<ServiceTable::PortBits> next;
     for (const BackendSet& set : service.sets) {
         for (const Backend& backend : set.usable) {
             endpoint_addresses_.add(backend.address);

@@ -1,5 +1,5 @@
-// Makes the versions of the service table, each from the one before by what changed. Control thread only; what it hands out is for
-// everybody. Whoever calls has settled conflicts: a tuple has one frontend here.
+// Builds the versions of the service table, each from the preceding one and the changes. Control thread only;
+// any thread may use the tables it returns. The caller has resolved conflicts: a tuple has one frontend here.
 #pragma once
 
 #include <array>
@@ -15,29 +15,33 @@ namespace penstock::lb {
 
 class ServiceTableBuilder {
  public:
-    // Draws the secret that tuples are hashed by, so that clients cannot learn which ones share a line. It stays for all versions.
-    // A smaller memory of what is gone is for tests.
+    // Draws the secret for hashing tuples, so that clients cannot find out which tuples share a cache line.
+    // All versions use the same secret. Tests use a smaller `remembered_max`.
     explicit ServiceTableBuilder(size_t remembered_max = ServiceTable::kRememberedMax);
 
-    // From the next version on `frontend` has its tuple, whoever had it, or nobody has it. At most one of the two for each tuple and
-    // version: what it was in between, placement would remember. The frontend's service and set exist.
+    // From the next version on, the tuple belongs to `frontend`, whatever it belonged to before (put), or to
+    // no frontend (erase). At most one call of the two for each tuple and version: otherwise placement would
+    // remember the intermediate mode. The frontend's service and set exist.
     void put(const Frontend& frontend);
     void erase(const IpAddr& address, L4Port port, Protocol protocol);
 
-    // Whether some frontend of class L or X has this address, and whether a NodePort of this number is declared.
+    // Sets whether a frontend of class LoadBalancerIp or ExternalIp has this address, and whether a NodePort
+    // of this number is declared.
     void set_vip(const IpAddr& address, bool is_vip);
     void set_node_port(L4Port port, Protocol protocol, bool is_declared);
 
-    // The addresses and ports of a Service's endpoints, of which the ports stay known, and the endpoints of its sets with SourceMode::Keep.
-    // Both addresses and kept endpoints are counted, because service ports may share them. Of a service that changes, add the new version
-    // before the former one is removed: what stays then does not count as gone.
+    // Adds or removes the addresses and ports of a Service's endpoints (ports stay known after removal), and
+    // the endpoints of its sets with SourceMode::Keep. Addresses and kept endpoints are counted, because
+    // service ports may share them. If a service changes, add the new version before removing the old one:
+    // endpoints in both then do not count as removed.
     void add_backends(const Service& service);
     void remove_backends(const Service& service);
 
-    // Takes over what `previous`, a table of another builder, has and had, as gone. Before anything else.
+    // Takes over the current and removed frontends of `previous`, a table of another builder, as removed.
+    // Call before any other function.
     void remember(const ServiceTable& previous);
 
-    // The next version. Cost follows what was called since the last one.
+    // The next version. Its cost depends on the number of calls since the last one.
     [[nodiscard]] std::shared_ptr<const ServiceTable> table();
 
  private:
@@ -47,7 +51,8 @@ class ServiceTableBuilder {
     using Vip = ServiceTable::Vip;
     using FlowAddress = ServiceTable::FlowAddress;
     using Endpoint = ServiceTable::Endpoint;
-    // What is gone, oldest first, and the departure it stands for; it is outdated where the row is back or gone anew.
+    // A removal, in order from the oldest. It is outdated if the row is present again or was removed once
+    // more.
     struct Departure {
         IpAddr address;
         L4Port port = 0;
@@ -55,16 +60,16 @@ class ServiceTableBuilder {
         uint64_t gone_as = 0;
     };
 
-    // What the frontends of class L and X at one address say of it together.
+    // Summary of the LoadBalancerIp and ExternalIp frontends at one address.
     struct VipFrontends {
         uint32_t usable = 0;     // with a usable endpoint
-        uint32_t elsewhere = 0;  // without one here, while other nodes have some
+        uint32_t elsewhere = 0;  // without a usable endpoint here, while other nodes have some
         struct Filtered {
             std::shared_ptr<const SourceFilter> filter;
             uint32_t count = 0;
         };
         std::unordered_map<const SourceFilter*, Filtered> filters;  // null: no ranges
-        bool is_other_audience = false;                             // than the version before has
+        bool is_other_audience = false;                             // differs from the preceding version's
         [[nodiscard]] bool is_withdrawn() const noexcept { return usable == 0 && elsewhere > 0; }
     };
 
@@ -76,7 +81,7 @@ class ServiceTableBuilder {
     void note_endpoints(const Service& service);
     void count_endpoints(const Service& service);
     void count_endpoints_out(const Service& service);
-    // One more row, or one less, has the address.
+    // Counts one row more, or one less, with the address.
     void add_flow_address(const IpAddr& address);
     void remove_flow_address(const IpAddr& address);
     void forget_oldest();
@@ -87,12 +92,13 @@ class ServiceTableBuilder {
     SharedHash<FrontendRow, HashOf> rows_;
     SharedHash<Vip, HashOf> vips_;
     std::unordered_map<IpAddr, VipFrontends> vip_frontends_;
-    std::unordered_set<IpAddr> touched_vips_;  // since the version before
+    std::unordered_set<IpAddr> touched_vips_;  // since the preceding version
     SharedHash<KeptBackend, HashOf> kept_backends_;
     SharedHash<RetiredFrontend, HashOf> retired_;
     SharedHash<FlowAddress, HashOf> flow_addresses_;
     SharedHash<Endpoint, HashOf> endpoints_;
-    // In how many sets each of them is. Beside the table, so that counting up and down again copies no page that versions share.
+    // Number of sets that contain each endpoint address. Kept outside the table, so that counting up and down
+    // does not copy pages that versions share.
     std::unordered_map<IpAddr, uint32_t> sets_of_endpoint_;
     ServiceTable::PortBitsByProtocol node_ports_;
     // These only grow.
@@ -100,7 +106,7 @@ class ServiceTableBuilder {
     AddressFilter endpoint_addresses_;
 
     uint64_t departures_ = 0;
-    size_t kept_gone_ = 0;  // rows of kept_backends_ that are remembered only
+    size_t kept_gone_ = 0;  // rows of kept_backends_ that are only remembered
     std::deque<Departure> gone_kept_;
     std::deque<Departure> gone_frontends_;
 };

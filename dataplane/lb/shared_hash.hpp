@@ -1,15 +1,18 @@
-// A hash table in versions: the control thread edits it, workers read views of it, and two views share every page that no edit between them
-// touched. So a change copies a page or two and the directory of pointers, whatever the size of the whole; and freeing the older
-// view frees only what was replaced. Extendible hashing (Fagin et al., 1979): a page that is full is split in two, the others never move.
+// A versioned hash table: the control thread edits it, workers read views of it, and two views share every
+// page that was not edited between them. So a change copies one or two pages and the directory of pointers,
+// whatever the size of the table, and freeing the older view frees only the replaced pages. Extendible
+// hashing (Fagin et al., 1979): a full page is split in two, the others never move.
 //
-//   hash:  [ high bits: place in the directory | bits 8..: tag | low 6 bits: home slot ]
+//   hash:  [ high bits: place in the directory | bits 8..: tag | low 6 bits: first slot ]
 //
-//   directory  | * | * | * | * | * | ...        a page with few rows serves several places
+//   directory  | * | * | * | * | * | ...     a page with few rows has several places in the directory
 //                |   |    \ /
-//              page page  page                  tags[64] | rows[64], linear probing within the page, at most kRowsMax of 64 taken
+//              page page  page               tags[64] | rows[64], linear probing within the page,
+//                                            at most kRowsMax of 64 slots in use
 //
-// A key that is absent is nearly always told so by one line of tags; one that is present costs its row's line as well. The directory is
-// 8 bytes a page, some 15 KB for 50,000 rows: it stays in the cache when anything does.
+// The search for an absent key nearly always reads one line of tags; for a present key it also reads the
+// row's line. The directory takes 8 bytes per page, about 15 KB for 50,000 rows, and normally stays in the
+// cache.
 #pragma once
 
 #include <array>
@@ -24,21 +27,22 @@
 
 namespace penstock::lb {
 
-// `HashOf` gives a row's hash, whose bits are all equally good, and by a secret: who could choose keys of one page would fill it.
+// `HashOf` returns a row's hash. All its bits must be uniform and depend on a secret: otherwise an attacker
+// could choose keys that fill one page.
 template <typename Row, typename HashOf>
 class SharedHash {
     static constexpr uint32_t kSlots = 64;
-    // Of 64. Pages are between half full and full, so probes stay short: 36 means 39 % on average.
+    // Of 64 slots. Pages are between half full and full, so probes stay short: 36 means 39 % on average.
     static constexpr uint32_t kRowsMax = 36;
-    // Only a hash that is none needs a deeper directory: 2^22 places are enough for 50 million rows.
+    // A deeper directory would only be needed with a bad hash: 2^22 places are enough for 50 million rows.
     static constexpr uint32_t kDepthMax = 22;
 
     struct Page {
         alignas(kCacheLine) std::array<uint32_t, kSlots> tags{};  // 0: free
         std::array<Row, kSlots> rows{};
-        uint64_t edition = 0;  // the table's when the page was made; an earlier one is shared with views
+        uint64_t edition = 0;  // of the table at the page's creation; earlier editions are shared with views
         uint32_t used = 0;
-        uint32_t depth = 0;  // how many high bits of the hash its rows have in common
+        uint32_t depth = 0;  // number of high hash bits that its rows have in common
 
         template <typename Matches>
         [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Row* find(uint64_t hash,
@@ -66,16 +70,16 @@ class SharedHash {
     };
     struct Directory {
         std::vector<const Page*> pages;
-        std::vector<std::shared_ptr<const Page>> owners;  // the same ones
+        std::vector<std::shared_ptr<const Page>> owners;  // the same pages
     };
 
  public:
     // One version. Immutable; any thread.
     class View {
      public:
-        View() = default;  // finds nothing
+        View() = default;  // empty
 
-        // `matches(row)` compares the full key. Null where no row matches.
+        // `matches(row)` compares the full key. Null if no row matches.
         template <typename Matches>
         [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Row* find(uint64_t hash,
                                                              Matches&& matches) const noexcept {
@@ -94,7 +98,7 @@ class SharedHash {
 
      private:
         friend class SharedHash;
-        // A page of nothing, so that no search has to ask whether there is one.
+        // A page without rows, so that a search need not test whether there is a page.
         inline static const Page kNoRows{};
         inline static const Page* const kNoPages[2] = {&kNoRows, &kNoRows};
         const Page* const* pages_ = kNoPages;
@@ -115,7 +119,7 @@ class SharedHash {
     [[nodiscard]] const Row* find(uint64_t hash, Matches&& matches) const noexcept {
         return pages_[place_of(hash)]->find(hash, std::forward<Matches>(matches));
     }
-    // The same to write to; what the hash is made of must stay.
+    // The same for writing; the hashed fields must not change.
     template <typename Matches>
     [[nodiscard]] Row* find_to_edit(uint64_t hash, Matches&& matches) {
         if (find(hash, matches) == nullptr) {
@@ -123,7 +127,7 @@ class SharedHash {
         }
         return const_cast<Row*>(own(place_of(hash)).find(hash, matches));
     }
-    // The caller has found that the key is absent.
+    // Precondition: the key is absent.
     Row& insert(Row row) {
         const uint64_t hash = hash_of_(row);
         while (pages_[place_of(hash)]->used == kRowsMax) {
@@ -132,14 +136,14 @@ class SharedHash {
         ++size_;
         return own(place_of(hash)).insert(hash, std::move(row));
     }
-    // True where there was one.
+    // True if the key was present.
     template <typename Matches>
     bool erase(uint64_t hash, Matches&& matches) {
         const Row* gone = find(hash, matches);
         if (gone == nullptr) {
             return false;
         }
-        // Linear probing leaves no hole behind, so the page is laid out anew; it would be copied anyway.
+        // Linear probing allows no hole, so the page is built anew; it would be copied anyway.
         const auto& page = pages_[place_of(hash)];
         auto next = fresh(page->depth);
         for (uint32_t at = 0; at < kSlots; ++at) {
@@ -152,7 +156,7 @@ class SharedHash {
         return true;
     }
 
-    // What is there now, for readers. Pages that were not edited since the last call are shared with what it gave.
+    // The current contents for readers. Pages not edited since the last call are shared with its result.
     [[nodiscard]] View view() {
         if (is_edited_) {
             auto directory = std::make_shared<Directory>();
@@ -172,7 +176,7 @@ class SharedHash {
     }
 
  private:
-    // Tag 0 is a free slot; the lowest bit is given up for that.
+    // Tag 0 means a free slot; the lowest bit of the tag is reserved for that.
     static uint32_t tag_of(uint64_t hash) noexcept { return static_cast<uint32_t>(hash >> 8) | 1; }
     [[nodiscard]] size_t place_of(uint64_t hash) const noexcept { return hash >> (64 - depth_); }
 
@@ -194,7 +198,7 @@ class SharedHash {
         page->depth = depth;
         return page;
     }
-    // The page of `place`, made ours where views have it too.
+    // The page of `place` for editing; copied first if views share it.
     Page& own(size_t place) {
         is_edited_ = true;
         if (pages_[place]->edition != edition_) {
@@ -204,7 +208,7 @@ class SharedHash {
         }
         return *pages_[place];
     }
-    // All places of a page lie side by side.
+    // All places of a page are adjacent.
     void replace(size_t place, std::shared_ptr<Page> page) {
         is_edited_ = true;
         const size_t span = size_t{1} << (depth_ - page->depth);

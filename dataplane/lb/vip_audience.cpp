@@ -8,14 +8,15 @@
 namespace penstock::lb {
 namespace {
 
-// `list` is sorted by address and disjoint, as a filter's is.
+// `list` is sorted by address and disjoint, as in a filter.
 bool is_within(const Prefix& prefix, std::span<const Prefix> list) {
     const auto behind = std::ranges::upper_bound(list, prefix.address(), {}, &Prefix::address);
     return behind != list.begin() && std::prev(behind)->length() <= prefix.length() &&
            std::prev(behind)->contains(prefix.address());
 }
 
-// Two prefixes are apart, or one holds the other: what two lists have in common is what of either lies within the other.
+// Appends the intersection of two lists. Two prefixes are disjoint, or one contains the other, so the
+// intersection is the prefixes of either list that lie within one of the other.
 void add_common(std::span<const Prefix> a, std::span<const Prefix> b, std::vector<Prefix>& common) {
     std::ranges::copy_if(a, std::back_inserter(common),
                          [&](const Prefix& prefix) { return is_within(prefix, b); });
@@ -27,7 +28,7 @@ void add_common(std::span<const Prefix> a, std::span<const Prefix> b, std::vecto
 
 VipAudience::VipAudience(std::span<const SourceFilter* const> filters) {
     std::vector<Prefix> listed;
-    std::optional<SourceFilter> denied;  // by all that deny
+    std::optional<SourceFilter> denied;  // intersection of all lists that deny
     for (const SourceFilter* filter : filters) {
         if (filter == nullptr || filter->allows_everyone()) {
             is_everyone_ = true;

@@ -1,5 +1,6 @@
-// Who may be told that a VIP is there: clients that some Service behind it lets in (SRC-006). A VIP may have as many Services as it has
-// ports, each with its source ranges; what a worker asks is their union, two lists at most.
+// The clients to which a VIP may answer echo requests: those that at least one of its Services allows
+// (SRC-006). A VIP may have a Service for each port, each with its own source ranges. Workers look up their
+// union, which is at most two lists.
 #pragma once
 
 #include <span>
@@ -10,8 +11,8 @@ namespace penstock::lb {
 
 class VipAudience {
  public:
-    VipAudience() = default;  // nobody
-    // Control threads; null stands for a Service without ranges.
+    VipAudience() = default;  // no client
+    // Control threads. Null stands for a Service without source ranges.
     explicit VipAudience(std::span<const SourceFilter* const> filters);
     [[nodiscard]] bool includes(const IpAddr& client) const noexcept {
         return is_everyone_ || listed_.allows(client) || not_denied_.allows(client);
@@ -19,8 +20,8 @@ class VipAudience {
 
  private:
     bool is_everyone_ = false;
-    SourceFilter listed_{true, {}};      // by lists of those who may
-    SourceFilter not_denied_{true, {}};  // by lists of those who may not: whom not all of them name
+    SourceFilter listed_{true, {}};      // union of the lists that allow
+    SourceFilter not_denied_{true, {}};  // the lists that deny: excludes the prefixes that are in all
 };
 
 }  // namespace penstock::lb

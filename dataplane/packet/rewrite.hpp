@@ -37,9 +37,8 @@ struct Rewrite {
 // packet's length (sctp.hpp), so `l4` is unused for SCTP.
 struct TranslationDeltas {
     FoldedDelta l4;
-    FoldedDelta
-        // Of the IPv4 header, TTL excluded. IPv6 has no header checksum; there it is "no change".
-        ip;
+    // Of the IPv4 header, TTL excluded. IPv6 has no header checksum; there it is "no change".
+    FoldedDelta ip;
     [[nodiscard]] constexpr TranslationDeltas inverse() const noexcept {
         return {l4.inverse(), ip.inverse()};
     }

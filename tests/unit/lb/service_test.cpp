@@ -101,8 +101,8 @@ TEST(SchedulerNames, AreReadInAnyCase_SCHED001) {
         ASSERT_FALSE(parsed.has_value()) << text;
         EXPECT_EQ(parsed.error().code, Errc::InvalidArgument);
         EXPECT_EQ(parsed.error().what,
-                  "\"" + std::string(text) +
-                      "\" is not a scheduler: rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c are known");
+                  "unknown scheduler \"" + std::string(text) +
+                      "\" (use one of rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c)");
     }
 }
 

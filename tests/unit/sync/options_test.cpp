@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"unsupported", {"--manifests=m", "--unsupported-annotations=no"}, "must be serve or refuse"},
         Refusal{"scheduler",
                 {"--manifests=m", "--scheduler=best"},
-                "\"best\" is not a scheduler: rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c are known"},
+                "unknown scheduler \"best\" (use one of rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c)"},
         Refusal{"compat", {"--manifests=m", "--source-ranges-compat=yes"}, "none or kube-proxy"},
         Refusal{"symmetric", {"--manifests=m", "--symmetric-return=maybe"}, "true or false"},
         Refusal{"no_match", {"--manifests=m", "--topology-no-match=shrug"}, "reject or drop"},
