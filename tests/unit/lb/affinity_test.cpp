@@ -1,4 +1,4 @@
-// The affinity table alone: what it keeps, what it gives up, and that workers which share it agree.
+// The affinity table alone: which entries it keeps and evicts, and that workers which share it agree.
 #include "dataplane/lb/affinity.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace affinity_test {
 
 using penstock::test::AlignedMemory;
 constexpr uint32_t kNone = AffinityTable::Answer::kNone;
-constexpr int32_t kLimit = 1'600;  // units
+constexpr int32_t kLimit = 1'600;  // coarse units
 
 struct Fixture {
     explicit Fixture(uint32_t entries) : memory(AffinityTable::memory_needed(entries)) {
@@ -67,7 +67,7 @@ TEST(AffinityTable, IdsOfTheFullRangeAreKept) {
     backends[1].id = {limits::kBackendsMax - 1};
     backends[1].stay = Backend::kStays - 1;
     const BackendSet set = set_of(backends);
-    // A time of all ones as well: the word that means nothing must not come out.
+    // Also a time of all ones: the value that marks an ended entry must not result.
     EXPECT_EQ(pin(fixture.table, ask(set, 1, 0xffff'ffff), 1), 1u);
     EXPECT_EQ(fixture.table.find(ask(set, 1, 0xffff'ffff)).position, 1u);
     EXPECT_EQ(fixture.table.find(ask(set, 1, 10)).position, 1u) << "the coarse clock goes round";
@@ -100,7 +100,7 @@ TEST(AffinityTable, AnEntryOfAnEarlierStayIsNoClaim_AFF005) {
     EXPECT_EQ(fixture.table.size(), 1u) << "overwritten";
 }
 
-// Two service ports of one Service: other ids and positions, the same endpoint.
+// Two service ports of one Service: different ids and positions, the same endpoint.
 TEST(AffinityTable, AnEntryOfAllPortsNamesTheEndpointAtEachPort_AFF002) {
     Fixture fixture(70);
     std::vector<Backend> http = test::make_backends(3), dns = test::make_backends(6);
@@ -172,7 +172,7 @@ TEST(AffinityTable, WithdrawnEntriesAreAsBefore) {
     const auto made = fixture.table.agree(ask(set, 1, 100), 2);
     AffinityTable::withdraw(made.pin);
     EXPECT_EQ(fixture.table.find(ask(set, 1, 100)).position, kNone);
-    // What a second flow stands on is not withdrawn by the first, whoever is settled first.
+    // An entry that a second flow uses is not withdrawn by the first, in either order of the results.
     for (const bool joined_first : {true, false}) {
         const uint32_t number = joined_first ? 2 : 3;
         const auto owner = fixture.table.agree(ask(set, number, 100), 2);
@@ -219,12 +219,12 @@ TEST(AffinityTable, AFullBucketGivesUpItsOldest_AFF010) {
     EXPECT_EQ(fixture.table.size(), 7u);
 }
 
-// Of a Service by its number.
+// A lookup for a Service given by number.
 AffinityTable::Question ask_of(uint32_t service, const BackendSet& set, uint32_t number, uint32_t now) {
     return {.key = {{service}, 1, client(number)}, .set = set, .now = {now}, .limit = kLimit};
 }
 
-// Anybody can open a flow in a client's name, but not establish it.
+// A flow can be opened with a spoofed client address, but not established.
 TEST(AffinityTable, TentativeEntriesGiveWayAndEstablishedOnesStay_AFF010) {
     Fixture fixture(7);
     const BackendSet set = set_of(test::make_backends(4));
@@ -271,7 +271,8 @@ TEST(AffinityTable, AServiceTakesFromTheLargestHolderUpToItsShare_AFF010) {
     }
     EXPECT_GE(held_by(3), 3u);
     EXPECT_GE(held_by(4), 3u);
-    // A tentative entrant takes one of the largest holder's seven, no more; where all have one, none.
+    // A tentative entry takes one of the largest holder's seven and no more. If all Services have one, it
+    // gets none.
     Fixture others(7);
     for (uint32_t service = 1; service <= 7; ++service) {
         others.table.establish(ask_of(service, set, service, 100 + service), 2);
@@ -333,7 +334,7 @@ TEST(AffinityTable, EntriesAreListedAndRemoved) {
     fixture.table.for_each([&](const AffinityEntry&) { return ++visits < 5; });
     EXPECT_EQ(visits, 5u);
     const auto removed = fixture.table.remove_if(0, fixture.table.buckets(), [](const AffinityEntry& entry) {
-        return entry.is_past({112}, 10);  // of 100 to 102
+        return entry.is_past({112}, 10);  // entries of 100 to 102
     });
     EXPECT_EQ(removed, 3u);
     EXPECT_EQ(fixture.table.size(), 17u);
@@ -341,14 +342,15 @@ TEST(AffinityTable, EntriesAreListedAndRemoved) {
     EXPECT_EQ(fixture.table.find(ask(set, 3, 112)).position, 3u);
 }
 
-// Four workers open flows of a few clients in one small table, all at once, while a fifth thread lists and removes entries of clients that
-// nobody asks about. While a client's backend is usable each flow gets it, whichever worker it meets: the first answer for a client in an
-// epoch is the answer to all. TSan watches the protocol of the header.
+// Four workers open flows of a few clients in one small table at the same time, while a fifth thread lists
+// and removes entries of unrelated clients. While a client's backend is usable, each flow gets it on any
+// worker: the first answer for a client in an epoch holds for all. TSan checks the protocol described in the
+// header.
 TEST(AffinityTableThreads, AClientHasOneBackendOnAllWorkers_AFF009) {
     constexpr uint32_t kWorkers = 4, kClients = 8, kRounds = 200;
-    Fixture fixture(70);  // ten buckets: eight clients meet in some of them and never fill one
+    Fixture fixture(70);  // ten buckets: the eight clients share some of them and never fill one
     const BackendSet set = set_of(test::make_backends(kWorkers));
-    // What the first flow of (round, client) got.
+    // The backend of the first flow of (round, client).
     std::vector<std::atomic<uint32_t>> decided(kRounds * kClients);
     for (auto& each : decided) {
         each = kNone;
@@ -379,7 +381,8 @@ TEST(AffinityTableThreads, AClientHasOneBackendOnAllWorkers_AFF009) {
                 }
                 AffinityTable::open(answer.pin, question.now);
             }
-            // Old rounds' entries leave room for the next: nobody may be evicted, or the invariant would not hold.
+            // Removes entries of old rounds to leave room for the next: an eviction would break the
+            // invariant.
             if (self == 0 && round % 2 == 0) {
                 fixture.table.remove_if(0, fixture.table.buckets(),
                                         [&](const AffinityEntry& entry) { return entry.key.epoch < round; });
@@ -410,8 +413,8 @@ TEST(AffinityTableThreads, AClientHasOneBackendOnAllWorkers_AFF009) {
     EXPECT_EQ(without.load(), 0u);
 }
 
-// One bucket, more clients than slots, so that slots change hands all the while: entries are whole (a backend is its client's, by number),
-// keys are never there twice, and whoever asks gets an answer.
+// One bucket and more clients than slots, so that slots change hands continuously. Entries are consistent (a
+// backend belongs to its client, by number), no key is present twice, and every lookup returns an answer.
 TEST(AffinityTableThreads, SlotsThatChangeHandsAreNeverSeenInHalves_AFF010) {
     constexpr uint32_t kWorkers = 4, kClients = 64, kFlows = 4'000;
     Fixture fixture(7);

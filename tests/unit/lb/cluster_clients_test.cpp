@@ -1,4 +1,4 @@
-// Who is inside the cluster now, and who may have been on either side before.
+// Which clients are inside the cluster now, and which may have been inside or outside before.
 #include "dataplane/lb/cluster_clients.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(ClusterClients, AClientHasBeenWhatItIs_ETP006) {
     }
 }
 
-// Any history of nested, repeated and disjoint prefixes, against a list of what each address was.
+// Any history of nested, repeated and disjoint prefixes, against a list of the states of each address.
 TEST(ClusterClients, RemembersEverySideThatAClientWasOn_ETP007) {
     test::Prng random;
     for (int round = 0; round < 200; ++round) {

@@ -1,4 +1,4 @@
-// Services, backends and frontends in one line each, for the tests of this room.
+// One-line builders of Services, backends and frontends for the tests of this room.
 #pragma once
 
 #include <memory>

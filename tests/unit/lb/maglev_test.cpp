@@ -13,8 +13,8 @@ namespace maglev_test {
 
 using test::make_backends;
 
-// Share of each backend in parts of 1, over hashes that differ evenly in the high bits, which choose the slot: several to a slot of the
-// largest ring. `low_bits` choose the ring where there are two.
+// Share of each backend as a fraction of 1, over hashes that are spaced evenly in the high bits, which select
+// the slot: several per slot of the largest ring. `low_bits` select the ring if there are two.
 std::vector<double> shares(const MaglevRing& ring, size_t backends, uint64_t low_bits = 0) {
     constexpr unsigned kProbeBits = 22;
     std::vector<double> share(backends);
@@ -33,11 +33,12 @@ TEST(MaglevRing, SharesByTurnsDifferByAboutOnePercent_SCHED004) {
     }
 }
 
-// Five times the standard deviation that maglev.cpp derives, for the ring with the fewest slots a backend of each window, and for 10,000.
+// Limits: five times the standard deviation that maglev.cpp derives, for the ring with the fewest slots per
+// backend of each window, and for 10,000 backends.
 TEST(MaglevRing, SharesByRendezvousDifferAsDerived_SCHED004) {
     struct Row {
         uint32_t backends, slots;
-        uint64_t low_bits;  // which ring
+        uint64_t low_bits;  // selects the ring
     };
     for (const Row& row : {Row{11, 1u << 18, 0}, Row{160, 1u << 18, 0}, Row{640, 1u << 18, 0},
                            Row{1'000, 1u << 20, 0}, Row{10'000, 1u << 20, 0}, Row{16'384, 1u << 20, 0}}) {
@@ -50,7 +51,7 @@ TEST(MaglevRing, SharesByRendezvousDifferAsDerived_SCHED004) {
     }
 }
 
-// Every backend of the largest Service there may be gets flows.
+// Every backend of the largest possible Service gets flows.
 TEST(MaglevRing, AMillionBackendsAllHaveSlots_SCHED004) {
     constexpr uint32_t kBackends = limits::kBackendsPerServiceMax;
     const MaglevRing ring = MaglevRing::build(make_backends(kBackends));

@@ -14,7 +14,7 @@ namespace scheduler_test {
 using test::make_backends;
 using test::make_service;
 
-// One worker: its memory and its schedulers.
+// The memory and the scheduler state of one worker.
 struct Worker {
     explicit Worker(uint64_t seed) : state(cursors, seed, rows) {}
     std::vector<uint32_t> cursors = std::vector<uint32_t>(SchedulerState::kCursors);
@@ -39,7 +39,7 @@ TEST(RoundRobin, EveryRunIsSharedExactly_SCHED002) {
     for (const uint32_t n : {1u, 2u, 3u, 7u, 100u}) {
         Worker worker(n);
         const auto service = make_service(5, "web", SchedulerKind::RoundRobin, make_backends(n));
-        for (const uint32_t lead : {0u, 1u, n - 1}) {  // any run, wherever it begins
+        for (const uint32_t lead : {0u, 1u, n - 1}) {  // any run, from any start
             for (uint32_t i = 0; i < lead; ++i) {
                 (void)worker.pick(*service);
             }
@@ -71,7 +71,8 @@ TEST(RoundRobin, OverAllWorkersTheDeviationIsBounded_SCHED002) {
     }
 }
 
-// A change takes the rotation on from where it stood, less or more one place, on each worker; it never sends everyone to the first.
+// After a change the rotation continues at its position, within one place, on each worker. It never sends all
+// flows to the first backend.
 TEST(RoundRobin, AChangeDoesNotRestartTheRotation_SCHED002) {
     constexpr uint32_t kEndpoints = 10;
     const auto service = make_service(5, "web", SchedulerKind::RoundRobin, make_backends(kEndpoints));
@@ -113,7 +114,7 @@ TEST(RoundRobin, WorkersBeginApart) {
     for (uint64_t w = 0; w < 32; ++w) {
         ++first[Worker(w).pick(*service)];
     }
-    // 32 draws out of 64 meet about 25 different ones; 12 or fewer would need a constant.
+    // 32 draws out of 64 give about 25 different values; 12 or fewer would indicate a constant.
     EXPECT_GT(first.size(), 12u);
 }
 
@@ -146,7 +147,7 @@ TEST(Maglev, EveryWorkerAgrees_SCHED004) {
     Worker two(2);
     const auto service = make_service(5, "web", SchedulerKind::Maglev, make_backends(7));
     const auto rebuilt =
-        make_service(9, "web", SchedulerKind::Maglev, make_backends(7));  // after a restart, under another id
+        make_service(9, "web", SchedulerKind::Maglev, make_backends(7));  // after a restart, with another id
     std::vector<uint32_t> taken(7);
     for (uint32_t client = 0; client < 100; ++client) {
         for (L4Port port = 40000; port < 40010; ++port) {
@@ -160,8 +161,8 @@ TEST(Maglev, EveryWorkerAgrees_SCHED004) {
               90u);  // 143 expected, standard deviation 11; the tuples are fixed
 }
 
-// The place of a 5-tuple is part of the product from its first release on: were it to change with one, an upgrade of one of two gateways
-// would split clients.
+// The mapping of 5-tuples to backends is fixed from the first release on: if a release changed it, upgrading
+// one of two gateways would split clients.
 TEST(Maglev, PlacesAreFixedForEver_SCHED004) {
     Worker worker(1);
     const auto service = make_service(5, "web", SchedulerKind::Maglev, make_backends(100));
@@ -189,7 +190,7 @@ TEST(SourceHash, OnlyTheClientsAddressDecides_SCHED004) {
         EXPECT_EQ(chosen_for(two, *rebuilt, address.c_str(), 40001, "80.11.12.11"), chosen);
         ++met[chosen];
     }
-    EXPECT_GT(met.size(), 60u);  // 87 expected of 200 draws among 100
+    EXPECT_GT(met.size(), 60u);  // 87 expected from 200 draws among 100
 }
 
 TEST(DestinationHash, OnlyTheFrontendsAddressDecides_SCHED004) {
@@ -240,7 +241,8 @@ TEST(Maglev, WithAffinityTheClientsAddressDecides_SCHED004) {
     EXPECT_EQ(by_client.size(), 1u);
 }
 
-// A backend that goes leaves the clients of the others where they are, but for the few that maglev.hpp accounts for.
+// The removal of a backend leaves the other backends' clients in place, except for the few that maglev.hpp
+// derives.
 TEST(SourceHash, DisruptionIsMinimal_SCHED004) {
     Worker worker(1);
     std::vector<Backend> backends = make_backends(100);
@@ -294,7 +296,8 @@ TEST(WeightedRoundRobin, AChangeDoesNotRestartTheRotation_SCHED002) {
     EXPECT_GE(first_after.size(), 8u) << "workers that stood apart still do";
 }
 
-// The rotation goes on under another scheduler and back: nothing of a worker's state is forgotten by the change.
+// The rotation continues after a change to another scheduler and back: the change does not reset a worker's
+// state.
 TEST(Schedulers, SwitchWithoutRestart_SCHED001) {
     Worker worker(1);
     const auto rr = make_service(5, "web", SchedulerKind::RoundRobin, make_backends(10));

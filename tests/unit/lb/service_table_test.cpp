@@ -49,7 +49,7 @@ TEST(ServiceTable, OnePortNumberPerProtocol_SVC008) {
     EXPECT_EQ(service_at(*table, "80.11.12.10", 53, Protocol::Sctp), sctp.get());
 }
 
-// The exact frontend wins whichever comes first, and the NodePort keeps its other addresses.
+// The exact frontend wins in either order, and the NodePort keeps its other addresses.
 TEST(ServiceTable, ExactFrontendsRankAboveNodePorts_NODEPORT004) {
     const auto exact = make_service(1, "exact");
     const auto node = make_service(2, "node");
@@ -89,7 +89,7 @@ TEST(ServiceTable, NodePortsMayBeAnyNumber_NODEPORT005) {
         EXPECT_TRUE(table->is_node_port(f.port, Protocol::Udp)) << f.port;
         EXPECT_FALSE(table->is_node_port(f.port, Protocol::Tcp)) << f.port;
     }
-    // Nothing in the usual range is captured because it is the usual range.
+    // A port is not captured merely because it is in the usual NodePort range.
     EXPECT_EQ(service_at(*table, "192.0.2.1", 30000, Protocol::Udp), nullptr);
     uint64_t declared = 0;
     for (size_t word = 0; word < 1024; ++word) {
@@ -101,7 +101,7 @@ TEST(ServiceTable, NodePortsMayBeAnyNumber_NODEPORT005) {
 TEST(ServiceTable, AnAddressCapturesOnlyDeclaredPorts_XIP003) {
     const auto web = make_service(1, "web");
     const auto node = make_service(2, "node");
-    // 192.0.2.1 is an external IP and the gateway's own address at once.
+    // 192.0.2.1 is both an external IP and the gateway's own address.
     const auto table = build({frontend(ExternalIp, "192.0.2.1", 80, Protocol::Tcp, web),
                               frontend(NodePort, "192.0.2.1", 30080, Protocol::Tcp, node)});
     EXPECT_EQ(service_at(*table, "192.0.2.1", 80, Protocol::Tcp), web.get());
@@ -124,7 +124,8 @@ TEST(ServiceTable, OneAddressServesManyServices_XIP007) {
     EXPECT_EQ(service_at(*table, "80.11.12.10", 80, Protocol::Udp), dns.get());
 }
 
-// Two exact frontends on one tuple mean that the semantics room failed to settle SVC-018; nobody can guess whose flows they are.
+// Two exact frontends on one tuple mean that the semantics room has not resolved SVC-018. The owner of the
+// flows is then ambiguous.
 TEST(ServiceTable, RefusesTwoOwnersOfOneTupleByName_XIP007) {
     const auto result = ServiceTable::build(
         {frontend(ExternalIp, "80.11.12.10", 80, Protocol::Tcp, make_service(1, "first")),

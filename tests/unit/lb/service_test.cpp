@@ -47,7 +47,7 @@ TEST(SourceFilter, ListsWhoMayOpenFlows_SRC001_SRC002_SRC003_ANN04) {
     }
 }
 
-// Prefixes nest and touch in every way there is; asking each of them is the model.
+// Prefixes nest and adjoin in every possible way. The model tests each prefix.
 TEST(SourceFilter, AgreesWithAskingEveryPrefix_SRC001) {
     penstock::test::Prng random;
     const auto address = [&](bool v4) {

@@ -18,7 +18,7 @@ namespace vip_audience_test {
 
 using test::ip;
 
-// Few bits, so that prefixes meet and hold one another.
+// Few bits, so that prefixes adjoin and contain one another.
 IpAddr some_address(penstock::test::Prng& random) {
     const auto last = static_cast<uint8_t>(random.below(64));
     return random.one_in(2) ? IpAddr::v4(198, 51, 100, last)
@@ -59,7 +59,7 @@ TEST(VipAudience, IsWhomAnyOfTheFiltersAllows_SRC006) {
     EXPECT_FALSE(VipAudience().includes(ip("198.51.100.1")));
 }
 
-// Versions against asking all frontends that are there now.
+// Successive versions against a search of all current frontends.
 TEST(VipEcho, FollowsTheFrontendsOfTheAddress_SRC006_LB018) {
     penstock::test::Prng random;
     struct Known {

@@ -13,7 +13,8 @@ namespace checksum_test {
 using test::Prng;
 using test::reference_checksum;
 
-// Every sum is its remainder modulo 0xffff, spelled 0xffff unless nothing at all was added. The corners are where a carry makes a carry.
+// Every sum is its remainder modulo 0xffff, represented as 0xffff unless all terms are 0. Corner cases: a
+// carry that causes another carry.
 TEST(Fold, IsTheRemainderInEveryCorner) {
     const auto expect_remainder = [](uint64_t sum) {
         const auto remainder = static_cast<uint16_t>(sum % 0xffff);
@@ -81,14 +82,16 @@ TEST(ChecksumSum, PseudoHeaderOfBothFamilies) {
               reference_checksum(expected6));
 }
 
-// RFC 1624, section 4: the case in which the older equation of RFC 1141 gives the other zero.
+// RFC 1624, section 4: the case in which the older equation of RFC 1141 gives the other representation of
+// zero.
 TEST(ChecksumDelta, GivesTheExampleOfRfc1624) {
     ChecksumDelta delta;
     delta.replace(Be16::from_host(0x5555), Be16::from_host(0x3285));
     EXPECT_EQ(delta.applied_to(Be16::from_host(0xdd2f)).host(), 0x0000);
 }
 
-// One of each pair of changes is tried on a message of eight words for every value of one field: all corners of the arithmetic.
+// One change of each pair is tried on a message of eight words for every value of one field: all corner cases
+// of the arithmetic.
 TEST(ChecksumDelta, AgreesWithARecomputedSumForEveryWord) {
     Prng random;
     std::vector<uint8_t> message = random.bytes(16);

@@ -1,4 +1,4 @@
-// Cutting IPv4 packets: what the fragments are, byte by byte, and that they are the packet again when they are put together.
+// Fragmentation of IPv4 packets: the fragments byte by byte, and that their reassembly gives the packet.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ using test::same_frame;
 
 constexpr size_t kL3 = sizeof(EthernetHeader);
 
-// Whole frames, as they would leave.
+// Whole frames, as they would be sent.
 std::vector<std::vector<uint8_t>> cut(const std::vector<uint8_t>& frame, uint16_t mtu) {
     return test::cut_frames<Ipv4Fragments>(frame, kL3, mtu).value_or(std::vector<std::vector<uint8_t>>());
 }
@@ -54,7 +54,8 @@ TEST(Ipv4Fragments, AreTheHeaderWithAPieceEach_ICMP004) {
         same_frame(frames[2], packet().fragment_offset(344).payload(slice(payload, 2752, 3000)).build()));
 }
 
-// RFC 791, 3.1: an option whose highest bit is set is in every fragment, another in the first one alone.
+// RFC 791, 3.1: an option whose highest bit is set is copied into every fragment; any other is in the first
+// one only.
 TEST(Ipv4Fragments, CarryTheOptionsThatAreForAllOfThem_ICMP004) {
     const std::vector<uint8_t> payload = counting(1000);
     const std::vector<uint8_t> timestamp{68, 8, 5, 0, 0, 0, 0, 0}, security{130, 3, 9},
@@ -109,7 +110,8 @@ TEST(Ipv4Fragments, AreNotMadeWhereTheyMayNotOrCannotBe_ICMP004) {
         << "behind the longest datagram";
 }
 
-// Whatever the packet and the MTU: each fragment fits, all but the last carry whole units, and together they are the packet.
+// For any packet and MTU: each fragment fits, all but the last carry whole units, and their reassembly gives
+// the packet.
 TEST(Ipv4Fragments, AreThePacketAgain_ICMP004) {
     Prng prng(20260101);
     for (unsigned round = 0; round < 3000; ++round) {

@@ -1,4 +1,5 @@
-// Cutting IPv6 packets that came as IPv4: what the fragments are, byte by byte, and that they are the packet again when put together.
+// Fragmentation of IPv6 packets that arrived as IPv4: the fragments byte by byte, and that their reassembly
+// gives the packet.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -20,7 +21,7 @@ using test::same_frame;
 constexpr size_t kL3 = sizeof(EthernetHeader);
 constexpr size_t kHeaders = sizeof(Ipv6Header) + sizeof(Ipv6ExtensionHeader);
 
-// Whole frames, as they would leave.
+// Whole frames, as they would be sent.
 std::vector<std::vector<uint8_t>> cut(const std::vector<uint8_t>& frame, uint16_t mtu) {
     return test::cut_frames<Ipv6Fragments>(frame, kL3, mtu).value_or(std::vector<std::vector<uint8_t>>());
 }
@@ -72,7 +73,8 @@ TEST(Ipv6Fragments, AreNotMadeWhereTheyMayNotOrCannotBe_ANN32) {
         << "behind the longest datagram";
 }
 
-// Whatever the packet and the MTU: each fragment fits, all but the last carry whole units, and together they are the packet.
+// For any packet and MTU: each fragment fits, all but the last carry whole units, and their reassembly gives
+// the packet.
 TEST(Ipv6Fragments, AreThePacketAgain_ANN32) {
     Prng prng(20260101);
     for (unsigned round = 0; round < 1000; ++round) {

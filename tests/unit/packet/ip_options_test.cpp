@@ -51,13 +51,14 @@ TEST(IpOptions, OnlySourceRoutesAndWhatContradictsItselfAreRefused) {
     }
 }
 
-// Any bytes, in a buffer of their own size: an answer, and no read behind the end.
+// Random bytes in a buffer of exactly their size: a result, and no read beyond the end.
 TEST(IpOptions, AnyBytesAreReadWithinTheirBounds) {
     test::Prng prng;
     for (int round = 0; round < 100'000; ++round) {
         Bytes options = prng.bytes(prng.below(11) * 4);
         for (uint8_t& byte : options) {
-            byte = prng.one_in(2) ? static_cast<uint8_t>(byte % 9) : byte;  // small ones are lengths that fit
+            byte =
+                prng.one_in(2) ? static_cast<uint8_t>(byte % 9) : byte;  // small values are lengths that fit
         }
         const auto refused = refuse_options(options);
         EXPECT_TRUE(!refused || *refused == DropReason::BadIpHeader || *refused == DropReason::IpOptions);

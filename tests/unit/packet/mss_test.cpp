@@ -1,4 +1,4 @@
-// Lowering what a SYN offers: against packets built anew, checksums included.
+// Lowering the MSS of a SYN, compared with packets built anew, checksums included.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -53,7 +53,7 @@ TEST(LowerMss, OnlyLowers) {
     EXPECT_TRUE(same_frame(lowered(syn(true, none), 1300, false), syn(true, none))) << "no size named";
 }
 
-// Behind others, and at odd places, where its bytes belong to two words of the sum.
+// Behind other options, and at odd offsets, where its bytes belong to two words of the sum.
 TEST(LowerMss, FindsTheOptionWhereverItIs) {
     for (const std::vector<uint8_t>& before :
          {std::vector<uint8_t>{1}, {1, 1}, {1, 1, 1}, {4, 2}, {3, 3, 7}, {3, 3, 7, 1, 4, 2}}) {

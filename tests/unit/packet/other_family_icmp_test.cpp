@@ -1,4 +1,4 @@
-// ICMP errors of one family made ones of the other, against errors built anew. Sections are RFC 7915's.
+// Conversion of ICMP errors to the other family, compared with errors built anew. Sections are RFC 7915's.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -21,7 +21,8 @@ using test::same_frame;
 
 constexpr uint16_t kNextId = 0x5eed;
 
-// A client over IPv6 has sent `client6()`, of which `sent4()` was made, and a router over IPv4 complains: `error4()` becomes `told6()`.
+// A client over IPv6 has sent `client6()`, which was converted to `sent4()`, and a router over IPv4 sends an
+// error: `error4()` becomes `told6()`.
 PacketBuilder sent4() {
     return eth().ipv4("10.0.0.5", "10.0.0.7").ttl(12).id(0x1234);
 }
@@ -34,7 +35,7 @@ PacketBuilder error4(uint8_t type, uint8_t code, uint32_t rest = 0) {
 PacketBuilder told6(uint8_t type, uint8_t code, uint32_t rest = 0) {
     return eth().ipv6("2001:db8:a::80", "2001:db8::1").hop_limit(59).tos(0xc0).icmp(type, code, rest);
 }
-// The same the other way round.
+// The same in the opposite direction.
 PacketBuilder sent6() {
     return eth().ipv6("fd00::5", "fd00::7").hop_limit(12);
 }
@@ -133,7 +134,7 @@ TEST(OtherFamilyIcmp, Icmpv4SaysInIcmpv6_RFC7915_4_2) {
         {{3, 15}, {1, 1}},  // prohibited, precedence cutoff
         {{11, 0}, {3, 0}},
         {{11, 1}, {3, 1}},  // time exceeded
-        // Parameter problem by Figure 3: of each row the first byte and the last, by pointer and by bad length.
+        // Parameter problem, Figure 3: the first and the last byte of each row, by pointer and by bad length.
         {{12, 0, 0U << 24}, {4, 0, 0}},
         {{12, 0, 1U << 24}, {4, 0, 1}},
         {{12, 0, 2U << 24}, {4, 0, 4}},
@@ -186,7 +187,7 @@ TEST(OtherFamilyIcmp, Icmpv6SaysInIcmpv4_RFC7915_5_2) {
         {{3, 1}, {11, 1}},
         {{4, 1, 6}, {3, 2}},   // unrecognized next header: protocol unreachable
         {{4, 1, 40}, {3, 2}},  // in an extension header as well
-        // Parameter problem by Figure 6.
+        // Parameter problem, Figure 6.
         {{4, 0, 0}, {12, 0, 0U << 24}},
         {{4, 0, 1}, {12, 0, 1U << 24}},
         {{4, 0, 4}, {12, 0, 2U << 24}},
@@ -225,7 +226,7 @@ TEST(OtherFamilyIcmp, Icmpv6SaysInIcmpv4_RFC7915_5_2) {
     }
 }
 
-// 4.2: by 20 more, never below IPv6's least, and without one by the next of RFC 1191's plateaus.
+// 4.2: plus 20, never below IPv6's minimum MTU. Without an MTU: the next plateau of RFC 1191.
 TEST(OtherFamilyIcmp, MtusGrowByWhatTheHeaderDoes_RFC7915_4_2) {
     const struct {
         uint32_t told, packet_bytes, expected;
@@ -246,7 +247,7 @@ TEST(OtherFamilyIcmp, MtusGrowByWhatTheHeaderDoes_RFC7915_4_2) {
     }
 }
 
-// 5.2: by 20 less, by 28 where the packet has a fragment header that it does not have over IPv4.
+// 5.2: minus 20, or minus 28 if the packet has a fragment header that it does not have over IPv4.
 TEST(OtherFamilyIcmp, MtusShrinkByWhatTheHeaderDoes_RFC7915_5_2) {
     const struct {
         uint32_t told, expected, expected_of_fragment;
@@ -365,7 +366,8 @@ TEST(OtherFamilyIcmp, QuotedPacketsOfIpv6BecomeIpv4_RFC7915_5_3) {
 }
 
 TEST(OtherFamilyIcmp, ErrorsAreAsLongAsTheirFamilyHasThem) {
-    // 576 bytes over IPv4, of which 20, 8 and 20 are headers; 1,280 over IPv6, of which 40, 8 and 40 are.
+    // 576 bytes over IPv4, including headers of 20, 8 and 20 bytes; 1,280 over IPv6, including headers of 40,
+    // 8 and 40 bytes.
     for (const size_t l4_bytes : {size_t{527}, size_t{528}, size_t{529}, size_t{1184}}) {
         const Bytes payload(l4_bytes - 8, 'x');
         const Result result =
@@ -391,7 +393,8 @@ TEST(OtherFamilyIcmp, ErrorsAreAsLongAsTheirFamilyHasThem) {
     EXPECT_EQ(of_fragment->size(), 14U + 1280U);
 }
 
-// RFC 4884: a length in words of 4 bytes behind the checksum over IPv4, of 8 over IPv6, and extensions behind so much of the packet.
+// RFC 4884: a length field in words of 4 bytes behind the checksum over IPv4, in words of 8 bytes over IPv6,
+// and extensions behind that length of the packet.
 TEST(OtherFamilyIcmp, ExtensionsAreLeftOut_RFC4884) {
     const Bytes extension{0x20, 0, 0x8a, 0x3f, 0,    8,
                           1,    1, 0x12, 0x34, 0x51, 0xff};  // one object, a label stack

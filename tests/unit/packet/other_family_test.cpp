@@ -1,4 +1,5 @@
-// Packets and fragments of one family made ones of the other, against packets built anew. Sections are RFC 7915's.
+// Conversion of packets and fragments to the other family, compared with packets built anew. Sections are RFC
+// 7915's.
 #include "dataplane/packet/other_family.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,8 @@ using test::same_frame;
 constexpr uint8_t kUdp = 17;
 constexpr uint16_t kNextId = 0x5eed;
 
-// What a client of each family has sent, and what leaves for an endpoint of the other.
+// The packets that a client of each family sends, and the packets that leave for an endpoint of the other
+// family.
 PacketBuilder from4() {
     return eth().ipv4("192.0.2.1", "80.11.12.10").ttl(64).id(0x1234);
 }
@@ -82,7 +84,7 @@ Bytes with_byte(Bytes frame, size_t at, uint8_t value) {
     frame.at(at) = value;
     return frame;
 }
-// What the builder's fragment header says, 0x1234, is the low half of a datagram's number.
+// The id in the builder's fragment header, 0x1234, is the low half of a datagram's id.
 Bytes with_high_id(Bytes frame, size_t fragment_header_at) {
     return with_byte(std::move(frame), fragment_header_at + 4, 0xab);
 }
@@ -208,7 +210,7 @@ TEST(OtherFamily, Ipv6FragmentsBecomeIpv4_RFC7915_5_1_1) {
     expect_converted(cases);
 }
 
-// The bytes of RFC 791 and RFC 8200, written down by hand.
+// The bytes of RFC 791 and RFC 8200, written by hand.
 TEST(OtherFamily, HeadersAreAsTheRfcsDrawThem_RFC7915_4_1_5_1) {
     const Bytes eight(8, 0xaa);
     const Result six = converted(
@@ -221,7 +223,7 @@ TEST(OtherFamily, HeadersAreAsTheRfcsDrawThem_RFC7915_4_1_5_1) {
         0x00, 0x10, 44, 63,                                          // payload length, next header, hop limit
         0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5,           // source
         0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7,           // destination
-        17, 0, 0x80, 0x09, 0, 0, 0x12, 0x34,                         // next header, offset and more, identification
+        17, 0, 0x80, 0x09, 0, 0, 0x12, 0x34,                         // next header, offset and more, id
         0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa};
     // clang-format on
     EXPECT_TRUE(same_frame(*six, expected6));
@@ -233,8 +235,8 @@ TEST(OtherFamily, HeadersAreAsTheRfcsDrawThem_RFC7915_4_1_5_1) {
     // clang-format off
     const Bytes expected4{
         0x02, 0, 0, 0, 0, 0x02, 0x02, 0, 0, 0, 0, 0x01, 0x08, 0x00,  // Ethernet
-        0x45, 0x0f, 0x00, 0x1c,                                      // version and length, type of service, total length
-        0x12, 0x34, 0x30, 0x01,                                      // identification, more fragments and offset
+        0x45, 0x0f, 0x00, 0x1c,                                      // version and length, TOS, total length
+        0x12, 0x34, 0x30, 0x01,                                      // id, more fragments and offset
         63, 17, 0x25, 0x82,                                          // time to live, protocol, checksum
         10, 0, 0, 5, 10, 0, 0, 7,                                    // source, destination
         0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa};
@@ -281,18 +283,19 @@ TEST(OtherFamily, UdpWithoutAChecksumGetsOne_RFC7915_4_5) {
     const Result first =
         converted(from4().more_fragments().udp(40'000, 443).l4_checksum(0).payload(Bytes(16, 'x')).build());
     EXPECT_EQ(first, Result(std::unexpected(DropReason::NoUdpChecksum)));
-    // A later one is not looked into: its first one ends here, and it is never joined.
+    // A later fragment is not examined: its first fragment is dropped here, so the datagram is never
+    // reassembled.
     EXPECT_TRUE(
         converted(from4().fragment_offset(3).ip_protocol(kUdp).payload(Bytes(16, 0)).build()).has_value());
 }
 
-// A datagram whose sum comes out 0 has it in its other spelling: over IPv6 there is no "none".
+// A datagram whose checksum is computed as 0 is sent with 0xffff: IPv6 has no "none sent".
 TEST(OtherFamily, AUdpChecksumOfZeroIsSpelledOnes_RFC7915_4_5) {
     const auto with_word = [](uint16_t word) {
         return Bytes{static_cast<uint8_t>(word >> 8), static_cast<uint8_t>(word)};
     };
     const Bytes open = to6().udp(5'000, 8'080).payload(with_word(0)).build();
-    const auto sum = test::reference_l4_checksum(open);  // is what is missing
+    const auto sum = test::reference_l4_checksum(open);  // the value of the missing checksum
     const Bytes closed = to6().udp(5'000, 8'080).payload(with_word(sum)).l4_checksum(0xffff).build();
     for (const bool has_sum : {false, true}) {
         PacketBuilder sent = from4().udp(40'000, 443).payload(with_word(sum));
@@ -363,7 +366,7 @@ TEST(OtherFamily, WhatNoFrameCouldHoldIsTooBig) {
     const Bytes longest_frame = from4().udp(40'000, 443).payload(more).build();
     EXPECT_EQ(bytes_in_other_family(parsed_of(longest_frame)), 0xffff);  // 65,541
     EXPECT_EQ(converted(longest_frame), Result(std::unexpected(DropReason::PacketTooBig)));
-    // The other way there is always room.
+    // In the opposite direction there is always room.
     more.resize(0xffff - kHeaders4 - 20);
     EXPECT_TRUE(converted(from6().udp(40'000, 443).payload(more).build()).has_value());
 }
@@ -380,7 +383,8 @@ TEST(OtherFamily, TellsWhatMayBeCut) {
     EXPECT_FALSE(may(from6().fragment(0, true).udp(1, 2)));
 }
 
-// There and back by a flow's two deltas: all is as it was but for two hops, the number of a whole packet, and the flow label.
+// There and back with a flow's two deltas: the packet is unchanged except for two hops, the id of a whole
+// packet, and the flow label.
 TEST(OtherFamily, ThereAndBackIsWhatItWas) {
     test::Prng prng;
     const FlowKey forward{
@@ -421,7 +425,8 @@ TEST(OtherFamily, ThereAndBackIsWhatItWas) {
     }
 }
 
-// Each delta is of a connection's two tuples, whichever way round the families are, and takes the other's change back.
+// Each delta is computed from a connection's two tuples, in either order of the families, and reverts the
+// other's change.
 TEST(OtherFamily, DeltasOfAddressesOfTwoFamiliesAreEachOthersInverse) {
     const IpAddr four[] = {IpAddr::v4(192, 0, 2, 1), IpAddr::v4(1, 0, 0, 0), IpAddr::v4(126, 255, 255, 255)};
     const IpAddr six[] = {*IpAddr::parse("2001:db8::1"),

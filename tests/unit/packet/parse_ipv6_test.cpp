@@ -22,7 +22,7 @@ PacketBuilder between(const char* source, const char* destination) {
     return eth().ipv6(source, destination).tcp(1, 2);
 }
 
-// Parses a copy that is exactly as long as the frame, so that a sanitizer sees a read behind its end.
+// Parses a copy that is exactly as long as the frame, so that a sanitizer detects a read beyond its end.
 ParseResult parse_exactly(ByteView frame, Parsed& out) {
     const auto copy = std::make_unique<uint8_t[]>(frame.size());
     std::copy(frame.begin(), frame.end(), copy.get());
@@ -184,7 +184,7 @@ TEST(ParseIpv6, Drops) {
     }
 }
 
-// A mapped address must not reach anybody as the IPv4 address that it would pass for.
+// A mapped address must not appear in a key, where it would be equal to an IPv4 address.
 TEST(ParseIpv6, LeavesNoMappedAddressBehind) {
     Parsed out;
     ASSERT_FALSE(parse_exactly(between("::ffff:192.0.2.1", "::ffff:80.11.12.10").build(), out).has_value());
@@ -208,7 +208,7 @@ TEST(ParseIpv6, EveryTruncation) {
     }
 }
 
-// The straight way for common packets against all the rules, on packets that are common but for one byte or none.
+// The fast path for common packets against all rules, on packets that are common except for at most one byte.
 TEST(Parse, TheStraightWayAgreesWithTheRules) {
     const PacketBuilder packets[] = {
         eth().ipv4("192.0.2.1", "80.11.12.10").tcp(40000, 80, "PA").payload("hello"),

@@ -17,7 +17,7 @@ PacketBuilder ip() {
     return eth().ipv4("192.0.2.1", "80.11.12.10");
 }
 
-// Parses a copy that is exactly as long as the frame, so that a sanitizer sees a read behind its end.
+// Parses a copy that is exactly as long as the frame, so that a sanitizer detects a read beyond its end.
 ParseResult parse_exactly(ByteView frame, Parsed& out, IpChecksum ip_checksum = IpChecksum::Verify) {
     const auto copy = std::make_unique<uint8_t[]>(frame.size());
     std::copy(frame.begin(), frame.end(), copy.get());
@@ -172,7 +172,7 @@ TEST(Parse, Drops) {
     }
 }
 
-// Fields that the builder cannot lie about, by their byte in the frame.
+// Fields that the builder cannot falsify, by their byte in the frame.
 TEST(Parse, DropsOnHeaderBytes) {
     struct Case {
         const char* name;
@@ -203,7 +203,8 @@ TEST(Parse, TrustsTheNicAboutTheIpChecksum) {
     EXPECT_EQ(out.kind, PacketKind::Flow);
 }
 
-// Every prefix of a valid frame: what is cut never parses as IP, is named after the cut, and no byte behind the end is read.
+// Every prefix of a valid frame: a truncated frame never parses as IP, its drop reason names the truncation,
+// and no byte beyond the end is read.
 TEST(Parse, EveryTruncation) {
     const PacketBuilder packets[] = {
         ip().tcp(40000, 80, "PA").tcp_options({1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}).payload("payload"),

@@ -1,4 +1,4 @@
-// Which class of packets for Linux a frame belongs to.
+// The class of packets punted to Linux.
 #include "dataplane/packet/punt_class.hpp"
 
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ TEST(PuntClass, LooksBehindTags) {
     }
 }
 
-// A frame that ends anywhere is of some class, and nothing behind its end is read.
+// A truncated frame has a class, and no byte beyond its end is read.
 TEST(PuntClass, TakesWhatIsCut) {
     for (const Row& row : rows()) {
         for (size_t length = 14; length <= row.frame.size(); ++length) {

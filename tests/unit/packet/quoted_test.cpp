@@ -94,7 +94,7 @@ TEST(Quoted, TellsTheFlowThatAnErrorIsAbout_ICMP005) {
     }
 }
 
-// ICMP-001 names the types that are passed on; RFC 6633 and RFC 1812, 5.2.7.2 the ones that are not.
+// ICMP-001 names the types that are forwarded; RFC 6633 and RFC 1812, 5.2.7.2 those that are not.
 TEST(Quoted, TellsErrorsFromTheRestOfIcmp_ICMP001_ICMP007) {
     const auto role4 = [](uint8_t type) {
         const Bytes frame = eth().ipv4("10.9.9.9", "192.0.2.1").icmp(type, 0).build();
@@ -141,7 +141,7 @@ TEST(Quoted, TellsErrorsFromTheRestOfIcmp_ICMP001_ICMP007) {
     }
 }
 
-// Padding behind a short IP packet is no part of what it quotes.
+// Ethernet padding behind a short IP packet is not part of the quote.
 TEST(Quoted, ReadsNothingBehindTheIpPacket) {
     Bytes frame = eth()
                       .ipv4("10.9.9.9", "192.0.2.1")

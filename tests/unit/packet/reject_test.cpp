@@ -18,7 +18,7 @@ constexpr size_t kTailroom = 64;
 PacketBuilder to_vip() {
     return eth().ipv4("192.0.2.1", "80.11.12.10");
 }
-// The start of every answer to to_vip().
+// The common part of every answer to to_vip().
 PacketBuilder answer() {
     return eth()
         .from_mac("02:00:00:00:00:02")
@@ -31,7 +31,7 @@ PacketBuilder answer() {
 
 struct Rejected {
     AnswerResult result;
-    std::vector<uint8_t> frame;  // of the answer's length, or the whole buffer where there was none
+    std::vector<uint8_t> frame;  // of the answer's length, or the whole buffer if there was no answer
 };
 
 Rejected reject(const PacketBuilder& packet, size_t tailroom = kTailroom) {
@@ -103,7 +103,7 @@ TEST(Unreachable, AnswersADatagramWithoutChecksum) {
         same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
 }
 
-// A datagram's sum ends where the datagram does, which may be before its IP packet does.
+// A datagram's checksum covers only the datagram, which may end before its IP packet does.
 TEST(Unreachable, SumsNothingBehindTheDatagram) {
     const PacketBuilder query = to_vip().udp(5353, 53).payload("who? and a trailer").udp_length(8 + 4);
     const Rejected rejected = reject(query);
@@ -120,7 +120,7 @@ TEST(Unreachable, QuotesNoPadding) {
         same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
 }
 
-// RFC 1812, 4.3.2.3: as much as fits into 576 bytes; 28 of them are our own headers.
+// RFC 1812, 4.3.2.3: as much as fits into 576 bytes, 28 of which are the gateway's own headers.
 TEST(Unreachable, LengthsAroundTheLongestQuote) {
     for (const size_t ip_total : {547U, 548U, 549U, 1500U}) {
         const PacketBuilder query = to_vip().udp(5353, 53).payload(std::vector<uint8_t>(ip_total - 28, 'x'));
@@ -134,11 +134,11 @@ TEST(Unreachable, LengthsAroundTheLongestQuote) {
 
 TEST(Unreachable, ShortensTheQuoteToTheBuffer) {
     const PacketBuilder query = to_vip().udp(5353, 53).payload("0123456789");
-    const Rejected rejected = reject(query, 20);  // 28 bytes of headers push 8 of the 38 out
+    const Rejected rejected = reject(query, 20);  // 28 bytes of headers leave no room for 8 of the 38
     ASSERT_TRUE(rejected.result.has_value());
     EXPECT_TRUE(
         same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 30)).build()));
-    // The quote must hold the IP header and 8 bytes (RFC 792): 28 bytes that need 28 more.
+    // The quote must contain the IP header and 8 bytes (RFC 792): 28 bytes, plus 28 for the new headers.
     EXPECT_TRUE(reject(to_vip().udp(5353, 53), 28).result.has_value());
     const Rejected too_tight = reject(to_vip().udp(5353, 53), 27);
     ASSERT_FALSE(too_tight.result.has_value());
@@ -208,7 +208,8 @@ TEST(Unreachable, OverIpv6QuotesTheWholeDatagramWithItsExtensionHeaders_REJ002) 
         same_frame(rejected.frame, answer6().tos(0xc0).icmp(1, 4).payload(ip_bytes(query, 1500)).build()));
 }
 
-// RFC 4443, 2.4 c: as much as fits into the smallest IPv6 MTU; 48 bytes of it are our own headers.
+// RFC 4443, 2.4 c: as much as fits into the smallest IPv6 MTU, 48 bytes of which are the gateway's own
+// headers.
 TEST(Unreachable, LengthsAroundTheLongestQuoteOverIpv6) {
     for (const size_t ip_total : {1231U, 1232U, 1233U, 1500U}) {
         const PacketBuilder query = eth()
@@ -223,7 +224,8 @@ TEST(Unreachable, LengthsAroundTheLongestQuoteOverIpv6) {
     }
 }
 
-// What must be quoted is all headers and 8 bytes behind them; extension headers can be longer than an error may be.
+// The quote must contain all headers and 8 bytes behind them; extension headers can exceed the maximum size
+// of an error.
 TEST(Unreachable, OverIpv6NeedsRoomForAllHeaders) {
     const auto query = [](uint8_t units) {
         return eth().ipv6("2001:db8::1", "2001:db8:80::10").destination_options(units).udp(5353, 53);
@@ -247,7 +249,7 @@ TEST(Reject, NeverAnswersOverIpv6_REJ002) {
     EXPECT_EQ(reject(to_vip6().udp(5353, 53).l4_checksum(0x1234)).result.error(), DropReason::BadL4Checksum);
 }
 
-// One bit anywhere under the checksum, flipped on the way: no answer, or the packet is no flow any more.
+// One flipped bit anywhere under the checksum: no answer, or the packet is no longer a flow.
 TEST(Reject, SeesEveryFlippedBit) {
     for (const PacketBuilder& packet :
          {to_vip().tcp(40000, 80, "S").payload("odd"), to_vip().udp(40000, 53).payload("odd")}) {

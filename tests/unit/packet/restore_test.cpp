@@ -1,4 +1,5 @@
-// There and back: a translated packet is what it was, both families, both protocols, checksums that were wrong included.
+// Translation and restoration give the original packet: both families, both protocols, wrong checksums
+// included.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -35,7 +35,7 @@ uint16_t get16(const std::vector<uint8_t>& frame, size_t at) {
     return load<Be16>(frame.data() + at).host();
 }
 
-// Both checksums from scratch, by the tests' own arithmetic.
+// Computes both checksums from scratch, with the tests' own arithmetic.
 void set_reference_checksums(std::vector<uint8_t>& frame) {
     put16(frame, kIpChecksum, 0);
     put16(frame, kIpChecksum, test::reference_checksum(ByteView(frame).subspan(kIp, l4_offset(frame) - kIp)));
@@ -46,7 +46,7 @@ PacketBuilder random_shape(Prng& random) {
     PacketBuilder packet = eth().ipv4("192.0.2.1", "80.11.12.10");
     if (random.one_in(4)) {
         std::vector<uint8_t> record_route = random.bytes(random.between(2, 40));
-        record_route[0] = 7;  // a type whose content is anything
+        record_route[0] = 7;  // an unassigned option type with arbitrary content
         record_route[1] = static_cast<uint8_t>(record_route.size());
         packet.options(record_route);
     }
@@ -58,7 +58,8 @@ PacketBuilder random_shape(Prng& random) {
     return packet.payload(random.bytes(random.one_in(16) ? random.below(1400) : random.below(64)));
 }
 
-// A random unicast address; a third have bytes of 0 and 255 only, where one's-complement sums turn over.
+// A random unicast address. A third of them consist of bytes of 0 and 255, the corner cases of
+// one's-complement sums.
 IpAddr random_host(Prng& random) {
     const auto part = [&] {
         return random.one_in(3) ? uint8_t{0} : random.one_in(2) ? uint8_t{0xff} : random.byte();
@@ -91,11 +92,11 @@ TEST(Rewrite, AgreesWithARecomputedPacket_NAT001) {
             }
             frame[kTtl] = static_cast<uint8_t>(random.between(2, 255));
             put_endpoints(frame, from);
-            put16(frame, frame.size() - 2,
-                  static_cast<uint16_t>(random.next()));  // payload, or the urgent pointer of a bare header
+            // Payload, or the urgent pointer of a header without payload.
+            put16(frame, frame.size() - 2, static_cast<uint16_t>(random.next()));
             if (is_udp(frame)) {
-                put16(frame, l4_offset(frame) + 4,
-                      static_cast<uint16_t>(frame.size() - l4_offset(frame)));  // was hit where no payload is
+                // Restored, in case there is no payload and the random word is in the header.
+                put16(frame, l4_offset(frame) + 4, static_cast<uint16_t>(frame.size() - l4_offset(frame)));
             }
             set_reference_checksums(frame);
             const bool without_sum = is_udp(frame) && random.one_in(8);
@@ -118,7 +119,7 @@ TEST(Rewrite, AgreesWithARecomputedPacket_NAT001) {
     }
 }
 
-// The receiver must still see that the packet was damaged on its way to us.
+// The receiver must still detect that the packet was damaged before it arrived.
 TEST(Rewrite, KeepsAWrongChecksumWrong) {
     Prng random;
     for (int i = 0; i < 10'000; ++i) {

@@ -33,7 +33,7 @@ PacketBuilder to_vip6() {
     return eth().ipv6("2001:db8::1", "2001:db8:80::10");
 }
 
-// In a copy that is exactly as long as the frame, so that a sanitizer sees a read behind its end.
+// Reads a copy that is exactly as long as the frame, so that a sanitizer detects a read beyond its end.
 struct Read {
     ParseResult result;
     Parsed parsed;
@@ -56,7 +56,8 @@ TEST(Crc32c, OfKnownBytes_SCTP001) {
     EXPECT_EQ(crc32c(ones), 0x62a8'ab43U);
 }
 
-// Against the definition, and by the difference against the whole, for every length around the tables' edges.
+// The full sum against the definition, and the incremental update against the full sum, for every length near
+// the tables' limits.
 TEST(Crc32c, ChangesByWhatItsFirstFourBytesDo_SCTP001) {
     test::Prng prng(test::seed());
     for (const size_t bytes : {4u, 5u, 12u, 16u, 255u, 256u, 257u, 1480u, 9000u, 65'280u, 65'535u}) {
@@ -181,22 +182,23 @@ TEST(Sctp, NewPortsMoveTheChecksumAndNothingElse_SCTP001) {
     EXPECT_TRUE(same_frame(ported(packet(2905, 3868).build()), packet(1234, 9999).build()));
     EXPECT_TRUE(same_frame(ported(packet(1234, 9999).build()), packet(1234, 9999).build()));
 
-    // Wrong by the same bits, for the receiver to see.
+    // Wrong by the same bits, so that the receiver detects it.
     const uint32_t right = load<uint32_t>(packet(2905, 3868).build().data() + 42),
                    after = load<uint32_t>(packet(1234, 9999).build().data() + 42);
     EXPECT_TRUE(same_frame(ported(packet(2905, 3868).sctp_checksum(right ^ 0x100).build()),
                            packet(1234, 9999).sctp_checksum(after ^ 0x100).build()));
-    // None was computed (RFC 9653).
+    // No checksum was computed (RFC 9653).
     EXPECT_TRUE(same_frame(ported(packet(2905, 3868).sctp_checksum(0).build()),
                            packet(1234, 9999).sctp_checksum(0).build()));
 }
 
-// One packet in 2^32 has a right checksum that happens to be zero; here it is made so by four bytes of its data.
+// One packet in 2^32 has a correct checksum of zero; here four bytes of its data are chosen to give one.
 TEST(Sctp, AZeroThatIsTheRightChecksumMoves_SCTP001) {
     std::vector<uint8_t> frame = to_vip().sctp(2905, 3868, 7).chunk(kData, {0, 0, 0, 0, 1, 2, 3, 4}).build();
     const auto sctp = std::span(frame).subspan(34);
     store(sctp.data() + 8, uint32_t{0});
-    // Which of 32 free bits make the CRC zero: a linear system, whose columns are what each bit changes.
+    // Finds the values of 32 free bits that make the CRC zero: a linear system whose columns are the effect
+    // of each bit.
     const uint32_t base = crc32c(sctp);
     std::array<uint32_t, 32> effect;
     const size_t free_at = sctp.size() - 8;

@@ -1,4 +1,5 @@
-// Translation by the two deltas that a connection keeps, against packets built anew: both families, both protocols, both directions.
+// Translation by the two deltas of a connection, compared with packets built anew: both families, both
+// protocols, both directions.
 #include <gtest/gtest.h>
 
 #include "dataplane/packet/parse.hpp"
@@ -20,7 +21,7 @@ uint16_t plus(uint16_t a, uint16_t b) {
     const uint32_t sum = uint32_t{a} + b;
     return static_cast<uint16_t>((sum & 0xffff) + (sum >> 16));
 }
-// What a word under a checksum must be so that the checksum is `wanted`, when it is `with_zero` while the word is 0.
+// The value of a word for which the checksum is `wanted`, if the checksum is `with_zero` when the word is 0.
 uint16_t word_for(uint16_t wanted, uint16_t with_zero) {
     return plus(static_cast<uint16_t>(~wanted), with_zero);
 }
@@ -39,7 +40,8 @@ TEST(FoldedDelta, NeverSpellsNoChangeZeroAndIsItsInversesInverse) {
     }
 }
 
-// RFC 1624, 3: what a full computation over bytes that are not all zero gives is never 0xffff, and stays that way.
+// RFC 1624, 3: a full computation over bytes that are not all zero never gives 0xffff, and the incremental
+// update keeps this property.
 TEST(FoldedDelta, KeepsCanonicalSumsCanonicalForEverySumAndCorner) {
     for (const unsigned after : {0x0000U, 0x0001U, 0x5555U, 0x7fffU, 0x8000U, 0xfffeU, 0xffffU}) {
         const FoldedDelta delta(
@@ -58,7 +60,7 @@ struct Family4 {
     static constexpr bool kIsV4 = true;
     using Address = Be32;
     static IpAddr ip(Be32 address) { return IpAddr::v4(address); }
-    // A third of the bytes 0, a third 255: where one's-complement sums turn over.
+    // A third of the bytes 0, a third 255: the corner cases of one's-complement sums.
     static Be32 random(Prng& prng) {
         const auto part = [&] {
             return prng.one_in(3) ? uint8_t{0} : prng.one_in(2) ? uint8_t{0xff} : prng.byte();
@@ -126,7 +128,7 @@ class Translate : public testing::Test {
         return packet.payload(body.payload).build();
     }
 
-    // Sends one packet through and compares it, all of it, with the packet built from what it should have become.
+    // Translates one packet and compares all of it with the packet built from the expected result.
     void expect_translated(const Endpoints& before, const Endpoints& after, const TranslationDeltas& deltas,
                            const Body& body) {
         const auto ttl = static_cast<uint8_t>(random.between(2, 255));
@@ -150,7 +152,7 @@ class Translate : public testing::Test {
         body.payload = random.bytes(2 + random.below(40));
         return body;
     }
-    // Makes the transport checksum of `endpoints`' packet come out as `wanted`.
+    // Makes the transport checksum of `endpoints`' packet equal to `wanted`.
     static void force_l4_sum(Body& body, const Endpoints& endpoints, uint16_t wanted) {
         store(body.payload.data(), Be16());
         const uint16_t with_zero = test::reference_l4_checksum(frame_of(endpoints, body, 64));
@@ -169,7 +171,7 @@ TYPED_TEST(Translate, EveryPacketOfAFlowByTheFlowsTwoDeltas_NAT001) {
     for (int flow = 0; flow < 1000; ++flow) {
         const auto before = this->random_endpoints(), after = this->random_endpoints();
         const TranslationDeltas deltas = translation_deltas(before, after);
-        // The replies arrive for what the packets became, and leave as answers to what they were.
+        // The replies arrive for the translated packets and leave as answers to the original ones.
         for (int packet = 0; packet < 5; ++packet) {
             this->expect_translated(before, after, deltas, this->random_body());
             this->expect_translated(this->reversed(after), this->reversed(before), deltas.inverse(),
@@ -178,7 +180,7 @@ TYPED_TEST(Translate, EveryPacketOfAFlowByTheFlowsTwoDeltas_NAT001) {
     }
 }
 
-// Sums at the two spellings of zero and beside them, on the way in and on the way out.
+// Sums at and next to the two representations of zero, before and after the translation.
 TYPED_TEST(Translate, CornersOfTheSum_NAT001) {
     for (int flow = 0; flow < 200; ++flow) {
         const auto before = this->random_endpoints(), after = this->random_endpoints();
@@ -218,7 +220,8 @@ TYPED_TEST(Translate, DeltasFromKeysAreTheSame) {
     }
 }
 
-// apply() is the same code with its deltas found in the frame; it and the flow's deltas agree on damaged packets too.
+// apply() is the same code with deltas computed from the frame. It gives the same result as the flow's deltas
+// for damaged packets too.
 TYPED_TEST(Translate, AgreesWithApplyOnWrongSums) {
     for (int i = 0; i < 2000; ++i) {
         const auto before = this->random_endpoints(), after = this->random_endpoints();

@@ -76,7 +76,7 @@ TEST(Vlan, BehindTwoTagsStandsTheSource) {
     EXPECT_TRUE(look_behind_tags(tagged(kFrame4, {kVlan5, kVlan5, kVlan5})).are_too_many);
 }
 
-// In a buffer of its own size, so that a sanitizer sees a read behind the end.
+// In a buffer of exactly its size, so that a sanitizer detects a read beyond the end.
 TEST(Vlan, WhatIsCutOffHasNoSource) {
     for (const Bytes& frame : {kFrame4, kFrame6}) {
         const Bytes whole = tagged(frame, {kProvider7, kVlan5});
