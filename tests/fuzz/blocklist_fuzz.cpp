@@ -1,5 +1,6 @@
-// Any text as a blocklist: reading ends; it yields prefixes that stand in the text, or names its mistakes, never both. What the set blocks
-// is what some entry holds, and never an address of the gateway's own.
+// Any text as a blocklist. Reading terminates. It returns either prefixes that the text contains or errors,
+// never both. The resulting set blocks exactly the addresses of its entries, and never an address of the
+// gateway itself.
 #include <algorithm>
 #include <array>
 #include <string_view>

@@ -1,6 +1,7 @@
-// Everything that can configure a gateway, as any bytes: the INI file, a --port, and a message of the state stream (as protobuf text, so
-// that the corpus can be read). The first line says which. Whatever comes out keeps the promises of its type, a valid service port survives
-// the wire unchanged, and a state compiles without touching what is not its own.
+// Any bytes as each input that configures a gateway: the INI file, a --port, and a message of the state
+// stream (as protobuf text, so that the corpus is readable). The first line selects the kind. Each result
+// satisfies the invariants of its type. A valid service port is unchanged by encoding and decoding, and
+// compiling a state does not affect objects outside it.
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
@@ -38,7 +39,7 @@ void fuzz_ini(const std::string& text) {
     }
     PENSTOCK_CHECK(options->snat_ports.first >= 1 && options->snat_ports.first <= options->snat_ports.last);
     for (const auto& address : options->listen) {
-        // Whoever listens on TCP does it with certificates.
+        // A gateway listens on TCP only with certificates.
         PENSTOCK_CHECK(address.is_unix() || (!options->tls_cert.empty() && !options->tls_key.empty() &&
                                              !options->tls_client_ca.empty()));
     }
@@ -59,7 +60,7 @@ class Silence final : public google::protobuf::io::ErrorCollector {
     void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 };
 
-// Nobody but the neighbour has this address, whatever the fuzzer thinks of.
+// Only the neighbour has this address, for any input of the fuzzer.
 model::Service neighbour() {
     model::Service service{.key = {"fuzz", "neighbour", "", Protocol::Tcp}, .service_port = 1};
     service.sets.push_back({.endpoints = {{IpAddr::v4(198, 18, 0, 1), 1, 1, "", ""}}});
@@ -79,8 +80,9 @@ void fuzz_state(const std::string& text) {
     }
     rpc::StateParts parts;
     auto whole = parts.add(message);
-    if (whole &&
-        !*whole) {  // announces another part: the same once more, so that each service port is there twice
+    // The message announces another part: send the same one again, so that each service port is present
+    // twice.
+    if (whole && !*whole) {
         message.has_full() ? message.mutable_full()->clear_more() : message.mutable_delta()->clear_more();
         whole = parts.add(message);
     }
@@ -102,7 +104,7 @@ void fuzz_state(const std::string& text) {
     }
     desired.insert_or_assign(next_door->key, next_door);
 
-    // The neighbour is in force first; small tables, so that running out of them is reached.
+    // The neighbour is in force first. The tables are small, so that they become full.
     gateway::Compiler compiler(gateway::IdMap(4, 8));
     const auto& ids = compiler.ids();
     const model::NodePortAddresses rule =

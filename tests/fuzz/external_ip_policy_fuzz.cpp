@@ -1,5 +1,5 @@
-// Any text as a file of external IP rules: reading ends; it grants something well formed or names its mistakes, never both, and never
-// grants what is in no range of the text.
+// Any text as a file of external IP rules. Reading terminates. It returns either a well-formed policy or
+// errors, never both, and never grants an address outside the ranges in the text.
 #include <string>
 #include <string_view>
 

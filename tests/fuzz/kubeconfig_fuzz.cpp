@@ -1,5 +1,5 @@
-// Any text as a kubeconfig: reading ends, and what it yields keeps its promises. Held against itself as well: a second file can add to the
-// first, but never change what the first has defined (AUTH-001).
+// Any text as a kubeconfig. Reading terminates, and the result satisfies its invariants. A second file can
+// add definitions, but never changes those of the first (AUTH-001).
 #include <array>
 #include <string>
 #include <string_view>

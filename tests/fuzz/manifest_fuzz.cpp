@@ -1,5 +1,5 @@
-// Any text as a manifest file: decoding ends, stays inside its limits, and keeps its promises about what it says. The decoder is also held
-// against itself: what it found does not depend on the documents that follow (GEN-001).
+// Any text as a manifest file. Decoding terminates, stays within its limits, and the result satisfies its
+// invariants. The result for a document does not depend on the documents that follow (GEN-001).
 #include <string>
 #include <string_view>
 
@@ -25,7 +25,7 @@ void check_promises(const DecodedFile& file) {
             PENSTOCK_CHECK(held[found.object->index()] == found.id.kind);
         }
     }
-    // Whatever is kept back is explained.
+    // Every quarantined object has a problem report.
     PENSTOCK_CHECK(quarantined <= file.problems.size());
     PENSTOCK_CHECK(!file.has_unidentified || !file.problems.empty());
     for (const Problem& problem : file.problems) {
@@ -37,7 +37,7 @@ void check_isolation(std::string_view text, const DecodedFile& alone) {
     constexpr std::string_view kNeighbour =
         "\n---\napiVersion: v1\nkind: Node\nmetadata: {name: the-neighbour}\n";
     if (alone.has_unidentified && alone.objects.empty() && alone.problems.front().line == 0) {
-        return;  // refused as a whole: too large, too many documents
+        return;  // rejected as a whole: too large, too many documents
     }
     DecodeLimits roomier = kLimits;
     roomier.file_bytes_max += kNeighbour.size();

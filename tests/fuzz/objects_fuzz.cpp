@@ -1,5 +1,6 @@
-// Any bytes as one object of each kind: decoding ends, keeps its promises, and agrees with simdjson's other parser about what is JSON. The
-// manifest room, which reads the same text as YAML through the same schema, is the second opinion on what an object says.
+// Any bytes as one object of each kind. Decoding terminates, the result satisfies its invariants, and the
+// decoder agrees with simdjson's DOM parser about what is valid JSON. The manifest room, which reads the same
+// text as YAML with the same schema, is a second implementation to compare objects with.
 #include <simdjson.h>
 
 #include <string>
@@ -31,9 +32,10 @@ void check_promises(const DecodedObject& object, ObjectKind kind) {
     }
 }
 
-// The DOM parser refuses numbers that are too large for it and texts that are too deep; apart from those the two must agree.
+// The DOM parser rejects numbers that exceed its range and texts that are too deep; otherwise the two must
+// agree.
 void check_json(std::string_view text) {
-    static simdjson::dom::parser reference;  // parsers are made once: it costs more than most inputs do
+    static simdjson::dom::parser reference;  // created once: construction costs more than most inputs
     const auto document = reference.parse(text.data(), text.size());
     const bool refused =
         document.error() == simdjson::NUMBER_ERROR || document.error() == simdjson::DEPTH_ERROR;
@@ -44,7 +46,8 @@ void check_json(std::string_view text) {
     }
 }
 
-// YAML gives other texts another meaning; where both rooms find a sound object under one name, it is the same object.
+// Some texts have another meaning in YAML. If both rooms find a valid object under one name, it is the same
+// object.
 template <typename Ptr>
 void check_against_manifest(std::string_view text, const DecodedObject& object) {
     const manifest::DecodedFile file = manifest::decode(text, "f");

@@ -1,6 +1,6 @@
-// Any frame through the packet room: the parser's promises, then translation and refusal of what it calls a Flow, and what it is in the
-// other family. Checksums are judged by the tests' own arithmetic, the second implementation here. An input is a frame as it comes off the
-// wire.
+// Any frame through the packet room: the parser's guarantees, then translation and rejection of each Flow,
+// and conversion to the other family. Checksums are verified with the tests' own arithmetic, a second
+// implementation. An input is a frame as received from the wire.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -25,20 +25,20 @@ namespace {
 using test::reference_checksum;
 using Frame = std::vector<uint8_t>;
 
-// Tailrooms at which an ICMP answer does not fit, just fits, is shortened, and is free.
+// Tailrooms with which an ICMP answer does not fit, just fits, is truncated, and has its full size.
 constexpr size_t kTailrooms[] = {0, 27, 28, 100, 600};
 
 Be16 field_at(ByteView frame, size_t offset) {
     return load<Be16>(frame.data() + offset);
 }
 
-// IPv6 has none that could be wrong.
+// IPv6 has no header checksum.
 bool has_right_ip_checksum(ByteView frame, const Parsed& parsed) {
     return parsed.family == IpFamily::V6 ||
            reference_checksum(frame.subspan(parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset)) ==
                0;
 }
-// The sum that the SCTP packet should carry, and the one that it does.
+// The correct checksum of the SCTP packet, and the one in the packet.
 uint32_t right_crc(ByteView frame, const Parsed& parsed) {
     Frame sctp(frame.begin() + parsed.l4_offset, frame.begin() + parsed.l3_offset + parsed.l3_length);
     store(sctp.data() + offsetof(SctpHeader, checksum), uint32_t{0});
@@ -62,7 +62,7 @@ bool has_right_l4_checksum(ByteView frame, const Parsed& parsed) {
     const uint16_t sent = field_at(frame, parsed.l4_offset + (udp ? offsetof(UdpHeader, checksum)
                                                                   : offsetof(TcpHeader, checksum)))
                               .host();
-    // Zero has two spellings; only UDP gives them meanings.
+    // Zero has two representations; they differ in meaning for UDP only.
     return sent % 0xffff == test::reference_l4_checksum(frame) % 0xffff;
 }
 
@@ -137,7 +137,7 @@ void check_answer(Frame frame, const Parsed& asked, SctpRefusal sctp) {
         PENSTOCK_CHECK(sent == test::reference_l4_checksum(frame));
     }
     const size_t bytes = frame.size();
-    // Two gateways must not ping-pong.
+    // Two gateways must not answer each other's answers.
     PENSTOCK_CHECK(make_reject(frame, bytes, answer, sctp) == std::unexpected(DropReason::RejectNotAllowed));
 }
 
@@ -161,7 +161,8 @@ void refuse(const Frame& before, const Parsed& parsed) {
     }
 }
 
-// Mutation alone hardly ever hits a checksum, and behind it lie the answers: the same Flow with both sums right.
+// Mutation alone hardly ever produces a correct checksum, which answers require. So the same Flow is also
+// tried with both checksums corrected.
 Frame with_right_checksums(Frame frame, const Parsed& parsed) {
     if (parsed.family == IpFamily::V4) {
         const size_t ip_field = parsed.l3_offset + offsetof(Ipv4Header, checksum);
@@ -180,7 +181,7 @@ Frame with_right_checksums(Frame frame, const Parsed& parsed) {
     return frame;
 }
 
-// An error whose sum is right has a right one when it is translated, and one whose sum is wrong a wrong one.
+// The checksum of a translated error is correct if, and only if, it was correct before.
 void retell(Frame frame, const Parsed& parsed, const Quote& quote) {
     const bool was_valid = has_valid_icmp_checksum(frame, parsed);
     if (parsed.family == IpFamily::V4) {
@@ -206,7 +207,7 @@ void retell(Frame frame, const Parsed& parsed, const Quote& quote) {
     }
 }
 
-// Of the other family than `family`; ports that no zero would hide.
+// Addresses of the other family than `family`, and nonzero ports.
 Rewrite in_other_family(IpFamily family) {
     return family == IpFamily::V4
                ? Rewrite{IpAddr::v6({0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}),
@@ -231,7 +232,7 @@ void convert(const Frame& before, const Parsed& parsed, uint16_t headroom, bool 
     }
     PENSTOCK_CHECK(buffer.is_sound());
     const Frame frame = buffer.content();
-    const Parsed after = test::parsed_of(frame);  // the IP checksum included
+    const Parsed after = test::parsed_of(frame);  // including the IP checksum
     const bool has_new_header = needs_cut && !parsed.is_fragment;
     PENSTOCK_CHECK(after.kind == parsed.kind && after.is_fragment == parsed.is_fragment &&
                    after.ttl == parsed.ttl - 1);
@@ -256,7 +257,8 @@ void convert(const Frame& before, const Parsed& parsed, uint16_t headroom, bool 
     }
 }
 
-// As whole packets and fragments come to be translated: a first fragment with its ports, and only what has a place in a datagram.
+// Converts the packets and fragments that may be translated: a first fragment with its ports, and only
+// fragments with a valid position in a datagram.
 void convert(const Frame& frame, Parsed parsed) {
     if (parsed.kind == PacketKind::Fragment) {
         const auto place = fragment_place(frame, parsed);
@@ -273,7 +275,7 @@ void convert(const Frame& frame, Parsed parsed) {
     }
 }
 
-// Whatever it quotes and however it is cut, it is an error about the same flow, and its sum is right.
+// For any quote and any truncation, the result is an error about the same flow, with a correct checksum.
 void convert_error(const Frame& before, const Parsed& parsed, const Quote& quote) {
     const Rewrite back = in_other_family(parsed.family);
     const ErrorFamilyRewrite rewrite{.source = back.destination,
@@ -314,8 +316,8 @@ void answer_echo(Frame frame, const Parsed& parsed) {
     Parsed after;
     const ParseResult result = parse(frame, after);
     if (!result) {
-        PENSTOCK_CHECK(result.error() ==
-                       DropReason::MartianSource);  // as from a group, which whoever answers has ruled out
+        // A multicast source address, for example, which the caller has excluded.
+        PENSTOCK_CHECK(result.error() == DropReason::MartianSource);
         return;
     }
     PENSTOCK_CHECK(after.key.source == parsed.key.destination && after.key.destination == parsed.key.source);
@@ -323,7 +325,7 @@ void answer_echo(Frame frame, const Parsed& parsed) {
                    has_valid_icmp_checksum(frame, after) == was_valid);
 }
 
-// In a buffer of just the IP packet, so that a read behind it is seen.
+// In a buffer of exactly the IP packet, so that a sanitizer detects a read beyond it.
 void find_owner(const Frame& frame, const Parsed& parsed) {
     if (parsed.kind == PacketKind::Other) {
         return;
@@ -363,7 +365,7 @@ void use(const Frame& frame, const Parsed& parsed) {
     }
 }
 
-// The straight way through the parser says what all its rules say, whether or not it thinks the frame common.
+// The parser's fast path gives the same result as all rules, whether or not the frame is a common packet.
 void check_agreement(ByteView bytes) {
     for (const IpChecksum trust : {IpChecksum::Verify, IpChecksum::KnownGood}) {
         Parsed straight, by_rules;
@@ -373,7 +375,7 @@ void check_agreement(ByteView bytes) {
     }
 }
 
-// What is left has no priority in front any more, and nothing behind the tags is lost.
+// The remaining frame has no leading priority tag, and no byte behind the tags is lost.
 void take_tags_off(ByteView bytes) {
     Frame frame(bytes.begin(), bytes.end());
     const auto length = without_priority_tags(frame);
@@ -395,7 +397,7 @@ void take_tags_off(ByteView bytes) {
 
 void try_frame(ByteView bytes) {
     if (bytes.size() > 0xffff) {
-        return;  // longer than a frame can be
+        return;  // exceeds the maximum frame length
     }
     take_tags_off(bytes);
     Parsed parsed, trusting;
@@ -408,7 +410,7 @@ void try_frame(ByteView bytes) {
     if (!trusted) {
         return;
     }
-    // From here on with the NIC's word for the IP checksum, so that frames with a wrong one are tried as well.
+    // From here on the IP checksum is not verified, so that frames with a wrong one are tried as well.
     check_offsets(bytes, trusting);
     const Frame frame(bytes.begin(), bytes.end());
     use(frame, trusting);

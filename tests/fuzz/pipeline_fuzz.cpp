@@ -1,7 +1,7 @@
-// Programs of packets through the whole pipeline, from parsing to what would be transmitted, on one, two and three workers and from
-// whatever queue. An input is a program: packets of every kind that the gateway knows or refuses, whole, in fragments or spoiled, from the
-// wire and from Linux, replies and ICMP errors to what it has sent before, time that passes, configurations that change. A judge looks at
-// each outcome.
+// Sequences of packets through the whole pipeline, from parsing to transmission, on one, two and three
+// workers and from any queue. An input is a program. Its steps are packets of every kind that the gateway
+// forwards or rejects (whole, fragmented or corrupted, from the wire and from Linux), replies and ICMP errors
+// to packets sent before, time that passes, and configuration changes. A judge checks each outcome.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -24,9 +24,9 @@ using test::Outcome;
 using test::VirtualGateway;
 
 constexpr uint32_t kStepsMax = 64;
-constexpr size_t kRemembered = 8;  // packets that later ones may follow
+constexpr size_t kRemembered = 8;  // packets on which later ones may be based
 
-// Small tables, so that a program finds their ends.
+// Small tables, so that a program fills them.
 VirtualGateway::Options options_for(uint32_t workers) {
     return {.workers = workers,
             .connections = workers == 1 ? 16U : 64U,
@@ -106,7 +106,7 @@ class Program {
         }
     }
 
-    // Fragments that waited, as soon as it is known what becomes of them. What the host sends never waits.
+    // Waiting fragments, as soon as their datagram's fate is known. Packets from the host never wait.
     void judge_released() {
         for (const Outcome& released : gateway_.take_released()) {
             const Arrived arrived{released.came, NicPortId{0}, false};
@@ -173,8 +173,9 @@ class Program {
     }
 
     void pass_time() {
-        static constexpr uint32_t kSpans[] = {1,      100,     900,     1'100,    5'000,
-                                              31'000, 121'000, 301'000, 7'200'000};  // ms; limits lie between
+        static constexpr uint32_t kSpans[] = {
+            1,      100,     900,     1'100,    5'000,
+            31'000, 121'000, 301'000, 7'200'000};  // ms; timeouts lie between these values
         advance(choices_.one_of(kSpans));
         if (choices_.one_in(2)) {
             gateway_.age();
@@ -183,7 +184,7 @@ class Program {
         }
     }
 
-    // Nobody waits for ever.
+    // No fragment waits indefinitely.
     void expire_fragments() {
         if (gateway_.fragments_waiting() == 0) {
             return;
@@ -252,8 +253,9 @@ VirtualGateway& gateway_of(uint32_t workers) {
 }  // namespace
 }  // namespace penstock::fuzz
 
-// Allocations and frames of functions are most of what AddressSanitizer costs here. Long memories of what was freed, and of who allocated
-// it, make each of them dear; whoever looks into a failure asks for more by ASAN_OPTIONS.
+// Allocations and stack frames are most of the cost of AddressSanitizer here. Long records of freed memory,
+// and deep stacks of its allocators, make each of them expensive. To investigate a failure, enable more with
+// ASAN_OPTIONS.
 extern "C" const char* __asan_default_options() {
     return "malloc_context_size=1:max_malloc_fill_size=64:quarantine_size_mb=4:thread_local_quarantine_size_"
            "kb=256"

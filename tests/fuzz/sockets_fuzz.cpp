@@ -1,4 +1,4 @@
-// Any bytes as a line of /proc/net/{tcp,tcp6,udp,udp6}, and as the beginning of an answer to an HTTP probe.
+// Any bytes as a line of /proc/net/{tcp,tcp6,udp,udp6}, and as the beginning of a response to an HTTP probe.
 #include <string_view>
 
 #include "control/gateway/care/local_sockets.hpp"
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             }
         }
     }
-    // More bytes never turn a verdict.
+    // Further bytes never change a verdict.
     const auto answer = gateway::http_answer(text);
     for (size_t length = 0; length < size && length < 64; ++length) {
         const auto earlier = gateway::http_answer(text.substr(0, length));

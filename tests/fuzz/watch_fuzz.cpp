@@ -1,5 +1,6 @@
-// Any bytes as a watch stream and as the body of a list, in any chunks: what comes out does not depend on where they are cut
-// (APISYNC-008), and keeps the decoder's promises. The first byte of the input says how the rest is cut.
+// Any bytes as a watch stream and as the body of a list, in any chunks. The result does not depend on the
+// chunk boundaries (APISYNC-008), and satisfies the decoder's invariants. The first byte of the input
+// determines the chunks.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -13,10 +14,10 @@
 namespace penstock::kube {
 namespace {
 
-// Small enough that an input of some hundred bytes passes it.
+// Small enough that an input of some hundred bytes exceeds it.
 constexpr size_t kValueBytesMax = 512;
 
-// Everything that an object, event or page says, as text: what two runs are compared by.
+// The contents of all objects, events and pages as text, for comparing two runs.
 std::string shown(const std::vector<std::string>& faults) {
     std::string text;
     for (const std::string& fault : faults) {
@@ -43,7 +44,7 @@ std::string shown(const WatchEvent& event) {
            (event.object ? shown(*event.object) : "") + shown(event.faults);
 }
 
-// Cuts `text` into pieces of 1 to 16 bytes as `pattern` says, or not at all for 0.
+// Cuts `text` into pieces of 1 to 16 bytes, depending on `pattern`, or not at all for 0.
 template <typename Push>
 void in_pieces(std::string_view text, uint8_t pattern, const Push& push) {
     uint32_t state = pattern;
@@ -51,7 +52,7 @@ void in_pieces(std::string_view text, uint8_t pattern, const Push& push) {
         state = state * 1'103'515'245 + 12'345;
         const size_t size =
             pattern == 0 ? text.size() : std::min<size_t>(text.size(), 1 + (state >> 16) % 16);
-        // Memory of its own: a view that is kept too long, or read too far, shows.
+        // In separate memory: a sanitizer then detects views that are kept too long or read too far.
         const std::string piece(text.substr(0, size));
         if (!push(std::string_view(piece))) {
             return;
@@ -60,7 +61,7 @@ void in_pieces(std::string_view text, uint8_t pattern, const Push& push) {
     }
 }
 
-// One for all inputs, as a program has one for all its life; making one costs more than most inputs do.
+// One decoder for all inputs, as in the product; construction costs more than most inputs.
 Decoder& decoder() {
     static Decoder the_only_one;
     return the_only_one;

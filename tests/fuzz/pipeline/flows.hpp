@@ -1,5 +1,6 @@
-// What the gateway's connections say about packets that have passed, and what passed before: the one must explain the other. A connection
-// is one life of an entry, and keeps its keys, its backend and so both translations from its first packet to its last.
+// Compares the gateway's connections with the packets that have passed: each must be consistent with the
+// other. A connection is one lifetime of an entry. Its keys, its backend and thus both translations stay the
+// same from its first packet to its last.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +15,24 @@ class Flows {
  public:
     Flows(test::VirtualGateway& gateway, uint32_t workers) : gateway_(gateway), workers_(workers) {}
 
-    // Each says what is wrong; null: nothing.
+    // Each function returns a complaint, or null if there is none.
     //
-    // A packet came as `came` and has left `worker` as `left`.
+    // A packet that arrived as `came` has left `worker` as `left`.
     [[nodiscard]] const char* wrong_with_passage(const packet::FlowKey& came, const packet::FlowKey& left,
                                                  WorkerId worker);
-    // An ICMP error came about a packet that had left as `left`, and goes on about one that came as `came`.
+    // An ICMP error about a packet that had left as `left` was forwarded as an error about one that arrived
+    // as `came`.
     [[nodiscard]] const char* wrong_with_quote(const packet::FlowKey& left, const packet::FlowKey& came,
                                                WorkerId worker) const;
-    // Whether some worker has a connection that packets like this one belong to.
+    // Whether a worker has a connection for packets with this key.
     [[nodiscard]] bool has(const packet::FlowKey& key) const;
 
  private:
-    // A connection from its first packet here to its last.
+    // A connection, from its first packet here to its last.
     struct Life {
         WorkerId worker;
         ConnectionIndex index;
-        uint32_t generation;  // tells it from others at this index, before and after
+        uint32_t generation;  // distinguishes it from earlier and later ones at this index
         BackendId backend;
         packet::FlowKey forward, reverse;
     };

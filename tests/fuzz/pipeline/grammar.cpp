@@ -12,8 +12,8 @@ constexpr uint8_t kTcpFlags[] = {0x02, 0x10, 0x18, 0x11, 0x04, 0x14,
                                  0x12, 0x00, 0x03, 0x29, 0xc2, 0x3f};  // SYN, ACK, PSH-ACK, FIN-ACK, RST, ...
 constexpr uint8_t kTtls[] = {64, 64, 64, 64, 2, 1, 0, 255};
 
-constexpr size_t kIpHeadersUsual = 64,
-                 kTransportHeaderUsual = 32;  // bytes that frames and messages have room for
+// Usual room in frames and messages, in bytes.
+constexpr size_t kIpHeadersUsual = 64, kTransportHeaderUsual = 32;
 
 void put(Frame& to, ByteView bytes) {
     to.insert(to.end(), bytes.begin(), bytes.end());
@@ -30,13 +30,13 @@ void put_address(Frame& to, const IpAddr& address) {
     put(to, address.is_v4() ? std::span(address.bytes()).last(4) : std::span(address.bytes()));
 }
 
-// What stands between Ethernet and the transport.
+// The layer between Ethernet and the transport.
 struct IpLayer {
     IpAddr source, destination;
     uint8_t ttl = 64, tos = 0, protocol = 0;
     uint16_t id = 0, flags_and_offset = 0;              // IPv4
-    Frame options;                                      // whole words; IPv4
-    std::vector<std::pair<uint8_t, Frame>> extensions;  // number, and all behind its first byte; IPv6
+    Frame options;                                      // in whole words; IPv4
+    std::vector<std::pair<uint8_t, Frame>> extensions;  // number, and all bytes behind the first; IPv6
 };
 
 Frame frame_of(const IpLayer& ip, ByteView l4, const MacAddr& from, const MacAddr& to) {
@@ -84,7 +84,7 @@ void put_payload(Frame& to, Choices& choices) {
     to.resize(to.size() + size, choices.byte());
 }
 
-// Room for a transport header without growing.
+// Has room for a transport header without reallocation.
 Frame new_message() {
     Frame l4;
     l4.reserve(kTransportHeaderUsual);
@@ -101,7 +101,7 @@ Frame tcp_segment(Choices& choices, L4Port source, L4Port destination) {
     put_long(l4, uint32_t{choices.byte()} << 24 | 9);
     l4.push_back(offers_mss ? 0x60 : 0x50);
     l4.push_back(flags);
-    put_word(l4, choices.byte());  // window, zero included
+    put_word(l4, choices.byte());  // window, may be zero
     put_long(l4, (flags & 0x20) != 0 ? 3 : 0);
     if (offers_mss) {
         put_long(l4, 0x0204'0000U | uint32_t{choices.byte()} << 4);
@@ -208,7 +208,7 @@ MacAddr neighbour_mac(NicPortId port, uint8_t host) {
     return port == test::kUp ? test::kClientMac : test::backend_mac(host);
 }
 
-// Where a client, an endpoint or the host itself stands.
+// An address of a client, of an endpoint or of the host itself.
 IpAddr source_on(Choices& choices, NicPortId port, bool is_v4, bool from_host) {
     const IpFamily family = is_v4 ? IpFamily::V4 : IpFamily::V6;
     if (from_host) {
@@ -219,7 +219,7 @@ IpAddr source_on(Choices& choices, NicPortId port, bool is_v4, bool from_host) {
         return test::backend_address(static_cast<uint8_t>(kFirstEndpoint + choices.below(8)), family);
     }
     if (choices.one_in(16)) {
-        return test::backend_address(kFirstEndpoint, family);  // forged
+        return test::backend_address(kFirstEndpoint, family);  // spoofed
     }
     return is_v4 ? choices.one_of(kSources4) : choices.one_of(kSources6);
 }
@@ -287,8 +287,8 @@ uint8_t Choices::byte() {
 }
 
 uint16_t Choices::word() {
-    const uint8_t high =
-        byte();  // each in a statement of its own: a program means the same with every compiler
+    // Each in a statement of its own, so that a program means the same with every compiler.
+    const uint8_t high = byte();
     return static_cast<uint16_t>(high << 8 | byte());
 }
 
@@ -319,7 +319,7 @@ Arrived next_packet(Choices& choices, const Passed& before) {
     const Frame& old = before.arrived.frame;
     const Sight sight = look(old);
     if (!sight.is_ip || !sight.has_ports(old)) {
-        return before.arrived;  // the same once more
+        return before.arrived;  // an exact repetition
     }
     IpLayer ip{.source = sight.source, .destination = sight.destination, .protocol = sight.protocol};
     decorate(choices, ip);
@@ -377,7 +377,7 @@ std::vector<Arrived> fragments_of(Choices& choices, const Arrived& whole) {
     if (!sight.is_ip || sight.is_fragment || sight.l4_bytes() < 16) {
         return {whole};
     }
-    // Fragments of IPv6 keep what stands before the fragment header; the others here have nothing there.
+    // In IPv6, fragments keep the headers in front of the fragment header; the packets here have none.
     const ByteView l4 = ByteView(whole.frame).subspan(sight.l4, sight.l4_bytes());
     const uint8_t id = choices.byte();
     std::vector<Arrived> fragments;
@@ -386,7 +386,7 @@ std::vector<Arrived> fragments_of(Choices& choices, const Arrived& whole) {
         const size_t bytes = std::min(l4.size() - at, (1 + size_t{choices.byte()}) * 8);
         size_t offset = at;
         if (choices.one_in(16)) {
-            offset = offset / 8 >= 2 ? offset - 8 : size_t{choices.word()} * 8;  // overlaps, or lies anywhere
+            offset = offset / 8 >= 2 ? offset - 8 : size_t{choices.word()} * 8;  // overlapping, or anywhere
         }
         const bool more = at + bytes < l4.size() || choices.one_in(16);
         IpLayer ip{.source = sight.source,
@@ -423,7 +423,7 @@ std::vector<Arrived> fragments_of(Choices& choices, const Arrived& whole) {
             fragments.erase(fragments.begin() + choices.byte() % static_cast<ptrdiff_t>(fragments.size()));
             break;
         case 7:
-            if (!sight.is_v4) {  // only the first fragment's protocol counts (RFC 8200, 4.5)
+            if (!sight.is_v4) {  // only the first fragment's protocol is used (RFC 8200, 4.5)
                 Frame& last = fragments.back().frame;
                 last[look(last).l3 + sizeof(packet::Ipv6Header)] ^= choices.byte();
             }

@@ -1,5 +1,6 @@
-// How a program's bytes become packets: most of them well-formed and about something that the gateway knows, some of them spoiled in one
-// place or another. A program that ends in the middle of a packet goes on with zeros.
+// Converts a program's bytes into packets. Most of them are well-formed and concern an object that the
+// gateway knows; some are corrupted in one place. A program that ends in the middle of a packet is continued
+// with zeros.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +21,24 @@ class Choices {
     [[nodiscard]] bool are_over() const { return left_.empty(); }
     uint8_t byte();
     uint16_t word();
-    // 0 .. bound-1, by one byte; at most 256.
+    // 0 .. bound-1, from one byte; at most 256.
     uint32_t below(uint32_t bound) { return byte() % bound; }
-    // Rare by chance, and easily found by a fuzzer: a zero, with which a program that has ended goes on, says no.
+    // Rare by chance, but easy to find for a fuzzer. A zero, with which an ended program is continued, means
+    // no.
     bool one_in(uint32_t bound) { return byte() % bound == 1; }
     template <typename Range>
     decltype(auto) one_of(const Range& range) {
         return range[below(static_cast<uint32_t>(std::size(range)))];
     }
-    // As many of the program's own bytes as it says, `most` at most.
+    // A number of the program's own bytes; the program contains the number, which is at most `most`.
     Frame bytes(size_t most);
 
  private:
     ByteView left_;
 };
 
-// A packet that the gateway sent, which others may follow: its reply, more of the same, errors about it.
+// A packet that the gateway sent, as the basis of later ones: its reply, further packets of the flow, errors
+// about it.
 struct Passed {
     Arrived arrived;
     Frame left;
@@ -43,19 +46,19 @@ struct Passed {
     bool to_host = false;
 };
 
-// From anybody to anybody, of any kind.
+// Any source, any destination, any kind.
 [[nodiscard]] Arrived fresh_packet(Choices& choices);
-// One more of the flow that `before` came by.
+// A further packet of the flow in which `before` arrived.
 [[nodiscard]] Arrived next_packet(Choices& choices, const Passed& before);
-// What the receiver of `before` sends back.
+// The receiver's reply to `before`.
 [[nodiscard]] Arrived reply_to(Choices& choices, const Passed& before);
-// An ICMP error about `before`, from its receiver or from somebody on the way.
+// An ICMP error about `before`, from its receiver or from a router on the path.
 [[nodiscard]] Arrived error_about(Choices& choices, const Passed& before);
-// `whole` in fragments, as they arrive: any order, some twice, some never, some of them overlapping.
+// The fragments of `whole` as they arrive: in any order, some twice, some missing, some overlapping.
 [[nodiscard]] std::vector<Arrived> fragments_of(Choices& choices, const Arrived& whole);
 // Any bytes in a frame for the gateway.
 [[nodiscard]] Arrived raw_frame(Choices& choices);
-// Mostly not at all; otherwise in one place, with the checksums right again or not.
+// Mostly does nothing; otherwise corrupts one place, with or without correcting the checksums.
 void spoil(Choices& choices, Arrived& arrived);
 
 }  // namespace penstock::fuzz

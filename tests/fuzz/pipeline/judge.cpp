@@ -12,7 +12,7 @@ namespace penstock::fuzz {
 
 using test::Outcome;
 
-// One arrival and what became of it, as all rules below see them.
+// One arrived frame and its outcome, as input of all rules below.
 struct Case {
     const Arrived& arrived;
     const Outcome& outcome;
@@ -41,21 +41,22 @@ struct Case {
                      test::to_scapy(after()).c_str());
         std::abort();
     }
-    // The same, of somebody who says what is wrong, or null.
+    // The same for a check that returns a complaint, or null.
     void accept(const char* complaint) const { rule(complaint == nullptr, complaint); }
 };
 
 namespace {
 
-// ICMP's 8 bytes and an IP header: what an answer that quotes all of a packet is longer than that.
+// Maximum difference between an answer that quotes a whole packet and that packet: ICMP's 8 bytes and an IP
+// header.
 constexpr size_t kAnswerOverhead4 = 28, kAnswerOverhead6 = 48;
 constexpr size_t kIcmpErrorMax4 = 576, kIcmpErrorMax6 = 1280;  // RFC 1812, 4.3.2.3; RFC 4443, 2.4 (c)
 constexpr size_t kIpv6MtuMin = 1280;                           // RFC 8200, 5
-constexpr size_t kLongerAsIpv6 = 28;                           // by its header, and a fragment's
+constexpr size_t kLongerAsIpv6 = 28;                           // its header, and a fragment header
 constexpr size_t kFrameMin = 60;
 constexpr uint8_t kRst = 0x04;
 
-// The flow that a packet is of; absent where it shows no ports.
+// The flow of a packet; empty if the packet shows no ports.
 std::optional<packet::FlowKey> flow_of(const Frame& frame, const Sight& sight) {
     if (!sight.has_ports(frame)) {
         return std::nullopt;
@@ -98,7 +99,7 @@ bool is_sctp_abort(const Frame& frame, const Sight& sight) {
            frame[sight.l4 + 12] == 6;
 }
 
-// The gateway's own word instead of the packet: told by what it is.
+// Whether the gateway originated the outgoing packet instead of forwarding one; determined by its type.
 bool is_answer(const Case& the) {
     return (is_icmp_error(the.after(), the.out) && !is_icmp_error(the.before(), the.in)) ||
            (is_echo_reply(the.after(), the.out) && is_echo_request(the.before(), the.in)) ||
@@ -125,7 +126,7 @@ bool has_ports_exchanged(const Case& the) {
            word_at(the.after(), the.out.l4 + 2) == word_at(the.before(), the.in.l4);
 }
 
-// What the sender of the segment must take for an answer to it (RFC 9293, 3.10.7.1).
+// Checks that the sender of the segment must accept the RST as an answer to it (RFC 9293, 3.10.7.1).
 void judge_reset(const Case& the) {
     constexpr uint8_t kFin = 0x01, kSyn = 0x02, kAck = 0x10;
     const size_t in = the.in.l4, out = the.out.l4;
@@ -146,7 +147,8 @@ void judge_reset(const Case& the) {
         "a RST acknowledges all of the segment that it answers");
 }
 
-// RFC 9260, 8.4: the sender's own tag where the packet tells it, else the packet's, and says which.
+// RFC 9260, 8.4: the sender's own tag if the packet contains it, otherwise the packet's tag with the T bit
+// set.
 void judge_abort(const Case& the) {
     constexpr uint8_t kInit = 1, kReflected = 0x01;
     the.rule(has_ports_exchanged(the), "an ABORT comes from the port that was asked");
@@ -191,14 +193,15 @@ void judge_answer(const Case& the) {
     the.rule(!quote.empty() && quote.size() - kEtherBytes <= the.in.l3_bytes,
              "an ICMP error quotes no more than there was");
     for (size_t at = 0; at < quote.size() - kEtherBytes; ++at) {
-        const bool counts_hops =
-            the.in.is_v4 ? at == 8 || at == 10 || at == 11 : at == 7;  // TTL and the checksum over it
+        // TTL and the checksum that covers it.
+        const bool counts_hops = the.in.is_v4 ? at == 8 || at == 10 || at == 11 : at == 7;
         the.rule(counts_hops || quote[kEtherBytes + at] == the.before()[the.in.l3 + at],
                  "an ICMP error quotes what its receiver sent");
     }
 }
 
-// Addresses, ports and checksum of a message, in ones' complement: translation does not change it, whatever else the sum is over.
+// One's-complement sum of addresses, ports and checksum of a message. A translation leaves it unchanged,
+// whatever else the checksum covers.
 uint32_t translated_sum(const Frame& frame, const Sight& sight, size_t checksum_at) {
     uint32_t sum = 0;
     for (size_t at = sight.is_v4 ? 12 : 8; at < (sight.is_v4 ? 20 : 40); at += 2) {
@@ -228,14 +231,14 @@ void judge_tcp_header(const Case& the) {
     the.rule(field(kUrgent), "urgent pointers stay");
 }
 
-// Whether a SYN's MSS is all that differs, where it may.
+// Whether the MSS of a SYN is the only difference, if the rules allow one.
 bool is_mss_lowered(const Case& the) {
     const size_t in = the.in.l4, out = the.out.l4;
     if (!the.rules.clamps_mss || (tcp_flags(the.before(), the.in) & 0x02) == 0 || the.in.l4_bytes() < 24 ||
         is_same(the, in + 20, out + 20)) {
         return false;
     }
-    // The grammar puts the option first.
+    // The grammar makes it the first option.
     the.rule(long_at(the.after(), out + 20) == (0x0204'0000U | kMssMax) &&
                  word_at(the.before(), in + 20) == 0x0204 && word_at(the.before(), in + 22) > kMssMax &&
                  is_same(the, in + 24, out + 24),
@@ -243,7 +246,7 @@ bool is_mss_lowered(const Case& the) {
     return true;
 }
 
-// The transport header of a whole packet or a first fragment, and all behind it.
+// Checks the transport header of a whole packet or a first fragment, and all bytes behind it.
 void judge_message(const Case& the) {
     const size_t in = the.in.l4, out = the.out.l4;
     switch (the.in.protocol) {
@@ -251,7 +254,7 @@ void judge_message(const Case& the) {
             if (the.in.l4_bytes() >= 20) {
                 judge_tcp_header(the);
                 if (is_mss_lowered(the)) {
-                    return;  // and the checksum is as right as it was, of which judge_forwarded() sees to
+                    return;  // judge_forwarded() checks the checksum
                 }
                 the.rule(is_same(the, in + 20, out + 20), "a segment's options and payload stay");
                 the.rule(translated_sum(the.before(), the.in, 16) == translated_sum(the.after(), the.out, 16),
@@ -285,7 +288,7 @@ void judge_message(const Case& the) {
     }
 }
 
-// A quoted packet, which may be cut behind its header, as a whole one of the length that is there.
+// A quoted packet, which may be truncated behind its header, as a whole packet of the quoted length.
 struct Inner {
     Frame frame;
     Sight sight;
@@ -305,7 +308,7 @@ std::optional<Inner> inner_of(const Frame& quote, bool is_v4) {
     return inner.sight.is_ip ? std::optional(std::move(inner)) : std::nullopt;
 }
 
-// A quoted transport checksum is as right as it was, as far as that can be told of a part.
+// A quoted transport checksum is as correct as before, as far as a truncated packet shows it.
 bool has_same_inner_sum(const Inner& was, const Inner& is) {
     const size_t at = was.sight.protocol == kTcp ? 16 : was.sight.protocol == kUdp ? 6 : 0;
     if (at == 0 || was.sight.l4_bytes() < at + 2 ||
@@ -322,11 +325,12 @@ void judge_error(const Case& the) {
                                is = inner_of(quoted_out, the.out.is_v4);
     the.rule(was && is, "an error that passes quotes a packet that can be read");
     the.rule(is->sight.source == the.out.destination, "an error goes to who sent the packet that it quotes");
-    // The host may be an endpoint itself, and what it has sent to a client that is one, too, is quoted so.
+    // The host may be an endpoint itself. What it sent to a client that is an endpoint too is quoted with an
+    // endpoint's address.
     the.rule(!is_endpoint(is->sight.destination) || is_endpoint(the.out.destination) ||
                  is_own(the.out.destination),
              "a quote tells no client of an endpoint");
-    // Whoever else is on the way keeps the address that it speaks under.
+    // Other senders on the path keep their own source address.
     the.rule(the.out.source != was->sight.destination || was->sight.destination == is->sight.destination,
              "an endpoint's own error shows its client the Service's address");
     the.rule(is->sight.protocol == was->sight.protocol, "a quote keeps its protocol");
@@ -336,7 +340,7 @@ void judge_error(const Case& the) {
     the.accept(the.flows.wrong_with_quote(*left, *came, the.outcome.worker));
     the.rule(has_same_inner_sum(*was, *is), "a quoted packet's checksum is as right as it was");
     if (the.in.is_v4) {
-        // Of the quotes themselves: to be looked at, an inner packet got the length that is there.
+        // Sums over the original quotes, because the inner packets have a replaced length field.
         const auto sum = [](const Frame& quote, const Inner& inner) {
             return test::reference_checksum(
                 std::span(quote).subspan(kEtherBytes, inner.sight.l4 - kEtherBytes));
@@ -346,15 +350,17 @@ void judge_error(const Case& the) {
     }
 }
 
-// Only a first fragment tells whose flow a datagram is of, and the rest has the addresses and the protocol that it got. An id may mean
-// another datagram later on, but never one whose first fragment has not left. IPv6 asks no later fragment for its protocol (RFC 8200, 4.5),
-// so there it passes as it is; of IPv4 it would make another datagram.
+// Only the first fragment shows the flow of a datagram; the other fragments get the same addresses and
+// protocol. An id may belong to another datagram later, but never to one whose first fragment has not left. A
+// receiver of IPv6 ignores the protocol of later fragments (RFC 8200, 4.5), so it is forwarded unchanged
+// there. In IPv4 another protocol means another datagram.
 void judge_fragment(const Case& the) {
     auto& left_with =
         the.first_fragments[{the.in.source, the.in.destination, the.in.datagram_id, the.arrived.from_host}];
     const uint8_t protocol = the.in.is_v4 || the.out.is_v4 ? the.out.protocol : uint8_t{0};
     const std::tuple leaves(the.out.source, the.out.destination, protocol, the.out.datagram_id);
-    // A SNAT address may be the host's own. Then the host's datagrams share it with those of clients, and get the gateway's ids as well.
+    // A SNAT address may be the host's own. The host's datagrams then share it with clients' datagrams, and
+    // get ids from the gateway as well.
     the.rule(the.out.source != the.in.source || is_own(the.out.source) ||
                  the.out.datagram_id == the.in.datagram_id,
              "with its sender's address it has its sender's id");
@@ -377,7 +383,7 @@ void judge_flow(const Case& the) {
     the.accept(the.flows.wrong_with_passage(*came, *left, the.outcome.worker));
 }
 
-// Ports of a Service that is served by one family alone.
+// Whether a port belongs to a Service whose endpoints are of one family only.
 bool may_be_mixed(const Case& the) {
     const auto is_one = [&](size_t at) {
         const uint16_t port = word_at(the.before(), the.in.l4 + at);
@@ -387,7 +393,8 @@ bool may_be_mixed(const Case& the) {
     return !the.in.has_ports(the.before()) || is_one(0) || is_one(2);
 }
 
-// What an error of one family is called in the other (RFC 7915, 4.2 and 5.2), as type << 8 | code; absent: nothing.
+// The equivalent of an error in the other family (RFC 7915, 4.2 and 5.2), as type << 8 | code; empty if there
+// is none.
 std::optional<uint16_t> error_in_other_family(bool is_v4, uint8_t type, uint8_t code) {
     const auto named = [](unsigned new_type, unsigned new_code) {
         return std::optional(static_cast<uint16_t>(new_type << 8 | new_code));
@@ -427,14 +434,14 @@ std::optional<uint16_t> error_in_other_family(bool is_v4, uint8_t type, uint8_t 
     }
 }
 
-// The bytes that a packet has behind its IP header, as its header says, whether they are quoted or not.
+// Number of bytes behind a packet's IP header, from its length field, whether they are quoted or not.
 int declared_l4_bytes(const Frame& quote, const Sight& sight) {
     const int headers = static_cast<int>(sight.l4 - sight.l3);
     return sight.is_v4 ? word_at(quote, kEtherBytes + 2) - headers
                        : word_at(quote, kEtherBytes + 4) + 40 - headers;
 }
 
-// An error whose flow is mixed.
+// Checks an error whose flow is mixed.
 void judge_converted_error(const Case& the) {
     the.rule(is_icmp_error(the.after(), the.out), "an error becomes an error");
     the.rule(l4_sum(the.before(), the.in) == L4Sum::Right && l4_sum(the.after(), the.out) == L4Sum::Right,
@@ -472,7 +479,7 @@ void judge_converted_error(const Case& the) {
              "a quote says how long its packet was");
     the.rule(!the.out.is_v4 || is->sight.l4 - is->sight.l3 == 20,
              "a quote has no options of the other family");
-    // Behind the ports, up to a checksum.
+    // The bytes behind the ports, up to a checksum.
     const size_t quoted = std::min(was->sight.l4_bytes(), is->sight.l4_bytes());
     const size_t compared = std::min<size_t>(quoted, was->sight.protocol == kTcp   ? 16
                                                      : was->sight.protocol == kUdp ? 6
@@ -490,7 +497,7 @@ bool has_df(const Frame& frame, const Sight& sight) {
     return (frame[sight.l3 + 6] & 0x40) != 0;
 }
 
-// What the new header says of the old one's words (RFC 7915, 4.1 and 5.1).
+// Checks the new header's fields against those of the old one (RFC 7915, 4.1 and 5.1).
 void judge_converted_header(const Case& the) {
     the.rule(the.in.is_fragment == the.out.is_fragment, "it stays what it is");
     const size_t header = the.out.l4 - the.out.l3;
@@ -500,7 +507,7 @@ void judge_converted_header(const Case& the) {
                  "as IPv6 a packet has a fragment header where it needs one, and nothing else");
         the.rule((long_at(the.after(), the.out.l3) & 0xfffff) == 0, "as IPv6 a packet has no flow label");
         const size_t plain = the.out.l3_bytes - (is_cut && !the.in.is_fragment ? 8 : 0);
-        // To the host itself nothing is cut: no link lies between.
+        // Packets to the host itself are not fragmented, because they use no link.
         const bool is_to_be_cut = plain > std::min<size_t>(kIpv6MtuMin, the.rules.mtu()) &&
                                   !has_df(the.before(), the.in) && the.outcome.verdict != Verdict::Punt;
         the.rule(is_cut == is_to_be_cut, "IPv4 that may be cut becomes IPv6 that fits any link");
@@ -516,7 +523,7 @@ void judge_converted_header(const Case& the) {
              "a fragment stays where it is");
 }
 
-// A packet of a flow whose client and endpoint are of different families.
+// Checks a packet of a flow whose client and endpoint are of different families.
 void judge_converted(const Case& the) {
     const IpAddr &from = the.out.source, &to = the.out.destination;
     the.rule(from.is_v4() == to.is_v4() && from.is_v4() == the.out.is_v4, "it is of one family");
@@ -526,7 +533,7 @@ void judge_converted(const Case& the) {
                  "an error has no options of the other family");
         return judge_converted_error(the);
     }
-    // A later fragment of IPv6 may name any protocol, which nobody looks at there (RFC 8200, 4.5).
+    // A later fragment of IPv6 may name any protocol, which receivers ignore (RFC 8200, 4.5).
     the.rule(the.out.protocol == the.in.protocol || (the.in.is_later_fragment && !the.in.is_v4),
              "it stays what it is");
     judge_converted_header(the);
@@ -604,7 +611,7 @@ void judge_forwarded(const Case& the) {
     judge_flow(the);
 }
 
-// Of a packet that leaves in pieces, `after` is the whole.
+// For a packet that leaves in fragments, `after` is the whole packet.
 void judge_fragments(const Case& the) {
     const bool is_converted = !the.out.is_v4 && the.in.is_v4;
     the.rule(is_converted ? !has_df(the.before(), the.in) : the.out.is_v4 && !has_df(the.after(), the.out),
@@ -636,7 +643,7 @@ void judge_fragments(const Case& the) {
              "the fragments are the packet");
 }
 
-// Ethernet addresses apart, which a delivery to the host may change.
+// Ethernet addresses are excluded, because a delivery to the host may change them.
 bool is_untouched(const Case& the) {
     const size_t addresses = std::min<size_t>(12, the.before().size());
     return the.before().size() == the.after().size() &&
@@ -688,12 +695,12 @@ void judge_punted(const Case& the) {
              "Linux is not asked about an address that only Services have");
 }
 
-// At most so many bytes of IP leave.
+// Maximum number of IP bytes that may leave.
 size_t bytes_to_leave(const Case& the) {
     return the.in.l3_bytes + (the.in.is_ip && the.in.is_v4 && may_be_mixed(the) ? kLongerAsIpv6 : 0);
 }
 
-// A packet that nobody could find fault with, as far as can be seen from outside.
+// A packet without any defect, as far as an observer of the wire can determine.
 bool is_faultless(const Case& the) {
     const MacAddr& own = the.arrived.port == test::kUp ? test::kUpMac : test::kClusterMac;
     const bool has_macs = std::equal(own.bytes.begin(), own.bytes.end(), the.before().begin()) &&
@@ -705,7 +712,7 @@ bool is_faultless(const Case& the) {
            bytes_to_leave(the) <= the.rules.mtu() && the.in.l3 == kEtherBytes;
 }
 
-// From the wire of one port with an address of the other port's link.
+// Whether the packet arrived on the wire of one port with a source address of the other port's link.
 bool is_of_other_link(const Case& the) {
     static const std::array<Prefix, 2> kUpLink{*Prefix::parse("10.80.1.0/24"),
                                                *Prefix::parse("fd00:80:1::/64")};
@@ -716,7 +723,7 @@ bool is_of_other_link(const Case& the) {
            std::ranges::any_of(other, [&](const Prefix& link) { return link.contains(the.in.source); });
 }
 
-// Necessary conditions of reasons, where a bystander can see them.
+// Necessary conditions of the reasons, as far as an observer of the wire can check them.
 bool may_be_dropped_for(const Case& the, DropReason reason) {
     const Sight& in = the.in;
     switch (reason) {
@@ -761,7 +768,7 @@ bool may_be_dropped_for(const Case& the, DropReason reason) {
         case DropReason::PortRemoved:
         case DropReason::TxQueueFull:
         case DropReason::NoBuffer:
-            return false;  // nothing here that would lead to it
+            return false;  // cannot occur here
         case DropReason::Fragment:
         case DropReason::BadFragment:
         case DropReason::FragmentTooSmall:
@@ -788,7 +795,7 @@ void judge_dropped(const Case& the) {
 }  // namespace
 
 void Judge::judge(const Arrived& arrived, const Outcome& outcome, const Rules& rules) {
-    // To the gateway a priority is nothing; what Linux tags is Linux's.
+    // The gateway ignores priority tags. Tags on frames from Linux are left to Linux.
     if (!arrived.from_host && has_priorities(arrived.frame)) {
         return judge_untagged({without_priorities(arrived.frame), arrived.port, false}, outcome, rules);
     }

@@ -1,6 +1,6 @@
-// What may leave the gateway, and what may not, whatever came in. The judge keeps no model of the flows: it knows who is who (world.hpp),
-// sees the frame that came and the frame that leaves (sight.hpp), and holds the gateway's books against what passes (flows.hpp) and against
-// each other.
+// The rules for the gateway's outcomes, for any input. The judge has no model of the flows. It knows the
+// addresses of all hosts (world.hpp) and reads the arriving and the leaving frame (sight.hpp). It checks the
+// gateway's tables against the packets that pass (flows.hpp) and against each other.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +18,19 @@
 
 namespace penstock::fuzz {
 
-// How a frame came in.
+// A frame and how it arrived.
 struct Arrived {
     Frame frame;
     NicPortId port;
     bool from_host = false;
 };
 
-// By the addresses and id of fragments, and whether Linux sent them: the addresses, the protocol and the id that first ones have left with.
+// Key: addresses and id of a datagram's fragments, and whether Linux sent them. Value: addresses, protocol
+// and id with which its first fragments have left.
 using FirstFragments = std::map<std::tuple<IpAddr, IpAddr, uint32_t, bool>,
                                 std::set<std::tuple<IpAddr, IpAddr, uint8_t, uint32_t>>>;
 
-// How often the gateway may answer, counted anew: so many at once, so many a second, each worker for itself.
+// The gateway's answer limit, counted independently: a burst and a rate per second, for each worker.
 class AnswerBudget {
  public:
     AnswerBudget(uint32_t per_second, uint32_t burst) : per_second_(per_second), burst_(burst * kThousand) {
@@ -40,7 +41,7 @@ class AnswerBudget {
             left = std::min(burst_, left + per_second_ * ms);
         }
     }
-    // False: it was one too many.
+    // False if the limit is exceeded.
     [[nodiscard]] bool spend(WorkerId worker) {
         uint64_t& left = left_.at(worker.value);
         const bool has_one = left >= kThousand;
@@ -50,8 +51,8 @@ class AnswerBudget {
 
  private:
     static constexpr uint64_t kThousand = 1000;
-    uint64_t per_second_,
-        burst_;  // burst_ and left_ in thousandths, which one millisecond gives: no sum is ever rounded
+    // burst_ and left_ are in thousandths, the amount that one millisecond adds, so nothing is ever rounded.
+    uint64_t per_second_, burst_;
     std::array<uint64_t, kWorkersMost> left_{};
 };
 
@@ -62,7 +63,8 @@ class Judge {
     Judge(test::VirtualGateway& gateway, uint32_t workers)
         : gateway_(gateway), workers_(workers), flows_(gateway, workers) {}
 
-    // Stops the program, with both frames as scapy lines, where `outcome` is none that may follow from `arrived`.
+    // Aborts the program, with both frames as scapy lines, if `outcome` is not a permitted result of
+    // `arrived`.
     void judge(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
     void pass_milliseconds(uint64_t ms) {
         refusals_.pass_milliseconds(ms);
@@ -71,14 +73,14 @@ class Judge {
             budget.pass_milliseconds(ms);
         }
     }
-    // The same of the books: each entry of the tables is counted once with its Service and its backend, fragments that wait are there,
-    // answers are counted as answers, and all bounds hold.
+    // Does the same for the gateway's tables: each entry is counted once for its Service and its backend,
+    // waiting fragments are present, answers are counted as answers, and all limits hold.
     void audit() const;
 
  private:
     void judge_untagged(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
     void count(const Case& the);
-    // What the answer that leaves is counted against.
+    // The budget that limits this answer.
     AnswerBudget& budget_of(const Case& the);
     void judge_openings(const Case& the);
     [[nodiscard]] bool has_spoken(const IpAddr& address) const {
@@ -88,10 +90,10 @@ class Judge {
     test::VirtualGateway& gateway_;
     uint32_t workers_;
     Flows flows_;
-    std::vector<IpAddr> spoke_;  // sources of what came from the wire or from the host
+    std::vector<IpAddr> spoke_;  // source addresses of packets from the wire or from the host
     FirstFragments first_fragments_;
     AnswerBudget refusals_{kAnswersPerSecond, kAnswersBurst}, echoes_{kAnswersPerSecond, kAnswersBurst};
-    // By sort of error (whether it is a "too big") and the network that it goes to.
+    // By kind of error (whether it is a "too big") and destination network.
     std::map<std::pair<bool, std::array<uint8_t, 16>>, AnswerBudget> errors_;
     uint64_t answered_ = 0, errors_passed_ = 0, opened_ = 0;
 };

@@ -45,7 +45,7 @@ bool look_at_v4(const Frame& frame, Sight& sight) {
     return true;
 }
 
-// Walks as far as headers are whole: what stands behind is then of the last number.
+// Walks as long as headers are complete; the bytes behind them are then of the last header's number.
 void walk_extensions(const Frame& frame, Sight& sight) {
     const size_t end = sight.l3 + sight.l3_bytes;
     while (!sight.is_later_fragment && sight.l4 + 8 <= end) {
@@ -91,8 +91,8 @@ bool look_at_v6(const Frame& frame, Sight& sight) {
     return true;
 }
 
-// The sum of the bytes' words, folded. Four words at once, since ones' complement does not mind: neither where carries go, nor in which
-// order the bytes of all words lie (RFC 1071, 2).
+// The folded sum of the bytes' words. It adds four words at once: one's-complement sums are independent of
+// where carries are added and of the byte order of the words (RFC 1071, 2).
 uint32_t ones_complement(const Frame& frame, size_t from, size_t to) {
     uint64_t sum = 0;
     for (; from + 8 <= to; from += 8) {
@@ -113,7 +113,7 @@ uint32_t ones_complement(const Frame& frame, size_t from, size_t to) {
     return static_cast<uint32_t>(sum);
 }
 
-// The folded sum over pseudo header and message, 0xffff where it is right.
+// The folded sum over pseudo-header and message; 0xffff if it is correct.
 uint16_t folded_sum(const Frame& frame, const Sight& sight, size_t bytes) {
     uint64_t sum = 0;
     const bool has_pseudo_header = sight.protocol != kIcmp;
@@ -129,7 +129,7 @@ uint16_t folded_sum(const Frame& frame, const Sight& sight, size_t bytes) {
     return static_cast<uint16_t>(sum);
 }
 
-// Castagnoli's CRC (RFC 9260, appendix A): of each byte, bit by bit.
+// Castagnoli's CRC (RFC 9260, appendix A) of each byte value, bit by bit.
 constexpr std::array<uint32_t, 256> crc_of_bytes() {
     std::array<uint32_t, 256> crcs{};
     for (uint32_t byte = 0; byte < crcs.size(); ++byte) {
@@ -142,7 +142,7 @@ constexpr std::array<uint32_t, 256> crc_of_bytes() {
     return crcs;
 }
 
-// As it lies in the packet: the least significant byte first.
+// In the byte order of the packet: least significant byte first.
 uint32_t sctp_crc(const Frame& frame, const Sight& sight) {
     static constexpr std::array<uint32_t, 256> kCrcs = crc_of_bytes();
     uint32_t crc = ~uint32_t{0};
@@ -154,12 +154,12 @@ uint32_t sctp_crc(const Frame& frame, const Sight& sight) {
     return ~crc;
 }
 
-// 0: no such field.
+// 0 if the protocol has no such field.
 size_t checksum_field(uint8_t protocol) {
     return protocol == kTcp ? 16 : protocol == kUdp ? 6 : protocol == kIcmp || protocol == kIcmpv6 ? 2 : 0;
 }
 
-// Bytes that the transport's sum is over; empty where the message is not whole.
+// Number of bytes that the transport's checksum covers; empty if the message is not whole.
 std::optional<size_t> summed_bytes(const Frame& frame, const Sight& sight) {
     if (!sight.is_ip || sight.is_fragment) {
         return std::nullopt;

@@ -26,13 +26,14 @@ const route::PrefixSet& blocklist() {
     return list;
 }
 
-// Makes what snapshots consist of, each part when it is first asked for and once.
+// Creates the parts of snapshots, each once, on first use.
 class Parts {
  public:
     Parts() {
         gateway_.publish(services_of(0));
         at_start_ = gateway_.snapshot();
-        // Tables remember what was, so each of these is of a gateway that has had all the others.
+        // Tables remember their former contents, so each of these belongs to a gateway that has had all the
+        // others.
         for (uint8_t publication = 1; publication < 2 * kPublications; ++publication) {
             gateway_.publish(services_of(publication % kPublications));
             services_[publication % kPublications] = gateway_.snapshot().services;

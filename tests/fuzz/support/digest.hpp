@@ -1,5 +1,6 @@
-// What an execution has done, as one number: by it the replay shows that an execution does not depend on those before it, without which a
-// fuzzer's findings could not be repeated. A target that keeps anything between its inputs adds to it.
+// The behaviour of an execution as one number. With it the replay checks that an execution does not depend on
+// those before it; otherwise a fuzzer's findings could not be reproduced. A target that keeps state between
+// its inputs adds to it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 namespace penstock::fuzz {
 
 struct Digest {
-    bool is_wanted = false;  // by the replay; a fuzzer has better things to do
+    bool is_wanted = false;  // set by the replay; a fuzzer does not need it
     uint64_t value = 0;      // 0: nothing was added
     // FNV-1a.
     void add(uint64_t number) {

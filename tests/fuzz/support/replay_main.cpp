@@ -1,6 +1,7 @@
-// Stands in for libFuzzer where the compiler has none: runs every file of the given corpus folders through the target once, and where the
-// target says what it did (digest.hpp), once more in the opposite order, which must come to the same. A corpus that is empty or cannot be
-// read is a failure, because a replay of nothing would pass for ever.
+// Replaces libFuzzer with compilers that have none. It runs every file of the given corpus folders through
+// the target once. If the target computes a digest (digest.hpp), it runs them again in the opposite order,
+// which must give the same digests. An empty or unreadable corpus is a failure, because a replay without
+// inputs would always pass.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18,13 +19,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-// A target that aborts says nothing of its input, so the name is written first, to a stream that loses nothing. Returns what the target
-// did.
+// A target that aborts does not print its input, so the name is written first, to an unbuffered stream.
+// Returns the target's digest.
 uint64_t replay(const std::filesystem::path& path) {
     std::fprintf(stderr, "replay %s\n", path.c_str());
     std::ifstream file(path, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-    // Exactly as long as the input, so that a sanitizer sees the first byte read behind it.
+    // Exactly as long as the input, so that a sanitizer detects a read beyond its end.
     const auto copy = std::make_unique<uint8_t[]>(bytes.size());
     std::copy(bytes.begin(), bytes.end(), copy.get());
     penstock::fuzz::digest = {.is_wanted = true};
@@ -32,7 +33,7 @@ uint64_t replay(const std::filesystem::path& path) {
     return penstock::fuzz::digest.value;
 }
 
-// False where some input did something else than before.
+// False if the result of an input differs from its first run.
 bool replay_backwards(const std::vector<std::filesystem::path>& files, const std::vector<uint64_t>& digests) {
     for (size_t i = files.size(); i > 0; --i) {
         if (digests[i - 1] != 0 && replay(files[i - 1]) != digests[i - 1]) {
