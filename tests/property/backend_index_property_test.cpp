@@ -1,5 +1,5 @@
-// The index of connections by backend against the table that it stands beside: the same contents after random histories, and walks that
-// miss nothing and meet nothing twice while the table changes under them.
+// The index of connections by backend, compared with the connection table: the same contents after random
+// histories, and walks that visit each connection exactly once while the table changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,11 +16,12 @@ namespace penstock::conn {
 namespace backend_index_property_test {
 
 constexpr uint32_t kCapacity = 512;
-constexpr uint32_t kBackends = 7;  // few, so that lists are long, and empty at times
+constexpr uint32_t kBackends = 7;  // few, so that lists are long and sometimes empty
 
 class BackendIndexProperty : public testing::Test {
  protected:
-    // One in four is of IPv6, whose second unit is never in a list. Unset: the table is full, or knows the tuple.
+    // One in four is of IPv6, whose second unit is never in a list. Unset if the table is full or already has
+    // the tuple.
     ConnectionIndex open() {
         const auto n = static_cast<uint32_t>(prng.below(1 << 20));
         Connection connection;
@@ -87,7 +88,7 @@ class BackendIndexProperty : public testing::Test {
 
 TEST_F(BackendIndexProperty, HoldsWhatTheTableHolds) {
     for (int step = 0; step < 20'000; ++step) {
-        // Filling and emptying by turns, to both ends.
+        // Filling and emptying alternate, up to both limits.
         prng.below(100) < ((step / 2'500) % 2 == 0 ? 75u : 25u) ? static_cast<void>(open()) : close_any();
         if (step % 97 == 0) {
             expect_same();
@@ -100,8 +101,8 @@ TEST_F(BackendIndexProperty, HoldsWhatTheTableHolds) {
     EXPECT_EQ(std::ranges::count(heads, 0u), static_cast<long>(kBackends));
 }
 
-// A walk in small slices, with connections opening and ending between them: it meets each connection that was there at its beginning and
-// lived until its turn, once, and none that opened later.
+// A walk in small slices, with connections opened and closed between them. It visits each connection once
+// that was open at its start and until its turn, and none that was opened later.
 TEST_F(BackendIndexProperty, AWalkGoesOnWhateverComesAndGoes) {
     for (int round = 0; round < 300; ++round) {
         for (int i = 0; i < 200; ++i) {
@@ -109,7 +110,7 @@ TEST_F(BackendIndexProperty, AWalkGoesOnWhateverComesAndGoes) {
         }
         const BackendId backend{static_cast<uint32_t>(prng.below(kBackends))};
         std::set<uint32_t> expected = by_table()[backend.value];
-        std::set<uint32_t> lives;  // generations of those, as a unit may be used again meanwhile
+        std::set<uint32_t> lives;  // their generations, because a unit may be reused during the walk
         for (const uint32_t unit : expected) {
             lives.insert(table.generation({unit}));
         }
@@ -120,7 +121,7 @@ TEST_F(BackendIndexProperty, AWalkGoesOnWhateverComesAndGoes) {
             const uint32_t count = index.walk(slice);
             const uint32_t keep = prng.one_in(4) ? static_cast<uint32_t>(prng.below(count)) : count;
             if (keep < count) {
-                index.walk_again_from(slice[keep]);  // as one does who may not end more of them now
+                index.walk_again_from(slice[keep]);  // as a caller does that may not end more of them now
             }
             for (uint32_t i = 0; i < keep; ++i) {
                 EXPECT_TRUE(met.insert(table.generation(slice[i])).second) << "met twice";

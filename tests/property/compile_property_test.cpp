@@ -1,5 +1,6 @@
-// The incremental compiler against the one that does everything anew each time: random sequences of states over few names, addresses,
-// numbers and ids, so that conflicts, leftovers and full tables meet all the time.
+// The incremental compiler, compared with one that recomputes everything each time. Random sequences of
+// states have few names, addresses, numbers and ids, so that conflicts, leftovers and full tables occur
+// often.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ IpAddr endpoint(uint64_t n) {
     return IpAddr::v4(10, 0, 0, static_cast<uint8_t>(n));
 }
 
-// How much room there was in a full table is said as of when it was found full; nothing else may differ.
+// The room in a full table is reported as of the time when it became full; nothing else may differ.
 bool same_refusal(const model::Refusal& a, const model::Refusal& b) {
     return a.reason == b.reason && (a.reason == model::kCapacityExceeded || a.why == b.why);
 }
@@ -43,7 +44,7 @@ class World {
             change_addresses();
         }
         if (random_.one_in(10)) {
-            touched_.push_back(some_key());  // more than changed does no harm
+            touched_.push_back(some_key());  // a superset of the changed keys is allowed
         }
         const CompileInput input{desired_, node_ports_, addresses_};
         compiler_.run(input, touched_);
@@ -97,13 +98,13 @@ class World {
         if (random_.one_in(4)) {
             desired_.erase(key);
         } else if (present != nullptr && random_.one_in(3)) {
-            // One endpoint, or only what people read.
+            // Changes one endpoint, or only fields for display.
             model::Service next = **present;
             auto& endpoints = next.sets[0].endpoints;
             if (endpoints.empty()) {
                 endpoints.push_back({endpoint(random_.below(12)), 8'080, 1, "", ""});
             } else if (random_.one_in(3)) {
-                next.sets[0].when_empty = some_empty_action();  // alone: the endpoints stay
+                next.sets[0].when_empty = some_empty_action();  // only this: the endpoints stay
             } else if (random_.one_in(2)) {
                 endpoints.pop_back();
             } else {

@@ -1,7 +1,8 @@
-// Endpoint selection against a model of a page: random clusters, rules read from the requirement sheet by hand, no code in common with the
-// room. What is compared is everything that a new flow may meet: who may be chosen and with what weight, who may not and by which step,
-// whether the client's address is kept, of which family endpoints are, and what an empty set answers; for clients outside and inside, at
-// external IPs and at ClusterIPs of both families.
+// Endpoint selection, compared with a one-page model written from the requirement sheet that shares no code
+// with the room, on random clusters. All properties that affect a new flow are compared: the selectable
+// endpoints and their weights, the excluded endpoints and the step that excluded them, whether the client's
+// address is kept, the family of the endpoints, and the action of an empty set. They are compared for clients
+// outside and inside, at external IPs and at ClusterIPs of both families.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -23,8 +24,9 @@ constexpr const char* kNode = "edge-1";
 constexpr const char* kZone = "topology.kubernetes.io/zone";
 constexpr const char* kRack = "example.com/rack";
 
-// Few of everything, so that duplicates, ties and empty sets are common. Text on the left, what it means on the right; 0: not an address of
-// the family; negative: one that nothing may be forwarded to. The last two are the Service's own ClusterIP and external IP.
+// Few values, so that duplicates, ties and empty sets are common. Left: the text; right: its meaning. 0 is no
+// address of the family; a negative number is an address to which nothing may be forwarded. The last two are
+// the Service's own ClusterIP and external IP.
 // clang-format off
 const std::vector<std::pair<std::string, int>> kAddresses = {
     {"10.244.0.1", 1}, {"10.244.0.2", 2}, {"010.244.000.002", 2}, {"10.244.0.3", 3}, {"10.244.0.4", 4},
@@ -66,7 +68,7 @@ std::map<std::string, std::string> any_labels(Prng& prng) {
 
 kube::Endpoint any_endpoint(Prng& prng, const std::vector<std::pair<std::string, int>>& addresses) {
     kube::Endpoint one;
-    // The first kGoodAddresses of the list three times out of four.
+    // One of the first kGoodAddresses of the list in three of four cases.
     one.address = addresses[prng.below(prng.one_in(4) ? addresses.size() : kGoodAddresses)].first;
     one.ready = any_condition(prng);
     one.serving = any_condition(prng);
@@ -129,7 +131,7 @@ World random_world(Prng& prng) {
         }
     }
     world.service("default/yard",
-                  "10.96.0.1");  // so that it is a ClusterIP whatever families the other one has
+                  "10.96.0.1");  // makes it a ClusterIP, whatever families the other one has
     kube::Service& web = world.service("default/web", "10.96.0.1");
     web.ip_families =
         any_of<std::vector<std::string>>(prng, {{"IPv4"}, {"IPv4"}, {"IPv6"}, {"IPv6", "IPv4"}});
@@ -167,7 +169,7 @@ World random_world(Prng& prng) {
     return world;
 }
 
-// ---------------------------------------------------------------------------------------------------------------------- the model, a page
+// --- The model ---
 
 using Place = std::pair<int, int64_t>;  // address, port
 
@@ -179,7 +181,8 @@ struct Known {
     std::map<std::string, std::string> place;  // labels (TOPO-001)
 };
 
-// Who is where after all steps: "" who may be chosen, else the step's word.
+// The fate of each endpoint after all steps: "" if it is selectable, otherwise the name of the step that
+// excluded it.
 struct View {
     std::map<Place, std::string> fate;
     bool kept = false;
@@ -205,7 +208,7 @@ class Model {
         return translates() || std::ranges::count(web_.ip_families, to_string(family)) > 0;
     }
 
-    // At an external IP or a ClusterIP of `family`; for a client outside or inside.
+    // At an external IP or a ClusterIP of `family`, for a client outside or inside.
     [[nodiscard]] View view(bool external, bool inside, IpFamily family) const {
         const View own = view_of_own(external, inside, family);
         if (!translates() || usable(own, family)) {
@@ -412,7 +415,7 @@ class Model {
     const kube::Service& web_;
 };
 
-// ------------------------------------------------------------------------------------------------------------------------- the comparison
+// --- The comparison ---
 
 View view_of(const model::BackendSet& set, const Model& model) {
     View view{.fate = {},
@@ -471,7 +474,7 @@ TEST(
                 ++seen[found.translates_family ? "translated family" : "own family"];
             }
         }
-        // Whoever may keep flows is known, whichever frontends lead where (UDP-001, DRAIN-003).
+        // All endpoints that may keep flows are known, whichever frontends lead to them (UDP-001, DRAIN-003).
         size_t known = 0;
         for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
             known += model.serves(family) ? model.by_family.at(family).size() : 0;
@@ -487,7 +490,7 @@ TEST(
         }
         ASSERT_EQ(places.size(), known);
     }
-    // The inputs are worth the time only if they reach every end.
+    // The random inputs must reach every outcome.
     for (const char* why : {"", "forbidden", "node selector", "not ready", "terminating", "not local",
                             "topology keys", "topology hints", "drop", "translated family"}) {
         EXPECT_GT(seen[why], size_t{kInputs} / 100) << why;

@@ -1,5 +1,6 @@
-// GEN-006 and APISYNC-021: an engine that has followed any sequence of changes holds what the objects come to that are left, and its Steps
-// lead a follower to the same. The model is the whole evaluation, without memory: plan all, claim all, decide all.
+// GEN-006 and APISYNC-021: after any sequence of changes the engine's result equals the evaluation of the
+// current objects, and a follower of its Steps reaches the same result. The model is the complete evaluation,
+// without memory: plan all, claim all, decide all.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -114,7 +115,7 @@ Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity&
     return outcome;
 }
 
-// What a person compares: each service port and notice as lines.
+// The compared contents as text: each service port and notice as lines.
 Lines lines_of(const Outcome& outcome) {
     Lines lines = frontends(outcome);
     for (const auto& [key, service] : outcome.desired.services) {
@@ -131,7 +132,7 @@ Lines lines_of(const Outcome& outcome) {
     return lines;
 }
 
-// Few addresses, so that ClusterIPs, VIPs, external IPs, endpoints and Pod CIDRs keep meeting each other.
+// Few addresses, so that ClusterIPs, VIPs, external IPs, endpoints and Pod CIDRs often coincide.
 const std::vector<std::string> kAddresses = {"203.0.113.1",  "203.0.113.2", "203.0.113.3",
                                              "203.0.113.65", "10.96.0.1",   "2001:db8::1",
                                              "198.51.100.1", "127.0.0.1",   "x"};
@@ -218,7 +219,7 @@ kube::EndpointSlicePtr random_slice(Prng& prng) {
     return std::make_shared<const kube::EndpointSlice>(std::move(slice));
 }
 
-// As what comes in often differs little from what was there: one endpoint's condition.
+// A change often differs little from the previous object: one endpoint's condition.
 kube::EndpointSlicePtr flipped(Prng& prng, const kube::EndpointSlice& old) {
     kube::EndpointSlice slice = old;
     if (!slice.endpoints.empty()) {
@@ -314,7 +315,7 @@ model::GatewayIdentity random_gateway(Prng& prng) {
     return gateway;
 }
 
-// Knows of the engine what its Steps say.
+// Has no information about the engine except its Steps.
 class Follower {
  public:
     void follow(const Step& step, const Engine& engine) {
@@ -346,7 +347,7 @@ class Follower {
         held_.notices.assign(notices_.begin(), notices_.end());
     }
     [[nodiscard]] const Outcome& held() const { return held_; }
-    // As told last; means nothing in node mode.
+    // As last reported; without meaning in node mode.
     [[nodiscard]] std::optional<bool> through_nodes() const { return through_nodes_; }
 
  private:
@@ -407,7 +408,7 @@ TEST(Engine, HoldsWhatTheObjectsComeTo_GEN006_SVC018_EP006_XIP006) {
                 ASSERT_NO_FATAL_FAILURE(follower.follow(engine.set_gateway(*gateway), engine));
             } else if (prng.one_in(10)) {
                 Policy other = random_policy(prng);
-                if (!prng.one_in(4)) {  // as when the file of rules changes: nothing else does
+                if (!prng.one_in(4)) {  // as when only the file of rules changes
                     other.lb_vip_scope = policy.lb_vip_scope;
                     other.node_port_primary_only = policy.node_port_primary_only;
                     other.external_ips_annotation = policy.external_ips_annotation;
@@ -441,11 +442,11 @@ TEST(Engine, HoldsWhatTheObjectsComeTo_GEN006_SVC018_EP006_XIP006) {
             }
         }
     }
-    // The sequences do make Services change each other.
+    // The sequences include changes of one Service that affect another.
     EXPECT_GT(changed_by_one_object, 1'000U);
 }
 
-// However the same objects came, they come to the same, and take the same audit.
+// The same objects give the same result and the same audit in any order of arrival.
 TEST(Engine, OrderOfArrivalMeansNothing_GEN006) {
     Prng prng;
     for (int i = 0; i < 1'000; ++i) {

@@ -1,6 +1,7 @@
-// The flow keeper against flows one by one: random histories of Services that change, lose and swap what they have, over few names,
-// frontends and endpoints. The model asks for each single flow whether it is at home, and since when it is not; workers only do what they
-// are ordered.
+// The flow keeper, compared with a model of individual flows, on random histories of Services that change,
+// lose and exchange frontends and endpoints, with few names, frontends and endpoints. The model determines
+// for each flow whether its frontend and endpoint are still valid, and otherwise since when they are not.
+// Workers only execute the flow orders.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ struct Flow {
     BackendId backend;
     Socket place;
     Socket frontend;
-    std::optional<Time> astray;  // the model's
+    std::optional<Time> astray;  // computed by the model
     bool model_has = true;
     bool workers_have = true;
 };
@@ -72,7 +73,7 @@ class World {
     }
 
  private:
-    // The reconciler wakes at every deadline.
+    // The reconciler wakes up at every deadline.
     void pass_time(seconds passed) {
         const Time until = now_ + passed;
         while (keeper_.deadline() && *keeper_.deadline() <= until) {
@@ -175,7 +176,7 @@ class World {
                               .astray = {}});
         });
         flows_.insert(flows_.end(), opened.begin(), opened.end());
-        // Some end by themselves.
+        // Some flows end by themselves.
         std::erase_if(flows_, [&](const Flow&) { return random_.one_in(flows_.size() > 200 ? 3 : 12); });
     }
     static model::ServiceKey key_of(const lb::Service& service) {
@@ -194,7 +195,7 @@ class World {
             ++met_[order.frontend_port == 0 ? "order for all" : "order for a frontend"];
         }
     }
-    // Ids that mean somebody else by now: nothing is said about such flows.
+    // Ids that now belong to another object: such flows are not compared.
     void drop_unbound() {
         met_["unbound"] += std::erase_if(flows_, [&](const Flow& flow) {
             const BackendKey* backend = compiler_.ids().backends.key_of(flow.backend);
@@ -293,7 +294,7 @@ TEST(FlowKeeperProperty,
     test::Prng random;
     std::map<std::string, uint64_t> met;
     for (int round = 0; round < 120; ++round) {
-        // Every other world gives its ids out anew all the time.
+        // Every second world reuses its ids continuously.
         World world(random, round % 2 == 0 ? IdMap() : IdMap(9, 24));
         for (int step = 0; step < 60; ++step) {
             world.step();

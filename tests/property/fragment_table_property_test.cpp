@@ -1,4 +1,5 @@
-// The table of datagrams, against a map of them that remembers each byte. Few datagrams at a time, so that nobody has to make room.
+// The fragment table, compared with a map of datagrams that records each byte. There are few datagrams at a
+// time, so that none is evicted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,12 +19,12 @@ namespace fragment_table_property_test {
 using Kind = DatagramFate::Kind;
 
 constexpr TscRate kRate{};
-constexpr uint32_t kUnits = 80;  // of 8 bytes, in the longest datagram
+constexpr uint32_t kUnits = 80;  // units of 8 bytes in the longest datagram
 
 struct Datagram {
     TscTime since;
     std::vector<bool> seen = std::vector<bool>(kUnits);
-    uint32_t total = 0;  // units; 0: not known
+    uint32_t total = 0;  // units; 0: unknown
     Kind fate = Kind::Unknown;
     uint32_t under_way = 0;
     std::vector<uintptr_t> waiting;
@@ -45,7 +46,7 @@ class Model {
  public:
     std::map<uint32_t, Datagram> datagrams;
     std::deque<uintptr_t> ready;
-    std::map<uintptr_t, uint32_t> of;  // whose fragment a handle is
+    std::map<uintptr_t, uint32_t> of;  // the datagram of each handle
 
     void forget_if_expired(uint32_t id, TscTime now) {
         const auto known = datagrams.find(id);
@@ -115,13 +116,13 @@ TEST(FragmentTableProperty, AgreesWithAMapOfBytes_NAT007) {
     const auto fates = [&](uint32_t id) { return model.datagrams.contains(id); };
 
     for (int step = 0; step < 300'000; ++step) {
-        // Waves: of quick and whole datagrams, and of slow ones that expire.
+        // Waves: of fast, complete datagrams, and of slow ones that expire.
         const bool is_slow = (step / 20'000) % 2 == 1;
         now = now + kRate.milliseconds(random.one_in(300) ? kDatagramMs
                                        : is_slow          ? random.below(400)
                                                           : random.below(2));
         const auto id = static_cast<uint32_t>(random.below(6));
-        const bool is_tiny = (step / 5'000) % 4 == 3;  // every second unit by itself: many pieces
+        const bool is_tiny = (step / 5'000) % 4 == 3;  // every second unit separately: many pieces
         const auto begin = static_cast<uint32_t>(is_tiny ? 2 * random.below(kUnits / 2)
                                                          : 8 * random.below(6) + (random.one_in(30) ? 1 : 0));
         const uint32_t end = begin + (is_tiny ? 1 : random.one_in(30) ? 9 : 8);
@@ -206,7 +207,8 @@ TEST(FragmentTableProperty, AgreesWithAMapOfBytes_NAT007) {
     EXPECT_GT(ended_badly, 1'000u);
 }
 
-// Fragments that wait for a first one may fill half of the eight places of a set: datagrams in order always find room in the rest.
+// Fragments that wait for a first one may fill half of the eight slots of a set: datagrams in order always
+// find room in the rest.
 TEST(FragmentTable, WhatWaitsLeavesRoomInItsSet_NAT007) {
     constexpr uint16_t kPlacesOfASet = 8, kMayWait = 4;
     const auto owned = std::make_unique<FragmentTable>(kRate);
@@ -216,7 +218,7 @@ TEST(FragmentTable, WhatWaitsLeavesRoomInItsSet_NAT007) {
         return DatagramKey::of(IpAddr::v4(Be32::from_host(0xc0000200 + id % 1'000)),
                                IpAddr::v4(80, 11, 12, 10), 17, id, HandoffNote{});
     };
-    // A datagram that is whole leaves no trace but where it was.
+    // A complete datagram leaves no entry; the test only learns its set.
     const auto set_of = [&](uint32_t id) {
         const auto taken = table.take(key_of(id), {0, 64, true}, now);
         if (!taken) {

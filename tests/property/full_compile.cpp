@@ -18,7 +18,8 @@ bool is_vip_class(FrontendClass cls) {
     return cls == FrontendClass::LoadBalancerIp || cls == FrontendClass::ExternalIp;
 }
 
-// Everything that decides which backend a flow gets; names for people, notices and frontends do not.
+// Compares all fields that determine which backend a flow gets. Names for display, notices and frontends do
+// not.
 bool same_backends(const model::Service& a, const model::Service& b) {
     const auto same_endpoint = [](const model::Endpoint& x, const model::Endpoint& y) {
         return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
@@ -46,11 +47,12 @@ class FullCompiler {
                  IdMap& ids)
         : input_(input), previous_(previous), in_workers_(in_workers), ids_(ids) {}
 
-    // Whether another run could grant what this one refused: capacity was short, and ids have become free since.
+    // Whether another run could grant a refused port: capacity was insufficient, and ids have been released
+    // since.
     [[nodiscard]] bool is_worth_repeating() const noexcept { return short_of_ids_ && released_; }
 
     Result<FullCompiled> run() {
-        // Former owners first: they keep their ids and rows when capacity runs out.
+        // Former owners first: they keep their ids and rows when capacity is insufficient.
         for (const bool was_in_force : {true, false}) {
             for (const auto& [key, desired] : input_.desired) {
                 if (previous_.services.contains(key) == was_in_force) {
@@ -58,7 +60,7 @@ class FullCompiler {
                 }
             }
         }
-        // What stays of the refused ones comes last, so that it cannot keep a tuple from its new owner.
+        // The remains of refused ports come last, so that they cannot keep a tuple from its new owner.
         for (const auto& [key, refusal] : out_.refusals) {
             if (const auto in_force = previous_.services.find(key); in_force != previous_.services.end()) {
                 program_leftover(in_force->first, in_force->second);
@@ -108,7 +110,7 @@ class FullCompiler {
         out_.services.emplace(key, std::move(programmed));
     }
 
-    // The former version of a refused service port: whatever of it nobody else owns now.
+    // The former version of a refused service port, without the tuples that another port owns now.
     void program_leftover(const model::ServiceKey& key, const Programmed& programmed) {
         for (const auto& frontend : programmed.desired->frontends) {
             if (!claims_.contains(Claim(frontend, key.protocol))) {
@@ -138,7 +140,8 @@ class FullCompiler {
         frontends_.push_back(std::move(row));
     }
 
-    // Null where it was refused. Takes the ids of what is new in it; what it lost is released at the very end.
+    // Null if it was refused. Allocates the ids of its new parts; ids of removed parts are released at the
+    // end.
     std::shared_ptr<const lb::Service> build_service(const model::ServiceKey& key,
                                                      const model::Service& desired) {
         if (!ids_.services.find(key).has_value() && ids_.services.room() == 0) {
@@ -185,7 +188,7 @@ class FullCompiler {
                            .when_empty = desired.when_empty};
         set.usable.reserve(desired.endpoints.size());
         for (const auto& endpoint : desired.endpoints) {
-            if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
+            if (endpoint.weight > 0) {  // weight 0: no new flows, existing ones are kept (EP-018)
                 const auto id = ids_.backends.find({service, endpoint.address, endpoint.port});
                 set.usable.push_back({*id, endpoint.address, endpoint.port, endpoint.weight});
             }
@@ -216,7 +219,7 @@ class FullCompiler {
         return lb::ServiceTable::build(frontends_, services, in_workers_);
     }
 
-    // Only service ports whose object changed can have lost a backend, so unchanged ones are not looked at.
+    // Only service ports whose object changed can have lost a backend, so unchanged ones are skipped.
     void release_unused_ids() {
         const auto release = [&](ServiceId service, const std::set<std::pair<IpAddr, L4Port>>& before,
                                  const std::set<std::pair<IpAddr, L4Port>>& after) {
@@ -246,8 +249,8 @@ class FullCompiler {
     const lb::ServiceTable* in_workers_;
     IdMap& ids_;
     FullCompiled out_;
-    std::unordered_map<Claim, const model::ServiceKey*, ClaimHash>
-        claims_;  // keys are the input's or previous_'s own
+    // The keys belong to the input or to previous_.
+    std::unordered_map<Claim, const model::ServiceKey*, ClaimHash> claims_;
     std::set<IpAddr> vips_;
     std::vector<lb::Frontend> frontends_;
     std::vector<std::pair<IpFamily, lb::Frontend>> node_ports_;  // without addresses yet

@@ -1,5 +1,5 @@
-// The compiler as it can be said in one breath: every run walks all service ports and builds the table anew. Nothing is kept but what was
-// in force and the ids. It is what Compiler must agree with (compile_property_test.cpp).
+// The simplest compiler: every run walks all service ports and builds the table anew. Only the state in force
+// and the ids are kept between runs. Compiler must agree with it (compile_property_test.cpp).
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// Random lists and streams of objects in random chunks: what is decoded is what was written, wherever the bytes are cut (APISYNC-008).
+// Random lists and streams of objects in random chunks: the decoded objects equal the written ones, whatever
+// the chunk boundaries (APISYNC-008).
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,7 +18,8 @@ using penstock::test::Prng;
 
 constexpr int kInputs = 2'000;
 
-// A name, and its spelling in JSON: brackets, quotes, escapes and characters of two to four bytes, so that a cut falls into each of them.
+// A name, and its spelling in JSON: brackets, quotes, escapes and characters of two to four bytes, so that
+// chunk boundaries fall into each of them.
 struct Written {
     std::string name;
     std::string json;
@@ -55,7 +57,7 @@ template <typename Push>
 void in_random_chunks(Prng& prng, std::string_view text, const Push& push) {
     const uint64_t longest = prng.one_in(3) ? 1 : prng.between(2, 60);
     while (!text.empty()) {
-        const std::string chunk(text.substr(0, prng.below(longest + 1)));  // of no bytes, too
+        const std::string chunk(text.substr(0, prng.below(longest + 1)));  // may be empty
         push(std::string_view(chunk));
         text.remove_prefix(chunk.size());
     }

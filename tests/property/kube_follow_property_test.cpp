@@ -1,8 +1,10 @@
-// A reflector against a model of an API server: whatever happens to the objects, and whatever happens between the two, the store ends equal
-// to what the server has; and while it goes on, readers hold nothing that the server did not say.
+// A reflector, compared with a model of an API server. Whatever happens to the objects and to the connection,
+// the store finally equals the server's contents, and at any time readers only see objects that the server
+// has sent.
 //
-// The server is a history: each change has a number, and the version of the collection is the number of the last one. Versions go out as
-// text that has no order ("v" and a scrambled number), histories are compacted, connections end at any byte.
+// The server is a history: each change has a number, and the version of the collection is the number of the
+// last change. Versions are sent as text without an order ("v" and a scrambled number), histories are
+// compacted, and connections end at any byte.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +36,7 @@ class ModelServer {
     struct Change {
         std::string type;
         std::string name;
-        std::string text;  // of the object after it; before it where DELETED
+        std::string text;  // of the object after the change; before it if DELETED
     };
 
     explicit ModelServer(Prng& prng) : prng_(prng) {}
@@ -60,7 +62,7 @@ class ModelServer {
     }
     void compact() { oldest_ = history_.size(); }
 
-    // The whole answer to a list request that arrives now; its status in `status`.
+    // The complete response to a list request that arrives now; its HTTP status in `status`.
     std::string list(const std::map<std::string, std::string>& query, int& status) {
         status = 200;
         size_t first = 0;
@@ -78,7 +80,7 @@ class ModelServer {
         }
         return page(items, first, history_.size(), query.contains("limit") && !prng_.one_in(4));
     }
-    // The events behind the version asked for; nullopt: it is no longer kept. `sent` counts on.
+    // Position of the events behind the given version; nullopt if it has been compacted.
     std::optional<size_t> position_of(const std::string& version) const {
         for (size_t at = oldest_; at <= history_.size(); ++at) {
             if (version_at(at) == version) {
@@ -99,7 +101,7 @@ class ModelServer {
     [[nodiscard]] bool has_said(const std::string& name, int64_t port) const {
         return said_.contains({name, port});
     }
-    // The whole as events, with their end.
+    // All objects as events, with the final bookmark.
     [[nodiscard]] std::string initial_events() const {
         std::string text;
         for (const auto& [name, object] : objects_) {
@@ -119,7 +121,7 @@ class ModelServer {
         size_t at = 0;
     };
 
-    // Opaque: neither ordered nor numeric, and never twice.
+    // Opaque: neither ordered nor numeric, and never repeated.
     static std::string version_at(size_t at) { return "v" + std::to_string((at * 7'919) % 1'000'003) + "x"; }
 
     std::string page(const std::vector<std::string>& items, size_t first, size_t at, bool limited) {
@@ -154,7 +156,7 @@ class World {
         store_.slices().commit_list(ObjectTable::Missing::Erase);
     }
 
-    // One thing happens.
+    // Performs one random event.
     void step(bool quiet) {
         settle();
         const uint64_t what = prng_.below(quiet ? 40 : 100);
@@ -223,7 +225,7 @@ class World {
         send(text);
         end(std::nullopt);
     }
-    // In pieces cut anywhere.
+    // In random chunks.
     void send(std::string_view text) {
         while (!text.empty() && is_open()) {
             const size_t piece = 1 + prng_.below(std::min<size_t>(text.size(), 1 + prng_.below(400)));
@@ -286,7 +288,7 @@ class World {
             answer(500, "no");
         }
     }
-    // The next event is sent in part.
+    // Sends a part of the next event only.
     void cut() {
         if (sent_ < server_.history().size()) {
             const auto& change = server_.history()[sent_];

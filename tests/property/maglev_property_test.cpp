@@ -1,4 +1,4 @@
-// How many clients a change of endpoints moves under Maglev, measured.
+// Measures the share of clients that a change of endpoints moves under Maglev.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::vector<Backend> random_backends(test::Prng& random, size_t count) {
     return made;
 }
 
-// The part of all clients that have another backend with one ring than with the other.
+// The share of all clients that have different backends with the two rings.
 double moved(test::Prng& random, const std::vector<Backend>& before, const std::vector<Backend>& after) {
     const MaglevRing ring_before = MaglevRing::build(before);
     const MaglevRing ring_after = MaglevRing::build(after);
@@ -34,8 +34,8 @@ double moved(test::Prng& random, const std::vector<Backend>& before, const std::
     return double(count) / kClients;
 }
 
-// Each count up to where the gradual change of ring sizes begins and ends, and the places between where it hurts most. Removal and
-// addition are the same comparison read from either side.
+// Counts up to the points where the gradual change of ring sizes begins and ends, and the worst points
+// between them. Removal and addition are the same comparison in opposite directions.
 TEST(MaglevProperty, OneChangeMovesAtMostTwoNths_SCHED004) {
     test::Prng random;
     for (const size_t n : {2,  3,  5,  8,   9,   10,  11,  12,  15,  20,  30,  40,  41,
@@ -49,15 +49,15 @@ TEST(MaglevProperty, OneChangeMovesAtMostTwoNths_SCHED004) {
     }
 }
 
-// Thousands: a sample of clients would be too coarse, so every slot of the larger ring is asked with both ends of the low bits' range, and
-// several places between them.
+// For thousands of backends a sample of clients would be too coarse. So every slot of the larger ring is
+// compared with both ends of the low bits' range and several values between them.
 double moved_exactly(const std::vector<Backend>& before, const std::vector<Backend>& after) {
     const MaglevRing ring_before = MaglevRing::build(before);
     const MaglevRing ring_after = MaglevRing::build(after);
     uint64_t count = 0;
     constexpr unsigned kProbeBits = 22;
     for (uint64_t i = 0; i < uint64_t{1} << kProbeBits; ++i) {
-        // An odd multiplier walks the low bits independently of the high ones.
+        // An odd multiplier varies the low bits independently of the high ones.
         const uint64_t hash = i << (64 - kProbeBits) | (i * 40'503 & 0xffff);
         count += before[ring_before.pick(hash)].address != after[ring_after.pick(hash)].address ? 1 : 0;
     }
@@ -77,7 +77,8 @@ TEST(MaglevProperty, OneOfThousandsMovesAtMostTwoNths_SCHED004) {
     }
 }
 
-// A change of weight moves what the share changes by, not the ring: sizes depend on the number of backends alone.
+// A change of weight moves only the difference of the share: ring sizes depend on the number of backends
+// alone.
 TEST(MaglevProperty, AWeightMovesItsShare_SCHED004) {
     test::Prng random;
     for (const size_t n : {2, 10, 40, 100, 1'000}) {
@@ -97,8 +98,8 @@ TEST(MaglevProperty, IdsDoNotMatter_SCHED004) {
     const MaglevRing one = MaglevRing::build(backends);
     std::vector<Backend> renamed = backends;
     for (Backend& backend : renamed) {
-        backend.id = {static_cast<uint32_t>(
-            random.next())};  // ids are drawn anew after a restart without a saved state
+        // Ids are drawn anew after a restart without a saved state.
+        backend.id = {static_cast<uint32_t>(random.next())};
     }
     const MaglevRing two = MaglevRing::build(renamed);
     for (int i = 0; i < 100'000; ++i) {

@@ -1,4 +1,4 @@
-// The packets that wait for a next hop, against a plain list of them.
+// The packets that wait for a next hop, compared with a plain list.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ TEST(PendingProperty, AgreesWithAList) {
 
     for (int step = 0; step < 200'000; ++step) {
         now = now + kRate.milliseconds(random.below(12));
-        // Waves: few next hops fill up one by one, many fill the whole.
+        // Waves: few next hops reach their own limit, many reach the total limit.
         const uint32_t spread = (step / 10'000) % 2 == 0 ? 8 : 400;
         const NicPortId egress{static_cast<uint8_t>(random.below(2))};
         const IpAddr address =

@@ -1,4 +1,4 @@
-// SNAT ports as they are proposed, against the simplest connection table: a set of taken (key, port).
+// Proposed SNAT ports, compared with the simplest connection table: a set of taken (key, port).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct Bound {
     PoolNumber pool;
 };
 
-// A worker whose table is a set; each new connection is served as the packet path does it.
+// A worker whose connection table is a set. Each new connection is handled as in the packet path.
 struct Worker {
     static constexpr PortRange kAll{0, 65'535};
     Worker(uint32_t connections, uint8_t self, uint32_t workers, const HashKey& secret,
@@ -74,14 +74,14 @@ struct Worker {
     test::AlignedMemory memory;
     PortProposer ports;
     std::set<std::pair<uint32_t, L4Port>> table;
-    uint32_t refusals = 0;  // of the last take()
+    uint32_t refusals = 0;  // during the last take()
 };
 
 HashKey drawn(test::Prng& prng) {
     return {prng.next(), prng.next()};
 }
 
-// The rules, said once more in the plainest way.
+// The rules, implemented again in the simplest form.
 bool allowed(const PortRules& rules, uint32_t port) {
     const bool is_node_port =
         rules.node_port_bits != nullptr && ((rules.node_port_bits[port / 64] >> (port % 64)) & 1) != 0;
@@ -90,7 +90,8 @@ bool allowed(const PortRules& rules, uint32_t port) {
            !is_node_port;
 }
 
-// Of an endpoint's replies, who owns what is addressed to that port: by blocks, or by a hash for those that it covers.
+// The owner worker of an endpoint's replies to a port: by blocks, or by a hash for the protocols that it
+// covers.
 struct Owners {
     uint32_t workers = 1;
     std::optional<ReplyHash> hash = {};
@@ -115,7 +116,7 @@ struct Owners {
     [[nodiscard]] const ReplyRules* hashes() const { return hash ? &rules : nullptr; }
 };
 
-// A hash that covers TCP alone, so that UDP shows the blocks beside it. Drawn again until it has no obstacle.
+// A hash that covers TCP only, so that UDP uses the blocks beside it. Drawn again until it has no obstacle.
 ReplyHash random_hash(test::Prng& prng, uint32_t workers) {
     ReplyHash hash{.tcp4 = true, .tcp6 = true};
     do {
@@ -146,11 +147,12 @@ std::vector<uint64_t> random_node_ports(test::Prng& prng) {
     for (uint32_t port = 30'000; port <= 32'767; ++port) {
         bits[port / 64] |= uint64_t{prng.one_in(3)} << (port % 64);
     }
-    bits[30'080 / 64] = ~0ULL;  // a block of nothing but NodePorts
+    bits[30'080 / 64] = ~0ULL;  // a block of NodePorts only
     return bits;
 }
 
-// Every usable port of one endpoint can be had, once, whatever the number of workers; together they have exactly what the rules allow.
+// Every usable port of one endpoint can be used exactly once, for any number of workers; together the workers
+// have exactly the ports that the rules allow.
 TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
     test::Prng prng;
     const std::vector<uint64_t> node_ports = random_node_ports(prng);
@@ -160,7 +162,7 @@ TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
         const char* name;
         PortRange range;  // at start
         PortRules rules;
-        size_t ports;  // 0: not counted by hand
+        size_t ports;  // 0: not computed by hand
     } cases[] = {
         {"the default", {}, {}, 64'512},
         {"shared with the host", {}, {.excluded = {32'768, 60'999}}, 36'280},
@@ -194,7 +196,7 @@ TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
                 all.push_back(*bound);
             }
             ASSERT_EQ(taken, share_of(c.rules, owners, endpoint, self));
-            // Exhausted again, and not for long: a freed one is found among them all.
+            // Exhausted again, but not for long: a single released port is found.
             ASSERT_FALSE(worker.take(endpoint, c.rules));
             if (!all.empty()) {
                 worker.give_back(all[all.size() / 2]);
@@ -226,7 +228,8 @@ TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
     }
 }
 
-// Random connections to many endpoints, under rules that change, until the ports run out and are all free again.
+// Random connections to many endpoints, under rules that change, until the ports are exhausted and all free
+// again.
 void agrees_with_sets(test::Prng& prng, const Owners& owners) {
     constexpr uint32_t kConnections = 3'000;
     const std::vector<uint64_t> node_ports = random_node_ports(prng);
@@ -239,7 +242,8 @@ void agrees_with_sets(test::Prng& prng, const Owners& owners) {
     uint32_t maps_most = 0;
     for (int i = 0; i < kSteps; ++i) {
         if (prng.one_in(20'000)) {
-            // Ranges of a thousand ports or so, half of them this worker's, so that the busy endpoints run out.
+            // Ranges of about a thousand ports, half of them this worker's, so that the busy endpoints
+            // exhaust them.
             const uint64_t first = prng.one_in(2) ? prng.between(1'024, 3'000) : prng.between(29'500, 31'000);
             rules = {
                 .range = {static_cast<L4Port>(first), static_cast<L4Port>(first + prng.between(200, 1'500))},
@@ -250,7 +254,7 @@ void agrees_with_sets(test::Prng& prng, const Owners& owners) {
         }
         const bool takes = prng.below(100) < ((i / (kSteps / 8)) % 2 == 0 ? 75u : 25u);
         if ((takes || all.empty()) && all.size() < kConnections) {
-            // Mostly three busy endpoints, so that they run out, among hundreds of quiet ones.
+            // Mostly three busy endpoints, so that they exhaust their ports, among hundreds of others.
             const auto endpoint = static_cast<uint32_t>(prng.one_in(4) ? prng.below(600) : prng.below(3));
             const auto bound = worker.take(endpoint, rules);
             if (!bound) {
@@ -300,7 +304,8 @@ TEST(PortProposerProperty, AgreesWithSetsInAnyOrderByHash_NAT002) {
     agrees_with_sets(prng, Owners::by_hash(random_hash(prng, 2), 2));
 }
 
-// Ports beyond those that stay: a freed one comes again when all others have been, and then in the same order.
+// With further free ports, a released one is proposed again after all others have been, and from then on in
+// the same order.
 void a_freed_port_rests(const Owners& owners, PortRange range) {
     const PortRules rules{.range = range};
     const size_t ports = share_of(rules, owners, 1, 0).size();
@@ -344,8 +349,8 @@ TEST(PortProposerProperty, AFreedPortRestsUntilTheCursorHasGoneRoundByHash_NAT00
     a_freed_port_rests(Owners::by_hash(random_hash(prng, 3), 3), {1'024, 15'999});
 }
 
-// Connections that were opened in a row and stay are in the way together when the cursor returns. It jumps them: nobody waits for
-// hundreds of refusals.
+// Connections that were opened consecutively and stay open all block the cursor when it returns. It skips
+// them, without hundreds of refusals.
 void ports_taken_in_a_row_are_jumped(const Owners& owners) {
     Worker worker(65'536, 0, owners.workers, {3, 5}, PortRange{}, owners.hashes());
     std::vector<Bound> stay;
@@ -370,7 +375,7 @@ TEST(PortProposerProperty, PortsTakenInARowAreJumpedByHash) {
     ports_taken_in_a_row_are_jumped(Owners::by_hash(test::hash_in_turn(128, 4), 4));
 }
 
-// More keys than pools, few of them live at once: cursors give way, live ports never do.
+// More keys than pools, few of them live at a time: cursors are given up, live ports never are.
 TEST(PortProposerProperty, KeysMayOutnumberPools) {
     test::Prng prng;
     Worker worker(64, 0, 1, drawn(prng));
@@ -393,7 +398,8 @@ TEST(PortProposerProperty, KeysMayOutnumberPools) {
     EXPECT_EQ(worker.ports.usage(), (PortProposer::Usage{0, 0, 0}));
 }
 
-// More live keys than pools: the rest is served by the shared pool, as uniquely; what it took is found again when it is free.
+// More live keys than pools: the other keys use the shared pool, also without duplicates. Its released ports
+// are found again.
 TEST(PortProposerProperty, TheSharedPoolServesKeysWithoutAPool_NAT002) {
     test::Prng prng;
     const PortRange range{2'048, 2'247};  // 200 ports
@@ -410,7 +416,7 @@ TEST(PortProposerProperty, TheSharedPoolServesKeysWithoutAPool_NAT002) {
     }
     EXPECT_EQ(owned.size(), kPools);
 
-    // Every pool is live, so this key has none; it gets all 200 ports all the same, and no more.
+    // Every pool is live, so this key has none. It still gets all 200 ports, and no more.
     std::vector<Bound> last;
     while (const auto bound = worker.take(1, rules)) {
         ASSERT_EQ(bound->pool, kShared);
@@ -419,12 +425,12 @@ TEST(PortProposerProperty, TheSharedPoolServesKeysWithoutAPool_NAT002) {
     EXPECT_EQ(last.size(), 200u);
     EXPECT_EQ(worker.ports.usage().shared_live, shared.size() + last.size());
 
-    // Then it gets a pool of its own, which learns by refusals that none is free...
+    // Then it gets a pool of its own, which finds out by refusals that no port is free...
     for (const Bound& bound : owned) {
         worker.give_back(bound);
     }
     ASSERT_FALSE(worker.take(1, rules));
-    // ...and forgets what it learnt a block at a time, or it would never see that they are free again.
+    // ...and discards this information one block at a time, otherwise it would never find released ports.
     for (const Bound& bound : last) {
         worker.give_back(bound);
     }

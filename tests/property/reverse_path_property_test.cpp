@@ -1,4 +1,5 @@
-// The reverse-path check against a scan of all routes, addresses, Pod CIDRs and endpoints, read off docs/operations.md.
+// The reverse-path check, compared with a scan of all routes, addresses, Pod CIDRs and endpoints, as
+// described in docs/operations.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using route::Route;
 
 constexpr uint8_t kPorts = 4;
 
-// Few addresses, so that prefixes of all lengths nest and meet.
+// Few addresses, so that prefixes of all lengths nest and coincide.
 IpAddr some_address(test::Prng& random) {
     const auto part = [&] { return static_cast<uint8_t>(random.below(3) * 64 + random.below(3)); };
     return random.one_in(2)
@@ -53,7 +54,7 @@ World some_world(test::Prng& random) {
             route.gateway = some_address(random);
         }
         world.routes.push_back(route);
-        if (random.one_in(3)) {  // the same prefix by another port
+        if (random.one_in(3)) {  // the same prefix on another port
             route.egress = {static_cast<uint8_t>(random.below(kPorts))};
             route.metric = static_cast<uint32_t>(random.below(2));
             world.routes.push_back(route);
@@ -97,7 +98,7 @@ PortSet bit(NicPortId port) {
     return route::set_of(port);
 }
 
-// The mode's sentence in docs/operations.md, one clause after the other.
+// The mode's sentence in docs/operations.md, clause by clause.
 bool may_arrive(const World& world, ReversePath mode, const IpAddr& source, NicPortId arrival) {
     if (mode == ReversePath::Off) {
         return true;
@@ -177,7 +178,7 @@ TEST(ReversePathProperty, AgreesWithAScanOfEverything) {
                                     static_cast<ptrdiff_t>(random.below(world.endpoints.size())));
             }
             if (snapshot.routes->is_local(source)) {
-                continue;  // a martian before anything else is asked
+                continue;  // a martian is rejected before any other check
             }
             const NicPortId arrival{static_cast<uint8_t>(random.below(kPorts))};
             const ReversePath mode = snapshot.packets.reverse_path[arrival.value];

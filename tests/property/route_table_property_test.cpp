@@ -1,4 +1,5 @@
-// The route table against a scan of all routes and all neighbours, and large ones against a search by each length.
+// The route table, compared with a scan of all routes and neighbours, and large tables with a search by each
+// prefix length.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,8 @@
 namespace penstock::route {
 namespace route_table_property_test {
 
-// Addresses that share long beginnings, so that prefixes of all lengths nest; the corners of each family among them.
+// Addresses that share long prefixes, so that prefixes of all lengths nest, including the limits of each
+// family.
 IpAddr some_address(test::Prng& random) {
     const auto corner = [&]() -> uint8_t {
         return random.one_in(3) ? 0 : random.one_in(2) ? 0xff : static_cast<uint8_t>(random.below(4));
@@ -31,7 +33,7 @@ IpAddr some_address(test::Prng& random) {
     return IpAddr::v6(bytes);
 }
 
-// Longest prefix, then lowest metric, then lowest port: read off the contract, one route after the other.
+// Longest prefix, then lowest metric, then lowest port, by a scan of all routes.
 const Route* best_route(const std::vector<Route>& routes, const IpAddr& destination) {
     const Route* best = nullptr;
     for (const Route& route : routes) {
@@ -62,7 +64,7 @@ TEST(RouteTableProperty, AgreesWithALinearScan) {
             if (random.one_in(2)) {
                 route.gateway = some_address(random);
             }
-            // Nothing tells two routes apart that differ in the gateway only; Linux keeps one of them (or a multipath).
+            // Routes that differ in the gateway only are ambiguous; Linux keeps one of them (or a multipath).
             const bool ambiguous = std::ranges::any_of(routes, [&](const Route& r) {
                 return std::tie(r.destination, r.egress, r.metric) ==
                        std::tie(route.destination, route.egress, route.metric);
@@ -109,13 +111,15 @@ TEST(RouteTableProperty, AgreesWithALinearScan) {
     }
 }
 
-// Tables of every shape that prefix_map.hpp has, as neighbours come and go: hop() against the routes of each length, longest first.
+// Tables of every shape in prefix_map.hpp, while neighbours come and go: hop() against the routes of each
+// length, longest first.
 class LargeTables : public testing::TestWithParam<std::tuple<IpFamily, int>> {};
 
 TEST_P(LargeTables, FindTheLongestPrefix) {
     const auto [family, route_count] = GetParam();
     test::Prng random;
-    // Dense in some places, as real tables are: an eighth of all prefixes lies in one /16 (IPv4) or /32 (IPv6), some inside one /64.
+    // Dense in some ranges, as real tables are: an eighth of all prefixes is in one /16 (IPv4) or /32 (IPv6),
+    // some of them in one /64.
     const auto address_of = [&, family = family]() -> IpAddr {
         if (family == IpFamily::V4) {
             const auto number = static_cast<uint32_t>(random.next());
@@ -130,14 +134,14 @@ TEST_P(LargeTables, FindTheLongestPrefix) {
     };
     const unsigned bits = family == IpFamily::V4 ? 32 : 128;
 
-    std::map<Prefix, Route> best;  // what is told from the contract: one route a prefix
+    std::map<Prefix, Route> best;  // the expected result: one route per prefix
     std::set<unsigned, std::greater<>> lengths;
     std::vector<Route> routes;
     for (int i = 0; i < route_count; ++i) {
         Route route{
             .destination = Prefix::make(address_of(), static_cast<unsigned>(random.between(1, bits))).value(),
             .egress = {static_cast<uint8_t>(random.below(3))},
-            .metric = static_cast<uint32_t>(i)};  // no two alike: the smaller wins
+            .metric = static_cast<uint32_t>(i)};  // all different: the lowest wins
         if (random.one_in(8)) {
             route.egress = {};
         } else if (!random.one_in(4)) {

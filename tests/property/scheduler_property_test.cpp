@@ -1,4 +1,5 @@
-// Schedulers over random backends against the simplest models: counts for wrr, a search through all for lc and its like.
+// Schedulers over random backends, compared with the simplest models: counts for wrr, a search of all
+// backends for lc, wlc, sed and nq.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ Service service_of(std::vector<Backend> backends, SchedulerKind scheduler) {
     return service;
 }
 
-// Some workers with their rows of counters; the first one picks.
+// Several workers with their rows of counters; the first one picks.
 struct Workers {
     explicit Workers(uint32_t count, size_t backends, uint64_t seed = 1)
         : counters(tables(count, backends)), rows(rows_of(counters)), state(cursors, seed, rows) {}
@@ -75,7 +76,7 @@ TEST(WeightedRoundRobinProperty, EveryRunIsSharedExactly_SCHED002) {
             service_of(random_backends(random, n, attempt % 2 == 0 ? 5 : 200), WeightedRoundRobin);
         const std::vector<Backend>& backends = service.sets[0].usable;
         Workers worker(1, n, random.next());
-        for (uint64_t lead = random.below(1'000); lead > 0; --lead) {  // any run, wherever it begins
+        for (uint64_t lead = random.below(1'000); lead > 0; --lead) {  // any run, from any start
             (void)worker.pick(service);
         }
         const uint64_t k = random.between(1, 3);
@@ -99,7 +100,8 @@ TEST(WeightedRoundRobinProperty, AnyRunIsNearItsShare_SCHED002) {
             random_backends(random, n, static_cast<uint16_t>(attempt % 3 == 0 ? 1'000 : 10));
         const WeightedOrder order = WeightedOrder::build(backends);
         const uint64_t sum = order.length();
-        // The number of flows less the share, at each place of a turn: what a run gains or lacks is a difference of two of these.
+        // Number of flows minus the share, at each place of a turn. The excess or deficit of a run is a
+        // difference of two of these.
         std::vector<double> ahead(n), least(n), most(n);
         for (uint32_t place = 0; place < sum; ++place) {
             ahead[order.at(place)] += 1;
@@ -125,7 +127,8 @@ TEST(WeightedRoundRobinProperty, TenThousandOfTheHighestWeights_SCHED002) {
     backends[1].weight = 65'534;  // no common divisor
     const WeightedOrder order = WeightedOrder::build(backends);
     ASSERT_EQ(order.length(), sum_of_weights(backends));
-    // A turn is too long to walk, but each place from 0 on is one flow; the first 1/64 of a turn gives each about 1/64 of its weight.
+    // A turn is too long to walk, but each place from 0 on is one flow. The first 1/64 of a turn gives each
+    // backend about 1/64 of its weight.
     std::vector<uint32_t> taken(kBackends);
     const uint32_t run = order.length() / 64;
     for (uint32_t place = 0; place < run; ++place) {
@@ -136,7 +139,7 @@ TEST(WeightedRoundRobinProperty, TenThousandOfTheHighestWeights_SCHED002) {
     }
 }
 
-// More than 2^32 flows in a turn: weights are coarser, and everybody is in it.
+// More than 2^32 flows in a turn: weights are rounded, and every backend is included.
 TEST(WeightedRoundRobinProperty, WeightsBeyondTheCursorAreHalved) {
     constexpr uint32_t kBackends = 200'000;
     test::Prng random;
@@ -150,7 +153,7 @@ TEST(WeightedRoundRobinProperty, WeightsBeyondTheCursorAreHalved) {
     EXPECT_LT(order.at(order.length() - 1), kBackends);
 }
 
-// What each of them promises, said without cleverness: all loads as fractions, sorted.
+// The definition of each scheduler in the simplest form: all loads as fractions, sorted.
 uint32_t model_of(SchedulerKind kind, const std::vector<Backend>& backends,
                   const std::vector<uint64_t>& open) {
     const auto load = [&](uint32_t i) {
@@ -187,7 +190,7 @@ TEST(LeastLoadedProperty, AgreesWithTheDefinition_SCHED003) {
             for (uint32_t i = 0; i < n; ++i) {
                 const auto flows = static_cast<uint32_t>(random.below(random.one_in(3) ? 2 : 9));
                 of_worker[i].open.set(flows);
-                of_worker[i].connections.set(flows + 5);  // finished ones do not count
+                of_worker[i].connections.set(flows + 5);  // finished flows are not included
                 open[i] += flows;
             }
         }
@@ -199,7 +202,7 @@ TEST(LeastLoadedProperty, AgreesWithTheDefinition_SCHED003) {
     }
 }
 
-// The greatest numbers that can be: no product overflows.
+// The largest possible numbers: no product overflows.
 TEST(LeastLoadedProperty, ExtremesAreCompared_SCHED003) {
     std::vector<Backend> backends = {{.id = {0}, .weight = 65'535}, {.id = {1}, .weight = 65'534}};
     Workers world(limits::kWorkersMax, 2);
@@ -226,11 +229,11 @@ TEST(TwoChoicesProperty, TheLesserOfTwoDifferentOnes_SCHED003) {
     for (uint32_t i = 0; i < kFlows; ++i) {
         ++taken[world.pick(service)];
     }
-    // Backend i wins against each one behind it: of 28 pairs, 7 - i.
+    // Backend i wins against each backend behind it: 7 - i of 28 pairs.
     for (uint32_t i = 0; i < kBackends; ++i) {
         EXPECT_NEAR(taken[i], kFlows / 28 * (7 - i), 600) << i;
     }
-    // By weight: twice the weight wins against less than twice the flows and one.
+    // By weight: double weight wins if flows + 1 are less than double.
     backends = {{.id = {4}, .weight = 2}, {.id = {2}, .weight = 1}};  // (4+1)/2 < (2+1)/1
     for (int i = 0; i < 20; ++i) {
         EXPECT_EQ(world.pick(service_of(backends, TwoChoices)), 0u);
@@ -238,7 +241,8 @@ TEST(TwoChoicesProperty, TheLesserOfTwoDifferentOnes_SCHED003) {
     EXPECT_EQ(world.pick(service_of({{.id = {0}}}, TwoChoices)), 0u);
 }
 
-// Balls into bins: with flows that stay, random choice leaves some backend far above the mean, and two choices do not.
+// Balls into bins: with lasting flows, a random choice leaves some backend far above the mean, and two
+// choices do not.
 TEST(TwoChoicesProperty, TenThousandStayBalanced_SCHED003) {
     constexpr uint32_t kBackends = 10'000;
     test::Prng random;
@@ -254,7 +258,8 @@ TEST(TwoChoicesProperty, TenThousandStayBalanced_SCHED003) {
     EXPECT_LE(most, 14u);  // log2 log2 n above the mean of 10; a single choice gives about 24
 }
 
-// Each scheduler at the size of the largest ordinary Service: it answers, and peek() says the same before.
+// Each scheduler at the size of the largest ordinary Service: it returns a backend, and peek() returned the
+// same before.
 TEST(EveryScheduler, ServesTenThousandBackends_SCHED001_SCHED004) {
     constexpr uint32_t kBackends = 10'000;
     test::Prng random;
@@ -274,7 +279,8 @@ TEST(EveryScheduler, ServesTenThousandBackends_SCHED001_SCHED004) {
             met[chosen] = true;
             one.counters[0][chosen].open.add(1);
         }
-        // 2,000 draws by weight meet some 1,750 different ones; sed fills the heaviest first, several flows each.
+        // 2,000 draws by weight give about 1,750 different backends; sed fills the heaviest first, with
+        // several flows each.
         EXPECT_GT(std::ranges::count(met, true), 1'000) << to_string(kind);
     }
 }

@@ -1,5 +1,5 @@
-// GEN-006: what is served is a function of the objects, whatever order they come in and however their lists are ordered; and every tuple
-// has one owner, whoever asks.
+// GEN-006: the result is a function of the objects, independent of their order of arrival and of the order of
+// their lists. Every tuple has one owner, independent of the viewpoint.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -28,7 +28,7 @@ void shuffle(Prng& prng, std::vector<T>& values) {
 const std::vector<std::string> kAddresses = {
     "203.0.113.1", "203.0.113.2", "203.0.113.3", "2001:db8::1", "198.51.100.1", "127.0.0.1", "x"};
 
-// Few names, addresses and numbers, so that most claims meet another.
+// Few names, addresses and numbers, so that most claims conflict.
 World random_world(Prng& prng) {
     World world;
     world.gateway.mode = prng.one_in(3) ? model::GatewayMode::External : model::GatewayMode::Node;
@@ -77,7 +77,8 @@ World random_world(Prng& prng) {
     return world;
 }
 
-// The same objects, with every list whose order means nothing in another order. Ports keep theirs: among equals the first entry counts.
+// The same objects, with each list whose order has no meaning in another order. Ports keep their order: among
+// equal entries the first is used.
 World reordered(Prng& prng, const World& world) {
     World other = world;
     for (auto& [name, service] : other.objects.services) {
@@ -164,7 +165,8 @@ TEST(Evaluate, EveryTupleHasOneOwnerAndNoEndpointIsAFrontend_SVC018_EP006) {
     EXPECT_GT(conflicts, 1'000U);
 }
 
-// Taking away the owner of any tuple gives it to somebody who was refused it, or to nobody; it never takes one from a third (SVC-018).
+// If the owner of a tuple is withdrawn, the tuple goes to a service that was refused it, or to none; no other
+// service loses a tuple (SVC-018).
 TEST(Evaluate, WithdrawingAServiceTakesNothingFromOthers_SVC018) {
     Prng prng;
     for (int i = 0; i < 1'000; ++i) {

@@ -1,4 +1,4 @@
-// The service table against a std::map from tuples to claims.
+// The service table, compared with a std::map from tuples to claims.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace service_table_property_test {
 using Tuple = std::tuple<IpAddr, L4Port, Protocol>;
 constexpr Protocol kProtocols[] = {Protocol::Tcp, Protocol::Udp, Protocol::Sctp};
 
-// Few addresses and ports, so that tuples meet; both families.
+// Few addresses and ports, so that tuples coincide; both families.
 IpAddr some_address(test::Prng& random) {
     const auto low = static_cast<uint8_t>(random.below(6));
     return random.one_in(2) ? IpAddr::v4(192, 0, 2, low)
@@ -69,7 +69,7 @@ TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007)
             auto& claims = cls == FrontendClass::NodePort ? node_port : exact;
             if (!claims.try_emplace({frontend.address, frontend.port, frontend.protocol}, service.get())
                      .second) {
-                continue;  // duplicates within a rank are refused; the unit test has that
+                continue;  // duplicates within a rank are refused; tested in the unit test
             }
             frontends.push_back(frontend);
             if (cls == FrontendClass::NodePort) {
@@ -102,10 +102,11 @@ TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007)
     }
 }
 
-// Versions made from one another by changes, each against what it must be; older versions stay as they were.
+// Versions built from one another by changes, each compared with the expected contents; older versions stay
+// unchanged.
 TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN007) {
     struct Remembered {
-        const Service* service = nullptr;  // null: gone
+        const Service* service = nullptr;  // null: removed
         PlacementModes modes;
         uint64_t gone_as = 0;
     };
@@ -114,7 +115,7 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
     for (int round = 0; round < 40; ++round) {
         ServiceTableBuilder builder(kRemembered);
         std::map<Tuple, Remembered> model;
-        std::map<Tuple, std::pair<uint32_t, uint64_t>> kept;  // how many sets, or gone as
+        std::map<Tuple, std::pair<uint32_t, uint64_t>> kept;  // number of sets, or number of the removal
         std::set<IpAddr> vips;
         std::set<std::pair<L4Port, Protocol>> node_ports;
         std::vector<std::shared_ptr<const Service>> in_force;
@@ -181,7 +182,7 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
                 builder.set_node_port(number.first, number.second, !is_vip);
                 is_vip ? (void)node_ports.erase(number) : (void)node_ports.insert(number);
             }
-            // A service comes, and one goes.
+            // One service is added, and one is removed.
             auto service = std::make_shared<Service>();
             service->protocol = some_protocol(random);
             service->sets.resize(2);
@@ -252,7 +253,7 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
     }
 }
 
-// Many rows, as on a large day: each is found, and none that is not there.
+// Many rows, as in a large deployment: each is found, and no absent one is.
 TEST(ServiceTableProperty, HoldsManyFrontends_SVC008) {
     test::Prng random;
     auto service = std::make_shared<Service>();

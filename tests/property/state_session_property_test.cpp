@@ -1,4 +1,5 @@
-// Whatever happens to objects, stream, answers and the gateway's memory: when all is quiet, the gateway has what the objects mean.
+// For any history of objects, stream, answers and the gateway's state: after a quiet period the gateway has
+// the state that the objects require.
 #include <gtest/gtest.h>
 
 #include <google/protobuf/util/message_differencer.h>
@@ -81,7 +82,7 @@ class History {
                 session_.on_changes(random_change(random_, objects_), now_);
         }
     }
-    // All is quiet, and the audit has been due: nothing that happened before may show.
+    // No more events, and the audit has been due: earlier events must have no effect.
     void end() {
         if (!open_) {
             open();
@@ -115,8 +116,8 @@ class History {
             gateway_.drop_parts();
             answer_.reset();
             if (random_.one_in(10)) {
-                gateway_.applied.set_version(gateway_.applied.version() +
-                                             random_.below(2));  // it restarted from something else
+                // It restarted with another state.
+                gateway_.applied.set_version(gateway_.applied.version() + random_.below(2));
                 gateway_.applied.set_source("somebody else");
             }
         }
@@ -126,7 +127,7 @@ class History {
             gateway_.services.begin()->second.set_service_port(9);
         }
     }
-    // Messages both ways; answers may be late, and lost with the stream.
+    // Messages in both directions; answers may be late, or lost with the stream.
     void exchange(uint64_t times) {
         for (uint64_t i = 0; open_ && i < times; ++i) {
             if (answer_) {
@@ -162,8 +163,9 @@ TEST(StateSessionProperty, TheGatewayEndsWithWhatTheObjectsMean_GEN006) {
     }
 }
 
-// Endpoints move between slices, removal first, in the middle of everything else. A Service whose every loss is made good within 50 ms
-// keeps an endpoint at the gateway at all times; one that really loses its last endpoint has none after the wait and a window.
+// Endpoints move between slices, removal first, during all other events. A Service whose every loss is
+// replaced within 50 ms has an endpoint at the gateway at all times. One that really loses its last endpoint
+// has none after the hold time and a window.
 class Moves {
  public:
     Moves(uint64_t seed, std::chrono::milliseconds coalesce)
@@ -203,7 +205,7 @@ class Moves {
     }
 
  private:
-    static constexpr size_t kServices = 4;  // the last one loses its endpoint for longer
+    static constexpr size_t kServices = 4;  // the last one loses its endpoint for longer periods
     struct Mover {
         size_t slice = 0;
         std::optional<StateSession::Time> lost;
@@ -225,7 +227,7 @@ class Moves {
             mover.lost.reset();
             say(i, mover.slice, {"10.0.0." + std::to_string(random_.between(1, 2))});
         } else if (!mover.lost &&
-                   now_ >= mover.found_at + coalesce_ + kSettleMax &&  // the last move has been worked in
+                   now_ >= mover.found_at + coalesce_ + kSettleMax &&  // the last move has been applied
                    random_.one_in(is_slow(i) ? 500 : 60)) {
             mover.lost = now_;
             mover.found_at =

@@ -1,5 +1,5 @@
-// The connection table against a std::map: random opening, finding and closing, to capacity and beyond, with a sound hash and with broken
-// ones.
+// The connection table, compared with a std::map: random opening, finding and closing, to capacity and
+// beyond, with a good hash and with bad ones.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ struct ByBytes {
     }
 };
 
-// How a test hashes: as the table does, or badly.
+// The hash of a test: the table's own, or a bad one.
 using HashOf = uint64_t (*)(const Table&, const packet::FlowKey&);
 uint64_t sound(const Table& table, const packet::FlowKey& key) {
     return table.hash(key);
@@ -33,17 +33,17 @@ uint64_t constant(const Table&, const packet::FlowKey&) {
 uint64_t poor(const Table& table, const packet::FlowKey& key) {
     return table.hash(key) & 0x0000'0003'c000'0000;
 }
-// A sound tag, and a first bucket in the first nine sixteenths of the table.
+// A good tag, and a first bucket in the first nine sixteenths of the table.
 uint64_t crowded(const Table& table, const packet::FlowKey& key) {
     const uint64_t hash = table.hash(key);
     return (hash & 0xffff'ffff'0000'0000) | (hash & 0xffff'ffff) * 9 / 16;
 }
-// Every key has the one tag, so a find must compare keys, and each bucket has one partner only.
+// Every key has the same tag, so a find must compare keys, and each bucket has only one alternative.
 uint64_t one_tag(const Table& table, const packet::FlowKey& key) {
     return table.hash(key) & 0xffff'ffff;
 }
 
-// Few enough keys that opening a tuple twice, and two connections that want one reverse key, happen often.
+// Few keys, so that opening a tuple twice, and two connections with one reverse key, are frequent.
 enum class Families : uint8_t { V4, All };
 void make_v6(packet::FlowKey& key) {
     for (IpAddr* address : {&key.source, &key.destination}) {
@@ -69,8 +69,8 @@ Connection random_connection(test::Prng& prng, uint32_t clients, Families family
                           .source_port = 9376,
                           .destination_port = static_cast<L4Port>(1024 + prng.below(clients)),
                           .protocol = connection.forward.protocol};
-    // Of four, one is the same in IPv6: the IPv4 addresses under a prefix, which also shows that the families' keys are never mixed up. One
-    // has its forward key so, one its reverse key.
+    // One of four is the same in IPv6: the IPv4 addresses under a prefix, which also tests that keys of the
+    // families are never confused. One has an IPv6 forward key, one an IPv6 reverse key.
     if (family == Families::All && client % 4 <= 1) {
         make_v6(connection.forward);
     }
@@ -87,7 +87,7 @@ struct Model {
     std::map<uint32_t, Connection> live;
 };
 
-// As a worker asks: a burst at a time, of IPv4 alone or of both.
+// As a worker searches: one burst at a time, of IPv4 only or of both families.
 void expect_found_in_bursts(const Table& table, const Model& model, HashOf hash_of) {
     for (const bool has_v6 : {false, true}) {
         std::vector<packet::FlowKey> keys;
@@ -141,7 +141,8 @@ void expect_same(const Table& table, const Model& model, HashOf hash_of) {
     EXPECT_EQ(listed, model.live.size());
 }
 
-// Whether Full may come before capacity, as it does with a broken hash; it must change nothing all the same.
+// Whether Full may occur below capacity, as it does with a bad hash; it must not change the table in any
+// case.
 enum class Refusals { Never, Allowed, Expected };
 
 void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int steps,
@@ -157,7 +158,7 @@ void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int
         return connection.forward.source.is_v4() && connection.reverse.source.is_v4() ? 1U : 2U;
     };
     for (int i = 0; i < steps; ++i) {
-        // Opening outweighs closing for half of the time, then the other way round, so that both ends of the range are reached.
+        // Opening predominates for half of the time, then closing, so that both limits are reached.
         const bool opens = prng.below(100) < ((i / (steps / 8)) % 2 == 0 ? 80u : 30u);
         if (opens || model.live.empty()) {
             const Connection wanted = random_connection(prng, capacity * 2, families);
@@ -186,7 +187,7 @@ void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int
             auto victim = model.live.lower_bound(static_cast<uint32_t>(prng.below(capacity)));
             victim = victim == model.live.end() ? model.live.begin() : victim;
             if (hash_of == sound && prng.one_in(2)) {
-                table->erase({victim->first});  // the table hashes what it holds
+                table->erase({victim->first});  // the table computes its own hash
             } else {
                 table->erase({victim->first}, hash_of(*table, victim->second.forward),
                              hash_of(*table, victim->second.reverse));
@@ -210,12 +211,13 @@ void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int
 TEST(TableProperty, AgreesWithAMap) {
     run_against_model(1'000, sound, Refusals::Never, 60'000);
 }
-// First buckets among little more than half of all, so that those fill up and room is made in them by moves, as in a table that is much
-// fuller than the 60 % of one with a sound hash. There is room elsewhere, so nothing may be refused.
+// First buckets are in little more than half of the table. So these become full, and room is made in them by
+// moves, as in a table much fuller than the 60 % of one with a good hash. There is room elsewhere, so nothing
+// may be refused.
 TEST(TableProperty, AgreesWithAMapWhereFirstBucketsAreFull) {
     run_against_model(3'600, crowded, Refusals::Never, 60'000);
 }
-// Full may come early: free units do not always make a pair.
+// Full may occur early: free units do not always form a pair.
 TEST(TableProperty, AgreesWithAMapOfBothFamiliesAndMixed_ANN32) {
     run_against_model(1'000, sound, Refusals::Allowed, 60'000, Families::All);
 }
@@ -239,7 +241,8 @@ TEST(TableProperty, AgreesWithAMapInTheSmallestTables) {
     }
 }
 
-// Full means full: with the table's own hash every entry can be used, also where the buckets are at their fullest.
+// Full occurs at capacity only: with the table's own hash every entry can be used, also when the buckets are
+// fullest.
 TEST(TableProperty, TakesExactlyItsCapacity) {
     test::Prng prng;
     for (const uint32_t capacity : {36u, 900u, 3'600u, 26'214u, 100'000u}) {

@@ -1,4 +1,4 @@
-// The hash by tables against its definition, with any key and any tuple.
+// The table-driven hash, compared with its definition, with any key and any tuple.
 #include <gtest/gtest.h>
 
 #include <array>
