@@ -144,15 +144,15 @@ AffinityTable::Sight AffinityTable::scan(const Hashed& at, uint64_t state) noexc
     return {};
 }
 
-// Order of preference: a free slot; a slot whose entry has ended; a tentative entry; an established entry. Of
+// Order of preference: a free slot; a slot with an ended entry; a tentative entry; an established entry. Of
 // the last two kinds, the Service with most slots in the bucket loses its oldest entry. Clients are
 // distributed to buckets by a keyed hash, so a Service with most entries in the table has most slots in
 // nearly every bucket. If all Services have one slot, a tentative entry is not inserted. So a flood towards a
 // Service evicts the tentative entries and, once, one in seven established entries of the largest holder.
 // Beyond that it evicts only its own.
 //
-// Which entries have expired is determined only for the own owner; those of other owners are removed by the
-// sweep (WorkerSet::sweep_affinity).
+// Expiry is checked only for entries of the question's own owner; expired entries of other owners are removed
+// by the sweep (WorkerSet::sweep_affinity).
 uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question& question,
                                Entrant entrant) noexcept {
     struct Candidate {

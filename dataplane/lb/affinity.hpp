@@ -2,8 +2,8 @@
 // to its backend (AFF-001). The client's next flow gets the same backend, on any frontend, source port and
 // worker. If the ports of a Service share their entries (AffinityScope::Service), an entry contains the
 // endpoint without its port. Only new flows of Services with affinity use the table. The caller provides the
-// memory, its size is fixed, and nothing blocks: every operation ends after a bounded number of tries. A flow
-// whose operation has not succeeded by then gets no entry.
+// memory, its size is fixed, and nothing blocks: every operation ends after a bounded number of tries. If a
+// flow's operation has not succeeded by then, the flow gets no entry.
 //
 //   keyed hash of (owner, epoch, client)
 //      | high bits                                         one bucket, four cache lines
@@ -31,11 +31,11 @@
 //   4. publish   scan again, then compare-and-swap from the state of that scan: claimed becomes live. If
 //      another worker has made the key live meanwhile, its entry is used and the claim is released.
 //
-// Why each client has one entry. A slot becomes live only in step 4, from a state whose live slots were all
-// compared and have other keys. When the swap succeeds, the live slots and their keys are unchanged: changing
-// a key requires claiming its slot, which raises the version, and the version does not repeat (50 bits). So
-// if two workers insert one client at the same time, one of them publishes first. The other's swap fails, its
-// next scan finds the entry, and both flows get its backend (AFF-009).
+// Why each client has one entry. A slot becomes live only in step 4, from a state in which all live slots
+// were compared and have other keys. When the swap succeeds, the live slots and their keys are unchanged:
+// changing a key requires claiming its slot, which raises the version, and the version does not repeat (50
+// bits). So if two workers insert one client at the same time, one of them publishes first. The other's swap
+// fails, its next scan finds the entry, and both flows get its backend (AFF-009).
 //
 // Why an entry is read consistently. A scan trusts a match only if the state has not changed since it was
 // read. A thread that read a word written by a later claimant (release) has acquired it, and with it the
@@ -45,7 +45,7 @@
 //
 // Why it terminates. A compare-and-swap fails only if another worker's succeeded, and each flow succeeds at
 // most three times. A flow that still fails after kTries, or finds every slot claimed, gets no entry. A
-// worker that is stopped within steps 2 to 4 blocks one slot for the others and nothing else.
+// worker that is stopped within steps 2 to 4 only blocks one slot for the others.
 //
 // The value of a live slot changes in place in two ways only, and neither moves a client: a newer time for
 // the same backend, with one or both marks cleared (open, establish), and the end of a new entry (withdraw).

@@ -18,7 +18,7 @@ struct SizeClass {
     // Turns: a prime, so that every step from 1 to slots-1 visits all slots. Rendezvous: a power of two.
     uint32_t slots;
     // Up to this number of backends only this ring is used. From there to kBlend times this number, its share
-    // moves to the next class.
+    // moves gradually to the next class.
     uint32_t alone_until;
 };
 // Measured: a removal moves (1 + c n^2 / slots) / n of the clients with turns, c being about 3, and only its

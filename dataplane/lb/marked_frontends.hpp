@@ -18,7 +18,7 @@ struct FrontendTuple {
     auto operator<=>(const FrontendTuple&) const = default;
 };
 
-// Built for one ServiceTable, whose rows it points to; part of the same snapshot.
+// Built for one ServiceTable and points to its rows; part of the same snapshot.
 class MarkedFrontends {
  public:
     // `by_mark`: the tuples of marks 1, 2, ... A tuple that is not in the table is never found.

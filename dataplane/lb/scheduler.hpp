@@ -111,9 +111,9 @@ PENSTOCK_ALWAYS_INLINE size_t index_of(const Service& service, const BackendSet&
                                          const packet::FlowKey& forward, SchedulerState& state) noexcept;
 }  // namespace detail
 
-// Index into set.usable for a new flow whose first packet is `forward`. `set` is one of service.sets and is
-// not empty. Worker. The caller counts the flow as open immediately, so that lc, wlc, sed, nq and p2c include
-// it.
+// Index into set.usable for a new flow with `forward` as its first packet. `set` is one of service.sets and
+// is not empty. Worker. The caller counts the flow as open immediately, so that lc, wlc, sed, nq and p2c
+// include it.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t pick(const Service& service, const BackendSet& set,
                                                    const packet::FlowKey& forward,
                                                    SchedulerState& state) noexcept {

@@ -30,7 +30,7 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(
         builder.remember(*previous);
     }
     std::map<std::tuple<IpAddr, L4Port, Protocol>, const Frontend*> placed;
-    // Exact rows first: a NodePort row whose tuple is already in use is then skipped (NODEPORT-004).
+    // Exact rows first: a NodePort row is then skipped if its tuple is already in use (NODEPORT-004).
     for (const bool node_ports : {false, true}) {
         for (const Frontend& frontend : frontends) {
             if ((frontend.cls == FrontendClass::NodePort) != node_ports) {

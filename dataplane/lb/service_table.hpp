@@ -103,8 +103,8 @@ class ServiceTable {
     enum class Echo : uint8_t { Answer, Withdrawn, NotAllowed };
     [[nodiscard]] Echo echo(const IpAddr& vip, const IpAddr& client) const noexcept;
     // True if a frontend of any class has this address, or an endpoint for which is_kept_backend() is true
-    // with some port; now, or as long as placement remembers it. Otherwise a packet without ports cannot be
-    // to such a frontend or from such an endpoint.
+    // with some port; now, or as long as placement keeps a record of it. Otherwise a packet without ports
+    // cannot be to such a frontend or from such an endpoint.
     [[nodiscard]] bool is_flow_address(const IpAddr& address) const noexcept;
     // True if a NodePort frontend with this number and protocol exists on any address; SNAT does not use such
     // ports.
@@ -160,8 +160,7 @@ class ServiceTable {
     };
     struct FlowAddress {
         IpAddr address;
-        uint32_t rows =
-            0;  // number of frontends and kept backends with this address, including remembered ones
+        uint32_t rows = 0;  // frontends and kept backends with this address, remembered ones included
     };
     // An endpoint for which a Service keeps or kept clients' addresses.
     struct KeptBackend {

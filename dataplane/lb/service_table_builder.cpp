@@ -63,7 +63,7 @@ void for_each_kept(const Service& service, Visit&& visit) {
     }
 }
 
-// Number of outdated departures, above the current ones, at which they are swept out.
+// Number by which outdated departures may exceed the current ones before they are swept out.
 constexpr size_t kOutdatedMax = 1'024;
 
 template <typename Departures, typename IsCurrent>

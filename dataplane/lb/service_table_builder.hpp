@@ -19,9 +19,9 @@ class ServiceTableBuilder {
     // All versions use the same secret. Tests use a smaller `remembered_max`.
     explicit ServiceTableBuilder(size_t remembered_max = ServiceTable::kRememberedMax);
 
-    // From the next version on, the tuple belongs to `frontend`, whatever it belonged to before (put), or to
-    // no frontend (erase). At most one call of the two for each tuple and version: otherwise placement would
-    // remember the intermediate mode. The frontend's service and set exist.
+    // From the next version on, the tuple belongs to `frontend`, even if it belonged to another one (put), or
+    // to no frontend (erase). At most one call of the two for each tuple and version: otherwise placement
+    // would record the intermediate mode. The frontend's service and set exist.
     void put(const Frontend& frontend);
     void erase(const IpAddr& address, L4Port port, Protocol protocol);
 

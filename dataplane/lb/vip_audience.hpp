@@ -21,7 +21,7 @@ class VipAudience {
  private:
     bool is_everyone_ = false;
     SourceFilter listed_{true, {}};      // union of the lists that allow
-    SourceFilter not_denied_{true, {}};  // the lists that deny: excludes the prefixes that are in all
+    SourceFilter not_denied_{true, {}};  // from the lists that deny; excludes the prefixes common to all
 };
 
 }  // namespace penstock::lb

@@ -55,7 +55,7 @@ class ChecksumSum {
 };
 
 // Incremental update of a checksum: several changed fields, one fold. HC' = ~(~HC + ~m + m'), equation 3 of
-// RFC 1624. This is the equation that keeps a correct sum correct where it becomes zero.
+// RFC 1624. This is the equation that keeps a correct sum correct when it becomes zero.
 class ChecksumDelta {
  public:
     constexpr ChecksumDelta& replace(Be16 before, Be16 after) noexcept {
@@ -98,7 +98,7 @@ class FoldedDelta {
     constexpr FoldedDelta() = default;  // changes nothing
     constexpr explicit FoldedDelta(ChecksumDelta delta) noexcept : raw_(spell(detail::fold(delta.sum_))) {}
 
-    // The delta that undoes this one. It serves the opposite direction, whose packets carry the translated
+    // The delta that undoes this one. It is for the opposite direction: its packets carry the translated
     // values.
     [[nodiscard]] constexpr FoldedDelta inverse() const noexcept {
         return FoldedDelta(spell(static_cast<uint16_t>(~raw_)));

@@ -24,7 +24,7 @@ struct IcmpError {
     return family == IpFamily::V4 ? IcmpError{3, 3} : IcmpError{1, 4};  // RFC 792; RFC 4443, 3.1
 }
 
-// Carries the MTU of the link that the packet exceeds: in the lower half of a word whose upper half is zero
+// Carries the MTU of the link that the packet exceeds: in the lower half of a word, the upper half being zero
 // (RFC 1191, 4), or in the whole word (RFC 4443, 3.2).
 [[nodiscard]] constexpr IcmpError packet_too_big(IpFamily family, uint16_t mtu) noexcept {
     return family == IpFamily::V4 ? IcmpError{3, 4, mtu} : IcmpError{2, 0, mtu};
@@ -41,9 +41,9 @@ struct IcmpError {
 }
 
 // Replaces the IP packet in the first `frame_bytes` of `buffer` by an error of its family from `source` to
-// the packet's sender. It quotes as much of the packet as fits into icmp_error_bytes_max and into the buffer,
-// whose whole size may be used. The Ethernet addresses are exchanged; the forward stage sets the final ones.
-// The caller chooses type and code, and must have checked that the packet may be answered at all
+// the packet's sender. It quotes as much of the packet as fits into icmp_error_bytes_max and into the buffer.
+// The whole size of the buffer may be used. The Ethernet addresses are exchanged; the forward stage sets the
+// final ones. The caller chooses type and code, and must have checked that the packet may be answered at all
 // (reject.hpp). RejectNotAllowed if all IP headers plus 8 bytes (RFC 792) do not exist or do not fit.
 [[nodiscard]] AnswerResult make_icmp_error(std::span<uint8_t> buffer, size_t frame_bytes,
                                            const Parsed& parsed, IcmpError error,

@@ -1,4 +1,4 @@
-// A frame whose start can move within its buffer: when its headers become longer or shorter, the payload
+// A frame with a movable start within its buffer: when its headers become longer or shorter, the payload
 // stays in place.
 #pragma once
 

@@ -10,9 +10,9 @@ namespace {
 
 constexpr uint8_t kMss = 2, kMssBytes = 4;
 
-// The checksum of a segment whose field at `at` changes from `before` to `after`. A checksum adds 16-bit
-// words of the segment. The bytes of a field at an odd offset belong to two words in exchanged positions;
-// this equals adding the field byte-swapped (RFC 1071, 2.B).
+// The checksum of a segment after its field at `at` has changed from `before` to `after`. A checksum adds
+// 16-bit words of the segment. The bytes of a field at an odd offset belong to two words in exchanged
+// positions; this equals adding the field byte-swapped (RFC 1071, 2.B).
 Be16 sum_after(Be16 sum, size_t at, Be16 before, Be16 after) noexcept {
     const auto as_added = [&](Be16 value) {
         return at % 2 == 0 ? value : Be16::from_raw(__builtin_bswap16(value.raw()));

@@ -41,8 +41,8 @@ bool has_place_in_ipv4(const uint8_t* frame, const Parsed& parsed, const Datagra
     return !has_more_headers && sizeof(Ipv4Header) + place.offset + payload_bytes(parsed) <= UINT16_MAX;
 }
 
-// Writes the ports and updates the checksum. `l4` is the whole transport part of a frame whose addresses have
-// been replaced.
+// Writes the ports and updates the checksum. `l4` is the whole transport part of a frame with its addresses
+// already replaced.
 void translate_transport(std::span<uint8_t> l4, const Parsed& parsed, const FamilyRewrite& rewrite) noexcept {
     if (parsed.key.protocol == Protocol::Sctp) {
         return set_sctp_ports(l4, rewrite.source_port, rewrite.destination_port);

@@ -48,8 +48,8 @@ struct Quote {
 // The packet that an IcmpRole::Error quotes. The checksums of the error and of the quote are not checked.
 // Errors:
 //   BadIcmp          the quote is truncated before the ports (which are in the first eight bytes of payload),
-//                    is not a packet of the error's family, or is a later fragment, for which no errors are
-//                    sent (RFC 1812, 4.3.2.7) or none that adds to the first fragment's
+//                    is not a packet of the error's family, or is a later fragment: no errors are sent about
+//                    those (RFC 1812, 4.3.2.7), or none with more information than about the first one
 //   IcmpUnknownFlow  the protocol has no ports, so it is no flow
 [[nodiscard]] std::expected<Quote, DropReason> quoted_packet(ByteView frame, const Parsed& parsed) noexcept;
 

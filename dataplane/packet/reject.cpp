@@ -32,8 +32,9 @@ bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
 
 namespace {
 
-// The RST of a closed port (RFC 9293, 3.10.7.1). To a segment with ACK: a RST whose sequence number is that
-// ACK number. To any other: a RST that acknowledges all of its sequence space, SYN and FIN counting one each.
+// The RST of a closed port (RFC 9293, 3.10.7.1). To a segment with ACK: a RST with that ACK number as its
+// sequence number. To any other: a RST that acknowledges all of its sequence space, SYN and FIN counting one
+// each.
 TcpHeader reset_for(const TcpHeader& tcp, uint16_t payload_bytes) noexcept {
     const TcpFlags flags{tcp.flags};
     TcpHeader rst;

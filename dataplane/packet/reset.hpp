@@ -1,5 +1,5 @@
-// TCP segments that the gateway originates to terminate a connection that it forwards: RSTs, and the probes
-// whose answers show which sequence number a RST must have (docs/adr/0017).
+// TCP segments that the gateway originates to terminate a connection that it forwards: RSTs, and probes. The
+// answer to a probe shows which sequence number a RST must have (docs/adr/0017).
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,7 @@ struct SctpSummary {
 [[nodiscard]] inline uint32_t verification_tag(const uint8_t* frame, const Parsed& parsed) noexcept {
     return load<Be32>(frame + parsed.l4_offset + offsetof(SctpHeader, verification_tag)).host();
 }
-// The same for a packet whose event is Init or InitAck.
+// The same for a packet with the event Init or InitAck.
 [[nodiscard]] inline uint32_t initiate_tag(const uint8_t* frame, const Parsed& parsed) noexcept {
     return load<Be32>(frame + parsed.payload_offset + sizeof(SctpChunkHeader) +
                       offsetof(SctpInitFields, initiate_tag))
@@ -52,14 +52,14 @@ struct SctpSummary {
 
 [[nodiscard]] bool has_valid_sctp_checksum(ByteView sctp) noexcept;
 
-// The checksum of an SCTP packet of `bytes` bytes that carried `sent` and whose ports changed from `before`
+// The checksum of an SCTP packet of `bytes` bytes that carried `sent`, after its ports changed from `before`
 // to `after` (both as four bytes are loaded).
 [[nodiscard]] inline uint32_t sctp_checksum_after(uint32_t sent, uint32_t before, uint32_t after,
                                                   size_t bytes) noexcept {
     return sent ^ crc32c_change(before ^ after, bytes);
 }
 
-// Writes the ports of the SCTP packet at `sctp`, whose header is complete, and updates its checksum. A
+// Writes the ports of the SCTP packet at `sctp`, which has a complete header, and updates its checksum. A
 // checksum of 0 that is not the correct value means "none sent" (RFC 9653, 5) and stays.
 void set_sctp_ports(std::span<uint8_t> sctp, Be16 source, Be16 destination) noexcept;
 

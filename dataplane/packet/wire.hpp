@@ -130,7 +130,7 @@ struct SctpHeader {
     Be16 source_port;
     Be16 destination_port;
     Be32 verification_tag;
-    // The only field of RFC 9260 whose bytes are in little-endian order (appendix A).
+    // The only field of RFC 9260 in little-endian byte order (appendix A).
     uint32_t checksum = 0;
 };
 static_assert(sizeof(SctpHeader) == 12 && offsetof(SctpHeader, verification_tag) == 4 &&

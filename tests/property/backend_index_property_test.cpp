@@ -20,7 +20,7 @@ constexpr uint32_t kBackends = 7;  // few, so that lists are long and sometimes 
 
 class BackendIndexProperty : public testing::Test {
  protected:
-    // One in four is of IPv6, whose second unit is never in a list. Unset if the table is full or already has
+    // One in four is of IPv6; its second unit is never in a list. Unset if the table is full or already has
     // the tuple.
     ConnectionIndex open() {
         const auto n = static_cast<uint32_t>(prng.below(1 << 20));

@@ -219,7 +219,7 @@ class FullCompiler {
         return lb::ServiceTable::build(frontends_, services, in_workers_);
     }
 
-    // Only service ports whose object changed can have lost a backend, so unchanged ones are skipped.
+    // Only service ports with a changed object can have lost a backend, so unchanged ones are skipped.
     void release_unused_ids() {
         const auto release = [&](ServiceId service, const std::set<std::pair<IpAddr, L4Port>>& before,
                                  const std::set<std::pair<IpAddr, L4Port>>& after) {

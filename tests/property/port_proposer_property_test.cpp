@@ -42,7 +42,7 @@ struct Bound {
     PoolNumber pool;
 };
 
-// A worker whose connection table is a set. Each new connection is handled as in the packet path.
+// A worker with a set as its connection table. Each new connection is handled as in the packet path.
 struct Worker {
     static constexpr PortRange kAll{0, 65'535};
     Worker(uint32_t connections, uint8_t self, uint32_t workers, const HashKey& secret,

@@ -77,8 +77,8 @@ World random_world(Prng& prng) {
     return world;
 }
 
-// The same objects, with each list whose order has no meaning in another order. Ports keep their order: among
-// equal entries the first is used.
+// The same objects, with each unordered list in another order. Ports keep their order: among equal entries
+// the first is used.
 World reordered(Prng& prng, const World& world) {
     World other = world;
     for (auto& [name, service] : other.objects.services) {

@@ -163,9 +163,9 @@ TEST(StateSessionProperty, TheGatewayEndsWithWhatTheObjectsMean_GEN006) {
     }
 }
 
-// Endpoints move between slices, removal first, during all other events. A Service whose every loss is
-// replaced within 50 ms has an endpoint at the gateway at all times. One that really loses its last endpoint
-// has none after the hold time and a window.
+// Endpoints move between slices, removal first, during all other events. If every loss of a Service is
+// replaced within 50 ms, it has an endpoint at the gateway at all times. One that really loses its last
+// endpoint has none after the hold time and a window.
 class Moves {
  public:
     Moves(uint64_t seed, std::chrono::milliseconds coalesce)

@@ -1,6 +1,6 @@
-// Converts a program's bytes into packets. Most of them are well-formed and concern an object that the
-// gateway knows; some are corrupted in one place. A program that ends in the middle of a packet is continued
-// with zeros.
+// Converts a program's bytes into packets. Most of them are well-formed and concern an object of the
+// gateway's configuration; some are corrupted in one place. A program that ends in the middle of a packet is
+// continued with zeros.
 #pragma once
 
 #include <cstdint>

@@ -351,8 +351,8 @@ void judge_error(const Case& the) {
 }
 
 // Only the first fragment shows the flow of a datagram; the other fragments get the same addresses and
-// protocol. An id may belong to another datagram later, but never to one whose first fragment has not left. A
-// receiver of IPv6 ignores the protocol of later fragments (RFC 8200, 4.5), so it is forwarded unchanged
+// protocol. An id may belong to another datagram later, but never to one before its first fragment has left.
+// A receiver of IPv6 ignores the protocol of later fragments (RFC 8200, 4.5), so it is forwarded unchanged
 // there. In IPv4 another protocol means another datagram.
 void judge_fragment(const Case& the) {
     auto& left_with =
@@ -383,7 +383,7 @@ void judge_flow(const Case& the) {
     the.accept(the.flows.wrong_with_passage(*came, *left, the.outcome.worker));
 }
 
-// Whether a port belongs to a Service whose endpoints are of one family only.
+// Whether a port belongs to a Service with endpoints of one family only, or the packet shows no ports.
 bool may_be_mixed(const Case& the) {
     const auto is_one = [&](size_t at) {
         const uint16_t port = word_at(the.before(), the.in.l4 + at);
@@ -441,7 +441,7 @@ int declared_l4_bytes(const Frame& quote, const Sight& sight) {
                        : word_at(quote, kEtherBytes + 4) + 40 - headers;
 }
 
-// Checks an error whose flow is mixed.
+// Checks an error about a mixed flow.
 void judge_converted_error(const Case& the) {
     the.rule(is_icmp_error(the.after(), the.out), "an error becomes an error");
     the.rule(l4_sum(the.before(), the.in) == L4Sum::Right && l4_sum(the.after(), the.out) == L4Sum::Right,
@@ -523,7 +523,7 @@ void judge_converted_header(const Case& the) {
              "a fragment stays where it is");
 }
 
-// Checks a packet of a flow whose client and endpoint are of different families.
+// Checks a packet of a flow between a client and an endpoint of different families.
 void judge_converted(const Case& the) {
     const IpAddr &from = the.out.source, &to = the.out.destination;
     the.rule(from.is_v4() == to.is_v4() && from.is_v4() == the.out.is_v4, "it is of one family");

@@ -32,7 +32,7 @@ class Parts {
     Parts() {
         gateway_.publish(services_of(0));
         at_start_ = gateway_.snapshot();
-        // Tables remember their former contents, so each of these belongs to a gateway that has had all the
+        // Tables record their former contents, so each of these belongs to a gateway that has had all the
         // others.
         for (uint8_t publication = 1; publication < 2 * kPublications; ++publication) {
             gateway_.publish(services_of(publication % kPublications));

@@ -21,11 +21,11 @@ inline constexpr uint8_t kClusterRouter = 250;
 // Only clients in these ranges may use the Service on kRangedPort.
 inline constexpr L4Port kRangedPort = 92, kRangedBackendPort = 9392;
 
-// The Service that every gateway schedules alike, and whose connections may be picked up mid-stream.
+// The Service that every gateway schedules alike. Its connections may be picked up mid-stream.
 inline constexpr L4Port kHashedPort = 97, kHashedBackendPort = 9397;
 
-// Services whose endpoints are of one family, whatever the client's family: the ports of their frontends, and
-// of the endpoints.
+// Services with endpoints of one family, for clients of either family: the ports of their frontends, and of
+// the endpoints.
 inline constexpr std::array<L4Port, 3> kMixedPorts{94, 95, 96}, kMixedBackendPorts{9394, 9395, 9396};
 
 inline const std::array<IpAddr, 3> kVips4{IpAddr::v4(80, 11, 12, 10), IpAddr::v4(80, 11, 12, 11),

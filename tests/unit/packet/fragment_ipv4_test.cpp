@@ -54,7 +54,7 @@ TEST(Ipv4Fragments, AreTheHeaderWithAPieceEach_ICMP004) {
         same_frame(frames[2], packet().fragment_offset(344).payload(slice(payload, 2752, 3000)).build()));
 }
 
-// RFC 791, 3.1: an option whose highest bit is set is copied into every fragment; any other is in the first
+// RFC 791, 3.1: an option with the highest bit set is copied into every fragment; any other is in the first
 // one only.
 TEST(Ipv4Fragments, CarryTheOptionsThatAreForAllOfThem_ICMP004) {
     const std::vector<uint8_t> payload = counting(1000);

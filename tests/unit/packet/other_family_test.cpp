@@ -231,7 +231,7 @@ TEST(OtherFamily, HeadersAreAsTheRfcsDrawThem_RFC7915_4_1_5_1) {
     const Result four =
         converted(from6().tos(0x0f).fragment(0x1001, true).ip_protocol(kUdp).payload(eight).build());
     ASSERT_TRUE(four.has_value());
-    // 450f + 001c + 1234 + 3001 + 3f11 + 0a00 + 0005 + 0a00 + 0007 = da7d, whose complement is 2582.
+    // 450f + 001c + 1234 + 3001 + 3f11 + 0a00 + 0005 + 0a00 + 0007 = da7d; the complement is 2582.
     // clang-format off
     const Bytes expected4{
         0x02, 0, 0, 0, 0, 0x02, 0x02, 0, 0, 0, 0, 0x01, 0x08, 0x00,  // Ethernet
@@ -289,7 +289,7 @@ TEST(OtherFamily, UdpWithoutAChecksumGetsOne_RFC7915_4_5) {
         converted(from4().fragment_offset(3).ip_protocol(kUdp).payload(Bytes(16, 0)).build()).has_value());
 }
 
-// A datagram whose checksum is computed as 0 is sent with 0xffff: IPv6 has no "none sent".
+// A datagram with a computed checksum of 0 is sent with 0xffff: IPv6 has no "none sent".
 TEST(OtherFamily, AUdpChecksumOfZeroIsSpelledOnes_RFC7915_4_5) {
     const auto with_word = [](uint16_t word) {
         return Bytes{static_cast<uint8_t>(word >> 8), static_cast<uint8_t>(word)};

@@ -197,8 +197,8 @@ TEST(Sctp, AZeroThatIsTheRightChecksumMoves_SCTP001) {
     std::vector<uint8_t> frame = to_vip().sctp(2905, 3868, 7).chunk(kData, {0, 0, 0, 0, 1, 2, 3, 4}).build();
     const auto sctp = std::span(frame).subspan(34);
     store(sctp.data() + 8, uint32_t{0});
-    // Finds the values of 32 free bits that make the CRC zero: a linear system whose columns are the effect
-    // of each bit.
+    // Finds the values of 32 free bits that make the CRC zero: a linear system; its columns are the effect of
+    // each bit.
     const uint32_t base = crc32c(sctp);
     std::array<uint32_t, 32> effect;
     const size_t free_at = sctp.size() - 8;
