@@ -26,7 +26,7 @@ inline constexpr uint32_t kCrc32cBegin = 0xffff'ffff;
 }
 
 // The change of the CRC of `bytes` bytes, by exclusive or, when their first four bytes change. `difference`
-// is the exclusive or of these four bytes, as loaded on this host. `bytes` is 4-65,535.
+// is the exclusive or of their old and new value, as loaded on this host. `bytes` is 4-65,535.
 [[nodiscard]] uint32_t crc32c_change(uint32_t difference, size_t bytes) noexcept;
 
 }  // namespace penstock::packet

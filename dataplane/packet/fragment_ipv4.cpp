@@ -13,8 +13,8 @@ namespace {
 constexpr uint8_t kEndOfOptions = 0, kNoOperation = 1;
 constexpr uint8_t kCopied = 0x80;  // copied into every fragment (RFC 791, 3.1)
 
-// Copies the options that every fragment must have. Options that do not parse as a list stay in the first
-// fragment only.
+// Copies the options that every fragment must have. Options are for the hosts and routers on the path; bytes
+// that do not parse as a list of options stay in the first fragment only.
 uint16_t copy_options(ByteView options, uint8_t* to) noexcept {
     uint16_t copied = 0;
     for (size_t at = 0; at < options.size() && options[at] != kEndOfOptions;) {
