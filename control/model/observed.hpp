@@ -1,5 +1,6 @@
-// What a gateway finds by itself about a Service that it serves: that its SNAT ports run out, that a port it needs is taken. penstockd
-// keeps the list, penstock-sync makes Events of it.
+// Notices that a gateway raises itself about a Service that it serves, for example that its SNAT ports are
+// exhausted or that a required port is in use. penstockd keeps the list; penstock-sync turns each notice into
+// an Event.
 #pragma once
 
 #include <compare>
@@ -15,12 +16,13 @@ struct ObservedNotice {
     auto operator<=>(const ObservedNotice&) const = default;
 };
 
-// Of the sheet.
+// Reasons, as named in the requirement sheet.
 inline constexpr const char* kSnatPortExhausted = "SNATPortExhausted";                       // NAT-002
 inline constexpr const char* kFailedToStartHealthCheck = "FailedToStartServiceHealthcheck";  // HC-005
 inline constexpr const char* kNodePortInUse = "NodePortInUse";                               // NODEPORT-010
 
-// Each is a line in a log and an Event in a cluster; whoever has a thousand troubles of one kind learns nothing from the next one.
+// Limit of the list. Each notice is a log line and an Event; beyond 1,000, further notices add no
+// information.
 inline constexpr size_t kObservedMax = 1'000;
 
 }  // namespace penstock::model

@@ -1,4 +1,5 @@
-// Why a gateway does not do as it was asked with a service port. Its last good version, if any, stays in use meanwhile.
+// The reason why a gateway refuses the configuration of a service port. The last good version of the port, if
+// any, stays in use.
 #pragma once
 
 #include <string>
@@ -6,14 +7,15 @@
 
 namespace penstock::model {
 
-// The words of the requirement sheet that a gateway refuses with; as those of a Notice they become the reason of an Event.
+// Refusal reasons, as named in the requirement sheet. Like the reasons of notices, they become reasons of
+// Events.
 inline constexpr std::string_view kCapacityExceeded = "CapacityExceeded";
 inline constexpr std::string_view kFrontendConflict = "FrontendConflict";
 inline constexpr std::string_view kInvalidService = "InvalidService";
 
 struct Refusal {
-    std::string_view reason;  // one of the above: it outlives everybody
-    std::string why;          // names the thing and the rule
+    std::string_view reason;  // one of the constants above (static lifetime)
+    std::string why;          // names the object and the rule
     bool operator==(const Refusal&) const = default;
 };
 
