@@ -1,4 +1,5 @@
-// A set of addresses in which each is counted: many Services may name one, and it leaves with the last of them.
+// A set of addresses with a reference count for each. Several Services may name the same address; it stays in
+// the set until the last of them removes it.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,9 @@ namespace penstock::semantics {
 
 class AddressCount {
  public:
-    // True where it was not there before.
+    // Returns true if the address is new in the set.
     bool add(const IpAddr& address) { return ++counts_[address] == 1; }
-    // True where it is not there any more.
+    // Returns true if this removed the last reference.
     bool remove(const IpAddr& address) {
         const auto found = counts_.find(address);
         if (found == counts_.end() || --found->second > 0) {

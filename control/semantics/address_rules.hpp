@@ -1,4 +1,4 @@
-// Addresses that nothing may ever be served on, or forwarded to, because of what they are (XIP-004, EP-006).
+// Address ranges that are never served as frontends (XIP-004) and never used as endpoints (EP-006).
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,11 @@
 
 namespace penstock::semantics {
 
-// What makes `address` unfit to be an external or LoadBalancer IP ("a loopback address"); "" where it is fit.
+// The reason why `address` cannot be an external or LoadBalancer IP ("a loopback address"), or "" if it can.
 [[nodiscard]] std::string_view unfit_as_frontend(const IpAddr& address) noexcept;
 
-// Likewise for an endpoint. Wider: all of 240.0.0.0/4, not only the limited broadcast.
+// The same for an endpoint. This rule is wider: it excludes all of 240.0.0.0/4, not only the limited
+// broadcast address.
 [[nodiscard]] std::string_view unfit_as_endpoint(const IpAddr& address) noexcept;
 
 }  // namespace penstock::semantics

@@ -1,5 +1,6 @@
-// Who uses an address: which Services have an endpoint there, which name it as an external IP. Asked when an address becomes forbidden, or
-// stops being so, which is rare; kept for every endpoint, so what counts is memory: a node of 24 bytes and a bucket of 8.
+// Index from addresses to their users: the Services that have an endpoint at an address, or name it as an
+// external IP. Lookups are rare: they happen when an address becomes forbidden, or is no longer forbidden.
+// Entries exist for every endpoint, so memory matters most: a node of 24 bytes and a bucket of 8.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace penstock::semantics {
 template <typename User>
 class AddressUsers {
  public:
-    // One that uses the address twice is added twice.
+    // A user that uses the address twice is added twice.
     void add(const IpAddr& address, User& user) { users_.emplace(key_of(address), &user); }
     void remove(const IpAddr& address, User& user) {
         const auto [first, last] = users_.equal_range(key_of(address));
@@ -24,8 +25,9 @@ class AddressUsers {
             }
         }
     }
-    // Calls visit(user) for each, some of them more than once, and rarely for one that uses another address of the same hash: whoever is
-    // judged again in vain comes out the same.
+    // Calls visit(user) for each user of `address`. A user may be visited more than once. In rare cases a
+    // user of another address with the same hash is visited. Both are harmless, because evaluating a user
+    // again gives the same result.
     template <typename Visit>
     void each_at(const IpAddr& address, const Visit& visit) const {
         const auto [first, last] = users_.equal_range(key_of(address));

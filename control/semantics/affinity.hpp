@@ -1,4 +1,4 @@
-// Session affinity as a Service asks for it (AFF-003).
+// Session affinity settings of a Service (AFF-003).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace penstock::semantics {
 inline constexpr uint32_t kAffinityTimeoutDefaultSeconds = 10'800;
 inline constexpr uint32_t kAffinityTimeoutMaxSeconds = 86'400;
 
-// How long a client stays with its endpoint; 0: no affinity, also where the value is not known, which is said (GEN-002).
+// How long a client is pinned to its endpoint. 0: no affinity; also returned for an unknown value, with a
+// notice (GEN-002).
 [[nodiscard]] uint32_t affinity_timeout_of(const kube::Service& service, Notices& notices);
 
 }  // namespace penstock::semantics

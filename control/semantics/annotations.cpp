@@ -11,13 +11,13 @@ namespace {
 using annotations::Setting;
 using annotations::Value;
 
-// Reads one row after the other, and remembers what there is to tell.
+// Reads the rows and collects notices.
 class Reader {
  public:
     Reader(const Annotations& object, const Policy& policy, Notices& notices)
         : object_(object), policy_(policy), notices_(notices) {}
 
-    // A valid value; what is wrong with any other one, or beyond this version, has been told.
+    // Returns a valid value. An invalid or unsupported value adds a notice.
     std::optional<Value> read(Setting setting) {
         const annotations::Row& row = annotations::row_of(setting);
         auto value = annotations::read(row, object_);
@@ -27,7 +27,7 @@ class Reader {
         const std::string key(value->spelling->key);
         if (!value->valid) {
             notices_.warn(reason::kInvalidAnnotation,
-                          key + ": " + quoted(value->text) + " is not accepted, which is " +
+                          key + ": " + quoted(value->text) + " is not valid, expected " +
                               annotations::accepted(value->spelling->rule) + "; " + std::string(row.instead));
             return std::nullopt;
         }
@@ -57,7 +57,7 @@ class Reader {
         return value ? value->text : std::string_view();
     }
 
-    // As the user wrote it, which may be another vendor's; "" where the setting is not there.
+    // The key as the user wrote it, possibly that of another vendor; "" if the setting is absent.
     [[nodiscard]] std::string_view key_of(Setting setting) const {
         const auto value = annotations::read(annotations::row_of(setting), object_);
         return value ? value->spelling->key : std::string_view();
@@ -71,7 +71,7 @@ class Reader {
     bool asks_for_more_ = false;
 };
 
-// DRAIN-004: three ways.
+// DRAIN-004: unset, reset at once, or reset after a timeout.
 std::optional<uint32_t> drain_timeout_of(Reader& reader) {
     const auto draining = reader.read(Setting::ConnectionDraining);
     const uint32_t timeout = reader.number(Setting::ConnectionDrainingTimeout, 300);

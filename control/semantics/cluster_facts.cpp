@@ -12,12 +12,12 @@ std::vector<Prefix> pod_cidrs_of(const std::string& node_name, const kube::Node&
         if (const auto cidr = Prefix::parse(text)) {
             cidrs.push_back(*cidr);
         } else {
-            notices.push_back({.kind = "Node",
-                               .object = {.namespace_name = "", .name = node_name},
-                               .notice = {.level = model::Notice::Level::Warning,
-                                          .reason = std::string(reason::kInvalidPodCidr),
-                                          .message = "spec.podCIDRs: " + quoted(text) +
-                                                     " is not a CIDR and protects nothing"}});
+            notices.push_back(
+                {.kind = "Node",
+                 .object = {.namespace_name = "", .name = node_name},
+                 .notice = {.level = model::Notice::Level::Warning,
+                            .reason = std::string(reason::kInvalidPodCidr),
+                            .message = "spec.podCIDRs: " + quoted(text) + " is not a CIDR and is ignored"}});
         }
     }
     return cidrs;

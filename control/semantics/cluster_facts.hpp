@@ -1,5 +1,5 @@
-// What judging one Service needs to know about all other objects, apart from who owns which frontend (conflicts.hpp). Every object adds its
-// share and takes it back when it changes.
+// Facts about all other objects that the evaluation of one Service needs, except the owners of frontends
+// (conflicts.hpp). Each object adds its facts and removes them when it changes.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@
 namespace penstock::semantics {
 
 struct ClusterFacts {
-    // Every allocated ClusterIP, served or not, of ignored Services too (SVC-014).
+    // Every allocated ClusterIP, served or not, including those of ignored Services (SVC-014).
     AddressCount cluster_ips;
-    // Pod CIDRs of all Nodes, and the operator's.
+    // Pod CIDRs of all Nodes and those configured by the operator.
     PrefixSet pod_cidrs;
     NodeFacts nodes;
     // External mode: traffic goes to Nodes, not to Pods.
     bool through_nodes = false;
 };
 
-// Those that can be read; the others are told in `notices`.
+// The valid Pod CIDRs of the Node. Each invalid one adds a notice to `notices`.
 [[nodiscard]] std::vector<Prefix> pod_cidrs_of(const std::string& node_name, const kube::Node& node,
                                                std::vector<ObjectNotice>& notices);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr IpAddr kAnyV4 = IpAddr::v4(0, 0, 0, 0);
 
-// Reads the pieces of a fixed-width text from its front. Once something does not fit, everything after fails too.
+// Reads fields of a fixed-width text from its start. A mismatch consumes nothing.
 class TextReader {
  public:
     explicit TextReader(std::string_view text) : rest_(text) {}

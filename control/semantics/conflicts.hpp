@@ -1,5 +1,5 @@
-// One frontend tuple has one owner (SVC-018). Every Service lays its claims here, in any order, and withdraws them when it goes: the best
-// claim that is left owns the tuple.
+// Ownership of frontend tuples: each tuple has one owner (SVC-018). Services add their claims in any order
+// and withdraw them when they are removed. The best of the current claims owns the tuple.
 #pragma once
 
 #include <compare>
@@ -21,8 +21,8 @@
 
 namespace penstock::semantics {
 
-// What a packet is matched by. A NodePort has no address of its own: its tuple carries the unspecified address of its family, which no
-// other frontend can have.
+// The tuple that packets are matched by. A NodePort has no address of its own: its tuple has the unspecified
+// address of its family, which no other frontend can have.
 struct FrontendTuple {
     IpAddr address;
     L4Port port = 0;
@@ -34,27 +34,30 @@ struct FrontendTuple {
 
 [[nodiscard]] FrontendTuple node_port_tuple(IpFamily family, L4Port port, Protocol protocol) noexcept;
 
-// When an object was created, as metadata.creationTimestamp says it. Unknown times, absent or unreadable, equal each other and are younger
-// than any known one: a manifest never pushes out what an API server vouches for.
+// Creation time of an object, from metadata.creationTimestamp. Unknown times (absent or malformed) are equal
+// to each other and younger than any known time. A manifest without a time therefore never displaces an
+// object of an API server.
 struct CreationTime {
     bool unknown = true;
     int64_t seconds = 0;  // since 1970-01-01T00:00:00Z
     uint32_t nanoseconds = 0;
-    // RFC 3339, with any offset and fraction; text order would fail on both.
+    // RFC 3339, with any offset and fraction. Comparing the text would give the wrong order for both.
     static CreationTime parse(std::string_view text) noexcept;
     auto operator<=>(const CreationTime&) const = default;
 };
 
-// Claimant::port_index of a healthCheckNodePort: after all real ports, so that a Service's own NodePort of the same number comes first.
+// Claimant::port_index of a healthCheckNodePort. It sorts after all real ports, so a Service's own NodePort
+// of the same number has precedence.
 inline constexpr size_t kHealthCheckIndex = std::numeric_limits<size_t>::max();
 
-// One claim on a tuple. Orders itself: the smaller claim wins.
+// The claimant of a tuple. The smaller claimant in the default order wins.
 struct Claimant {
-    // In the order of SVC-018: C before L before X. N never meets the others, because its tuples are its own.
+    // In the order of SVC-018: C before L before X. N never competes with them, because NodePort tuples are
+    // disjoint.
     lb::FrontendClass cls = lb::FrontendClass::ClusterIp;
     CreationTime created;
     kube::ObjectName service;
-    size_t port_index = 0;  // among the Service's good ports; settles a tuple that one Service names twice
+    size_t port_index = 0;  // among the Service's valid ports; decides a tuple that one Service names twice
     auto operator<=>(const Claimant&) const = default;
     // "default/web (external IP)", "default/web (healthCheckNodePort)".
     [[nodiscard]] std::string to_string() const;
@@ -77,28 +80,29 @@ struct FrontendTupleHash {
 
 class FrontendOwners {
  public:
-    // Each claim at most once at a time.
+    // Adds a claim. A claim may be present at most once.
     void lay(const Claim& claim);
-    // One that was laid.
+    // Removes a claim that was added with lay().
     void withdraw(const Claim& claim);
-    // Withdraws what is only in `old`, lays what is only in `now`. Both sorted.
+    // Withdraws the claims that are only in `old` and adds those that are only in `now`. Both must be sorted.
     void replace(const std::vector<Claim>& old, const std::vector<Claim>& now);
 
-    // Null where nobody claims it. Valid until the next change.
+    // The owner of `tuple`, or null if it has no claims. Valid until the next change.
     [[nodiscard]] const Claimant* owner_of(const FrontendTuple& tuple) const;
-    // Whether some Service claims a LoadBalancer or external IP frontend on `address`: never an endpoint then (EP-006). Also where the
-    // claim loses: whoever wins holds the same address, as a VIP or as a ClusterIP, which is no endpoint either.
+    // Whether a Service claims a LoadBalancer or external IP frontend on `address`. Such an address is never
+    // an endpoint (EP-006). This includes claims that lost: the winner holds the same address as a VIP or a
+    // ClusterIP, which is no endpoint either.
     [[nodiscard]] bool owns_vip(const IpAddr& address) const { return vips_.contains(address); }
 
-    // The Services that claim a tuple whose owner may be another than at the last call. Whoever laid or withdrew a claim alone is not
-    // among them.
+    // The Services that claim a tuple whose owner may have changed since the last call. Services that only
+    // added or withdrew claims on uncontested tuples are not included.
     [[nodiscard]] std::set<kube::ObjectName> take_contenders();
-    // Addresses of which owns_vip() may answer otherwise than at the last call.
+    // Addresses for which the result of owns_vip() may have changed since the last call.
     [[nodiscard]] std::vector<IpAddr> take_changed_vips() { return std::exchange(changed_vips_, {}); }
 
  private:
     std::unordered_map<FrontendTuple, std::set<Claimant>, FrontendTupleHash> claimants_;
-    AddressCount vips_;  // one for each claim
+    AddressCount vips_;  // one reference for each claim
     std::vector<FrontendTuple> contested_;
     std::vector<IpAddr> changed_vips_;
 };

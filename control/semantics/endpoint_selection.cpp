@@ -18,7 +18,8 @@ std::string in_slice(const NamedSlice& slice) {
     return "EndpointSlice " + printable(slice.name) + ": ";
 }
 
-// The number that this slice gives the port, or nothing where it lacks the port. Of several good entries the first counts.
+// The port number in this slice, or nullopt if the slice does not have the port. The first of several valid
+// entries is used.
 std::optional<L4Port> port_number_in(const NamedSlice& slice, const std::string& port_name, Protocol protocol,
                                      Notices& notices) {
     for (const kube::EndpointPort& entry : slice.slice->ports) {
@@ -38,7 +39,7 @@ std::optional<L4Port> port_number_in(const NamedSlice& slice, const std::string&
     return std::nullopt;
 }
 
-// addresses[0] and no other (EP-005).
+// Only addresses[0] is used (EP-005).
 std::optional<IpAddr> address_of(const kube::Endpoint& endpoint, IpFamily family, const NamedSlice& slice,
                                  Notices& notices) {
     if (endpoint.address.is_absent()) {
@@ -68,7 +69,7 @@ std::optional<uint16_t> weight_in(std::string_view text) noexcept {
     return error == std::errc() && end == text.data() + text.size() ? std::optional(weight) : std::nullopt;
 }
 
-// EP-018. Blank is not set (ANN-G2).
+// EP-018. A blank value counts as unset (ANN-G2).
 std::optional<uint16_t> weight_of(const NamedSlice& slice, Notices& notices) {
     const kube::ObjectMeta& meta = slice.slice->meta;
     const auto found = meta.annotations.find(kWeight);
@@ -79,9 +80,8 @@ std::optional<uint16_t> weight_of(const NamedSlice& slice, Notices& notices) {
     }
     const auto weight = weight_in(text);
     if (!weight) {
-        notices.warn(reason::kInvalidAnnotation,
-                     in_slice(slice) + kWeight + ": " + quoted(text) +
-                         " is not in 0-65535; its endpoints weigh what they would without it");
+        notices.warn(reason::kInvalidAnnotation, in_slice(slice) + kWeight + ": " + quoted(text) +
+                                                     " is not in 0-65535; the annotation is ignored");
     }
     return weight;
 }
@@ -123,7 +123,7 @@ Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::strin
             }
         }
     }
-    // Stable: equals stay in the order of their slices' names.
+    // Stable: equal candidates stay in the order of their slices' names.
     std::ranges::stable_sort(merged, {}, [](const Candidate& candidate) {
         return std::tuple(candidate.address, candidate.port, candidate.readiness);
     });

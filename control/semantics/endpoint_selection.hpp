@@ -1,14 +1,16 @@
-// Which endpoints may receive a new flow, in the order of EP-020. Each step goes from a Selection to a Selection, so that a step can be put
-// between two others, and whoever asks where an endpoint went is told the step:
+// Selection of the endpoints for new flows, in the order of EP-020. Each step maps a Selection to a
+// Selection, so a step can be inserted between two others. Each excluded endpoint records the step that
+// excluded it.
 //
-//   merged_endpoints      all slices of the Service, one family, one service port; one candidate for each (address, port)
-//   drop_forbidden        addresses that nothing may ever be forwarded to (EP-006)
-//   select_nodes          only on the nodes that the Service wants (ANN-14)
-//   select_cluster        the ready ones, or else the terminating ones that still serve (EP-012)
-//   select_local          the same question asked of this node alone (EP-013)
-//   select_by_keys/hints  near before far (topology.hpp)
+//   merged_endpoints      all slices of the Service for one family and service port, one candidate per place
+//   drop_forbidden        addresses that are never forwarded to (EP-006)
+//   select_nodes          only endpoints on the nodes that the Service selects (ANN-14)
+//   select_cluster        ready endpoints, otherwise terminating ones that still serve (EP-012)
+//   select_local          the same rule for the endpoints of this node only (EP-013)
+//   select_by_keys/hints  near endpoints before distant ones (topology.hpp)
 //
-// What each policy makes of the steps is traffic_policy.hpp's business; health, weight, affinity and the scheduler are the gateway's.
+// traffic_policy.hpp defines which steps each policy uses. Health, weight, affinity and the scheduler are
+// applied by the gateway.
 #pragma once
 
 #include <span>
@@ -26,29 +28,33 @@
 
 namespace penstock::semantics {
 
-// The union over `slices` of one family whose ports contain (port_name, protocol), each endpoint with its own slice's port number (EP-003).
-// Sorted by (address, port) and unique; of duplicates the best by readiness, then by slice name, is kept (EP-004). What cannot be read is
-// skipped alone and said (EP-005, EP-009).
+// The union of the `slices` of one family whose ports contain (port_name, protocol). Each endpoint has the
+// port number of its own slice (EP-003). The result is sorted by (address, port) and unique. Of duplicates,
+// the best by readiness and then by slice name is kept (EP-004). Invalid entries are skipped one by one, with
+// a notice (EP-005, EP-009).
 [[nodiscard]] Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::string& port_name,
                                           Protocol protocol, IpFamily family, Notices& notices);
 
-// Takes out what EP-006 forbids: by what the address is, because it is a ClusterIP, or because a frontend of Penstock's own is there.
+// Excludes the endpoints that EP-006 forbids: by the range of the address, because it is a ClusterIP, or
+// because it is the address of a frontend of Penstock.
 void drop_forbidden(Selection& selection, const AddressCount& cluster_ips, const FrontendOwners& owners,
                     Notices& notices);
 
-// Those whose Node is known and matches (ANN-14).
+// Keeps the endpoints whose Node is known and matches `selector` (ANN-14).
 void select_nodes(Selection& selection, const annotations::Selector& selector, const Nodes& nodes);
 
-// ANN-27, for those that their slice does not weigh. A label that is no number in 0-65535 is none: weight 1.
+// Sets the weights of ANN-27 for endpoints without a weight in their slice. A label value that is not a
+// number in 0-65535 is ignored: the weight is 1.
 void weigh_by_node(Candidates& candidates, const std::string& label, const Nodes& nodes);
 
 // EP-011, EP-012.
 void select_cluster(Selection& selection);
 
-// EP-013. Local are the endpoints whose nodeName is `node_name`, exactly; an endpoint without one is nowhere, and "" is nobody's name.
+// EP-013. An endpoint is local if its nodeName equals `node_name` exactly. An endpoint without a nodeName is
+// never local; if `node_name` is "", no endpoint is.
 void select_local(Selection& selection, std::string_view node_name);
 
-// Whether a new flow could go to one of them: with nothing but weight 0 it cannot (EP-018).
+// Whether a new flow could go to one of them. If all weights are 0, it cannot (EP-018).
 [[nodiscard]] bool has_usable(const Candidates& candidates);
 
 }  // namespace penstock::semantics

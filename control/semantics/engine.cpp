@@ -12,7 +12,7 @@
 namespace penstock::semantics {
 namespace {
 
-// Whether no Service could be judged differently for `b` than for `a`: of an identity, semantics reads these.
+// Whether the evaluation is the same for both identities. It reads only these fields.
 bool reads_alike(const model::GatewayIdentity& a, const model::GatewayIdentity& b) {
     return a.mode == b.mode && a.node_name == b.node_name && a.labels == b.labels;
 }
@@ -24,7 +24,7 @@ bool same_but_for_rights(Policy a, const Policy& b) {
     return a == b;
 }
 
-// Remembers `object`, or forgets it where it is null; what was remembered before.
+// Stores `object`, or removes the entry if `object` is null. Returns the previous value.
 template <typename Map>
 typename Map::mapped_type exchange(Map& objects, const typename Map::key_type& name,
                                    const typename Map::mapped_type& object) {
@@ -41,13 +41,13 @@ void sort_notices(std::vector<ObjectNotice>& notices) {
     notices.erase(first, last);
 }
 
-// Both sorted and unique.
+// `old` and `now` must be sorted and unique.
 void tell_difference(const std::vector<ObjectNotice>& old, const std::vector<ObjectNotice>& now, Step& step) {
     std::ranges::set_difference(now, old, std::back_inserter(step.appeared));
     std::ranges::set_difference(old, now, std::back_inserter(step.gone));
 }
 
-// The address that an endpoint counts with (EP-005), where it can be read.
+// The address that identifies an endpoint (EP-005), if it is valid.
 template <typename Visit>
 void each_address(const kube::EndpointSlice& slice, const Visit& visit) {
     for (const kube::Endpoint& endpoint : slice.endpoints) {
@@ -57,7 +57,7 @@ void each_address(const kube::EndpointSlice& slice, const Visit& visit) {
     }
 }
 
-// What comes and goes with readiness, hints and ports leaves the addresses as they are.
+// Whether only readiness, hints or ports can differ.
 bool have_same_addresses(const kube::EndpointSlice& a, const kube::EndpointSlice& b) {
     return std::ranges::equal(a.endpoints, b.endpoints, {}, &kube::Endpoint::address,
                               &kube::Endpoint::address);
@@ -65,7 +65,7 @@ bool have_same_addresses(const kube::EndpointSlice& a, const kube::EndpointSlice
 
 template <typename Visit>
 void each_external_ip(const kube::Service& service, const Visit& visit) {
-    // Whether the annotation counts is left to the plan.
+    // Includes the annotation; the plan decides whether it applies.
     for (const NamedExternalIp& named : named_external_ips(service, true)) {
         if (const auto address = IpAddr::parse(named.text)) {
             visit(*address);
@@ -155,7 +155,7 @@ void Engine::take_in(const kube::Changes& changes, Step& step) {
     }
 }
 
-// A kubelet's heartbeat ends here: nothing that is read differs.
+// A kubelet heartbeat causes no further work: no fact changes.
 void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, Step& step) {
     const kube::NodePtr old = exchange(objects_.nodes, name, node);
     const bool both = old != nullptr && node != nullptr;
@@ -289,7 +289,7 @@ void Engine::choose_between_pods_and_nodes(Step& step) {
         return;
     }
     const PrefixSet operators(policy_.cluster_cidrs);
-    // The operator's block may be wider than what is routed of it, Node by Node.
+    // The operator's prefix may be wider than the routes, which exist per Node.
     BackendChoice choice = choose_backends(*gateway_, policy_, node_cidrs_.empty() ? operators : node_cidrs_);
     if (facts_.through_nodes != choice.through_nodes) {
         facts_.through_nodes = choice.through_nodes;
@@ -380,7 +380,7 @@ void Engine::decide(Record& record, Step& step) {
     tell_difference(record.notices, notices, step);
     record.notices = std::move(notices);
 
-    // Two sorted lists; what stays the same keeps its place in memory.
+    // Merges two sorted lists; unchanged entries keep their pointer.
     std::vector<std::shared_ptr<const model::Service>> now;
     now.reserve(decided.size());
     auto old = record.decided.begin();

@@ -1,22 +1,24 @@
-// Kubernetes Service semantics, kept up to date: what one gateway shall do, as the objects and the gateway change. What it holds after any
-// sequence of changes is what evaluate() makes of the objects that are left (GEN-006); what a change costs follows the change.
+// Incremental Kubernetes Service semantics: the desired state of one gateway, updated as the objects and the
+// gateway change. After any sequence of changes the result equals evaluate() of the current objects
+// (GEN-006). The cost of an update is proportional to the change.
 //
-//   Changes ─┬─ Node ─┬──── Pod CIDRs ───────────┐                        ┌─ who names an address as external IP
-//            │        └──── addresses, health ──── where Nodes are the backends, every Service is decided again
-//            ├─ Service ─┬─ ClusterIPs ──────────┴─ changed facts ────────┴─> those Services are planned again
-//            │           └─> it is planned                                                   │
-//            │                                                                               v
-//            │                      changed owners of frontends: the other claimants <── claims: withdrawn, laid
-//            │                                  │                                            │
-//            │                                  v                                            v
-//            └─ slice ──> its Service is decided again <── who has an endpoint there <── changed VIPs and ClusterIPs
-//                                               │
-//                                               v
-//                             what it is now, against what is held ──> Step
+//   Changes ─┬─ Node ─┬─ addresses, health ──> if Nodes are the backends: decide every Service again
+//            │        └─ Pod CIDRs ─────────┐
+//            ├─ Service ─┬─ ClusterIPs ─────┴─> changed facts ──> plan again: users of these external IPs
+//            │           └─> plan it                                          │
+//            │                                                                v
+//            │        other claimants <── changed owners of frontends <── claims: withdrawn, added
+//            │               │                                                │
+//            │               v                                                v
+//            └─ slice ──> decide its Service again <── endpoint users <── changed VIPs and ClusterIPs
+//                            │
+//                            v
+//                 decision compared with the current one ──> Step
 //
-// All plans are made and all claims laid before the first Service is decided, and facts depend on objects alone: so one pass in this order
-// settles everything. A mark too many costs one evaluation, because a Step has only what really differs; a mark too few would be a fault,
-// which the property tests look for (tests/property/engine_property_test.cpp) and the audit repairs.
+// All plans are made and all claims added before the first Service is decided, and facts depend on objects
+// only. One pass in this order is therefore sufficient. An unnecessary mark costs one evaluation, because a
+// Step contains only real differences. A missing mark is an error: the property tests search for it
+// (tests/property/engine_property_test.cpp) and the audit repairs it.
 #pragma once
 
 #include <map>
@@ -34,16 +36,15 @@
 
 namespace penstock::semantics {
 
-// What became different by one call.
+// The differences that one call produced.
 struct Step {
+    std::vector<std::shared_ptr<const model::Service>> upsert;  // new or changed, sorted by key
     std::vector<std::shared_ptr<const model::Service>>
-        upsert;  // new, or different in anything; sorted by key
-    std::vector<std::shared_ptr<const model::Service>>
-        former;                                     // of each in `upsert`: what it was; null where it is new
+        former;                                     // previous value of each in `upsert`; null if new
     std::vector<model::ServiceKey> remove;          // sorted
-    std::optional<model::Environment> environment;  // where they differ
-    std::optional<BackendChoice> backends;          // external mode: Pods or Nodes, where it is the other now
-    std::vector<ObjectNotice> appeared;             // sorted; those inside `upsert` included
+    std::optional<model::Environment> environment;  // if changed
+    std::optional<BackendChoice> backends;          // external mode: Pods or Nodes, if that changed
+    std::vector<ObjectNotice> appeared;             // sorted; includes the notices inside `upsert`
     std::vector<ObjectNotice> gone;                 // sorted
     [[nodiscard]] bool is_empty() const noexcept {
         return upsert.empty() && remove.empty() && !environment && !backends && appeared.empty() &&
@@ -51,38 +52,40 @@ struct Step {
     }
 };
 
-// For one gateway; one thread.
+// Semantics of one gateway. Single-threaded.
 class Engine {
  public:
     using Services = std::map<model::ServiceKey, std::shared_ptr<const model::Service>>;
 
     explicit Engine(Policy policy);
 
-    // Before the first call nothing is evaluated: apply() only remembers.
+    // Before the first call of set_gateway() nothing is evaluated; apply() only stores the objects.
     Step set_gateway(const model::GatewayIdentity& gateway);
     Step apply(const kube::Changes& changes);
-    // Who may have external IPs costs those Services alone that name some.
+    // If only the rights to external IPs change, only the Services that name external IPs are evaluated
+    // again.
     Step set_policy(Policy policy);
 
-    // A value that stays the same keeps its pointer.
+    // An unchanged value keeps its pointer.
     [[nodiscard]] const Services& desired() const noexcept { return desired_; }
     [[nodiscard]] const model::Environment& environment() const noexcept { return environment_; }
     [[nodiscard]] const kube::Objects& objects() const noexcept { return objects_; }
     [[nodiscard]] const Policy& policy() const noexcept { return policy_; }
 
-    // Evaluates everything from scratch and compares it with what is held (APISYNC-021): the keys that differ, sorted. What was wrong is
-    // right afterwards, in environment() and the engine's bookkeeping too. Costs what set_gateway() does.
+    // Evaluates everything from scratch and compares it with the current state (APISYNC-021). Returns the
+    // keys that differ, sorted. Afterwards all errors are repaired, including those in environment() and in
+    // the engine's internal state. Costs the same as set_gateway().
     std::vector<model::ServiceKey> audit();
 
  private:
     enum class Due : uint8_t { Nothing, Decision, Plan };
 
-    // One Service: what came in, what was made of it. Also for slices whose Service is not there.
+    // The inputs and results of one Service. A record also exists for slices without a Service.
     struct Record {
         const kube::ObjectName* name = nullptr;
         kube::ServicePtr object;
         ServiceSlices slices;
-        ServicePlan plan;                                            // of nothing where `object` is null
+        ServicePlan plan;                                            // empty if `object` is null
         std::vector<std::shared_ptr<const model::Service>> decided;  // sorted by key; all in desired_
         std::vector<ObjectNotice> notices;                           // sorted, unique
         Due due = Due::Nothing;
@@ -96,7 +99,7 @@ class Engine {
     Record& record_of(const kube::ObjectName& service);
     void mark(Record& record, Due due);
 
-    // Does what is due.
+    // Makes all plans and decisions that are due.
     void settle(Step& step);
     void choose_between_pods_and_nodes(Step& step);
     void mark_all(Due due);
@@ -106,7 +109,7 @@ class Engine {
     void read_environment(Step& step);
 
     Policy policy_;
-    ExternalIpRules external_ip_rules_;  // those of policy_
+    ExternalIpRules external_ip_rules_;  // derived from policy_
     std::optional<model::GatewayIdentity> gateway_;
     kube::Objects objects_;
 
@@ -119,17 +122,18 @@ class Engine {
 
     std::vector<Record*> due_;
     std::vector<IpAddr> changed_cluster_ips_;
-    PrefixSet node_cidrs_;  // those of facts_.pod_cidrs that Nodes carry
+    PrefixSet node_cidrs_;  // the part of facts_.pod_cidrs that comes from Nodes
     bool pod_cidrs_changed_ = false;
-    bool pod_cidrs_known_changed_ = false;  // they were, or are, none
+    bool pod_cidrs_known_changed_ = false;  // facts_.pod_cidrs became empty or non-empty
     bool node_labels_changed_ = false;
-    bool origin_moved_ = false;   // the gateway's own Node is in another zone: hints mean something else
+    bool origin_moved_ = false;   // the zone of the gateway's own Node changed: hints have another effect
     bool nodes_changed_ = false;  // facts_.nodes
     bool choice_due_ = false;
     bool environment_due_ = false;
 
-    std::optional<bool>
-        told_backends_;  // BackendChoice::through_nodes; empty: not said yet, or not worth a word
+    // The last reported BackendChoice::through_nodes. Empty: none reported yet, or none to report in node
+    // mode.
+    std::optional<bool> told_backends_;
     Services desired_;
     model::Environment environment_;
     std::vector<ObjectNotice> node_port_notices_;  // sorted, unique

@@ -37,7 +37,7 @@ std::vector<IpAddr> external_ips_of(const kube::ObjectName& name, const kube::Se
     std::unordered_set<IpAddr> seen;
     if (!policy.external_ips_annotation && annotation_of(service)) {
         notices.warn(reason::kUnsupportedAnnotation,
-                     "penstock.io/external-ips is ignored: it counts only with --external-ips-annotation");
+                     "penstock.io/external-ips is ignored: it requires --external-ips-annotation");
     }
     for (const auto& [text, origin] : named_external_ips(service, policy.external_ips_annotation)) {
         const auto address = IpAddr::parse(text);

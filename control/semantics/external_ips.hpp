@@ -1,4 +1,5 @@
-// Which of a Service's externalIPs are served: each is judged alone (XIP-004), and the judgement is never silent.
+// Selection of the externalIPs of a Service that are served. Each address is checked separately (XIP-004),
+// and every refusal produces a notice.
 #pragma once
 
 #include <string_view>
@@ -11,15 +12,15 @@
 
 namespace penstock::semantics {
 
-// What a Service names as external IPs, as it is written: spec.externalIPs, then what its annotation adds (XIP-008).
+// An external IP as the Service spells it: from spec.externalIPs, then from its annotation (XIP-008).
 struct NamedExternalIp {
-    std::string_view text;    // into the object
-    std::string_view origin;  // field or annotation
+    std::string_view text;    // points into the object
+    std::string_view origin;  // the field or annotation it comes from
 };
 [[nodiscard]] std::vector<NamedExternalIp> named_external_ips(const kube::Service& service,
                                                               bool with_annotation);
 
-// In the order of the object, each address once (SVC-019).
+// The served addresses in the order of the object, without duplicates (SVC-019).
 [[nodiscard]] std::vector<IpAddr> external_ips_of(const kube::ObjectName& name, const kube::Service& service,
                                                   Families families, const Policy& policy,
                                                   const ExternalIpRights& rights, Notices& notices);

@@ -20,11 +20,13 @@ AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Serv
         return std::ranges::find(asked.load_balancer, address, &LoadBalancerAddress::address) !=
                asked.load_balancer.end();
     };
-    // An address named in both ways is served as a LoadBalancer IP: of the two only that one is filtered, so it is the stricter (SVC-019).
+    // An address that is both is served as a LoadBalancer IP. Only LoadBalancer IPs are filtered, so this is
+    // the stricter of the two (SVC-019).
     std::erase_if(asked.external, is_load_balancer);
     if (policy.serve_cluster_ips) {
         for (const IpAddr& address : cluster_ips_of(service)) {
-            // A LoadBalancer IP that is the ClusterIP, too, is filtered, so it is the stricter of the two.
+            // If a LoadBalancer IP equals the ClusterIP, the LoadBalancer IP is kept: it is filtered and
+            // therefore stricter.
             if (families.has(address.family()) && !is_load_balancer(address)) {
                 asked.cluster.push_back(address);
             }
@@ -83,7 +85,7 @@ bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes
     }
     if (through_nodes && (port.node_port == 0 || !has_node_ports(type))) {
         notices.warn(reason::kNodePortRequired,
-                     what + " is not served: backends are Nodes, and the port has no nodePort there");
+                     what + " is not served: backends are Nodes, and the port has no nodePort");
         return false;
     }
     return true;

@@ -1,5 +1,6 @@
-// The frontends that a Service asks for, before it is known who else asks for the same (SVC-001): LoadBalancer IPs and external IPs on each
-// service port, NodePorts on the set of the gateway's own addresses, ClusterIPs where the operator wants them served here.
+// The frontends that a Service requests, before conflicts with other Services are resolved (SVC-001):
+// LoadBalancer IPs and external IPs on each service port, NodePorts on the gateway's own addresses, and
+// ClusterIPs if the operator enabled them.
 #pragma once
 
 #include <vector>
@@ -20,14 +21,15 @@ struct AskedFrontend {
     bool filtered = false;  // the Service's source ranges apply (SRC-001)
 };
 
-// What all ports of a Service have in common.
+// The addresses that all ports of a Service have in common.
 struct AskedAddresses {
-    std::vector<IpAddr>
-        cluster;  // SVC-013: only where they are served; none that is in load_balancer as well
+    // SVC-013: only if ClusterIPs are served; without the addresses that are in load_balancer as well.
+    std::vector<IpAddr> cluster;
     std::vector<LoadBalancerAddress> load_balancer;
-    std::vector<IpAddr> external;  // none that is in load_balancer as well (SVC-019)
-    Families node_port_families;   // none where NodePorts are not opened
-    // The object names something that this gateway may serve, served or refused: somebody will ask what became of it.
+    std::vector<IpAddr> external;  // without the addresses that are in load_balancer as well (SVC-019)
+    Families node_port_families;   // empty if NodePorts are not opened
+    // The object names at least one address or NodePort that this gateway may serve, whether it is served or
+    // refused. The Service's result must be visible on this gateway then.
     bool any_named = false;
 };
 
@@ -36,13 +38,13 @@ struct AskedAddresses {
                                                 const model::GatewayIdentity& gateway, const Policy& policy,
                                                 const ExternalIpRights& rights, Notices& notices);
 
-// Every tuple once.
+// Each tuple occurs once.
 [[nodiscard]] std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port,
                                                             const AskedAddresses& addresses,
                                                             const SourceRanges& ranges, const Policy& policy);
 
-// Whether a port that asks for frontends can have any: not where its protocol is switched off (LB-017), nor where backends are Nodes and it
-// has no nodePort there (LB-016).
+// Whether a port that requests frontends can have any. It cannot if its protocol is disabled (LB-017), or if
+// backends are Nodes and the port has no nodePort (LB-016).
 [[nodiscard]] bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes,
                                  const Policy& policy, Notices& notices);
 

@@ -9,10 +9,11 @@
 namespace penstock::semantics {
 namespace {
 
-// Errors of Penstock's own are spelled with its domain, as the API asks of everybody (PortStatus.error).
+// Errors from Penstock are prefixed with its domain, as the API requires (PortStatus.error).
 constexpr std::string_view kOwnErrorPrefix = "penstock.io/";
 
-// LB-004. Proxy means that its owner wants traffic to pass through the owner; for a stranger there is nothing to serve.
+// LB-004. Proxy means that the owning load balancer wants the traffic to pass through itself. On a Service
+// that Penstock does not own, such an address is not served.
 bool opens_frontend(const kube::LoadBalancerIngress& ingress, bool owned, Notices& notices) {
     if (ingress.ip_mode.empty() || ingress.ip_mode == "VIP") {
         return true;
@@ -20,7 +21,7 @@ bool opens_frontend(const kube::LoadBalancerIngress& ingress, bool owned, Notice
     if (ingress.ip_mode != "Proxy") {
         notices.warn(reason::kUnknownValue,
                      "status.loadBalancer.ingress: ipMode " + quoted(ingress.ip_mode) + " is not known; " +
-                         (owned ? "the IP is served" : "the entry is ignored, as Proxy is"));
+                         (owned ? "the IP is served" : "the entry is ignored, like Proxy"));
     }
     return owned;
 }
@@ -36,7 +37,7 @@ void add_closed_ports(LoadBalancerAddress& target, const kube::LoadBalancerIngre
         target.closed.emplace_back(static_cast<L4Port>(status.port), *protocol);
         notices.mention(reason::kLoadBalancerPortsError,
                         target.address.to_string() + " port " + std::to_string(status.port) + "/" +
-                            status.protocol + " is not opened: its status says " + quoted(status.error));
+                            status.protocol + " is not opened: its status is " + quoted(status.error));
     }
 }
 
@@ -63,7 +64,7 @@ std::vector<LoadBalancerAddress> load_balancer_addresses_of(const kube::Service&
     std::vector<LoadBalancerAddress> addresses;
     const bool owned = is_owned(service, policy);
     for (const kube::LoadBalancerIngress& ingress : service.ingress) {
-        // A host name alone opens nothing (LB-005).
+        // An entry with only a host name opens nothing (LB-005).
         if (ingress.ip.empty() || !opens_frontend(ingress, owned, notices)) {
             continue;
         }

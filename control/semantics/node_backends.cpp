@@ -14,10 +14,10 @@
 namespace penstock::semantics {
 namespace {
 
-// Of one service port, on one Node.
+// The Pods of one service port on one Node.
 struct PodsOnNode {
-    uint32_t usable = 0;   // distinct addresses that its proxy gives new flows
-    bool serving = false;  // some of them may at least keep what they have
+    uint32_t usable = 0;   // distinct addresses that the Node's proxy offers to new flows
+    bool serving = false;  // some Pods may at least keep their existing flows
 };
 
 using PodsByNode = std::unordered_map<std::string_view, PodsOnNode>;
@@ -29,7 +29,8 @@ PodsByNode count_pods(const Candidates& pods, TrafficPolicy policy) {
             by_node[std::string_view(pod.endpoint->node_name)].serving = true;
         }
     }
-    // A Node of policy Local whose Pods all terminate fails its health check (HC-004), so it is not a backend any more.
+    // With policy Local, a Node whose Pods all terminate fails its health check (HC-004) and is no longer a
+    // backend.
     const bool any_ready = std::ranges::find(pods, Readiness::Ready, &Candidate::readiness) != pods.end();
     const bool falls_back = policy == TrafficPolicy::Cluster && !any_ready;
     std::unordered_map<std::string_view, std::set<IpAddr>> addresses;
@@ -44,7 +45,8 @@ PodsByNode count_pods(const Candidates& pods, TrafficPolicy policy) {
     return by_node;
 }
 
-// What becomes of a Node for one service port. The better one first: of two Nodes with one address the better one counts.
+// The result for a Node and one service port, best first. If two Nodes have the same address, the better rank
+// counts.
 enum class Rank : uint8_t { Backend, NotReady, NotLocal, NotEligible, Forbidden };
 
 struct Row {
@@ -54,7 +56,7 @@ struct Row {
     PodsOnNode pods;
 };
 
-// What all Nodes are judged by, for one service port.
+// The criteria for all Nodes, for one service port.
 struct Judge {
     const ClusterFacts& facts;
     const FrontendOwners& owners;
@@ -63,7 +65,7 @@ struct Judge {
 
     [[nodiscard]] Rank rank_of(const NodeFact& node, const IpAddr& address, const PodsOnNode& pods) const {
         if (facts.cluster_ips.contains(address) || owners.owns_vip(address)) {
-            return Rank::Forbidden;  // EP-006: it would come back to us, or be nobody's
+            return Rank::Forbidden;  // EP-006: the packet would return to the gateway, or reach no host
         }
         if (!node.eligible || (settings.node_selector && !settings.node_selector->matches(node.labels()))) {
             return Rank::NotEligible;
@@ -78,7 +80,7 @@ struct Judge {
 model::ExcludedEndpoint excluded(const Row& row, L4Port node_port) {
     switch (row.rank) {
         case Rank::NotReady:
-            // Its kubelet is silent: who can, goes elsewhere.
+            // The kubelet does not report: flows that can move to another Node should do so.
             return {.address = row.address,
                     .port = node_port,
                     .why = model::Exclusion::NotReady,
@@ -120,8 +122,8 @@ BackendChoice choose_backends(const model::GatewayIdentity& gateway, const Polic
     if (policy.backend_mode != Mode::Auto) {
         const bool nodes = policy.backend_mode == Mode::Node;
         return {.through_nodes = nodes,
-                .why = nodes ? "backends are Nodes, at their nodePorts: so configured"
-                             : "backends are Pods: so configured"};
+                .why = nodes ? "backends are Nodes, at their nodePorts: --backend-mode=node"
+                             : "backends are Pods: --backend-mode=pod"};
     }
     const std::vector<Prefix> wanted = pod_cidrs.outermost();
     if (wanted.empty()) {
@@ -165,7 +167,7 @@ model::BackendSet node_backend_set(const NodeSetRequest& request, const Annotati
             any_ready |= rank == Rank::Backend;
         }
     }
-    // LB-019: better a Node that nobody hears of than none.
+    // LB-019: if no Node is ready, unready Nodes are used.
     for (Row& row : rows) {
         if (!any_ready && row.rank == Rank::NotReady) {
             row.rank = Rank::Backend;
@@ -202,10 +204,10 @@ std::optional<model::Probe> node_probe_of(const kube::Service& service, TrafficP
     }
     probe.kind = model::Probe::Kind::Http;
     if (probe.port != 0) {
-        return probe;  // whoever names a port knows the path as well
+        return probe;  // a configured port implies a configured path
     }
     if (external == TrafficPolicy::Local) {
-        // Only type LoadBalancer has the port.
+        // Only type LoadBalancer has a healthCheckNodePort.
         const bool has_port = service.type == "LoadBalancer" && is_l4_port(service.health_check_node_port);
         probe.port = has_port ? static_cast<L4Port>(service.health_check_node_port) : L4Port{0};
         probe.path = "/";

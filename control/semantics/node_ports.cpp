@@ -36,12 +36,12 @@ model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const mo
     };
     if (node == nullptr) {
         tell(reason::kNodeNotFound,
-             "no Node has the name that this gateway was given, " + quoted(gateway.node_name) +
+             "there is no Node with the gateway's node name " + quoted(gateway.node_name) +
                  (policy.node_port_primary_only ? "; no address serves NodePorts" : ""));
         return result;
     }
     for (const kube::NodeAddress& entry : node->addresses) {
-        // `primary` means the InternalIPs; a host name is no address at all.
+        // `primary` means the InternalIPs. A host name is not an address.
         if (entry.type != "InternalIP" && (entry.type != "ExternalIP" || policy.node_port_primary_only)) {
             continue;
         }

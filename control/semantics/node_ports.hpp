@@ -1,4 +1,5 @@
-// Which of the gateway's addresses serve NodePorts (NODEPORT-002): the rule and the Node's addresses; penstockd applies them to its ports.
+// The rule for which of the gateway's addresses serve NodePorts (NODEPORT-002), and the Node's addresses.
+// penstockd applies the rule to its ports.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,8 @@
 
 namespace penstock::semantics {
 
-// `node` is the one that the gateway is; null where there is none of that name. Empty in external mode, where no NodePort is opened.
+// `node` is the gateway's own Node, or null if no Node of that name exists. Returns an empty rule in external
+// mode, where no NodePort is opened.
 [[nodiscard]] model::NodePortAddresses node_port_addresses_of(const kube::Node* node,
                                                               const model::GatewayIdentity& gateway,
                                                               const Policy& policy,

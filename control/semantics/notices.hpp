@@ -1,5 +1,6 @@
-// What there is to tell about an object: collected while it is judged, handed out sorted, unique and bounded, so that equal objects give
-// equal notices (GEN-006) and a Service with 100,000 bad endpoints still fits a message.
+// Notices about an object, collected while it is evaluated. The result is sorted, unique and bounded: equal
+// objects give equal notices (GEN-006), and the notices of a Service with 100,000 invalid endpoints still fit
+// a message.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace penstock::semantics {
 
-// The words that name a reason, each from the rule that wants it; Events, logs and tests spell them from here.
+// Notice reasons, each with the rule that requires it. Events, logs and tests use these constants.
 namespace reason {
 inline constexpr std::string_view kInvalidPort = "InvalidPort";                  // SVC-010, SVC-011, EP-009
 inline constexpr std::string_view kUnsupportedProtocol = "UnsupportedProtocol";  // SVC-012
@@ -30,27 +31,28 @@ inline constexpr std::string_view kSourceRangesIgnored = "SourceRangesIgnored"; 
 inline constexpr std::string_view kInvalidAnnotation = "InvalidAnnotation";            // ANN-G3
 inline constexpr std::string_view kUnsupportedAnnotation = "UnsupportedAnnotation";    // ANN-G4
 inline constexpr std::string_view kUnknownAnnotation = "UnknownAnnotation";            // ANN-G5
-inline constexpr std::string_view kUnknownValue =
-    "UnknownValue";  // GEN-002: an enum value that we do not know
+inline constexpr std::string_view kUnknownValue = "UnknownValue";  // GEN-002: an unknown enum value
 inline constexpr std::string_view kNotServed =
-    "NotServed";  // SVC-002, SVC-003: asks for frontends, gets none
-inline constexpr std::string_view kInvalidPodCidr = "InvalidPodCIDR";            // XIP-006 reads a Node
-inline constexpr std::string_view kInvalidNodeAddress = "InvalidNodeAddress";    // NODEPORT-002 reads a Node
-inline constexpr std::string_view kInvalidTopologyKeys = "InvalidTopologyKeys";  // TOPO-005
-inline constexpr std::string_view kTopologyKeysIgnored = "TopologyKeysIgnored";  // TOPO-007
+    "NotServed";  // SVC-002, SVC-003: requests frontends, gets none
+inline constexpr std::string_view kInvalidPodCidr = "InvalidPodCIDR";  // XIP-006, when a Node is read
+// NODEPORT-002, when a Node is read.
+inline constexpr std::string_view kInvalidNodeAddress = "InvalidNodeAddress";
+inline constexpr std::string_view kInvalidTopologyKeys = "InvalidTopologyKeys";        // TOPO-005
+inline constexpr std::string_view kTopologyKeysIgnored = "TopologyKeysIgnored";        // TOPO-007
 inline constexpr std::string_view kInvalidAffinityTimeout = "InvalidAffinityTimeout";  // AFF-003
 inline constexpr std::string_view kSourceIpNotPreserved = "SourceIPNotPreserved";      // ETP-004, ANN-32
 inline constexpr std::string_view kEndpointsTruncated = "EndpointsTruncated";          // EP-015
-inline constexpr std::string_view kNodeNotFound = "NodeNotFound";  // NODEPORT-002 finds no Node
+inline constexpr std::string_view kNodeNotFound = "NodeNotFound";  // NODEPORT-002, if the Node does not exist
 }  // namespace reason
 
-// Notices of one reason that are kept word for word; the rest are counted in one last notice. Sixteen externalIPs (GEN-009) with every one
-// refused still stand there in full.
+// Notices of one reason that are kept in full. The rest are counted in one last notice. The limit leaves room
+// for a Service whose sixteen externalIPs (GEN-009) are all refused.
 inline constexpr size_t kNoticesPerReason = 32;
 
 class Notices {
  public:
-    // `reason` is one of the constants above. Text from objects inside `message` must have gone through printable().
+    // `reason` is one of the constants above. Text from objects in `message` must have passed through
+    // printable().
     void warn(std::string_view reason, std::string message) {
         add(model::Notice::Level::Warning, reason, std::move(message));
     }
@@ -58,7 +60,7 @@ class Notices {
         add(model::Notice::Level::Normal, reason, std::move(message));
     }
 
-    // Everything said here is said there too.
+    // Adds all notices to `other`.
     void append_to(Notices& other) const;
 
     [[nodiscard]] std::vector<model::Notice> sorted() const;

@@ -34,7 +34,7 @@ std::optional<Prefix> PrefixSet::longest_match(const IpAddr& address) const {
         if (kind.first != address.family()) {
             continue;
         }
-        // Cannot fail: the length came from a prefix of this family.
+        // Cannot fail: the length is that of a prefix of this family.
         const Result<Prefix> network = Prefix::make(address, kind.second);
         if (network && networks.contains(network->address())) {
             return *network;
@@ -57,7 +57,7 @@ bool PrefixSet::covers(const Prefix& prefix) const {
 std::vector<Prefix> PrefixSet::outermost() const {
     std::vector<Prefix> found;
     PrefixSet wider;
-    // Shortest first: what contains a member has been seen before it.
+    // Shortest first: a prefix that contains a member is visited before the member.
     for (auto of_one_length = networks_.rbegin(); of_one_length != networks_.rend(); ++of_one_length) {
         for (const auto& [address, count] : of_one_length->second) {
             const Result<Prefix> member = Prefix::make(address, of_one_length->first.second);

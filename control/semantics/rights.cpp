@@ -47,12 +47,13 @@ bool ExternalIpRules::allow(const IpAddr& address, const std::string& namespace_
 std::optional<std::string> ExternalIpRights::why_refused(const IpAddr& address,
                                                          const std::string& namespace_name,
                                                          const annotations::Labels& service_labels) const {
-    // What no permission can heal is said first, so that nobody adds a line in vain.
+    // Refusals that no permission can change come first, so the administrator does not add a rule without
+    // effect.
     if (facts_.cluster_ips.contains(address)) {
         return address.to_string() + " is an allocated ClusterIP";
     }
     if (const auto cidr = facts_.pod_cidrs.longest_match(address)) {
-        return address.to_string() + " lies in the Pod CIDR " + cidr->to_string();
+        return address.to_string() + " is in the Pod CIDR " + cidr->to_string();
     }
     if (rules_.protects(address)) {
         return address.to_string() + " is a protected address";
@@ -60,10 +61,10 @@ std::optional<std::string> ExternalIpRights::why_refused(const IpAddr& address,
     if (rules_.allow(address, namespace_name, service_labels)) {
         return std::nullopt;
     }
-    // Quoted: YAML would take a namespace of digits for a number.
+    // Quoted, because YAML would parse a namespace of digits as a number.
     const std::string host = Prefix::host(address).to_string();
-    return address.to_string() + " is allowed to namespace " + namespace_name +
-           " by nothing; add to the file of --external-ip-policy: - {namespaces: [\"" + namespace_name +
+    return address.to_string() + " is not allowed for namespace " + namespace_name +
+           "; add to the file of --external-ip-policy: - {namespaces: [\"" + namespace_name +
            "\"], cidrs: [\"" + host + "\"]}, or for all namespaces: --allowed-external-cidrs=" + host;
 }
 

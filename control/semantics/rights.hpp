@@ -1,5 +1,6 @@
-// Who may take an external IP. Anyone who may create a Service may write any address into spec.externalIPs, and so catch the traffic meant
-// for it (CVE-2020-8554): nothing is served that the administrator has not allowed, and some addresses never are (XIP-006).
+// Permission to use external IPs. Any user who may create a Service can write any address into
+// spec.externalIPs and intercept traffic for it (CVE-2020-8554). An address is therefore served only if the
+// administrator has allowed it; some addresses are never allowed (XIP-006).
 #pragma once
 
 #include <optional>
@@ -16,7 +17,8 @@
 
 namespace penstock::semantics {
 
-// What a policy allows and protects, laid out to be asked: one look-up for the namespace, one for each length of its prefixes.
+// Allowed and protected addresses of a policy, indexed for lookup: one lookup for the namespace and one for
+// each prefix length.
 class ExternalIpRules {
  public:
     explicit ExternalIpRules(const Policy& policy);
@@ -26,7 +28,7 @@ class ExternalIpRules {
                              const annotations::Labels& service_labels) const;
 
  private:
-    // What the rules for one namespace add up to.
+    // The sum of the rules for one namespace.
     struct Granted {
         PrefixSet to_all;
         std::vector<std::pair<annotations::Selector, PrefixSet>> to_selected;
@@ -38,13 +40,14 @@ class ExternalIpRules {
     std::unordered_map<std::string, Granted> by_namespace_;
 };
 
-// The rules in the light of what the cluster itself uses. Borrows both.
+// Combines the rules with the addresses that the cluster itself uses. References both, without ownership.
 class ExternalIpRights {
  public:
     ExternalIpRights(const ClusterFacts& facts, const ExternalIpRules& rules)
         : facts_(facts), rules_(rules) {}
 
-    // Why a Service of `namespace_name` may not have `address`; nothing where it may. The text names what is missing, ready to be pasted.
+    // Why a Service of `namespace_name` may not use `address`; empty if it may. The text contains the missing
+    // option value, ready to copy.
     [[nodiscard]] std::optional<std::string> why_refused(const IpAddr& address,
                                                          const std::string& namespace_name,
                                                          const annotations::Labels& service_labels) const;

@@ -1,5 +1,6 @@
-// Endpoints on their way through the steps of EP-020, and those that did not come through, each with the step that took it out: what a new
-// flow may not choose still decides what becomes of flows that are there (UDP-001, DRAIN-003), and somebody will ask where it went.
+// The state of endpoint selection between the steps of EP-020: the endpoints that are left, and those
+// excluded, each with the step that excluded it. Excluded endpoints are kept because they still decide what
+// happens to existing flows (UDP-001, DRAIN-003), and because `describe service` shows why they are not used.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@
 
 namespace penstock::semantics {
 
-// What an endpoint's conditions come to; the better one first (EP-004).
+// The result of an endpoint's conditions, best first (EP-004).
 enum class Readiness : uint8_t {
-    Ready,        // the normal set, whatever `terminating` says (EP-011)
-    Terminating,  // not ready, but serving and terminating: used where nobody is ready
+    Ready,        // the normal case, regardless of `terminating` (EP-011)
+    Terminating,  // not ready, but serving and terminating: used if no endpoint is ready
     Unusable,
 };
 
-// EP-010: what is not said counts as ready and serving, and not as terminating.
+// EP-010: unset conditions count as ready, serving and not terminating.
 [[nodiscard]] constexpr Readiness readiness_of(const kube::Endpoint& endpoint) noexcept {
     if (endpoint.ready.value_or(true)) {
         return Readiness::Ready;
@@ -28,7 +29,7 @@ enum class Readiness : uint8_t {
                                                                                    : Readiness::Unusable;
 }
 
-// Whether it still answers those that it talks with.
+// Whether the endpoint still serves its existing flows.
 [[nodiscard]] constexpr bool is_serving(const kube::Endpoint& endpoint) noexcept {
     return endpoint.ready.value_or(true) || endpoint.serving.value_or(true);
 }
@@ -37,17 +38,17 @@ struct Candidate {
     IpAddr address;
     L4Port port = 0;
     Readiness readiness = Readiness::Ready;
-    std::optional<uint16_t> weight;              // as its slice says (EP-018)
-    const kube::Endpoint* endpoint = nullptr;    // nodeName, zone and hints; borrowed from the object set
-    const kube::EndpointSlice* slice = nullptr;  // the one that the endpoint is in; likewise
+    std::optional<uint16_t> weight;            // from its slice (EP-018)
+    const kube::Endpoint* endpoint = nullptr;  // nodeName, zone and hints; not owned, part of the object set
+    const kube::EndpointSlice* slice = nullptr;  // the slice that contains the endpoint; not owned
 };
 using Candidates = std::vector<Candidate>;
 
 struct Selection {
     Candidates left;                                // sorted by (address, port), unique
-    std::vector<model::ExcludedEndpoint> excluded;  // in the order in which they went
+    std::vector<model::ExcludedEndpoint> excluded;  // in the order of exclusion
 
-    // One step: whoever does not stay is excluded, for the reason `why`.
+    // One step: endpoints for which `stays` is false are excluded with the reason `why`.
     template <typename Stays>
     void keep_if(model::Exclusion why, const Stays& stays) {
         std::erase_if(left, [&](const Candidate& one) {

@@ -5,7 +5,7 @@
 namespace penstock::semantics {
 namespace {
 
-// Pointers to objects that somebody else keeps.
+// Fills `pointers` with non-owning pointers to `objects`.
 template <typename Pointers, typename Objects>
 void borrow(Pointers& pointers, const Objects& objects) {
     for (const auto& [name, object] : objects) {

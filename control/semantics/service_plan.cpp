@@ -19,7 +19,7 @@ Claimant claimant(const ServicePlan& plan, lb::FrontendClass cls, size_t port_in
     return {.cls = cls, .created = plan.created, .service = plan.name, .port_index = port_index};
 }
 
-// What an operator would miss if the Service stayed silent.
+// Whether the Service names frontends. If so, an operator must be notified if it gets none.
 bool asks_for_frontends(const kube::Service& service, const Policy& policy) {
     return !named_external_ips(service, policy.external_ips_annotation).empty() || !service.ingress.empty() ||
            std::ranges::any_of(service.ports,
@@ -30,11 +30,12 @@ bool is_owner(const ServicePlan& plan, const Claimant& owner, lb::FrontendClass 
     if (owner.service != plan.name) {
         return false;
     }
-    // A Service's ClusterIP never stands in the way of its own LoadBalancer IP at the same address.
+    // A Service's ClusterIP never conflicts with its own LoadBalancer IP at the same address.
     return owner.cls == lb::FrontendClass::ClusterIp || (owner.cls == cls && owner.port_index == port_index);
 }
 
-// The frontends that port `port_index` asked for and owns; the others are told who does (SVC-018).
+// The frontends that port `port_index` requested and owns. For each other one, a notice names the owner
+// (SVC-018).
 std::vector<model::Frontend> owned_frontends(const ServicePlan& plan, size_t port_index,
                                              const FrontendOwners& owners, Notices& notices) {
     std::vector<model::Frontend> owned;
@@ -43,7 +44,7 @@ std::vector<model::Frontend> owned_frontends(const ServicePlan& plan, size_t por
         if (owner != nullptr && !is_owner(plan, *owner, asked.cls, port_index)) {
             notices.warn(reason::kFrontendConflict,
                          asked.tuple.to_string() + " belongs to " + owner->to_string() +
-                             ": ClusterIP before LoadBalancer IP before external IP, then the older Service");
+                             "; precedence: ClusterIP, LoadBalancer IP, external IP, then the older Service");
             continue;
         }
         const bool node_port = asked.cls == lb::FrontendClass::NodePort;
@@ -59,13 +60,13 @@ std::vector<model::Frontend> owned_frontends(const ServicePlan& plan, size_t por
     return owned;
 }
 
-// Which sets the frontends of one family and origin point at.
+// The sets that the frontends of one family and origin use.
 struct SetUse {
     uint8_t set = 0;
     std::optional<uint8_t> inside_set;
 };
 
-// Equal sets are there once.
+// Returns the index of `set` in `sets`, and adds it if it is new. Equal sets are stored once.
 uint8_t index_of(model::BackendSet set, std::vector<model::BackendSet>& sets) {
     const auto known = std::ranges::find(sets, set);
     const auto index = static_cast<uint8_t>(known - sets.begin());
@@ -83,19 +84,21 @@ bool is_cluster_ip(const model::Frontend& frontend) {
     return frontend.cls == lb::FrontendClass::ClusterIp;
 }
 
-// The candidates of the other family where they may serve as well (ANN-32), else null.
+// The candidates of the other family if the Service allows them (ANN-32), otherwise null.
 const Selection* others_of(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates,
                            IpFamily family) {
     return plan.settings.translate_family ? &candidates.at(other_family(family)) : nullptr;
 }
 
-// Whether the set is there without a frontend: flows stay with endpoints that the Service knows, whoever gets new ones.
+// Whether the set is stored even without a frontend. Flows stay with endpoints that the Service knows,
+// regardless of which endpoints get new flows.
 bool is_always_laid(const ServicePlan& plan, IpFamily family, const Selection& candidates) {
     return plan.families.has(family) || !candidates.left.empty() || !candidates.excluded.empty();
 }
 
-// Fills the sets of a service port from the candidates of each family that the Service has or may be served by, and tells each frontend
-// which is its own. Sets that no frontend asks for are not made, but for the first of each family (is_always_laid).
+// Fills the sets of a service port from the candidates of each family that the Service has or may be served
+// by, and assigns a set to each frontend. Sets without a frontend are not created, except the first of each
+// family (is_always_laid).
 void lay_sets(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates,
               const PolicyRules& rules, model::Service& service) {
     std::map<IpFamily, uint8_t> own;
@@ -148,7 +151,8 @@ Selection candidates_of(const ServicePlan& plan, const ServicePort& port, IpFami
     return selection;
 }
 
-// Where backends are Nodes: one set for each family, whoever comes. A Node's proxy opens nodePorts in the Service's own families only.
+// If backends are Nodes: one set for each family, for all clients. The proxy of a Node opens nodePorts only
+// in the Service's own families.
 void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpFamily, Selection>& candidates,
                    TrafficPolicy policy, const ClusterFacts& facts, const FrontendOwners& owners,
                    model::Service& service) {
@@ -191,13 +195,13 @@ void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpF
     }
 }
 
-// Policy Local promises the client's address, and across families there is no keeping it (ANN-32).
+// Policy Local keeps the client's address, which is not possible between families (ANN-32).
 void tell_lost_sources(const PolicyRules& rules, const model::Service& service, Notices& notices) {
     for (const model::Frontend& frontend : service.frontends) {
         const model::BackendSet& set = service.sets[frontend.set];
         if (rules.external == TrafficPolicy::Local && !is_cluster_ip(frontend) && set.translates_family) {
             notices.warn(reason::kSourceIpNotPreserved,
-                         std::string("externalTrafficPolicy Local cannot keep the client's address behind ") +
+                         std::string("externalTrafficPolicy Local cannot keep the client's address for ") +
                              to_string(set.family) + " frontends: their endpoints are " +
                              to_string(set.endpoint_family()) + " (penstock.io/translate-family)");
             return;
@@ -272,7 +276,7 @@ std::vector<Claim> claims_of(const ServicePlan& plan) {
     std::vector<Claim> claims;
     for (size_t i = 0; i < plan.ports.size(); ++i) {
         const PortPlan& planned = plan.ports[i];
-        // A ClusterIP is the cluster's own, whoever serves it there.
+        // A ClusterIP belongs to the cluster, whether or not this gateway serves it.
         for (const IpAddr& address : plan.cluster_ips) {
             claims.push_back(
                 {.tuple = {.address = address, .port = planned.port.port, .protocol = planned.port.protocol},
@@ -280,7 +284,7 @@ std::vector<Claim> claims_of(const ServicePlan& plan) {
         }
         for (const AskedFrontend& asked : planned.frontends) {
             if (asked.cls == lb::FrontendClass::ClusterIp) {
-                continue;  // laid above
+                continue;  // added above
             }
             claims.push_back({.tuple = asked.tuple, .claimant = claimant(plan, asked.cls, i)});
         }
@@ -320,7 +324,7 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
             (is_cluster_ip(frontend) ? has_internal : has_external) = true;
         }
     }
-    // A policy without frontends that it is for is not even read (ETP-008, ETP-009).
+    // A policy is read only if the Service has frontends that it applies to (ETP-008, ETP-009).
     const PolicyRules rules{
         .external = has_external ? external_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster,
         .internal = has_internal ? internal_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster,

@@ -1,11 +1,12 @@
-// One Service judged in two steps, with what all Services claim from each other in between:
+// Evaluation of one Service in two steps, with the claims of all Services resolved in between:
 //
-//   plan_service     the object alone, against facts about the cluster -> ports, the frontends they ask for, what there is to tell
-//   claims_of        ... laid into FrontendOwners, for every Service
-//   decide_service   the plan, the owners and the Service's own slices -> one model::Service a port
+//   plan_service     the object alone and facts about the cluster -> ports, requested frontends, notices
+//   claims_of        the claims of the plan; added to FrontendOwners for every Service
+//   decide_service   the plan, the owners and the Service's own slices -> one model::Service per port
 //
-// Neither step reads another Service, so a changed Service or slice costs one plan and one decision, as long as facts and owners stay.
-// Who has to be judged again where they do not stay is the engine's business.
+// Neither step reads another Service. A changed Service or slice therefore costs one plan and one decision,
+// as long as facts and owners are unchanged. If these change, the engine determines which Services to
+// evaluate again.
 #pragma once
 
 #include <vector>
@@ -31,7 +32,7 @@ struct PortPlan {
 
 struct ServicePlan {
     kube::ObjectName name;
-    kube::ServicePtr object;  // null only in a plan of nothing
+    kube::ServicePtr object;  // null only in an empty plan
     CreationTime created;
     std::vector<IpAddr> cluster_ips;
     std::vector<PortPlan> ports;
@@ -40,23 +41,25 @@ struct ServicePlan {
     AnnotationSettings settings;             // views into `object`
     std::vector<std::string> topology_keys;  // empty: no constraint
     uint32_t affinity_timeout_s = 0;         // 0: none
-    // Whether the gateway is to hear of it: the Service names something for the outside, even if all of it was refused.
+    // Whether the Service is part of the gateway's desired state: it names a frontend, even if all frontends
+    // were refused.
     bool concerns_gateway = false;
     L4Port health_check = 0;  // HC-001; 0: none
     Notices notices;          // about the whole Service
 };
 
-// `rights` are those of `around`.
+// `rights` must be derived from `around`.
 [[nodiscard]] ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& service,
                                        const Surroundings& around, const ExternalIpRights& rights);
 
-// Sorted.
+// The claims of the plan, sorted.
 [[nodiscard]] std::vector<Claim> claims_of(const ServicePlan& plan);
 
-// Whether a decision reads labels of the endpoints' Nodes.
+// Whether the decision reads labels of the endpoints' Nodes.
 [[nodiscard]] bool reads_node_labels(const ServicePlan& plan, const ServiceSlices& slices);
 
-// Sorted by key; empty where the Service does not concern the gateway. Their notices include the plan's.
+// One model::Service for each port, sorted by key. Empty if the Service does not concern the gateway. The
+// notices include those of the plan.
 [[nodiscard]] std::vector<model::Service> decide_service(const ServicePlan& plan,
                                                          const FrontendOwners& owners,
                                                          const ServiceSlices& slices,

@@ -24,7 +24,7 @@ std::vector<ServicePort> valid_ports(const kube::Service& service, Notices& noti
         const std::optional<Protocol> protocol = parse_protocol(entry.protocol);
         if (!protocol) {
             notices.warn(reason::kUnsupportedProtocol,
-                         where + ": protocol " + quoted(entry.protocol) + " is none of TCP, UDP, SCTP");
+                         where + ": protocol " + quoted(entry.protocol) + " is not TCP, UDP or SCTP");
             continue;
         }
         if (!is_l4_port(entry.port)) {
@@ -38,9 +38,9 @@ std::vector<ServicePort> valid_ports(const kube::Service& service, Notices& noti
             continue;
         }
         if (!entry.name.empty() && !is_dns_label(entry.name)) {
-            notices.warn(
-                reason::kInvalidPort,
-                where + ": a port's name is a DNS label: at most 63 of a-z, 0-9 and '-', no '-' at the ends");
+            notices.warn(reason::kInvalidPort, where +
+                                                   ": the port name must be a DNS label: at most 63 of a-z, "
+                                                   "0-9 and '-', no '-' at the ends");
             continue;
         }
         const auto number = static_cast<L4Port>(entry.port);

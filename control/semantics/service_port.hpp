@@ -1,4 +1,5 @@
-// The port entries of a Service that may be served. A bad entry takes nothing with it but itself (SVC-010..012).
+// The valid port entries of a Service. An invalid entry is skipped and does not affect the others
+// (SVC-010..012).
 #pragma once
 
 #include <optional>
@@ -13,14 +14,14 @@
 namespace penstock::semantics {
 
 struct ServicePort {
-    std::string name;  // "" where unnamed
+    std::string name;  // "" if unnamed
     Protocol protocol = Protocol::Tcp;
     L4Port port = 0;
     L4Port node_port = 0;  // 0: none
     bool operator==(const ServicePort&) const = default;
 };
 
-// TCP, UDP, SCTP in upper case, and nothing else (SVC-012).
+// Accepts TCP, UDP and SCTP in upper case only (SVC-012).
 [[nodiscard]] std::optional<Protocol> parse_protocol(std::string_view text) noexcept;
 
 // 1-65535 (SVC-010).
@@ -28,8 +29,8 @@ struct ServicePort {
     return number >= 1 && number <= 65'535;
 }
 
-// In the order of the object. Of two entries with one name, or with one (port, protocol), the first good one is kept, as an API server
-// would have refused the second.
+// The valid entries in the order of the object. Of two entries with the same name, or with the same (port,
+// protocol), the first valid one is kept. An API server would have refused the second.
 [[nodiscard]] std::vector<ServicePort> valid_ports(const kube::Service& service, Notices& notices);
 
 }  // namespace penstock::semantics

@@ -55,7 +55,7 @@ std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name,
         if (!parse_protocol(port.protocol)) {
             tell(model::Notice::Level::Warning, reason::kUnsupportedProtocol,
                  "ports: protocol " + quoted(port.protocol) +
-                     " is none of TCP, UDP, SCTP; the entry is not used");
+                     " is not TCP, UDP or SCTP; the entry is not used");
         }
     }
     return notices;
@@ -77,7 +77,7 @@ void tell_truncated(const ServiceSlices& slices, Notices& notices) {
         const auto found = one.slice->from_endpoints ? annotations.find(kOverCapacity) : annotations.end();
         if (found != annotations.end() && found->second == "truncated") {
             notices.warn(reason::kEndpointsTruncated,
-                         "its Endpoints object is full, and endpoints are missing from it: follow "
+                         "the Endpoints object is truncated and some endpoints are missing: use "
                          "EndpointSlices instead");
             return;
         }

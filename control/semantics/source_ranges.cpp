@@ -33,7 +33,8 @@ SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bo
     }
     if (type != ServiceType::LoadBalancer) {
         notices.warn(reason::kSourceRangesIgnored,
-                     std::string(origin) + " limits LoadBalancer IPs only; this Service is not of that type");
+                     std::string(origin) +
+                         " applies to LoadBalancer IPs only; this Service is not of type LoadBalancer");
         return {};
     }
     SourceRanges ranges{.restricted = true, .deny = deny, .listed = {}};

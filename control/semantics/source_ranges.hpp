@@ -1,5 +1,5 @@
-// Which clients may open flows to a Service's LoadBalancer IPs (SRC-001..004). Errors close the door, they never open it: a list in which
-// no entry can be read allows nobody.
+// The clients that may open flows to a Service's LoadBalancer IPs (SRC-001..004). Errors restrict access,
+// they never widen it: a list without any valid entry allows no client.
 #pragma once
 
 #include <vector>
@@ -11,21 +11,22 @@
 namespace penstock::semantics {
 
 struct SourceRanges {
-    bool restricted = false;               // a list is in force
-    bool deny = false;                     // it names those who may not (ANN-04)
+    bool restricted = false;               // a list applies
+    bool deny = false;                     // the list names the clients that are denied (ANN-04)
     std::vector<Prefix> listed;            // sorted, unique
-    Families families = Families::both();  // the Service's own
+    Families families = Families::both();  // of the Service
 
-    // Whether frontends of `family` are filtered by the list. A family without a CIDR in the list is filtered, and so denied (SRC-003),
-    // unless `compat_kube_proxy` asks for what kube-proxy does: it stays open, as long as the list holds a CIDR of the other family. Only a
-    // family of the Service itself does, as kube-proxy serves no other (ANN-32). It stays open as well where the list names those who may
-    // not.
+    // Whether frontends of `family` are filtered by the list. If the list has no CIDR of the family, all
+    // clients of that family are denied (SRC-003), with two exceptions. If the list names denied clients, the
+    // family stays open. If `compat_kube_proxy` is set, the family also stays open, as with kube-proxy,
+    // provided that the list has a CIDR of the other family and the Service itself has this family:
+    // kube-proxy serves no other family (ANN-32).
     [[nodiscard]] bool filters(IpFamily family, bool compat_kube_proxy) const noexcept;
     bool operator==(const SourceRanges&) const = default;
 };
 
-// The field, else the annotation; either means something on type LoadBalancer only (SRC-004). `deny` is ANN-04's; a list without a valid
-// entry denies everyone all the same (SRC-002).
+// Reads the field, otherwise the annotation. Both apply to type LoadBalancer only (SRC-004). `deny` comes
+// from ANN-04. A list without a valid entry denies all clients even then (SRC-002).
 [[nodiscard]] SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bool deny,
                                             Notices& notices);
 

@@ -11,7 +11,7 @@ constexpr const char* kProxyNameLabel = "service.kubernetes.io/service-proxy-nam
 constexpr const char* kHeadlessLabel = "service.kubernetes.io/headless";
 constexpr std::string_view kNoClusterIp = "None";
 
-// The API server keeps clusterIP and clusterIPs[0] equal; a manifest may give only one of them.
+// The API server keeps clusterIP and clusterIPs[0] equal; a manifest may contain only one of them.
 std::string_view first_cluster_ip(const kube::Service& service) {
     if (service.cluster_ip.empty() && !service.cluster_ips.empty()) {
         return service.cluster_ips.front();
@@ -25,7 +25,7 @@ bool is_ignored(const kube::Service& service, const Policy& policy) {
         return true;
     }
     const auto proxy_name = labels.find(kProxyNameLabel);
-    // An empty value is a foreign name too, and an own name that is not configured equals nothing.
+    // An empty value also names another proxy. If own_proxy_name is not configured, every value does.
     return proxy_name != labels.end() &&
            (policy.own_proxy_name.empty() || proxy_name->second != policy.own_proxy_name);
 }
@@ -44,7 +44,7 @@ ServiceType type_of(const kube::Service& service, Notices& notices) {
     }
     if (service.type != "ClusterIP") {
         notices.warn(reason::kUnknownValue, "spec.type " + quoted(service.type) +
-                                                " is not known; the Service is taken for a ClusterIP");
+                                                " is not known; the Service is treated as ClusterIP");
     }
     return ServiceType::ClusterIp;
 }
@@ -75,14 +75,14 @@ std::string_view explanation(Standing standing) noexcept {
         case Standing::Ignored:
             return "";
         case Standing::BadName:
-            return "namespace or name is no DNS name; the Service gets no frontends";
+            return "namespace or name is not a DNS name; the Service gets no frontends";
         case Standing::ExternalName:
-            return "a Service of type ExternalName gets no frontends, whatever other fields it carries";
+            return "a Service of type ExternalName gets no frontends, regardless of its other fields";
         case Standing::Headless:
-            return "a headless Service (clusterIP None) gets no frontends, not even for its externalIPs or "
+            return "a headless Service (clusterIP None) gets no frontends, not even for externalIPs or "
                    "nodePorts";
         case Standing::AwaitsClusterIp:
-            return "clusterIP is still empty; the Service gets its frontends as soon as it has one";
+            return "clusterIP is still empty; the Service gets its frontends when one is allocated";
         case Standing::InvalidClusterIp:
             return "clusterIP is neither an IP address nor None; the Service gets no frontends";
     }
@@ -95,7 +95,7 @@ std::vector<IpAddr> cluster_ips_of(const kube::Service& service) {
         return allocated;
     }
     const auto add = [&](std::string_view text) {
-        // "None" and "" are no addresses either.
+        // "None" and "" do not parse as addresses.
         if (const auto address = IpAddr::parse(text);
             address && std::ranges::find(allocated, *address) == allocated.end()) {
             allocated.push_back(*address);
@@ -115,7 +115,7 @@ Families families_of(const kube::Service& service, Notices& notices) {
             families.v6 = true;
         } else {
             notices.warn(reason::kUnknownValue,
-                         "spec.ipFamilies: " + quoted(family) + " is neither IPv4 nor IPv6 and is left out");
+                         "spec.ipFamilies: " + quoted(family) + " is neither IPv4 nor IPv6 and is ignored");
         }
     }
     if (!families.none()) {

@@ -1,5 +1,5 @@
-// Whether a Service may have frontends at all, and of which families: the questions before any port or address is looked at (SVC-001..005,
-// DUAL-001).
+// Checks that precede the evaluation of ports and addresses: whether a Service may have frontends at all, and
+// of which families (SVC-001..005, DUAL-001).
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,33 @@ namespace penstock::semantics {
 
 enum class ServiceType : uint8_t { ClusterIp, NodePort, LoadBalancer, ExternalName };
 
-// A type that we do not know is served as what all types have in common, ClusterIP, and said so (GEN-002).
+// An unknown type is treated as ClusterIP, the subset that all types have in common, with a notice (GEN-002).
 [[nodiscard]] ServiceType type_of(const kube::Service& service, Notices& notices);
 
-// The others' nodePorts are left over from another type.
+// nodePorts of other types are left over from an earlier type.
 [[nodiscard]] constexpr bool has_node_ports(ServiceType type) noexcept {
     return type == ServiceType::NodePort || type == ServiceType::LoadBalancer;
 }
 
 enum class Standing : uint8_t {
     Served,
-    Ignored,  // labelled as another proxy's (SVC-004) or as headless (SVC-005): not ours, so not a word about it
-    BadName,           // no API server would accept it, and no message could carry it
+    Ignored,           // labelled for another proxy (SVC-004) or as headless (SVC-005): no notices about it
+    BadName,           // not accepted by an API server, and not valid in messages
     ExternalName,      // SVC-003
     Headless,          // clusterIP None (SVC-002)
-    AwaitsClusterIp,   // clusterIP still empty, and somebody will fill it in (SVC-002)
-    InvalidClusterIp,  // clusterIP is no address
+    AwaitsClusterIp,   // clusterIP still empty, but will be allocated (SVC-002)
+    InvalidClusterIp,  // clusterIP is not an address
 };
 
 [[nodiscard]] Standing standing_of(const kube::ObjectName& name, const kube::Service& service,
                                    const Policy& policy);
 
-// Why a Service of this standing gets no frontends, as a sentence for a notice; "" for Served and Ignored.
+// The reason why a Service of this standing gets no frontends, as the sentence of a notice; "" for Served and
+// Ignored.
 [[nodiscard]] std::string_view explanation(Standing standing) noexcept;
 
-// The addresses the cluster has allocated to this Service, whether or not anybody serves them (SVC-014). What an ExternalName still shows
-// is stale: the API server has freed it.
+// The addresses that the cluster has allocated to this Service, whether or not they are served (SVC-014). An
+// address that is still in an ExternalName Service is stale: the API server has released it.
 [[nodiscard]] std::vector<IpAddr> cluster_ips_of(const kube::Service& service);
 
 struct Families {
@@ -52,8 +53,9 @@ struct Families {
     bool operator==(const Families&) const = default;
 };
 
-// ipFamilies, or the families of its ClusterIPs (DUAL-001). A manifest may name neither, because no server will allocate: then the external
-// and ingress addresses that it names speak for it, and IPv4 where it names none. Never none.
+// The families in ipFamilies, otherwise those of the ClusterIPs (DUAL-001). A manifest may have neither,
+// because no server allocates addresses. Then the families of its external and ingress addresses are used, or
+// IPv4 if it has none. The result is never empty.
 [[nodiscard]] Families families_of(const kube::Service& service, Notices& notices);
 
 }  // namespace penstock::semantics

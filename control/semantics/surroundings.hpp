@@ -1,4 +1,4 @@
-// What judging a Service reads besides the Service and its slices, the same for all of them.
+// The inputs for evaluating a Service besides the Service and its slices. They are the same for all Services.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace penstock::semantics {
 
 using Nodes = std::map<std::string, kube::NodePtr>;
 
-// Borrowed.
+// References, without ownership.
 struct Surroundings {
     const model::GatewayIdentity& gateway;
     const Policy& policy;

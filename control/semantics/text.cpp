@@ -5,7 +5,7 @@
 namespace penstock::semantics {
 namespace {
 
-// Not <cctype>: its answers depend on the locale.
+// Not <cctype>: its results depend on the locale.
 constexpr bool is_lower_alphanumeric(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }

@@ -1,5 +1,5 @@
-// Text from objects, judged and made safe to show. Whoever may create a Service chooses these bytes; what we print of them must fit an
-// Event, a terminal and a protobuf string, whatever they are (ANN-G3).
+// Validation and escaping of text from objects. Any user who may create a Service chooses these bytes. The
+// escaped text always fits an Event, a terminal and a protobuf string (ANN-G3).
 #pragma once
 
 #include <cstddef>
@@ -11,28 +11,29 @@
 
 namespace penstock::semantics {
 
-// Longest piece of foreign text that a message repeats (ANN-G3).
+// Maximum length of text from an object in a message (ANN-G3).
 inline constexpr size_t kShownCharsMax = 128;
 
-// Without white space at both ends (ANN-G2, SRC-002).
+// `text` without leading and trailing white space (ANN-G2, SRC-002).
 using annotations::trimmed;
 
 [[nodiscard]] std::string lower_case(std::string_view text);
 
-// At most `chars_max` bytes of `text`; bytes outside printable ASCII become \xNN, a cut is marked by "...".
+// At most `chars_max` bytes of `text`. Bytes outside printable ASCII become \xNN; a cut is marked by "...".
 [[nodiscard]] std::string printable(std::string_view text, size_t chars_max = kShownCharsMax);
 
-// A Node's name or a zone, for people at the gateway: as it is where the gateway takes it, which is at most 253 printable bytes without
-// blanks, '/' and ':'; else "". The gateway refuses the whole service port for any other one, and nobody chooses by it there.
+// A Node's name or a zone for display at the gateway. Unchanged if the gateway accepts it: at most 253
+// printable bytes without blanks, '/' and ':'. Otherwise "", because the gateway would refuse the whole
+// service port. The gateway does not use these names for decisions.
 [[nodiscard]] InternedText name_for_people(const InternedText& text);
 
 // printable(text) in double quotes.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-// Lower-case alphanumerics and '-', alphanumeric at both ends, 1-63 bytes (RFC 1123): a port name (SVC-011).
+// A port name (SVC-011): lower-case alphanumerics and '-', alphanumeric at both ends, 1-63 bytes (RFC 1123).
 [[nodiscard]] bool is_dns_label(std::string_view text) noexcept;
 
-// DNS labels joined by dots, at most 253 bytes: what an API server accepts as the name of an object.
+// DNS labels joined by dots, at most 253 bytes: the object names that an API server accepts.
 [[nodiscard]] bool is_dns_name(std::string_view text) noexcept;
 
 }  // namespace penstock::semantics

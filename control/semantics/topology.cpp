@@ -9,13 +9,13 @@
 namespace penstock::semantics {
 namespace {
 
-constexpr size_t kTopologyKeysMax = 16;  // what API servers took
+constexpr size_t kTopologyKeysMax = 16;  // the former limit of API servers
 constexpr std::string_view kAnywhere = "*";
 
-// "" where the list is valid.
+// The error in the list, or "" if the list is valid.
 std::string fault_of(std::span<const std::string> keys) {
     if (keys.size() > kTopologyKeysMax) {
-        return std::to_string(keys.size()) + " keys are more than " + std::to_string(kTopologyKeysMax);
+        return std::to_string(keys.size()) + " keys exceed the limit of " + std::to_string(kTopologyKeysMax);
     }
     for (size_t i = 0; i < keys.size(); ++i) {
         if (keys[i] == kAnywhere) {
@@ -23,10 +23,10 @@ std::string fault_of(std::span<const std::string> keys) {
                 return "\"*\" may only be the last key";
             }
         } else if (!annotations::is_label_key(keys[i])) {
-            return quoted(keys[i]) + " is not a label's key";
+            return quoted(keys[i]) + " is not a valid label key";
         }
         if (std::ranges::find(keys.first(i), keys[i]) != keys.first(i).end()) {
-            return quoted(keys[i]) + " is there twice";
+            return quoted(keys[i]) + " is a duplicate";
         }
     }
     return "";
@@ -37,7 +37,7 @@ bool names(const InternedTexts& hints, std::string_view wanted) {
     return std::ranges::find(hinted, wanted) != hinted.end();
 }
 
-// Whether `hints` of each endpoint may be followed to `place`.
+// Whether every candidate has `hints` and at least one candidate is hinted for `place`.
 bool can_follow(const Candidates& candidates, InternedTexts kube::Endpoint::* hints, std::string_view place) {
     return !place.empty() && std::ranges::none_of(candidates, [&](const Candidate& one) {
         return (one.endpoint->*hints).empty();
@@ -105,7 +105,7 @@ std::vector<std::string> topology_keys_of(const kube::Service& service, std::str
     }
     if (const std::string fault = fault_of(keys); !fault.empty()) {
         notices.warn(reason::kInvalidTopologyKeys,
-                     std::string(where) + ": " + fault + "; endpoints anywhere are used");
+                     std::string(where) + ": " + fault + "; the list is ignored");
         return {};
     }
     return keys;

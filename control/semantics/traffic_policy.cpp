@@ -25,7 +25,7 @@ TrafficPolicy policy_of(const std::string& value, const char* field, Notices& no
     return TrafficPolicy::Cluster;
 }
 
-// An external gateway is no node, so nothing is local to it and nothing is remote either (ETP-004).
+// An external gateway is not a node: no endpoint is local to it, and none is remote (ETP-004).
 bool is_node(const PolicyRules& rules) {
     return rules.around.gateway.mode == model::GatewayMode::Node;
 }
@@ -36,7 +36,7 @@ SourceMode external_source(const PolicyRules& rules) {
     return kept ? SourceMode::Keep : SourceMode::Translate;
 }
 
-// For people. What Endpoints were converted from says no zone; their Nodes do (EP-015).
+// For display. Slices converted from Endpoints have no zone; the zone of the Node is used instead (EP-015).
 InternedText zone_of(const Candidate& candidate, const Nodes& nodes) {
     if (candidate.slice->from_endpoints) {
         const auto zone = topology_of(candidate, kZoneLabel, nodes);
@@ -59,10 +59,10 @@ void tell_unknown_distribution(const kube::Service& service, Notices& notices) {
     constexpr std::array<std::string_view, 4> kKnown = {"", "PreferClose", "PreferSameZone",
                                                         "PreferSameNode"};
     if (std::ranges::find(kKnown, service.traffic_distribution) == kKnown.end()) {
-        notices.warn(
-            reason::kUnknownValue,
-            "spec.trafficDistribution " + quoted(service.traffic_distribution) +
-                " is not known and is ignored; the hints of EndpointSlices decide, as for known values");
+        notices.warn(reason::kUnknownValue, "spec.trafficDistribution " +
+                                                quoted(service.traffic_distribution) +
+                                                " is not known and is ignored; the hints of the "
+                                                "EndpointSlices are used, as for known values");
     }
 }
 
@@ -72,13 +72,13 @@ void tell_limits(const PolicyRules& rules, Notices& notices) {
     }
     if (external_source(rules) == SourceMode::Translate) {
         notices.warn(reason::kSourceIpNotPreserved,
-                     "externalTrafficPolicy Local keeps the client's address only where endpoints answer "
-                     "through the gateway, and "
-                     "--symmetric-return=false says that they do not");
+                     "externalTrafficPolicy Local keeps the client's address only if endpoints reply "
+                     "through the gateway, but "
+                     "--symmetric-return=false is set");
     }
     if (!rules.topology_keys.empty()) {
         notices.warn(reason::kTopologyKeysIgnored,
-                     "externalTrafficPolicy Local decides for clients outside; topologyKeys do not");
+                     "topologyKeys are ignored for external clients, because externalTrafficPolicy is Local");
     }
 }
 
@@ -103,7 +103,7 @@ std::optional<model::BackendSet> FamilySets::external_inside() const {
     if (rules_.external != TrafficPolicy::Local || !is_node(rules_)) {
         return std::nullopt;
     }
-    // Without Pod CIDRs only the gateway's own host uses the set, and its flows are always translated.
+    // If no Pod CIDR is known, only the gateway's own host uses the set. Its flows are always translated.
     return of_policy(TrafficPolicy::Cluster,
                      rules_.around.facts.pod_cidrs.empty() ? SourceMode::Translate : SourceMode::Keep);
 }
@@ -118,7 +118,7 @@ std::optional<model::BackendSet> FamilySets::internal_inside() const {
     }
     model::BackendSet inside = of_policy(rules_.internal, SourceMode::Keep);
     return inside.translates_family ? std::nullopt
-                                    : std::optional(std::move(inside));  // nobody's address is kept
+                                    : std::optional(std::move(inside));  // no source address can be kept
 }
 
 model::BackendSet FamilySets::of_policy(TrafficPolicy policy, SourceMode source) const {
@@ -146,7 +146,8 @@ model::BackendSet FamilySets::cluster(const Making& making) const {
             when_empty = EmptyAction::Drop;  // TOPO-004
         }
     } else if (!selection.left.empty() &&
-               selection.left.front().readiness == Readiness::Ready) {  // not in the fallback (EP-012)
+               // Not if terminating endpoints are used (EP-012).
+               selection.left.front().readiness == Readiness::Ready) {
         select_by_hints(selection, origin);
     }
     return set_of(std::move(selection), making, when_empty);
@@ -160,7 +161,8 @@ model::BackendSet FamilySets::local(const Making& making) const {
     }
     Selection here = making.candidates;
     select_local(here, rules_.around.gateway.node_name);
-    // Somebody upstream may try another node, so silence is kinder than a reset (ETP-003).
+    // An upstream router may try another node, so the packet is dropped silently instead of rejected
+    // (ETP-003).
     const bool only_elsewhere = !has_usable(here.left) && has_usable(everywhere.left);
     return set_of(std::move(here), making, only_elsewhere ? EmptyAction::DropNoLocal : rules_.no_endpoints);
 }

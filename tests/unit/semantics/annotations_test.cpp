@@ -82,7 +82,7 @@ TEST(SchedulerAnnotation, ComplaintNamesKeyValueRangeAndSubstitute_ANNG3) {
     (void)scheduler_of({{kNative, "f\x01st"}}, kGlobal, notices);
     ASSERT_EQ(notices.sorted().size(), 1U);
     EXPECT_EQ(notices.sorted()[0].message,
-              "penstock.io/scheduler: \"f\\x01st\" is not accepted, which is rr, wrr, lc, wlc, sh, dh, sed, "
+              "penstock.io/scheduler: \"f\\x01st\" is not valid, expected rr, wrr, lc, wlc, sh, dh, sed, "
               "nq, p2c, random, mh; the "
               "gateway's own scheduler is used");
 }

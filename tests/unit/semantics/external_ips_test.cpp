@@ -76,7 +76,7 @@ TEST(ExternalIps, BadAddressGoesAloneAndByName_XIP004_XIP005_XIP006_GEN001_GEN00
         {"ff02::1", "InvalidExternalIP", "multicast"},
         {"255.255.255.255", "InvalidExternalIP", "broadcast"},
         {"2001:db8::7", "FamilyMismatch", "2001:db8::7"},
-        {"80.11.12.10", "ExternalIPNotAllowed", "80.11.12.10 is allowed to namespace default by nothing"},
+        {"80.11.12.10", "ExternalIPNotAllowed", "80.11.12.10 is not allowed for namespace default"},
         {"240.0.0.1", "ExternalIPNotAllowed", "240.0.0.1/32"},
     };
     for (const Row& row : rows) {

@@ -197,7 +197,7 @@ TEST(OtherFamily, PolicyLocalLosesTheClientsAddressAndSaysSo_ANN32_NAT003) {
     const Outcome outcome = world_of({.four = {kFourHere, kFourThere}, .policy = "Local"}).evaluate();
     EXPECT_EQ(met_at(outcome, kVip6), kFourForSix);
     EXPECT_EQ(message(outcome, "SourceIPNotPreserved"),
-              "externalTrafficPolicy Local cannot keep the client's address behind IPv6 frontends: their "
+              "externalTrafficPolicy Local cannot keep the client's address for IPv6 frontends: their "
               "endpoints are IPv4 "
               "(penstock.io/translate-family)");
     EXPECT_EQ(reasons(world_of({.four = {kFourHere}}).evaluate()), Lines{});

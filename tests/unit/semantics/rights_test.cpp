@@ -74,7 +74,7 @@ TEST(Rights, RefusalNamesTheMissingLine_XIP006) {
     const Outcome refused = world.evaluate();
     EXPECT_EQ(frontends(refused), Lines{});
     EXPECT_EQ(message(refused, "ExternalIPNotAllowed"),
-              "80.11.12.10 is allowed to namespace shop by nothing; add to the file of --external-ip-policy: "
+              "80.11.12.10 is not allowed for namespace shop; add to the file of --external-ip-policy: "
               "- {namespaces: [\"shop\"], "
               "cidrs: [\"80.11.12.10/32\"]}, or for all namespaces: --allowed-external-cidrs=80.11.12.10/32");
     // Either of the two heals it.
