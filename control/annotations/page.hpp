@@ -1,4 +1,4 @@
-// docs/annotations.md, as the table has it. Pure.
+// Text of docs/annotations.md, generated from the table. Pure.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace penstock::annotations {
 
-// "yes", "no", or "only VALUE": whether this version does what the row says.
+// "yes", "no", or "only VALUE": whether this version supports the setting of the row.
 [[nodiscard]] std::string support_text(const Row& row);
 
 [[nodiscard]] std::string page_text();

@@ -13,7 +13,7 @@ constexpr bool is_alphanumeric(char c) {
 constexpr bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
-// What a key or a value may hold; whether it is one is judged when it is whole.
+// Characters of a key or a value. The whole text is validated afterwards.
 constexpr bool is_word_char(char c) {
     return is_alphanumeric(c) || c == '-' || c == '_' || c == '.' || c == '/';
 }
@@ -65,7 +65,7 @@ class Selector::Reader {
         std::vector<Part> parts;
         do {
             if (parts.size() == Selector::kPartsMax) {
-                return wrong("no more than 64 requirements are taken; there is one more");
+                return wrong("a selector has at most 64 requirements, but there is one more");
             }
             auto part = read_part();
             if (!part) {
@@ -81,7 +81,7 @@ class Selector::Reader {
     }
 
  private:
-    // Also skips the blanks behind.
+    // Also skips trailing blanks.
     bool take(std::string_view token) {
         skip_blanks();
         if (!rest_.starts_with(token)) {
@@ -194,7 +194,7 @@ bool Selector::matches(const Labels& labels) const {
             case Operator::In:
                 return is_there && std::ranges::binary_search(part.values, label->second);
             case Operator::NotIn:
-                // As Kubernetes has it: an object without the label is none with a wrong value.
+                // As in Kubernetes, != and notin also match an object without the label.
                 return !is_there || !std::ranges::binary_search(part.values, label->second);
         }
         return false;

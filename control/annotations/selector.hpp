@@ -1,4 +1,4 @@
-// Label selectors as Kubernetes writes them: "tier=web,zone in (a, b),!canary". All parts must hold. Pure.
+// Kubernetes label selectors: "tier=web,zone in (a, b),!canary". All requirements must match. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,24 @@ namespace penstock::annotations {
 
 using Labels = std::map<std::string, std::string>;
 
-// An optional DNS prefix of at most 253 bytes and '/', then 1-63 alphanumerics, '-', '_' and '.', alphanumeric at both ends.
+// An optional DNS prefix of at most 253 bytes and '/', then 1-63 alphanumerics, '-', '_' and '.',
+// alphanumeric at both ends.
 [[nodiscard]] bool is_label_key(std::string_view text) noexcept;
-// The same rule without a prefix; or empty.
+// The same rule without a prefix, or empty.
 [[nodiscard]] bool is_label_value(std::string_view text) noexcept;
 
 class Selector {
  public:
-    // Of one selector. Each object is compared with each of them, 10,000 endpoints at once, and an annotation has room for 80,000: half a
-    // millisecond an endpoint, while everybody else's changes wait. Nobody writes ten by hand.
+    // Maximum number of requirements. Each object is compared with each requirement, for up to 10,000
+    // endpoints at once. An annotation has room for 80,000 requirements: half a millisecond per endpoint,
+    // during which all other changes wait. Selectors written by hand have fewer than ten.
     static constexpr size_t kPartsMax = 64;
 
     Selector() = default;  // matches everything
 
-    // key, !key, key=value, key==value, key!=value, key in (v1, v2), key notin (v1, v2), joined by commas; white space does not count.
-    // InvalidArgument names the part that cannot be read.
+    // Accepts key, !key, key=value, key==value, key!=value, key in (v1, v2), key notin (v1, v2), joined by
+    // commas; white space is ignored. On failure, InvalidArgument names the requirement that cannot be
+    // parsed.
     static Result<Selector> parse(std::string_view text);
 
     [[nodiscard]] bool matches(const Labels& labels) const;

@@ -28,7 +28,7 @@ constexpr Rule any_case(std::span<const Word> known, std::string_view any_other_
     return {.kind = Kind::Word, .words = known, .any_case = true, .any_other_means = any_other_means};
 }
 
-constexpr int64_t kTextMax = 253;  // a DNS name's
+constexpr int64_t kTextMax = 253;  // limit of a DNS name
 constexpr Rule kObjectName = of_kind(Kind::Name, 1, kTextMax);
 constexpr Rule kAnyText = of_kind(Kind::Text, 1, 256 * 1024);
 
@@ -192,105 +192,108 @@ constexpr std::array kNodeWeight = {Spelling{"penstock.io/node-weight", words(kN
 
 constexpr std::array<Row, kSettings> kRows = {{
     {Setting::ConnectionDraining, "ANN-01", kConnectionDraining, "unset",
-     "what becomes of established flows whose endpoint is gone: unset: they go on; false: reset at once; "
-     "true: reset after the timeout",
+     "established flows of a removed endpoint: unset: they continue; false: reset at once; true: reset after "
+     "the timeout",
      "it counts as unset"},
     {Setting::ConnectionDrainingTimeout, "ANN-02", kConnectionDrainingTimeout, "300 s",
-     "how long flows drain where connection-draining is true", "300 s are used"},
+     "drain time of flows if connection-draining is true", "300 s are used"},
     {Setting::IdleTimeout, "ANN-03", kIdleTimeout, "by protocol",
-     "how long a flow of the Service, an established one too, may be silent before it is forgotten",
+     "idle time after which a flow of the Service is removed, also an established one",
      "the default of the protocol is used"},
     {Setting::SourceRangesPolicy, "ANN-04", kSourceRangesPolicy, "allow",
-     "whether the source ranges are the clients that may open flows to LoadBalancer IPs, or those that may "
+     "whether the source ranges list the clients that may open flows to LoadBalancer IPs, or those that may "
      "not",
      "allow is used"},
     {Setting::HealthCheck, "ANN-05", kHealthCheck, "off for Pods, http for Nodes",
-     "how the gateway itself probes endpoints", "the default is used"},
-    {Setting::HealthCheckInterval, "ANN-06", kHealthCheckInterval, "10 s", "time from probe to probe",
+     "how the gateway probes endpoints", "the default is used"},
+    {Setting::HealthCheckInterval, "ANN-06", kHealthCheckInterval, "10 s", "time between probes",
      "10 s are used"},
     {Setting::HealthCheckTimeout, "ANN-07", kHealthCheckTimeout, "5 s",
-     "how long a probe may take; must be less than the interval", "5 s are used"},
+     "timeout of a probe; must be less than the interval", "5 s are used"},
     {Setting::HealthCheckHealthyThreshold, "ANN-08", kHealthyThreshold, "2",
-     "successes in a row after which an endpoint is up", "2 is used"},
+     "consecutive successes after which an endpoint is up", "2 is used"},
     {Setting::HealthCheckUnhealthyThreshold, "ANN-09", kUnhealthyThreshold, "6",
-     "failures in a row after which an endpoint is down", "6 is used"},
-    {Setting::HealthCheckPort, "ANN-10", kHealthCheckPort, "the endpoint's", "port that is probed",
+     "consecutive failures after which an endpoint is down", "6 is used"},
+    {Setting::HealthCheckPort, "ANN-10", kHealthCheckPort, "the endpoint's port", "probed port",
      "the endpoint's port is used"},
     {Setting::HealthCheckPath, "ANN-10", kHealthCheckPath, "/", "path of an http probe", "/ is used"},
-    {Setting::AccessLog, "ANN-11", kAccessLog, "false", "a record of each flow", "false is used",
+    {Setting::AccessLog, "ANN-11", kAccessLog, "false", "log a record of each flow", "false is used",
      Support::Neutral, "false"},
     {Setting::AccessLogInterval, "ANN-11", kAccessLogInterval, "60 min",
-     "how often the flow records' file changes", "60 minutes are used", Support::Neutral, "60"},
+     "rotation interval of the flow record file", "60 minutes are used", Support::Neutral, "60"},
     {Setting::AccessLogSink, "ANN-12", kAccessLogSink, "default", "folder of the flow records",
      "the default is used", Support::None},
-    {Setting::AccessLogPrefix, "ANN-12", kAccessLogPrefix, "none", "folder below that one", "none is used",
-     Support::None},
+    {Setting::AccessLogPrefix, "ANN-12", kAccessLogPrefix, "none", "folder below the access-log-sink folder",
+     "none is used", Support::None},
     {Setting::ProxyProtocol, "ANN-13", kProxyProtocol, "off",
-     "tells the endpoint the client's address in the first bytes of a TCP flow", "it stays off",
+     "send the client's address to the endpoint in the first bytes of a TCP flow", "it stays off",
      Support::None},
     {Setting::ProxyProtocolPorts, "ANN-13", kProxyProtocolPorts, "all TCP ports",
-     "ports of the Service that do so", "all TCP ports are used", Support::None},
+     "ports of the Service that use the PROXY protocol", "all TCP ports are used", Support::None},
     {Setting::BackendNodeSelector, "ANN-14", kBackendNodeSelector, "none",
-     "only endpoints on Nodes whose labels match get new flows; none matches: the Service has no endpoint",
+     "only endpoints on Nodes with matching labels get new flows; if no Node matches, the Service has no "
+     "endpoint",
      "it is ignored"},
-    {Setting::CrossZone, "ANN-15", kCrossZone, "true", "false: endpoints in the gateway's zone go first",
-     "true is used", Support::Neutral, "true"},
+    {Setting::CrossZone, "ANN-15", kCrossZone, "true",
+     "if false, endpoints in the gateway's zone are preferred", "true is used", Support::Neutral, "true"},
     {Setting::OnlyNodesWithEndpoints, "ANN-16", kOnlyNodesWithEndpoints, "false; true with policy Local",
-     "where Nodes are backends: only those with ready endpoints", "the default is used"},
-    {Setting::Scope, "ANN-17", kScope, "external", "which pools a LoadBalancer IP may come from",
+     "if Nodes are backends: use only Nodes with ready endpoints", "the default is used"},
+    {Setting::Scope, "ANN-17", kScope, "external", "pools that a LoadBalancer IP may come from",
      "external is used", Support::Neutral, "external"},
-    {Setting::MaxBandwidthOut, "ANN-18", kMaxBandwidthOut, "none", "most that endpoints may send to clients",
-     "there is no limit", Support::None},
-    {Setting::VipId, "ANN-19", kVipId, "none", "the named address and no other", "it is ignored",
-     Support::None},
+    {Setting::MaxBandwidthOut, "ANN-18", kMaxBandwidthOut, "none",
+     "maximum bandwidth from endpoints to clients", "no limit is applied", Support::None},
+    {Setting::VipId, "ANN-19", kVipId, "none", "use only the named address", "it is ignored", Support::None},
     {Setting::TlsMode, "ANN-20", kTlsMode, "passthrough",
-     "TLS and HTTP pass unchanged; nothing is terminated here", "passthrough is used", Support::Neutral,
-     "passthrough"},
+     "TLS and HTTP are forwarded unchanged; the gateway does not terminate them", "passthrough is used",
+     Support::Neutral, "passthrough"},
     {Setting::Tags, "ANN-21", kTags, "none", "labels of the Service in the access log", "they are ignored",
      Support::None},
-    {Setting::LoadBalancerIps, "ANN-22", kLoadBalancerIps, "any of the pool",
-     "addresses that shall be allocated, at most one a family", "no address is allocated", Support::None},
-    {Setting::AddressPool, "ANN-23", kAddressPool, "any pool", "pool that the LoadBalancer IP comes from",
+    {Setting::LoadBalancerIps, "ANN-22", kLoadBalancerIps, "any address of the pool",
+     "addresses to allocate, at most one per family", "no address is allocated", Support::None},
+    {Setting::AddressPool, "ANN-23", kAddressPool, "any pool", "pool of the LoadBalancer IP",
      "no address is allocated", Support::None},
     {Setting::AllowSharedIp, "ANN-24", kAllowSharedIp, "none",
      "Services with the same key may share a LoadBalancer IP", "the address is not shared", Support::None},
     {Setting::FilterGroups, "ANN-25", kFilterGroups, "none",
      "named sets of source ranges, added to the Service's own", "they are ignored", Support::None},
-    {Setting::Scheduler, "ANN-26", kScheduler, "the gateway's", "how a new flow's endpoint is chosen",
-     "the gateway's own scheduler is used"},
+    {Setting::Scheduler, "ANN-26", kScheduler, "the gateway's",
+     "scheduler that selects the endpoint of a new flow", "the gateway's own scheduler is used"},
     {Setting::NodeWeightLabel, "ANN-27", kNodeWeightLabel, "none",
-     "label of a Node that is the weight, 0-65535, of the endpoints on it", "every weight is 1"},
+     "Node label with the weight, 0-65535, of the endpoints on the Node", "every weight is 1"},
     {Setting::TopologyKeys, "ANN-28", kTopologyKeys, "none",
-     "labels of Nodes, tried in order: endpoints whose value is the gateway's own get the new flows",
+     "Node labels, tried in order: endpoints with the gateway's value get the new flows",
      "the list is ignored"},
     {Setting::NoEndpointsAction, "ANN-29", kNoEndpointsAction, "reject",
-     "what a new flow meets where there is no endpoint", "new flows are rejected"},
+     "action for a new flow if the Service has no endpoint", "new flows are rejected"},
     {Setting::Snat, "ANN-30", kSnat, "auto", "whether the client's address is replaced", "auto is used",
      Support::Neutral, "auto"},
     {Setting::LoadBalancerKind, "ANN-31", kLoadBalancerKind, "none",
-     "kind of a cloud's load balancer; ours forwards packets", "it is ignored", Support::Neutral, "fine"},
-    {Setting::InternetChargeType, "ANN-31", kInternetChargeType, "none", "no effect: nobody is charged here",
+     "type of a cloud load balancer; Penstock forwards packets", "it is ignored", Support::Neutral, "fine"},
+    {Setting::InternetChargeType, "ANN-31", kInternetChargeType, "none", "no effect: Penstock has no charges",
      "it is ignored"},
-    {Setting::ListenerParameters, "ANN-31", kListenerParameters, "none", "parameters of a cloud's listeners",
-     "they are ignored", Support::None},
+    {Setting::ListenerParameters, "ANN-31", kListenerParameters, "none",
+     "parameters of a cloud load balancer's listeners", "they are ignored", Support::None},
     {Setting::AlphaExternalTraffic, "ANN-31", kAlphaExternalTraffic, "none",
-     "what spec.externalTrafficPolicy and healthCheckNodePort were before Kubernetes 1.7; set those",
+     "spec.externalTrafficPolicy and healthCheckNodePort before Kubernetes 1.7; set these fields instead",
      "it is ignored", Support::None},
     {Setting::TranslateFamily, "ANN-32", kTranslateFamily, "false",
-     "endpoints of the other IP family may serve a frontend when there is none of its own", "false is used"},
-    {Setting::SourceRanges, "SRC-004", kSourceRanges, "everyone",
-     "CIDRs of the clients that may open flows to LoadBalancer IPs; spec.loadBalancerSourceRanges goes "
-     "before",
+     "endpoints of the other IP family may serve a frontend if there are none of its own family",
+     "false is used"},
+    {Setting::SourceRanges, "SRC-004", kSourceRanges, "all clients",
+     "CIDRs of the clients that may open flows to LoadBalancer IPs; spec.loadBalancerSourceRanges has "
+     "precedence",
      "the entry is skipped"},
     {Setting::ExternalIps, "XIP-008", kExternalIps, "none",
-     "external IPs besides spec.externalIPs, under the same rights; read only with --external-ips-annotation",
+     "external IPs in addition to spec.externalIPs, with the same permissions; read only with "
+     "--external-ips-annotation",
      "the entry is skipped"},
     {Setting::AffinityScope, "AFF-002", kAffinityScope, "port",
-     "what sessionAffinity ClientIP pins a client for: each port of the Service alone, or the Service: one "
-     "Pod for all its ports",
+     "scope of sessionAffinity ClientIP: port: each port of the Service separately; service: one Pod for all "
+     "ports",
      "port is used"},
-    {Setting::NodeWeight, "LB-019", kNodeWeight, "as --node-weight says",
-     "where Nodes are backends: all get as much, or each as many shares as it has ready Pods of the Service",
+    {Setting::NodeWeight, "LB-019", kNodeWeight, "the value of --node-weight",
+     "if Nodes are backends: equal weights, or the number of ready Pods of the Service on each Node as its "
+     "weight",
      "--node-weight is used"},
 }};
 
@@ -315,7 +318,7 @@ const Row& row_of(Setting setting) noexcept {
 }
 
 const Row* find(std::string_view key) noexcept {
-    // About a hundred keys, nearly all of different lengths: a comparison is one of lengths.
+    // There are about a hundred keys, nearly all of different lengths, so most comparisons end at the length.
     for (const Row& row : kRows) {
         for (const Spelling& spelling : row.spellings) {
             if (spelling.key == key) {
@@ -327,13 +330,13 @@ const Row* find(std::string_view key) noexcept {
 }
 
 std::string_view nearest_native(std::string_view key) {
-    // A key may be as long as an API server lets it; none of ours is, and the work grows with the length.
+    // The API server allows long keys. No native key is longer than this, and the cost grows with the length.
     constexpr size_t kLongestWorthAThought = 80;
     if (key.size() > kLongestWorthAThought) {
         return "";
     }
     std::string_view nearest;
-    // Half of the word wrong is another word.
+    // A key with half of its characters wrong is a different key.
     size_t fewest = (key.size() - std::min(key.size(), kNativePrefix.size())) / 2 + 1;
     for (const Row& row : kRows) {
         const std::string_view native = row.spellings.front().key;

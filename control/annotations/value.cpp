@@ -23,7 +23,7 @@ bool is_digits(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Digits alone: no sign, no point, and what does not fit 64 bits is in no range of ours.
+// Digits only, without sign and decimal point. A number that exceeds 64 bits is outside every range.
 std::optional<int64_t> digits_of(std::string_view text) {
     int64_t number = 0;
     if (!is_digits(text) ||
@@ -58,7 +58,7 @@ bool read_number(const Rule& rule, Value& value) {
         }
     }
     const auto number = digits_of(digits);
-    // An alias's range is in its own unit; a duration's in seconds, whatever suffix it has.
+    // The range of an alias is in its own unit, that of a duration in seconds, regardless of the suffix.
     const int64_t scale = rule.kind == Kind::Duration ? worth : 1;
     if (!number || *number > rule.max / scale || *number * scale < rule.min) {
         return false;
@@ -92,7 +92,7 @@ bool is_printable(std::string_view text) {
     return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-// A path that an HTTP request line can carry as it is.
+// A path that is valid in an HTTP request line without escaping.
 bool is_url_path(const Rule& rule, std::string_view text) {
     return is_of_length(rule, text) && text.starts_with('/') && is_printable(text) &&
            text.find(' ') == std::string_view::npos;
@@ -146,7 +146,7 @@ bool read_by(const Rule& rule, Value& value) {
         case Kind::Duration:
             return read_number(rule, value);
         case Kind::Word:
-            return false;  // read_word has been there
+            return false;  // handled by read_word
         case Kind::Name:
             return is_name(rule, value.text);
         case Kind::Text:
@@ -227,10 +227,10 @@ std::string accepted(const Rule& rule) {
             return (words.empty() ? "" : words + ", ") + range_text(rule) +
                    (rule.unit.empty() ? "" : " " + std::string(rule.unit));
         case Kind::Duration:
-            return range_text(rule) + " s, with s, m or h behind or without";
+            return range_text(rule) + " s, optionally with suffix s, m or h";
         case Kind::Word:
             return rule.any_other_means.empty() ? words
-                                                : (words.empty() ? "" : words + ", ") + "anything else";
+                                                : (words.empty() ? "" : words + ", ") + "any other value";
         case Kind::Name:
             return range_text(rule) + " characters of a-z, 0-9, '.' and '-'";
         case Kind::Text:
