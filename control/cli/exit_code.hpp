@@ -1,11 +1,11 @@
-// What scripts can rely on (penstockctl --help says it too).
+// Exit codes of penstockctl, a stable interface for scripts. `penstockctl --help` lists them.
 #pragma once
 
 #include "dataplane/base/result.hpp"
 
 namespace penstock::cli {
 
-inline constexpr int kExitRefused = 1;  // or what was asked for does not exist
+inline constexpr int kExitRefused = 1;  // or the object does not exist
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitUnreachable = 3;
 

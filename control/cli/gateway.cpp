@@ -96,7 +96,7 @@ class RpcGateway final : public Gateway {
         return response;
     }
 
-    // The stream that `start` opens, message by message.
+    // Reads the stream that `start` opens, message by message.
     template <typename Message, typename Start>
     Status read_all(grpc::ClientContext& context, const Start& start,
                     const std::function<void(const Message&)>& each) {
@@ -128,7 +128,7 @@ class RpcGateway final : public Gateway {
                 return {Errc::Unavailable,
                         program_ + " is not reachable at " + target_.text + ": " +
                             (status.error_message().contains("Permission denied")
-                                 ? "may this user open it? " + program_ + " --socket-group says who"
+                                 ? "is this user in the group of " + program_ + " --socket-group?"
                                  : "is it running?") +
                             " (" + status.error_message() + ")"};
             case grpc::StatusCode::DEADLINE_EXCEEDED:
@@ -141,10 +141,10 @@ class RpcGateway final : public Gateway {
             case grpc::StatusCode::PERMISSION_DENIED:
             case grpc::StatusCode::UNAUTHENTICATED:
                 return {Errc::PermissionDenied,
-                        program_ + " at " + target_.text + " refuses: " + status.error_message()};
+                        program_ + " at " + target_.text + " refused the request: " + status.error_message()};
             case grpc::StatusCode::UNIMPLEMENTED:
-                return {Errc::Unsupported,
-                        program_ + " at " + target_.text + " does not know this call: another version?"};
+                return {Errc::Unsupported, program_ + " at " + target_.text +
+                                               " does not support this call (different version?)"};
             default:
                 return {Errc::Internal, program_ + " at " + target_.text + ": " + status.error_message()};
         }

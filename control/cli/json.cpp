@@ -18,10 +18,11 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// The largest integer up to which every one has a double of its own: what JSON parsers hold numbers in (RFC 8259, 6).
+// The largest integer N for which every integer up to N has an exact double, the number type of JSON parsers
+// (RFC 8259, 6).
 constexpr uint64_t kExactMax = uint64_t{1} << 53;
 
-// RFC 4648, section 4, as protobuf's JSON mapping has it.
+// Base64 (RFC 4648, section 4), as in protobuf's JSON mapping.
 std::string base64(std::string_view bytes) {
     constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     std::string text;
@@ -53,7 +54,7 @@ std::string number_text(double number) {
     return {digits.data(), end};
 }
 
-// "CONFIGURATION_ORIGIN_" of ConfigurationOrigin.
+// The prefix of an enum's values: "CONFIGURATION_ORIGIN_" for ConfigurationOrigin.
 std::string prefix_of(const EnumDescriptor& type) {
     std::string prefix;
     for (const char c : type.name()) {
@@ -67,7 +68,7 @@ std::string prefix_of(const EnumDescriptor& type) {
 std::string enum_text(const EnumDescriptor& type, int number) {
     const auto* value = type.FindValueByNumber(number);
     if (value == nullptr) {
-        return std::to_string(number);  // of a newer penstockd
+        return std::to_string(number);  // from a newer penstockd
     }
     const std::string prefix = prefix_of(type);
     const std::string& name = value->name();
@@ -76,7 +77,7 @@ std::string enum_text(const EnumDescriptor& type, int number) {
 
 void write_message(const Message& message, size_t indent, std::string& out);
 
-// The field's value; of a repeated one, its element `index`.
+// The value of the field, or element `index` of a repeated field.
 void write_value(const Message& message, const FieldDescriptor& field, int index, size_t indent,
                  std::string& out) {
     const Reflection& reflection = *message.GetReflection();
@@ -124,7 +125,8 @@ void write_value(const Message& message, const FieldDescriptor& field, int index
     }
 }
 
-// A list's or map's entries, each on a line of its own. Map keys are strings, whatever their type (as in protobuf's JSON mapping).
+// The entries of a list or map, one per line. Map keys are strings regardless of their type (as in protobuf's
+// JSON mapping).
 void write_repeated(const Message& message, const FieldDescriptor& field, size_t indent, std::string& out) {
     const Reflection& reflection = *message.GetReflection();
     const int size = reflection.FieldSize(message, &field);
@@ -192,7 +194,7 @@ std::string json_text(const Message& message) {
         google::protobuf::util::JsonPrintOptions options;
         options.add_whitespace = true;
         const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
-        PENSTOCK_CHECK(status.ok());  // fails for a Value without a kind only
+        PENSTOCK_CHECK(status.ok());  // fails only for a Value without a kind
         return text;
     }
     write_message(message, 0, text);

@@ -1,4 +1,4 @@
-// penstockctl: one command, one answer; or the same answer again and again with --watch.
+// penstockctl: runs one command and prints the result, repeatedly with --watch.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ int complain(const Error& error) {
     return exit_code(error);
 }
 
-// A terminal is cleared before each answer; a file or pipe gets one after the other, an empty line between them.
+// A terminal is cleared before each result. In a file or pipe, results are separated by an empty line.
 int watch(Gateway* gateway, const Invocation& invocation) {
     const bool on_terminal = ::isatty(STDOUT_FILENO) == 1;
     constexpr const char* kClearScreen = "\033[H\033[2J";
@@ -28,7 +28,7 @@ int watch(Gateway* gateway, const Invocation& invocation) {
         }
         std::cout << (on_terminal ? kClearScreen : (first ? "" : "\n")) << *answer << std::flush;
         if (!std::cout) {
-            return EXIT_SUCCESS;  // the reader has gone
+            return EXIT_SUCCESS;  // the reader closed the pipe
         }
         std::this_thread::sleep_for(invocation.request.interval);
     }

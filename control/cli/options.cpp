@@ -15,7 +15,7 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr const char* kIntroduction =
-    "penstockctl: shows and explains what a Penstock gateway does.\n"
+    "penstockctl: queries and controls a Penstock gateway.\n"
     "\n"
     "  penstockctl [options] COMMAND [arguments]\n"
     "\n"
@@ -24,17 +24,16 @@ constexpr const char* kIntroduction =
     "  penstockctl explain --proto tcp --src 192.0.2.1:40000 --dst 80.11.12.10:80\n";
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done; 1 refused, or what was asked for does not exist, or status: not ready; 2 the "
-    "command line is wrong; 3 penstockd, "
-    "or penstock-sync, cannot be reached.\n";
+    "Exit codes: 0 done; 1 refused, object not found, or status: not ready; 2 invalid command line; 3 "
+    "penstockd or "
+    "penstock-sync is not reachable.\n";
 
 constexpr const char* kVariables =
     "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY and "
-    "PENSTOCK_TLS_CA are defaults of the "
-    "options of "
-    "these names.\n";
+    "PENSTOCK_TLS_CA set "
+    "the defaults of the options with these names.\n";
 
-// Options that every command takes; the rest must be named in Command::options.
+// Options of all commands. Other options must be listed in Command::options.
 constexpr std::string_view kGeneral[] = {"help",     "version", "gateway", "sync-server",
                                          "tls-cert", "tls-key", "tls-ca",  "timeout"};
 
@@ -45,16 +44,16 @@ po::options_description general_options() {
     auto add = described.add_options();
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
     add("gateway", text("TARGET")->default_value(client::kDefaultTarget),
-        "address of penstockd: unix:PATH, or HOST:PORT with the certificates below");
+        "Address of penstockd: unix:PATH, or HOST:PORT with the certificates below.");
     add("sync-server", text("TARGET")->default_value(client::kDefaultSyncTarget),
-        "address of penstock-sync (get sync): unix:PATH");
-    add("tls-cert", text("FILE"), "our certificate, PEM");
-    add("tls-key", text("FILE"), "its private key, PEM");
-    add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
+        "Address of penstock-sync (get sync): unix:PATH.");
+    add("tls-cert", text("FILE"), "Client certificate, PEM.");
+    add("tls-key", text("FILE"), "Private key of the client certificate, PEM.");
+    add("tls-ca", text("FILE"), "CA that signed the gateway's certificate, PEM.");
     add("timeout", text("SECONDS")->default_value("10"),
-        "how long a call may take; drain: how long to wait for the last open connection");
-    add("help,h", "this text");
-    add("version", "the version of penstockctl");
+        "Timeout of a call; for drain: maximum time to wait for the last open connection.");
+    add("help,h", "Print this help.");
+    add("version", "Print the version of penstockctl.");
     return described;
 }
 
@@ -62,25 +61,27 @@ po::options_description command_options() {
     po::options_description described("Options of commands", kHelpWidth);
     auto add = described.add_options();
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-    add("output,o", text("FORMAT"), "table, wide, json or yaml");
-    add("watch,w", po::bool_switch(), "again and again, until interrupted");
-    add("interval", text("SECONDS"), "how often with --watch; default 1, fractions allowed");
-    add("no-headers", po::bool_switch(), "omit the first line of a table");
-    add("namespace,n", text("NAME"), "only this Kubernetes namespace");
-    add("all-namespaces,A", po::bool_switch(), "of all Kubernetes namespaces, as without --namespace");
-    add("client", text("IP[:PORT]"), "connections from there; IPv6 with a port in brackets");
-    add("frontend", text("IP[:PORT]"), "connections to there");
-    add("backend", text("IP[:PORT]"), "connections forwarded to there");
-    add("proto", text("PROTOCOL"), "tcp, udp or sctp");
-    add("limit", text("N"), "stop after N connections");
-    add("src", text("IP:PORT"), "explain: the packet's source; IPv6 in brackets: [IPV6]:PORT");
-    add("dst", text("IP:PORT"), "explain: its destination, likewise");
+    add("output,o", text("FORMAT"), "Output format: table, wide, json or yaml (default table).");
+    add("watch,w", po::bool_switch(), "Repeat until interrupted.");
+    add("interval", text("SECONDS"), "Interval of --watch, 0.1-3600; fractions are allowed (default 1).");
+    add("no-headers", po::bool_switch(), "Omit the header line of a table.");
+    add("namespace,n", text("NAME"), "Only this Kubernetes namespace (default: all).");
+    add("all-namespaces,A", po::bool_switch(), "All Kubernetes namespaces; the same as without --namespace.");
+    add("client", text("IP[:PORT]"), "Only connections from this client; IPv6 with a port: [IPV6]:PORT.");
+    add("frontend", text("IP[:PORT]"), "Only connections to this frontend.");
+    add("backend", text("IP[:PORT]"), "Only connections forwarded to this backend.");
+    add("proto", text("PROTOCOL"), "Protocol: tcp, udp or sctp.");
+    add("limit", text("N"), "Stop after N entries (default: no limit).");
+    add("src", text("IP:PORT"), "explain: source of the packet; IPv6: [IPV6]:PORT.");
+    add("dst", text("IP:PORT"), "explain: destination of the packet; IPv6: [IPV6]:PORT.");
     add("port", text("N"),
-        "explain: NIC port it arrives on (get ports); default: the port of the route to its source");
-    add("queue", text("N"), "explain: receive queue, and so worker, it arrives on; default 0");
-    add("all", po::bool_switch(), "clear: of every service");
-    add("until-restart", po::bool_switch(), "drain: the next start of penstockd ends the drain");
-    add("not-syn", po::bool_switch(), "explain: a TCP segment in mid-stream instead of a SYN");
+        "explain: NIC port on which the packet arrives, see get ports (default: the port of the route to its "
+        "source).");
+    add("queue", text("N"),
+        "explain: receive queue, and so the worker, on which the packet arrives (default 0).");
+    add("all", po::bool_switch(), "clear: entries of all services.");
+    add("until-restart", po::bool_switch(), "drain: end the drain at the next start of penstockd.");
+    add("not-syn", po::bool_switch(), "explain: a mid-stream TCP segment instead of a SYN.");
     return described;
 }
 
@@ -97,7 +98,7 @@ Result<uint32_t> number_from(const std::string& text, const std::string& option,
     return number;
 }
 
-// "1.2.3.4", "1.2.3.4:80", "2001:db8::1", "[2001:db8::1]:80", in canonical form afterwards.
+// Parses "1.2.3.4", "1.2.3.4:80", "2001:db8::1" or "[2001:db8::1]:80"; the result is in canonical form.
 Result<v1::SocketAddress> socket_from(const std::string& text, const std::string& option) {
     const std::string context = "--" + option + " " + text;
     std::string host = text;
@@ -122,7 +123,7 @@ Result<v1::SocketAddress> socket_from(const std::string& text, const std::string
     if (!port.empty()) {
         const auto number = number_from(port, option, 65'535);
         if (!number || *number == 0) {
-            return usage(context + ": a port is a number from 1 to 65535");
+            return usage(context + ": the port must be a number from 1 to 65535");
         }
         socket.set_port(*number);
     }
@@ -142,7 +143,7 @@ Result<v1::Protocol> protocol_from(std::string text) {
         return v1::PROTOCOL_SCTP;
     }
     return usage("--proto " + text + ": must be tcp, udp or sctp" +
-                 (text.starts_with("icmp") ? "; ICMP is not covered" : ""));
+                 (text.starts_with("icmp") ? "; ICMP is not supported" : ""));
 }
 
 Result<Format> format_from(const std::string& text) {
@@ -164,7 +165,7 @@ Result<Format> format_from(const std::string& text) {
 Result<std::chrono::milliseconds> interval_from(const std::string& text) {
     double seconds = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    // A tenth of a second is as often as anybody can read, and costs a busy gateway something.
+    // Shorter intervals are not readable and would load a busy gateway.
     if (error != std::errc{} || end != text.data() + text.size() || !(seconds >= 0.1 && seconds <= 3600)) {
         return usage("--interval " + text + ": must be seconds from 0.1 to 3600");
     }
@@ -183,12 +184,12 @@ Result<client::Target> sync_target_from(const std::string& text) {
     auto target = client::parse_target(text);
     if (!target || !target->is_unix()) {
         return usage("--sync-server " + text +
-                     ": must be unix:PATH; penstock-sync answers on a Unix socket only");
+                     ": must be unix:PATH; penstock-sync listens on a Unix socket only");
     }
     return target;
 }
 
-// Copies what the line says into a Request; the first value that cannot be read ends it.
+// Converts the options into a Request. Stops at the first invalid value.
 class RequestReader {
  public:
     RequestReader(const po::variables_map& values, const Environment& environment)
@@ -210,9 +211,9 @@ class RequestReader {
         request_.no_headers = values_["no-headers"].as<bool>();
         request_.namespace_name = text_of("namespace");
         if (!error_ && values_["all-namespaces"].as<bool>() && !request_.namespace_name.empty()) {
-            error_ =
-                usage("--all-namespaces and --namespace " + request_.namespace_name + " exclude each other")
-                    .error();
+            error_ = usage("--all-namespaces and --namespace " + request_.namespace_name +
+                           " are mutually exclusive")
+                         .error();
         }
         take("proto", request_.protocol, protocol_from);
         take_socket("client", request_.client);
@@ -246,7 +247,7 @@ class RequestReader {
         return values_.contains(name) ? text_of(name) : variable;
     }
 
-    // The option where it was given, else the environment's value, else the option's default.
+    // Takes the option if given, otherwise the environment variable, otherwise the option's default.
     template <typename T, typename Parse>
     void take_or(const char* name, const char* variable, const std::string& value, T& into,
                  const Parse& parse) {
@@ -285,7 +286,8 @@ class RequestReader {
     std::optional<Error> error_;
 };
 
-// "; get takes services, backends, ...": what may follow a first word that is known. Empty for any other.
+// The words that may follow a known first word: "; get takes services, backends, ...". Empty for an unknown
+// word.
 std::string what_may_follow(const std::string& first) {
     std::string text;
     for (const Command& command : all_commands()) {
@@ -303,7 +305,7 @@ bool is_named(const Command& command, const std::vector<std::string>& words) {
             std::ranges::find(command.aliases, words[last]) != command.aliases.end());
 }
 
-// The command whose words the line begins with; the longest one.
+// The longest command whose words are a prefix of the line.
 Result<const Command*> find_command(const std::vector<std::string>& words) {
     const Command* found = nullptr;
     for (const Command& command : all_commands()) {
@@ -338,7 +340,7 @@ Status check_options(const Command& command, const po::variables_map& values) {
         const bool was_given = !value.defaulted() && name != "words";
         if (was_given && std::none_of(std::begin(kGeneral), std::end(kGeneral), is_name) &&
             std::none_of(command.options.begin(), command.options.end(), is_name)) {
-            return usage("--" + name + " means nothing to " + name_of(command));
+            return usage("--" + name + " is not an option of " + name_of(command));
         }
     }
     return {};
@@ -373,7 +375,7 @@ Result<std::variant<Invocation, Information>> read_command_line(const std::vecto
     }
     auto words = values.contains("words") ? values["words"].as<std::vector<std::string>>()
                                           : std::vector<std::string>{};
-    // "help get services" is "get services --help".
+    // "help get services" equals "get services --help".
     const bool is_help_command = !words.empty() && words.front() == "help";
     if (is_help_command || values.contains("help")) {
         words.erase(words.begin(), words.begin() + (is_help_command ? 1 : 0));

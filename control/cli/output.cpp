@@ -9,7 +9,7 @@
 namespace penstock::cli {
 namespace {
 
-// True where plain YAML gives back the very string: nothing that reads as a number, a boolean, null or syntax.
+// Whether a plain YAML scalar is parsed back as the same string: not as a number, boolean, null or syntax.
 bool is_plain(const std::string& text) {
     static const YAML::Node no_words = YAML::Load("[true, false, yes, no, on, off, y, n, null]");
     if (text.empty() || std::isalpha(static_cast<unsigned char>(text[0])) == 0 || text.back() == ':' ||
@@ -29,15 +29,16 @@ bool is_plain(const std::string& text) {
     });
 }
 
-// JSON's escapes are among those of YAML's double-quoted scalars.
+// JSON's escapes are a subset of those of YAML's double-quoted scalars.
 std::string scalar_text(const YAML::Node& node) {
-    // yaml-cpp tags quoted scalars "!": strings in JSON. All else is a number, a boolean or null.
+    // yaml-cpp tags quoted scalars "!": these are strings in JSON. Other scalars are numbers, booleans or
+    // null.
     return node.Tag() == "!" && !is_plain(node.Scalar()) ? json_quoted(node.Scalar()) : node.Scalar();
 }
 
 void write(const YAML::Node& node, size_t indent, std::string& out);
 
-// A value after "key:" or "-": on the same line where it is short, on its own lines below otherwise.
+// A value after "key:" or "-": on the same line if it is short, otherwise on the lines below.
 void write_after(const YAML::Node& node, size_t indent, bool after_key, std::string& out) {
     if (node.IsScalar()) {
         out += " " + scalar_text(node) + "\n";
@@ -49,7 +50,7 @@ void write_after(const YAML::Node& node, size_t indent, bool after_key, std::str
         out += "\n";
         write(node, node.IsMap() ? indent + 2 : indent, out);
     } else {
-        // "- key: value": the first line of the value stands behind the dash.
+        // "- key: value": the first line of the value follows the dash.
         std::string block;
         write(node, indent + 2, block);
         out += " " + block.substr(indent + 2);

@@ -1,4 +1,4 @@
-// The structured formats of the command line: JSON (json.hpp), and the same content as YAML. Pure.
+// Structured output formats: JSON (json.hpp), and the same content as YAML. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@ namespace penstock::cli {
 
 enum class Format : uint8_t { Table, Wide, Json, Yaml };
 
-// `json` in block style; `json` is what json_text or json_list wrote.
+// Converts `json`, the output of json_text or json_list, to block-style YAML.
 [[nodiscard]] std::string yaml_text(const std::string& json);
 
-// A list, not an object with one list in it: `penstockctl -o json get services | jq '.[].desired.key.name'`.
+// A JSON list, not an object that contains a list: `penstockctl -o json get services | jq
+// '.[].desired.key.name'`.
 template <typename Messages>
 [[nodiscard]] std::string json_list(const Messages& messages) {
     std::string text;
@@ -24,7 +25,7 @@ template <typename Messages>
     return "[" + text + "]\n";
 }
 
-// In the machine-readable one of the two formats.
+// Returns `json` in the given structured format.
 [[nodiscard]] inline std::string structured(const std::string& json, Format format) {
     return format == Format::Yaml ? yaml_text(json) : json;
 }

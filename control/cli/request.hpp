@@ -1,4 +1,4 @@
-// What a command was asked for, after the command line has been read and checked.
+// The parsed and validated arguments of a command.
 #pragma once
 
 #include <chrono>
@@ -24,20 +24,20 @@ struct Request {
     bool watch = false;
     bool no_headers = false;
     std::chrono::milliseconds interval{1'000};
-    std::vector<std::string> arguments;  // behind the command's own words
+    std::vector<std::string> arguments;  // after the words of the command
 
-    std::string namespace_name;  // "" all
+    std::string namespace_name;  // "": all
     v1::Protocol protocol = v1::PROTOCOL_UNSPECIFIED;
     v1::SocketAddress client;  // filters; empty address or port 0: any
     v1::SocketAddress frontend;
     v1::SocketAddress backend;
     uint32_t limit = 0;        // 0: none
-    v1::SocketAddress source;  // explain
+    v1::SocketAddress source;  // for explain
     v1::SocketAddress destination;
     std::optional<uint32_t> nic_port = {};
     uint32_t queue = 0;
     bool not_syn = false;
-    bool all = false;  // clear: of every Service
+    bool all = false;  // for clear: all Services
 
     [[nodiscard]] bool is_structured() const noexcept {
         return format == Format::Json || format == Format::Yaml;

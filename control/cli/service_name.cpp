@@ -16,7 +16,8 @@ Result<ServiceName> service_filter_from(const Request& request) {
     }
     ServiceName name{text.substr(0, slash), text.substr(slash + 1)};
     if (!request.namespace_name.empty() && request.namespace_name != name.namespace_name) {
-        return fail(Errc::InvalidArgument, "service " + text + ": --namespace is " + request.namespace_name);
+        return fail(Errc::InvalidArgument,
+                    "service " + text + ": contradicts --namespace " + request.namespace_name);
     }
     return name;
 }

@@ -1,4 +1,4 @@
-// The Service that a command's first argument names: "web" or "shop/web", on every command that takes one.
+// Parses the Service argument of a command: "web" or "shop/web". All commands with such an argument use this.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ struct ServiceName {
     std::string namespace_name, name;
 };
 
-// For lists: the argument, if any, with the namespace that it names, else that of --namespace. "" is any. InvalidArgument where the
-// argument is malformed or contradicts --namespace.
+// For lists. Returns the argument, if any, with its namespace, otherwise the namespace of --namespace. ""
+// means any. InvalidArgument if the argument is malformed or contradicts --namespace.
 [[nodiscard]] Result<ServiceName> service_filter_from(const Request& request);
 
-// For commands about one Service: the same, and "default" where no namespace is named. Only where there is an argument.
+// For commands about one Service. The same, but the namespace defaults to "default". Requires an argument.
 [[nodiscard]] Result<ServiceName> service_name_from(const Request& request);
 
 }  // namespace penstock::cli

@@ -1,4 +1,4 @@
-// Aligned columns for people. Pure.
+// Text tables with aligned columns. Pure.
 #pragma once
 
 #include <string>
@@ -15,9 +15,10 @@ class Table {
 
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-    // As many cells as there are columns; an empty one is shown as "-", so that columns can be counted by scripts.
+    // Requires one cell for each column. An empty cell is printed as "-", so that scripts can count columns.
     void add(std::vector<std::string> cells);
-    // Header and rows, two blanks between columns, none at a line's end. `indent` blanks before each line.
+    // Header and rows. Columns are separated by two blanks, without trailing blanks. Each line is indented by
+    // `indent` blanks.
     [[nodiscard]] std::string text(size_t indent = 0) const;
 
  private:

@@ -99,7 +99,7 @@ std::string duration_text(uint64_t milliseconds) {
 std::string list_text(const std::vector<std::string>& entries, size_t shown_max) {
     std::string text;
     for (size_t i = 0; i < entries.size(); ++i) {
-        // Hiding a single entry would save nothing.
+        // Replacing a single entry by "+1" would save no space.
         if (i == shown_max && entries.size() > shown_max + 1) {
             return text + ",+" + std::to_string(entries.size() - shown_max);
         }

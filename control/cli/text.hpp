@@ -1,4 +1,4 @@
-// How single values of the API look in tables. Pure.
+// Text forms of single API values in tables. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace penstock::cli {
 
 [[nodiscard]] std::string text_of(v1::Protocol protocol);    // "TCP"
 [[nodiscard]] std::string text_of(v1::Scheduler scheduler);  // "mh"
-[[nodiscard]] std::string text_of(
-    const v1::SocketAddress& address);  // "10.0.0.1:80", "[2001:db8::1]:80"; "" for none
-[[nodiscard]] std::string host_text(
-    const std::string& address);  // an IPv6 address in brackets, as it stands before a port
+// "10.0.0.1:80", "[2001:db8::1]:80"; "" if unset.
+[[nodiscard]] std::string text_of(const v1::SocketAddress& address);
+// An IPv6 address is put in brackets, as required before a port.
+[[nodiscard]] std::string host_text(const std::string& address);
 [[nodiscard]] std::string socket_text(const std::string& address, uint32_t port);
 [[nodiscard]] std::string text_of(const v1::ServiceKey& key);  // "default/web:http/TCP"
-[[nodiscard]] std::string health_text(
-    v1::BackendStatus::Health health);  // "up", "down", "unprobed"; "-" where nobody asks
-// Two leading units: "0.25s", "12s", "3m20s", "5h1m", "2d3h".
+// "up", "down", "unprobed"; "-" if the backend is not probed.
+[[nodiscard]] std::string health_text(v1::BackendStatus::Health health);
+// The two largest units: "0.25s", "12s", "3m20s", "5h1m", "2d3h".
 [[nodiscard]] std::string duration_text(uint64_t milliseconds);
-// "a,b,c", or the first `shown_max` and how many more: "a,b,+3".
+// "a,b,c", or the first `shown_max` entries and the number of others: "a,b,+3".
 [[nodiscard]] std::string list_text(const std::vector<std::string>& entries, size_t shown_max);
 
 }  // namespace penstock::cli

@@ -34,14 +34,12 @@ Result<std::string> run_clear_affinity(Gateway* gateway, const Request& request)
 }  // namespace
 
 Command clear_affinity() {
-    return {
-        .words = {"clear", "affinity"},
-        .arguments = "[NAME|NS/NAME]",
-        .arguments_max = 1,
-        .options = {"all", "namespace", "client", "output"},
-        .summary =
-            "forgets which endpoints clients are pinned to, of one service or of --all; their flows go on",
-        .run = run_clear_affinity};
+    return {.words = {"clear", "affinity"},
+            .arguments = "[NAME|NS/NAME]",
+            .arguments_max = 1,
+            .options = {"all", "namespace", "client", "output"},
+            .summary = "Remove session affinity entries of one service, or of --all; existing flows continue",
+            .run = run_clear_affinity};
 }
 
 }  // namespace penstock::cli

@@ -1,5 +1,5 @@
-// A command of penstockctl: what it is called, what it takes, and a function from a gateway to the text to print. One file a command,
-// beside this one; list.cpp names them all.
+// A command of penstockctl: its words, its arguments and options, and a function from a gateway to the text
+// to print. Each command has its own file in this folder; list.cpp lists all.
 #pragma once
 
 #include <span>
@@ -16,16 +16,17 @@ namespace penstock::cli {
 struct Command {
     std::vector<std::string_view> words;    // {"get", "services"}
     std::vector<std::string_view> aliases;  // of the last word: {"service", "svc"}
-    std::string_view arguments;             // for people: "[NAME]"
+    std::string_view arguments;             // for the help text: "[NAME]"
     size_t arguments_min = 0;
     size_t arguments_max = 0;
-    std::vector<std::string_view> options;  // beyond the general ones: {"namespace"}
+    std::vector<std::string_view> options;  // in addition to the general ones: {"namespace"}
     std::string_view summary;
     bool needs_gateway = true;
-    Program program = Program::Penstockd;  // which one is asked
-    // Text for standard output, newline included. InvalidArgument is an error of usage.
+    Program program = Program::Penstockd;  // the program to connect to
+    // Returns text for standard output, including the newline. InvalidArgument is a usage error.
     Result<std::string> (*run)(Gateway* gateway, const Request& request);
-    // Asked after the text has been printed, but with --watch: an error is the exit code. Null: the code is 0.
+    // Called after the text has been printed, except with --watch. An error determines the exit code. Null:
+    // the code is 0.
     Status (*judge)(Gateway* gateway, const Request& request) = nullptr;
 };
 
@@ -35,7 +36,8 @@ struct Command {
 // "get services"
 [[nodiscard]] std::string name_of(const Command& command);
 
-// Runs `command`. With Request.no_headers a table is without its first line; json and yaml have none.
+// Runs `command`. With Request.no_headers the first line of a table is omitted; JSON and YAML have no such
+// line.
 [[nodiscard]] Result<std::string> answer_of(const Command& command, Gateway* gateway, const Request& request);
 
 }  // namespace penstock::cli

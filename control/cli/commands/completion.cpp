@@ -1,4 +1,5 @@
-// Shell completion: a function with all commands and their options, generated from the very table that the command line is checked against.
+// Shell completion: a function with all commands and their options, generated from the table that also
+// validates the command line.
 #include <map>
 #include <set>
 
@@ -9,7 +10,7 @@
 namespace penstock::cli {
 namespace {
 
-// Of std::set<std::string> or std::vector<std::string>.
+// For std::set<std::string> and std::vector<std::string>.
 template <typename Words>
 std::string joined(const Words& words, const char* separator) {
     std::string text;
@@ -27,7 +28,8 @@ std::string annotation_keys() {
     return keys;
 }
 
-// What may follow: "" -> get describe ..., "get" -> services backends ..., "get services" -> its options.
+// The possible next words: "" -> get describe ..., "get" -> services backends ..., "get services" -> its
+// options.
 std::map<std::string, std::set<std::string>> continuations() {
     std::map<std::string, std::set<std::string>> next;
     for (const Command& command : all_commands()) {
@@ -45,8 +47,9 @@ std::map<std::string, std::set<std::string>> continuations() {
     return next;
 }
 
-// Bash cuts words at ':' and '=' as well (COMP_WORDBREAKS), so "unix:/run/x" reaches the function as three words. The function cuts the
-// line at blanks instead, and removes from its answers what bash takes for words before the current one.
+// Bash splits words at ':' and '=' as well (COMP_WORDBREAKS), so "unix:/run/x" reaches the function as three
+// words. The function splits the line at blanks instead, and removes from its results the part that bash
+// takes for earlier words.
 constexpr const char* kHead = R"sh(_penstockctl() {
     local line=${COMP_LINE:0:COMP_POINT} current= previous= path= words= word i
     local -a typed
@@ -105,7 +108,7 @@ Result<std::string> run_completion(Gateway*, const Request& request) {
     }
     std::string cases;
     for (const auto& [path, words] : continuations()) {
-        // After "get services", a name may stand before the options.
+        // After "get services", a name may precede the options.
         cases += "            " + (path.contains(' ') ? "\"" + path + " \"*|" : "") + "\"" + path +
                  "\") words=\"" + joined(words, " ") + "\" ;;\n";
     }
@@ -121,7 +124,7 @@ Command completion() {
             .arguments = "bash",
             .arguments_min = 1,
             .arguments_max = 1,
-            .summary = "a script that completes commands and options: source <(penstockctl completion bash)",
+            .summary = "Print a shell completion script: source <(penstockctl completion bash)",
             .needs_gateway = false,
             .run = run_completion};
 }

@@ -36,9 +36,9 @@ const char* endpoints_text(const v1::BackendSet& set) {
 const char* empty_text(v1::EmptyAction action) {
     switch (action) {
         case v1::EMPTY_ACTION_DROP:
-            return "silence, as the Service asks";
+            return "drop silently, as the Service requests";
         case v1::EMPTY_ACTION_DROP_NO_LOCAL:
-            return "silence: usable endpoints are on other nodes only";
+            return "drop silently: usable endpoints are on other nodes only";
         default:
             return "reject";
     }
@@ -129,14 +129,14 @@ std::string backends_text(const v1::ServiceKey& key, const v1::ListBackendsRespo
 
 std::string traffic_text(const v1::ServiceStatus& service) {
     const v1::Traffic& traffic = service.traffic();
-    return indented_line("Connections", std::to_string(service.connections()) + " with those in TIME-WAIT, " +
+    return indented_line("Connections", std::to_string(service.connections()) + " including TIME-WAIT, " +
                                             std::to_string(traffic.new_flows()) + " since start") +
            indented_line("To backends", std::to_string(traffic.forward_packets()) + " packets, " +
                                             std::to_string(traffic.forward_bytes()) + " bytes") +
            indented_line("To clients", std::to_string(traffic.reverse_packets()) + " packets, " +
                                            std::to_string(traffic.reverse_bytes()) + " bytes") +
            indented_line("Refused", std::to_string(traffic.rejected()) + " rejected, " +
-                                        std::to_string(traffic.dropped()) + " dropped in silence");
+                                        std::to_string(traffic.dropped()) + " dropped silently");
 }
 
 std::string port_description(const v1::ServiceStatus& service, const v1::ListBackendsResponse& backends) {
@@ -174,7 +174,7 @@ Result<std::string> run_describe_service(Gateway* gateway, const Request& reques
         return std::unexpected(services.error());
     }
     if (services->services().empty()) {
-        return fail(Errc::NotFound, "the gateway knows no service " + namespace_name + "/" + which.name());
+        return fail(Errc::NotFound, "there is no service " + namespace_name + "/" + which.name());
     }
     if (request.is_structured()) {
         return structured(json_list(services->services()), request.format);

@@ -12,14 +12,14 @@ std::string open_text(uint64_t connections) {
     return std::to_string(connections) + (connections == 1 ? " connection is" : " connections are") + " open";
 }
 
-// An older penstockd does not tell open ones from those that are over.
+// An older penstockd does not distinguish open connections from closed ones.
 template <typename Answer>
 uint64_t open_of(const Answer& answer) {
     return answer.has_open_connections() ? answer.open_connections() : answer.connections();
 }
 
-// Until no connection is open any more, at most for `limit`. The connections that are left then are not cut: that is for the user to do, by
-// ending penstockd.
+// Waits until no connection is open, at most `limit`. Connections that are still open then are not
+// terminated; the user can terminate them by stopping penstockd.
 Result<uint64_t> wait_for_end(Gateway& gateway, uint64_t connections, std::chrono::seconds limit) {
     constexpr std::chrono::milliseconds kEvery{250};
     const auto until = std::chrono::steady_clock::now() + limit;
@@ -42,7 +42,7 @@ Result<v1::SetDrainedResponse> set(Gateway& gateway, bool drained, bool until_re
 }
 
 std::string restart_text(const v1::SetDrainedResponse& answer) {
-    return answer.not_kept().empty() ? std::string() : "; a restart ends this: " + answer.not_kept();
+    return answer.not_kept().empty() ? std::string() : "; not kept over a restart: " + answer.not_kept();
 }
 
 Result<std::string> run_drain(Gateway* gateway, const Request& request) {
@@ -60,7 +60,7 @@ Result<std::string> run_drain(Gateway* gateway, const Request& request) {
     }
     if (*left > 0) {
         return fail(Errc::Exhausted, "drained, but after " + std::to_string(request.timeout_s) + " s " +
-                                         open_text(*left) + " still; nothing cuts them");
+                                         open_text(*left) + "; open connections are not terminated");
     }
     return done + ", and no connection is open\n";
 }
@@ -74,7 +74,7 @@ Result<std::string> run_undrain(Gateway* gateway, const Request&) {
         return fail(Errc::Exhausted,
                     "in service, but the next start will be drained again: " + drained->not_kept());
     }
-    return "in service: health checks answer as they find; " + open_text(open_of(*drained)) + "\n";
+    return "in service: health checks report the actual state; " + open_text(open_of(*drained)) + "\n";
 }
 
 }  // namespace
@@ -83,14 +83,14 @@ Command drain() {
     return {.words = {"drain"},
             .options = {"until-restart"},
             .summary =
-                "takes the gateway out of service: its health checks answer 503, and everything is forwarded "
-                "as before, until undrain, also "
-                "over a restart. With --timeout it waits so long for the last open connection to end",
+                "Take the gateway out of service until undrain, also over a restart: health checks answer "
+                "503, forwarding "
+                "continues. With --timeout, wait for the last open connection to end",
             .run = run_drain};
 }
 
 Command undrain() {
-    return {.words = {"undrain"}, .summary = "the end of drain", .run = run_undrain};
+    return {.words = {"undrain"}, .summary = "Return the gateway to service after drain", .run = run_undrain};
 }
 
 }  // namespace penstock::cli

@@ -6,7 +6,7 @@
 namespace penstock::cli {
 namespace {
 
-// What is missing of --src or --dst; empty: nothing.
+// The missing part of --src or --dst; empty if complete.
 std::string missing_of(const std::string& option, const v1::SocketAddress& socket) {
     if (socket.address().empty()) {
         return "--" + option + " is missing: IP:PORT, or [IPV6]:PORT";
@@ -61,7 +61,7 @@ std::string explanation_text(const v1::ExplainRequest& request, const v1::Explan
     text += table.text() + "\nVerdict: " + explanation.verdict();
     text += explanation.drop_reason().empty() ? "\n" : " (" + explanation.drop_reason() + ")\n";
     if (explanation.has_source_after() || explanation.has_destination_after()) {
-        // Port 0: which SNAT port it will be is decided only when one is taken.
+        // Port 0: the SNAT port is chosen only when the connection is created.
         const bool port_is_open = explanation.source_after().port() == 0;
         const std::string source = port_is_open
                                        ? host_text(explanation.source_after().address()) + ":(free port)"
@@ -81,9 +81,9 @@ Command explain() {
     return {.words = {"explain"},
             .options = {"proto", "src", "dst", "port", "queue", "not-syn", "output"},
             .summary =
-                "what would happen to a whole TCP, UDP or SCTP packet and why, step by step, without side "
-                "effects; not for ICMP "
-                "and fragments",
+                "Show step by step how a whole TCP, UDP or SCTP packet would be handled, and why, without "
+                "side effects; not "
+                "for ICMP and fragments",
             .run = run_explain};
 }
 

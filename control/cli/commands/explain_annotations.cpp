@@ -47,7 +47,7 @@ std::string details(const Row& row) {
         keys.add({std::string(spelling.key), annotations::accepted(spelling.rule)});
     }
     return std::string(row.effect) + " (" + std::string(row.requirement) +
-           ")\n\nThe first of these that is present and not blank counts:\n" + keys.text(2) +
+           ")\n\nThe first of these that is present and not blank is used:\n" + keys.text(2) +
            "\nDefault:    " + std::string(row.fallback) + "\nInvalid:    " + std::string(row.instead) +
            "\nSupported:  " + annotations::support_text(row) + "\n";
 }
@@ -61,7 +61,7 @@ Result<std::string> run_explain_annotations(Gateway*, const Request& request) {
         return request.is_structured() ? structured(json_list(all), request.format) : overview();
     }
     const std::string& asked = request.arguments[0];
-    // The prefix of our own goes without saying.
+    // The native prefix may be omitted.
     const std::string own = std::string(annotations::kNativePrefix) + asked;
     const Row* row = annotations::find(asked);
     if (row == nullptr) {
@@ -84,7 +84,7 @@ Command explain_annotations() {
             .arguments = "[KEY]",
             .arguments_max = 1,
             .options = {"output"},
-            .summary = "which annotations of a Service count, what they accept, and what they do",
+            .summary = "List the annotations of a Service: accepted values, default, effect, and support",
             .needs_gateway = false,
             .run = run_explain_annotations};
 }

@@ -32,7 +32,7 @@ std::string affinity_table(const std::vector<v1::AffinityEntry>& entries) {
     Table table(
         {{"NAMESPACE"}, {"SERVICE"}, {"PORT"}, {"PROTO"}, {"CLIENT"}, {"BACKEND"}, {"AGE"}, {"REMAINING"}});
     for (const v1::AffinityEntry& entry : entries) {
-        const bool all = entry.all_ports();  // such an entry names an endpoint without its port
+        const bool all = entry.all_ports();  // such an entry has no port
         table.add({entry.service().namespace_(), entry.service().name(),
                    all ? "*" : entry.service().port_name(), all ? "*" : text_of(entry.service().protocol()),
                    entry.client(), all ? entry.backend().address() : text_of(entry.backend()),
@@ -47,7 +47,7 @@ Command get_affinity() {
             .arguments_max = 1,
             .options = {"namespace", "all-namespaces", "client", "limit", "output", "no-headers", "watch",
                         "interval"},
-            .summary = "which endpoint each client of a service with session affinity is pinned to",
+            .summary = "List the clients of services with session affinity and their endpoints",
             .run = run_get_affinity};
 }
 

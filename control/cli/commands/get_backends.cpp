@@ -55,15 +55,13 @@ std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) 
 }
 
 Command get_backends() {
-    return {
-        .words = {"get", "backends"},
-        .aliases = {"backend", "endpoints", "ep"},
-        .arguments = "[NAME|NS/NAME]",
-        .arguments_max = 1,
-        .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
-        .summary =
-            "endpoints of services with their health and counters; draining ones are kept for their flows",
-        .run = run_get_backends};
+    return {.words = {"get", "backends"},
+            .aliases = {"backend", "endpoints", "ep"},
+            .arguments = "[NAME|NS/NAME]",
+            .arguments_max = 1,
+            .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
+            .summary = "List endpoints of services with health and counters, including draining ones",
+            .run = run_get_backends};
 }
 
 }  // namespace penstock::cli

@@ -52,7 +52,7 @@ Command get_connections() {
             .aliases = {"connection"},
             .options = {"client", "frontend", "backend", "proto", "limit", "output", "no-headers", "watch",
                         "interval"},
-            .summary = "live connections that match all filters given",
+            .summary = "List live connections that match all given filters",
             .run = run_get_connections};
 }
 

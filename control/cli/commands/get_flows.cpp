@@ -57,7 +57,7 @@ Command get_flows() {
     return {.words = {"get", "flows"},
             .aliases = {"flow"},
             .options = {"output", "no-headers", "watch", "interval"},
-            .summary = "rules in the NICs: asked, granted, refused and why, with hits",
+            .summary = "List NIC flow rules: installed, or refused with the reason, and hit counters",
             .run = run_get_flows};
 }
 

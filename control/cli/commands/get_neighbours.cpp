@@ -40,7 +40,7 @@ Command get_neighbours() {
     return {.words = {"get", "neighbours"},
             .aliases = {"neighbour", "neighbors", "neighbor"},
             .options = {"output", "no-headers", "watch", "interval"},
-            .summary = "next hops and their MAC addresses, as mirrored from Linux",
+            .summary = "List next hops and their MAC addresses, as mirrored from Linux",
             .run = run_get_neighbours};
 }
 

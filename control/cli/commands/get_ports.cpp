@@ -15,7 +15,7 @@ Result<std::string> run_get_ports(Gateway* gateway, const Request& request) {
                                    : ports_table(*ports, request.is_wide());
 }
 
-// The names of the settings that have a reason; the reasons are a paragraph each, and -o yaml has the room.
+// The names of the settings with a reason. The reasons are too long for a table; -o yaml prints them.
 std::vector<std::string> not_as_asked(const v1::Port& port) {
     std::vector<std::string> names;
     for (const v1::PortSetting& setting : port.settings()) {
@@ -91,7 +91,7 @@ Command get_ports() {
     return {.words = {"get", "ports"},
             .aliases = {"port"},
             .options = {"output", "no-headers", "watch", "interval"},
-            .summary = "NIC ports: Linux twin, driver, how replies find their worker, traffic",
+            .summary = "List NIC ports: Linux twin, driver, reply steering, traffic",
             .run = run_get_ports};
 }
 

@@ -37,7 +37,7 @@ Command get_routes() {
     return {.words = {"get", "routes"},
             .aliases = {"route"},
             .options = {"output", "no-headers", "watch", "interval"},
-            .summary = "routes as mirrored from Linux; \"-\" as gateway: on the link",
+            .summary = "List routes as mirrored from Linux; gateway \"-\" means on-link",
             .run = run_get_routes};
 }
 

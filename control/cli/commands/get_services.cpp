@@ -19,7 +19,7 @@ std::vector<std::string> frontends_of(const v1::ServiceStatus& service) {
     return frontends;
 }
 
-// Distinct endpoints of all sets: a dual-stack Service has a set a family.
+// Distinct endpoints of all sets. A dual-stack Service has one set for each family.
 size_t endpoints_of(const v1::Service& service) {
     std::set<std::pair<std::string, uint32_t>> places;
     for (const v1::BackendSet& set : service.sets()) {
@@ -123,7 +123,7 @@ Command get_services() {
             .arguments = "[NAME|NS/NAME]",
             .arguments_max = 1,
             .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
-            .summary = "service ports with frontends, backends and counters",
+            .summary = "List service ports with frontends, backends and counters",
             .run = run_get_services};
 }
 

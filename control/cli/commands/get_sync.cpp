@@ -23,7 +23,7 @@ const char* collection_state_text(v1::SyncCollection::State state) {
     }
 }
 
-// How long ago something of any collection arrived.
+// Time since the last event of any collection.
 std::string heard_text(const v1::Sync& sync) {
     bool heard = false;
     uint64_t age_ms = 0;
@@ -34,15 +34,15 @@ std::string heard_text(const v1::Sync& sync) {
             heard = true;
         }
     }
-    return heard ? "last heard of " + duration_text(age_ms) + " ago" : "nothing heard yet";
+    return heard ? "last event " + duration_text(age_ms) + " ago" : "no event yet";
 }
 
-// In step, or since when not.
+// "in sync", or for how long not.
 std::string standing_text(const v1::SyncCollection& collection) {
     if (!collection.listed()) {
         return "not listed yet";
     }
-    return collection.stale_age_ms() == 0 ? "in step"
+    return collection.stale_age_ms() == 0 ? "in sync"
                                           : "stale for " + duration_text(collection.stale_age_ms());
 }
 
@@ -56,7 +56,8 @@ std::string events_text(const v1::SyncEvents& events) {
            " waiting, " + std::to_string(dropped) + " dropped";
 }
 
-// The bound of the bucket that `share` of all changes do not exceed: "<=20ms"; "" before the first change.
+// The upper bound of the bucket that `share` of all changes do not exceed: "<=20ms"; "" before the first
+// change.
 std::string quantile_text(const v1::SyncLatency& latency, double share) {
     uint64_t total = 0;
     for (const uint64_t count : latency.counts()) {
@@ -166,7 +167,7 @@ std::string sync_text(const v1::Sync& sync, bool wide) {
 Command get_sync() {
     return {.words = {"get", "sync"},
             .options = {"output", "watch", "interval"},
-            .summary = "penstock-sync: its source, each collection's state, how far each gateway is",
+            .summary = "Show penstock-sync: source, state of each collection, progress of each gateway",
             .program = Program::PenstockSync,
             .run = run_get_sync};
 }

@@ -62,7 +62,7 @@ Command get_workers() {
     return {.words = {"get", "workers"},
             .aliases = {"worker"},
             .options = {"output", "no-headers", "watch", "interval"},
-            .summary = "polling workers: load, connections, packets handed between them",
+            .summary = "List workers: load, connections, packets handed off between workers",
             .run = run_get_workers};
 }
 

@@ -1,4 +1,4 @@
-// Every command, each defined in the file of its name.
+// All commands. Each is defined in the file of its name.
 #pragma once
 
 #include "control/cli/commands/command.hpp"

@@ -33,7 +33,7 @@ Command set_log_level() {
             .arguments_min = 1,
             .arguments_max = 2,
             .options = {"output"},
-            .summary = "what penstockd logs from now on: trace, debug, info, warn, error or off",
+            .summary = "Set the log level of penstockd: trace, debug, info, warn, error or off",
             .run = run_set_log_level};
 }
 

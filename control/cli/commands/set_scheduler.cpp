@@ -1,5 +1,6 @@
-// Refused, always: what a gateway does follows from the cluster's objects alone, so that a gateway that starts anew does the same. But who
-// asks here is told what to type instead, after the names have been checked as the real thing would have.
+// Always refused: the state of a gateway follows from the cluster's objects alone, so a restarted gateway has
+// the same state. The error contains the kubectl command that sets the scheduler. The names are validated
+// first.
 #include <algorithm>
 
 #include "control/annotations/table.hpp"
@@ -18,7 +19,7 @@ Result<std::string_view> scheduler_from(const std::string& text) {
         }
         known += (known.empty() ? "" : ", ") + std::string(name.spelled);
     }
-    return fail(Errc::InvalidArgument, "there is no scheduler " + text + "; there are " + known);
+    return fail(Errc::InvalidArgument, "there is no scheduler " + text + "; must be one of " + known);
 }
 
 Result<std::string> run_set_scheduler(Gateway* gateway, const Request& request) {
@@ -41,12 +42,13 @@ Result<std::string> run_set_scheduler(Gateway* gateway, const Request& request) 
         return fail(Errc::NotFound, "there is no service " + name->namespace_name + "/" + name->name);
     }
     const std::string_view key = annotations::row_of(annotations::Setting::Scheduler).spellings.front().key;
-    return fail(Errc::PermissionDenied, "state belongs to the cluster: the Service's annotation " +
-                                            std::string(key) +
-                                            " decides, and a change takes effect at once. To set it:\n  "
-                                            "kubectl annotate --overwrite --namespace " +
-                                            wanted.namespace_() + " service " + wanted.name() + " " +
-                                            std::string(key) + "=" + std::string(*scheduler));
+    return fail(Errc::PermissionDenied,
+                "the scheduler is configured in the cluster, by the Service's annotation " +
+                    std::string(key) +
+                    "; a change takes effect at once. To set it:\n  "
+                    "kubectl annotate --overwrite --namespace " +
+                    wanted.namespace_() + " service " + wanted.name() + " " + std::string(key) + "=" +
+                    std::string(*scheduler));
 }
 
 }  // namespace
@@ -56,7 +58,7 @@ Command set_scheduler() {
             .arguments = "NAME|NS/NAME SCHEDULER",
             .arguments_min = 2,
             .arguments_max = 2,
-            .summary = "refused: tells which annotation of the Service to set instead",
+            .summary = "Always refused: prints the kubectl command to use instead",
             .run = run_set_scheduler};
 }
 

@@ -16,7 +16,7 @@ Result<std::string> run_stats(Gateway* gateway, const Request& request) {
                                    : counters_tables(*counters, request.is_wide());
 }
 
-// NAME VALUE [W0 W1 ...] MEANING, for any message with a name, a value and a share for each worker.
+// NAME VALUE [W0 W1 ...] MEANING, for any message with a name, a value and a value for each worker.
 template <typename Rows, typename NameOf, typename ValueOf>
 std::string counters_table(const char* name_column, const char* value_column, const Rows& rows, bool wide,
                            NameOf name_of, ValueOf value_of) {
@@ -58,7 +58,7 @@ std::string counters_tables(const v1::Counters& counters, bool wide) {
 Command stats() {
     return {.words = {"stats"},
             .options = {"output", "watch", "interval"},
-            .summary = "all counters, and packets dropped by reason, with what each means",
+            .summary = "Show all counters, and dropped packets by reason, with their meaning",
             .run = run_stats};
 }
 

@@ -17,7 +17,7 @@ const char* origin_text(v1::Status::ConfigurationOrigin origin) {
         case v1::Status::CONFIGURATION_ORIGIN_STREAM:
             return "from a control plane";
         case v1::Status::CONFIGURATION_ORIGIN_LAST_GOOD:
-            return "from the last run's file";
+            return "from the last good file";
         default:
             return "none yet";
     }
@@ -33,7 +33,7 @@ std::string configuration_text(const v1::Status& status) {
 
 std::string control_text(const v1::Status& status) {
     std::string text =
-        status.control_connected() ? "connected" : "not connected; forwarding goes on as configured";
+        status.control_connected() ? "connected" : "not connected; forwarding continues unchanged";
     if (!status.control_source().empty()) {
         text += ", " + status.control_source();
     }
@@ -65,7 +65,7 @@ std::string health_text(const v1::Status& status) {
     return text.empty() ? "ready" : text;
 }
 
-// For probes and scripts: exit code 1.
+// For probes and scripts: exit code 1 while the gateway is not ready.
 Status judge(Gateway* gateway, const Request&) {
     const auto status = gateway->status();
     if (!status) {
@@ -113,8 +113,8 @@ Command status() {
     return {.words = {"status"},
             .options = {"output", "watch", "interval"},
             .summary =
-                "one page about the gateway: identity, configuration, load. Exit code 1 while its health "
-                "checks answer 503",
+                "Show identity, configuration and load of the gateway. Exit code 1 while its health checks "
+                "answer 503",
             .run = run_status,
             .judge = judge};
 }

@@ -8,7 +8,7 @@ namespace {
 Result<std::string> run_version(Gateway* gateway, const Request& request) {
     const auto status = gateway->status();
     if (!status) {
-        // Our own version is known all the same.
+        // The version of penstockctl is printed even without a daemon.
         return fail(status.error().code, "version " PENSTOCK_VERSION "; " + status.error().what);
     }
     if (request.is_structured()) {
@@ -26,7 +26,8 @@ Command version() {
     return {.words = {"version"},
             .options = {"output"},
             .summary =
-                "versions of penstockctl and of the penstockd it reaches (--version: of penstockctl alone)",
+                "Show the versions of penstockctl and of the penstockd it connects to (--version: "
+                "penstockctl only)",
             .run = run_version};
 }
 

@@ -1,4 +1,5 @@
-// Messages of the API as people read them. Pure; each is defined beside the command that prints it, and tested with exact text.
+// Text views of API messages. Pure. Each is defined in the file of the command that prints it, and tested
+// with exact text.
 #pragma once
 
 #include <string>
@@ -29,7 +30,7 @@ namespace penstock::cli {
 [[nodiscard]] std::string status_text(const v1::Status& status);
 // "http:80", "80".
 [[nodiscard]] std::string port_text(const v1::Service& service);
-// "ok", "refused: why", "not served", "no endpoints", each with the number of warnings.
+// "ok", "refused: REASON", "not served" or "no endpoints", each with the number of warnings.
 [[nodiscard]] std::string standing_text(const v1::ServiceStatus& service);
 
 }  // namespace penstock::cli

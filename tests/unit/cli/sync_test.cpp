@@ -49,12 +49,12 @@ TEST(SyncView, TableSaysWhatIsFollowedAndHowFarEachGatewayIs) {
     if (penstock::test::kUnderThreadSanitizer) {
         GTEST_SKIP() << kMapsDiffer;
     }
-    EXPECT_EQ(sync_text(example(), false), R"(Source:    https://192.0.2.1:6443, last heard of 0.25s ago
+    EXPECT_EQ(sync_text(example(), false), R"(Source:    https://192.0.2.1:6443, last event 0.25s ago
 Software:  penstock-sync 1.2.3, up for 1m30s, 64 MB
 Events:    8 posted, 2 repeated, 1 waiting, 4 dropped
 
 COLLECTION      STATE        OBJECTS  QUARANTINED  STANDING        LAST-EVENT  LAST-ERROR
-services        watching        5000            2  in step              0.25s  -
+services        watching        5000            2  in sync              0.25s  -
 endpointslices  backing-off     7000            0  stale for 12s         1m5s  connection refused
 nodes           listing            0            0  not listed yet           -  -
 
@@ -80,8 +80,7 @@ TEST(SyncView, BeforeAnythingWasHeardItSaysSo) {
     v1::Sync sync;
     sync.set_source("manifests /etc/penstock/manifests");
     const std::string text = sync_text(sync, false);
-    EXPECT_TRUE(text.starts_with("Source:    manifests /etc/penstock/manifests, nothing heard yet\n"))
-        << text;
+    EXPECT_TRUE(text.starts_with("Source:    manifests /etc/penstock/manifests, no event yet\n")) << text;
     EXPECT_NE(text.find("\nEvents:    off; 0 posted"), std::string::npos) << text;
 }
 

@@ -270,16 +270,16 @@ TEST(Views, ServiceDescription) {
     BACKEND          STATE     HEALTH  SETS  NODE    ZONE    CONNECTIONS  OPEN  NEW-FLOWS
     10.80.2.11:9376  serving   up      0     edge-1  zone-a            7     6        150
     10.80.2.9:9376   draining  -       -     -       -                 1     0         20
-  Connections:     12 with those in TIME-WAIT, 300 since start
+  Connections:     12 including TIME-WAIT, 300 since start
   To backends:     1500 packets, 90000 bytes
   To clients:      1200 packets, 480000 bytes
-  Refused:         1 rejected, 2 dropped in silence
+  Refused:         1 rejected, 2 dropped silently
 
 Service shop/dns/UDP
   Port:            53
   Status:          refused: no room, 1 warning
   Scheduler:       mh
-  Set 0:           0 endpoints; client address kept: backends see the client; when empty: silence: usable endpoints are on other nodes only
+  Set 0:           0 endpoints; client address kept: backends see the client; when empty: drop silently: usable endpoints are on other nodes only
   Source ranges:   10.0.0.0/8,192.0.2.0/24
   Listening on:    10.0.0.1:30053,10.0.0.2:30053,10.0.0.3:30053,10.0.0.4:30053,[2001:db8::1]:53
   Frontends:
@@ -287,10 +287,10 @@ Service shop/dns/UDP
     NodePort      IPv4 node addresses  30053    0  -
     LoadBalancer  2001:db8::1             53    0  apply
   Backends:        none
-  Connections:     0 with those in TIME-WAIT, 0 since start
+  Connections:     0 including TIME-WAIT, 0 since start
   To backends:     0 packets, 0 bytes
   To clients:      0 packets, 0 bytes
-  Refused:         0 rejected, 0 dropped in silence
+  Refused:         0 rejected, 0 dropped silently
   Notices:
     LEVEL    REASON                MESSAGE
     Warning  ExternalIPNotAllowed  81.0.0.1 is outside the allowed ranges
@@ -381,9 +381,9 @@ TEST(Views, StatusPage) {
         "Gateway:        edge-1, node mode on edge-1, rack=r1\n"
         "Software:       penstockd 0.1.0\n"
         "Up for:         1d1h\n"
-        "Configuration:  version 7 of sync-1, from the last run's file, 1m1s ago\n"
+        "Configuration:  version 7 of sync-1, from the last good file, 1m1s ago\n"
         "Health:         ready\n"
-        "Control plane:  not connected; forwarding goes on as configured\n"
+        "Control plane:  not connected; forwarding continues unchanged\n"
         "Generation:     4\n"
         "Serving:        5 service ports, 15 backends\n"
         "Connections:    100 of 524288, 60 open\n"
