@@ -1,4 +1,4 @@
-// Settings by annotation.
+// Settings from annotations.
 #include "control/semantics/annotations.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(SchedulerAnnotation, Values_SCHED001_ANN26_ANNG1_ANNG2_ANNG3) {
         Annotations annotations;
         Kind otherwise;
         Kind expected;
-        const char* reason;  // "" none
+        const char* reason;  // "": none
     };
     const std::string huge(256 * 1024, 'r');
     const Row rows[] = {
@@ -121,7 +121,7 @@ TEST(NoEndpointsAction, Values_ANN29_ANNG2_ANNG3) {
     }
 }
 
-// One row of the table at a time: what the Service becomes, and what is said.
+// One row of the table at a time: the resulting Service and notices.
 TEST(AnnotationSettings,
      ReachTheService_ANN01_ANN02_ANN03_ANN05_ANN06_ANN07_ANN08_ANN09_ANN10_DRAIN004_HC008_HC010) {
     using Annotated = std::map<std::string, std::string>;
@@ -306,7 +306,7 @@ TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11_ANN17_ANN22) {
     const Row rows[] = {
         {"penstock.io/access-log", "true", true},
         {"penstock.io/access-log", "false", false},
-        {"penstock.io/access-log", "what", false},  // invalid: the default is used, and that asks for nothing
+        {"penstock.io/access-log", "what", false},  // invalid: the default is used, which is supported
         {"penstock.io/scope", "internal", true},
         {"penstock.io/scope", "external", false},
         {"penstock.io/load-balancer-ips", "198.51.100.7", true},
@@ -351,7 +351,8 @@ TEST(UnknownAnnotation, OfOursIsToldWithTheNearestKey_ANNG5) {
     EXPECT_EQ(find(outcome, "default/web/TCP")->idle_timeout_s, 0U);
 }
 
-// What kubectl and the like write into metadata changes nothing; what counts changes that and no more.
+// Annotations of kubectl and similar tools change nothing. A Penstock annotation changes its own setting
+// only.
 TEST(AnnotationChange, UpdatesTheGatewayOnlyWhereItsEffectDiffers_ANNG6_ANNG7) {
     World world;
     kube::Service& web = world.service("default/web");
@@ -376,19 +377,19 @@ TEST(AnnotationChange, UpdatesTheGatewayOnlyWhereItsEffectDiffers_ANNG6_ANNG7) {
         {"penstock.io/idle-timeout", " 60s ", false},
         {"penstock.io/idle-timeout", "1m", false},
         {"service.beta.kubernetes.io/aws-load-balancer-connection-idle-timeout", "99",
-         false},                                 // the native key goes before
-        {"penstock.io/idle-timeout", "", true},  // now the alias speaks
+         false},                                 // the native key has precedence
+        {"penstock.io/idle-timeout", "", true},  // now the alias is used
         {"penstock.io/connection-draining", "false", true},
         {"penstock.io/connection-draining", "F", false},
-        {"penstock.io/connection-draining-timeout", "10", false},  // no use while draining is false
+        {"penstock.io/connection-draining-timeout", "10", false},  // no effect while draining is false
         {"penstock.io/connection-draining", "true", true},
         {"penstock.io/scheduler", "rr", false},
         {"penstock.io/scheduler", "mh", true},
         {"penstock.io/no-endpoints-action", "drop", true},
-        {"penstock.io/health-check-path", "/x", false},  // no use while nothing is probed
+        {"penstock.io/health-check-path", "/x", false},  // no effect without probes
         {"penstock.io/health-check", "http", true},
         {"penstock.io/health-check-interval", "11", true},
-        {"penstock.io/source-ranges-policy", "deny", false},  // no use without ranges
+        {"penstock.io/source-ranges-policy", "deny", false},  // no effect without ranges
     };
     for (const Row& row : rows) {
         annotations[row.key] = row.value;
@@ -397,7 +398,7 @@ TEST(AnnotationChange, UpdatesTheGatewayOnlyWhereItsEffectDiffers_ANNG6_ANNG7) {
         EXPECT_TRUE(step.remove.empty() && !step.environment) << row.key;
         EXPECT_TRUE(step.appeared.empty()) << row.key << ": " << row.value;
     }
-    // A complaint is made once, and taken back once.
+    // A notice appears once and disappears once.
     annotations["penstock.io/idle-timeout"] = "never";
     EXPECT_EQ(apply().appeared.size(), 1U);
     annotations["example.com/churn"] = "2";

@@ -1,4 +1,4 @@
-// ClusterIPs that are served, and clients inside the cluster: which set whose packets choose from.
+// Served ClusterIPs, and clients inside the cluster: the backend set for each.
 #include <gtest/gtest.h>
 
 #include "tests/unit/semantics/object_world.hpp"
@@ -11,7 +11,8 @@ using lb::SourceMode;
 
 constexpr const char* kWeb = "default/web/TCP";
 
-// "C outside: translated, 10.244.0.1 10.244.0.2", "X inside: kept, nobody, no local"; a line for each frontend and origin that has a set.
+// One line for each frontend and origin with a set: "C outside: translated 10.244.0.1 10.244.0.2", "X inside:
+// kept no local".
 Lines ways(const Outcome& outcome) {
     const model::Service* service = find(outcome, kWeb);
     if (service == nullptr) {
@@ -41,7 +42,7 @@ Lines ways(const Outcome& outcome) {
     return lines;
 }
 
-// ClusterIP and external IP, endpoints here and there, Pod CIDRs known.
+// ClusterIP and external IP, endpoints on this node and on others, known Pod CIDRs.
 World served_world() {
     World world;
     world.policy.serve_cluster_ips = true;
@@ -178,7 +179,8 @@ TEST(ClusterIps, EachPolicyForItsOwnFrontends_ETP009_ETP006_NAT004_ETP002) {
     }
 }
 
-// No client is taken for a Pod. The set for clients inside serves the gateway's own host, which reaches endpoints of other nodes too.
+// Without Pod CIDRs no client counts as a Pod. The set for clients inside serves the gateway's own host,
+// which also reaches endpoints on other nodes.
 TEST(ClusterIps, UnknownPodCidrsKeepNobodysAddress_NAT004_ETP006) {
     World world = served_world();
     world.objects.nodes["edge-1"].pod_cidrs.clear();
@@ -221,7 +223,7 @@ TEST(ExternalMode, WithoutSymmetricReturnTheAddressIsLostAndSaidSo_ETP004) {
     world.policy.serve_cluster_ips = false;
     world.policy.symmetric_return = false;
     web(world).external_traffic_policy = "Local";
-    // A node's own endpoints answer through it whatever the network does.
+    // Endpoints on the gateway's own node reply through the gateway in any network.
     EXPECT_EQ(ways(world.evaluate())[0], "X outside: kept 10.244.0.1");
     EXPECT_EQ(reasons(world.evaluate()), Lines{});
     world.gateway = {.gateway_name = "gw", .mode = model::GatewayMode::External};

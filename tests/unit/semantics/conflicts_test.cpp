@@ -1,4 +1,4 @@
-// One tuple, one owner.
+// Conflicts: each frontend tuple has one owner.
 #include "control/semantics/conflicts.hpp"
 
 #include <gtest/gtest.h>
@@ -8,8 +8,9 @@
 namespace penstock::semantics::testing {
 namespace conflicts_test {
 
-// Two Services that claim 203.0.113.7:80/TCP as a class and at a time of their own; `winner` is theirs by SVC-018. Each row is tried with
-// the names swapped too, so that neither name nor insertion can decide unless the row says so.
+// Two Services that claim 203.0.113.7:80/TCP, each with its own class and creation time. `winner` is the
+// owner by SVC-018. Each row is also run with the names swapped, so that neither name nor insertion order
+// decides unless the row requires it.
 struct ConflictRow {
     const char* name;
     char class_a;  // 'L' or 'X'
@@ -30,7 +31,7 @@ void claim(kube::Service& service, char cls, const char* created) {
         service.external_ips = {"203.0.113.7"};
     }
     service.external_ips.push_back(
-        service.meta.name == "one" ? "203.0.113.101" : "203.0.113.102");  // nobody else wants this one
+        service.meta.name == "one" ? "203.0.113.101" : "203.0.113.102");  // not claimed by another Service
 }
 
 TEST_P(Conflicts, OneWinsAndTheOtherIsTold_SVC018) {
@@ -57,7 +58,7 @@ TEST_P(Conflicts, OneWinsAndTheOtherIsTold_SVC018) {
         EXPECT_NE(text.find("203.0.113.7:80/TCP belongs to default/" + winner.meta.name), std::string::npos)
             << text;
 
-        // The loser takes over as soon as the owner is gone.
+        // The loser becomes the owner as soon as the owner is gone.
         world.objects.services.erase(object_name("default/" + winner.meta.name));
         EXPECT_EQ(frontends(world.evaluate()).size(), 2U);
         EXPECT_EQ(reasons(world.evaluate()), Lines{});
@@ -101,7 +102,7 @@ TEST(Conflicts, OnlyTheEqualTupleIsLost_SVC018_XIP007) {
     EXPECT_EQ(frontends(outcome),
               (Lines{"default/a/TCP X 203.0.113.7 80", "default/b:https/TCP X 203.0.113.7 443",
                      "default/b:quic/UDP X 203.0.113.7 80"}));
-    // The port that lost is told; its siblings have nothing to say.
+    // The port that lost gets a notice; its sibling ports get none.
     EXPECT_EQ(find(outcome, "default/b:http/TCP")->notices.size(), 1U);
     EXPECT_EQ(find(outcome, "default/b:https/TCP")->notices.size(), 0U);
 }

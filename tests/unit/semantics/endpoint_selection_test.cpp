@@ -1,4 +1,4 @@
-// Which endpoints new flows may choose from.
+// The endpoints that new flows may choose.
 #include "control/semantics/endpoint_selection.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace endpoint_selection_test {
 
 constexpr const char* kWeb = "default/web/TCP";
 
-// A Service at an external IP, so that the gateway hears of it.
+// A Service with an external IP, so that it is part of the gateway's state.
 World web_world() {
     World world;
     world.service("default/web").external_ips = {"203.0.113.7"};
@@ -54,7 +54,7 @@ TEST(Slices, AreJoinedEachWithItsOwnNumber_EP003) {
     EXPECT_EQ(endpoints(outcome, "default/web:dns/UDP"), Lines{"10.244.0.1 5353"});
 }
 
-// The same (address, port) in two slices; whichever order the slices are named in, the better one counts.
+// The same (address, port) in two slices. The better endpoint is used, in either order of the slice names.
 TEST(Duplicates, BetterReadinessThenSmallerSliceName_EP004) {
     const kube::Endpoint ready = endpoint("10.244.0.1", "edge-1");
     const kube::Endpoint leaving = terminating_endpoint("10.244.0.1", "leaving");
@@ -63,7 +63,7 @@ TEST(Duplicates, BetterReadinessThenSmallerSliceName_EP004) {
     struct Row {
         const char* name;
         std::vector<kube::Endpoint> worse_first;
-        const char* node;  // of the one that counts; "" where none is usable
+        const char* node;  // of the endpoint that is used; "" if none is usable
     };
     const Row rows[] = {{"ready beats terminating", {leaving, ready}, "edge-1"},
                         {"ready beats others", {down, ready}, "edge-1"},
@@ -95,7 +95,8 @@ TEST(Duplicates, BetterReadinessThenSmallerSliceName_EP004) {
     EXPECT_EQ(find(outcome, kWeb)->sets[0].endpoints[0].zone, "zone-b");
 }
 
-// They are for people. A gateway refuses the whole service port for one that it does not take (penstock.v1), so it is not told.
+// Node names and zones are for display. A gateway refuses a whole service port with an invalid one
+// (penstock.v1), so invalid ones are not sent.
 TEST(Endpoints, OddNamesOfNodesAndZonesCostTheEndpointNothing) {
     struct Row {
         std::string text;
@@ -133,7 +134,7 @@ TEST(Addresses, BadOnesGoAlone_EP005_GEN005) {
     struct Row {
         const char* name;
         kube::EndpointAddress address;
-        Lines expected;  // beside 10.244.0.9
+        Lines expected;  // in addition to 10.244.0.9
     };
     const Row rows[] = {
         {"good", "10.244.0.1", {"10.244.0.1 8080"}},
@@ -226,7 +227,7 @@ TEST(Addresses, ForbiddenByOtherServicesAndLegalAgainWithoutThem_EP006_SVC014) {
         {"LoadBalancer IP", [](auto& s) { s.type = "LoadBalancer", s.ingress = {{.ip = "203.0.113.50"}}; }},
     };
     for (const Row& row : rows) {
-        // Before and after default/web in the order of names.
+        // Before and after default/web in name order.
         for (const char* clash : {"default/aaa", "default/zzz"}) {
             World world = web_world();
             world.slice("s", "default/web", {endpoint("203.0.113.50"), endpoint("10.244.0.1")});
@@ -361,7 +362,8 @@ TEST(Conditions, TruthTable_EP010_EP011_EP012) {
         one.serving = row.serving;
         one.terminating = row.terminating;
         EXPECT_EQ(readiness_of(one), row.expected) << (&row - rows);
-        // Alone in its Service, it is used unless unusable; beside a ready one, only if ready.
+        // Alone in its Service, the endpoint is used unless it is unusable. Next to a ready endpoint, it is
+        // used only if ready.
         World world = web_world();
         world.slice("s", "default/web", {one});
         EXPECT_EQ(endpoints(world.evaluate(), kWeb).size(), row.expected == kNo ? 0U : 1U) << (&row - rows);
@@ -371,7 +373,7 @@ TEST(Conditions, TruthTable_EP010_EP011_EP012) {
     }
 }
 
-// The surviving set after each step, as EP-020 orders them.
+// The remaining endpoints after each step, in the order of EP-020.
 TEST(Pipeline, TraceOfSurvivors_EP020) {
     World world;
     world.slice("a", "default/web",

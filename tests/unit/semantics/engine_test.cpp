@@ -1,4 +1,4 @@
-// What one change makes different, and what it leaves alone.
+// The effect of one change: only the affected parts differ.
 #include "control/semantics/engine.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ Lines keys_of(const std::vector<model::ServiceKey>& keys) {
     return lines;
 }
 
-// An engine that has been shown `world`.
+// An engine that has applied `world`.
 struct Shown {
     explicit Shown(const World& world) : engine(world.policy) {
         engine.apply(everything_in(world));
@@ -93,7 +93,7 @@ TEST(Engine, OneEndpointChangesOneService) {
     EXPECT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
     EXPECT_TRUE(step.remove.empty());
     EXPECT_EQ(step.upsert.at(0)->sets.at(0).endpoints.size(), 1U);
-    // What stays the same is the same value, not a copy.
+    // An unchanged value is the same object, not a copy.
     EXPECT_EQ(shown.engine.desired().rbegin()->second, before.rbegin()->second);
 }
 
@@ -162,7 +162,7 @@ TEST(Engine, AnEndpointIsForbiddenWhileAServiceHasItsAddress_EP006) {
                   .endpoints.size(),
               2U);
 
-    // As a VIP of c, then as its ClusterIP, then as neither.
+    // As a VIP of c, then as its ClusterIP, then as neither of them.
     Step step = shown.engine.apply(with_service(world, "default/c"));
     ASSERT_EQ(keys_of(step.upsert), (Lines{"default/b/TCP", "default/c/TCP"}));
     EXPECT_EQ(step.upsert[0]->sets.at(0).endpoints.size(), 1U);
@@ -216,7 +216,7 @@ TEST(Engine, AnotherGatewayGetsAnotherState_NODEPORT002) {
     EXPECT_EQ(step.environment->node_ports.node_addresses, std::vector{ip("192.0.2.2")});
 }
 
-// Changed behind the engine's back, as a fault in memory or in its bookkeeping would.
+// Changed without the engine's knowledge, like a memory error or a bookkeeping error.
 TEST(Engine, AuditFindsAndRepairsWhatIsWrong_APISYNC021) {
     const World world = two_services();
     Engine engine(world.policy);
@@ -272,7 +272,7 @@ TEST(Engine, ARelabelledNodeIsReadByThoseThatAskForLabels_TOPO001_ANN14_ANN27_EP
     EXPECT_EQ(
         keys_of(shown.engine.apply(with_node(world, "edge-2")).upsert),
         (Lines{"default/keys/TCP", "default/legacy/TCP", "default/selector/TCP", "default/weight/TCP"}));
-    // The gateway's own Node moves: it is in another rack than everyone.
+    // The gateway's own Node moves to a rack without endpoints.
     world.objects.nodes["edge-1"].meta.labels["rack"] = "2";
     EXPECT_EQ(keys_of(shown.engine.apply(with_node(world, "edge-1")).upsert), Lines{"default/keys/TCP"});
     EXPECT_TRUE(shown.engine.audit().empty());
@@ -292,7 +292,7 @@ TEST(Engine, AGatewayInAnotherZoneFollowsOtherHints_TOPO001_TOPO008) {
         ASSERT_EQ(step.upsert[0]->sets[0].endpoints.size(), 1U);
         EXPECT_EQ(step.upsert[0]->sets[0].endpoints[0].address, ip(left));
     }
-    // An external gateway's labels are its own.
+    // An external gateway has its own labels.
     const Step moved =
         shown.engine.set_gateway({.gateway_name = "gw", .mode = model::GatewayMode::External, .labels = {}});
     EXPECT_EQ(keys_of(moved.upsert), Lines{"default/a/TCP"});
@@ -319,7 +319,8 @@ TEST(Engine, TheFirstPodCidrOpensTheWayInside_ETP006_NAT004) {
         << "for the host alone";
 }
 
-// An endpoint that is in two slices leaves one of them; one that moves between slices, in either order of events.
+// An endpoint in two slices is removed from one of them; another moves between slices, with the events in
+// either order.
 TEST(Engine, AnEndpointStaysAsLongAsASliceHasIt_EP017) {
     World world = two_services();
     world.slice("a-2", "default/a", {endpoint("10.244.0.2"), endpoint("10.244.0.9")});
@@ -337,7 +338,7 @@ TEST(Engine, AnEndpointStaysAsLongAsASliceHasIt_EP017) {
     EXPECT_EQ(addresses(), (Lines{"10.244.0.1", "10.244.0.2"}));
     world.slice("a-3", "default/a", {endpoint("10.244.0.2")});
     EXPECT_TRUE(
-        shown.engine.apply(with_slice(world, "default/a-3")).upsert.empty());  // arrives before it leaves
+        shown.engine.apply(with_slice(world, "default/a-3")).upsert.empty());  // added before it is removed
     world.objects.slices[object_name("default/a-1")].endpoints.pop_back();
     EXPECT_TRUE(shown.engine.apply(with_slice(world, "default/a-1")).upsert.empty());
     EXPECT_EQ(addresses(), (Lines{"10.244.0.1", "10.244.0.2"}));
@@ -354,7 +355,8 @@ Lines frontends_of(const Step& step) {
     return lines;
 }
 
-// What old and new type have in common stays under the same key: its flows, affinity and scheduler state with it.
+// Frontends that the old and the new type have in common keep their key, and with it their flows, affinity
+// and scheduler state.
 TEST(Engine, AChangedTypeIsADifferenceOfFrontends_SVC015) {
     World world;
     kube::Service& web = world.service("default/web");
@@ -379,7 +381,7 @@ TEST(Engine, AChangedTypeIsADifferenceOfFrontends_SVC015) {
     EXPECT_TRUE(step.upsert.empty());
 }
 
-// The same number under another name: the frontend goes over in one step, to the endpoints that have the name.
+// The same port number under another name: in one step the frontend moves to the endpoints with the new name.
 TEST(Engine, ARenamedPortIsTheSameFrontendOfAnotherServicePort_SVC017) {
     World world;
     kube::Service& web = world.service("default/web");

@@ -6,7 +6,7 @@
 namespace penstock::semantics::testing {
 namespace evaluate_test {
 
-// What is wrong with one Service, its slice and a Node beside 100 good ones.
+// Errors in one Service, its slice and a Node, next to 100 valid ones.
 World world_of_a_hundred() {
     World world;
     for (int i = 0; i < 100; ++i) {
@@ -47,7 +47,7 @@ TEST(Evaluate, BadObjectsCostOnlyThemselves_GEN001_GEN002) {
         EXPECT_EQ(notice.object.name.find("good"), std::string::npos) << notice.notice.message;
         EXPECT_LE(notice.notice.message.size(), 1024U);  // EVT-001
     }
-    // Repaired, it is served like any other.
+    // After the repair it is served like any other Service.
     bad = kube::Service();
     bad.cluster_ip = "10.96.2.1";
     bad.external_ips = {"203.0.113.201"};
@@ -66,7 +66,7 @@ TEST(Evaluate, EveryNoticeOfAServicePortIsAlsoTheServices) {
         ASSERT_EQ(service.notices.size(), 1U);
         EXPECT_EQ(service.notices[0].reason, "ExternalIPNotAllowed");
     }
-    // Said once, although two ports carry it.
+    // One notice, although two ports have the error.
     EXPECT_EQ(outcome.notices.size(), 1U);
 }
 

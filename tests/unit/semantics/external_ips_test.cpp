@@ -1,4 +1,4 @@
-// spec.externalIPs: which are served, and what is said about the others.
+// spec.externalIPs: the served addresses, and notices about the others.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -47,7 +47,7 @@ TEST(ExternalIps, NodeAddressCapturesDeclaredPortsOnly_XIP003) {
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP X 203.0.113.7 80"});
 }
 
-// One address at a time beside a good one, allowed or not.
+// One address at a time next to a valid one, allowed or not.
 TEST(ExternalIps, BadAddressGoesAloneAndByName_XIP004_XIP005_XIP006_GEN001_GEN005) {
     struct Row {
         const char* address;

@@ -1,4 +1,5 @@
-// healthCheckNodePort: who gets one, what it counts, and who has a port that two want.
+// healthCheckNodePort: which Services have one, its endpoint count, and the owner of a port that two Services
+// request.
 #include "control/semantics/health_checks.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ kube::Service& local_service(World& world, const std::string& name, int64_t heal
     return service;
 }
 
-// {"default/web:a/TCP 31000 2"}: who answers on which port with how many.
+// {"default/web:a/TCP 31000 2"}: the service port, its health check port and the endpoint count.
 Lines checks(const Outcome& outcome) {
     Lines lines;
     for (const auto& [key, service] : outcome.desired.services) {
@@ -103,7 +104,7 @@ TEST(HealthChecks, OfTwoServicesTheOlderHasThePort_HC005_SVC018) {
     EXPECT_EQ(message(outcome, reason::kFrontendConflict),
               "healthCheckNodePort 31000 is not answered: the port belongs to default/b "
               "(healthCheckNodePort), which is older");
-    // Their other frontends are not touched, and when the owner goes, the loser takes over.
+    // The other frontends of both are not affected. When the owner is removed, the loser becomes the owner.
     EXPECT_EQ(frontends(outcome).size(), 2U);
     world.objects.services.erase(object_name("default/b"));
     outcome = world.evaluate();
@@ -122,7 +123,7 @@ TEST(HealthChecks, ANodePortOfTheSameNumberIsTheSamePort_HC005_SVC018) {
     EXPECT_EQ(reasons(world.evaluate()), Lines{"Service default/a FrontendConflict"});
     other.ports[0].protocol = "UDP";
     EXPECT_EQ(checks(world.evaluate()), Lines{"default/a/TCP 31000 0"});
-    // The Service's own NodePort comes before its check.
+    // The Service's own NodePort has precedence over its health check.
     world.objects.services[object_name("default/a")].ports[0].node_port = 31000;
     EXPECT_EQ(checks(world.evaluate()), Lines{});
     EXPECT_EQ(frontends(world.evaluate()),

@@ -1,4 +1,4 @@
-// LoadBalancer IPs out of the status.
+// LoadBalancer IPs from the status.
 #include "control/semantics/load_balancer.hpp"
 
 #include <gtest/gtest.h>
@@ -180,7 +180,7 @@ TEST(LoadBalancer, WithoutNodePortsPodsAreStillReached_LB016_SVC001) {
     kube::Service& web = load_balancer(world, {{.ip = "198.51.100.7"}});
     web.allocate_load_balancer_node_ports = false;
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP L 198.51.100.7 80"});
-    // A nodePort that is still in the spec stays served until it is cleared.
+    // A nodePort that is still in the spec is served until it is removed.
     web.ports[0].node_port = 30080;
     EXPECT_EQ(frontends(world.evaluate()),
               (Lines{"default/web/TCP L 198.51.100.7 80", "default/web/TCP N IPv4 30080"}));

@@ -1,4 +1,4 @@
-// External mode with Nodes as backends: which Nodes, at which address, with which weight, and how they are probed.
+// External mode with Nodes as backends: the Nodes, their addresses and weights, and their probes.
 #include "control/semantics/node_backends.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@ using Mode = Policy::BackendMode;
 
 constexpr const char* kKey = "default/web/TCP";
 
-// An external gateway, Nodes a, b and c at 192.0.2.1 to .3, and a LoadBalancer Service with one Pod on a and two on b.
+// An external gateway, Nodes a, b and c at 192.0.2.1 to .3, and a LoadBalancer Service with one Pod on a and
+// two on b.
 World outside() {
     World world;
     world.gateway = {.gateway_name = "gw", .mode = model::GatewayMode::External};
@@ -41,7 +42,7 @@ std::vector<kube::Endpoint>& pods_of(World& world) {
     return world.objects.slices[object_name("default/web-1")].endpoints;
 }
 
-// "192.0.2.1 30080 NotReady", with " not serving" behind where flows over UDP go elsewhere.
+// "192.0.2.1 30080 NotReady", followed by " not serving" if UDP flows move to another Node.
 Lines left_out(const Outcome& outcome, size_t set = 0) {
     static constexpr const char* kNames[] = {"ForbiddenAddress", "NodeSelector", "NotReady",
                                              "Terminating",      "NotLocal",     "TopologyKeys",
@@ -94,7 +95,7 @@ TEST(NodeBackends, AddressIsOfTheFamilyAndInternalBeforeExternal_NODEPORT009) {
                                           {.type = "InternalIP", .address = "192.0.2.1"}};
     world.objects.nodes["b"].addresses = {{.type = "InternalIP", .address = "2001:db8:1::2"},
                                           {.type = "ExternalIP", .address = "198.51.100.2"}};
-    // What no endpoint may have is passed over, as if it were not there.
+    // Addresses that no endpoint may have are skipped.
     world.objects.nodes["c"].addresses = {{.type = "InternalIP", .address = "127.0.0.1"},
                                           {.type = "ExternalIP", .address = "x"}};
     web_of(world).ip_families = {"IPv4", "IPv6"};
@@ -149,7 +150,7 @@ TEST(NodeBackends, NotReadyNodesServeWhereNoReadyOneMay_LB019) {
     world.objects.nodes["c"].meta.labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "true";
     Outcome outcome = world.evaluate();
     EXPECT_EQ(endpoints(outcome, kKey), (Lines{"192.0.2.1 30080", "192.0.2.2 30080"}));
-    // The label on the last one: nobody is left, and new flows are rejected.
+    // The label is on the last Node: no backend is left, and new flows are rejected.
     for (const char* name : {"a", "b"}) {
         world.objects.nodes[name].deleting = true;
     }
@@ -170,7 +171,7 @@ TEST(NodeBackends, PolicyLocalTakesNodesWithReadyPodsAndKeepsTheSource_ETP005) {
     for (kube::Endpoint& pod : pods_of(world)) {
         pod.ready = false;
     }
-    // Also where Pods still serve while they terminate: their Node's health check fails by then.
+    // Also if Pods still serve while terminating, because the health check of their Node already fails.
     EXPECT_EQ(endpoints(world.evaluate(), kKey), Lines{});
     EXPECT_EQ(find(world.evaluate(), kKey)->sets[0].when_empty, lb::EmptyAction::Reject);
 }
@@ -207,7 +208,7 @@ TEST(NodeBackends, ProbesOfThePolicy_HC007_ETP005) {
 TEST(NodeBackends, AreWeightedByTheirReadyPodsWhereAsked_NODEPORT009) {
     World world = outside();
     pods_of(world).push_back(unready_endpoint("10.244.2.1", "c"));
-    // The same Pod in a second slice is one Pod.
+    // The same Pod in a second slice counts once.
     world.slice("web-2", "default/web", {endpoint("10.244.1.2", "b")}, 8081);
     world.policy.node_weight_ready_pods = true;
     EXPECT_EQ(weights(world.evaluate()), (std::vector{1, 2, 0}));
@@ -216,7 +217,7 @@ TEST(NodeBackends, AreWeightedByTheirReadyPodsWhereAsked_NODEPORT009) {
     world.policy.node_weight_ready_pods = false;
     web_of(world).meta.annotations["penstock.io/node-weight"] = " ready-pods ";
     EXPECT_EQ(weights(world.evaluate()), (std::vector{1, 2, 0}));
-    // Nobody is ready: the Nodes' proxies fall back to those that terminate, so weights do, too (EP-012).
+    // No Pod is ready: the Nodes' proxies use terminating Pods, so the weights count these as well (EP-012).
     for (kube::Endpoint& pod : pods_of(world)) {
         pod =
             terminating_endpoint(pod.address.ip()->to_string(), std::string(std::string_view(pod.node_name)));
@@ -241,7 +242,7 @@ TEST(NodeBackends, AnnotationsChooseNodesAndProbes_ANN14_ANN16_ANN05) {
     annotations = {{"penstock.io/only-nodes-with-endpoints", "true"}};
     EXPECT_EQ(endpoints(world.evaluate(), kKey), (Lines{"192.0.2.1 30080", "192.0.2.2 30080"}));
     EXPECT_EQ(find(world.evaluate(), kKey)->sets[0].source, lb::SourceMode::Translate);
-    // Policy Local needs them whatever is said.
+    // Policy Local requires endpoints on the Node, regardless of the annotation.
     web_of(world).external_traffic_policy = "Local";
     annotations = {{"penstock.io/only-nodes-with-endpoints", "false"}};
     EXPECT_EQ(endpoints(world.evaluate(), kKey), (Lines{"192.0.2.1 30080", "192.0.2.2 30080"}));
@@ -271,18 +272,18 @@ TEST(NodeBackends, APortWithoutNodePortIsNotServedAndItsSiblingIs_LB016) {
     web.ports = {{.name = "a", .port = 80, .node_port = 30080}, {.name = "b", .port = 81}};
     web.external_ips = {"203.0.113.7"};
     Outcome outcome = world.evaluate();
-    // The flag alone closes nothing: a nodePort from before still serves.
+    // The flag alone has no effect: an existing nodePort is still served.
     EXPECT_EQ(frontends(outcome),
               (Lines{"default/web:a/TCP L 198.51.100.7 80", "default/web:a/TCP X 203.0.113.7 80"}));
     EXPECT_EQ(reasons(outcome), Lines{"Service default/web NodePortRequired"});
     EXPECT_NE(message(outcome, reason::kNodePortRequired).find("port 81/TCP"), std::string::npos);
     EXPECT_EQ(endpoints(outcome, "default/web:b/TCP"), Lines{});
-    // A Service of another type has none either, whatever is left over in it.
+    // A Service of another type has no nodePort either, even if a value is left over in the spec.
     web.type = "ClusterIP";
     outcome = world.evaluate();
     EXPECT_EQ(frontends(outcome), Lines{});
     EXPECT_EQ(reasons(outcome), Lines{"Service default/web NodePortRequired"});
-    // With Pods as backends nobody needs one.
+    // With Pods as backends no nodePort is required.
     web.type = "LoadBalancer";
     world.policy.backend_mode = Mode::Pod;
     outcome = world.evaluate();

@@ -1,4 +1,4 @@
-// What Nodes and the operator say to the gateway as a whole.
+// The environment: facts from Nodes and operator settings that concern the whole gateway.
 #include "control/semantics/node_facts.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(Environment, PodCidrsAreTheNodesAndTheOperators_ETP006) {
     world.objects.nodes["c"].pod_cidrs = {"10.244.0.0/24"};
     EXPECT_EQ(world.evaluate().desired.environment.pod_cidrs,
               (std::vector{cidr("10.244.0.0/24"), cidr("10.244.1.0/24"), cidr("fd00:244:1::/64")}));
-    // What is inside another is said by it.
+    // A prefix inside another one is omitted.
     world.policy.cluster_cidrs = {cidr("10.244.0.0/16"), cidr("10.245.0.0/16")};
     EXPECT_EQ(world.evaluate().desired.environment.pod_cidrs,
               (std::vector{cidr("10.244.0.0/16"), cidr("10.245.0.0/16"), cidr("fd00:244:1::/64")}));
@@ -135,7 +135,7 @@ TEST(Environment, AnExcludedNodeOrOneWithoutNetworkWithholdsVips_PRESENCE005) {
     }
 }
 
-// Label and condition come and go; what else changes on the Node, as heartbeats do, makes no Step.
+// Label and condition are set and removed. Other changes of the Node, such as heartbeats, produce no Step.
 TEST(Environment, WithheldVipsFollowTheNodeAndOtherChangesCostNothing_PRESENCE005) {
     World world;
     Engine engine(world.policy);
@@ -179,7 +179,7 @@ TEST(Environment, WithheldVipsFollowTheNodeAndOtherChangesCostNothing_PRESENCE00
     EXPECT_EQ(engine.environment().vips_withheld, "") << "a Node that is gone withholds nothing";
 }
 
-// One Node after the other, and back: each Step has the environment exactly where it differs.
+// The Nodes change one after the other, and back. Each Step contains the environment exactly if it differs.
 TEST(Environment, FollowsNodesByItself_ETP006_HC006) {
     World world;
     Engine engine(world.policy);

@@ -1,4 +1,4 @@
-// NodePort frontends, and which addresses serve them.
+// NodePort frontends and the addresses that serve them.
 #include "control/semantics/node_ports.hpp"
 
 #include <gtest/gtest.h>
@@ -160,7 +160,8 @@ TEST(NodePorts, SourceRangesNeverFilterThem_NODEPORT007) {
               (Lines{"default/web/TCP L 198.51.100.7 80 filtered", "default/web/TCP N IPv4 30080"}));
 }
 
-// Once to an older and once to a younger Service: who was there first in the cluster does not matter, as long as one asks at a time.
+// Once to an older and once to a younger Service. The age does not matter as long as only one of them
+// requests the number.
 TEST(NodePorts, ANumberMovesToAnotherServiceInOneChange_NODEPORT006_SVC016) {
     for (const bool to_the_older : {false, true}) {
         World world;
@@ -180,7 +181,7 @@ TEST(NodePorts, ANumberMovesToAnotherServiceInOneChange_NODEPORT006_SVC016) {
         a.ports[0].node_port = 0;
         b.ports[0].node_port = 30080;
         const Step step = engine.apply(both());
-        // a asks for nothing any more, so it is not heard of; b has one frontend, its new one.
+        // Service a requests no frontend any more and is removed; b has one frontend, the new one.
         ASSERT_EQ(step.remove.size(), 1U);
         EXPECT_EQ(step.remove[0].to_string(), "default/a/TCP");
         ASSERT_EQ(step.upsert.size(), 1U);

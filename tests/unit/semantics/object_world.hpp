@@ -1,6 +1,7 @@
-// A small cluster that a test writes down in a few lines, and its outcome as lines that a test can name.
+// A small cluster that a test describes in a few lines, and its outcome as lines of text.
 //
-// The gateway is node "edge-1" in node mode and may use 203.0.113.0/24 and 2001:db8::/32, unless a test says otherwise.
+// The gateway is node "edge-1" in node mode and may use 203.0.113.0/24 and 2001:db8::/32, unless a test
+// changes this.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +34,7 @@ inline kube::Endpoint endpoint(const std::string& address, const std::string& no
     return result;
 }
 
-// Not ready any more, but still serving while it goes away.
+// Not ready, but still serving while terminating.
 inline kube::Endpoint terminating_endpoint(const std::string& address, const std::string& node = "") {
     kube::Endpoint result = endpoint(address, node);
     result.ready = false;
@@ -56,7 +57,8 @@ struct World {
 
     World() { objects.nodes["edge-1"].meta.name = "edge-1"; }
 
-    // A ClusterIP Service with one unnamed port, 80/TCP. "10.96.0.N" with an N of its own where no ClusterIP is given.
+    // A ClusterIP Service with one unnamed port, 80/TCP. If no ClusterIP is given, it is "10.96.0.N" with a
+    // unique N.
     kube::Service& service(const std::string& name, const std::string& cluster_ip = "") {
         kube::Service& made = objects.services[object_name(name)];
         made.meta.namespace_name = object_name(name).namespace_name;
@@ -68,7 +70,7 @@ struct World {
         return made;
     }
 
-    // A slice of `service` in its namespace, for one unnamed TCP port.
+    // A slice of `service` in the same namespace, with one unnamed TCP port.
     kube::EndpointSlice& slice(const std::string& name, const std::string& service,
                                std::vector<kube::Endpoint> endpoints, int64_t port = 8080,
                                const std::string& address_type = "IPv4") {
@@ -100,7 +102,8 @@ inline std::string class_letter(lb::FrontendClass cls) {
     return "?";
 }
 
-// "default/web/TCP X 203.0.113.7 80", "default/web/TCP N IPv4 30080", with " filtered" behind where source ranges apply.
+// "default/web/TCP X 203.0.113.7 80", "default/web/TCP N IPv4 30080", followed by " filtered" if source
+// ranges apply.
 inline Lines frontends(const Outcome& outcome) {
     Lines lines;
     for (const auto& [key, service] : outcome.desired.services) {
@@ -115,7 +118,7 @@ inline Lines frontends(const Outcome& outcome) {
     return lines;
 }
 
-// The keys of all service ports that the gateway hears of.
+// The keys of all service ports in the desired state.
 inline Lines keys(const Outcome& outcome) {
     Lines lines;
     for (const auto& [key, service] : outcome.desired.services) {
@@ -133,7 +136,7 @@ inline const model::Service* find(const Outcome& outcome, const std::string& key
     return nullptr;
 }
 
-// "10.244.0.1 8080", in order; {"no such service port"} where `key` is not there.
+// "10.244.0.1 8080", in order; {"no such service port"} if `key` does not exist.
 inline Lines endpoints(const Outcome& outcome, const std::string& key, size_t set = 0) {
     const model::Service* service = find(outcome, key);
     if (service == nullptr || service->sets.size() <= set) {
@@ -166,7 +169,7 @@ inline const char* word_for(model::Exclusion why) {
     return "?";
 }
 
-// "10.244.0.1 not ready", with ", silent" behind where it does not serve; in order.
+// "10.244.0.1 not ready", followed by ", silent" if it does not serve; in order.
 inline Lines excluded(const Outcome& outcome, const std::string& key, size_t set = 0) {
     const model::Service* service = find(outcome, key);
     if (service == nullptr || service->sets.size() <= set) {
@@ -179,7 +182,7 @@ inline Lines excluded(const Outcome& outcome, const std::string& key, size_t set
     return lines;
 }
 
-// "Service default/web InvalidPort", each once, sorted.
+// "Service default/web InvalidPort", unique and sorted.
 inline Lines reasons(const Outcome& outcome) {
     Lines lines;
     for (const ObjectNotice& notice : outcome.notices) {
@@ -194,7 +197,7 @@ inline Lines reasons(const Outcome& outcome) {
     return lines;
 }
 
-// The message of the only notice with `reason`; what is wrong where there are none or several.
+// The message of the only notice with `reason`; an error text if there is not exactly one.
 inline std::string message(const Outcome& outcome, std::string_view reason) {
     std::string found;
     for (const ObjectNotice& notice : outcome.notices) {

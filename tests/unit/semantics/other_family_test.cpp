@@ -1,4 +1,5 @@
-// Endpoints of the other family: which frontends a Service gets with penstock.io/translate-family, and whom they lead to (ANN-32).
+// Endpoints of the other family: the frontends of a Service with penstock.io/translate-family, and their
+// endpoints (ANN-32).
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,8 +17,9 @@ constexpr const char* kVip6 = "2001:db8::7";
 
 enum class Client : uint8_t { Outside, Inside };
 
-// Whom a client at the frontend meets: "kept 10.244.0.1, 10.244.0.2", "translated IPv4 for IPv6 10.244.0.1", "reject", "no local", "drop";
-// "not served" where there is no such frontend. `where`: an address, or "N IPv6" for the family's NodePort.
+// The endpoints for a client at the frontend: "kept 10.244.0.1, 10.244.0.2", "translated IPv4 for IPv6
+// 10.244.0.1", "reject", "no local", "drop"; "not served" if the frontend does not exist. `where`: an
+// address, or "N IPv6" for the family's NodePort.
 std::string met_at(const Outcome& outcome, const std::string& where, Client client = Client::Outside) {
     const model::Service* service = find(outcome, kWeb);
     if (service == nullptr) {
@@ -212,7 +214,7 @@ TEST(OtherFamily, ClientsInsideAreTranslatedToo_ANN32_ETP006_NAT004) {
     EXPECT_EQ(met_at(world.evaluate(), kVip6, Client::Inside),
               "translated IPv4 for IPv6 10.244.0.1, 10.244.0.2");
     EXPECT_EQ(met_at(world.evaluate(), "10.96.0.1", Client::Inside), "kept 10.244.0.1, 10.244.0.2");
-    // The internal policy's frontends: an IPv6 ClusterIP whose endpoints are all IPv4.
+    // Frontends of the internal policy: an IPv6 ClusterIP with only IPv4 endpoints.
     world = world_of({.families = {"IPv6"}, .four = {kFourHere, kFourThere}});
     world.objects.nodes["edge-1"].pod_cidrs = {"fd00:244::/64"};
     world.policy.serve_cluster_ips = true;
@@ -226,7 +228,7 @@ TEST(OtherFamily, ClientsInsideAreTranslatedToo_ANN32_ETP006_NAT004) {
     }
 }
 
-// What kube-proxy leaves open it leaves open in a Service's own families: it would have no door at all in the other one.
+// kube-proxy leaves families open only if the Service has them. It does not serve the other family at all.
 TEST(OtherFamily, SourceRangesAreThoseOfTheClientsFamily_ANN32_SRC003) {
     World world = world_of({.four = {kFourHere}});
     world.objects.services.begin()->second.load_balancer_source_ranges = {"198.51.100.0/24"};
@@ -266,7 +268,7 @@ TEST(OtherFamily, TheHealthCheckCountsWhoeverIsReadyHere_ANN32_HC004) {
     EXPECT_EQ(find(world.evaluate(), kWeb)->health_check->local_endpoints, 1U);
 }
 
-// Where a set has it, in `endpoints` or in `excluded`, a flow stays with its endpoint (flow_keeper).
+// The addresses in `endpoints` or `excluded` of any set: flows to these endpoints stay (flow_keeper).
 std::set<std::string> known(const Outcome& outcome) {
     std::set<std::string> addresses;
     for (const model::BackendSet& set : find(outcome, kWeb)->sets) {
@@ -301,7 +303,8 @@ TEST(OtherFamily, AFlipMovesNewFlowsAndEverybodyStaysKnown_ANN32_DRAIN001_UDP004
     flip({"IPv4", "IPv6"});
     flip({"IPv4"});
     flip({"IPv6"});
-    // Also when the annotation is taken off a dual-stack Service: IPv6 clients' flows stay with their IPv4 endpoints.
+    // Also if the annotation is removed from a dual-stack Service: flows of IPv6 clients stay with their IPv4
+    // endpoints.
     World world = world_of({{"IPv4", "IPv6"}, {kFourHere}, {}});
     world.objects.services.begin()->second.meta.annotations.clear();
     EXPECT_EQ(met_at(world.evaluate(), kVip6), "reject");

@@ -1,4 +1,4 @@
-// Who may have which external IPs: the administrator's rules, and how they change under an engine that is running.
+// Permission to use external IPs: the administrator's rules, and changes of them in a running engine.
 #include "control/semantics/rights.hpp"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(Rights, RefusalNamesTheMissingLine_XIP006) {
               "80.11.12.10 is not allowed for namespace shop; add to the file of --external-ip-policy: "
               "- {namespaces: [\"shop\"], "
               "cidrs: [\"80.11.12.10/32\"]}, or for all namespaces: --allowed-external-cidrs=80.11.12.10/32");
-    // Either of the two heals it.
+    // Either of the two settings allows the address.
     world.policy.external_ip_rules = {{.namespaces = {"shop"}, .cidrs = {cidr("80.11.12.10/32")}}};
     EXPECT_EQ(frontends(world.evaluate()), Lines{"shop/web/TCP X 80.11.12.10 80"});
     world.policy = {.allowed_external_cidrs = {cidr("80.11.12.10/32")}};
@@ -101,7 +101,7 @@ TEST(Rights, AnnotationIsUnitedWithTheField_XIP008_XIP004_XIP005_XIP006) {
     web.external_ips = {"203.0.113.7"};
     web.meta.annotations["penstock.io/external-ips"] =
         " 203.0.113.8 ,203.0.113.7, x, 127.0.0.1,80.11.12.10,2001:db8::1,";
-    // Off by default, and said so.
+    // Off by default, with a notice.
     const Outcome off = world.evaluate();
     EXPECT_EQ(frontends(off), Lines{"default/web/TCP X 203.0.113.7 80"});
     EXPECT_EQ(reasons(off), Lines{"Service default/web UnsupportedAnnotation"});
@@ -111,7 +111,8 @@ TEST(Rights, AnnotationIsUnitedWithTheField_XIP008_XIP004_XIP005_XIP006) {
     EXPECT_EQ(reasons(on),
               (Lines{"Service default/web ExternalIPNotAllowed", "Service default/web FamilyMismatch",
                      "Service default/web InvalidExternalIP"}));
-    // Alone it is enough; the gateway hears of the Service even where all of it is refused.
+    // The annotation alone is sufficient. The Service is part of the desired state even if all addresses are
+    // refused.
     web.external_ips.clear();
     EXPECT_EQ(frontends(world.evaluate()),
               (Lines{"default/web/TCP X 203.0.113.7 80", "default/web/TCP X 203.0.113.8 80"}));

@@ -1,4 +1,4 @@
-// The steps of EP-020: what each takes out, what it leaves, and what weighs how much.
+// The steps of EP-020: excluded and remaining endpoints after each step, and their weights.
 #include <gtest/gtest.h>
 
 #include "tests/unit/semantics/object_world.hpp"
@@ -15,8 +15,8 @@ kube::Endpoint silent(kube::Endpoint endpoint) {
     return endpoint;
 }
 
-// One endpoint for each fate: ready here and elsewhere, terminating here, not ready and still serving or not, a ClusterIP, and one on a
-// node that is not known.
+// One endpoint for each result: ready on this node and on another one, terminating on this node, not ready
+// (serving or not), a ClusterIP, and one on an unknown node.
 World world_of_fates() {
     World world;
     world.service("default/web", "10.96.0.1").external_ips = {"203.0.113.7"};
@@ -41,7 +41,7 @@ TEST(SelectionSteps, EachSaysWhomItTookOut_EP020_ANN14_EP006_EP010) {
     EXPECT_EQ(excluded(world.evaluate(), kWeb),
               (Lines{"10.96.0.1 forbidden", "10.244.0.3 terminating", "10.244.0.4 not ready",
                      "10.244.0.5 not ready, silent"}));
-    // The node selector comes before policy and readiness, and takes those whose node is not known.
+    // The node selector precedes policy and readiness, and excludes endpoints on unknown nodes.
     web(world).meta.annotations[kSelector] = "disk=ssd";
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
     EXPECT_EQ(excluded(world.evaluate(), kWeb),
@@ -67,7 +67,7 @@ TEST(SelectionSteps, WhoeverFallsBackExcludesTheOthers_EP012_EP013_EP020) {
     EXPECT_EQ(excluded(world.evaluate(), kWeb), (Lines{"10.244.0.4 not local", "10.244.0.5 not ready"}));
 }
 
-// EP-010's whole table: usable where nobody is ready, usable at all, serving.
+// The complete table of EP-010: usable if no endpoint is ready, usable at all, serving.
 TEST(SelectionSteps, ConditionsDecideTwentySevenWays_EP010_EP012) {
     const std::optional<bool> values[] = {std::nullopt, false, true};
     for (const auto& ready : values) {
@@ -154,7 +154,7 @@ TEST(Weights, OrFromALabelOfTheNode_ANN27_EP018) {
     World world = world_of_fates();
     web(world).meta.annotations["penstock.io/node-weight-label"] = "weight";
     EXPECT_EQ(weights(world.evaluate()),
-              (std::vector<int>{5, 1, 1, 1}));  // "many" is no number; unknown node; no node
+              (std::vector<int>{5, 1, 1, 1}));  // "many" is not a number; unknown node; no node
     world.objects.nodes["edge-2"].meta.labels["weight"] = "0";
     EXPECT_EQ(weights(world.evaluate()), (std::vector<int>{5, 0, 1, 1}));
     world.objects.slices.at(object_name("default/s")).meta.annotations[kWeight] = "9";
@@ -169,7 +169,7 @@ TEST(Weights, NothingButZeroHereIsNobodyHere_EP018_ETP003) {
     EXPECT_EQ(find(world.evaluate(), kWeb)->sets[0].when_empty, lb::EmptyAction::Reject);
     world.slice("there", "default/web", {endpoint("10.244.0.2", "edge-2")});
     EXPECT_EQ(find(world.evaluate(), kWeb)->sets[0].when_empty, lb::EmptyAction::DropNoLocal);
-    EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});  // keeps the flows it has
+    EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});  // keeps its existing flows
     world.objects.slices.at(object_name("default/there")).meta.annotations[kWeight] = "0";
     EXPECT_EQ(find(world.evaluate(), kWeb)->sets[0].when_empty, lb::EmptyAction::Reject);
 }
@@ -189,7 +189,7 @@ TEST(LegacyEndpoints, HaveTheirZoneFromTheNodeAndSayWhenTheyAreFull_EP015) {
     EXPECT_EQ(reasons(world.evaluate()), Lines{"Service default/web EndpointsTruncated"});
 }
 
-// Each family for itself: readiness, fallback, hints.
+// Each family separately: readiness, fallback, hints.
 TEST(Families, AreJudgedApart_DUAL005_DUAL002_EP012) {
     World world;
     kube::Service& service = world.service("default/web", "10.96.0.1");
@@ -206,7 +206,7 @@ TEST(Families, AreJudgedApart_DUAL005_DUAL002_EP012) {
                 {terminating_endpoint("fd00:244::1"), terminating_endpoint("fd00:244::2")}, 8080, "IPv6");
     EXPECT_EQ(endpoints(world.evaluate(), kWeb, 0), Lines{"10.244.0.1 8080"});
     EXPECT_EQ(endpoints(world.evaluate(), kWeb, 1), (Lines{"fd00:244::1 8080", "fd00:244::2 8080"}));
-    // The family goes, and its frontends with it (DUAL-003).
+    // The family is removed together with its frontends (DUAL-003).
     service.cluster_ips = {"10.96.0.1"};
     service.ip_families = {"IPv4"};
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP X 203.0.113.7 80"});

@@ -1,4 +1,4 @@
-// What an edit of a live Service changes, and what it leaves: a Step has the difference and no more.
+// Edits of a live Service: a Step contains only the difference.
 #include <gtest/gtest.h>
 
 #include "control/semantics/engine.hpp"
@@ -7,7 +7,7 @@
 namespace penstock::semantics::testing {
 namespace service_changes_test {
 
-// One Service, and an engine that follows it.
+// One Service, and an engine that follows its changes.
 class ServiceChanges : public ::testing::Test {
  protected:
     ServiceChanges() {
@@ -46,7 +46,7 @@ TEST_F(ServiceChanges, ATypeKeepsTheFrontendsThatBothHave_SVC015) {
     web_->type = "LoadBalancer";
     web_->ingress = {{.ip = "198.51.100.7"}};
     Step step = apply();
-    // The same service port throughout: its flows, affinity and scheduler belong to that.
+    // The service port stays the same: flows, affinity and scheduler belong to it.
     EXPECT_TRUE(step.remove.empty());
     EXPECT_EQ(frontends(), (Lines{"default/web/TCP L 198.51.100.7 80", "default/web/TCP X 203.0.113.7 80",
                                   "default/web/TCP N IPv4 30080"}));
@@ -66,7 +66,8 @@ TEST_F(ServiceChanges, ARenamedPortIsTheSameFrontendOfAnotherServicePort_SVC017)
     apply();
     web_->ports[0].name = "web";
     Step step = apply();
-    // In one change: the old one goes, the new one has the frontend. No slice has its name yet, so new flows are rejected.
+    // In one change the old port is removed and the new one gets the frontend. No slice has the new name yet,
+    // so new flows are rejected.
     ASSERT_EQ(step.remove.size(), 1U);
     ASSERT_EQ(step.upsert.size(), 1U);
     EXPECT_EQ(frontends(), Lines{"default/web:web/TCP X 203.0.113.7 80"});

@@ -1,4 +1,4 @@
-// Port entries, the defaults of the structs, and the port that a packet is forwarded to.
+// Port entries, the defaults of the structs, and the port that packets are forwarded to.
 #include "control/semantics/service_port.hpp"
 
 #include <gtest/gtest.h>

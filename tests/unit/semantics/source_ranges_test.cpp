@@ -1,4 +1,4 @@
-// Which clients may open flows to LoadBalancer IPs.
+// Clients that may open flows to LoadBalancer IPs.
 #include "control/semantics/source_ranges.hpp"
 
 #include <gtest/gtest.h>
@@ -132,7 +132,8 @@ TEST(Ranges, FilterOnlyLoadBalancerIps_SRC001_XIP002_NODEPORT007) {
     EXPECT_EQ(find(outcome, "default/web/TCP")->source_ranges, std::vector{cidr("10.0.0.0/8")});
 }
 
-// ANN-04 turns the list round: who is not on it may; but nobody may by a list that cannot be read.
+// ANN-04 inverts the list: clients not on it are allowed. If no entry of the list is valid, no client is
+// allowed.
 TEST(Ranges, Deny_ANN04_SRC002) {
     struct Row {
         const char* name;

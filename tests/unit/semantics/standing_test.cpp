@@ -1,4 +1,4 @@
-// Which Services have frontends, by type, ClusterIP and label.
+// Services with frontends, by type, ClusterIP and label.
 #include "control/semantics/standing.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Frontends, UnknownTypeIsAClusterIpAndSaidSo_GEN002) {
     EXPECT_EQ(reasons(outcome), Lines{"Service default/web UnknownValue"});
 }
 
-// Each row spoils a Service that would have an X, an L and an N frontend.
+// Each row invalidates a Service that would otherwise have an X, an L and an N frontend.
 TEST(Frontends, WithheldAltogether_SVC002_SVC003_SVC004_SVC005) {
     struct Row {
         const char* name;

@@ -1,4 +1,4 @@
-// Near before far: topologyKeys and hints (section TOPO of the requirement sheet).
+// Near endpoints before distant ones: topologyKeys and hints (section TOPO of the requirement sheet).
 #include "control/semantics/topology.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@ constexpr const char* kKeys = "penstock.io/topology-keys";
 
 const Lines kAll = {"10.244.0.1 8080", "10.244.0.2 8080", "10.244.0.3 8080", "10.244.0.4 8080"};
 
-// Four nodes, one endpoint on each: edge-1 and edge-2 in zone a, edge-3 in zone b of the same region, edge-4 in another region.
+// Four nodes, one endpoint on each: edge-1 and edge-2 in zone a, edge-3 in zone b of the same region, edge-4
+// in another region.
 World four_nodes() {
     World world;
     const auto node = [&](const char* name, const char* zone, const char* region) {
@@ -47,12 +48,13 @@ void remove_endpoints(World& world, size_t first_n) {
     all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first_n));
 }
 
-// The four examples of the seed: only this node; this node, else anywhere; zone or region only; node, zone, region, else anywhere.
+// The four examples of the seed: only this node; this node, else anywhere; zone or region only; node, zone,
+// region, else anywhere.
 TEST(TopologyKeys, TheFirstThatAnybodyMatchesSelects_TOPO002_TOPO003) {
     struct Row {
         const char* name;
         std::vector<std::string> keys;
-        size_t missing;  // of the endpoints, from the nearest on
+        size_t missing;  // the number of nearest endpoints that are missing
         Lines chosen;
     };
     const Row rows[] = {
@@ -106,12 +108,12 @@ TEST(TopologyKeys, NobodyMatchesIsLikeNoEndpoints_TOPO004) {
     World world = four_nodes();
     web(world).topology_keys = {kHost};
     endpoints_in(world) = {endpoint("10.244.0.2", "edge-2"), terminating_endpoint("10.244.0.1", "edge-1")};
-    // Ready ones elsewhere are no reason to fall back to the terminating one here.
+    // If ready endpoints exist elsewhere, the terminating endpoint here is not used.
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{});
     EXPECT_EQ(find(world.evaluate(), kWeb)->sets[0].when_empty, EmptyAction::Reject);
     world.policy.topology_no_match_drops = true;
     EXPECT_EQ(find(world.evaluate(), kWeb)->sets[0].when_empty, EmptyAction::Drop);
-    // Nobody anywhere is not a matter of topology.
+    // No usable endpoint anywhere: topology does not matter.
     endpoints_in(world) = {unready_endpoint("10.244.0.2", "edge-2")};
     EXPECT_EQ(find(world.evaluate(), kWeb)->sets[0].when_empty, EmptyAction::Reject);
 }
@@ -192,7 +194,7 @@ TEST(TopologyKeys, TheSliceSpeaksForANodeThatIsNotKnown_TOPO001_EP016) {
     slice.endpoints = {endpoint("10.244.0.1", "unknown"), endpoint("10.244.0.2", "unknown"),
                        endpoint("10.244.0.3", "edge-3")};
     slice.endpoints[0].zone = "a";
-    slice.endpoints[2].zone = "a";  // its Node says b
+    slice.endpoints[2].zone = "a";  // its Node has zone b
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
     slice.topology = {{}, {"example.com/rack", "7", kZone, "a"}, {kZone, "a"}};
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080"}));
@@ -288,7 +290,7 @@ TEST(Hints, NeedAZoneOfTheGateway_TOPO011_TOPO001) {
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080"}));
     world.gateway.labels[kZone] = "b";
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
-    // A hint for a zone without a name is for nobody, least of all for a gateway without a zone.
+    // A hint for an empty zone name matches no gateway, not even one without a zone.
     world.gateway.labels.clear();
     endpoints_in(world)[0].hints_for_zones = {""};
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080"}));

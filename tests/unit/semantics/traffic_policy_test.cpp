@@ -1,4 +1,4 @@
-// What the traffic policy does with the endpoints.
+// The effect of the traffic policy on the endpoints.
 #include "control/semantics/traffic_policy.hpp"
 
 #include <gtest/gtest.h>
