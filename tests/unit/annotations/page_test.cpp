@@ -1,4 +1,4 @@
-// The manual says what the table says.
+// The page docs/annotations.md matches the table.
 #include "control/annotations/page.hpp"
 
 #include <gtest/gtest.h>

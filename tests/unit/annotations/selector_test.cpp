@@ -1,4 +1,4 @@
-// Label selectors as kubectl -l takes them.
+// Label selectors in the syntax of kubectl -l.
 #include "control/annotations/selector.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ TEST(Selector, MatchesAsKubernetesDoes_ANN14) {
         {"tier=db", web, false},
         {"tier!=db", web, true},
         {"tier!=web", web, false},
-        {"rack!=1", web, true},  // one without the label has no wrong value
+        {"rack!=1", web, true},  // an object without the label matches !=
         {"tier", web, true},
         {"rack", web, false},
         {"!rack", web, true},
@@ -79,7 +79,8 @@ TEST(Selector, WhatCannotBeReadIsRefusedByName_ANN14) {
         << Selector::parse("tier=web,,x").error().what;
 }
 
-// Each endpoint of a Service is compared with each requirement, and an annotation has room for 80,000 of them.
+// Each endpoint of a Service is compared with each requirement, and an annotation has room for 80,000
+// requirements.
 TEST(Selector, HasAtMost64Requirements_ANN14) {
     std::string text = "!r0";
     for (size_t i = 1; i < Selector::kPartsMax; ++i) {

@@ -1,4 +1,4 @@
-// The table as a whole: what must hold of any row.
+// Properties that every row of the table must have.
 #include "control/annotations/table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Every row of the table: bounds and just beyond them, garbage, blank, who goes first, each alias in its own unit (ANN-G7). What is
-// expected stands here as the requirement sheet has it, not as the table has it.
+// Every row of the table: values at and just beyond the bounds, invalid text, blank values, precedence, and
+// each alias in its own unit (ANN-G7). The expected values come from the requirement sheet, not from the
+// table.
 #include "control/annotations/value.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ std::string aws(const std::string& key) {
     return kAws + key;
 }
 
-// "unset", "invalid", else what the value means: a word, a number, or the text itself. "!" behind it: it asks for what we do not do.
+// "unset", "invalid", otherwise the parsed value: a word, a number, or the text itself. A trailing "!" marks
+// an unsupported value.
 std::string meaning(const Annotations& annotations) {
     const Row* row = find(annotations.begin()->first);
     if (row == nullptr) {
@@ -47,7 +49,7 @@ void expect_meanings(const std::string& key, const Cases& cases) {
     for (const auto& [value, expected] : cases) {
         EXPECT_EQ(meaning({{key, value}}), expected) << key << ": \"" << value.substr(0, 128) << "\"";
     }
-    // Of every row: blank is not set; and no text harms.
+    // For every row: a blank value is unset, and arbitrary bytes cause no harm.
     for (const char* blank : {"", " ", "\t\r\n"}) {
         EXPECT_EQ(meaning({{key, blank}}), "unset") << key;
     }
