@@ -1,4 +1,4 @@
-// The names that people read.
+// Names for display.
 #include "control/model/desired.hpp"
 
 #include <gtest/gtest.h>
