@@ -1,4 +1,5 @@
-// From a command line to the text on standard output, through the grammar and a gateway that answers from memory.
+// From the command line to the text on standard output, with the real parser and a gateway that answers from
+// memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -19,7 +20,8 @@ namespace commands_test {
 
 using Words = std::vector<std::string>;
 
-// A document without its style: what was a string in one notation must be the same string in the other, and a mapping has no order.
+// A document without its style. A string in one notation must be the same string in the other; a mapping has
+// no order.
 std::string canonical(const YAML::Node& node) {
     std::string text;
     if (node.IsMap()) {
@@ -148,7 +150,7 @@ TEST_F(CommandTest, DrainOfConnectionsThatAreOverSucceedsAtOnce_DRAIN006) {
     gateway_.set_drained_.set_connections(5);
     gateway_.set_drained_.set_open_connections(0);
     gateway_.status_.set_connections(5);
-    gateway_.status_.set_open_connections(5);  // not looked at
+    gateway_.status_.set_open_connections(5);  // not read
     EXPECT_EQ(run({"drain", "--timeout", "60"}).value(),
               "drained: health checks answer 503, and no connection is open\n");
 }
@@ -202,7 +204,7 @@ TEST_F(CommandTest, ExplainAsksForThePacketDescribed) {
     EXPECT_TRUE(packet.tcp_not_syn());
 }
 
-// The gateway takes the port of the route to the source.
+// The gateway uses the port of the route to the source.
 TEST_F(CommandTest, ExplainNamesNoPortUnlessAsked) {
     EXPECT_TRUE(run({"explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80"}));
     EXPECT_FALSE(gateway_.explain_request.has_port());
@@ -310,7 +312,7 @@ TEST_F(CommandTest, JsonIsAListWithTheNamesOfTheProtoFilesAndZerosToo) {
               "{\n \"destination\": \"\",\n \"gateway\": \"\",\n \"twin\": \"uplink0\",\n \"port\": 0,\n "
               "\"metric\": 0\n}]\n");
     gateway_.ports_.add_ports()->set_rx_packets(7);
-    // Beyond 2^53 not every integer has a double of its own, which is what many JSON parsers read numbers into.
+    // Beyond 2^53 not every integer has an exact double, the number type of many JSON parsers.
     auto& port = *gateway_.ports_.add_ports();
     port.set_rx_packets(uint64_t{1} << 53);
     port.set_tx_packets((uint64_t{1} << 53) + 1);
@@ -489,8 +491,9 @@ std::string completion_script() {
     return invocation.command->run(nullptr, invocation.request).value();
 }
 
-// What bash offers for the last word of `line`, one word a line. `services` is what `penstockctl get services --no-headers` prints. Bash
-// itself calls the function with these variables (bash(1), "Programmable Completion").
+// The completions of bash for the last word of `line`, one per line. `services` is the output of `penstockctl
+// get services --no-headers`. Bash itself calls the function with these variables (bash(1), "Programmable
+// Completion").
 std::string completions_of(const std::string& line, const std::string& services = "") {
     const std::string folder = testing::TempDir() + "completion-" + std::to_string(::getpid());
     std::filesystem::create_directories(folder);
@@ -519,7 +522,7 @@ TEST(Completion, OffersCommandsAndTheirOptions) {
     EXPECT_THAT(completions_of("penstockctl -o j"), "json\n");
     EXPECT_THAT(completions_of("penstockctl set log-level w"), "warn\n");
     EXPECT_THAT(completions_of("penstockctl explain annotations penstock.io/sch"), "penstock.io/scheduler\n");
-    // Flags take no value, so the word behind one is a command.
+    // Flags have no value, so the next word is a command.
     EXPECT_THAT(completions_of("penstockctl --no-headers -w ge"), "get\n");
 }
 

@@ -1,4 +1,4 @@
-// A gateway that answers from memory and keeps what it was asked.
+// A gateway that answers from memory and records its requests.
 #pragma once
 
 #include <functional>
@@ -61,7 +61,7 @@ class FakeGateway final : public Gateway {
     }
     Result<v1::Sync> sync() override { return answer(sync_); }
 
-    std::optional<Error> error;  // what every call ends with
+    std::optional<Error> error;  // returned by every call
     v1::Status status_;
     v1::ListPortsResponse ports_;
     v1::ListWorkersResponse workers_;
@@ -87,7 +87,7 @@ class FakeGateway final : public Gateway {
     v1::ExplainRequest explain_request;
     v1::SetLogLevelRequest log_level_request;
     std::vector<bool> set_drained_to;
-    bool until_restart = false;  // the last one
+    bool until_restart = false;  // of the last call
 
  private:
     template <typename T>

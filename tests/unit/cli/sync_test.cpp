@@ -1,4 +1,4 @@
-// penstockctl get sync: exact tables, the same content as JSON, and which socket is asked.
+// penstockctl get sync: exact tables, the same content as JSON, and the socket in use.
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/message_differencer.h>
@@ -102,7 +102,7 @@ TEST(SyncCommand, JsonAndTableComeFromTheSameAnswer) {
     ASSERT_TRUE(as_json);
     const auto json = as_json->command->run(&gateway, as_json->request);
     ASSERT_TRUE(json);
-    // protobuf reads its own names of enum values: with the type in front.
+    // protobuf expects its own names of enum values, with the type as prefix.
     const std::string protobufs =
         std::regex_replace(*json, std::regex("\"state\": \""), "\"state\": \"STATE_");
     v1::Sync back;

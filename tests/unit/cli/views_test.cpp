@@ -9,7 +9,7 @@
 namespace penstock::cli {
 namespace views_test {
 
-// Messages are written as protobuf text, which is nearest to what a table shows.
+// Messages are written as protobuf text, which is closest to the tables.
 template <typename Message>
 Message from_text(const std::string& text) {
     Message message;
