@@ -111,8 +111,8 @@ enum class Support : uint8_t {
 struct Row {
     Setting setting;
     std::string_view requirement;  // "ANN-03"
-    std::span<const Spelling>
-        spellings;              // in order of precedence (ANN-G1); the native key, if any, comes first
+    // In order of precedence (ANN-G1); the native key, if any, comes first.
+    std::span<const Spelling> spellings;
     std::string_view fallback;  // the value without an annotation; for display
     std::string_view effect;    // description in one line
     std::string_view instead;   // action for an invalid value; for Events

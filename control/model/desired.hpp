@@ -179,8 +179,8 @@ struct Service {
 struct Environment {
     NodePortAddresses node_ports;
     std::vector<Prefix> pod_cidrs;  // sorted, unique; clients inside are the cluster's own; empty: unknown
-    bool rejects_closed_vip_ports =
-        false;  // reject packets to undeclared ports of a VIP, instead of a silent drop (LB-021)
+    // Reject packets to undeclared ports of a VIP; if false, they are dropped silently (LB-021).
+    bool rejects_closed_vip_ports = false;
     // Node mode: the Node is neither being deleted nor tainted for deletion (HC-006).
     bool node_eligible = true;
     // The reasons why no VIP may be present on the link, for display, separated by "; " (PRESENCE-005). "":

@@ -39,8 +39,8 @@ namespace penstock::semantics {
 // The differences that one call produced.
 struct Step {
     std::vector<std::shared_ptr<const model::Service>> upsert;  // new or changed, sorted by key
-    std::vector<std::shared_ptr<const model::Service>>
-        former;                                     // previous value of each in `upsert`; null if new
+    // The previous value of each Service in `upsert`; null if new.
+    std::vector<std::shared_ptr<const model::Service>> former;
     std::vector<model::ServiceKey> remove;          // sorted
     std::optional<model::Environment> environment;  // if changed
     std::optional<BackendChoice> backends;          // external mode: Pods or Nodes, if that changed
@@ -117,8 +117,8 @@ class Engine {
     ClusterFacts facts_;
     FrontendOwners owners_;
     AddressUsers<Record> endpoint_users_;  // Services by the addresses in their slices
-    AddressUsers<Record>
-        external_ip_users_;  // Services by the external IPs that they name, in field or annotation
+    // Services by the external IPs that they name, in field or annotation.
+    AddressUsers<Record> external_ip_users_;
 
     std::vector<Record*> due_;
     std::vector<IpAddr> changed_cluster_ips_;
