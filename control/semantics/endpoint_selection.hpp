@@ -2,7 +2,7 @@
 // Selection, so a step can be inserted between two others. Each excluded endpoint records the step that
 // excluded it.
 //
-//   merged_endpoints      all slices of the Service for one family and service port, one candidate per place
+//   merged_endpoints      all slices of the Service, one family and port; one candidate per (address, port)
 //   drop_forbidden        addresses that are never forwarded to (EP-006)
 //   select_nodes          only endpoints on the nodes that the Service selects (ANN-14)
 //   select_cluster        ready endpoints, otherwise terminating ones that still serve (EP-012)
