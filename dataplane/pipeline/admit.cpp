@@ -8,20 +8,23 @@
 namespace penstock::pipeline {
 namespace {
 
-// What the gateway itself says something from: the host's addresses and the broadcast addresses of its links, which are no host's to send
-// from (RFC 1122, 3.2.1.3), SNAT addresses, and frontends. From outside it is forged, or has come round a loop: answers would go to who
-// has asked nothing, and two frontends of UDP would answer each other for ever. Of a VIP it is only the ports that Services declare,
-// because an external IP may be some host's own address (XIP-003). A new flow's source hardly ever is any of that, so each question begins
-// with one bit that says so.
+// Whether the source is one of the gateway's own: an address of the host, a broadcast address of one of its
+// links (not a valid source, RFC 1122, 3.2.1.3), a SNAT address, or a frontend. From outside such a source is
+// spoofed, or the packet has looped. Answers would go to a host that sent nothing, and two UDP frontends
+// would answer each other forever. Only the declared ports of a VIP count, because an external IP may be
+// another host's own address (XIP-003). New flows hardly ever have such a source, so each check first tests
+// one bit that excludes it.
 PENSTOCK_ALWAYS_INLINE bool is_gateways_own(const config::Snapshot& snapshot,
                                             const packet::FlowKey& key) noexcept {
     return snapshot.routes->is_local_source(key.source) || snapshot.snat->addresses.contains(key.source) ||
            snapshot.services->is_frontend(key.source, key.source_port, key.protocol);
 }
 
-// From the port of an endpoint that answers clients under their own addresses, now or lately, and of no flow: a late reply, a
-// retransmission. Linux would forward it as it is, and its client would get an answer from an address that it has never asked (NAT-006). A
-// SYN or an INIT begins something of the endpoint's own. Endpoints that see a SNAT address reply to nothing else, so theirs cannot stray.
+// A packet of no flow from the port of an endpoint that answers, or recently answered, clients under its own
+// address: a late reply or a retransmission. Linux would forward it unchanged, and the client would get an
+// answer from an address to which it has sent nothing (NAT-006). A SYN or an INIT opens a connection of the
+// endpoint's own. Endpoints that see a SNAT address reply only to that address, so their replies cannot reach
+// a client directly.
 bool is_stray(const config::Snapshot& snapshot, const packet::Parsed& parsed) noexcept {
     const packet::FlowKey& key = parsed.key;
     const bool begins =
@@ -30,8 +33,8 @@ bool is_stray(const config::Snapshot& snapshot, const packet::Parsed& parsed) no
     return !begins && snapshot.services->is_kept_backend(key.source, key.source_port, key.protocol);
 }
 
-// The address is a VIP and nothing else, and no Service declares the port (LB-021). A RST is never answered, nor what is no segment at all,
-// nor what begins no association.
+// The address is a VIP and nothing else, and no Service declares the port (LB-021). RSTs, invalid segments
+// and SCTP packets that open no association are never answered.
 Admission closed_port(const config::Snapshot& snapshot, const packet::Parsed& parsed) noexcept {
     const bool is_answerable = [&] {
         if (parsed.key.protocol == Protocol::Sctp) {
@@ -49,7 +52,8 @@ Admission closed_port(const config::Snapshot& snapshot, const packet::Parsed& pa
     return {Admission::Kind::Drop, DropReason::VipPortClosed, nullptr, nullptr};
 }
 
-// SRC-007: the host has several addresses, and which of them it sends from is the routes' choice; one that the ranges name lets it in.
+// SRC-007: the host has several addresses, and the routes select the one it sends from. The host is allowed
+// if the ranges include any of its addresses.
 bool allows(const lb::SourceFilter& filter, const config::Snapshot& snapshot, const IpAddr& client,
             Sender sender) noexcept {
     return filter.allows(client) ||
@@ -58,16 +62,17 @@ bool allows(const lb::SourceFilter& filter, const config::Snapshot& snapshot, co
             }));
 }
 
-// ETP-006: the host has the set of those inside, which looks for endpoints everywhere.
+// ETP-006: the host gets the backend set for clients inside the cluster, which includes endpoints everywhere.
 const lb::BackendSet& set_for(const lb::FrontendRow& frontend, const config::Snapshot& snapshot,
                               const IpAddr& client, Sender sender) noexcept {
     return sender == Sender::Host ? frontend.service->sets[frontend.inside_set]
                                   : frontend.backends(client, *snapshot.cluster_clients);
 }
 
-// An ACK of no flow (REJ-005). Where another gateway may have opened its connection, that gateway's choice can be made again if it was a
-// hash, the same on every gateway. And where the source was translated, the endpoint knows the connection by a port of that gateway's, so
-// that nothing but a RST would come of it.
+// An ACK of no flow (REJ-005), whose connection may have been opened by another gateway. That gateway's
+// choice of the backend can be repeated if it was made by a hash, which is the same on every gateway. If the
+// source was translated, the endpoint has the connection under a port of that gateway's and could only answer
+// with a RST.
 bool may_be_picked_up(const config::Snapshot& snapshot, const lb::FrontendRow& frontend,
                       const lb::BackendSet& set, Sender sender) noexcept {
     const lb::SchedulerKind scheduler = frontend.service->scheduler;
@@ -101,7 +106,8 @@ PENSTOCK_NOINLINE Admission mid_stream(const config::Snapshot& snapshot, const l
 
 Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend,
                 const packet::Parsed& parsed, NicPortId arrival, Sender sender) noexcept {
-    // What Linux forwards for others has been through its routes already, and what no Service declares is no Service's.
+    // A packet that Linux forwards for other hosts has already passed its routes, and a port that no Service
+    // declares is not a frontend.
     if (sender == Sender::Host &&
         (frontend == nullptr || !snapshot.routes->is_host_address(parsed.key.source))) {
         return {};
@@ -116,8 +122,9 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
     };
 
     if (frontend == nullptr) {
-        // An address that Linux has is Linux's on every port that no Service declares (XIP-003). An address that is only a VIP belongs to
-        // nobody there, and asking Linux would only make it answer for an address it lacks.
+        // An address assigned to Linux belongs to Linux on every port that no Service declares (XIP-003). An
+        // address that is only a VIP has no owner for such ports, and a punt would only make Linux answer for
+        // an address that it does not have.
         if (snapshot.routes->is_local(parsed.key.destination)) {
             return {};
         }
@@ -146,7 +153,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
     if (parsed.key.protocol == Protocol::Sctp && parsed.sctp_event != packet::SctpEvent::Init) {
         return drop(
             DropReason::
-                SctpNoAssociation);  // also a HEARTBEAT from a second address of the client's (SCTP-003)
+                SctpNoAssociation);  // also a HEARTBEAT from a second address of the client (SCTP-003)
     }
     const lb::BackendSet& set = set_for(*frontend, snapshot, parsed.key.source, sender);
     if (set.usable.empty()) {

@@ -1,4 +1,5 @@
-// May this packet open a flow, and with which backends? Pure: new_flow acts on the answer, explain tells it.
+// Decides whether a packet may open a flow, and with which backends. Pure: new_flow acts on the result,
+// explain reports it.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +10,31 @@
 
 namespace penstock::pipeline {
 
-// What the gateway host sends to a frontend gets the set of clients inside the cluster (ETP-006), and is answered through the twin; its
-// address as a source from outside is forged.
+// Packets that the gateway host sends to a frontend get the backend set of clients inside the cluster
+// (ETP-006) and are answered through the twin. A packet from outside with the host's address as its source is
+// spoofed.
 enum class Sender : uint8_t { Outside, Host };
 
 struct Admission {
     enum class Kind : uint8_t {
         Open,    // choose a backend from `set`
-        Punt,    // not a Service's packet: Linux decides, or has decided
+        Punt,    // not addressed to a Service: Linux decides, or has decided
         Reject,  // answer with RST or ICMP unreachable
-        Drop,    // for `reason`
-        PickUp,  // take it for the middle of a connection that another gateway has opened; choose a backend from `set`
+        Drop,    // drop it for `reason`
+        // treat it as mid-stream of a connection that another gateway opened; choose a backend from `set`
+        PickUp,
     };
     Kind kind = Kind::Punt;
-    DropReason reason{};                        // where kind is Drop
-    const lb::FrontendRow* frontend = nullptr;  // null for Punt, and where a VIP's port is closed
+    DropReason reason{};                        // if kind is Drop
+    const lb::FrontendRow* frontend = nullptr;  // null for Punt, and for a closed port of a VIP
     const lb::BackendSet* set =
-        nullptr;  // that this client may choose from; null too where a segment in mid-stream is rejected
+        nullptr;  // the backends that this client may get; null also if a mid-stream segment is rejected
 };
 
-// Order matters and is the requirement sheet's: source ranges before policy and reject (SRC-001), no flow for a segment that cannot open
-// one (REJ-005), the Local rules before the plain empty one (ETP-003). Spoofed sources come before whatever would answer them.
-// `arrival`: the NicPort that the packet arrived by.
+// The order of the checks matters and follows the requirements: source ranges before policy and reject
+// (SRC-001), no flow for a segment that cannot open one (REJ-005), the Local rules before the general rule
+// for empty sets (ETP-003). Spoofed sources are checked before any rule that would send an answer to them.
+// `arrival`: the NicPort on which the packet arrived.
 [[nodiscard]] Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend,
                               const packet::Parsed& parsed, NicPortId arrival,
                               Sender sender = Sender::Outside) noexcept;

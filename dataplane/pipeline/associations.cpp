@@ -23,7 +23,7 @@ void translate_by(Burst& burst, uint32_t i, const conn::Entry& association, Dire
                                            association.ip_delta.inverse_if(static_cast<uint16_t>(direction)));
 }
 
-// The association was ended by an order: who goes on sending is told so.
+// The association was ended by an order: each further packet is answered by an ABORT.
 void answer_by_abort(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!ctx.flow_orders.answering.take(ctx.now)) {
         return burst.drop(i, DropReason::ResetLimited);
@@ -123,7 +123,7 @@ void send_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
 void abort_both_sides(WorkerContext& ctx, ConnectionIndex index) noexcept {
     const conn::Entry& entry = ctx.connections.at(index);
     for (const Direction side : {Direction::Forward, Direction::Reverse}) {
-        // What goes to the sender of `side` is a packet of the other direction.
+        // A packet to the sender of `side` travels in the other direction.
         const uint32_t tag = entry.tags[static_cast<size_t>(conn::opposite(side))];
         if (tag != 0 && send_abort(ctx, entry.key(side).reversed(), tag)) {
             ctx.count()[Counter::ResetsSent].add(1);

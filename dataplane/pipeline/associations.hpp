@@ -1,5 +1,5 @@
-// SCTP associations on their way through a worker. They are found, opened and counted like other flows; what is theirs alone, the tags, the
-// checksum and the ABORTs, is here and costs TCP and UDP nothing.
+// SCTP associations in the packet path. They are looked up, opened and counted like other flows. This unit
+// holds what is specific to SCTP (tags, checksum, ABORTs), so that TCP and UDP pay nothing for it.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
@@ -7,17 +7,18 @@
 
 namespace penstock::pipeline {
 
-// What becomes of a packet of a known connection. A SYN or an INIT on a finished one is a miss, and ends it later: new_flow, once the
-// packets of this burst that belong to it have left.
+// Result of tracking a packet of a known connection. A SYN or an INIT on a finished connection is a miss.
+// new_flow ends that connection later, after the packets of this burst that belong to it have left.
 enum class Tracked : uint8_t { GoesOn, IsSettled, IsMiss };
 
-// Packet i of the association found[i]: tracked, counted, translated and forwarded, or dropped. IsMiss, or IsSettled.
+// Tracks packet i of the association found[i], and counts, translates and forwards it, or drops it. Returns
+// IsMiss or IsSettled.
 PENSTOCK_NOINLINE Tracked serve_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
-// Packet i, whose association is found[i], leaves: as send_one() (translate.hpp).
+// Sends packet i, of association found[i]: as send_one() (translate.hpp).
 PENSTOCK_NOINLINE void send_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
-// Tells both ends of an association that it is over, as far as their tags are known.
+// Aborts the association at both ends, as far as their tags are known.
 void abort_both_sides(WorkerContext& ctx, ConnectionIndex index) noexcept;
 
 }  // namespace penstock::pipeline

@@ -6,7 +6,7 @@ namespace penstock::pipeline {
 
 namespace {
 
-// No IP packet to classify: ARP and its like, which pass, and what comes in a VLAN.
+// The frame holds no IP packet for classify: ARP and similar, which pass, or a VLAN frame.
 PENSTOCK_NOINLINE void drop_if_blocked_behind_tags(const route::PrefixSet& blocked, Burst& burst,
                                                    uint32_t i) noexcept {
     const packet::BehindTags behind = packet::look_behind_tags(ByteView(burst.data[i], burst.length[i]));
@@ -21,7 +21,7 @@ PENSTOCK_NOINLINE void drop_if_blocked_behind_tags(const route::PrefixSet& block
 
 void drop_blocked(const route::PrefixSet& blocked, Burst& burst) noexcept {
     for (uint32_t i = 0; i < burst.count; ++i) {
-        // What is dropped already keeps its reason: of a frame that could not be read there is no source to ask for.
+        // A packet that is already dropped keeps its reason: a malformed frame has no source to look up.
         if (burst.verdict[i] == Verdict::Drop || burst.arrival[i].note.from_host) {
             continue;
         }

@@ -16,12 +16,12 @@ PENSTOCK_ALWAYS_INLINE uint64_t word_of(const MacAddr& mac) noexcept {
     return uint64_t{load<uint32_t>(mac.bytes.data())} << 16 | uint64_t{load<uint16_t>(mac.bytes.data() + 4)}
                                                                   << 48;
 }
-// The same from eight bytes of a frame, of which the last two are the next field's.
+// Same from eight bytes of a frame, of which the last two belong to the next field.
 PENSTOCK_ALWAYS_INLINE uint64_t mac_word_at(const uint8_t* frame) noexcept {
     return load<uint64_t>(frame) << 16;
 }
 
-// What ICMP it is that serve_icmp must look at: errors, echo requests, and what is cut too short to tell.
+// ICMP packets for serve_icmp: errors, echo requests, and packets too short to determine the type.
 bool is_icmp_to_serve(const Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (parsed.kind != PacketKind::Ip || parsed.destination_is_multicast_mac) {
@@ -32,9 +32,9 @@ bool is_icmp_to_serve(const Burst& burst, uint32_t i) noexcept {
            role == packet::IcmpRole::Cut;
 }
 
-// Of what Linux has sent, only TCP and UDP packets may be a flow's, whole or in fragments, and ICMP be about one. The rest leaves as it is,
-// well-formed or not: its Ethernet addresses, its checksums and its purpose are Linux's business. A frame to a group is for the wire in any
-// case.
+// Of the frames sent by Linux, only TCP and UDP packets, whole or in fragments, may belong to a flow, and
+// only ICMP may concern one. All others leave unchanged, well-formed or not: Linux is responsible for their
+// Ethernet addresses, checksums and purpose. A multicast frame always goes to the wire.
 void settle_from_host(Burst& burst, uint32_t i, bool is_parsed) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (is_parsed && is_icmp_to_serve(burst, i)) {
@@ -47,8 +47,9 @@ void settle_from_host(Burst& burst, uint32_t i, bool is_parsed) noexcept {
     (parsed.kind == PacketKind::Flow ? burst.host_flows : burst.fragments).add(i);
 }
 
-// A frame that is broken or not for us. Those of Linux carry the port's address, which its twin has too, and are for somebody else: what
-// tells them apart costs frames from the wire nothing.
+// A frame that is malformed or has another destination. Frames from Linux carry the port's address, which is
+// also the twin's, as their source, and another host's as their destination. They are recognised only here,
+// so that the check costs frames from the wire nothing.
 PENSTOCK_NOINLINE void refuse(Burst& burst, uint32_t i, DropReason reason, bool is_parsed) noexcept {
     if (burst.arrival[i].note.has_waited()) {
         burst.fragments.add(i);
@@ -60,8 +61,9 @@ PENSTOCK_NOINLINE void refuse(Burst& burst, uint32_t i, DropReason reason, bool 
     burst.drop(i, reason);
 }
 
-// What Linux answers for a VIP that VIP presence has put on a twin, echo requests apart: a neighbour that asks by unicast whether its entry
-// still holds or answers what Linux asked in the VIP's name (RFC 4861, 7.3.3 and 7.2.2). Nothing else: the address is no host's.
+// IPv6 packets for Linux to a VIP that VIP presence has put on a twin, except echo requests: a neighbour
+// verifies its entry by unicast, or answers a solicitation that Linux sent in the VIP's name (RFC 4861, 7.3.3
+// and 7.2.2). Nothing else is delivered: the address is not a host address.
 bool is_for_present_vip(const config::Snapshot& snapshot, const packet::Parsed& parsed,
                         const uint8_t* frame) noexcept {
     constexpr uint8_t kSolicitation = 135, kAdvertisement = 136;
@@ -74,15 +76,15 @@ bool is_for_present_vip(const config::Snapshot& snapshot, const packet::Parsed& 
            snapshot.routes->is_present_vip(parsed.key.destination);
 }
 
-// Hands a fragment to the worker of its datagram, once, so that all of it meet there before the first one tells whose flow it is. True: it
-// has gone.
+// Hands a fragment, once, to the worker of its datagram, so that all fragments are collected there before the
+// first one identifies the flow. Returns true if it was handed over.
 bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const HandoffNote& note = burst.arrival[i].note;
     if (ctx.workers == 1 || note.handoffs > 0) {
         return false;
     }
-    // A fragment of IPv6 may name another protocol than the first one does; the receiver does not ask (RFC 8200, 4.5).
+    // Later IPv6 fragments may name another protocol than the first one; receivers ignore it (RFC 8200, 4.5).
     const uint8_t protocol = parsed.family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
     const uint32_t id = packet::datagram_id(ByteView(burst.data[i], burst.length[i]), parsed);
     const WorkerId owner = ctx.owner.of_datagram(parsed.key.source, parsed.key.destination, protocol, id);
@@ -96,7 +98,8 @@ bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
 
 PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
-// A frame that has lost its priority tags is asked again what it is. Its Ethernet addresses have let it in already.
+// A frame without its priority tags is parsed again. Its Ethernet addresses have already been
+// accepted.
 void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const auto ip_checksum = burst.arrival[i].note.ip_checksum_checked ? packet::IpChecksum::KnownGood
                                                                        : packet::IpChecksum::Verify;
@@ -113,11 +116,12 @@ void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
     burst.flows.add(i);
 }
 
-// No Service packet: what may be the host's own goes there. Fragments that may be of a flow are looked at by fragments.cpp; Linux joins its
-// own. Other ICMP and the rest are the host's too, unless only a Service has the address: then nobody may answer for it.
+// Not a packet of a Service flow. Packets that may be for the host are punted. Fragments that may belong to a
+// flow are processed by fragments.cpp; Linux reassembles its own. Other ICMP and all other packets are also
+// punted, unless the address belongs only to Services: no one may answer for such an address.
 PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    // What has come back from its seat was for flows when it came, and goes on whatever the configuration says now: take_fragments() has to
-    // let go of its datagram.
+    // A fragment that returns from its seat belonged to flows when it arrived. It continues whatever the
+    // current configuration is, because take_fragments() must release its datagram.
     if (burst.arrival[i].note.has_waited()) {
         burst.fragments.add(i);
         return has_refused_options(ctx, burst.parsed[i]) ? burst.drop(i, DropReason::IpOptions) : void();
@@ -186,7 +190,7 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
             refuse(burst, i, result.error(), false);
             continue;
         }
-        // The parser has checked that the Ethernet header is there.
+        // The parser has checked that the Ethernet header is complete.
         if (mac_word_at(frame + offsetof(packet::EthernetHeader, source)) == own) [[unlikely]] {
             refuse(burst, i, DropReason::OwnSourceMac, true);
             continue;
@@ -195,7 +199,7 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
             refuse(burst, i, DropReason::WrongDestinationMac, true);
             continue;
         }
-        // A unicast packet in a multicast frame is never ours to translate (RFC 1122, 3.3.6).
+        // A unicast packet in a multicast frame is never translated (RFC 1122, 3.3.6).
         if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) [[unlikely]] {
             settle(ctx, burst, i);
             continue;

@@ -1,5 +1,6 @@
-// Stage 2: what is this packet? Parses each frame and settles those that no flow can claim: frames not for us, broken ones, and
-// everything that Linux handles (ARP, NDP, ICMP, multicast, fragments to the host).
+// Stage 2: parses each frame and decides the packets that cannot belong to a flow: frames for other
+// destinations, malformed ones, and everything that Linux handles (ARP, NDP, ICMP, multicast, fragments to
+// the host).
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
@@ -7,8 +8,8 @@
 
 namespace penstock::pipeline {
 
-// Afterwards a packet with Verdict::None is a whole TCP or UDP packet with a valid key, in `flows` or `host_flows`, or a fragment that may
-// be of one, in `fragments`.
+// Afterwards a packet with Verdict::None is a whole TCP or UDP packet with a valid key, in `flows` or
+// `host_flows`, or a fragment that may belong to one, in `fragments`.
 void classify(WorkerContext& ctx, Burst& burst) noexcept;
 
 }  // namespace penstock::pipeline

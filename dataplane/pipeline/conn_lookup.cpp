@@ -3,7 +3,7 @@
 namespace penstock::pipeline {
 namespace {
 
-// Hands the packet to the candidate whose turn it is, unless that is this worker.
+// Hands the packet to the candidate at `turn`, unless that is this worker.
 PENSTOCK_ALWAYS_INLINE void hand_on(const WorkerContext& ctx, Burst& burst, uint32_t i,
                                     uint8_t turn) noexcept {
     const WorkerId next = burst.candidates[i].workers[turn];
@@ -23,13 +23,14 @@ Candidates candidates_of(const WorkerContext& ctx, const Burst& burst, uint32_t 
                  ask);
 }
 
-// In fragments, and behind IPv4 options and IPv6 extension headers, NICs find no ports to hash, and anybody may send such packets.
+// NICs find no ports to hash in fragments, and behind IPv4 options and IPv6 extension headers. Any host may
+// send such packets.
 bool shows_ports_to_nic(const packet::Parsed& parsed) noexcept {
     return !parsed.is_fragment &&
            parsed.l4_offset - parsed.l3_offset == (parsed.family == IpFamily::V4 ? 20 : 40);
 }
 
-// A packet that is handed on although the NIC should have brought it here or there itself.
+// A packet that is handed over although the NIC should have delivered it to its owner.
 void count_misplaced(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const Arrival& arrival = burst.arrival[i];
     if (burst.candidates[i].is_foretold && !burst.under_way(i) && arrival.note.handoffs == 0 &&
@@ -38,9 +39,10 @@ void count_misplaced(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcep
     }
 }
 
-// Where all packets of a 5-tuple come to one queue, its worker has nearly every flow whose packets it gets, so it looks before anybody asks
-// whose the packet is: a hit needs no owner, and asking took half as long again as all the rest of the packet's way. What it has not is
-// placed after the look. On other ports most packets are somebody else's, and the look would be for nothing.
+// Look up locally first on ports that deliver all packets of a 5-tuple to one queue. The worker of that queue
+// owns nearly every flow whose packets it receives, and a hit makes computing the owner unnecessary. That
+// computation measured 50 % of the rest of the per-packet cost. The owner is computed after a miss. On other
+// ports most packets belong to other workers, and the lookup would be wasted.
 PENSTOCK_ALWAYS_INLINE bool looks_first(const WorkerContext& ctx, const Arrival& arrival) noexcept {
     return arrival.note.handoffs == 0 && ctx.ports[arrival.port.value].promises.flow_stays_on_queue;
 }
@@ -57,7 +59,7 @@ void place_packet(WorkerContext& ctx, Burst& burst, uint32_t i, Ask ask) noexcep
     count_misplaced(ctx, burst, i);
 }
 
-// Packets from the host join those from the wire once they are where their flow may be.
+// Packets from the host are added to those from the wire on a worker that may own their flow.
 PENSTOCK_NOINLINE void take_host_flows(WorkerContext& ctx, Burst& burst) noexcept {
     for (uint32_t at = 0; at < burst.host_flows.count; ++at) {
         const uint32_t i = burst.host_flows.at[at];
@@ -75,7 +77,7 @@ PENSTOCK_NOINLINE void take_host_flows(WorkerContext& ctx, Burst& burst) noexcep
     }
 }
 
-// A miss on a candidate that is not the last goes on to the next one.
+// A miss on a candidate that is not the last one is handed to the next candidate.
 void pass_on(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     Candidates& candidates = burst.candidates[i];
     if (candidates.is_first_guess) {
@@ -99,7 +101,8 @@ bool hand_to_opener(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
     HandoffNote& note = burst.arrival[i].note;
     burst.candidates[i] =
         note.from_host ? candidates_from_host(ctx, burst, i) : candidates_of(ctx, burst, i, Ask::Everybody);
-    note.tried = static_cast<uint8_t>(burst.candidates[i].count - 1);  // whoever may open it is asked last
+    // the worker that may open the flow is the last candidate
+    note.tried = static_cast<uint8_t>(burst.candidates[i].count - 1);
     hand_on(ctx, burst, i, note.tried);
     return !burst.under_way(i);
 }
@@ -123,8 +126,8 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
         take_host_flows(ctx, burst);
     }
     const PacketList& flows = burst.flows;
-    // Not in classify, beside the parsing: there the headers' own cache misses would queue behind these, which made a packet 15 % dearer at
-    // 10M connections (docs/performance.md).
+    // Not in classify, beside the parsing: there the cache misses of the headers would queue behind these,
+    // which measured 15 % more per packet at 10M connections (docs/performance.md).
     for (uint32_t at = 0; at < flows.count; ++at) {
         const packet::Parsed& parsed = burst.parsed[flows.at[at]];
         const uint64_t hash = ctx.connections.hash(parsed.key, parsed.family);

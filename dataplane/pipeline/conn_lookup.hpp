@@ -1,4 +1,4 @@
-// Stage 3: find each packet's owner, and on the owner its connection.
+// Stage 3: computes each packet's owner and, on the owner, looks up its connection.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
@@ -6,12 +6,13 @@
 
 namespace penstock::pipeline {
 
-// Packets whose connection lives on another worker get Verdict::Handoff; the others are looked up, the whole burst's memory accesses
-// overlapping. A miss leaves found[i] without a hit, for new_flow.
+// Packets of connections owned by another worker get Verdict::Handoff. The others are looked up, with
+// the memory accesses of the whole burst overlapping. A miss leaves found[i] without a hit, for new_flow.
 void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept;
 
-// Packet i opens the tuple of a finished connection anew, which this worker had and has closed. Where the Service's source mode has changed
-// since, the new connection is another worker's: true, and the packet is on its way there.
+// Packet i reuses the tuple of a finished connection that this worker owned and has closed. If the Service's
+// source mode has changed since then, another worker owns the new connection. Returns true in that case: the
+// packet is handed to that worker.
 bool hand_to_opener(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
 }  // namespace penstock::pipeline

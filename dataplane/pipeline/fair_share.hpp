@@ -1,6 +1,7 @@
-// Shares of a worker's connection table. Connections are counted by Service (stats::ServiceCounters) and by the client's prefix, when they
-// open and when they end; packets in between cost nothing. Only a full table compares the counts: neither a Service nor a prefix that holds
-// most of it keeps the others out (docs/adr/0028).
+// Shares of a worker's connection table. Connections are counted by Service (stats::ServiceCounters) and by
+// the client's prefix, when they open and when they end. Packets in between cost nothing. The counts are
+// compared only when the table is full: neither a Service nor a prefix that holds most of it keeps the others
+// out (docs/adr/0028).
 #pragma once
 
 #include <array>
@@ -19,9 +20,10 @@ namespace penstock::pipeline {
 
 struct WorkerContext;
 
-// How many connections the clients of one /24, or of one /56 over IPv6, hold: what a site is given, so the least that an attacker with
-// addresses of its own has. Prefixes share counters by a keyed hash. 4,096 of them are 16 KB; random sources that fill the default table
-// are 64 in each, so that a prefix with more than twice as many stands out by 8 standard deviations.
+// Connections held by the clients of one /24, or of one /56 for IPv6. That is the usual assignment to a site,
+// so the smallest range of an attacker that uses addresses of its own. Prefixes share counters by a keyed
+// hash. 4,096 counters take 16 KB. Random sources that fill the default table put 64 into each, so that a
+// prefix with more than twice as many stands out by 8 standard deviations.
 class PrefixCounts {
  public:
     static constexpr uint32_t kSlots = 4'096;
@@ -41,18 +43,21 @@ class PrefixCounts {
     std::array<uint32_t, kSlots> counts_{};
 };
 
-// The slot of a connection in the table.
+// The counter slot for a connection of the table.
 [[nodiscard]] uint32_t prefix_slot_of(const conn::Entry& connection, const KeyedMix& mix) noexcept;
 
-// What the connections of a full table are worth to a new one of `service` from `client`. As conn::worth_of(), but for two rules.
+// Rates the connections of a full table for eviction in favour of a new connection of `service` from
+// `client`. As conn::worth_of(), with two further rules.
 //
-// A UDP flow that lasts gives way (Worth::Surplus) where its Service holds more than twice what the new connection's Service would hold, or
-// its prefix more than twice what the new one's prefix would. So under a flood each other Service, and each other prefix, gets room until
-// it holds half as much as the largest holder: a third of the table, if there are two. Nothing in UDP shows that a client receives the
-// answers, which is why TCP that is established and SCTP never give way.
+// A long-lived UDP flow may be evicted (Worth::Surplus) if its Service holds more than twice what the new
+// connection's Service would hold, or its prefix more than twice what the new connection's prefix would hold.
+// Under a flood each other Service and each other prefix so gets room until it holds half as much as the
+// largest holder: a third of the table, if there are two. UDP has no sign that a client receives the answers.
+// Established TCP and SCTP have one, so they are never evicted.
 //
-// A flow that is half open, unanswered or brief, and younger than kHandshakeS, does not give way to a new one of a holder more than twice
-// as large: a flood would look through the whole table before the handshake is finished.
+// A flow that is half-open, unanswered or brief, and younger than kHandshakeS, is not evicted for a new flow
+// of a holder more than twice as large. Otherwise a flood would cycle through the whole table before the
+// handshake is finished.
 class FairShare {
  public:
     FairShare(const WorkerContext& ctx, ServiceId service, const IpAddr& client) noexcept;
@@ -65,9 +70,10 @@ class FairShare {
     }
 
  private:
-    // An initial retransmission (RFC 6298, 2.1: 1 s) and an ordinary round trip.
+    // One initial retransmission (RFC 6298, 2.1: 1 s) and an ordinary round trip.
     static constexpr uint32_t kHandshakeS = 3;
-    // So few connections are one household's, whatever others hold.
+    // Fewer connections than this may belong to a single household. They never count as too many, whatever
+    // others hold.
     static constexpr uint32_t kPrefixFloor = 16;
 
     [[nodiscard]] static bool is_larger(uint32_t holder, uint32_t other) noexcept {
@@ -76,7 +82,8 @@ class FairShare {
 
     const WorkerContext& ctx_;
     int32_t handshake_units_;
-    uint32_t of_service_, of_prefix_;  // what the new connection's hold, itself included
+    // held by the new connection's Service and prefix, the new one included
+    uint32_t of_service_, of_prefix_;
 };
 
 }  // namespace penstock::pipeline

@@ -21,7 +21,7 @@ using conn::TcpState;
 using packet::TcpFlags;
 using stats::Counter;
 
-// What an order does to a connection.
+// Effect of an order on a connection.
 enum class Ending : uint8_t { None, Erase, Reset };
 
 Ending ending_of(const conn::Entry& entry) noexcept {
@@ -34,10 +34,10 @@ Ending ending_of(const conn::Entry& entry) noexcept {
         return Ending::Erase;
     }
     switch (entry.tcp_state()) {
-        // Nobody has answered the client, so its next SYN may as well open a flow that works.
+        // The client has not been answered, so its next SYN may open a new flow to a working endpoint.
         case TcpState::SynSent:
             return Ending::Erase;
-        // Both sides have closed it; the tuple rests (ADR 0009).
+        // Closed by both sides; the tuple must not be reused yet (ADR 0009).
         case TcpState::TimeWait:
         case TcpState::Resetting:
             return Ending::None;
@@ -86,7 +86,7 @@ void begin_reset(WorkerContext& ctx, ConnectionIndex index) noexcept {
     probe(ctx, index, packet::kFirstProbe);
 }
 
-// The next connections of the walk, at most `budget`; returns how many were looked at.
+// Ends the next connections of the walk, at most `budget`; returns the number visited.
 uint32_t end_some(WorkerContext& ctx, const conn::FlowOrder& order, uint32_t budget) noexcept {
     std::array<ConnectionIndex, limits::kFlowOrderSlice> flows;
     const uint32_t count = ctx.by_backend.walk(std::span(flows).first(budget));
@@ -132,7 +132,7 @@ uint32_t work_off_flow_orders(WorkerContext& ctx) noexcept {
     const conn::FlowOrders& orders = *ctx.snapshot->flow_orders;
     if (work.done() + 1 < orders.first) {
         work.finish(orders.first -
-                    1);  // all workers have done those before, or this one is younger than they are
+                    1);  // all workers have finished the earlier orders, or this worker started after them
     }
     uint32_t looked_at = 0;
     while (work.done() < orders.last() && looked_at < limits::kFlowOrderSlice) {
@@ -140,7 +140,7 @@ uint32_t work_off_flow_orders(WorkerContext& ctx) noexcept {
         if (!work.is_walking) {
             ctx.by_backend.begin_walk(order.backend);
             work.is_walking = true;
-            ++looked_at;  // finding the head may cost a line
+            ++looked_at;  // finding the head may cost a cache line
         }
         const uint32_t flows = end_some(ctx, order, limits::kFlowOrderSlice - looked_at);
         looked_at += flows;
@@ -169,8 +169,9 @@ void reset_both_sides(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     burst.length[i] = *answer;
     burst.answers[i] = true;
     forward_one(ctx, burst, i, sender, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
-    // As if the sender had reset the connection itself, right behind what it has sent. Where some of that was lost before it reached the
-    // other side, that side answers by saying what it expects (RFC 5961, 3), and is reset exactly there.
+    // Acts as if the sender had reset the connection directly behind the data it has sent. If some of that
+    // data was lost before it reached the other side, that side answers with its expected number (RFC 5961,
+    // 3) and is reset exactly there.
     const packet::FlowKey onward =
         ctx.connections.at(found.index).key(conn::opposite(found.direction)).reversed();
     const bool is_sent = send_segment(ctx, onward, numbers, TcpFlags{TcpFlags::kRst | TcpFlags::kAck});

@@ -8,7 +8,7 @@
 namespace penstock::pipeline {
 namespace {
 
-// As it stands in the frame now, after translation, perhaps to the other family.
+// The source in the frame as it is now, after translation, possibly to the other family.
 IpAddr source_in(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
     const uint8_t* const header = frame + parsed.l3_offset;
     if (packet::ether_type(frame) == packet::kEtherTypeIpv4) {
@@ -17,8 +17,8 @@ IpAddr source_in(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
     return IpAddr::v6(load<std::array<uint8_t, 16>>(header + offsetof(packet::Ipv6Header, source)));
 }
 
-// An IPv4 packet whose sender lets routers cut it, or what has become of one: send_to_other_family() has looked. What came as IPv6 is cut
-// by its sender alone, unless it is IPv4 now.
+// An IPv4 packet without DF, or the result of converting one: send_to_other_family() has checked that. A
+// packet that arrived as IPv6 is fragmented only by its sender, unless it is IPv4 now.
 bool may_be_split(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
     const uint8_t* const header = frame + parsed.l3_offset;
     if (packet::ether_type(frame) == packet::kEtherTypeIpv4) {
@@ -29,8 +29,9 @@ bool may_be_split(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
            header[offsetof(packet::Ipv6Header, next_header)] == packet::Ipv6ExtensionHeader::kFragment;
 }
 
-// Packet i is about to be cut. Its pieces have an identification of the gateway's own where its source is no longer its sender's: two
-// senders' ids may be the same (docs/adr/0025). A fragment has got one already, with the rest of its datagram (fragments.cpp).
+// Packet i is about to be fragmented. If its source has been translated, the fragments get an identification
+// of the gateway's own, because two senders' ids may be the same (docs/adr/0025). A fragment has already got
+// one, with the rest of its datagram (fragments.cpp).
 void renumber(WorkerContext& ctx, Burst& burst, uint32_t i, const IpAddr& destination) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const bool is_flows = parsed.kind == packet::PacketKind::Flow && !burst.answers[i];
@@ -51,8 +52,8 @@ bool can_go_by(const route::Hop& hop, const uint8_t* frame, const packet::Parsed
     return parsed.l3_length <= hop.mtu || may_be_split(frame, parsed);
 }
 
-// Linux may ask of a packet that it comes by the interface which its own answer would leave by (rp_filter), so neither the twin of the port
-// where the packet arrived nor the one that has the address is always right.
+// Linux may require that a packet arrives on the interface by which its answer would leave (rp_filter). So
+// neither the twin of the arrival port nor the twin that has the address is always right.
 NicPortId twin_towards(const route::RouteTable& routes, const IpAddr& source) noexcept {
     const route::Hop* const back = routes.hop(source);
     return back == nullptr ? NicPortId{} : back->egress;
@@ -63,7 +64,7 @@ void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i, const I
     if (!routes.is_host_address(destination)) {
         return burst.drop(i, DropReason::NoRoute);
     }
-    NicPortId& twin = burst.arrival[i].port;  // whose twin a punted packet goes to
+    NicPortId& twin = burst.arrival[i].port;  // the port whose twin gets a punted packet
     if (const NicPortId back = twin_towards(routes, source_in(burst.data[i], burst.parsed[i]));
         back.is_set()) {
         twin = back;

@@ -1,5 +1,6 @@
-// The last step of a packet that leaves: route, neighbour, Ethernet header, and where the frame ends. A packet whose next hop is unknown is
-// held while Linux is asked, and one to an address of the gateway host itself is delivered to Linux.
+// Last step for a packet that leaves: route, neighbour, Ethernet header, and trimming of the frame. A packet
+// whose next hop is unresolved is held while Linux resolves it. A packet to an address of the gateway host is
+// delivered to Linux.
 #pragma once
 
 #include <type_traits>
@@ -10,36 +11,42 @@
 
 namespace penstock::pipeline {
 
-// Packet i has no next hop: it is delivered to the host where `destination` is its address (EP-007), else dropped.
+// Packet i has no next hop: it is delivered to the host if `destination` is one of the host's addresses
+// (EP-007), otherwise dropped.
 PENSTOCK_NOINLINE void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i,
                                        const IpAddr& destination) noexcept;
 
-// Packet i exceeds the MTU of its hop towards `destination`: it leaves in fragments where it may (IPv4 without DF), else its sender is
-// told.
+// Packet i exceeds the MTU of its hop towards `destination`: it leaves in fragments if allowed (IPv4 without
+// DF), otherwise an ICMP error is sent to its sender.
 PENSTOCK_NOINLINE void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop,
                                   const IpAddr& destination) noexcept;
 
-// Whether `frame`, of the packet that `parsed` describes, goes by `hop`, whole or in fragments. Where it does not, exceed_mtu() answers it.
+// Whether `frame`, of the packet described by `parsed`, can leave by `hop`, whole or in fragments. If not,
+// exceed_mtu() answers it.
 [[nodiscard]] bool can_go_by(const route::Hop& hop, const uint8_t* frame,
                              const packet::Parsed& parsed) noexcept;
 
-// Whether a packet to `destination` has a next hop, or is for the host. A look-up: what must not be answered in vain asks this first.
+// Whether a packet to `destination` has a next hop or is for the host. A lookup. Code that must not send an
+// answer in vain checks this first.
 [[nodiscard]] inline bool has_way_to(const route::RouteTable& routes, const IpAddr& destination) noexcept {
     return routes.hop(destination) != nullptr || routes.is_host_address(destination);
 }
 
-// Whether packets of `connection` that arrive in `direction` leave with the source that they came with. Replies come from the VIP.
+// Whether packets of `connection` that arrive in `direction` leave with their source address unchanged. The
+// source of replies is always the VIP.
 [[nodiscard]] bool keeps_source(const conn::Entry& connection, conn::Direction direction) noexcept;
 
-// Which twin Linux takes a packet from `source` by, without doubting it; unset where Linux has no route there.
+// The twin through which Linux accepts a packet from `source` without a reverse-path failure; unset if Linux
+// has no route to that source.
 [[nodiscard]] NicPortId twin_towards(const route::RouteTable& routes, const IpAddr& source) noexcept;
 
-// Packet i, of `ip_bytes`, which leaves for `destination`: a Be32 or an IpAddr.
+// Forwards packet i, of `ip_bytes`, to `destination`: a Be32 or an IpAddr.
 template <typename Destination>
 PENSTOCK_ALWAYS_INLINE void forward_one(WorkerContext& ctx, Burst& burst, uint32_t i,
                                         const Destination& destination, uint16_t ip_bytes) noexcept {
-    // What came behind the IP packet ends here: padding, which may show what another packet left in its sender's buffer (CVE-2003-0001), or
-    // what somebody would carry past a filter that reads IP. The NIC pads a frame that is too short now, as it does the gateway's own.
+    // Bytes behind the IP packet are cut off. They are padding, which may disclose what another packet left
+    // in the sender's buffer (CVE-2003-0001), or data carried past a filter that inspects IP only. The NIC
+    // pads a frame that is now too short, as it does with the gateway's own frames.
     burst.length[i] = static_cast<uint16_t>(sizeof(packet::EthernetHeader) + ip_bytes);
     const route::Hop* hop = ctx.snapshot->routes->hop(destination);
     if (hop == nullptr) [[unlikely]] {

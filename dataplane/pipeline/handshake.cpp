@@ -11,7 +11,7 @@ using conn::TcpState;
 
 namespace {
 
-// What the endpoint's segment occupies of its sequence numbers, behind a SYN and without a FIN.
+// The range of sequence numbers of the endpoint's segment, behind a SYN and without a FIN.
 struct Occupied {
     uint32_t begin, end;
 };
@@ -55,7 +55,8 @@ TcpState state_after(WorkerContext& ctx, const Burst& burst, uint32_t i, conn::T
         case TcpAction::Revive:
             return note(ctx, burst, i, step);
         case TcpAction::End:
-            // In the handshake the numbers still verify the client's ACK. Later ones are old, or of another use.
+            // During the handshake the numbers still verify the client's ACK. In later states they are stale,
+            // or used for another purpose.
             if (conn::is_behind_rst(step.next) && before != TcpState::SynReceived) {
                 ctx.connections.set_sent_numbers(found.index, {});
             }

@@ -1,6 +1,7 @@
-// Verifies that a client receives what its endpoint sends, by the ACK numbers of its segments (docs/adr/0028): at the end of a handshake,
-// behind a RST, and of a connection that was picked up. The endpoint's numbers are kept in the entry, where an association has its tags.
-// Established segments do not come here.
+// Verifies by the ACK numbers of a client's segments that the client receives what its endpoint sends
+// (docs/adr/0028): at the end of a handshake, after a RST, and for a picked-up connection. The endpoint's
+// sequence numbers are stored in the entry, in the space that holds the tags of an association. Established
+// segments are not processed here.
 #pragma once
 
 #include <array>
@@ -11,13 +12,15 @@
 
 namespace penstock::pipeline {
 
-// Packet i is a TCP segment of connection found[i], not translated yet, and `step` is its cell of the table of transitions, neither
-// Invalid, Reset nor Reopen. Keeps or forgets the endpoint's numbers as the cell demands, and returns the state that follows.
+// Packet i is a TCP segment of connection found[i], not translated yet. `step` is its cell of the transition
+// table, neither Invalid, Reset nor Reopen. Keeps or clears the endpoint's numbers as the cell requires, and
+// returns the following state.
 [[nodiscard]] PENSTOCK_NOINLINE conn::TcpState state_after(WorkerContext& ctx, const Burst& burst, uint32_t i,
                                                            conn::TcpStep step) noexcept;
 
-// The tags of a connection that packet i, a client's segment, shows in mid-stream: its ACK number, where the endpoint will continue if the
-// client has received all that the endpoint has sent. It allows nothing yet.
+// The tags of a connection picked up by packet i, a mid-stream segment of the client. They hold its ACK
+// number: the endpoint's next sequence number if the client has received everything that the endpoint has
+// sent. They verify nothing yet.
 [[nodiscard]] std::array<uint32_t, 2> tags_of_picked_up(const Burst& burst, uint32_t i) noexcept;
 
 }  // namespace penstock::pipeline

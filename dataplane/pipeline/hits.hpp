@@ -1,5 +1,6 @@
-// Stage 4: packets of known connections are tracked, translated and sent on their way, all in one pass: what it reads was prefetched by the
-// look-up, or lies in the cache as routes and counters do, so there is nothing to wait for between the steps.
+// Stage 4: packets of known connections are tracked, translated and forwarded in a single pass. The data that
+// it reads was prefetched by the lookup or is in the cache, as routes and counters are, so there is no
+// latency to hide between the steps.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
@@ -7,7 +8,8 @@
 
 namespace penstock::pipeline {
 
-// Comes before new_flow, which may give up a connection of this burst to make room in a full table: its packets have left by then.
+// Must run before new_flow, which may evict a connection of this burst from a full table: the connection's
+// packets have left by then.
 void serve_hits(WorkerContext& ctx, Burst& burst) noexcept;
 
 }  // namespace penstock::pipeline

@@ -1,5 +1,6 @@
-// Where the operator wants no IPv4 options (--ip-options drop): packets with options end here, whoever they are for, but for those to
-// groups: IGMP and routing protocols say "router alert" in them (RFC 2113). A source route has met the parser already.
+// Drops packets with IPv4 options, whatever their destination, if the operator has disabled them
+// (--ip-options drop). Multicast packets are exempt: IGMP and routing protocols use the "router alert" option
+// (RFC 2113). Packets with a source route have already been dropped by the parser.
 #pragma once
 
 #include "dataplane/packet/wire.hpp"
@@ -16,7 +17,7 @@ namespace penstock::pipeline {
            !parsed.key.destination.is_multicast();
 }
 
-// Drops those of the burst's flows. Of the other packets classify asks each.
+// Checks the flows of the burst. classify checks each of the other packets.
 void drop_options(const WorkerContext& ctx, Burst& burst) noexcept;
 
 }  // namespace penstock::pipeline

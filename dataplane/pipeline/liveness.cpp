@@ -10,9 +10,9 @@ namespace {
 using conn::Direction;
 using conn::TcpState;
 
-// Whose answer may show that the connection lives. Of a FIN: the side in whose name it came; the other one has been waiting for that side,
-// and a socket that its program never closes would answer for ever. Of a RST: both, because a client is believed only where its endpoint
-// lives.
+// Whether `side`'s answer can show that the connection is alive. After a FIN: only the side that it names as
+// its sender. The other side has been waiting for that side, and a socket that its program never closes would
+// answer forever. After a RST: both sides, because a client's answer counts only if its endpoint is alive.
 bool is_asked(TcpState state, Direction side) noexcept {
     switch (state) {
         case TcpState::FinForward:

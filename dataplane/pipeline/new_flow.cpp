@@ -27,10 +27,11 @@ namespace {
 using packet::FlowKey;
 using stats::Counter;
 
-// When the table is full, this many units are looked at for one to give up (conn/aging.hpp); a SYN flood makes nearly all half-open.
+// Units of a full table that are examined for a connection to evict (conn/aging.hpp); under a SYN flood
+// nearly all are half-open.
 constexpr uint32_t kVictimSearchUnits = 64;
 
-// Ports that are tried for a flow to an endpoint on the host before it is given up.
+// Ports tried for a flow to an endpoint on the host before the flow is dropped.
 constexpr uint8_t kOwnPortsMax = 64;
 
 void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend,
@@ -46,7 +47,8 @@ void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::Fronte
 
 // Turns the packet into its own answer, addressed to the client.
 void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend) noexcept {
-    // What costs little first, and a flood's checksums last. The token is for answers that leave: what cannot be answered takes none away.
+    // Cheap checks first, the checksums of a flood last. The token is taken only for answers that leave: a
+    // packet that cannot be answered takes none.
     if (!ctx.rejects.has_token(ctx.now)) {
         return drop_counted(ctx, burst, i, frontend, DropReason::RejectLimited);
     }
@@ -63,7 +65,7 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     burst.length[i] = *answer;
     burst.answers[i] = true;
     forward_one(ctx, burst, i, client, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
-    if (burst.verdict[i] == Verdict::Drop) {  // no way back, or one that it does not fit
+    if (burst.verdict[i] == Verdict::Drop) {  // no route back, or the answer exceeds its MTU
         return drop_counted(ctx, burst, i, frontend, burst.reason[i]);
     }
     ctx.rejects.take(ctx.now);
@@ -73,7 +75,8 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     ctx.count()[Counter::Rejected].add(1);
 }
 
-// Inserts a complete entry; a full table gives up a half-open, finished or brief connection for it, or one of a holder with too many.
+// Inserts a complete entry. If the table is full, a half-open, finished or brief connection is evicted for
+// it, or one of a holder with too many connections.
 PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry,
                                              uint64_t forward_hash, uint64_t reverse_hash) noexcept {
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
@@ -98,20 +101,22 @@ struct Opening {
     const lb::Service* service;
     const lb::FrontendRow* frontend;
     const lb::Backend* backend;
-    nat::SourceSearch search;             // where the source is translated
+    nat::SourceSearch search;             // if the source is translated
     const nat::Source* source = nullptr;  // the first proposal; the search owns it
     uint64_t reverse_hash;                // of the first proposal
     uint8_t packet;
     bool keep_source;
     uint8_t own_ports_tried = 0;
     L4Port
-        kept_port;  // where the source is kept: the client's, but for some endpoints on the host (take_own_port)
+        // if the source is kept: the client's port, except for some endpoints on the host (take_own_port)
+        kept_port;
 };
-// Of those whose Service has session affinity; beside the others, which pay nothing for it.
+// For flows of Services with session affinity; stored separately, so that the others pay nothing for it.
 using Pins = std::array<lb::AffinityTable::Pin, limits::kBurstMax>;
 
-// The source of a finished connection that a SYN of the same client tuple opens anew. Its new flow has it again where it can: at the
-// endpoint the old connection may still be in TIME-WAIT, which lets a client's own, rising sequence numbers in (ADR 0009).
+// The source of a finished connection whose client tuple is reopened by a SYN. The new flow gets the same
+// source again if possible. The endpoint may still have the old connection in TIME-WAIT, which accepts the
+// client's own rising sequence numbers (ADR 0009).
 struct FormerSource {
     IpAddr address;
     L4Port port = 0;
@@ -125,7 +130,8 @@ PENSTOCK_ALWAYS_INLINE FlowKey reverse_key(const FlowKey& forward, const Opening
             .protocol = forward.protocol};
 }
 
-// The egress decides which SNAT addresses fit. False: no route to the backend.
+// Starts the search for a source. The egress determines which SNAT addresses are suitable. False: no route to
+// the backend.
 bool begin_search(WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
     const route::Hop* hop = ctx.snapshot->routes->hop(opening.backend->address);
     if (hop == nullptr) {
@@ -139,8 +145,9 @@ bool begin_search(WorkerContext& ctx, const FlowKey& forward, Opening& opening) 
     return true;
 }
 
-// The next port for a flow to an endpoint on the host that cannot have the client's: the reply is addressed to it, and it says that this
-// worker owns the flow. The same for the same flow, so that a client that comes again finds its former connection there (ADR 0009).
+// Selects the next port for a flow to an endpoint on the host that cannot keep the client's port. The reply
+// is sent to this port, which identifies this worker as the flow's owner. Deterministic per flow, so that a
+// returning client gets the port of its former connection (ADR 0009).
 std::optional<DropReason> take_own_port(const WorkerContext& ctx, const FlowKey& forward,
                                         Opening& opening) noexcept {
     if (!ctx.snapshot->routes->is_host_address(opening.backend->address)) {
@@ -154,8 +161,8 @@ std::optional<DropReason> take_own_port(const WorkerContext& ctx, const FlowKey&
     return std::nullopt;
 }
 
-// No route to the chosen endpoint: if it is the host itself (EP-007), the host gets the client's own address, because it takes no packet
-// that comes from outside with one of its own (ADR 0019).
+// No route to the chosen endpoint. If it is the host itself (EP-007), the host gets the client's own address,
+// because the host accepts no packet from outside with one of its own addresses as the source (ADR 0019).
 std::optional<DropReason> keep_for_host(const WorkerContext& ctx, const FlowKey& forward,
                                         Opening& opening) noexcept {
     const route::RouteTable& routes = *ctx.snapshot->routes;
@@ -167,7 +174,7 @@ std::optional<DropReason> keep_for_host(const WorkerContext& ctx, const FlowKey&
         return DropReason::MartianSource;
     }
     opening.keep_source = true;
-    // The reply is led here by the client's address, or has to be by a port of this worker's.
+    // The client's address leads the reply to this worker; otherwise a port of this worker must do so.
     return ctx.owner.of_client(forward.source) == ctx.self ? std::nullopt
                                                            : take_own_port(ctx, forward, opening);
 }
@@ -178,7 +185,8 @@ PENSTOCK_NOINLINE void open_association(conn::Connection& entry, const Burst& bu
     entry.tags = opened.tags;
 }
 
-// Puts the connection into the table, with one source after the other until the table takes one. Empty: done, found[i] is set.
+// Inserts the connection into the table, trying one source after the other until the table accepts one.
+// Empty: success, found[i] is set.
 std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Opening& opening) noexcept {
     const uint32_t i = opening.packet;
     const FlowKey& forward = burst.parsed[i].key;
@@ -233,8 +241,9 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
         if (!opening.keep_source) {
             opening.source = opening.search.after_refusal(ctx.snat_ports);
         } else if (begin_search(ctx, forward, opening)) {
-            // One client socket can reach one backend through two frontends. With the source kept, both flows would have the same reverse
-            // tuple and their replies could not be told apart; the second one is translated, as the kernel's NAT resolves such a clash.
+            // One client socket can reach one backend through two frontends. With the source kept, both flows
+            // would have the same reverse tuple and their replies could not be distinguished. The second flow
+            // is translated, as the kernel's NAT does in such a case.
             opening.keep_source = false;
             opening.source = opening.search.first(ctx.snat_ports);
         } else if (const std::optional<DropReason> failure = take_own_port(ctx, forward, opening)) {
@@ -246,7 +255,7 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
     }
 }
 
-// The chosen backend does not get the flow after all.
+// The flow to the chosen backend is not opened after all.
 void drop_chosen(WorkerContext& ctx, Burst& burst, const Opening& opening, DropReason reason) noexcept {
     ctx.counters.backends[opening.backend->id.value].open.subtract(1);
     drop_counted(ctx, burst, opening.packet, opening.frontend, reason);
@@ -267,7 +276,8 @@ PENSTOCK_ALWAYS_INLINE void count_opened(WorkerContext& ctx, const Burst& burst,
     ctx.count()[Counter::Connections].set(ctx.connections.size());
 }
 
-// The client's former backend (affinity precedes the scheduler: AFF-006), else a new choice that all workers agree on.
+// Returns the client's former backend (affinity precedes the scheduler: AFF-006), otherwise a new choice that
+// is the same on all workers.
 PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb::Service& service,
                                                    const lb::BackendSet& set, const FlowKey& forward,
                                                    lb::AffinityTable::Pin& pin) noexcept {
@@ -284,7 +294,7 @@ PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb:
     return &set.usable[answer.position];
 }
 
-// What follows from whether the flow could be opened.
+// Confirms or withdraws the affinity entry, depending on whether the flow was opened.
 PENSTOCK_ALWAYS_INLINE void settle_pin(WorkerContext& ctx, const Opening& opening,
                                        const lb::AffinityTable::Pin& pin, bool is_open) noexcept {
     if (opening.service->has_affinity()) [[unlikely]] {
@@ -292,8 +302,8 @@ PENSTOCK_ALWAYS_INLINE void settle_pin(WorkerContext& ctx, const Opening& openin
     }
 }
 
-// An association's own port where it may be had (SCTP-003): peers are often configured by it. placement.cpp has led it to the worker whose
-// port it is.
+// Returns the association's own port if it is available (SCTP-003): peers are often configured by port.
+// placement.cpp has placed the packet on the worker that owns the port.
 PENSTOCK_NOINLINE const nat::Source* associations_source(WorkerContext& ctx, const FlowKey& forward,
                                                          Opening& opening) noexcept {
     return ctx.owner.of_snat_port(forward.source_port) == ctx.self
@@ -301,8 +311,9 @@ PENSTOCK_NOINLINE const nat::Source* associations_source(WorkerContext& ctx, con
                : nullptr;
 }
 
-// A connection that another gateway has opened, from its middle (REJ-005). Its endpoint knows it by the client's own address and port. So
-// where these cannot be kept, it gets its RST: the endpoint is the client itself, or has the client's socket through another frontend.
+// Picks up a connection, opened by another gateway, in mid-stream (REJ-005). The endpoint identifies it by
+// the client's own address and port. If these cannot be kept, the client gets a RST: the endpoint is the
+// client itself, or the client's socket already has a flow to it through another frontend.
 PENSTOCK_NOINLINE void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i,
                                const Admission& admission) noexcept {
     const FlowKey& forward = burst.parsed[i].key;
@@ -373,7 +384,8 @@ PENSTOCK_NOINLINE void settle_unopened(WorkerContext& ctx, Burst& burst, uint32_
     }
 }
 
-// Settles a packet that may open no flow; otherwise fills `opening` with the chosen backend. True: go on.
+// Decides the verdict of a packet that may not open a flow; otherwise fills `opening` with the chosen backend
+// and returns true.
 bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, Opening& opening,
             lb::AffinityTable::Pin& pin) noexcept {
     const bool from_host = burst.arrival[i].note.from_host;
@@ -393,8 +405,8 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
         opening.backend =
             &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
     }
-    // Now, not when the connection is there: the other flows of this burst are scheduled before that, and would all find the same backend
-    // the least loaded.
+    // Counted now, not when the connection exists: the other flows of this burst are scheduled before that,
+    // and all of them would find the same backend the least loaded.
     ctx.counters.backends[opening.backend->id.value].open.add(1);
     const bool asks_to_keep = admission.set->source == lb::SourceMode::Keep && !from_host;
     opening.keep_source = !nat::must_translate(asks_to_keep, forward.source, opening.backend->address);
@@ -402,8 +414,9 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     return true;
 }
 
-// Serves misses whose keys differ from one another, each step for all of them before the next, so that what they wait for in memory is
-// loaded side by side: frontends, the pools of the chosen endpoints, the buckets of both keys.
+// Serves misses with keys that differ from one another. Each step is done for all of them before the next
+// one, so that their memory accesses overlap: frontends, the pools of the chosen endpoints, the buckets of
+// both keys.
 void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
                 const FormerSource* former) noexcept {
     const lb::ServiceTable& services = *ctx.snapshot->services;
@@ -418,7 +431,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
         frontend_hash[at] = services.hash(key.destination, key.destination_port, key.protocol);
         services.prefetch(frontend_hash[at]);
     }
-    // Each is constructed when it is needed: most bursts open one flow or two.
+    // Each element is constructed when it is needed: most bursts open only one or two flows.
     union Openings {
         std::array<Opening, limits::kBurstMax> at;
         Openings() noexcept {}
@@ -499,8 +512,9 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
     }
 }
 
-// Misses that open_flows() can serve together: those of finished connections, and those whose key an earlier one may share, come later, one
-// by one. Told by some bits of the hash: one packet in thirty waits for nothing.
+// Splits off the misses that open_flows() can serve together. Misses of finished connections, and those that
+// may share their key with an earlier one, are served later, one by one. Keys are compared by some bits of
+// their hash: about one packet in thirty is served later without need.
 struct Partition {
     PacketList together;
     PacketList one_by_one;
@@ -518,8 +532,8 @@ Partition partition(const Burst& burst) noexcept {
     return parts;
 }
 
-// A miss whose key may have been opened or reopened by an earlier packet of this burst: then it is tracked and counted as one that arrived
-// later.
+// A miss whose key may have been opened or reopened by an earlier packet of this burst. In that case it is
+// tracked and counted like a packet that arrived later.
 void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     PacketList alone;
     alone.add(i);

@@ -1,5 +1,6 @@
-// Stage 5, misses only: admit the packet, pick a backend, bind a SNAT address and port, insert the connection, send the packet on its
-// way. The misses of a burst are served together, step by step, each step prefetching for the next.
+// Stage 5, misses only: admit the packet, select a backend, bind a SNAT address and port, insert the
+// connection, forward the packet. The misses of a burst are processed together, step by step, each step
+// prefetching for the next.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

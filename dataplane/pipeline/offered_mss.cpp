@@ -26,7 +26,7 @@ void lower_offered_mss(const WorkerContext& ctx, Burst& burst, uint32_t i) noexc
         if (!(connection.is_mixed()
                   ? can_go_by_converted(*hop, ByteView(burst.data[i], burst.length[i]), parsed)
                   : can_go_by(*hop, burst.data[i], parsed))) {
-            return;  // it will be quoted to its sender, who must find what it sent
+            return;  // it will be quoted to its sender, which must find what it sent
         }
         mss_max = std::min(mss_max, limit_of(hop->egress));
     }

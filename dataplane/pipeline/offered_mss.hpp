@@ -1,5 +1,5 @@
-// MSS clamping, where an operator asks for it (`--port ...;mss=N`): a link that is narrower than its ends believe, such as an overlay's,
-// and on the way to which somebody drops the ICMP errors that would say so.
+// MSS clamping, if configured (`--port ...;mss=N`), for a link with a smaller MTU than both ends assume, such
+// as an overlay, on a path that drops the ICMP errors which would report it.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
@@ -7,8 +7,9 @@
 
 namespace penstock::pipeline {
 
-// Lowers what packet i offers, if it is a TCP segment with SYN, to what the port that it came by and the port that it will leave by allow.
-// One with data that exceeds its way stays as it is, since it does not leave. Its connection is found[i]; it is not translated yet.
+// If packet i is a TCP segment with SYN, lowers its MSS option to what both its arrival port and its egress
+// port allow. A segment with data that exceeds the MTU is left unchanged, since it does not leave. Its
+// connection is found[i]; it is not translated yet.
 PENSTOCK_NOINLINE void lower_offered_mss(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
 }  // namespace penstock::pipeline

@@ -9,13 +9,14 @@
 namespace penstock::pipeline {
 namespace {
 
-// What IPv4 whose sender lets routers cut it is cut to, where it is longer. That sender asks nobody what its way carries, and over IPv6
-// nobody behind the gateway may cut it, so it is what any link carries (RFC 7915, 4).
+// The size to which longer IPv4 packets without DF are fragmented. Their sender does not discover the path
+// MTU, and over IPv6 no router behind the gateway may fragment them, so the size is the minimum that every
+// link carries (RFC 7915, 4).
 uint16_t cut_to(const route::Hop& hop) noexcept {
     return std::min(hop.mtu, packet::kIpv6MtuMin);
 }
 
-// The same MTU in the family of the packet that arrived (RFC 7915, 4.2 and 5.1).
+// The same MTU in the family of the packet as it arrived (RFC 7915, 4.2 and 5.1).
 uint16_t mtu_for_sender(const packet::Parsed& parsed, uint16_t mtu) noexcept {
     if (parsed.family == IpFamily::V4) {
         const size_t longer =
@@ -28,7 +29,8 @@ uint16_t mtu_for_sender(const packet::Parsed& parsed, uint16_t mtu) noexcept {
 
 }  // namespace
 
-// No sender of IPv6 is asked for less than 1,280 bytes, so as IPv4 those may be cut (RFC 7915, 5.1).
+// IPv6 senders are never required to send less than 1,280 bytes, so such packets may be fragmented as IPv4
+// (RFC 7915, 5.1).
 bool can_go_by_converted(const route::Hop& hop, ByteView frame, const packet::Parsed& parsed) noexcept {
     const bool may_be_cut = parsed.family == IpFamily::V4 ? packet::may_be_cut(frame, parsed)
                                                           : parsed.l3_length <= packet::kIpv6MtuMin;

@@ -5,8 +5,8 @@ namespace {
 
 enum class Rule : uint8_t { Frontend, SnatReply, KeptReply, Receiver };
 
-// A reply to full NAT is addressed to a SNAT port: to the port of which address. Ports that Linux or a NodePort uses are never taken for
-// SNAT, so they need no owner. Null: it is no such reply.
+// Replies to full-NAT flows are addressed to a port of a SNAT address, which is returned. Ports used by Linux
+// or by a NodePort are never used for SNAT, so they need no owner. Null: not such a reply.
 const nat::SnatAddress* replied_address(const packet::FlowKey& key,
                                         const config::Snapshot& snapshot) noexcept {
     const nat::SnatConfig& snat = *snapshot.snat;
@@ -20,7 +20,7 @@ const nat::SnatAddress* replied_address(const packet::FlowKey& key,
     return is_hosts ? nullptr : address;
 }
 
-// Where the reply arrived, RSS follows the rule that its port was chosen by.
+// On the port where the reply arrived, RSS follows the rule by which the reply's SNAT port was chosen.
 bool is_foretold(const nat::ReplyRule& rule, const packet::FlowKey& reply, const nat::ReplyOwner& owner,
                  NicPortId port) noexcept {
     const nat::ReplyRule* there = owner.rules->of_port(port);
@@ -45,7 +45,8 @@ void add_owner_of_reply(const packet::FlowKey& reply, NicPortId egress, const na
     candidates.add(rule->worker_of(reply));
 }
 
-// Where they are not the same for clients inside the cluster and outside: those for what this client is, and has been.
+// For modes that differ between clients inside and outside the cluster: the modes that apply, and have
+// applied, to this client.
 lb::SourceModes modes_for(const IpAddr& client, const lb::PlacementModes& modes,
                           const lb::ClusterClients& cluster) noexcept {
     const bool were_outside = cluster.were_outside(client);
@@ -56,7 +57,7 @@ lb::SourceModes modes_for(const IpAddr& client, const lb::PlacementModes& modes,
             .current = cluster.are_inside(client) ? modes.inside.current : modes.current};
 }
 
-// `known`: the destination's frontend, where that is known. `modes` is set for Frontend, `replied` for SnatReply.
+// `known`: the destination's frontend, if known. Sets `modes` for Frontend, `replied` for SnatReply.
 Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const lb::FrontendRow* known,
              lb::SourceModes& modes, const nat::SnatAddress*& replied) noexcept {
     const lb::PlacementModes all =
@@ -74,7 +75,8 @@ Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const
     if (replied != nullptr) {
         return Rule::SnatReply;
     }
-    // A reply of a flow whose source was kept is addressed to the client, and placed by it.
+    // A reply of a flow with a kept source is addressed to the client, and is placed by the client's
+    // address.
     if (snapshot.services->is_kept_backend(key.source, key.source_port, key.protocol)) {
         return Rule::KeptReply;
     }
@@ -86,16 +88,17 @@ bool keeps_port(const packet::FlowKey& association, const config::Snapshot& snap
            association.source_port <= snapshot.snat->ports.last;
 }
 
-// Whether the receiver of a flow's first packet receives all of them, and other flows have other receivers. A rule that brings a worker's
-// SNAT ports to its queue brings it NodePorts of that address as well, all clients of one to one worker, from the moment when it is made.
+// Whether the receiver of a flow's first packet receives all packets of the flow, while other flows have
+// other receivers. A rule that steers a worker's SNAT ports to its queue also steers NodePorts of that
+// address. From the moment the rule exists, all clients of such a NodePort reach one worker.
 bool comes_to_one_of_many(const packet::FlowKey& key, const config::Snapshot& snapshot,
                           const PortPromises& promises) noexcept {
     return promises.flow_stays_on_queue &&
            !(promises.snat_blocks_on_queue && snapshot.snat->addresses.find(key.destination) != nullptr);
 }
 
-// Where a flow with a translated source is opened. An association keeps its port where it can (new_flow.cpp), so that port says who will
-// get the replies.
+// The worker that opens a flow with a translated source. An association keeps its port if possible
+// (new_flow.cpp), so that port determines the receiver of the replies.
 WorkerId owner_of_translated(const packet::FlowKey& key, const config::Snapshot& snapshot,
                              const nat::ReplyOwner& owner, const Arrived& arrived) noexcept {
     if (key.protocol == Protocol::Sctp) [[unlikely]] {
@@ -116,7 +119,8 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
             const WorkerId translated = owner_of_translated(key, snapshot, owner, arrived);
             const WorkerId kept = owner.of_client(key.source);
             const bool keeps_now = modes.current == lb::SourceMode::Keep;
-            // The NodePort of a Service that is gone may be a SNAT port again. New flows are not opened here, so every owner is asked.
+            // The NodePort of a deleted Service may be a SNAT port again. No new flow is opened here, so
+            // every owner is a candidate.
             if (const nat::SnatAddress* address = replied_address(key, snapshot);
                 address != nullptr &&
                 snapshot.services->find(key.destination, key.destination_port, key.protocol) == nullptr) {
@@ -151,7 +155,7 @@ WorkerId receiver_of_whole(const packet::FlowKey& key, const nat::ReplyOwner& ow
 ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot,
                         const nat::ReplyOwner& owner, const Arrived& arrived,
                         const PortPromises& of_any_port) noexcept {
-    const packet::FlowKey answered = quoted.reversed();  // a packet of the flow that came the error's way
+    const packet::FlowKey answered = quoted.reversed();  // a packet of the flow that travels like the error
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
     const Rule rule = rule_of(answered, snapshot, nullptr, modes, replied);
@@ -159,9 +163,9 @@ ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& s
         return {};
     }
     Arrived as_answered = arrived;
-    as_answered.known = nullptr;  // of the error's destination, if anything
+    as_answered.known = nullptr;  // of the error's destination, if set at all
     as_answered.receiver = receiver_of_whole(answered, owner, arrived);
-    // An association's owner never follows from a queue (owner_of_translated).
+    // An association's owner never depends on a queue (owner_of_translated).
     return {.candidates = place(answered, snapshot, owner, as_answered, Ask::Everybody),
             .may_be_anywhere = rule == Rule::Frontend && modes.translate_seen &&
                                answered.protocol != Protocol::Sctp &&
@@ -215,7 +219,7 @@ std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& s
             return reply_rule_text(key, replied->egress, owner);
         case Rule::KeptReply:
             return "the keyed hash of the client's address, because the source is a backend of a Service "
-                   "that keeps it";
+                   "that keeps client addresses";
         case Rule::Receiver:
             return "the receiver: the packet belongs to no Service";
     }

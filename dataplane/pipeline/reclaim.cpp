@@ -15,16 +15,18 @@ namespace {
 using conn::Worth;
 using packet::FlowKey;
 
-// Ports that a new flow looks at, at most. With nine tenths of them held by connections that stay, none of 64 is to be had once in 800
-// times.
+// Maximum number of ports examined for a new flow. If nine tenths of them are held by lasting connections,
+// the probability that none of 64 is available is 1 in 800.
 constexpr uint32_t kPortsLookedAt = 64;
-// Looked up together, so that their memory accesses overlap. Half of those in TIME-WAIT let a given SYN in, so four are mostly enough.
+// Looked up together, so that their memory accesses overlap. Half of those in TIME-WAIT accept a given SYN,
+// so four are usually enough.
 constexpr uint32_t kLookedUpTogether = 4;
-// Connections that might give way but whose rest is not over, before the best of them does: those behind are younger.
+// Number of evictable connections with unfinished rest (conn::PortRest) after which the best of them is
+// taken: those that follow are younger.
 constexpr uint32_t kUnrestedMax = 16;
 
 struct Candidate {
-    ConnectionIndex index;  // unset: the port is free after all
+    ConnectionIndex index;  // unset: the port turned out to be free
     nat::PortProposer::Place place;
     uint32_t turn = 0;  // of its address
     Worth worth = Worth::Keep;
@@ -53,7 +55,7 @@ class Reclaim {
             for (uint32_t looked = 0; looked < each && !is_done_;) {
                 const uint32_t wanted = std::min(kLookedUpTogether, each - looked);
                 if (look_at(turn, wanted) < wanted) {
-                    break;  // has been round
+                    break;  // all ports of the pool were visited
                 }
                 looked += wanted;
             }
@@ -87,7 +89,7 @@ class Reclaim {
     }
 
     void consider(const conn::Found& found, const nat::PortProposer::Place& place, uint32_t turn) noexcept {
-        if (!found.is_hit()) {  // free: what had it was no connection of this pool's
+        if (!found.is_hit()) {  // free: the port was not used by a connection of this pool
             best_ = {{}, place, turn, {}, {}};
             is_done_ = true;
             return;

@@ -9,8 +9,8 @@ namespace {
 
 using stats::Counter;
 
-// Adds a received mbuf to the burst. The stages see one contiguous frame; NICs that split long frames are joined here (pools are sized by
-// the MTU, so it is rare).
+// Adds a received mbuf to the burst. The stages need one contiguous frame. Frames that a NIC has split over
+// several segments are joined here (rare, because pools are sized by the MTU).
 void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) noexcept {
     if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) [[unlikely]] {
         rte_pktmbuf_free(mbuf);
@@ -22,7 +22,7 @@ void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) n
               rte_pktmbuf_headroom(mbuf));
 }
 
-// Kept over handoff rings too: the note lies in the other half of what the PMD wrote.
+// Preserved over handoff rings: the note occupies the other half of what the PMD wrote.
 PENSTOCK_ALWAYS_INLINE uint16_t mark_of(const rte_mbuf& mbuf) noexcept {
     return (mbuf.ol_flags & RTE_MBUF_F_RX_FDIR_ID) == 0 ? uint16_t{0}
                                                         : static_cast<uint16_t>(mbuf.hash.fdir.hi);
@@ -95,7 +95,8 @@ uint32_t receive_handed(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept
         prefetch_read(rte_pktmbuf_mtod(mbufs[i], const void*));
     }
     for (unsigned i = 0; i < taken; ++i) {
-        // The ring's sender left the NicPort where the PMD keeps the DPDK port, and its note in the hash's user field.
+        // The sending worker stored the NicPort in the field for the DPDK port, and its note in the hash's
+        // user field.
         add_packet(ctx, burst, mbufs[i],
                    {NicPortId{static_cast<uint8_t>(mbufs[i]->port)},
                     HandoffNote::unpacked(mbufs[i]->hash.usr), mark_of(*mbufs[i])});

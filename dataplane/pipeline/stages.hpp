@@ -1,5 +1,5 @@
-// The order of the stages between receive and disposal, in one place. No rte_* anywhere in them: a test fills a burst from bytes, calls
-// run_stages, and reads verdicts, frames and counters.
+// The order of the stages between receive and disposal, in one place. The stages use no rte_*: a test fills a
+// burst from bytes, calls run_stages, and reads verdicts, frames and counters.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

@@ -12,7 +12,7 @@ using conn::TcpAction;
 Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpStep step) noexcept {
     const conn::Found found = burst.found[i];
     const conn::Entry& connection = ctx.connections.at(found.index);
-    if (connection.is_sctp()) {  // which has no TCP flags
+    if (connection.is_sctp()) {  // SCTP has no TCP flags
         return serve_association(ctx, burst, i);
     }
     if (step.action == TcpAction::Reopen) {
@@ -29,14 +29,15 @@ Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpSte
     count_passed(ctx, burst, i, connection);
     if (burst.parsed[i].tcp_flags.has(packet::TcpFlags::kSyn)) {
         lower_offered_mss(ctx, burst, i);
-        // An endpoint that is there would answer, which brings the connection back. One that is gone must not keep the client.
+        // A live endpoint answers, which revives the connection. The client of a dead endpoint must
+        // not stay bound to it, so its SYNs do not restart the idle time.
         if (step.action == TcpAction::Offer && conn::is_behind_rst(step.next)) {
             return Tracked::GoesOn;
         }
     }
     const conn::TcpState before = connection.tcp_state(), after = state_after(ctx, burst, i, step);
     if (step.action == TcpAction::Verify && after == before) {
-        return Tracked::GoesOn;  // it shows nothing, so it does not restart the idle time either
+        return Tracked::GoesOn;  // it verifies nothing, so it does not restart the idle time either
     }
     auto& open = ctx.counters.backends[connection.backend.value].open;
     if (step.action == TcpAction::End) {

@@ -1,4 +1,5 @@
-// What a packet does to the connection it belongs to: TCP state advances, idle time starts again, the Service's counters move.
+// Effect of a packet on its connection: the TCP state advances, the idle time restarts, the Service's
+// counters are updated.
 #pragma once
 
 #include "dataplane/conn/tcp_state.hpp"
@@ -17,11 +18,12 @@ PENSTOCK_ALWAYS_INLINE void count_passed(WorkerContext& ctx, const Burst& burst,
     passed.bytes.add(burst.parsed[i].l3_length);
 }
 
-// track_one() of what is no plain segment of a TCP connection, because it opens, ends or revives it, is refused, or is of an association.
+// track_one() for everything except a plain segment of an established TCP connection: segments that open, end
+// or revive a connection or are refused, and packets of an association.
 PENSTOCK_NOINLINE Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i,
                                         conn::TcpStep step) noexcept;
 
-// Packet i, whose connection is found[i].
+// Packet i, of connection found[i].
 PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (burst.parsed[i].ttl <= 1) [[unlikely]] {
         tell_expired(ctx, burst, i);

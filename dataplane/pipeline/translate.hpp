@@ -1,6 +1,6 @@
-// A packet that has a connection leaves: addresses, ports and TTL are rewritten with their checksums, then it is forwarded. Both IP
-// versions and both directions are one body: the other direction's key is what the packet leaves with, and its checksum deltas are the
-// inverses.
+// Sends a packet that has a connection: addresses, ports, TTL and checksums are rewritten, then the packet is
+// forwarded. Both IP versions and both directions share one body: the packet leaves with the key of the other
+// direction, and the checksum deltas are inverted.
 #pragma once
 
 #include "dataplane/packet/rewrite.hpp"
@@ -25,7 +25,7 @@ PENSTOCK_ALWAYS_INLINE void translate_by(Burst& burst, uint32_t i, const conn::E
 }
 }  // namespace detail
 
-// Packet i, whose connection is found[i], leaves: translated, and on its way to the destination that this gives it.
+// Translates packet i, of connection found[i], and forwards it to the resulting destination.
 PENSTOCK_ALWAYS_INLINE void send_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const conn::Entry& connection = ctx.connections.at(burst.found[i].index);
     const conn::Direction direction = burst.found[i].direction;

@@ -83,7 +83,7 @@ void flush_handoff(WorkerContext& ctx, WorkerIo& io, uint32_t worker) noexcept {
     ctx.count()[Counter::HandedOff].add(taken);
     for (uint32_t i = taken; i < out.count; ++i) {
         ctx.count(NicPortId{static_cast<uint8_t>(out.packets[i]->port)})
-            .handoff_lost.add(1);  // dispose() wrote it there
+            .handoff_lost.add(1);  // written there by dispose()
     }
     free_and_count(ctx, out.packets.data() + taken, out.count - taken, DropReason::HandoffRingFull);
     out.count = 0;
@@ -117,7 +117,7 @@ void flush_all(WorkerContext& ctx, WorkerIo& io) noexcept {
     }
 }
 
-// Where the packet in `mbuf`, which is untagged, goes to.
+// The destination of the packet in `mbuf`, which is untagged.
 IpAddr destination_of(const rte_mbuf* mbuf) noexcept {
     const uint8_t* const frame = rte_pktmbuf_mtod(mbuf, const uint8_t*);
     const uint8_t* const header = frame + sizeof(packet::EthernetHeader);
@@ -127,7 +127,8 @@ IpAddr destination_of(const rte_mbuf* mbuf) noexcept {
     return IpAddr::v6(load<std::array<uint8_t, 16>>(header + offsetof(packet::Ipv6Header, destination)));
 }
 
-// The packet in `mbuf` finds no room to wait in, and no other one waits for its next hop: the next hop is resolved for those to come.
+// There is no room to hold the packet in `mbuf`, and no other packet waits for its next hop: the next hop is
+// resolved for later packets.
 PENSTOCK_NOINLINE void ask_unheld(WorkerContext& ctx, const rte_mbuf* mbuf, NicPortId egress,
                                   const IpAddr& next_hop) noexcept {
     const bool is_configured =
@@ -138,11 +139,12 @@ PENSTOCK_NOINLINE void ask_unheld(WorkerContext& ctx, const rte_mbuf* mbuf, NicP
     }
 }
 
-// Puts a packet among those that wait for its next hop, and asks Linux for the address where nobody has yet.
+// Holds a packet until its next hop is resolved, and requests the resolution unless that has been done.
 void hold(WorkerContext& ctx, rte_mbuf* mbuf, NicPortId egress, const IpAddr& next_hop) noexcept {
     switch (ctx.pending.hold(mbuf, egress, next_hop, ctx.now)) {
         case route::HoldResult::HeldFirst:
-            ctx.resolve->push({egress, next_hop});  // full: the packet's retransmission asks again
+            // queue full: the packet's retransmission requests it again
+            ctx.resolve->push({egress, next_hop});
             [[fallthrough]];
         case route::HoldResult::Held:
             ctx.count()[Counter::HeldForNextHop].add(1);
@@ -157,8 +159,9 @@ void hold(WorkerContext& ctx, rte_mbuf* mbuf, NicPortId egress, const IpAddr& ne
     }
 }
 
-// The packet's fragments, in buffers of the pool that its own is from: that held the whole packet, so it holds a fragment. The first one is
-// the packet's own buffer, written last. Returns their number; 0: there are no buffers for all of them, and the packet stays as it was.
+// Splits the packet into fragments, in buffers of its own pool: a buffer that held the whole packet can hold
+// a fragment. The first fragment reuses the packet's buffer and is written last. Returns the number of
+// fragments; 0: no buffers for all of them, and the packet is unchanged.
 template <typename Fragments>
 uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const Fragments& fragments,
                std::array<rte_mbuf*, packet::kFragmentsMax>& made) noexcept {
@@ -171,7 +174,7 @@ uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const Fragments& fragments,
     for (uint32_t number = fragments.count(); number-- > 0;) {
         const auto fragment = fragments.at(number);
         auto* const to = rte_pktmbuf_mtod(made[number], uint8_t*);
-        // The first one's payload is where it was, because its header is as long as the packet's.
+        // The payload of the first fragment stays in place, because its header is as long as the packet's.
         if (number > 0) {
             std::memcpy(to, frame, l3_offset);
             std::memcpy(to + l3_offset + fragment.header_bytes, frame + l3_offset + fragment.payload_at,
@@ -184,7 +187,7 @@ uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const Fragments& fragments,
     return fragments.count();
 }
 
-// Packet i, cut by `Fragments`, leaves, or is dropped as a whole.
+// Sends packet i in fragments made by `Fragments`, or drops it as a whole.
 template <typename Fragments>
 void send_cut(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) noexcept {
     rte_mbuf* mbuf = burst.handle[i];
@@ -215,7 +218,7 @@ PENSTOCK_NOINLINE void send_in_fragments(WorkerContext& ctx, WorkerIo& io, const
         : send_cut<packet::Ipv6Fragments>(ctx, io, burst, i);
 }
 
-// Their frames begin where conversion has put them.
+// Sets the frames' new beginnings after conversion.
 PENSTOCK_NOINLINE void note_places(const Burst& burst) noexcept {
     for (uint32_t at = 0; at < burst.moved.count; ++at) {
         const uint32_t i = burst.moved.at[at];
@@ -232,13 +235,14 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
     }
     for (uint32_t i = 0; i < burst.count; ++i) {
         rte_mbuf* mbuf = burst.handle[i];
-        if (burst.length[i] != mbuf->data_len) {  // an answer was made in place, or a tag or trailer was cut
+        // an answer was built in place, or a tag or trailer was removed
+        if (burst.length[i] != mbuf->data_len) {
             mbuf->data_len = burst.length[i];
             mbuf->pkt_len = burst.length[i];
         }
         switch (burst.verdict[i]) {
             case Verdict::Transmit:
-                mbuf->ol_flags = 0;  // receive flags mean other things on transmit
+                mbuf->ol_flags = 0;  // receive flags have another meaning on transmit
                 queue_for(ctx, io.port[burst.egress[i].value], mbuf);
                 break;
             case Verdict::Split:

@@ -12,7 +12,7 @@ namespace {
 void answer_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const std::span<uint8_t> frame(burst.data[i], burst.length[i]);
-    // As of refusals (new_flow.cpp).
+    // In the same order as for rejects (new_flow.cpp).
     if (!ctx.echoes.has_token(ctx.now)) {
         return burst.drop(i, DropReason::RejectLimited);
     }
@@ -47,12 +47,12 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!snapshot.packets.answers_vip_echo) {
         return burst.drop(i, DropReason::VipEcho);
     }
-    // The answer would go to the host, who has asked nothing, or come back here.
+    // The answer would go to the host, which sent no request, or loop back to the gateway.
     if (!from_host && (is_hosts_own || snapshot.snat->addresses.contains(parsed.key.source))) {
         return burst.drop(i, DropReason::MartianSource);
     }
-    // Otherwise one spoofed request would have the gateway answer an inside host. A link-local source has no route, and asks on its own
-    // link.
+    // Otherwise a spoofed request would make the gateway send its answer to an inside host. A link-local
+    // source has no route, and its request comes from its own link.
     const bool is_on_link = !parsed.key.source.is_v4() && parsed.key.source.is_link_local();
     if (!from_host && !is_on_link &&
         source_path(snapshot, parsed.key.source, burst.arrival[i].port) != SourcePath::Ok) {
@@ -73,7 +73,7 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         burst.verdict[i] = Verdict::Punt;
         return;
     }
-    // There is one such address on each link, and no route says which is meant (RFC 4291, 2.5.6).
+    // The same address may exist on each link, and no route selects the right one (RFC 4291, 2.5.6).
     if (is_on_link) {
         return burst.drop(i, DropReason::MartianSource);
     }

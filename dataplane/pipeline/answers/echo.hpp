@@ -1,5 +1,6 @@
-// Echo requests. One to an address that only Services have is answered here, by the worker that it reaches (ICMP-007): it is no flow, and
-// no endpoint ever sees it. The host's own addresses are Linux's, and so is a VIP that VIP presence has put on a twin.
+// Echo requests. A request to an address that belongs only to Services is answered here, by the worker that
+// receives it (ICMP-007). It is not a flow and never reaches an endpoint. Linux answers for the host's own
+// addresses and for a VIP that VIP presence has put on a twin.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

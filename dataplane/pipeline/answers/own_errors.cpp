@@ -9,14 +9,14 @@
 namespace penstock::pipeline {
 namespace {
 
-// The broadcast address of a link that a twin is on names all of its hosts (RFC 1812, 4.3.2.7 and 5.3.7). That of a distant subnet cannot
-// be told. `source` is no group's.
+// The broadcast address of a link with a twin names all hosts of that link (RFC 1812, 4.3.2.7 and 5.3.7).
+// Broadcast addresses of remote subnets cannot be recognised. `source` is not a multicast address.
 bool is_broadcast_here(const route::RouteTable& routes, const IpAddr& source) noexcept {
     return routes.is_local_source(source) && !routes.is_host_address(source);
 }
 
-// Whether an error may be sent about a packet at all (RFC 1122, 3.2.2; RFC 1812, 4.3.2.7; RFC 4443, 2.4 e). Sources that are groups,
-// unspecified or loopback have been dropped by the parser.
+// Whether an error may be sent about a packet at all (RFC 1122, 3.2.2; RFC 1812, 4.3.2.7; RFC 4443, 2.4 e).
+// The parser has already dropped packets whose source is multicast, unspecified or loopback.
 bool is_answerable(const route::RouteTable& routes, const uint8_t* frame,
                    const packet::Parsed& parsed) noexcept {
     return parsed.kind == packet::PacketKind::Flow && !parsed.destination_is_multicast_mac &&
@@ -24,8 +24,9 @@ bool is_answerable(const route::RouteTable& routes, const uint8_t* frame,
            !is_broadcast_here(routes, parsed.key.source);
 }
 
-// The gateway's own address on the port by which `sender` is reached, as RFC 1812, 4.3.2.4 asks; else any of its own, since some address
-// is better than a hop that nobody sees. Unspecified: Linux has given it none.
+// The gateway's own address on the port by which `sender` is reached, as RFC 1812, 4.3.2.4 requires.
+// Otherwise any of its own addresses, because any address is better than a hop missing from a traceroute.
+// Unspecified if Linux has no address of that family.
 IpAddr own_address_towards(const route::RouteTable& routes, const IpAddr& sender) noexcept {
     const route::Hop* const back = routes.hop(sender);
     IpAddr any;
@@ -41,14 +42,14 @@ IpAddr own_address_towards(const route::RouteTable& routes, const IpAddr& sender
     return any;
 }
 
-// Whether packets to this address end at the gateway, as far as their sender knows.
+// Whether the gateway is the destination of packets to this address from the sender's point of view.
 bool is_gateways(const config::Snapshot& snapshot, const IpAddr& address) noexcept {
     return snapshot.services->is_vip(address) || snapshot.routes->is_host_address(address) ||
            snapshot.snat->addresses.contains(address);
 }
 
-// The bucket of `limiter` for an error to the sender of packet i; null where packet i has been dropped. What costs little comes first: the
-// limit, whose token is for errors that leave, and the way back.
+// The bucket of `limiter` for an error to the sender of packet i; null if packet i has been dropped. Cheap
+// checks come first: the limit, whose token is taken only for errors that leave, and the route back.
 RejectLimiter* bucket_for(WorkerContext& ctx, Burst& burst, uint32_t i, PrefixLimiter& limiter) noexcept {
     const IpAddr& sender = burst.parsed[i].key.source;
     RejectLimiter& bucket = limiter.of(sender, ctx.owner);
@@ -63,7 +64,7 @@ RejectLimiter* bucket_for(WorkerContext& ctx, Burst& burst, uint32_t i, PrefixLi
     return &bucket;
 }
 
-// Makes of packet i, which is as it arrived, the error, and takes its token.
+// Turns packet i, which is as it arrived, into the error, and takes its token.
 void answer(WorkerContext& ctx, Burst& burst, uint32_t i, RejectLimiter& bucket, packet::IcmpError error,
             const IpAddr& source) noexcept {
     const IpAddr sender = burst.parsed[i].key.source;
@@ -86,7 +87,8 @@ void answer(WorkerContext& ctx, Burst& burst, uint32_t i, RejectLimiter& bucket,
 
 }  // namespace
 
-// Linux takes no packet from the wire that has one of its own addresses for a source, so the host hears from whom it has talked to.
+// Linux accepts no packet from the wire with one of its own addresses as the source, so an error to the host
+// carries the destination as its source.
 IpAddr error_source(const config::Snapshot& snapshot, const packet::FlowKey& key,
                     bool speaks_for_destination) noexcept {
     if (speaks_for_destination || snapshot.routes->is_host_address(key.source)) {

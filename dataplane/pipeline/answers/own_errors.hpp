@@ -1,9 +1,11 @@
-// ICMP errors that the gateway itself sends about packets that it cannot forward (ICMP-004, ICMP-006): the packet becomes the error, in its
-// own buffer, and goes back to its sender. ADR 0026 says from which address, and why.
+// ICMP errors that the gateway itself sends about packets that it cannot forward (ICMP-004, ICMP-006). The
+// packet is turned into the error in its own buffer and returns to its sender. ADR 0026 explains the choice
+// of the source address.
 //
-// Never about ICMP, fragments other than the first, groups, and sources that name no single host; and no more often than the limit of the
-// sort and of the sender's prefix allows (REJ-003, prefix_limiter.hpp). What gets no answer is dropped for the reason that it could not be
-// forwarded for, for the limit, or for what keeps the answer from leaving.
+// No error is sent about ICMP, non-first fragments, multicast and broadcast packets, and sources that do not
+// name a single host. The rate is limited by the kind of error and by the prefix of the sender (REJ-003,
+// prefix_limiter.hpp). A packet that gets no answer is dropped. The reason is the one for which it could not
+// be forwarded, the rate limit, or the obstacle that keeps the answer from leaving.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
@@ -11,19 +13,21 @@
 
 namespace penstock::pipeline {
 
-// Packet i, whose time to live ends here. It is not translated yet.
+// The time to live of packet i expires here. The packet is not translated yet.
 PENSTOCK_NOINLINE void tell_expired(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
-// What a packet's frame holds: parsed[i] describes what arrived.
+// Content of a packet's frame. parsed[i] always describes the packet as it arrived.
 enum class Frame : uint8_t { AsArrived, Translated };
 
-// Packet i is longer than a packet of its family may be, `mtu` IP bytes, and must not be cut. Nobody is told of what has been converted to
-// the other family: whether it fits is found out before (other_family.hpp).
+// Packet i exceeds `mtu`, in IP bytes for its family, and must not be fragmented. No error is sent about a
+// packet that has already been converted to the other family: its size is checked before the conversion
+// (other_family.hpp).
 PENSTOCK_NOINLINE void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu,
                                     Frame frame) noexcept;
 
-// Where an error about a packet of `key` comes from, as its sender shall see it: the destination, where the error speaks for that, else the
-// gateway as a router, where it has an address of that family.
+// Source address of an error about a packet of `key`, as the sender of the packet shall see it: the
+// destination of the packet if the error speaks for the destination, otherwise the gateway's own address as a
+// router, if it has one of that family.
 [[nodiscard]] IpAddr error_source(const config::Snapshot& snapshot, const packet::FlowKey& key,
                                   bool speaks_for_destination) noexcept;
 

@@ -1,5 +1,5 @@
-// Segments that a worker sends of its own accord, collected until the round's end: they have no packet whose buffer they could take, and
-// the stages know no other buffers.
+// Segments that a worker originates, collected until the end of the round. They have no received packet whose
+// buffer could be reused, and the stages have no access to other buffers.
 #pragma once
 
 #include <array>
@@ -25,17 +25,19 @@ struct OwnSegment {
 struct OwnSegments {
     uint32_t count = 0;
     std::array<OwnSegment, limits::kOwnSegmentsMax> at;
-    // The next hop that was asked for last, and when: a dead endpoint's many flows ask once a second, not each.
+    // The next hop requested last, and the time of the request. The many flows of a dead endpoint so cause
+    // one request a second, not one each.
     IpAddr asked_for;
     TscTime asked_at;
     [[nodiscard]] uint32_t room() const noexcept { return static_cast<uint32_t>(at.size()) - count; }
 };
 
-// Adds a segment from key.source to key.destination. False where it cannot leave now: no room, no route, or a next hop that Linux is asked
-// for meanwhile. It is never held, because what waits for next hops are other people's packets; whoever needs it sends it again.
+// Adds a segment from key.source to key.destination. Returns false if it cannot leave now: no room, no route,
+// or a next hop whose resolution by Linux has just been requested. The segment is never held, because the
+// hold queue is reserved for received packets. A caller that needs the segment sends it again.
 bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers,
                   packet::TcpFlags flags) noexcept;
-// The same of an ABORT with the receiver's verification tag.
+// Same for an ABORT with the receiver's verification tag.
 bool send_abort(WorkerContext& ctx, const packet::FlowKey& key, uint32_t tag) noexcept;
 
 }  // namespace penstock::pipeline

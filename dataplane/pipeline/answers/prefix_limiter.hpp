@@ -1,6 +1,6 @@
-// Token buckets by the prefix of the address that an answer goes to: answers that one network uses up are not missing in another. Linux
-// limits its ICMP errors by destination likewise (icmp_ratelimit). A fixed array by a keyed hash: some prefixes share a bucket, and which
-// ones do cannot be foretold.
+// Token buckets by the prefix of an answer's destination address. Answers to one network do not use up those
+// of another network. Linux limits its ICMP errors by destination in the same way (icmp_ratelimit). A fixed
+// array, indexed by a keyed hash: some prefixes share a bucket, but an attacker cannot predict which.
 #pragma once
 
 #include <array>
@@ -26,7 +26,8 @@ class PrefixLimiter {
     }
 
  private:
-    // What one sender may choose addresses from: an IPv4 network of the length that BGP carries (/24), or what a site gets of IPv6 (/56).
+    // The range from which one sender may choose addresses: an IPv4 network of the longest length that BGP
+    // carries (/24), or the usual IPv6 assignment to a site (/56).
     static IpAddr prefix_of(const IpAddr& address) noexcept {
         std::array<uint8_t, 16> bytes = address.bytes();
         if (address.is_v4()) {

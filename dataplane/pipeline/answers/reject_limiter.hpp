@@ -1,5 +1,5 @@
-// A token bucket for what the gateway answers on its own (REJ-003): a flood of packets to a Service without endpoints must not turn the
-// gateway into a reflector, nor cost the flows that work.
+// Token bucket for the gateway's own answers (REJ-003). A flood of packets to a Service without endpoints
+// must neither make the gateway a reflector nor slow down working flows.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@ class RejectLimiter {
     RejectLimiter(uint32_t per_second, uint32_t burst, TscRate rate) noexcept
         : ticks_per_token_(rate.hz / per_second), capacity_ticks_(ticks_per_token_ * burst) {}
 
-    // True where an answer may be sent now. For callers that find out more before they take() the token.
+    // Returns true if an answer may be sent now. For callers with further checks before they take() the
+    // token.
     [[nodiscard]] bool has_token(TscTime now) const noexcept {
         return start(now) + ticks_per_token_ <= now.value;
     }
-    // True where an answer may be sent now; takes one token.
+    // Returns true if an answer may be sent now; takes one token.
     bool take(TscTime now) noexcept {
         const uint64_t since = start(now);
         if (since + ticks_per_token_ > now.value) {
@@ -30,7 +31,8 @@ class RejectLimiter {
     }
 
  private:
-    // The bucket is a moment: the one from which on it has been filling. It is full when that lies a whole capacity back.
+    // The bucket's state is the time since which it has been filling. It is full if that time is one capacity
+    // or more ago.
     [[nodiscard]] uint64_t start(TscTime now) const noexcept {
         const uint64_t full_since = now.value > capacity_ticks_ ? now.value - capacity_ticks_ : 0;
         return filling_since_ > full_since ? filling_since_ : full_since;

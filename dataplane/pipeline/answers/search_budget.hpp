@@ -1,7 +1,9 @@
-// How many ICMP errors one worker may lead round all workers (errors.cpp). A tunnel that is suddenly narrower makes each flow of a client
-// fetch one error: a thousand flows to one address in the first second, and the others with their next packet. Whoever forges errors to
-// some Services' addresses uses up the turns of these. With those of four addresses the whole is gone, and each worker that asks costs each
-// other one at most 4,000 turns of a ring, a parse and a look-up a second: at 250 ns each 0.1 % of its time, 3 % where 31 others ask.
+// Limits the ICMP errors that one worker may pass to all workers in turn (errors.cpp). A tunnel with an MTU
+// that drops makes each flow of a client receive one error: a thousand flows to one address within the first
+// second, the others with their next packet. An attacker that forges errors to the addresses of some Services
+// exhausts the share of these addresses; forged errors to four addresses exhaust the whole limit. Each
+// searching worker then costs each other worker at most 4,000 ring transfers, parses and lookups a second. At
+// 250 ns each this is 0.1 % of its time, or 3 % if 31 other workers search.
 #pragma once
 
 #include <array>
@@ -21,14 +23,14 @@ class SearchBudget {
         : all_(kErrorSearchesPerSecondOfAll, kErrorSearchesPerSecondOfAll, rate) {
         shares_.fill(RejectLimiter(kErrorSearchesPerSecond, kErrorSearchesPerSecond, rate));
     }
-    // `address_hash`: keyed, of whom the error is addressed to.
+    // `address_hash`: keyed hash of the destination address of the error.
     bool take(TscTime now, uint64_t address_hash) noexcept {
         return shares_[address_hash % shares_.size()].take(now) && all_.take(now);
     }
 
  private:
     RejectLimiter all_;
-    std::array<RejectLimiter, 64> shares_;  // two addresses meet in one by chance
+    std::array<RejectLimiter, 64> shares_;  // two addresses may share one by chance
 };
 
 }  // namespace penstock::pipeline

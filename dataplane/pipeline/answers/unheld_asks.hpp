@@ -1,8 +1,9 @@
-// Which next hops are to be resolved though no packet can wait for them, because as many wait as may (route/pending.hpp). Without a packet
-// that waits a next hop is in no list, so the last request for it is remembered here.
+// Resolution requests for next hops for which no packet can be held, because the limit of held packets is
+// reached (route/pending.hpp). A next hop without a held packet is in no list, so the last request for it is
+// recorded here.
 //
-// Endpoints and routers have a limit of their own: they are few, and a flood from forged addresses on a link, each of which is a next hop
-// that nobody has, does not keep a new endpoint from being resolved.
+// Endpoints and routers have a limit of their own: they are few. A flood from spoofed addresses of a link,
+// each of which is a next hop that does not exist, so does not keep a new endpoint from being resolved.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@ namespace penstock::pipeline {
 
 class UnheldAsks {
  public:
-    enum class Kind : uint8_t { Configured, Host };  // an endpoint or a router; any other host on a link
+    enum class Kind : uint8_t { Configured, Host };  // an endpoint or a router; any other host of a link
 
     explicit UnheldAsks(TscRate rate) noexcept
         : again_after_(rate.milliseconds(route::kAskAgainMs)),
@@ -28,7 +29,7 @@ class UnheldAsks {
                                       limits::kUnheldAsksPerSecondOfHosts, rate),
                         {}}} {}
 
-    // Whether Linux is to resolve `address` now. `hash`: of the address, keyed.
+    // Whether Linux shall resolve `address` now. `hash`: keyed hash of the address.
     bool ask(Kind kind, NicPortId egress, const IpAddr& address, uint64_t hash, TscTime now) noexcept {
         Group& group = groups_[static_cast<size_t>(kind)];
         Asked& last = group.asked[hash % group.asked.size()];

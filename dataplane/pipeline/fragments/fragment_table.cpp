@@ -25,11 +25,11 @@ FragmentTable::FragmentTable(TscRate rate, const HashKey& secret) noexcept
 uint64_t FragmentTable::hash_of(const DatagramKey& key) const noexcept {
     const auto from = load<std::array<uint64_t, 2>>(key.source.bytes().data()),
                to = load<std::array<uint64_t, 2>>(key.destination.bytes().data());
-    // Once more, because ids count up: by one mix they may walk into one set for long.
+    // Mixed twice, because ids are consecutive: after a single mix they may map to one set for a long time.
     return mix_.of(mix_.of(from[0], from[1], to[0], to[1], 0), key.rest);
 }
 
-static_assert(DatagramIndex::kNone == 0xffff);  // as what find_in() says of nobody
+static_assert(DatagramIndex::kNone == 0xffff);  // so that kEnd from find_in() is an unset index
 
 uint16_t FragmentTable::find_in(uint32_t set, uint32_t tag, const DatagramKey& key) const noexcept {
     for (uint32_t matches = match8(&tags_[set * kWays], tag); matches != 0; matches &= matches - 1) {
@@ -73,13 +73,13 @@ std::expected<void, DropReason> FragmentTable::note_piece(Datagram& datagram,
         datagram.fate = {.kind = Kind::Dead};
         return drop(DropReason::BadFragment);
     }
-    uint8_t at = 0;  // the first piece that ends at the newcomer's beginning or behind it
+    uint8_t at = 0;  // the first piece that ends at or behind the new fragment's beginning
     while (at < count && seen[at].end < place.begin) {
         ++at;
     }
     const bool touches_left = at < count && seen[at].end == place.begin;
-    const uint8_t next =
-        static_cast<uint8_t>(at + (touches_left ? 1 : 0));  // the first piece that could overlap
+    // the first piece that could overlap
+    const uint8_t next = static_cast<uint8_t>(at + (touches_left ? 1 : 0));
     if (next < count && seen[next].begin < place.end) {
         if (seen[next].begin > place.begin || seen[next].end < place.end) {
             datagram.fate = {.kind = Kind::Dead};
@@ -148,7 +148,7 @@ void FragmentTable::unlink(uint16_t at) noexcept {
 
 void FragmentTable::decide(DatagramIndex index, const DatagramFate& fate) noexcept {
     Datagram& datagram = datagrams_[index.value];
-    // A dead one stays so: the attack may have shown in the very burst that its first fragment came in.
+    // A dead datagram stays dead: the attack may have been detected in the same burst as its first fragment.
     datagram.fate = datagram.fate.kind == Kind::Dead ? datagram.fate : fate;
     if (datagram.waiting == 0) {
         return;

@@ -1,20 +1,24 @@
-// The datagrams whose fragments are under way through one worker, and the fragments that wait for the first one of theirs. Only the first
-// one tells the flow; what became of it (DatagramFate) becomes of the rest.
+// The datagrams whose fragments are passing through one worker, and the fragments that wait for the first
+// fragment of their datagram. Only the first fragment has the L4 header and so identifies the flow. Its fate
+// (DatagramFate) is applied to the others.
 //
-//   sets of 8 --> datagram: key, fate, what has been seen of it
+//   sets of 8 --> datagram: key, fate, bytes seen
 //                    |  first          last
-//                    '-> seat -> seat -> seat     of the datagram: its fragments that wait, in the order in which they came
-//   ready ------------> seat -> seat -> ...       the fate is known: to be taken through the stages again
-//   oldest --> datagram <-> datagram              with waiting fragments, by the time of their first: expiry looks only at the front
+//                    '-> seat -> seat -> seat     the datagram's waiting fragments, in order of arrival
+//   ready ------------> seat -> seat -> ...       fate known: to be passed through the stages again
+//   oldest --> datagram <-> datagram              datagrams with waiting fragments, by the arrival of the
+//                                                 first waiting one: expiry looks only at the front
 //
-// A datagram leaves when all of it has passed, so only those that lost a fragment or are an attack stay for kDatagramMs. In a full set the
-// oldest makes room, because what is complete is gone within milliseconds and what is left over is worth little; those with fragments
-// that wait or that a burst works on are spared. Seats are few and not taken over: who came first stays, for kFragmentWaitMs. All memory is
-// inside; nothing is allocated; each call is O(1), but for kPiecesMax pieces.
+// A datagram is removed when all of it has passed. Only datagrams with a lost fragment and attacks stay for
+// kDatagramMs. In a full set the oldest datagram is evicted, because complete ones are gone within
+// milliseconds and the remains are worth little. Datagrams with waiting fragments, or with fragments in the
+// current burst, are not evicted. Seats, the slots for waiting fragments, are few and never taken over: a
+// fragment keeps its seat for kFragmentWaitMs. All memory is inside the table and nothing is allocated. Each
+// call is O(1), except for up to kPiecesMax pieces.
 //
-// What has been seen is kept as disjoint pieces, and each byte passes once. A fragment that brings nothing new is dropped alone: networks
-// do duplicate packets. One that is part old and part new makes the datagram an attack (RFC 1858; RFC 5722), and nothing of it passes
-// from then on.
+// The bytes seen are kept as disjoint pieces, and each byte passes once. A fragment without new bytes is
+// dropped alone, because networks duplicate packets. A fragment with both new and known bytes marks the
+// datagram as an attack (RFC 1858; RFC 5722), and no further fragment of it passes.
 #pragma once
 
 #include <array>
@@ -38,36 +42,39 @@ struct rte_mbuf;
 
 namespace penstock::pipeline {
 
-// From a datagram's first fragment seen to its last one. They leave their sender back to back, and no queue on the way holds one for
-// seconds; what is later is lost, and nobody sends a fragment again by itself. Receivers wait for 30 s (Linux) or 60 s (RFC 8200), but at
-// 65,536 ids for each pair of hosts a fast sender is round in less than 5 s as it is (RFC 4963), and then a stale datagram spoils a fresh.
+// From a datagram's first seen fragment to its last one. The sender transmits them back to back, and no queue
+// on the path holds one for seconds. A later fragment is lost, and single fragments are not retransmitted.
+// Receivers wait for 30 s (Linux) or 60 s (RFC 8200). However, with 65,536 ids for each pair of hosts the ids
+// of a fast sender repeat in less than 5 s (RFC 4963), and a stale datagram then corrupts a new one.
 inline constexpr uint64_t kDatagramMs = 5'000;
-// How long a fragment waits for the first one: that was overtaken by it on the way, which is a matter of milliseconds, or is lost.
+// How long a fragment waits for the first one. The first one was overtaken on the path, which is a matter of
+// milliseconds, or is lost.
 inline constexpr uint64_t kFragmentWaitMs = 1'000;
 
-// What became of a datagram's first fragment.
+// The fate of a datagram's first fragment.
 struct DatagramFate {
     enum class Kind : uint8_t {
-        Unknown,  // it has not come yet
-        Flow,     // it was of `connection`
-        Handed,   // `worker` has it
-        Host,     // Linux has it
-        Relayed,  // Linux sent it, and it left as it was
-        Dead,     // dropped, or answered
+        Unknown,  // not received yet
+        Flow,     // belongs to `connection`
+        Handed,   // handed to `worker`
+        Host,     // punted to Linux
+        Relayed,  // sent by Linux, and transmitted unchanged
+        Dead,     // dropped or answered
     };
     Kind kind = Kind::Unknown;
     conn::Direction direction = conn::Direction::Forward;
     WorkerId worker;
-    uint8_t tried = 0;  // where handed: the candidate that it was (HandoffNote)
+    uint8_t tried = 0;  // if handed: index of the candidate (HandoffNote)
     ConnectionIndex connection;
-    uint32_t generation = 0;  // of the connection: another one may have its place meanwhile
-    // The identification that all of the datagram leaves with; empty: its sender's.
+    uint32_t generation = 0;  // of the connection: another one may have taken its slot meanwhile
+    // The identification that the whole datagram leaves with; empty: the sender's.
     std::optional<uint32_t> id = {};
     constexpr bool operator==(const DatagramFate&) const = default;
 };
 
-// Tells a datagram from others (RFC 791, 3.2; RFC 8200, 4.5), and one visit here from the next: a flow may have several candidate owners,
-// and the last may be the worker that all fragments met at.
+// Identifies a datagram (RFC 791, 3.2; RFC 8200, 4.5) and one visit to this worker. A flow may have several
+// candidate owners, and the last candidate may be the worker at which all fragments of the datagram are
+// collected.
 struct DatagramKey {
     IpAddr source;
     IpAddr destination;
@@ -84,34 +91,36 @@ using SeatIndex = Id<struct SeatTag, uint16_t>;
 
 class FragmentTable {
  public:
-    // The key of the hash is secret, since anybody chooses addresses and ids.
+    // The hash key is secret, because addresses and ids can be chosen by anyone on the network.
     explicit FragmentTable(TscRate rate, const HashKey& secret = HashKey::random()) noexcept;
     FragmentTable(const FragmentTable&) = delete;
     FragmentTable& operator=(const FragmentTable&) = delete;
 
-    // Notes a fragment that has come, of a known datagram or a new one. The index is good for this burst; served() must follow in it, or
-    // wait(). FragmentOverlap, BadFragment (it contradicts the length that another one has shown), Fragment (the datagram is dead),
-    // FragmentsFull (no room, or in too many pieces).
+    // Records a received fragment of a known or a new datagram. The index is valid for this burst, in which
+    // served() or wait() must follow. Errors: FragmentOverlap; BadFragment (contradicts the length shown by
+    // another fragment); Fragment (the datagram is dead); FragmentsFull (no room, or too many pieces).
     [[nodiscard]] std::expected<DatagramIndex, DropReason> take(const DatagramKey& key,
                                                                 const packet::FragmentPlace& place,
                                                                 TscTime now) noexcept;
-    // Whether the next take() with this key means a datagram that is there.
+    // Whether the next take() with this key refers to an existing datagram.
     [[nodiscard]] bool is_known(const DatagramKey& key, TscTime now) const noexcept;
 
     [[nodiscard]] const DatagramFate& fate(DatagramIndex datagram) const noexcept {
         return datagrams_[datagram.value].fate;
     }
-    // What waits for it becomes ready.
+    // Sets the fate. The fragments that wait for it become ready.
     void decide(DatagramIndex datagram, const DatagramFate& fate) noexcept;
-    // A fragment that was taken has met its verdict. The last one takes the datagram along.
+    // A fragment passed to take() has received its verdict. The last one removes the datagram.
     void served(DatagramIndex datagram) noexcept;
 
-    // A seat for a fragment that was taken and must wait; unset where there is none for it. fill() must follow before the next burst.
+    // A seat for a taken fragment that must wait; unset if none is free for it. fill() must follow before the
+    // next burst.
     [[nodiscard]] SeatIndex wait(DatagramIndex datagram, TscTime now) noexcept;
     void fill(SeatIndex seat, rte_mbuf* handle, NicPortId port, HandoffNote note) noexcept;
 
     [[nodiscard]] bool has_ready() const noexcept { return ready_first_ != kEnd; }
-    // Gives back one that is ready, oldest first, by `use(handle, port, note)`. It holds its datagram, note.waited_for, until served().
+    // Returns one ready fragment, oldest first, by `use(handle, port, note)`. It keeps its datagram,
+    // note.waited_for, in the table until served().
     template <typename Use>
     void take_ready(Use&& use) noexcept {
         const uint16_t at = std::exchange(ready_first_, seats_[ready_first_].next);
@@ -120,14 +129,15 @@ class FragmentTable {
         leave(at);
         use(seat.handle, seat.port, seat.note);
     }
-    // Gives back, by `drop(handle)`, what has waited for kFragmentWaitMs or longer, and what waits with it for the same first fragment.
+    // Returns by `drop(handle)` the fragments that have waited for kFragmentWaitMs or longer, together with
+    // those that wait for the same first fragment.
     template <typename Drop>
     void expire(TscTime now, Drop&& drop) noexcept {
         while (oldest_ != kEnd && ticks_between(datagrams_[oldest_].waits_since, now) >= wait_) {
             empty(oldest_, drop);
         }
     }
-    // Everything: the worker stops.
+    // Returns all fragments: the worker stops.
     template <typename Drop>
     void clear(Drop&& drop) noexcept {
         while (oldest_ != kEnd) {
@@ -139,7 +149,8 @@ class FragmentTable {
     }
 
     [[nodiscard]] uint32_t waiting() const noexcept { return seats_taken_; }
-    // How many datagrams are remembered, expired ones that nobody has come upon included. For tests; it counts.
+    // Number of datagrams in the table, including expired ones that no lookup has met. For tests; counts all
+    // slots.
     [[nodiscard]] uint32_t datagrams() const noexcept;
 
  private:
@@ -147,9 +158,12 @@ class FragmentTable {
     static constexpr uint32_t kWays = 8;
     static constexpr uint32_t kDatagrams = limits::kFragmentedDatagramsMax;
     static constexpr uint32_t kSeats = limits::kFragmentsWaitingMax;
-    static constexpr uint32_t kSources = 256;       // that are told apart while they wait; more share a count
-    static constexpr uint32_t kWaysWaitingMax = 4;  // the rest of a set is for who comes in order
-    // Disjoint pieces of one datagram at once. In order there is one, backwards too; every second fragment of 64 first makes 32.
+    // distinguished while fragments wait; more than these share a count
+    static constexpr uint32_t kSources = 256;
+    // the rest of a set is for datagrams with fragments in order
+    static constexpr uint32_t kWaysWaitingMax = 4;
+    // Disjoint pieces of one datagram at a time. Fragments in order, forward or backward, make one piece. If
+    // every second of 64 fragments comes first, they make 32.
     static constexpr uint32_t kPiecesMax = 32;
     static_assert(kDatagrams % kWays == 0 && (kDatagrams & (kDatagrams - 1)) == 0 && kDatagrams <= kEnd &&
                   kSeats <= kEnd);
@@ -169,7 +183,7 @@ class FragmentTable {
         uint16_t last = kEnd;
         uint16_t older = kEnd;  // datagram with waiting fragments
         uint16_t younger = kEnd;
-        uint16_t total = 0;  // bytes; 0: not known yet
+        uint16_t total = 0;  // bytes; 0: not yet known
         uint8_t pieces = 0;
         std::array<Piece, kPiecesMax> seen{};
     };
@@ -178,8 +192,8 @@ class FragmentTable {
         HandoffNote note;
         DatagramIndex datagram;
         NicPortId port;
-        uint8_t source;  // whose count it is in
-        uint16_t next;   // of the datagram, of those that are ready, or of those that are free
+        uint8_t source;  // the source whose count includes it
+        uint16_t next;   // in the list of the datagram, of ready seats or of free seats
     };
     static uint32_t tag_of(uint64_t hash) noexcept { return static_cast<uint32_t>(hash) | 1; }  // 0: free
     static uint32_t set_of(uint64_t hash) noexcept {
@@ -190,13 +204,13 @@ class FragmentTable {
         return datagram.under_way == 0 && ticks_between(datagram.since, now) >= datagram_time_;
     }
     [[nodiscard]] uint16_t find_in(uint32_t set, uint32_t tag, const DatagramKey& key) const noexcept;
-    // A place of the set for a newcomer, or kEnd.
+    // A slot of the set for a new datagram, or kEnd.
     [[nodiscard]] uint16_t make_room(uint32_t set, TscTime now) const noexcept;
     void forget(uint16_t at) noexcept { tags_[at] = 0; }
-    // Empty where it is well.
+    // Empty on success.
     static std::expected<void, DropReason> note_piece(Datagram& datagram,
                                                       const packet::FragmentPlace& place) noexcept;
-    void unlink(uint16_t at) noexcept;  // from those with waiting fragments
+    void unlink(uint16_t at) noexcept;  // from the datagrams with waiting fragments
     void leave(uint16_t seat) noexcept;
 
     template <typename Drop>
@@ -223,7 +237,7 @@ class FragmentTable {
     uint32_t seats_taken_ = 0;
     std::array<uint16_t, kSources> waiting_of_source_{};
     alignas(32) std::array<uint32_t, kDatagrams> tags_{};
-    // Where its tag is set; else nothing has been written there.
+    // Valid only if the tag is set; otherwise never written.
     union {
         std::array<Datagram, kDatagrams> datagrams_;
     };

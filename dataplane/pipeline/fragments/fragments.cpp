@@ -16,20 +16,21 @@ bool is_number(uint8_t ip_protocol, Protocol protocol) noexcept {
     return ip_protocol == static_cast<uint8_t>(protocol);
 }
 
-// Whether the first fragment may name a flow. A later one of IPv6 may name another protocol than that does (RFC 8200, 4.5).
+// Whether the first fragment may identify a flow. A later IPv6 fragment may name another protocol than the
+// first one (RFC 8200, 4.5).
 bool may_be_translated(const packet::Parsed& parsed) noexcept {
     return parsed.family == IpFamily::V6 || is_number(parsed.ip_protocol, Protocol::Tcp) ||
            is_number(parsed.ip_protocol, Protocol::Udp);
 }
 
-// Linux has the address, so a datagram that is nobody's here is its own.
+// Linux has the destination address, so a datagram that belongs to no flow here is for Linux.
 bool may_be_hosts(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     return ctx.snapshot->routes->is_local(burst.parsed[i].key.destination);
 }
 
-// A fragment that no flow can have, by its protocol. SCTP's checksum covers the whole packet and is no sum whose change could be told from
-// the ports' alone, so one that leaves with a flow's addresses would be thrown away by whoever gets it; and Linux would answer it with an
-// ABORT.
+// A fragment whose protocol excludes a flow. SCTP's checksum covers the whole packet and cannot be updated
+// from the change of the ports alone. A translated fragmented SCTP packet would so be discarded by its
+// receiver. An untranslated one would make Linux answer with an ABORT.
 void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (burst.arrival[i].note.from_host) {
@@ -43,9 +44,10 @@ void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noe
     burst.verdict[i] = Verdict::Punt;
 }
 
-// A later fragment from the host whose first one is not known: Linux sends them in order, so none is to come. That one may have been a
-// flow's whose datagram a flood has driven out, or for which there was no room: then this one would show its client the address of an
-// endpoint. An address that only Services have is nobody's on the wire.
+// A later fragment from the host whose first fragment is unknown. Linux sends fragments in order, so the
+// first one will not come any more. It may have belonged to a flow whose datagram was evicted by a flood, or
+// had no room: sent unchanged, this fragment would reveal an endpoint's address to the client. An address
+// that only Services have is not in use on the wire.
 void settle_unknown_from_host(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::FlowKey& key = burst.parsed[i].key;
     const lb::ServiceTable& services = *ctx.snapshot->services;
@@ -57,14 +59,15 @@ void settle_unknown_from_host(const WorkerContext& ctx, Burst& burst, uint32_t i
     burst.relay(i);
 }
 
-// Lets the first fragment of datagram[i] go on as what it is: a packet of a flow.
+// Adds the first fragment of datagram[i] to the flows.
 void join_flows(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     Arrival& arrival = burst.arrival[i];
     const packet::Parsed& parsed = burst.parsed[i];
     if (arrival.note.from_host) {
         return burst.host_flows.add(i);
     }
-    // The NIC could not see the ports, so that this worker's queue got it says nothing of the flow.
+    // The NIC could not see the ports, so the queue on which the fragment arrived does not depend on the
+    // flow.
     arrival.note.receiver = receiver_of_whole(parsed.key, ctx.owner,
                                               {.receiver = arrival.note.receiver,
                                                .port = arrival.port,
@@ -80,14 +83,15 @@ void conclude(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& fate) no
     }
 }
 
-// Whether the connection that served a packet of this burst is there yet. A new flow of the same burst may have taken its place in a full
-// table, and a finished one whose frontend is gone goes with its packet (new_flow.cpp, serve_again).
+// Whether the connection that served a packet of this burst still exists. A new flow of the same burst may
+// have evicted it from a full table, and a finished connection without a frontend is removed with its packet
+// (new_flow.cpp, serve_again).
 bool is_still(const WorkerContext& ctx, const conn::Found& found, const packet::FlowKey& key) noexcept {
     return ctx.connections.is_live(found.index.value) &&
            ctx.connections.at(found.index).key(found.direction) == key;
 }
 
-// What becomes of the rest of a datagram whose first fragment has met its verdict.
+// The fate of the rest of a datagram whose first fragment has received its verdict.
 Fate fate_after(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const Verdict verdict = burst.verdict[i];
     if (verdict == Verdict::Handoff) {
@@ -110,9 +114,10 @@ Fate fate_after(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexce
     return {.kind = had_flow || !burst.arrival[i].note.from_host ? Fate::Kind::Dead : Fate::Kind::Relayed};
 }
 
-// Packet i, the first fragment of a datagram of a flow, has been translated. Where its source is no longer its sender's, all of the
-// datagram leaves with an identification of the gateway's own: its receiver joins fragments by addresses and identification, and another
-// sender behind the same source may use the same one (RFC 6864, 5.3.1).
+// Packet i, the first fragment of a datagram of a flow, has been translated. If its source was translated,
+// the whole datagram leaves with an identification of the gateway's own. The receiver reassembles fragments
+// by addresses and identification, and another sender behind the same source may use the same identification
+// (RFC 6864, 5.3.1).
 void renumber_first(WorkerContext& ctx, Burst& burst, uint32_t i, Fate& fate) noexcept {
     const conn::Entry& connection = ctx.connections.at(fate.connection);
     if (!keeps_source(connection, fate.direction)) {
@@ -161,9 +166,11 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     conclude(ctx, burst, i, fate_after(ctx, burst, i));
 }
 
-// A later fragment of a known connection leaves as the first one did. There is no room for its ports, and no checksum but IPv4's.
+// Translates a later fragment of a known connection in the same way as the first one. It has no ports, and no
+// checksum except that of the IPv4 header.
 void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& fate) noexcept {
-    // Where no connection is, part of one's addresses may be: it is no generation.
+    // A slot without a live connection may hold part of another connection's addresses instead of a
+    // generation.
     if (!ctx.connections.is_live(fate.connection.value) ||
         ctx.connections.generation(fate.connection) != fate.generation) {
         return burst.drop(i, DropReason::Fragment);
@@ -176,7 +183,8 @@ void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& f
     const conn::Direction other = conn::opposite(fate.direction);
     const packet::FoldedDelta ip = connection.ip_delta.inverse_if(static_cast<uint16_t>(fate.direction));
     if (connection.is_mixed()) {
-        // First, because what IPv4 cannot say ends here and is none of the flow's.
+        // Converted before counting: a fragment that IPv4 cannot represent is dropped here and does not count
+        // for the flow.
         send_to_other_family(ctx, burst, i, {fate.connection, fate.direction});
         if (burst.verdict[i] == Verdict::Drop) {
             return;
@@ -202,7 +210,7 @@ void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& f
     }
 }
 
-// False: it waits.
+// Returns false if the fragment waits.
 bool follow_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const Fate& fate = ctx.fragments.fate(burst.datagram[i]);
     switch (fate.kind) {
@@ -249,8 +257,7 @@ void take_fragments(WorkerContext& ctx, Burst& burst) noexcept {
                 take_one(ctx, burst, i);
             }
         } else if (!burst.under_way(i)) {
-            ctx.fragments.served(
-                note.waited_for);  // dropped by what has changed meanwhile: options, the blocklist
+            ctx.fragments.served(note.waited_for);  // dropped by a change in between: options, the blocklist
         }
     }
 }

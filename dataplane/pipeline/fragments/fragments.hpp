@@ -1,6 +1,7 @@
-// Fragments follow the flow of their datagram's first one (NAT-007). classify has handed them to the worker that all of their datagram meet
-// at. There the first one, which has the L4 header, goes through the stages as any packet of its flow, to another worker where that one
-// owns the flow; the others go where it went, or wait for it.
+// Fragments follow the flow of their datagram's first fragment (NAT-007). classify has handed them to the
+// worker at which all fragments of the datagram are collected. There the first fragment, which has the L4
+// header, passes the stages like any packet of its flow, and is handed to another worker if that one owns the
+// flow. The other fragments follow the first one or wait for it.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
@@ -8,11 +9,12 @@
 
 namespace penstock::pipeline {
 
-// Before the look-up: burst.fragments are noted in ctx.fragments, and first ones join the flows. What belongs to no datagram, or to none
-// that may pass, meets its verdict.
+// Runs before the lookup: records burst.fragments in ctx.fragments and adds first fragments to the flows.
+// Fragments that belong to no datagram, or to a datagram that may not pass, receive their verdict.
 PENSTOCK_NOINLINE void take_fragments(WorkerContext& ctx, Burst& burst) noexcept;
 
-// After the flows have met theirs: those of first ones decide about the rest.
+// Runs after the flows have received their verdicts: the verdicts of first fragments decide those of the
+// others.
 PENSTOCK_NOINLINE void follow_fragments(WorkerContext& ctx, Burst& burst) noexcept;
 
 }  // namespace penstock::pipeline

@@ -18,7 +18,7 @@ constexpr uint32_t mtu_min(IpFamily family) noexcept {
     return family == IpFamily::V4 ? packet::kIpv4MtuMin : packet::kIpv6MtuMin;
 }
 
-// Best of what the ports promise: a flow may have come by another one than an error about it.
+// The best promises of all ports: a flow may arrive on another port than an error about it.
 PortPromises promises_of_any_port(const WorkerContext& ctx) noexcept {
     PortPromises any{.flow_stays_on_queue = false, .snat_blocks_on_queue = true};
     for (const PortFacts& port : ctx.ports) {
@@ -43,9 +43,10 @@ ErrorOwners owners_of(const WorkerContext& ctx, const Burst& burst, uint32_t i, 
                        promises_of_any_port(ctx));
 }
 
-// No flow of ours is quoted. `is_of_service`: it has, or had, the tuple of one. To the host's own address it may be about the host's own
-// connection, and what is nobody's is Linux's to forward; but of a Service's packet Linux knows nothing, and to an address that only
-// Services have nobody may answer.
+// The quoted packet belongs to no known flow. `is_of_service`: it has, or had, the tuple of a Service flow.
+// An error to the host's own address may concern a connection of the host, and Linux forwards errors that
+// concern no Service. Linux has no state for the packets of Services, and nothing may answer for an address
+// that only Services have.
 void settle_unknown(const WorkerContext& ctx, Burst& burst, uint32_t i, DropReason reason,
                     bool is_of_service) noexcept {
     if (burst.arrival[i].note.from_host) {
@@ -72,9 +73,10 @@ Tuple<Address> tuple_of(const conn::Entry& connection, conn::Direction direction
     }
 }
 
-// Whether a too-big can be true, and may be told to whom it is for (RFC 5927, 7.2; RFC 8201, 4). Its MTU is raised to `shared_min` where it
-// is for an endpoint that sees a SNAT address: the endpoint believes it of that address, behind which are all clients, and one of them must
-// not make the others' packets small. Anything else is the error's receiver's to judge.
+// Whether a packet-too-big error is plausible and may be forwarded to its receiver (RFC 5927, 7.2; RFC 8201,
+// 4). Its MTU is raised to `shared_min` if the receiver is an endpoint that sees a SNAT address. The endpoint
+// applies the MTU to that address, which all clients share, and one client must not shrink the packets of the
+// others. All other checks are left to the error's receiver.
 bool is_credible(Burst& burst, uint32_t i, uint16_t shared_min, const Quote& quote,
                  const conn::Entry& connection, conn::Direction direction) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
@@ -83,7 +85,9 @@ bool is_credible(Burst& burst, uint32_t i, uint16_t shared_min, const Quote& quo
         return true;
     }
     if (told->mtu == 0 && parsed.family == IpFamily::V4 && connection.is_mixed()) {
-        return true;  // from a router that knows no better (RFC 1191, 5): conversion finds an MTU, which IPv6 never has below 1,280
+        // from a router without MTU discovery (RFC 1191, 5): conversion selects an MTU, never below 1,280 for
+        // IPv6
+        return true;
     }
     if (told->mtu < mtu_min(parsed.family)) {
         return false;
@@ -100,8 +104,8 @@ bool is_credible(Burst& burst, uint32_t i, uint16_t shared_min, const Quote& quo
     return true;
 }
 
-// From outside with an address of the gateway's own: forged, and the receiver would believe that the gateway says it. Over a link-local one
-// nobody answers beyond the link (RFC 4291, 2.5.6).
+// A source that belongs to the gateway, on a packet from outside, is spoofed, and the receiver would take the
+// gateway for the sender. A link-local source is not reachable beyond its link (RFC 4291, 2.5.6).
 bool is_martian(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const IpAddr& source = burst.parsed[i].key.source;
     return !burst.arrival[i].note.from_host &&
@@ -109,7 +113,7 @@ bool is_martian(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexce
             (!source.is_v4() && source.is_link_local()));
 }
 
-// The connection's packets that go the error's way arrive in `direction`.
+// `direction`: that in which packets of the connection arrive that travel like the error.
 template <packet::WireAddress Address>
 void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
                const conn::Entry& connection, conn::Direction direction) noexcept {
@@ -117,8 +121,8 @@ void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
     const packet::Parsed& parsed = burst.parsed[i];
     const conn::Direction other = conn::opposite(direction);
     const Tuple<Address> as_arrived = tuple_of<Address>(connection, direction);
-    const Tuple<Address> as_sent =
-        tuple_of<Address>(connection, other);  // the quoted packet, when the gateway received it
+    // the quoted packet, as the gateway received it
+    const Tuple<Address> as_sent = tuple_of<Address>(connection, other);
     const auto is_reverse = static_cast<uint16_t>(direction);
     const auto source = load<Address>(burst.data[i] + parsed.l3_offset + offsetof(Header, source));
     const packet::ErrorRewrite<Address> rewrite{
@@ -128,7 +132,8 @@ void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
                    Be16::from_host(connection.destination_port(other))},
         .quoted_deltas = {connection.l4_delta.inverse_if(is_reverse),
                           connection.ip_delta.inverse_if(is_reverse)}};
-    // An endpoint that would tell itself of its own packet, or a client: somebody has taken its address.
+    // The endpoint or the client would appear as the source of an error to itself: the packet's source is
+    // spoofed.
     if (rewrite.source == rewrite.destination) {
         return burst.drop(i, DropReason::MartianSource);
     }
@@ -141,8 +146,8 @@ void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
     ctx.count()[stats::Counter::IcmpErrorsTranslated].add(burst.verdict[i] == Verdict::Drop ? 0 : 1);
 }
 
-// The same of a mixed connection. What a router on the way says cannot come from its own address, which the other family has no words for:
-// the gateway is a router there too, and says it by its own (RFC 6791).
+// Same for a mixed connection. The address of a router on the path cannot be expressed in the other family.
+// The gateway is a router there as well, and sends the error from its own address (RFC 6791).
 PENSTOCK_NOINLINE void convert(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
                                const conn::Entry& connection, conn::Direction direction) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
@@ -176,7 +181,7 @@ void pass(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, conn
         return burst.drop(i, DropReason::BadIcmp);  // RFC 5508, REQ-3
     }
     if (parsed.ttl <= 1) {
-        return burst.drop(i, DropReason::TtlExpired);  // of an error nobody is told (RFC 1122, 3.2.2)
+        return burst.drop(i, DropReason::TtlExpired);  // no error is sent about an error (RFC 1122, 3.2.2)
     }
     if (is_martian(ctx, burst, i)) {
         return burst.drop(i, DropReason::MartianSource);
@@ -192,8 +197,8 @@ void pass(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, conn
                        : translate<Be32>(ctx, burst, i, quote, connection, found.direction);
 }
 
-// Asking everybody is for the few errors that come another way than their flow: forged ones must not occupy all workers, and broken ones
-// must not use up the turns of the others.
+// Searching all workers is for the few errors that arrive on another path than their flow. Forged errors must
+// not occupy all workers, and malformed ones must not use up the limit of the others.
 std::optional<DropReason> refuses_search(WorkerContext& ctx, const Burst& burst, uint32_t i,
                                          const ErrorOwners& owners) noexcept {
     if (!owners.may_be_anywhere || burst.arrival[i].note.tried + 1 != owners.candidates.count) {
@@ -213,19 +218,21 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const auto quote = packet::quoted_packet(ByteView(burst.data[i], burst.length[i]), parsed);
     if (!quote) {
-        // Where ports should be and are not, it may quote what an endpoint got from its client's own address. Linux would pass that on as
-        // it is, and the client hear of an address that it has never asked.
+        // If the ports are missing from the quote, it may be a packet that an endpoint got from its client's
+        // own address. Linux would forward the error unchanged, and the client would learn of an address to
+        // which it has sent nothing.
         return settle_unknown(ctx, burst, i, quote.error(), quote.error() == DropReason::BadIcmp);
     }
     const ErrorOwners owners = owners_of(ctx, burst, i, *quote);
-    // An error goes to whom its quote names as the sender, or it is about nothing that was sent.
+    // An error must be addressed to the sender of the quoted packet. Otherwise it concerns no packet that was
+    // sent.
     if (quote->key.source != parsed.key.destination) {
         return settle_unknown(ctx, burst, i, DropReason::IcmpUnknownFlow, owners.candidates.count > 0);
     }
     const packet::FlowKey answered = quote->key.reversed();
     const auto find = [&] { return ctx.connections.find(answered, ctx.connections.hash(answered)); };
     if (owners.candidates.count == 0) {
-        // What is gone from the configuration may have flows yet; a single worker has them all.
+        // A flow may outlive its configuration; with a single worker it is found here.
         if (const conn::Found found = find(); found.is_hit()) {
             return pass(ctx, burst, i, *quote, found);
         }

@@ -1,14 +1,17 @@
-// ICMP and ICMPv6 errors about packets that the gateway has sent (ICMP-001..003, -005). The quoted packet is turned round and looked up
-// like one that came the error's way; then the error goes where such a packet goes, and quotes what its receiver had sent.
+// ICMP and ICMPv6 errors about packets that the gateway has sent (ICMP-001..003, -005). The quoted packet is
+// reversed and looked up like a packet that arrives from the direction of the error. The error is then
+// forwarded like such a packet, and its quote is translated back to the packet that the receiver had sent.
 //
 //        client ---- VIP [gateway] SNAT ---- router ---- endpoint
-//               <- VIP: "client -> VIP"      <- endpoint: "SNAT -> endpoint"          the endpoint's address becomes the VIP,
-//               <- router: "client -> VIP"   <- router: "SNAT -> endpoint"            a router's stays its own
+//               <- VIP: "client -> VIP"     <- endpoint: "SNAT -> endpoint"  endpoint's address: now the VIP
+//               <- router: "client -> VIP"  <- router: "SNAT -> endpoint"    router's address: kept
 //
-// Where client and endpoint are of different families, the error is converted (RFC 7915), and a router's address becomes the gateway's.
+// If client and endpoint are of different families, the error is converted (RFC 7915), and a router's address
+// is replaced by the gateway's.
 //
-// An error does not keep a connection alive, opens none, and is of no concern to source ranges (SRC-006): that its flow exists is what lets
-// it in. One about no flow is dropped, unless it may be about a connection of the gateway host itself.
+// An error neither keeps a connection alive nor opens one. It is not subject to source ranges (SRC-006): it
+// is accepted because its flow exists. An error that belongs to no flow is dropped, unless it may concern a
+// connection of the gateway host itself.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

@@ -7,7 +7,8 @@
 namespace penstock::pipeline {
 namespace {
 
-// Too short for its own header: nobody may answer for an address that only Services have, and what Linux makes of its own is its business.
+// Shorter than its own header. Nothing may answer for an address that only Services have, and Linux decides
+// about packets to its own addresses.
 void settle_cut(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const IpAddr& destination = burst.parsed[i].key.destination;
     if (burst.arrival[i].note.from_host) {

@@ -1,5 +1,5 @@
-// Stage for ICMP, behind the blocklist: errors about flows, and echo requests to Services' addresses. All else of ICMP was settled by
-// classify.
+// Stage for ICMP, behind the blocklist: errors about flows, and echo requests to addresses of Services.
+// classify has already decided all other ICMP packets.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

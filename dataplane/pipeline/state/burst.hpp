@@ -1,5 +1,6 @@
-// Up to kBurstMax packets as parallel arrays: each stage is a pass over the few arrays it needs. A burst is filled by rx (or by a test,
-// from plain bytes), carried through the stages, and emptied by disposal: every packet ends in exactly one Verdict.
+// Up to kBurstMax packets as parallel arrays: each stage is a pass over the few arrays it needs. A burst is
+// filled by rx (or by a test, from plain bytes), passed through the stages, and emptied by disposal. Every
+// packet ends in exactly one Verdict.
 #pragma once
 
 #include <array>
@@ -19,20 +20,20 @@ struct rte_mbuf;
 
 namespace penstock::pipeline {
 
-// What only this packet's life needs. Set by rx or handoff, before the first stage.
+// Data about the arrival of a packet. Set by rx or handoff, before the first stage.
 struct Arrival {
     NicPortId port;
-    HandoffNote note;   // fresh from the wire: nothing tried, no ring crossed
-    uint16_t mark = 0;  // that a rule of the NIC gave it, a hint (lb/marked_frontends.hpp); 0: none
+    HandoffNote note;   // directly from the NIC: nothing tried, no ring crossed
+    uint16_t mark = 0;  // set by a rule of the NIC, a hint (lb/marked_frontends.hpp); 0: none
 };
 
 // How a packet with Verdict::Split leaves.
 struct SplitNote {
     uint16_t mtu;        // of the link, in IP bytes
-    bool waits = false;  // for the next hop that next_hop names; else the Ethernet header is there already
+    bool waits = false;  // for the next hop in next_hop; otherwise the Ethernet header is already written
 };
 
-// Some packets of a burst, by index and in order, so that a stage goes over just those that concern it.
+// Some packets of a burst, by index and in order, so that a stage visits only its own packets.
 struct PacketList {
     uint32_t count = 0;
     std::array<uint8_t, limits::kBurstMax> at;
@@ -42,40 +43,40 @@ static_assert(limits::kBurstMax <= 256);
 
 struct Burst {
     uint32_t count = 0;
-    std::array<rte_mbuf*, limits::kBurstMax> handle{};   // opaque here; null in tests without EAL
-    std::array<uint8_t*, limits::kBurstMax> data{};      // first byte of the Ethernet header
-    std::array<uint16_t, limits::kBurstMax> length{};    // frame bytes; an answer made in place may change it
+    std::array<rte_mbuf*, limits::kBurstMax> handle{};  // opaque here; null in tests without EAL
+    std::array<uint8_t*, limits::kBurstMax> data{};     // first byte of the Ethernet header
+    std::array<uint16_t, limits::kBurstMax> length{};   // frame bytes; an answer built in place may change it
     std::array<uint16_t, limits::kBurstMax> capacity{};  // bytes from data to the end of its buffer
-    std::array<uint16_t, limits::kBurstMax> headroom{};  // bytes in front of data that are its buffer's too
+    std::array<uint16_t, limits::kBurstMax> headroom{};  // bytes in front of data that belong to its buffer
     std::array<Arrival, limits::kBurstMax> arrival{};
 
     std::array<packet::Parsed, limits::kBurstMax> parsed{};
     std::array<Verdict, limits::kBurstMax> verdict{};
-    std::array<DropReason, limits::kBurstMax> reason{};  // where verdict is Drop
-    std::array<uint64_t, limits::kBurstMax> hash{};      // of parsed.key, for Flow packets under way
-    PacketList flows;                                    // what classify leaves to the connection table
-    PacketList host_flows;  // the same of what Linux has sent; conn_lookup joins them
-    PacketList fragments;   // those that may be of a flow (fragments.hpp)
+    std::array<DropReason, limits::kBurstMax> reason{};  // if verdict is Drop
+    std::array<uint64_t, limits::kBurstMax> hash{};  // of parsed.key, for Flow packets without a verdict yet
+    PacketList flows;                                // flow packets left by classify to the connection table
+    PacketList host_flows;  // same for packets sent by Linux; conn_lookup appends them to flows
+    PacketList fragments;   // fragments that may belong to a flow (fragments.hpp)
     std::array<DatagramIndex, limits::kBurstMax>
-        datagram{};  // of the fragments; unset where the table has no room for it
-    std::array<SeatIndex, limits::kBurstMax> seat{};  // where verdict is Await
-    PacketList icmp;                                  // what classify leaves to serve_icmp
-    PacketList moved;     // whose frame begins elsewhere in its buffer now (other_family.hpp)
-    bool has_v6 = false;  // some of the flows are of IPv6
+        datagram{};  // of the fragments; unset if the table has no room for it
+    std::array<SeatIndex, limits::kBurstMax> seat{};  // if verdict is Await
+    PacketList icmp;                                  // ICMP packets left by classify to serve_icmp
+    PacketList moved;     // packets with a frame that now begins elsewhere in its buffer (other_family.hpp)
+    bool has_v6 = false;  // some of the flows are IPv6
     PacketList hits;      // packets of known connections, from conn_lookup on
     PacketList misses;    // packets for new_flow
     std::array<conn::Found, limits::kBurstMax> found{};  // of the hits
     std::array<Candidates, limits::kBurstMax>
-        candidates{};  // who may own the flow; empty where nobody has asked yet
-    std::array<WorkerId, limits::kBurstMax>
-        handoff_to{};  // where verdict is Handoff; arrival's note goes along
+        candidates{};  // possible owners of the flow; empty if not computed yet
+    std::array<WorkerId, limits::kBurstMax> handoff_to{};  // if verdict is Handoff; arrival's note goes along
     std::array<bool, limits::kBurstMax>
-        answers{};  // the packet has become our answer to its sender; no connection
-    std::array<NicPortId, limits::kBurstMax> egress{};  // where verdict is Transmit, Split or Hold
-    std::array<IpAddr, limits::kBurstMax> next_hop{};   // where verdict is Hold
-    std::array<SplitNote, limits::kBurstMax> split;     // where verdict is Split
+        answers{};  // the packet was turned into our answer to its sender; it has no connection
+    std::array<NicPortId, limits::kBurstMax> egress{};  // if verdict is Transmit, Split or Hold
+    std::array<IpAddr, limits::kBurstMax> next_hop{};   // if verdict is Hold
+    std::array<SplitNote, limits::kBurstMax> split;     // if verdict is Split
 
-    // Adds a packet and returns its index. The caller knows that there is room. One without headroom is not made IPv6.
+    // Adds a packet and returns its index. The caller ensures that there is room. A packet without headroom
+    // is not converted to IPv6.
     uint32_t add(rte_mbuf* mbuf, uint8_t* first_byte, uint16_t frame_length, uint16_t buffer_capacity,
                  Arrival how, uint16_t buffer_headroom = 0) noexcept {
         PENSTOCK_ASSERT(count < limits::kBurstMax);
@@ -95,7 +96,8 @@ struct Burst {
         verdict[i] = Verdict::Drop;
         reason[i] = why;
     }
-    // A packet from the host that is nobody's flow: it leaves as Linux made it, by the port whose twin Linux sent it through.
+    // A packet from the host that belongs to no flow: it leaves unchanged, by the port whose twin Linux sent
+    // it through.
     void relay(uint32_t i) noexcept {
         verdict[i] = Verdict::Transmit;
         egress[i] = arrival[i].port;
@@ -103,7 +105,7 @@ struct Burst {
     [[nodiscard]] bool under_way(uint32_t i) const noexcept { return verdict[i] == Verdict::None; }
 };
 
-// The frontend of packet i where its mark names it; null: nothing is known, ask the table.
+// The frontend of packet i if its mark names it; null: unknown, use the table.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE const lb::FrontendRow* marked_frontend(const config::Snapshot& snapshot,
                                                                             const Burst& burst,
                                                                             uint32_t i) noexcept {

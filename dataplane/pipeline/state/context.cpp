@@ -63,7 +63,7 @@ void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
     backend.connections.subtract(1);
     if (is_open(connection)) {
         backend.open.subtract(
-            1);  // else its end was counted with the packet that ended it (track.hpp, associations.cpp)
+            1);  // otherwise its end was counted with the packet that ended it (track.hpp, associations.cpp)
     }
     ctx.count()[stats::Counter::ClosedConnections].add(1);
 }

@@ -1,5 +1,5 @@
-// All that one worker owns, and the one thing it borrows: the snapshot of this round. The stages are functions over a context and a burst;
-// a test builds a context from plain memory and runs them without EAL.
+// All that one worker owns, and the one thing it borrows: the snapshot of this round. The stages are
+// functions over a context and a burst. A test builds a context from plain memory and runs them without EAL.
 #pragma once
 
 #include <array>
@@ -33,15 +33,16 @@ struct rte_mbuf;
 
 namespace penstock::pipeline {
 
-// A next hop to be resolved or re-confirmed by Linux; the control thread reads these.
+// A next hop to be resolved or re-confirmed by Linux. Read by the control thread.
 struct ResolveRequest {
     NicPortId egress;
     IpAddr address;
 };
-// 256: one for each packet that may wait (limits::kPendingMax); a lost request is repeated by the next packet.
+// 256: one for each packet that may wait (limits::kPendingMax). A lost request is repeated by the next
+// packet.
 using ResolveQueue = SpscQueue<ResolveRequest, limits::kPendingMax>;
 
-// What the stages must know of a NicPort.
+// Properties of a NicPort that the stages need.
 struct PortFacts {
     MacAddr mac;
     PortPromises promises;
@@ -54,8 +55,8 @@ struct WorkerContext {
     // Borrowed for one round of the poll loop.
     const config::Snapshot* snapshot = nullptr;
     TscTime now;                  // of `timeline`
-    CoarseTime now_coarse;        // the same as connections remember it,
-    route::UseSeconds now_s = 1;  // and as neighbour_use does
+    CoarseTime now_coarse;        // the same in the unit of connection entries
+    route::UseSeconds now_s = 1;  // the same in the unit of neighbour_use
 
     TscRate rate;
     CoarseClock clock{rate};
@@ -73,38 +74,41 @@ struct WorkerContext {
     UnheldAsks unheld_asks{rate};
     FragmentTable fragments{rate};
     route::NeighbourUse neighbour_use;
-    RejectLimiter rejects;  // of RSTs, ABORTs and port unreachables
-    // As many again: whoever pings does not keep others from learning that they are refused.
+    RejectLimiter rejects;  // for RSTs, ABORTs and port unreachables
+    // A limiter of its own with the same rate: a flood of echo requests does not suppress rejects.
     RejectLimiter echoes{limits::kRejectsPerSecond, limits::kRejectsBurst, rate};
-    // Of ICMP errors about packets that do not fit, and about those whose time to live ends here. Neither sort's senders, nor those of
-    // refused packets, keep a host from learning its path MTU.
+    // For ICMP errors about packets that exceed an MTU, and about packets with an expired time to live.
+    // Neither the senders of the other kind, nor those of rejected packets, keep a host from learning its
+    // path MTU.
     PrefixLimiter too_big_answers{limits::kErrorsPerSecondToPrefix, limits::kErrorsBurstToPrefix, rate};
     PrefixLimiter expiry_answers{limits::kErrorsPerSecondToPrefix, limits::kErrorsBurstToPrefix, rate};
     SearchBudget error_searches{rate};
     FlowOrderWork flow_orders{rate};
     RejectLimiter liveness_probes{limits::kLivenessProbesPerSecond, limits::kLivenessProbesBurst,
-                                  rate};  // of connections
+                                  rate};  // for probes of connections
     OwnSegments own_segments;
     lb::AffinityTable affinity;  // the same memory for all workers
     stats::CounterRows counters;
     ResolveQueue* resolve = nullptr;
-    std::array<uint32_t, 256> datagram_ids{};  // of next_datagram_id(), by a hash of the destination
+    std::array<uint32_t, 256> datagram_ids{};  // for next_datagram_id(), by a hash of the destination
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }
-    // An identification for a datagram to `destination`, of the gateway's own. None of this worker's last 2^32 / workers to it has the
-    // same, and hardly one of another worker's. Each destination's are counted from another place, so that one peer's do not foretell
-    // others' (RFC 7739); how many of them came between two of its own it does see.
+    // Returns an identification of the gateway's own for a datagram to `destination`. It differs from this
+    // worker's last 2^32 / workers ones to that destination, and almost certainly from those of other
+    // workers. The counts of different destinations start at different values, so that one peer's
+    // identifications do not predict another's (RFC 7739). A peer can still see how many datagrams lie
+    // between two of its own.
     uint32_t next_datagram_id(const IpAddr& destination) noexcept {
         const uint64_t hash = owner.client_hash(destination);
         uint32_t& count = datagram_ids[hash >> 32 & (datagram_ids.size() - 1)];
         return count++ * workers + self.value + static_cast<uint32_t>(hash);
     }
-    // The same over IPv4: 65,536 / workers.
+    // Same for IPv4: 65,536 / workers.
     uint16_t next_ipv4_id(const IpAddr& destination) noexcept {
         return static_cast<uint16_t>(next_datagram_id(destination));
     }
-    // Start of a round: what the stages take for the present. `reading`: of the TSC.
+    // Starts a round: sets the current time for the stages. `reading`: of the TSC.
     void begin_round(const config::Snapshot* current, TscTime reading) noexcept {
         snapshot = current;
         now = timeline.at(reading.value);
@@ -113,24 +117,26 @@ struct WorkerContext {
     }
 };
 
-// What a new flow of this client asks of the affinity table. Only for a Service with affinity.
+// The query of the affinity table for a new flow of this client. Only for a Service with affinity.
 [[nodiscard]] lb::AffinityTable::Question affinity_question(const WorkerContext& ctx,
                                                             const lb::Service& service,
                                                             const lb::BackendSet& set, const IpAddr& client,
                                                             CoarseTime now) noexcept;
 
-// The connection is established, or answered: its client's affinity entry is no longer tentative. Only where it is_pinned.
+// The connection is established, or answered: its client's affinity entry is no longer tentative. Only if it
+// is_pinned.
 PENSTOCK_NOINLINE void confirm_affinity(WorkerContext& ctx, ConnectionIndex index) noexcept;
 
-// Half-open or established, as schedulers count it (stats::BackendCounters::open).
+// Half-open or established, as counted by schedulers (stats::BackendCounters::open).
 [[nodiscard]] bool is_open(const conn::Entry& connection) noexcept;
 
-// Gives back what a connection that is about to be erased holds, and counts its end. Aging calls it before it erases.
+// Releases what a connection that is about to be erased holds, and counts its end. Aging calls it before it
+// erases.
 void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
 // release_connection, then erase.
 void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
 
-// One look for idle connections, at as many units as `budget_units`.
+// One scan for idle connections, over `budget_units` units.
 void age_connections(WorkerContext& ctx, uint32_t budget_units) noexcept;
 
 }  // namespace penstock::pipeline

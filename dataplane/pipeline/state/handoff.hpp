@@ -1,5 +1,6 @@
-// What travels with a packet from the worker that received it to the one that owns its flow: a few bits in the mbuf, next to nothing else,
-// because the owner parses again (the frame is in cache by then, and a Parsed would have to be copied).
+// Metadata passed with a packet from its receiver to the worker that owns its flow: a few bits in the mbuf.
+// More is not needed, because the owner parses again (the frame is in the cache by then, and a Parsed would
+// have to be copied).
 #pragma once
 
 #include <cstdint>
@@ -9,25 +10,25 @@
 
 namespace penstock::pipeline {
 
-// A packet that has been handed on this often is going in circles: two candidate owners and a configuration that changed under way explain
-// three, and an ICMP error may ask every worker besides (placement.hpp).
+// A packet handed over this often is looping: two candidate owners and a configuration that changed meanwhile
+// explain three handoffs, and an ICMP error may also visit every worker (placement.hpp).
 [[nodiscard]] constexpr uint32_t handoffs_max(uint32_t workers) noexcept {
     return 3 + workers;
 }
 static_assert(handoffs_max(limits::kWorkersMax) <= 0xff, "HandoffNote counts in a byte");
 
-// A datagram of a worker's FragmentTable.
+// A datagram in a worker's FragmentTable.
 using DatagramIndex = Id<struct DatagramTag, uint16_t>;
 
 struct HandoffNote {
-    uint8_t tried = 0;     // candidates asked before, in turn (placement.hpp)
+    uint8_t tried = 0;     // candidates visited before, in turn (placement.hpp)
     uint8_t handoffs = 0;  // rings crossed
-    WorkerId receiver{0};  // whose receive queue it came from
+    WorkerId receiver{0};  // the worker on whose receive queue it arrived
     bool ip_checksum_checked = false;
-    bool from_host =
-        false;  // Linux sent it through the twin of arrival's port: what is no flow's goes on to the wire
-    // The fragment has waited for the first one of this datagram, with this worker, and holds the datagram until it is served
-    // (fragment_table.hpp). Stays behind in a handoff.
+    // sent by Linux through the twin of arrival's port: transmitted unchanged if it belongs to no flow
+    bool from_host = false;
+    // The fragment has waited on this worker for the first fragment of this datagram, and keeps the datagram
+    // in the table until it is served (fragment_table.hpp). Not passed on in a handoff.
     DatagramIndex waited_for;
 
     [[nodiscard]] constexpr bool has_waited() const noexcept { return waited_for.is_set(); }

@@ -1,5 +1,6 @@
-// Where a worker's packets come from and go to: receive and transmit queues, and the rings that join it to other workers and to the thread
-// that serves the TAP twins. Rings hold mbufs and change their owner; a worker never touches a packet that it has put into one.
+// Sources and destinations of a worker's packets: receive and transmit queues, and the rings that join it to
+// other workers and to the thread that serves the TAP twins. Rings hold mbufs and transfer their ownership. A
+// worker never touches a packet that it has put into a ring.
 #pragma once
 
 #include <array>
@@ -26,17 +27,19 @@ struct PortIo {
     uint16_t dpdk_port = 0;
     bool rx_checksum_checked = false;
     bool rx_interrupts = false;  // its receive queues can wake a sleeping worker
-    // The device is gone: nothing is received from it, and what would leave through it is dropped. The worker's own copy, exchanged between
-    // rounds (worker/detached_ports.hpp).
+    // The device is gone: nothing is received from it, and packets that would leave through it are dropped.
+    // The worker's own copy, updated between rounds (worker/detached_ports.hpp).
     bool removed = false;
-    // Queues this worker polls: first_rx_queue, + rx_queue_step, ... below rx_queues. first >= rx_queues: none.
+    // Queues this worker polls: first_rx_queue, + rx_queue_step, ... below rx_queues. first >= rx_queues:
+    // none.
     uint16_t first_rx_queue = 0;
     uint16_t rx_queue_step = 1;
     uint16_t rx_queues = 0;
-    // The queue this worker sends on, or, where the port has too few, the ring of the worker that sends for it.
+    // The queue this worker sends on. If the port has too few queues: the ring of the worker that sends for
+    // it.
     uint16_t tx_queue = 0;
     rte_ring* tx_through = nullptr;
-    // Packets of workers without a queue that this worker sends on its own one. Null: there are none.
+    // Packets of workers without a queue, which this worker sends on its own queue. Null: there are none.
     rte_ring* tx_for_others = nullptr;
     std::array<rte_ring*, kPuntClasses> to_host{};  // many workers -> twin thread, by PuntClass
     rte_ring* from_host =
