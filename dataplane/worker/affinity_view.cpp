@@ -1,4 +1,4 @@
-// The affinity table as control threads see it: entries are held against the configuration in force.
+// The affinity table as seen by control threads: entries are compared with the configuration in force.
 #include <rte_cycles.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Which NicPorts the workers must not touch any more, because their devices are gone. One bit each; control sets it and then waits for a
-// quiescent point of every worker (config::Publisher::has_passed), after which the device may be closed.
+// The NicPorts that workers must no longer touch, because their devices are gone. One bit each. A control
+// thread sets the bit and then waits for a quiescent point of every worker (config::Publisher::has_passed),
+// after which the device may be closed.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,8 @@ namespace penstock::worker {
 class DetachedPorts {
  public:
     static_assert(limits::kNicPortsMax <= 32);
-    // Control threads. Pairs with read(): a worker that comes out of a quiescent point that was asked for afterwards sees it.
+    // Control threads. Pairs with read(): a worker that leaves a quiescent point requested afterwards sees
+    // the change.
     void detach(NicPortId port) noexcept {
         bits_.fetch_or(uint32_t{1} << port.value, std::memory_order_release);
     }

@@ -1,5 +1,6 @@
-// `explain`: the pipeline run dry. It asks the same pure functions that the stages ask (place, admit, peek, must_translate, next_hop) and
-// tells each answer; where a stage would take something (a port, a table entry, a token) it says so and takes nothing.
+// `explain`: a dry run of the pipeline. It calls the same pure functions as the stages (place, admit, peek,
+// must_translate, next_hop) and reports each result. Where a stage would allocate something (a port, a table
+// entry, a token), it reports that and allocates nothing.
 #include <rte_cycles.h>
 
 #include <bit>
@@ -59,15 +60,15 @@ class Teller {
         const IpAddr& source = query_.key.source;
         const IpAddr& destination = query_.key.destination;
         if (packet::is_martian(source, destination)) {
-            step("classify", source == destination ? "dropped: source and destination are one address"
-                                                   : "dropped: no host may send from " + source.to_string());
+            step("classify", source == destination ? "dropped: source and destination address are the same"
+                                                   : "dropped: invalid source address " + source.to_string());
             return drop(DropReason::MartianSource);
         }
         if (snapshot_.blocked_sources != nullptr && snapshot_.blocked_sources->contains(source)) {
-            step("blocklist", "the source is on the list of --blocklist");
+            step("blocklist", "the source is in the blocklist (--blocklist)");
             return drop(DropReason::SourceBlocked);
         }
-        // RFC 4291, 2.5.6. Over IPv4 only the host's own stack cares.
+        // RFC 4291, 2.5.6. For IPv4, only the host's own stack handles such addresses specially.
         if (!destination.is_v4() && (source.is_link_local() || destination.is_link_local())) {
             return settle("a packet with a link-local address is not forwarded");
         }
@@ -78,11 +79,11 @@ class Teller {
                              " packet with a complete header that may belong to a flow");
     }
 
-    // What cannot be a flow is Linux's, unless only a Service has the address.
+    // Packets that cannot belong to a flow are for Linux, unless only a Service has the address.
     void settle(const std::string& finding) {
         const IpAddr& destination = query_.key.destination;
         if (snapshot_.services->is_vip(destination) && !snapshot_.routes->is_local(destination)) {
-            step("classify", finding + ", and the address is only a Service's");
+            step("classify", finding + ", and the address belongs only to Services");
             return drop(DropReason::VipPortClosed);
         }
         step("classify", finding + ": Linux decides");
@@ -92,7 +93,7 @@ class Teller {
     void owner() {
         const pipeline::WorkerContext& context = impl_.workers_[query_.receiver.value]->context();
         if (context.workers == 1) {
-            return step("owner", "worker 0, the only one");
+            return step("owner", "worker 0, the only worker");
         }
         const pipeline::Arrived arrived{query_.receiver, query_.port,
                                         context.ports[query_.port.value].promises};
@@ -103,10 +104,12 @@ class Teller {
                               pipeline::placement_rule(query_.key, snapshot_, context.owner, arrived);
         finding += owner_ == query_.receiver ? "" : "; the packet is handed to it";
         if (candidates.is_foretold) {
-            finding += owner_ == query_.receiver ? "" : ", though the port should have brought it there";
+            finding += owner_ == query_.receiver
+                           ? ""
+                           : ", although RSS or a flow rule should have delivered it there";
         } else if (candidates.count > 1) {
             finding += "; worker " + std::to_string(candidates.workers[0].value) +
-                       " is asked first for flows from before a policy change";
+                       " is searched first for flows from before a policy change";
         }
         step("owner", finding);
     }
@@ -156,9 +159,9 @@ class Teller {
                 return drop(admission.reason);
             case pipeline::Admission::Kind::Reject:
                 step("admit",
-                     admission.frontend == nullptr
-                         ? "rejected: closed ports of Services' addresses are told so (vip-closed-port)"
-                     : admission.set == nullptr ? mid_stream_text()
+                     admission.frontend == nullptr ? "rejected: the address belongs to Services, and closed "
+                                                     "ports are rejected (vip-closed-port)"
+                     : admission.set == nullptr    ? mid_stream_text()
                      : query_.key.protocol == Protocol::Tcp
                          ? "rejected with RST: the Service has no usable endpoint"
                      : query_.key.protocol == Protocol::Sctp && snapshot_.packets.aborts_sctp
@@ -169,7 +172,7 @@ class Teller {
                 return decide("reject");
             case pipeline::Admission::Kind::PickUp:
                 step("admit",
-                     "taken for the middle of a connection that another gateway has opened "
+                     "picked up as a mid-stream segment of a connection that another gateway has opened "
                      "(--midstream-pickup)");
                 return choose(*frontend, *admission.set);
             case pipeline::Admission::Kind::Open:
@@ -181,7 +184,7 @@ class Teller {
         choose(*frontend, *admission.set);
     }
 
-    // Why admit() drops for ReversePath.
+    // The reason for which admit() drops with ReversePath.
     std::string reverse_path_text() const {
         const std::string source = query_.key.source.to_string();
         const route::RouteTable& routes = *snapshot_.routes;
@@ -222,11 +225,10 @@ class Teller {
 
     const char* mid_stream_text() const {
         if (!snapshot_.packets.picks_up_midstream) {
-            return "rejected with RST: TCP in mid-stream without a connection";
+            return "rejected with RST: mid-stream TCP segment without a connection";
         }
-        return "rejected with RST: TCP in mid-stream without a connection; --midstream-pickup is for "
-               "Services with endpoints that keep the "
-               "source and schedule by sh or mh";
+        return "rejected with RST: mid-stream TCP segment without a connection; --midstream-pickup applies "
+               "only to Services that have endpoints, keep the source and schedule by sh or mh";
     }
 
     void service_step(const lb::FrontendRow* frontend) {
@@ -249,17 +251,18 @@ class Teller {
         }
         if (snapshot_.routes->is_local(query_.key.destination)) {
             return step("service",
-                        destination + " is no frontend, but the host's own address: Linux decides");
+                        destination + " is not a frontend but an address of the host: Linux decides");
         }
         if (snapshot_.services->is_vip(query_.key.destination)) {
-            return step("service", "the address is a Service's, but no Service declares " +
+            return step("service", "the address belongs to a Service, but no Service declares " +
                                        std::string(to_string(query_.key.protocol)) + " port " +
                                        std::to_string(query_.key.destination_port));
         }
         const bool is_from_endpoint = snapshot_.services->is_kept_backend(
             query_.key.source, query_.key.source_port, query_.key.protocol);
-        step("service", destination + " belongs to no Service" +
-                            (is_from_endpoint ? "; the source is an endpoint of one" : ": Linux decides"));
+        step("service",
+             destination + " belongs to no Service" +
+                 (is_from_endpoint ? "; the source is an endpoint of a Service" : ": Linux decides"));
     }
 
     void choose(const lb::FrontendRow& frontend, const lb::BackendSet& set) {
@@ -269,7 +272,7 @@ class Teller {
         const lb::Backend& backend =
             set.usable[pinned ? *pinned : lb::peek(service, set, query_.key, context.schedulers)];
         if (!pinned) {
-            step("schedule", std::string(lb::to_string(service.scheduler)) + " would choose " +
+            step("schedule", std::string(lb::to_string(service.scheduler)) + " would select " +
                                  socket_text(backend.address, backend.port) + " next on worker " +
                                  std::to_string(owner_.value));
         }
@@ -278,8 +281,8 @@ class Teller {
         const bool keep = set.source == lb::SourceMode::Keep;
         if (query_.tcp_not_syn && nat::must_translate(keep, query_.key.source, backend.address)) {
             step("snat",
-                 "the backend is the client itself, whose address would have to be translated: rejected with "
-                 "RST");
+                 "rejected with RST: the backend is the client itself, and its address would have to be "
+                 "translated");
             return decide("reject");
         }
         if (!nat::must_translate(keep, query_.key.source, backend.address)) {
@@ -290,12 +293,12 @@ class Teller {
         const bool is_converted = query_.key.source.is_v4() != backend.address.is_v4();
         if (!next_hop && snapshot_.routes->is_host_address(backend.address) && !is_converted) {
             const bool keeps_port = context.owner.of_client(query_.key.source) == owner_;
-            step(
-                "snat",
-                "none: the endpoint is on the gateway host, which takes a client's packet only with the "
-                "client's own address" +
-                    (keeps_port ? std::string()
-                                : "; the port becomes one of worker " + std::to_string(owner_.value) + "'s"));
+            step("snat",
+                 "none: the endpoint is on the gateway host, which accepts a client's packet only with the "
+                 "client's own address" +
+                     (keeps_port ? std::string()
+                                 : "; the source port becomes one of worker " + std::to_string(owner_.value) +
+                                       "'s share"));
             after.source_port = keeps_port ? after.source_port : 0;
             return leave(after);
         }
@@ -311,7 +314,7 @@ class Teller {
                               .client_hash = context.owner.client_hash(query_.key.source)});
         if (in_turn.empty()) {
             step("snat", "no SNAT address of " + std::string(to_string(backend.address.family())) +
-                             " fits the backend's port");
+                             " is usable on the NicPort towards the backend");
             return drop(DropReason::NoSnatAddress);
         }
         const PortChoice choice = choose_port(context, backend, in_turn);
@@ -325,34 +328,34 @@ class Teller {
         after.source = choice.source->address;
         after.source_port = 0;
         const bool may_keep_port = query_.key.protocol == Protocol::Sctp && choice.is_free;
-        step("snat",
-             "the source becomes " + choice.source->address.to_string() + " with " +
-                 (may_keep_port ? "the client's own port where it is free, else " : "") +
-                 (choice.is_free ? "a free port " : "a port that is taken from another connection, ") +
-                 whose_reply_comes_home(context, backend, *choice.source) +
-                 (choice.is_free
-                      ? std::string()
-                      : ": all " + std::to_string(choice.use.usable) + " are taken, and " +
-                            std::to_string(choice.use.reclaimable) +
-                            " are of connections that may be evicted (half-open, finished, brief)") +
-                 (!keep          ? ""
-                  : is_converted ? ", because the client is of the other family"
-                                 : ", because the client is the backend itself"));
+        step("snat", "the source becomes " + choice.source->address.to_string() + " with " +
+                         (may_keep_port ? "the client's own port if it is free, otherwise " : "") +
+                         (choice.is_free ? "a free port " : "a port reclaimed from another connection, ") +
+                         whose_reply_comes_home(context, backend, *choice.source) +
+                         (choice.is_free
+                              ? std::string()
+                              : ": all " + std::to_string(choice.use.usable) + " are taken, and " +
+                                    std::to_string(choice.use.reclaimable) +
+                                    " are of connections that may be evicted (half-open, finished, brief)") +
+                         (!keep          ? ""
+                          : is_converted ? ", because the client is of the other family"
+                                         : ", because the client is the backend itself"));
         leave(after);
     }
 
-    // Of the ports that the owner may use towards an endpoint, over one or more SNAT addresses.
+    // Counts of the ports that the owner may use towards an endpoint, over one or more SNAT addresses.
     struct PortUse {
         uint32_t usable = 0, free = 0;
-        uint32_t reclaimable =
-            0;  // taken by a connection that may be evicted for another one (pipeline/reclaim.hpp)
+        // taken by a connection that may be evicted for a new one (pipeline/reclaim.hpp)
+        uint32_t reclaimable = 0;
     };
     struct PortChoice {
         const nat::SnatAddress* source = nullptr;  // null: there is none
         bool is_free = false;
         PortUse use;
     };
-    // As the worker goes about it: the first address with a free port, else one with a port that may be reclaimed.
+    // In the worker's order: the first address with a free port, otherwise one with a port that may be
+    // reclaimed.
     PortChoice choose_port(const pipeline::WorkerContext& context, const lb::Backend& backend,
                            const std::vector<const nat::SnatAddress*>& in_turn) {
         PortChoice choice;
@@ -373,8 +376,8 @@ class Teller {
         return choice;
     }
 
-    // From the connection table, which any thread may read: which tuples exist is all that decides which ports are taken. Of the worker's
-    // proposer only what never changes is read.
+    // Computed from the connection table, which any thread may read: the existing tuples alone determine
+    // which ports are taken. Of the worker's proposer only constant data is read.
     PortUse port_use(const pipeline::WorkerContext& context, const lb::Backend& backend,
                      const nat::SnatAddress& source) {
         const Protocol protocol = query_.key.protocol;
@@ -413,18 +416,18 @@ class Teller {
         return addresses.reply_egress(static_cast<size_t>(&source - &addresses[0]));
     }
 
-    // How its port is chosen.
+    // Describes how the port is selected.
     std::string whose_reply_comes_home(const pipeline::WorkerContext& context, const lb::Backend& backend,
                                        const nat::SnatAddress& source) {
         const nat::ReplyRule* rule = context.owner.rule_of_replies(
             reply_egress_of(source), backend.address.family(), query_.key.protocol);
         const std::string worker = "worker " + std::to_string(owner_.value);
         return rule == nullptr ? "of " + worker + "'s share"
-                               : "whose reply RSS of NicPort " + std::to_string(rule->port().value) +
-                                     " brings to " + worker;
+                               : "for which RSS of NicPort " + std::to_string(rule->port().value) +
+                                     " delivers the reply to " + worker;
     }
 
-    // Where in the set the client's entry points; empty: it has none that holds here.
+    // Position in the set of the backend in the client's entry; empty: there is no entry that applies here.
     std::optional<uint32_t> pinned_position(const pipeline::WorkerContext& context,
                                             const lb::Service& service, const lb::BackendSet& set) {
         if (!service.has_affinity()) {
@@ -436,7 +439,8 @@ class Teller {
         const auto found =
             context.affinity.find(pipeline::affinity_question(context, service, set, query_.key.source, now));
         if (found.position == lb::AffinityTable::Answer::kNone) {
-            step("affinity", "none: the client will be pinned to what the scheduler chooses" + scope);
+            step("affinity",
+                 "none: the client will be pinned to the backend that the scheduler selects" + scope);
             return std::nullopt;
         }
         const lb::Backend& backend = set.usable[found.position];
@@ -451,16 +455,17 @@ class Teller {
     void leave(const FlowKey& after) {
         out_.leaves_as = after;
         if (after.destination.is_v4() != query_.key.destination.is_v4()) {
-            step("convert", "the packet becomes one of " +
+            step("convert", "the packet is converted to " +
                                 std::string(to_string(after.destination.family())) + " (RFC 7915)");
         }
         const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(after.destination);
         if (!next_hop && snapshot_.routes->is_host_address(after.destination)) {
             const NicPortId back = pipeline::twin_towards(*snapshot_.routes, after.source);
-            step("route",
-                 after.destination.to_string() +
-                     " is the gateway host's own: delivered to the host through the twin of NicPort " +
-                     std::to_string((back.is_set() ? back : query_.port).value));
+            step(
+                "route",
+                after.destination.to_string() +
+                    " is an address of the gateway host: delivered to the host through the twin of NicPort " +
+                    std::to_string((back.is_set() ? back : query_.port).value));
             return decide("punt");
         }
         if (!next_hop) {
@@ -481,7 +486,7 @@ class Teller {
         if (neighbour == nullptr || !neighbour->is_usable()) {
             step("neighbour", next_hop->address.to_string() + " is " +
                                   (neighbour == nullptr ? "unknown" : route::to_string(neighbour->state)) +
-                                  ": the packet waits while Linux is asked");
+                                  ": the packet is held until Linux has resolved the address");
             return decide("hold");
         }
         out_.next_hop_mac = neighbour->mac;

@@ -1,10 +1,12 @@
-// When a worker without work may sleep, and for how long. Pure: rounds and moments go in, a length of sleep comes out.
+// Decides when an idle worker may sleep, and for how long. Pure: rounds and times are the input, the length
+// of a sleep is the result.
 //
-//   found something      nothing for 64 rounds and 0.16 ms          2 ms (8 ms with receive interrupts)
-//   |---- poll ---------------------------|---- sleep an eighth of the silence so far ----|---- sleep the longest ----
+//   found something    nothing for 64 rounds and 0.16 ms        2 ms (8 ms with receive interrupts)
+//   |---- poll ----------------------|---- sleep 1/8 of the idle time so far ----|---- longest sleep ----
 //
-// A packet that ends a silence so waits for an eighth of that silence at most: who sends once in 2 ms may wait for 0.25 ms, and who
-// sends every 0.1 ms, as in a conversation across a rack, never waits. Under load no worker gets here.
+// A packet that ends an idle period so waits for at most an eighth of that period. At one packet every 2 ms
+// the wait is up to 0.25 ms. At one every 0.1 ms, as in a request-response exchange within a rack, there is
+// none. Workers under load never sleep.
 #pragma once
 
 #include <algorithm>
@@ -17,26 +19,28 @@ namespace penstock::worker {
 
 enum class IdleMode : uint8_t {
     Poll,      // never sleep
-    Adaptive,  // sleep in ever longer steps the longer nothing comes
+    Adaptive,  // sleep in longer steps the longer nothing arrives
 };
 
 class IdleWatch {
  public:
-    // Rounds that must have found nothing. Time alone would not do: a worker that had lost its CPU for some milliseconds would take its
-    // own absence for silence.
+    // Minimum number of empty rounds. Time alone does not suffice: a worker that had lost its CPU for some
+    // milliseconds would count its own absence as idle time.
     static constexpr uint32_t kEmptyRounds = 64;
-    // A sleep is at most this part of the silence before it.
+    // A sleep is at most this fraction of the idle time before it.
     static constexpr uint64_t kPartOfSilence = 8;
-    // Shorter sleeps save nothing: to go to sleep and be woken takes the kernel some 5 us.
+    // Shorter sleeps save nothing: going to sleep and waking up takes the kernel some 5 us.
     static constexpr uint64_t kShortestUs = 20;
-    // Packets of a sleeping worker wait in its receive queues and rings. At the 1.4 million a second that a worker can serve at all, this
-    // many have come by the end of the longest sleep: a third of a receive queue's 1,024 descriptors, and less of the rings.
+    // Packets for a sleeping worker wait in its receive queues and rings. At 1.4 million packets a second,
+    // the maximum rate of a worker, this many have arrived by the end of the longest sleep: a third of a
+    // receive queue's 1,024 descriptors, and less of the rings.
     static constexpr uint64_t kLongestUs = 250;
     static constexpr uint64_t kPacketsAsleepMax = kLongestUs * 1'400'000 / 1'000'000;
     static_assert(kPacketsAsleepMax * 2 < 1'024 &&
                   kPacketsAsleepMax * 2 < std::min(limits::kHandoffRing, limits::kPuntRing));
-    // Where a packet on a receive queue ends the sleep, only what comes by rings waits. They hold what comes in a millisecond (1,400), and
-    // a handed packet that ends a silence of 8 ms can wait for it. Connections are looked after every millisecond anyway.
+    // If a packet on a receive queue ends the sleep, only packets in the rings wait. The rings hold the
+    // packets of a millisecond (1,400), and a handed packet that ends an idle period of 8 ms can wait that
+    // long. Aging of connections runs every millisecond anyway.
     static constexpr uint64_t kLongestInterruptedUs = 1'000;
     static_assert(kLongestInterruptedUs * 1'400'000 / 1'000'000 < limits::kHandoffRing);
 
@@ -46,7 +50,7 @@ class IdleWatch {
           shortest_{microseconds(rate, kShortestUs)},
           longest_{microseconds(rate, interrupted ? kLongestInterruptedUs : kLongestUs)} {}
 
-    // After each round, with the moment of its end: how long to sleep now. 0: poll again.
+    // Called after each round, with the time of its end. Returns how long to sleep now; 0: poll again.
     constexpr TscTicks after_round(bool found, TscTime now) noexcept {
         if (found || mode_ == IdleMode::Poll) {
             empty_rounds_ = 0;

@@ -1,5 +1,6 @@
-// The reader's side of the workers: counters by summing, connections by generation check, and `explain`, which is the pipeline run dry.
-// Any control thread; nothing here stops or slows a worker, takes a lock that a worker takes, or writes what a worker reads.
+// The readers' interface of the workers: counters by summing, connections by generation check, and `explain`,
+// a dry run of the pipeline. Any control thread. Nothing here stops or slows a worker, takes a lock that a
+// worker takes, or writes data that a worker reads.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +20,21 @@ namespace penstock::worker {
 
 class WorkerSet;
 
-// An affinity entry in force: current epoch, not expired, its backend in some set of the Service. Where the ports of a Service share
-// their entries, `service` is the first of them that has the endpoint. The references live as long as the call.
+// An affinity entry in force: current epoch, not expired, its backend in some set of the Service. If the
+// ports of a Service share their entries, `service` is the first of them that has the endpoint. The
+// references are valid during the call.
 struct AffinityView {
     const lb::Service& service;
     const lb::Backend& backend;
     IpAddr client;
     uint64_t age_ms = 0;        // since the client's last new flow
-    uint64_t remaining_ms = 0;  // if none comes
+    uint64_t remaining_ms = 0;  // if no further flow opens
 };
 
-// A whole copy of one table entry.
+// A complete copy of one table entry.
 struct ConnectionView {
     packet::FlowKey forward;  // client -> frontend
-    packet::FlowKey reverse;  // backend -> SNAT address, or -> client where the source is kept
+    packet::FlowKey reverse;  // backend -> SNAT address, or -> client if the source is kept
     ServiceId service;
     BackendId backend;
     WorkerId worker;
@@ -40,7 +42,7 @@ struct ConnectionView {
     std::string state;  // "established", "one-way", ...
     uint64_t age_ms = 0;
     uint64_t idle_ms = 0;
-    uint64_t expires_ms = 0;  // if nothing more arrives
+    uint64_t expires_ms = 0;  // if no further packet arrives
 };
 
 struct ServiceTotals {
@@ -49,16 +51,16 @@ struct ServiceTotals {
 };
 struct BackendTotals {
     uint64_t new_flows = 0, connections = 0;
-    uint64_t open = 0;  // of the connections, those that are not over
+    uint64_t open = 0;  // of the connections, those that have not ended
 };
 
-// What one NicPort's choice of queues cost, over all workers.
+// Handoffs caused by the queue selection of one NicPort, over all workers.
 struct PortTotals {
     uint64_t received = 0;      // packets taken from its queues
-    uint64_t handed_off = 0;    // of these, given to the worker that owns their flow
-    uint64_t handoff_lost = 0;  // of these, not taken by it
-    uint64_t replies_misplaced =
-        0;  // handed over although RSS or a flow rule should have brought them to their owner
+    uint64_t handed_off = 0;    // of these, handed to the worker that owns their flow
+    uint64_t handoff_lost = 0;  // of these, not accepted by the owner's ring
+    // handed over although RSS or a flow rule should have delivered them to their owner
+    uint64_t replies_misplaced = 0;
 };
 
 struct WorkerView {
@@ -66,15 +68,17 @@ struct WorkerView {
     unsigned cpu = 0;
     uint32_t connections = 0;
     uint32_t connections_max = 0;
-    uint64_t generation = 0;  // of the snapshot its last burst used
+    uint64_t generation = 0;  // of the snapshot used by its last burst
     double busy_ratio = 0;    // share of ticks since start in rounds that found something
     double sleep_ratio = 0;   // share of ticks since start that it slept
-    // What it does when nothing comes: "poll"; "sleep": for a time; "interrupt": until a packet arrives on one of its queues.
+    // Idle behaviour: "poll"; "sleep": for a limited time; "interrupt": until a packet arrives on one of its
+    // queues.
     std::string idle;
-    std::string phase;  // of its round, or the one in which it stopped: worker/phase.hpp
+    std::string phase;  // of its current round, or of the round in which it stopped: worker/phase.hpp
 };
 
-// A pool of packet buffers. What lcores hold in caches is not in use; those caches change while they are added up.
+// A pool of packet buffers. Buffers in the caches of lcores do not count as in use; the caches change while
+// they are summed.
 struct BufferPoolView {
     std::string name;
     uint32_t buffers = 0;
@@ -84,22 +88,22 @@ struct BufferPoolView {
 // A packet to be explained: a TCP SYN (or mid-stream ACK) or a UDP datagram.
 struct ExplainQuery {
     packet::FlowKey key;
-    NicPortId port{0};     // where it arrives
-    WorkerId receiver{0};  // the worker whose queue it arrives on
+    NicPortId port{0};     // the port on which it arrives
+    WorkerId receiver{0};  // the worker on which it arrives
     bool tcp_not_syn = false;
 };
 
 struct ExplainStep {
-    std::string
-        stage;  // receive, classify, owner, connection, service, admit, affinity, schedule, snat, route, neighbour
+    // receive, classify, owner, connection, service, admit, affinity, schedule, snat, route, neighbour
+    std::string stage;
     std::string finding;  // one sentence
 };
 
 struct Explanation {
     std::vector<ExplainStep> steps;
     std::string verdict;               // transmit, punt, hold, reject, drop
-    std::optional<DropReason> reason;  // for drop, and for a reject that the packet itself forbids
-    std::optional<lb::FrontendClass> frontend_class;  // of the frontend that a first packet meets
+    std::optional<DropReason> reason;  // for drop, and for a reject that the packet itself does not allow
+    std::optional<lb::FrontendClass> frontend_class;  // of the frontend matched by a first packet
     std::optional<packet::FlowKey> leaves_as;
     NicPortId egress;
     std::optional<IpAddr> next_hop;
@@ -119,29 +123,32 @@ class Inspector {
     [[nodiscard]] uint64_t exhaustion_stamp(WorkerId id, size_t slot) const;
     [[nodiscard]] ServiceTotals service(ServiceId id) const;
     [[nodiscard]] BackendTotals backend(BackendId id) const;
-    // Connections of that worker that are not over: half-open, established, or with one FIN, and all of datagrams. `backends`: ids from 0
-    // that are or were in use. Reads a row for each.
+    // Connections of that worker that have not ended: half-open, established, or with one FIN, and all UDP
+    // flows. `backends`: ids from 0 that are or were in use. Reads one row for each.
     [[nodiscard]] uint64_t open_connections(WorkerId id, uint32_t backends) const;
-    // Milliseconds since a worker last sent through the neighbour, counted in whole seconds; empty: never, or not since it became known.
+    // Milliseconds since a worker last sent through the neighbour, in whole seconds; empty: never, or not
+    // since it was resolved.
     [[nodiscard]] std::optional<uint64_t> neighbour_idle_ms(NeighbourId id) const;
 
-    // Calls `visit` for each live connection until it answers false. Entries that change while they are read are read again.
+    // Calls `visit` for each live connection until it returns false. Entries that change while they are read
+    // are read again.
     void for_each_connection(const std::function<bool(const ConnectionView&)>& visit) const;
 
-    // How full the SNAT addresses of the current snapshot are. Reads all connections: for a scrape.
+    // Utilisation of the SNAT addresses of the current snapshot. Reads all connections: for a scrape.
     [[nodiscard]] std::vector<nat::SnatUse> snat_use() const;
-    // The buffers of the segments that workers make up.
+    // The buffers of the segments that workers originate.
     [[nodiscard]] BufferPoolView own_buffers() const;
 
-    // Calls `visit` for each affinity entry in force until it answers false.
+    // Calls `visit` for each affinity entry in force until it returns false.
     void for_each_affinity(const std::function<bool(const AffinityView&)>& visit) const;
-    // Slots of the affinity table in use, of which some may hold expired entries, and all of them.
+    // Slots of the affinity table: those in use, of which some may hold expired entries, and all.
     [[nodiscard]] uint64_t affinity_entries() const;
     [[nodiscard]] uint64_t affinity_entries_max() const;
 
-    // Where packets from `source` arrive by rights: the port of the route there; port 0 where there is none.
+    // The port on which packets from `source` are expected to arrive: the port of the route to it; port 0 if
+    // there is none.
     [[nodiscard]] NicPortId arrival_port(const IpAddr& source) const;
-    // What would happen to this packet now. Takes nothing, sends nothing, counts nothing.
+    // Reports what would happen to this packet now. Allocates nothing, sends nothing, counts nothing.
     [[nodiscard]] Explanation explain(const ExplainQuery& query) const;
 
  private:

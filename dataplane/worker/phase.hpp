@@ -1,4 +1,4 @@
-// Which part of its round a worker is in, for the report about one that has stopped.
+// The part of its round that a worker is in, for the report about a stalled worker.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ enum class Phase : uint8_t {
     Receiving,     // from a NIC's queue or a ring; PMD code
     Forwarding,    // the pipeline's stages
     Sending,       // to a NIC's queue or a ring; PMD code
-    FlowOrders,    // ending flows whose endpoint is gone
-    Housekeeping,  // ageing of connections, packets that wait
+    FlowOrders,    // ending flows of removed endpoints
+    Housekeeping,  // aging of connections, held packets
     Asleep,
     Stopped,
 };

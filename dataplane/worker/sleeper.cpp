@@ -41,7 +41,8 @@ Sleeper::~Sleeper() {
 }
 
 void Sleeper::prepare(bool interrupted) noexcept {
-    // Linux ends a thread's sleep up to 50 us late, to end several at once; 1 ns is as exact as it gets.
+    // By default Linux ends a thread's sleep up to 50 us late, to end several sleeps at once; 1 ns is the
+    // most exact setting.
     prctl(PR_SET_TIMERSLACK, 1);
     if (!interrupted) {
         return;
@@ -49,8 +50,8 @@ void Sleeper::prepare(bool interrupted) noexcept {
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
     bool complete = epoll_ >= 0;
     for_each_queue([&](uint16_t port, uint16_t queue) {
-        // By edges, so that nobody has to read the descriptors: some are eventfds that would stay readable, others (net_tap) hold the very
-        // packets.
+        // Edge-triggered, so that the descriptors need not be read: some are eventfds that would stay
+        // readable, others (net_tap) hold the packets themselves.
         epoll_event event{};
         event.events = EPOLLIN | EPOLLET;
         const int fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port, queue);
@@ -64,7 +65,7 @@ void Sleeper::prepare(bool interrupted) noexcept {
 
 void Sleeper::arm() noexcept {
     if (epoll_ >= 0) {
-        // Where a PMD has no switch (net_tap), interrupts are always on.
+        // If a PMD has no such switch (net_tap), interrupts are always on.
         for_each_queue([](uint16_t port, uint16_t queue) { rte_eth_dev_rx_intr_enable(port, queue); });
     }
     armed_ = true;
@@ -78,7 +79,7 @@ void Sleeper::disarm() noexcept {
 }
 
 void Sleeper::sleep(TscTicks length, TscRate rate) noexcept {
-    // Below a second always: IdleWatch's longest is a millisecond.
+    // Always below one second: the longest sleep of IdleWatch is a millisecond.
     const timespec limit{0, static_cast<long>(length.value * 1'000 / (rate.hz / 1'000'000))};
     if (epoll_ >= 0) {
         epoll_event event;

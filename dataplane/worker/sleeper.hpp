@@ -1,5 +1,5 @@
-// How a worker sleeps: for a time, or until a packet arrives on one of its receive queues where all of them can interrupt. The worker's own
-// thread only.
+// Sleep of a worker: for a limited time, or until a packet arrives on one of its receive queues if all of
+// them can raise interrupts. The worker's own thread only.
 #pragma once
 
 #include "dataplane/base/time.hpp"
@@ -14,18 +14,19 @@ class Sleeper {
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
 
-    // A worker without queues is never woken by one: what it gets comes by rings.
+    // False for a worker without queues: its packets arrive by rings.
     [[nodiscard]] static bool can_be_interrupted(const pipeline::WorkerIo& io) noexcept;
 
-    // On the worker's thread, before the first sleep: makes timers exact, and collects the queues' interrupts where `interrupted`. Where
-    // that fails, sleeps end by time alone: the same as far as they are bounded by it.
+    // On the worker's thread, before the first sleep: makes timers exact and, if `interrupted`, registers the
+    // interrupts of its queues. If that fails, sleeps end by time alone, within the same limits.
     void prepare(bool interrupted) noexcept;
 
-    // Asks the queues for an interrupt with their next packet. One that came before may have raised none: look once more, then sleep.
+    // Requests an interrupt from each queue for its next packet. An earlier packet may have raised none: poll
+    // once more, then sleep.
     void arm() noexcept;
     [[nodiscard]] bool is_armed() const noexcept { return armed_; }
 
-    // Sleeps, at most so long. Touches no device.
+    // Sleeps for at most `length`. Touches no device.
     void sleep(TscTicks length, TscRate rate) noexcept;
     void disarm() noexcept;
 

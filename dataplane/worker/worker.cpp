@@ -15,7 +15,8 @@ namespace penstock::worker {
 using stats::Counter;
 
 namespace {
-// Idle rounds before a worker that shares its CPU yields it: long enough that a burst arriving back to back is not cut in two.
+// Idle rounds before a worker that shares its CPU yields it: enough that a burst which arrives back to back
+// is not interrupted.
 constexpr uint32_t kIdleRoundsBeforeYield = 32;
 }  // namespace
 
@@ -65,16 +66,16 @@ uint64_t Worker::read_time() noexcept {
     return context_.timeline.at(rte_rdtsc()).value;
 }
 
-// No packet waits when this is called, so nothing in the packet path pays for its system calls.
+// Called only when no packet waits, so its system calls cost the packet path nothing.
 uint64_t Worker::rest(uint64_t now) noexcept {
     if (const TscTicks length = idle_.after_round(false, {now}); length.value > 0) {
         if (!sleeper_.is_armed()) {
             sleeper_.arm();
             return now;
         }
-        // Never past the time when connections are to be looked after.
+        // Never beyond the time of the next housekeeping.
         const TscTicks until_housekeeping = ticks_between({now}, next_housekeeping_);
-        // A publication, or the removal of a port, must not wait for a sleeper.
+        // A publication or the removal of a port must not wait for a sleeping worker.
         publisher_.go_offline(context_.self);
         enter(Phase::Asleep);
         sleeper_.sleep(std::min(length, until_housekeeping), context_.rate);
@@ -111,7 +112,7 @@ uint32_t Worker::round() noexcept {
     const bool changed = snapshot->generation != generation_.load(std::memory_order_relaxed);
     if (changed) {
         generation_.store(snapshot->generation, std::memory_order_relaxed);
-        pipeline::release_pending(context_, io_);  // the change may be the answer that they wait for
+        pipeline::release_pending(context_, io_);  // the change may resolve the next hops that they wait for
     }
 
     uint32_t packets = 0;
@@ -123,7 +124,8 @@ uint32_t Worker::round() noexcept {
             pipeline::dispose(context_, io_, burst_);
             packets += taken;
         }
-        // At once, so that they are right behind the first fragment that they waited for, in every ring and queue.
+        // Immediately, so that they directly follow the first fragment that they waited for, in every ring
+        // and queue.
         while (context_.fragments.has_ready()) [[unlikely]] {
             pipeline::receive_ready_fragments(context_, burst_);
             pipeline::run_stages(context_, burst_);
@@ -145,7 +147,8 @@ uint32_t Worker::round() noexcept {
     process(pipeline::receive_handed(context_, io_, burst_));
     enter(Phase::Sending);
     packets += pipeline::send_for_others(context_, io_);
-    // After the packets, so that a round without any works on nothing else, and one with many makes a slice wait and not them.
+    // After the packets: a round without packets so does no other work before, and in a round with many
+    // packets the slice waits, not the packets.
     if (changed || context_.flow_orders.is_waiting) {
         enter(Phase::FlowOrders);
         packets += pipeline::work_off_flow_orders(context_);
@@ -159,9 +162,10 @@ uint32_t Worker::round() noexcept {
     if (context_.own_segments.count > 0) {
         pipeline::send_own_segments(context_, io_);
     }
-    // Nothing of the snapshot is held any more.
+    // No reference into the snapshot is held any more.
     publisher_.quiescent(context_.self);
-    // Whoever waited for this may close a port's device now, and an idle worker is about to arm its queues.
+    // A thread that waited for this point may now close a port's device, and an idle worker is about to arm
+    // its queues.
     look_for_detached_ports();
     return packets;
 }

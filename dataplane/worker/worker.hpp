@@ -1,5 +1,5 @@
-// One worker: the poll loop over its queues and rings, and the housekeeping between bursts. Everything it touches per packet is its own, or
-// the snapshot of the round.
+// One worker: the poll loop over its queues and rings, and the housekeeping between bursts. Everything it
+// touches per packet is its own or belongs to the snapshot of the round.
 #pragma once
 
 #include <atomic>
@@ -24,29 +24,30 @@ class Worker {
             false;  // another busy thread runs on the same CPU, so an idle round gives the CPU away
         IdleMode idle = IdleMode::Poll;
     };
-    // `publisher` and `detached` outlive it.
+    // `publisher` and `detached` must outlive the worker.
     Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline::WorkerIo& io,
            config::Publisher& publisher, const DetachedPorts& detached, Manner manner);
 
-    // The poll loop; returns once stop() was called. On the worker's lcore.
+    // The poll loop; returns after stop() was called. On the worker's lcore.
     void run() noexcept;
     // Any thread.
     void stop() noexcept {
         stopping_.store(true, std::memory_order_relaxed);
-    }  // pairs with nothing: the loop ends a round later
+    }  // pairs with nothing: the loop may end a round later
 
     [[nodiscard]] const pipeline::WorkerContext& context() const noexcept { return *owned_; }
-    // Generation of the snapshot that the last round used. Any thread.
+    // Generation of the snapshot used by the last round. Any thread.
     [[nodiscard]] uint64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-    // The part of the round that it is in, or was in when it stopped. Any thread.
+    // The part of the round that the worker is in, or was in when it stopped. Any thread.
     [[nodiscard]] Phase phase() const noexcept { return phase_.load(std::memory_order_relaxed); }
-    // The moment of the first round, on the worker's timeline; 0 before. Any thread.
+    // Time of the first round, on the worker's timeline; 0 before it. Any thread.
     [[nodiscard]] uint64_t started_at() const noexcept { return started_at_.load(std::memory_order_relaxed); }
     [[nodiscard]] IdleMode idle_mode() const noexcept { return manner_.idle; }
     // A packet on any of its receive queues ends its sleep.
     [[nodiscard]] bool is_interrupted() const noexcept { return interrupted_; }
 
-    // After run() has returned, on the stopping thread: frees the packets that wait for next hops or for first fragments.
+    // After run() has returned, on the stopping thread: frees the packets held for next hops or for first
+    // fragments.
     void free_held_packets() noexcept;
 
  private:
@@ -55,10 +56,11 @@ class Worker {
         phase_.store(phase, std::memory_order_relaxed);
     }  // pairs with nothing
     void housekeeping() noexcept;
-    // Ticks on the worker's timeline, which never go back.
+    // Ticks on the worker's timeline; never decreases.
     [[nodiscard]] uint64_t read_time() noexcept;
     void look_for_detached_ports() noexcept;
-    // After a round that found nothing and ended at `now`: goes on to sleep where it is time. The moment from which the next round counts.
+    // Called after an empty round that ended at `now`; sleeps if it is time. Returns the time from which the
+    // next round counts.
     uint64_t rest(uint64_t now) noexcept;
 
     std::unique_ptr<pipeline::WorkerContext> owned_;

@@ -18,7 +18,7 @@
 namespace penstock::worker {
 namespace {
 
-// Table and port memory: hugepages where EAL has them, because their accesses are random.
+// Memory for tables and ports: in hugepages if EAL has them, because the accesses are random.
 Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, unsigned lcore,
                                        const char* option = "--connections") {
     auto* memory = static_cast<std::byte*>(rte_zmalloc_socket(
@@ -26,17 +26,17 @@ Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, un
     if (memory == nullptr) {
         return fail(Errc::Exhausted,
                     what + " needs " + std::to_string(bytes >> 20) +
-                        " MB, which EAL's memory does not have: raise --memory-mb or lower " + option);
+                        " MB, more than is free in EAL's memory: raise --memory-mb or lower " + option);
     }
     return std::span(memory, bytes);
 }
 
-// Holds exactly `packets`: the buffer pools are sized by the same limits (drivers/eal/mempool.cpp).
+// The ring holds exactly `packets`: the buffer pools are sized by the same limits (drivers/eal/mempool.cpp).
 Result<rte_ring*> make_ring(const std::string& name, uint32_t packets, unsigned flags) {
     rte_ring* ring =
         rte_ring_create(name.c_str(), packets, static_cast<int>(rte_socket_id()), flags | RING_F_EXACT_SZ);
     if (ring == nullptr) {
-        return fail(Errc::Exhausted, "ring " + name + " of " + std::to_string(packets) +
+        return fail(Errc::Exhausted, "cannot create ring " + name + " of " + std::to_string(packets) +
                                          " packets: " + rte_strerror(rte_errno));
     }
     return ring;
@@ -107,8 +107,9 @@ Status WorkerSet::Impl::take_rings() {
     return {};
 }
 
-// A pool of its own, so that segments are there even when queues hold all packet buffers. Shared by all sets of the process, one after the
-// other, and never freed: a NIC's queue may hold some of them when its workers have gone.
+// A separate pool, so that segments can be sent even if queues hold all packet buffers. Shared by all worker
+// sets of the process, one after the other, and never freed: a NIC's queue may still hold some buffers after
+// its workers have ended.
 Status WorkerSet::Impl::take_own_buffers() {
     constexpr const char* kName = "own_segments";
     constexpr unsigned kCache = 64;
@@ -120,7 +121,8 @@ Status WorkerSet::Impl::take_own_buffers() {
             static_cast<int>(rte_socket_id()));
     }
     if (own_buffers == nullptr) {
-        return fail(Errc::Exhausted, "buffers for " + std::to_string(limits::kOwnSegmentBuffers) +
+        return fail(Errc::Exhausted, "cannot allocate buffers for " +
+                                         std::to_string(limits::kOwnSegmentBuffers) +
                                          " segments: " + rte_strerror(rte_errno));
     }
     return {};
@@ -141,7 +143,7 @@ Status WorkerSet::Impl::take_affinity() {
     return {};
 }
 
-// One worker receives all there is, whatever RSS does.
+// A single worker receives all packets, whatever RSS does, so it needs no rules.
 Status WorkerSet::Impl::make_reply_rules() {
     std::vector<nat::PortReplyHash> hashes;
     for (const PortPlan& port : options.ports) {
@@ -185,7 +187,8 @@ pipeline::WorkerIo WorkerSet::Impl::io_of(uint32_t worker) const {
             }
         }
         port.to_host = to_host_[plan.id.value];
-        // One worker serves each twin, always one with a transmit queue; ports take turns so that not all land on worker 0.
+        // Each twin is served by one worker, always one with a transmit queue. Ports are spread over the
+        // workers so that not all are served by worker 0.
         const uint32_t senders = std::min<uint32_t>(workers, plan.tx_queues);
         port.from_host = worker == plan.id.value % senders ? from_host_[plan.id.value] : nullptr;
     }
@@ -268,7 +271,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
     for (const PortPlan& port : options.ports) {
         context->ports[port.id.value] = {port.mac, {port.flow_stays_on_queue, port.snat_blocks_on_queue}};
     }
-    // An idle worker gives way where its CPU has another worker, or the main lcore.
+    // An idle worker yields if another worker, or the main lcore, runs on its CPU.
     const unsigned cpu = options.cpus[index];
     const bool shares_cpu =
         std::count(options.cpus.begin(), options.cpus.end(), cpu) > 1 ||
@@ -290,7 +293,8 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options,
     }
     auto impl = std::make_unique<Impl>();
     impl->options = std::move(options);
-    // An even number: in a table of an odd one, an IPv6 connection that gave up an IPv4 one for its room could still lack the last unit.
+    // An even number: in a table with an odd one, an IPv6 connection that evicted an IPv4 one could still
+    // lack the last unit.
     impl->options.connections_per_worker += impl->options.connections_per_worker % 2;
     const auto workers = static_cast<uint32_t>(impl->options.lcores.size());
     auto publisher = config::Publisher::create(workers, std::move(initial));

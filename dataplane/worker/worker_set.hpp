@@ -1,5 +1,6 @@
-// All workers of the process: memory taken at start, lcores launched, snapshots published to them, and the rings between them and the one
-// thread that does the twins' I/O. Control threads only; which one is said at each function.
+// All workers of the process: memory allocated at start, lcores launched, snapshots published to them, and
+// the rings that join them to each other and to the one thread that does the I/O of the twins. Control
+// threads only; each function states which one.
 #pragma once
 
 #include <cstdint>
@@ -26,38 +27,38 @@ struct rte_mbuf;
 
 namespace penstock::worker {
 
-// What a worker must know of a NicPort; plain data, filled by drivers.
+// Properties of a NicPort that a worker needs; plain data, filled by drivers.
 struct PortPlan {
     NicPortId id;
     uint16_t dpdk_port = 0;
     uint16_t rx_queues = 1;  // queue q is polled by worker q % workers
-    uint16_t tx_queues =
-        1;  // worker w sends on queue w; where there are fewer queues than workers, workers without one pass packets on
-    // to worker w % tx_queues, which sends for them
-    bool flow_stays_on_queue =
-        false;  // the port promises that a flow's packets always arrive on one queue (pipeline::PortPromises)
+    // worker w sends on queue w; with fewer queues than workers, worker w % tx_queues sends the packets of
+    // worker w
+    uint16_t tx_queues = 1;
+    // the port guarantees that a flow's packets always arrive on one queue (pipeline::PortPromises)
+    bool flow_stays_on_queue = false;
     bool rx_checksum_checked = false;  // the NIC verifies IPv4 header checksums on receipt
     MacAddr mac;
-    std::optional<nat::ReplyHash> reply_hash =
-        {};  // how its RSS chooses a worker; empty: that cannot be foretold
-    bool snat_blocks_on_queue =
-        false;  // rte_flow rules lead each block of SNAT ports to its owner's queue (pipeline::PortPromises)
+    // the rule by which its RSS selects a worker; empty: not predictable
+    std::optional<nat::ReplyHash> reply_hash = {};
+    // rte_flow rules steer each block of SNAT ports to its owner's queue (pipeline::PortPromises)
+    bool snat_blocks_on_queue = false;
     bool rx_interrupts = false;  // its receive queues can wake a sleeping worker (IdleMode::Adaptive)
 };
 
 struct WorkerSetOptions {
     std::vector<unsigned> lcores;  // one EAL lcore per worker
-    std::vector<unsigned> cpus;    // the CPU behind each lcore, for people
+    std::vector<unsigned> cpus;    // the CPU behind each lcore, for display
     uint32_t connections_per_worker = limits::kConnectionsDefault;
     uint32_t affinity_entries = limits::kAffinityEntriesDefault;  // of all workers together
     uint32_t burst = limits::kBurstMax;                           // packets taken from a queue at once
-    nat::PortRange snat_ports;  // every snapshot's SnatConfig.ports lies within
+    nat::PortRange snat_ports;  // contains SnatConfig.ports of every snapshot
     std::vector<PortPlan> ports;
     HashKey secret = HashKey::random();
     IdleMode idle = IdleMode::Poll;
 };
 
-// A next hop that a worker needs and Linux has not resolved (or should re-confirm).
+// A next hop that a worker needs and that Linux shall resolve or re-confirm.
 struct NeighbourRequest {
     NicPortId egress;
     IpAddr address;
@@ -65,57 +66,65 @@ struct NeighbourRequest {
 
 class WorkerSet {
  public:
-    // Takes all memory, publishes `initial`, launches the workers. Exhausted names what did not fit.
+    // Allocates all memory, publishes `initial`, launches the workers. The error Exhausted names what did not
+    // fit.
     static Result<std::unique_ptr<WorkerSet>> start(WorkerSetOptions options,
                                                     std::unique_ptr<config::Snapshot> initial);
     ~WorkerSet();  // stops and joins the workers, frees every packet still held
     WorkerSet(const WorkerSet&) = delete;
     WorkerSet& operator=(const WorkerSet&) = delete;
 
-    // Asks the workers to leave their loops and waits. Idempotent.
+    // Stops the loops of the workers and waits for them. Idempotent.
     void stop();
 
-    // Makes `next` what workers read and frees the predecessor; blocks until every worker has passed a quiescent point, within the limit of
-    // config::Publisher. Returns the workers that have not: each reads `next` as soon as it goes on. One control thread at a time. Sets
+    // Makes `next` the workers' current snapshot and frees its predecessor. Blocks until every worker has
+    // passed a quiescent point, within the limit of config::Publisher. Returns the workers that have not;
+    // each of them reads `next` as soon as it continues. One control thread at a time. Sets
     // `next->generation` itself: the caller's value is ignored.
     std::vector<WorkerId> publish(std::unique_ptr<config::Snapshot> next);
-    // Frees what was kept for workers that had stopped and have gone on since. Control threads.
+    // Frees the snapshots kept for workers that had stalled and have continued since. Control threads.
     void reclaim();
-    // The snapshot in force, kept alive by the handle: for compile, status and explain. Any control thread; does not delay publish()
-    // for longer than copying a few shared pointers.
+    // The snapshot in force, kept alive by the handle: for compile, status and explain. Any control thread;
+    // delays publish() by no more than copying a few shared pointers.
     [[nodiscard]] config::Snapshot current() const;
 
-    // The port's device is gone or going. What would have left through it is dropped as PortRemoved. Does not wait: the device may be
-    // closed once has_passed(), because no worker touches it from then on. One control thread.
+    // The port's device is gone or being removed. Packets that would have left through it are dropped as
+    // PortRemoved. Does not wait: the device may be closed once has_passed(), because no worker touches it
+    // from then on. One control thread.
     [[nodiscard]] config::Publisher::Moment detach(NicPortId port);
     // Whether every worker has ended the round that it was in at that moment. Control threads.
     [[nodiscard]] bool has_passed(config::Publisher::Moment moment) const;
 
-    // Number of the last flow order (conn/flow_order.hpp) that all workers have finished, and with it all before; 0: none yet. Later
-    // snapshots need not hold those. Any control thread.
+    // Number of the last flow order (conn/flow_order.hpp) that all workers have finished, together with all
+    // earlier ones; 0: none yet. Later snapshots need not hold these. Any control thread.
     [[nodiscard]] uint64_t flow_orders_done() const;
 
-    // Twin I/O thread: packets of one class for Linux that arrived on `port`. The caller owns them. Returns how many were written to `out`.
+    // Twin I/O thread: takes packets of one class for Linux that arrived on `port`. The caller owns them.
+    // Returns how many were written to `out`.
     size_t take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out);
-    // Twin I/O thread: whole frames from Linux to leave through `port`. Returns how many were taken; the rest stays the caller's.
+    // Twin I/O thread: sends whole frames from Linux through `port`. Returns how many were taken; the others
+    // remain the caller's.
     size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames);
-    // Twin I/O thread: counts a frame that the twin refused (DropReason::PuntFailed), one from Linux that did not fit the port
-    // (HostFrameInvalid), or one that send_from_host() did not take (FromHostRingFull). The latter two count as from_host, too.
+    // Twin I/O thread: counts a frame that the twin refused (DropReason::PuntFailed), one from Linux that is
+    // invalid for the port (HostFrameInvalid), or one that send_from_host() did not take (FromHostRingFull).
+    // The latter two count as from_host, too.
     void count_host_drop(DropReason reason, uint64_t packets = 1);
 
-    // Control thread: the next resolution that a worker waits for.
+    // Control thread: the next resolution requested by a worker.
     std::optional<NeighbourRequest> take_neighbour_request();
 
-    // Control threads. Forgets the affinity entries in force that `selects` names; how many. The clients' flows go on.
+    // Control threads. Removes the affinity entries in force for which `selects` returns true; returns their
+    // number. The clients' flows continue.
     uint64_t clear_affinity(const std::function<bool(const AffinityView&)>& selects);
-    // One control thread, every second or so: removes entries that mean nothing any more from one part of the table after the other, the
-    // whole in kAffinitySweepCalls calls. Workers take expired entries as free without it; it keeps others' dead ones from looking young.
+    // One control thread, about once a second: removes entries that are no longer in force from one part of
+    // the table after the other, the whole table in kAffinitySweepCalls calls. Workers reuse expired entries
+    // without it. The sweep also keeps other dead entries from appearing young.
     static constexpr uint32_t kAffinitySweepCalls = 16;
     void sweep_affinity();
 
     [[nodiscard]] Inspector inspect() const { return Inspector(*this); }
 
-    struct Impl;  // worker_set_impl.hpp: for this room, and for tests that hold a publication half open
+    struct Impl;  // worker_set_impl.hpp: for this folder, and for tests that hold a publication half open
     [[nodiscard]] Impl& impl() { return *impl_; }
 
  private:

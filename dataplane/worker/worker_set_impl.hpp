@@ -1,4 +1,4 @@
-// What a WorkerSet is made of; for worker_set.cpp and inspect.cpp only.
+// The implementation of WorkerSet; for worker_set.cpp and inspect.cpp only.
 #pragma once
 
 #include <rte_malloc.h>
@@ -18,7 +18,8 @@ struct rte_ring;
 
 namespace penstock::worker {
 
-// Zeroed pages of the kernel, present only where they have been written: rows for a million backends cost what the backends in use cost.
+// Zeroed pages of the kernel, allocated only when they are written: rows for a million backends cost only as
+// much as the backends in use.
 class ZeroPages {
  public:
     explicit ZeroPages(size_t bytes);
@@ -73,7 +74,7 @@ struct WorkerSet::Impl {
     nat::ReplyRules reply_rules;
     std::unique_ptr<config::Publisher> publisher;
     DetachedPorts detached;
-    std::vector<rte_ring*> rings;  // all of them, for the end
+    std::vector<rte_ring*> rings;  // all of them, for destruction
     std::vector<rte_ring*> handoff;
     rte_mempool* own_buffers = nullptr;
     std::array<std::array<rte_ring*, kPuntClasses>, limits::kNicPortsMax> to_host_{};
@@ -81,15 +82,15 @@ struct WorkerSet::Impl {
     std::array<std::vector<rte_ring*>, limits::kNicPortsMax> tx_through_;
     std::unique_ptr<std::byte, RteFree> affinity_memory;
     lb::AffinityTable affinity;
-    uint32_t affinity_swept = 0;  // buckets of this round of sweep_affinity()
+    uint32_t affinity_swept = 0;  // buckets processed in this pass of sweep_affinity()
     std::vector<std::unique_ptr<WorkerMemory>> memory;
     std::array<const stats::BackendCounters*, limits::kWorkersMax>
         backend_rows_{};  // of `memory`, as schedulers read them
     std::vector<std::unique_ptr<Worker>> workers_;
     uint32_t running = 0;
-    // Frames that ended on the twin thread: they belong to no worker and are counted with worker 0's.
+    // Frames dropped on the twin thread: they belong to no worker and are counted with those of worker 0.
     std::array<stats::Tally, kDropReasons> host_drops;
-    // Those of them that came from Linux: no worker has counted them as Counter::FromHost.
+    // The subset of them that came from Linux: no worker has counted these as Counter::FromHost.
     stats::Tally host_frames_lost;
 };
 

@@ -358,13 +358,14 @@ TEST_P(Workers, BringRepliesHomeByRssAndCountWhatIsMisplaced_NAT001) {
     const std::string owner = step_of(inside[0].reversed(), kCluster, "owner");
     const std::string snat = step_of({kClient, kVip, 999, 80, Protocol::Tcp, {}}, kUp, "snat");
     if (workers == 1) {
-        EXPECT_EQ(owner, "worker 0, the only one");
+        EXPECT_EQ(owner, "worker 0, the only worker");
         EXPECT_NE(snat.find("of worker 0's share"), std::string::npos) << snat;
     } else {
         const std::string home = std::to_string(rss(reply_to(inside[0])));
         EXPECT_EQ(owner.find("worker " + home + ", by RSS of NicPort 1: hash 0x"), 0u) << owner;
         EXPECT_NE(owner.find(" -> worker " + home), std::string::npos) << owner;
-        EXPECT_NE(snat.find("a free port whose reply RSS of NicPort 1 brings to worker "), std::string::npos)
+        EXPECT_NE(snat.find("a free port for which RSS of NicPort 1 delivers the reply to worker "),
+                  std::string::npos)
             << snat;
     }
 }
@@ -921,7 +922,7 @@ TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
         ASSERT_TRUE(told.leaves_as.has_value());
         EXPECT_EQ(told.leaves_as->source, kClusterAddress6);
         EXPECT_EQ(told.leaves_as->destination, endpoint);
-        EXPECT_EQ(std::ranges::count(told.steps, "the packet becomes one of IPv6 (RFC 7915)",
+        EXPECT_EQ(std::ranges::count(told.steps, "the packet is converted to IPv6 (RFC 7915)",
                                      &worker::ExplainStep::finding),
                   1);
     }
@@ -1221,9 +1222,10 @@ TEST_P(Workers, ExplainASegmentInMidStream_REJ005) {
         lb::SchedulerKind scheduler;
         const char* verdict;
         const char* admitted;
-    } cases[] = {{false, lb::SchedulerKind::Maglev, "reject", "TCP in mid-stream without a connection"},
-                 {true, lb::SchedulerKind::RoundRobin, "reject", "--midstream-pickup is for Services"},
-                 {true, lb::SchedulerKind::Maglev, "transmit", "(--midstream-pickup)"}};
+    } cases[] = {
+        {false, lb::SchedulerKind::Maglev, "reject", "mid-stream TCP segment without a connection"},
+        {true, lb::SchedulerKind::RoundRobin, "reject", "--midstream-pickup applies only to Services"},
+        {true, lb::SchedulerKind::Maglev, "transmit", "(--midstream-pickup)"}};
     web_.source = lb::SourceMode::Keep;
     for (const auto& c : cases) {
         gateway_.set_packets({.picks_up_midstream = c.picks_up});
