@@ -1,4 +1,5 @@
-// Session affinity through the real stages: what a client's new flows get, with whatever worker, frontend and port they come by.
+// Session affinity through the real stages: the choices for a client's new flows, by whatever worker,
+// frontend and port they arrive.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -27,7 +28,7 @@ TestService sticky() {
             .affinity_timeout_s = 100};
 }
 
-// Sends first packets of new flows and says where they come out. Each flow has a source port of its own.
+// Sends first packets of new flows and reports where they leave. Each flow has a source port of its own.
 class Clients {
  public:
     explicit Clients(VirtualGateway& gateway) : gateway_(gateway) {}
@@ -42,7 +43,7 @@ class Clients {
                                     : packet.sctp(next_port_++, port, 0).sctp_init(kClientTag);
         return gateway_.send(packet.build(), kUp, {worker});
     }
-    // The last byte of the backend's address; 0 where the packet was not sent on.
+    // The last byte of the backend's address; 0 if the packet was not forwarded.
     uint8_t backend(const std::string& client, const IpAddr& frontend = kVip, L4Port port = 80,
                     Protocol protocol = Protocol::Tcp, uint8_t worker = 0) {
         const Outcome outcome = open(client, frontend, port, protocol, worker);
@@ -52,7 +53,7 @@ class Clients {
         return frame[12] == 0x08 ? frame[33] : frame[53];
     }
 
-    // A flow whose handshake is finished, or that is answered; the endpoint.
+    // A flow whose handshake is finished, or that is answered; returns the endpoint.
     uint8_t establish(const std::string& client, L4Port port = 80, Protocol protocol = Protocol::Tcp) {
         const L4Port client_port = next_port_;
         const Outcome opened = open(client, kVip, port, protocol);
@@ -141,12 +142,12 @@ TEST(Affinity, ServicesWithoutItAreScheduledAsEver_AFF001) {
 TEST(Affinity, PortsOfAServiceArePinnedApart_AFF002) {
     VirtualGateway gateway;
     TestService https = sticky();
-    https.name = "web-https";  // another service port: an id of its own, as compile() gives it
+    https.name = "web-https";  // another service port, with an id of its own, as compile() assigns it
     https.frontends = {{kVip, 443}};
     https.node_ports = {};
     gateway.publish({sticky(), https});
     Clients clients(gateway);
-    // rr is forced to differ: the second port's rotation is moved until it stands elsewhere.
+    // rr is made to differ: the second port's rotation is advanced until it selects another backend.
     const uint8_t http_backend = clients.backend("198.51.100.1");
     int guard = 0;
     for (uint8_t next = clients.backend("203.0.113.0", kVip, 443);
@@ -165,7 +166,7 @@ TEST(Affinity, PortsOfAServiceArePinnedApart_AFF002) {
 
 constexpr L4Port kChat = 5'222;
 
-// Two ports of one Service, by TCP and UDP, whose endpoints listen on different ports.
+// Two ports of one Service, over TCP and UDP, with endpoints that listen on different ports.
 std::vector<TestService> united(std::vector<uint8_t> web_backends = {11, 12, 13, 14},
                                 std::vector<uint8_t> chat_backends = {11, 12, 13, 14}) {
     TestService web = sticky();
@@ -180,7 +181,7 @@ std::vector<TestService> united(std::vector<uint8_t> web_backends = {11, 12, 13,
     chat.backend_port = 15'222;
     return {web, chat};
 }
-// A new flow to the one port, or to the other.
+// A new flow to one port, or to the other.
 uint8_t by_web(Clients& clients, const std::string& client, const IpAddr& frontend = kVip,
                uint8_t worker = 0) {
     return clients.backend(client, frontend, 80, Protocol::Tcp, worker);
@@ -297,7 +298,8 @@ TEST(AffinityOfAllPorts, AGoneEndpointGivesWayOnAllPortsAndHasNoClaimWhenItIsBac
     EXPECT_EQ(by_chat(clients, "198.51.100.1"), moved);
 }
 
-// Two rules meet: an entry is honoured only at a port that has its endpoint, and one that is not is overwritten.
+// Two rules meet: an entry is used only at a port that has its endpoint, and an entry that is not used is
+// overwritten.
 TEST(AffinityOfAllPorts, AnEndpointThatLacksAPortIsReplacedOnAll_AFF002_AFF005) {
     VirtualGateway gateway;
     gateway.publish(united({11}, {12}));
@@ -400,7 +402,8 @@ TEST(Affinity, AGoneEndpointGivesWayAndHasNoClaimWhenItIsBack_AFF005) {
     EXPECT_NE(moved, seen);
     gateway.publish({sticky()});
     EXPECT_EQ(clients.backend("198.51.100.1"), moved) << "overwritten: the old endpoint has lost it";
-    // The second client was away all the while. Its entry ended with the endpoint: what it gets is a choice, not a claim.
+    // The second client opened no flow in between. Its entry ended with the endpoint, so it gets a new
+    // choice.
     const uint64_t misses = gateway.count(Counter::AffinityMisses);
     EXPECT_NE(clients.backend("198.51.100.2"), 0);
     EXPECT_EQ(gateway.count(Counter::AffinityMisses), misses + 1);
@@ -509,8 +512,8 @@ TEST(Affinity, IPv6ClientsDifferInEachOfTheir128Bits_AFF009) {
 }
 
 TEST(Affinity, AFullTableEvictsTheOldestAndForwardsOn_AFF010) {
-    VirtualGateway gateway(
-        VirtualGateway::Options{.affinity_entries = 7});  // one bucket: no luck of the hash
+    // one bucket, so that the result does not depend on the hash
+    VirtualGateway gateway(VirtualGateway::Options{.affinity_entries = 7});
     gateway.publish({sticky()});
     Clients clients(gateway);
     std::map<std::string, uint8_t> pinned;
@@ -548,7 +551,8 @@ TEST(Affinity, AFloodOfForgedSourcesIsForwardedAndCounted_AFF010) {
     EXPECT_EQ(clients.backend("198.51.100.1"), real);
 }
 
-// Sources that do not exist, towards another Service and this one: clients that have established a flow stay where they are.
+// Spoofed sources, towards another Service and this one: clients with an established flow keep their
+// endpoint.
 TEST(Affinity, SpoofedFlowsToAnotherServiceMoveNoClient_AFF010) {
     for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
         VirtualGateway gateway(VirtualGateway::Options{.affinity_entries = 70});
@@ -598,7 +602,7 @@ TEST(Affinity, AnAddedEndpointLeavesClientsWhereTheyAre_AFF011) {
     }
 }
 
-// A flow that could not be opened says nothing about where its client should go.
+// A flow that could not be opened does not affect the choice for its client.
 TEST(Affinity, ARefusedFlowLeavesNoEntryAndRefreshesNone_AFF004) {
     VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {2'000, 2'001}});
     TestService service = sticky();
@@ -622,7 +626,7 @@ TEST(Affinity, ARefusedFlowLeavesNoEntryAndRefreshesNone_AFF004) {
         << "50 s apart: the refused flow refreshed nothing";
 }
 
-// Its first flow on the Local frontend fails, so the client keeps what it had on the other one.
+// Its first flow on the Local frontend fails, so the client keeps its endpoint of the other frontend.
 TEST(Affinity, ARefusedMoveBringsTheFormerEntryBack_AFF005) {
     VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {2'000, 2'000}});
     TestService service = sticky();

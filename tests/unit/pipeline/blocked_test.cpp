@@ -1,4 +1,4 @@
-// The blocklist: what is dropped for its source, and what is left alone.
+// The blocklist: packets dropped for their source, and packets left alone.
 #include <gtest/gtest.h>
 
 #include "tests/support/packet_builder.hpp"
@@ -41,7 +41,7 @@ TEST(Blocklist, AnyIpPacketFromAListedSourceIsDropped) {
     expect_blocked(gateway.send(syn("10.80.1.2")));  // to a Service
     expect_blocked(
         gateway.send(up().ipv4("198.51.100.9", "10.80.1.1").udp(5'000, 22).build()));         // to the host
-    expect_blocked(gateway.send(up().ipv4("198.51.100.9", "10.80.1.1").icmp(8, 0).build()));  // no flow's
+    expect_blocked(gateway.send(up().ipv4("198.51.100.9", "10.80.1.1").icmp(8, 0).build()));  // of no flow
     expect_blocked(gateway.send(
         up().ipv4("10.80.1.2", "10.80.1.1").more_fragments().udp(5'000, 53).build()));  // a fragment
     expect_blocked(gateway.send(up().ipv6("fd00:80:1::2", kVip6.to_string()).tcp(40'000, 80, "S").build()));
@@ -76,7 +76,7 @@ TEST(Blocklist, AFlowThatLivesEndsForItsClientAndGoesOnWhenTheListIsEmpty) {
     EXPECT_EQ(gateway.send(syn("10.80.1.2")).verdict, Verdict::Transmit);
 }
 
-// The other packets of the burst keep their places and their flows.
+// The other packets of the burst keep their positions and their flows.
 TEST(Blocklist, ABurstLosesOnlyWhatIsListed) {
     for (const uint32_t workers : {1U, 2U}) {
         VirtualGateway gateway({.workers = workers});

@@ -1,4 +1,5 @@
-// Flows that end because the control thread wants it, and flows that stay though everything around them changes.
+// Flows that are ended by orders of the control thread, and flows that stay although everything around them
+// changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +58,7 @@ class FlowOrders : public testing::TestWithParam<uint32_t> {
     Outcome send(const std::vector<uint8_t>& frame, NicPortId port = kUp) {
         return gateway.send(frame, port, {static_cast<uint8_t>(prng.below(GetParam()))});
     }
-    // The endpoint is no longer offered, and its flows are to end, in one publication.
+    // In one publication: the endpoint is no longer offered, and its flows are to end.
     void remove_backend(const TestService& left, uint8_t gone) {
         gateway.publish({left});
         gateway.order({.backend = gateway.backend_of(left, gone), .frontend = {}, .frontend_port = 0});
@@ -82,7 +83,8 @@ class FlowOrders : public testing::TestWithParam<uint32_t> {
 };
 INSTANTIATE_TEST_SUITE_P(Workers, FlowOrders, testing::Values(1u, 2u));
 
-// A client that keeps its port and never pauses would hold a flow to a dead endpoint for ever: idle time never passes.
+// A client that keeps its port and never pauses would keep a flow to a dead endpoint forever: it never
+// becomes idle.
 TEST_P(FlowOrders, TheNextDatagramGetsALiveEndpoint_UDP001) {
     gateway.publish({dns({11})});
     std::vector<std::vector<uint8_t>> clients;
@@ -107,7 +109,8 @@ TEST_P(FlowOrders, TheNextDatagramGetsALiveEndpoint_UDP001) {
     EXPECT_EQ(gateway.connections(), 200u);
 }
 
-// An endpoint is an address and a port: the flows of another Service's endpoint on the same address stay, as do the other endpoints'.
+// An endpoint is an address and a port: the flows of another Service's endpoint on the same address stay, as
+// do those of the other endpoints.
 TEST_P(FlowOrders, OthersFlowsStay_UDP001) {
     TestService other = dns({11});
     other.name = "other";
@@ -157,7 +160,7 @@ TEST_P(FlowOrders, WithoutEndpointsTheNextDatagramIsRefusedAndLeavesNothing_UDP0
     EXPECT_EQ(host_of(send(datagram(1000))), 13) << "the very next packet is served";
 }
 
-// Whatever else changes, a flow stays where it is: no order, no end.
+// Whatever else changes, a flow stays where it is unless an order ends it.
 TEST_P(FlowOrders, ChangesThatAreNoOrderMoveNoUdpFlow_UDP004_UDP005_DRAIN002) {
     gateway.publish({dns({11, 12, 13})});
     std::vector<std::pair<std::vector<uint8_t>, uint8_t>> flows;
@@ -188,8 +191,8 @@ TEST_P(FlowOrders, ChangesThatAreNoOrderMoveNoUdpFlow_UDP004_UDP005_DRAIN002) {
     EXPECT_EQ(gateway.count(Counter::EndedConnections), 0u);
 }
 
-// The same for TCP, established: scale-up, reorder, readiness, policy, scheduler (DRAIN-001); terminating and serving, and back
-// (DRAIN-002); not ready (DRAIN-003). New flows follow each change at once.
+// The same for TCP, established: scale-up, reorder, readiness, policy, scheduler (DRAIN-001); terminating and
+// serving, and back (DRAIN-002); not ready (DRAIN-003). New flows follow each change at once.
 TEST_P(FlowOrders, ATcpFlowStaysWithItsEndpoint_DRAIN001_DRAIN002_DRAIN003) {
     const auto web = [](std::vector<uint8_t> backends) {
         return TestService{.frontends = {{kVip, 80}}, .backends = std::move(backends)};
@@ -240,7 +243,7 @@ TEST_P(FlowOrders, ATcpFlowStaysWithItsEndpoint_DRAIN001_DRAIN002_DRAIN003) {
     expect_unmoved("both are gone, and are to be kept until they close", {13});
 }
 
-// DRAIN-007: the frontend is gone, its Service has another. UDP here; of TCP see reset_test.
+// DRAIN-007: the frontend is gone, its Service has another. UDP here; TCP is covered by reset_test.
 TEST_P(FlowOrders, OfAFrontendLeaveTheOtherFrontendsFlows_DRAIN007) {
     gateway.publish({dns({11})});
     for (L4Port port = 1000; port < 1050; ++port) {
@@ -260,8 +263,8 @@ TEST_P(FlowOrders, OfAFrontendLeaveTheOtherFrontendsFlows_DRAIN007) {
     EXPECT_EQ(gateway.count(Counter::NewConnections), opened);
 }
 
-// An order is one event. That later snapshots still hold it, because another worker is not done or control has not looked, ends nothing
-// that was opened since.
+// An order is one event. Later snapshots may still hold it, because another worker has not finished it or
+// control has not checked yet. It then ends no flow that was opened since.
 TEST_P(FlowOrders, AreDoneOnce_UDP005) {
     gateway.publish({dns({11})});
     ASSERT_EQ(host_of(send(datagram(1000))), 11);
@@ -276,7 +279,7 @@ TEST_P(FlowOrders, AreDoneOnce_UDP005) {
     EXPECT_EQ(gateway.connections(), 1u);
 }
 
-// A flow that opens while its backend's order is under way (the endpoint has come back) is not concerned.
+// A flow that opens while its backend's order is being processed (the endpoint has returned) is not ended.
 TEST_P(FlowOrders, LeaveWhatOpensMeanwhile) {
     gateway.publish({dns({11})});
     for (L4Port port = 1000; port < 1000 + 4 * limits::kFlowOrderSlice * GetParam(); ++port) {
@@ -301,8 +304,8 @@ TEST_P(FlowOrders, LeaveWhatOpensMeanwhile) {
     EXPECT_EQ(gateway.count(Counter::NewConnections), opened);
 }
 
-// However much there is to do, a round looks at no more than a slice, orders for backends without flows included; and flows that end by
-// themselves between two slices do not lead astray.
+// However much work there is, a round visits no more than a slice, including orders for backends without
+// flows. Flows that end by themselves between two slices do not disturb the walk.
 TEST_P(FlowOrders, AreWorkedOffInBoundedSlices) {
     gateway.publish({dns({11})});
     std::vector<std::vector<uint8_t>> answered;
@@ -314,7 +317,7 @@ TEST_P(FlowOrders, AreWorkedOffInBoundedSlices) {
     }
     gateway.advance_seconds(3);
     for (L4Port port = 1000; port < 2000; port += 2) {
-        send(datagram(port));  // it lasts, and lives for 120 s, the others for 30
+        send(datagram(port));  // long-lived: times out after 120 s, the others after 30 s
     }
     gateway.publish({dns({12})});
     for (uint8_t host = 100; host < 200; ++host) {
@@ -342,7 +345,8 @@ TEST_P(FlowOrders, AreWorkedOffInBoundedSlices) {
     EXPECT_EQ(level_of_service("dns"), 0u);
 }
 
-// Control drops what all workers have done; numbers go on. A gateway that starts later than its numbering has nothing to make up for.
+// Control removes orders that all workers have finished; the numbers continue. A gateway that starts later
+// than its numbering has no orders to catch up with.
 TEST_P(FlowOrders, AreNumberedOverSnapshots) {
     config::Snapshot snapshot = gateway.snapshot();
     auto later = std::make_shared<conn::FlowOrders>();
@@ -356,8 +360,8 @@ TEST_P(FlowOrders, AreNumberedOverSnapshots) {
     EXPECT_EQ(gateway.orders_done(), 42u);
 }
 
-// ANN-03 through the whole path: an established flow's idle time is its Service's, either direction starts it anew, and it counts for flows
-// that were open before the Service said so.
+// ANN-03 through the whole path: an established flow has the idle time of its Service, either direction
+// restarts it, and it applies to flows that were open before the Service set it.
 TEST_P(FlowOrders, IdleTimeIsTheServicesOwn_NAT008) {
     gateway.publish({dns({11})});
     const Outcome first = send(datagram(1000));

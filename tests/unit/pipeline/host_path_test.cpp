@@ -1,5 +1,5 @@
-// The gateway host as an endpoint and as a client: what goes to its own addresses is Linux's to receive, what Linux sends of such flows is
-// translated, and all else that Linux sends leaves as Linux made it.
+// The gateway host as an endpoint and as a client. Packets to its own addresses are delivered to Linux,
+// packets of such flows from Linux are translated, and all other packets from Linux leave unchanged.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(All, HostEndpoint,
                                           testing::Values(Protocol::Tcp, Protocol::Udp),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
-// Whatever queue a client's packet comes by, and whatever worker serves the twin.
+// Whatever queue a client's packet arrives on, and whatever worker serves the twin.
 TEST_P(HostEndpoint, GetsTheClientsPacketsAndIsAnsweredForAsTheVip_EP007_NAT001) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
     TestService service = served_by({kHostItself}, protocol);
@@ -131,7 +131,8 @@ TEST_P(HostEndpoint, GetsTheClientsPacketsAndIsAnsweredForAsTheVip_EP007_NAT001)
     EXPECT_EQ(gateway.count(stats::Counter::NewConnections), 40u);
 }
 
-// The endpoint's address and port are a NodePort as well: what was chosen for the host stays the host's, and is not chosen for again.
+// The endpoint's address and port are a NodePort as well. A flow for which the host was chosen stays with the
+// host, and no further choice is made.
 TEST_P(HostEndpoint, IsNoFrontendOnceItWasChosen_EP007) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
     TestService service = served_by({kHostItself}, protocol);
@@ -158,7 +159,8 @@ TEST_P(HostEndpoint, IsNoFrontendOnceItWasChosen_EP007) {
     EXPECT_EQ(key_of(through.frame).destination, backend_address(11, family));
 }
 
-// One client socket reaches the host through two frontends: the second flow has another port, so that the answers can be told apart.
+// One client socket reaches the host through two frontends: the second flow gets another port, so that the
+// answers can be distinguished.
 TEST_P(HostEndpoint, TellsFlowsOfOneClientSocketApart_EP007) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
     TestService service = served_by({kHostItself}, protocol);
@@ -223,7 +225,7 @@ TEST_P(HostClient, ReachesAServiceAndIsAnswered_ETP006) {
     EXPECT_EQ(gateway.connections(), 40u);
 }
 
-// Policy Local keeps clients' addresses and looks at endpoints of this node only; for the host neither holds.
+// Policy Local keeps clients' addresses and uses only endpoints of this node; neither applies to the host.
 TEST_P(HostClient, UsesTheClusterSetAndIsTranslated_ETP006_NAT003) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
     TestService local = served_by({11}, protocol);
@@ -261,7 +263,8 @@ TEST_P(HostClient, IsLetInWhereAnyOfItsAddressesIsInTheRanges_SRC007) {
               DropReason::SourceNotAllowed);
 }
 
-// The edge of SRC-007: Linux has the VIP of one Service as an address, and asks another Service from it.
+// The edge of SRC-007: Linux has the VIP of one Service as an address, and sends requests to another Service
+// from it.
 TEST_P(HostClient, MayAskFromAVipOfItsOwn_SRC007) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
     TestService guarded = served_by({11}, protocol);
@@ -286,7 +289,7 @@ TEST_P(HostClient, IsRefusedAloud_REJ001) {
     EXPECT_EQ(parsed_of(refused.frame).key.destination, host);
 }
 
-// Linux would take its own packet for a forged one, so it is not sent round.
+// Linux would treat its own packet as spoofed, so it is not sent back.
 TEST_P(HostClient, IsNotItsOwnEndpoint_EP007) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
     gateway.publish({served_by({kHostItself}, protocol)});
@@ -296,7 +299,8 @@ TEST_P(HostClient, IsNotItsOwnEndpoint_EP007) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// What is no flow's goes to the wire byte by byte, from whichever worker: never back to the twin, and never away.
+// Packets of no flow go to the wire byte by byte, from whichever worker. They never return to the twin and
+// are never lost.
 TEST_P(HostClient, SendsAllElseUntouched_XIP003) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
     TestService service = served_by({kHostItself, 11}, protocol);
@@ -304,15 +308,15 @@ TEST_P(HostClient, SendsAllElseUntouched_XIP003) {
     const IpAddr client = far_client(family, 9);
     const IpAddr forwarded = family == IpFamily::V4 ? IpAddr::v4(172, 17, 0, 2) : *IpAddr::parse("fd17::2");
     const FlowKey keys[] = {
-        {host, client, 50'000, 443, protocol, {}},  // a client program of the host's
+        {host, client, 50'000, 443, protocol, {}},  // a client program on the host
         {host,
          client,
          kServerPort,
          40'000,
          protocol,
-         {}},  // the server answers somebody who asked it directly
-        {host, vip_of(family), 50'000, 9999, protocol, {}},     // a VIP's closed port
-        {forwarded, vip_of(family), 50'000, 80, protocol, {}},  // Linux forwards it for a container
+         {}},  // the server answers a client that addressed it directly
+        {host, vip_of(family), 50'000, 9999, protocol, {}},     // a closed port of a VIP
+        {forwarded, vip_of(family), 50'000, 80, protocol, {}},  // forwarded by Linux for a container
         {host, backend_address(11, family), 50'000, kServerPort, protocol, {}},  // a probe of an endpoint
     };
     for (const FlowKey& key : keys) {
@@ -363,7 +367,7 @@ TEST(HostFrames, ThatNobodyCouldParseOrThatGoToAGroupLeaveUntouched) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// What the gateway makes up to end a connection (DRAIN-004) reaches an endpoint on the host as well.
+// Segments originated by the gateway to end a connection (DRAIN-004) reach an endpoint on the host as well.
 TEST(HostEndpointReset, GoesToTheTwin_EP007) {
     VirtualGateway gateway;
     const TestService service = served_by({kHostItself});

@@ -1,4 +1,5 @@
-// What somebody can do to the gateway who may send any frame at any rate: each test is an attack, and what must still hold.
+// Attacks by a sender that may send any frame at any rate. Each test is one attack and the property that must
+// still hold.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -42,8 +43,9 @@ TestService web() {
     return {.frontends = {{kVip, 80}}, .backends = {11}};
 }
 
-// A packet that arrives together with the one that opened its flow is found by new_flow, behind the stage that checks such packets. An
-// unchecked TTL of 0 would leave as 255, and a ring of gateways would carry it for ever.
+// A packet that arrives together with the one that opened its flow is looked up by new_flow, behind the stage
+// that checks such packets. An unchecked TTL of 0 would leave as 255, and a ring of gateways would forward it
+// forever.
 TEST(OneBurst, WhatFollowsAFirstPacketIsCheckedAsEver_ICMP006) {
     for (const uint8_t ttl : {uint8_t{0}, uint8_t{1}}) {
         VirtualGateway gateway;
@@ -57,8 +59,8 @@ TEST(OneBurst, WhatFollowsAFirstPacketIsCheckedAsEver_ICMP006) {
     }
 }
 
-// A client may begin again at once on a tuple that is closed: in one burst as in three. It has its SNAT port again, because at the backend
-// the old connection may still wait in TIME-WAIT (ADR 0009).
+// A client may reuse a closed tuple at once, in one burst or in three. It gets the same SNAT port again,
+// because the backend may still have the old connection in TIME-WAIT (ADR 0009).
 TEST(OneBurst, AClosedTupleOpensAgainOnce) {
     VirtualGateway gateway;
     gateway.publish({web()});
@@ -78,7 +80,8 @@ TEST(OneBurst, AClosedTupleOpensAgainOnce) {
     EXPECT_EQ(gateway.count(stats::Counter::NewConnections), 2u);
 }
 
-// The last packets of a connection may share a burst with the SYN that ends it. They belong to the old one, and leave.
+// The last packets of a connection may share a burst with the SYN that ends it. They belong to the old
+// connection, and leave.
 TEST(OneBurst, TheLastPacketsOfAConnectionLeaveBeforeItEnds) {
     VirtualGateway gateway;
     gateway.publish({web()});
@@ -97,13 +100,14 @@ TEST(OneBurst, TheLastPacketsOfAConnectionLeaveBeforeItEnds) {
     EXPECT_EQ(gateway.count(stats::Counter::NewConnections), 2u);
 }
 
-// Where the old port cannot be had again, because another flow to the new backend holds it, the search goes on as for any flow.
+// If the old port is not available, because another flow to the new backend holds it, the search continues as
+// for any flow.
 TEST(OneBurst, AnotherFlowsPortIsNotTakenAgain) {
     VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {1024, 1025}});
     gateway.publish({web()});
     const packet::FlowKey before = key_of(gateway.send(segment("S").build()).frame);
     gateway.send(from_backend(before, "RA"), kCluster);
-    // The rotation goes to another backend, where a second client already has that very port.
+    // The rotation moves to another backend, where a second client already has the same port.
     TestService moved = web();
     moved.backends = {12};
     gateway.publish({moved});
@@ -127,7 +131,7 @@ TEST(OneBurst, AnotherFlowsPortIsNotTakenAgain) {
     }
 }
 
-// The SNAT ports of a full table are all taken too; that must not keep a new flow from taking a half-open one's place.
+// If the table is full, all SNAT ports are taken as well. A new flow must still replace a half-open one.
 TEST(SynFlood, FlowsStillOpenWhenTheTableIsFullOfTranslatedOnes) {
     VirtualGateway gateway(VirtualGateway::Options{.connections = 256});
     gateway.publish({web()});
@@ -146,8 +150,8 @@ TEST(SynFlood, FlowsStillOpenWhenTheTableIsFullOfTranslatedOnes) {
     EXPECT_EQ(key_of(gateway.send(from_backend(inside, "A"), kCluster).frame).destination, kClient);
 }
 
-// A connection that both sides have closed waits two minutes for stray segments. That wait must not be a capacity: 262,144 of them are
-// 2,184 short connections a second.
+// A connection closed by both sides is kept for two minutes because of late segments. These connections must
+// not limit the capacity: 262,144 of them are 2,184 short connections a second.
 TEST(FullTable, FinishedConnectionsMakeRoom) {
     VirtualGateway gateway(VirtualGateway::Options{.connections = 64});
     gateway.publish({web()});
@@ -170,7 +174,8 @@ TEST(FullTable, FinishedConnectionsMakeRoom) {
     EXPECT_EQ(gateway.connections(), 64u);
 }
 
-// A source that everybody on the link listens to: neither an answer of ours nor a reply may go there (RFC 1812, 5.3.5.2; RFC 2644).
+// A source address to which every host of the link listens: neither our answers nor replies may be sent to it
+// (RFC 1812, 5.3.5.2; RFC 2644).
 TEST(SpoofedBroadcastSource, IsNeverSentTo) {
     VirtualGateway gateway;
     TestService empty = web();
@@ -188,7 +193,8 @@ TEST(SpoofedBroadcastSource, IsNeverSentTo) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// The gateway's own address as a source: what it asks, the host has not asked, and would get the answers (host_path_test.cpp).
+// The gateway's own address as a source: the host has not sent the request, but would get the answers
+// (host_path_test.cpp).
 TEST(SpoofedOwnSource, IsNeverAnswered_ETP006) {
     VirtualGateway gateway;
     TestService empty = web();
@@ -218,7 +224,8 @@ TEST(SpoofedOwnSource, IsNeverAnswered_ETP006) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// Two frontends that answered each other would do so for ever: DNS answers a datagram that it cannot read by one that nobody can.
+// Two frontends that answered each other would never stop: DNS answers a malformed datagram with another
+// malformed one.
 TEST(SpoofedOwnSource, IsNoFrontends_NAT003) {
     for (const lb::SourceMode source : {lb::SourceMode::Translate, lb::SourceMode::Keep}) {
         VirtualGateway gateway;
@@ -248,8 +255,8 @@ TEST(SpoofedOwnSource, IsNoFrontends_NAT003) {
                 PacketBuilder(link).ipv4("80.11.12.10", "80.11.12.11").tcp(80, 1, "S").build(), port));
         }
         EXPECT_EQ(gateway.connections(), 0u);
-        // An external IP may be a host's own address, which is a client from any other port (XIP-003). And an endpoint may be its own
-        // client.
+        // An external IP may be a host's own address, which is a client from any other port (XIP-003). An
+        // endpoint may also be its own client.
         EXPECT_EQ(
             gateway.send(from_client().ipv4("80.11.12.11", "80.11.12.10").udp(40'000, 53).build()).egress,
             kCluster);
@@ -263,7 +270,8 @@ TEST(SpoofedOwnSource, IsNoFrontends_NAT003) {
     }
 }
 
-// An address that the operator has named for source translation is nobody else's, though the host lacks it.
+// An address configured for source translation belongs to no other host, although the gateway host does not
+// have it.
 TEST(SpoofedOwnSource, IsNoSnatAddress_NAT003_ICMP007) {
     const IpAddr named = IpAddr::v4(192, 0, 2, 77), named6 = v6_on_link(7, 77);
     VirtualGateway gateway(VirtualGateway::Options{.more_snat = {{named, {}, false}, {named6, {}, false}}});
@@ -291,8 +299,9 @@ TEST(SpoofedOwnSource, IsNoSnatAddress_NAT003_ICMP007) {
     EXPECT_EQ(gateway.send(segment("S").build()).verdict, Verdict::Transmit);
 }
 
-// Where one Service keeps the source and another translates it to the same endpoint, a forged SNAT address as the first one's client would
-// take the tuples that the second one's flows need: a thousand packets a minute against all its new clients.
+// One Service keeps the source, and another one translates it for the same endpoint. A spoofed SNAT address
+// as a client of the first Service would take the tuples needed by flows of the second one: a thousand
+// packets a minute against all its new clients.
 TEST(SpoofedOwnSource, TakesNoSnatPortsFromOthers_NAT003) {
     VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {1024, 1087}});
     TestService kept = web();

@@ -1,4 +1,5 @@
-// Both families through one table, one burst and one set of capacities: neither may harm the other, whatever arrives.
+// Both families in one table, one burst and one set of capacities: neither may harm the other, whatever
+// arrives.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -83,7 +84,7 @@ TEST(MixedBurst, EveryPacketIsTranslatedAsIfItCameAlone_NAT001_DUAL001) {
             }
         }
     }
-    // Those that are known already stand between those that are not; some come twice.
+    // Known flows between unknown ones; some appear twice.
     for (size_t i = 0; i < flows.size(); i += 5) {
         ASSERT_EQ(gateway.send(first[i]).verdict, Verdict::Transmit);
     }
@@ -142,7 +143,7 @@ TEST(MixedBurst, WhatIsDroppedOrRejectedLeavesTheRestAlone_REJ001) {
     EXPECT_EQ(gateway.connections(), 2u);
 }
 
-// An IPv6 connection takes the place of two IPv4 ones.
+// An IPv6 connection takes the space of two IPv4 ones.
 TEST(FullTable6, AnIpv6FlowTakesAPairOfHalfOpenOnes_NAT008) {
     VirtualGateway gateway(VirtualGateway::Options{.connections = 64});
     gateway.publish(services());
@@ -165,8 +166,8 @@ TEST(FullTable6, AnIpv6FlowTakesAPairOfHalfOpenOnes_NAT008) {
     const Outcome answer = gateway.send(answer_to(inside6), kCluster);
     EXPECT_EQ(key_of(answer.frame), client_flow(IpFamily::V6, 0).reversed());
 
-    // A flood of IPv6 SYNs, which goes on for longer than another prefix's handshakes are spared: of 32 pairs two are kept, the one with
-    // the established IPv4 connection and that of the answered one.
+    // A flood of IPv6 SYNs that lasts longer than handshakes of another prefix are protected. Of 32 pairs two
+    // are kept: the one with the established IPv4 connection, and the one of the answered connection.
     gateway.send(from_client(client_flow(IpFamily::V6, 0), "A"));
     for (uint32_t n = 1; n < 500; ++n) {
         gateway.advance_milliseconds(10);
@@ -176,7 +177,7 @@ TEST(FullTable6, AnIpv6FlowTakesAPairOfHalfOpenOnes_NAT008) {
     EXPECT_EQ(key_of(gateway.send(from_client(kept, "A")).frame), inside);
     EXPECT_EQ(key_of(gateway.send(from_client(client_flow(IpFamily::V6, 0), "A")).frame), inside6);
 
-    // And of IPv4 SYNs, which take the pairs back.
+    // Followed by IPv4 SYNs, which take the pairs back.
     for (uint32_t n = 1'000; n < 1'500; ++n) {
         gateway.advance_milliseconds(10);
         ASSERT_EQ(gateway.send(from_client(client_flow(IpFamily::V4, n))).verdict, Verdict::Transmit) << n;
@@ -186,7 +187,8 @@ TEST(FullTable6, AnIpv6FlowTakesAPairOfHalfOpenOnes_NAT008) {
     EXPECT_EQ(key_of(gateway.send(from_client(client_flow(IpFamily::V6, 0), "A")).frame), inside6);
 }
 
-// Where every pair holds a connection that both sides take part in, IPv6 is refused by name, and nobody loses a connection.
+// If every pair holds a connection answered by both sides, IPv6 is dropped under its reason, and no
+// connection is lost.
 TEST(FullTable6, OfEstablishedFlowsRefusesByName_NAT008) {
     VirtualGateway gateway(VirtualGateway::Options{.connections = 64});
     gateway.publish(services());
@@ -207,7 +209,8 @@ TEST(FullTable6, OfEstablishedFlowsRefusesByName_NAT008) {
     EXPECT_EQ(gateway.connections(), 64u);
 }
 
-// A burst that fills the table and then some: what the later packets give up may be what the earlier ones opened, which have left by then.
+// A burst that overfills the table: the later packets may evict connections opened by the earlier ones, which
+// have left by then.
 TEST(FullTable6, ABurstOfBothFamiliesMayExceedIt_NAT001) {
     VirtualGateway gateway(VirtualGateway::Options{.connections = 16});
     gateway.publish(services());
@@ -284,7 +287,7 @@ TEST(SourceRanges6, AFamilyWithoutARangeIsClosed_SRC001_SRC003) {
               Verdict::Transmit);
 }
 
-// Every packet on a worker picked at random, mostly the wrong one, in bursts of both families.
+// Every packet on a worker selected at random, mostly the wrong one, in bursts of both families.
 class Placement6 : public testing::TestWithParam<std::pair<uint32_t, lb::SourceMode>> {};
 INSTANTIATE_TEST_SUITE_P(
     Workers, Placement6,

@@ -1,4 +1,5 @@
-// What happens at the edges of every capacity that a packet can meet: exhaustion is a state with a name, never an accident.
+// Behaviour at the limit of every capacity that a packet can reach: exhaustion is a state with a name, never
+// an accident.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -34,7 +35,8 @@ TestService web() {
     return {.frontends = {{kVip, 80}}, .backends = {11}};
 }
 
-// NAT-002: when every port towards an endpoint is taken, new flows are dropped by name, and live tuples are never reused.
+// NAT-002: if every port towards an endpoint is taken, new flows are dropped under their reason, and live
+// tuples are never reused.
 TEST(SnatPorts, ExhaustionIsNamedAndSurvived_NAT002) {
     VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {2000, 2099}});
     gateway.publish({web()});
@@ -86,7 +88,7 @@ TEST(SnatPorts, LeaveTheHostItsOwn) {
     EXPECT_EQ(taken, expected);
 }
 
-// A full table gives up half-open flows first and never an established one.
+// A full table evicts half-open flows first and never an established one.
 TEST(ConnectionTable, UnderAFloodHalfOpenFlowsGoFirst) {
     VirtualGateway gateway(VirtualGateway::Options{.connections = 256});
     TestService service = web();
@@ -118,8 +120,9 @@ TEST(ConnectionTable, UnderAFloodHalfOpenFlowsGoFirst) {
     EXPECT_EQ(established("A").verdict, Verdict::Transmit);
 }
 
-// A SYN and an ACK that are sent without sight of the endpoint's SYN+ACK leave half-open connections. A table full of them serves new
-// clients, keeps connections that were opened in advance, and is empty of the others a minute later.
+// A SYN and an ACK that are sent without knowledge of the endpoint's SYN+ACK leave half-open connections. A
+// table full of them serves new clients and keeps connections that were opened before. A minute later it is
+// empty of the others.
 TEST(ConnectionTable, FullOfForgedHandshakesServesNewFlows_NAT006_NAT008) {
     VirtualGateway gateway(VirtualGateway::Options{.connections = 256});
     TestService service = web();
@@ -162,7 +165,7 @@ TEST(ConnectionTable, FullOfForgedHandshakesServesNewFlows_NAT006_NAT008) {
     }
 }
 
-// Questions of UDP, each of another client port, that an endpoint answers.
+// UDP requests, each from another client port, that an endpoint answers.
 class FullOfAnsweredFlows : public testing::Test {
  protected:
     FullOfAnsweredFlows() {
@@ -198,7 +201,7 @@ class FullOfAnsweredFlows : public testing::Test {
     VirtualGateway gateway{VirtualGateway::Options{.connections = kRoom}};
 };
 
-// Anybody can ask in anybody's name, and is answered.
+// Any host can send requests with another host's address, and they are answered.
 TEST_F(FullOfAnsweredFlows, ServesNewOnes_NAT008) {
     for (uint16_t n = 1; n <= 1'000; ++n) {
         gateway.advance_milliseconds(1);
@@ -219,7 +222,8 @@ TEST_F(FullOfAnsweredFlows, RefusesByNameWhereTheyLast) {
     EXPECT_EQ(gateway.count(stats::Counter::EvictedConnections), 0u);
 }
 
-// A flood that comes back to each of its UDP flows, so that they last and no ordinary victim is left. The endpoint answers.
+// A flood that repeats each of its UDP flows, so that they are long-lived and no ordinary victim is left. The
+// endpoint answers.
 class FullOfLastingFlows : public testing::TestWithParam<IpFamily> {
  protected:
     FullOfLastingFlows() {
@@ -257,14 +261,14 @@ class FullOfLastingFlows : public testing::TestWithParam<IpFamily> {
         const auto link = eth().from_mac(backend_mac(number).to_string()).to_mac(kClusterMac.to_string());
         return ip(link, backend_address(number, GetParam()).to_string(), address);
     }
-    // A question, and its answer.
+    // A request, and its answer.
     bool ask(const std::string& address, uint16_t client_port = 5'000, L4Port port = 53) {
         const bool is_served =
             gateway.send(client(address).udp(client_port, port).build()).verdict == Verdict::Transmit;
         gateway.send(endpoint(port == 53 ? 11 : 13, address).udp(9376, client_port).build(), kCluster);
         return is_served;
     }
-    // Twice, so that the flows last. `source` names the n-th one's.
+    // Sent twice, so that the flows count as long-lived. `source` returns the n-th flow's source.
     void flood(const std::function<std::string(uint32_t)>& source) {
         for (int round = 0; round < 2; ++round) {
             for (uint32_t n = 0; n < flows; ++n) {
@@ -274,7 +278,7 @@ class FullOfLastingFlows : public testing::TestWithParam<IpFamily> {
         }
         ASSERT_EQ(gateway.connections(), flows);
     }
-    // A handshake with a request, of which each segment is followed by `between`.
+    // A handshake with a request; `between` runs after each segment.
     bool browse(const std::string& address, uint16_t client_port, const std::function<void()>& between) {
         bool is_served = true;
         const auto passes = [&](const PacketBuilder& packet, NicPortId port) {
@@ -297,7 +301,7 @@ class FullOfLastingFlows : public testing::TestWithParam<IpFamily> {
 };
 INSTANTIATE_TEST_SUITE_P(Families, FullOfLastingFlows, testing::Values(IpFamily::V4, IpFamily::V6));
 
-// Its sources are forged, so no two are alike. It goes on between the segments of the others.
+// The sources are spoofed, so no two are alike. The flood continues between the segments of the others.
 TEST_P(FullOfLastingFlows, OfOneServiceServesOtherServices_NAT008) {
     flood([&](uint32_t n) { return host(n, 0); });
     uint32_t next = 1'000;
@@ -310,7 +314,7 @@ TEST_P(FullOfLastingFlows, OfOneServiceServesOtherServices_NAT008) {
         EXPECT_TRUE(browse(host(9'000, n), static_cast<uint16_t>(40'000 + n), goes_on)) << n;
     }
     EXPECT_FALSE(ask(host(8'000, 0))) << "the Service that holds the table takes nothing from itself";
-    // A question is answered before it goes, and a flow that lasts stays.
+    // A request is answered before its entry is evicted, and a long-lived flow stays.
     for (uint32_t round = 0; round < 3; ++round) {
         EXPECT_TRUE(ask(host(9'000, 100), 6'000, 54)) << round;
         goes_on();
@@ -320,7 +324,8 @@ TEST_P(FullOfLastingFlows, OfOneServiceServesOtherServices_NAT008) {
     EXPECT_EQ(gateway.service_counters(0, "other-dns").new_flows.read(), 1u);
 }
 
-// A Service takes from the one that fills the table until it has half as much, which is a third of the table, and no more.
+// A Service takes from the Service that fills the table until it has half as much, a third of the table, and
+// no more.
 TEST_P(FullOfLastingFlows, TwoServicesShareTheTable_NAT008) {
     flood([&](uint32_t n) { return host(n, 0); });
     for (uint32_t n = 0; n < flows; ++n) {
@@ -341,20 +346,21 @@ TEST_P(FullOfLastingFlows, OfOnePrefixServesOtherPrefixes_NAT008) {
     EXPECT_TRUE(browse(host(3'000, 0), 40'000, [] {}));
 }
 
-// What a prefix held once does not count against it.
+// Past connections of a prefix do not count against it.
 TEST_P(FullOfLastingFlows, APrefixGetsItsShareBack_NAT008) {
     flood([&](uint32_t n) { return host(7, n % 200); });
     gateway.advance_seconds(125);
     gateway.age();
     ASSERT_EQ(gateway.connections(), 0u);
     flood([&](uint32_t n) { return host(n, 0); });  // one of them is of that prefix
-    for (uint32_t n = 0; n < 8; ++n) {              // a search looks at a quarter of the table
+    for (uint32_t n = 0; n < 8; ++n) {              // a search examines a quarter of the table
         EXPECT_FALSE(ask(host(5'000 + n, 0))) << n;
     }
     EXPECT_EQ(gateway.count(stats::Counter::EvictedConnections), 0u);
 }
 
-// A connection whose client has acknowledged the handshake is nobody else's to end, however many its Service holds.
+// A connection whose client has acknowledged the handshake is never evicted for another, however many its
+// Service holds.
 TEST_P(FullOfLastingFlows, EstablishedTcpNeverGivesWay_NAT008) {
     for (uint32_t n = 0; n < flows; ++n) {
         ASSERT_TRUE(browse(host(7, n % 200), static_cast<uint16_t>(40'000 + n), [] {})) << n;
@@ -393,7 +399,7 @@ TEST(Rejects, AreLimitedPerWorker_REJ003) {
     EXPECT_EQ(answered(200, 100), 5u) << "the bucket holds no more than its burst";
 }
 
-// Segments that nobody has asked for, each of which is due a RST, at three times the limit of RSTs.
+// Segments of no flow, each of which is answered by a RST, at three times the limit of RSTs.
 class BesideAFloodOfSegments : public testing::Test {
  protected:
     static constexpr uint16_t kNarrow = 1'400;
@@ -415,7 +421,7 @@ class BesideAFloodOfSegments : public testing::Test {
             .payload(std::vector<uint8_t>(payload))
             .build();
     }
-    // How many of 20 datagrams, one each 50 ms, are answered while the flood lasts: 3,000 of `flood` a second.
+    // Counts the answers to 20 datagrams, sent every 50 ms during the flood: 3,000 of `flood` a second.
     template <typename Flood>
     uint32_t answered(const std::vector<uint8_t>& asked, Flood&& flood) {
         uint32_t n = 0;
@@ -427,7 +433,7 @@ class BesideAFloodOfSegments : public testing::Test {
                 }
             }
         };
-        pass(1'000);  // what the limit allows at once is gone
+        pass(1'000);  // uses up the burst of the limit
         uint32_t answers = 0;
         for (int question = 0; question < 20; ++question) {
             pass(50);
@@ -444,7 +450,7 @@ class BesideAFloodOfSegments : public testing::Test {
             .tcp(static_cast<uint16_t>(1'024 + n % 60'000), 80, "A")
             .build();
     }
-    // By a fixed secret the networks of these tests share no bucket.
+    // With a fixed secret the networks of these tests share no bucket.
     VirtualGateway gateway{VirtualGateway::Options{.secrets_from = 1}};
 };
 
@@ -457,7 +463,8 @@ TEST_F(BesideAFloodOfSegments, TracesAreAnswered_ICMP006_REJ003) {
     EXPECT_EQ(answered(datagram("10.80.1.2", 10, 1), ack), 20u);
 }
 
-// Neither does another network's flood of what is too big, nor the sender's own of what expires; one network has its limit.
+// Neither does a flood of too large packets from another network, nor a flood of expiring packets from the
+// same sender. One network has its limit.
 TEST_F(BesideAFloodOfSegments, EachNetworkLearnsItsPathMtu_ICMP004_REJ003) {
     const auto large = [](uint32_t) { return datagram("198.51.100.1", 1'450); };
     EXPECT_EQ(answered(datagram("10.80.1.2", 1'450), large), 20u);
@@ -469,7 +476,7 @@ TEST_F(BesideAFloodOfSegments, EachNetworkLearnsItsPathMtu_ICMP004_REJ003) {
     EXPECT_LT(answered(datagram("10.80.1.2", 1'450), neighbours), 20u) << "of one network";
 }
 
-// What cannot be answered takes nobody's turn.
+// Packets that cannot be answered take no token.
 TEST(Rejects, WhatIsNotAnsweredTakesNoToken_REJ003) {
     VirtualGateway gateway(VirtualGateway::Options{
         .rejects_per_second = 2, .rejects_burst = 2, .errors_per_second = 2, .errors_burst = 2});
@@ -531,7 +538,7 @@ TEST(Forwarding, NamesWhatStopsItOnTheWayOut) {
     EXPECT_EQ(gateway.service_counters(0, "web").dropped.read(), 1u);
 }
 
-// What cannot be sent has answered nobody.
+// An answer that cannot be sent does not count as one.
 TEST(Forwarding, AnAnswerThatFindsNoWayBackIsADropAndNoAnswer_REJ001) {
     VirtualGateway gateway;
     TestService empty = web();
@@ -545,7 +552,8 @@ TEST(Forwarding, AnAnswerThatFindsNoWayBackIsADropAndNoAnswer_REJ001) {
     EXPECT_EQ(gateway.service_counters(0, "web").dropped.read(), 1u);
 }
 
-// Restored elsewhere, a virtual machine may have a TSC that begins anew. What waits for a time to come waits no longer for that.
+// After a restore on another host, the TSC of a virtual machine may restart. Work that waits for a time must
+// not wait for the old one.
 TEST(Time, ThatReadsEarlierStallsNothing) {
     VirtualGateway gateway(VirtualGateway::Options{.rejects_per_second = 10, .rejects_burst = 5});
     TestService empty = web();

@@ -1,4 +1,5 @@
-// A mark saves a look-up and decides nothing: with right marks, stale ones and lies each packet ends as it does without.
+// A mark saves a lookup and decides nothing: with correct, stale and false marks each packet ends as it does
+// without.
 #include <gtest/gtest.h>
 
 #include "tests/support/packet_builder.hpp"
@@ -38,7 +39,7 @@ TEST_P(Marks, DecideNothing) {
         }
         plain.publish(services());
         marked.publish(services());
-        // 1 and 2 are the frontends; 3 was one, and is gone.
+        // 1 and 2 are frontends; 3 was one and has been removed.
         marked.set_marks(
             {{kVip, 80, Protocol::Tcp}, {kVip, 443, Protocol::Tcp}, {kVip, 8080, Protocol::Tcp}});
         for (uint16_t client = 1'000; client < 1'040; ++client) {

@@ -1,4 +1,5 @@
-// The counts by which lc, wlc, sed, nq and p2c choose, against what the tables hold, and what the choice makes of them.
+// The counts used by lc, wlc, sed, nq and p2c, compared with the content of the tables, and the resulting
+// choices.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -48,7 +49,7 @@ std::vector<uint8_t> query(uint32_t client) {
         .udp(static_cast<uint16_t>(1'024 + client), 53)
         .build();
 }
-// `inside` is how the client's packet left.
+// `inside`: the client's packet as it left.
 std::vector<uint8_t> from_backend(const FlowKey& inside, std::string_view flags) {
     return eth()
         .to_mac(kClusterMac.to_string())
@@ -59,7 +60,7 @@ std::vector<uint8_t> from_backend(const FlowKey& inside, std::string_view flags)
 
 using Counts = std::map<uint32_t, int64_t>;
 
-// Open flows by backend as the tables hold them.
+// Open flows by backend, from the content of the tables.
 Counts in_tables(VirtualGateway& gateway, uint32_t workers) {
     Counts open;
     for (uint32_t w = 0; w < workers; ++w) {
@@ -75,7 +76,7 @@ Counts in_tables(VirtualGateway& gateway, uint32_t workers) {
     std::erase_if(open, [](const auto& entry) { return entry.second == 0; });
     return open;
 }
-// And as the schedulers see them.
+// The same as seen by the schedulers.
 Counts in_counters(VirtualGateway& gateway) {
     Counts open;
     for (uint32_t backend = 0; backend < 64; ++backend) {
@@ -86,13 +87,13 @@ Counts in_counters(VirtualGateway& gateway) {
     return open;
 }
 
-// Any sequence of what can happen to flows: opened, answered, closed by either side, reset, reopened, idle too long, evicted from a full
-// table, refused for want of ports; while endpoints and schedulers change.
+// Any sequence of events of flows: opened, answered, closed by either side, reset, reopened, timed out,
+// evicted from a full table, dropped without a free port; while endpoints and schedulers change.
 TEST(OpenFlows, CountersEqualTheTables_SCHED003) {
     constexpr uint32_t kWorkers = 3;
     constexpr uint32_t kClients = 400;
     Prng random;
-    // Small enough to be full, and with few enough ports to run out.
+    // Small enough to fill up, and with few enough ports to run out.
     VirtualGateway gateway(VirtualGateway::Options{
         .workers = kWorkers, .flow_stays_on_queue = true, .connections = 64, .snat_ports = {1'024, 1'215}});
     gateway.publish({web(lb::SchedulerKind::LeastConnection), dns({11, 12})});
@@ -134,7 +135,7 @@ TEST(OpenFlows, CountersEqualTheTables_SCHED003) {
                 }
                 break;
             case 10: {
-                // A burst: several are chosen before the first is in the table.
+                // A burst: several are scheduled before the first is in the table.
                 std::vector<std::vector<uint8_t>> frames;
                 for (uint32_t i = 0; i < 12; ++i) {
                     frames.push_back(from_client(
@@ -148,8 +149,7 @@ TEST(OpenFlows, CountersEqualTheTables_SCHED003) {
                     gateway.advance_seconds(random.between(1, random.one_in(20) ? 4'000 : 100));
                     gateway.age();
                 }
-                if (random.one_in(
-                        8)) {  // an endpoint's flows are ended by order: UDP vanishes, TCP is under reset
+                if (random.one_in(8)) {  // an order ends an endpoint's flows: UDP is erased, TCP is reset
                     gateway.order({.backend = {static_cast<uint32_t>(random.below(10))}, .frontend = {}});
                     gateway.work_off_orders();
                 }
@@ -172,7 +172,7 @@ TEST(OpenFlows, CountersEqualTheTables_SCHED003) {
     EXPECT_GT(gateway.count(stats::Counter::EvictedConnections), 0u) << "the table was never full";
 }
 
-// The entry stays for its TIME-WAIT; the count does not wait for it.
+// The entry stays for its TIME-WAIT, but no longer counts.
 TEST(OpenFlows, AClosedOneLeavesTheCountWithItsLastPacket_SCHED003) {
     VirtualGateway gateway;
     gateway.publish({web(lb::SchedulerKind::LeastConnection, {11})});
@@ -193,7 +193,7 @@ TEST(OpenFlows, AClosedOneLeavesTheCountWithItsLastPacket_SCHED003) {
         << "the client's RST before any answer ends nothing (tcp_state.hpp)";
 }
 
-// 60 SYNs in one burst: each counts for those behind it, though none is in the table yet.
+// 60 SYNs in one burst: each counts for those behind it, although none is in the table yet.
 TEST(OpenFlows, LeastConnectionSpreadsABurst_SCHED003) {
     for (const lb::SchedulerKind kind :
          {lb::SchedulerKind::LeastConnection, lb::SchedulerKind::WeightedLeastConnection,
@@ -209,7 +209,7 @@ TEST(OpenFlows, LeastConnectionSpreadsABurst_SCHED003) {
     }
 }
 
-// Another worker's flows count like one's own.
+// Flows of other workers count as well.
 TEST(OpenFlows, AllWorkersCount_SCHED003) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = 2, .flow_stays_on_queue = true});
     gateway.publish({web(lb::SchedulerKind::LeastConnection, {11, 12})});
@@ -220,7 +220,7 @@ TEST(OpenFlows, AllWorkersCount_SCHED003) {
     EXPECT_EQ(key_of(gateway.send(from_client(4, "S"), kUp, {0}).frame).destination, backend_address(12));
 }
 
-// A Service changes its scheduler while flows are open: they stay, and are counted by the next one.
+// A Service changes its scheduler while flows are open: they stay, and the new scheduler counts them.
 TEST(Schedulers, SwitchUnderOpenFlows_SCHED001_SCHED003) {
     VirtualGateway gateway;
     gateway.publish({web(lb::SchedulerKind::RoundRobin, {11})});

@@ -1,5 +1,6 @@
-// Flows on several workers with the worst queues there can be: every packet of either direction arrives on a worker picked at random, and
-// on the wrong one. Whatever the number of workers, the outside must not see a difference.
+// Flows on several workers with the worst possible queues: every packet of either direction arrives on a
+// worker selected at random, usually the wrong one. Whatever the number of workers, no difference must be
+// visible from outside.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -108,8 +109,8 @@ TEST_P(Placement, EveryPacketOfEveryFlowIsTranslatedAlike_NAT001) {
     EXPECT_EQ(gateway.count(stats::Counter::NewConnections), flows.size());
 }
 
-// ETP-007: a policy switch moves where new flows are placed; earlier ones keep endpoint and NAT form, and so do those of withdrawn
-// frontends.
+// ETP-007: a change of policy changes the placement of new flows. Earlier flows keep their endpoint and NAT
+// form, and so do those of withdrawn frontends.
 TEST_P(Placement, FlowsSurviveASwitchOfPolicyAndAWithdrawal_ETP007_DRAIN001) {
     const uint32_t workers = GetParam();
     Prng random;
@@ -164,7 +165,8 @@ TEST_P(Placement, FlowsSurviveASwitchOfPolicyAndAWithdrawal_ETP007_DRAIN001) {
     EXPECT_EQ(gateway.connections(), flows.size());
 }
 
-// Full NAT on ports that keep a flow on one queue: the receiver owns, and nothing is handed on in the forward direction.
+// Full NAT on ports that keep a flow on one queue: the receiver owns the flow, and no packet is handed over
+// in the forward direction.
 TEST(PlacementWithRss, TheReceiverOwnsWhatItReceives) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true});
     gateway.publish({{.frontends = {{kVip, 80}}, .backends = {11}}});
@@ -176,14 +178,15 @@ TEST(PlacementWithRss, TheReceiverOwnsWhatItReceives) {
                                          kUp, {w});
         EXPECT_EQ(syn.worker, WorkerId{w});
         EXPECT_EQ(syn.handoffs, 0u);
-        // The reply may come in anywhere; it goes to the one that owns its SNAT port.
+        // The reply may arrive on any worker; it is handed to the owner of its SNAT port.
         const Outcome back = gateway.send(reply_to(key_of(syn.frame)), kCluster, {0});
         EXPECT_EQ(back.worker, WorkerId{w});
         EXPECT_EQ(back.verdict, Verdict::Transmit);
     }
 }
 
-// Whoever has the finished connection meets the SYN, and may not be the one that opens its successor.
+// The SYN reaches the worker that has the finished connection, which may not be the one that opens its
+// successor.
 TEST_P(Placement, AFinishedTupleIsOpenedWhereTheRulesOfNowSay_ETP007) {
     for (const bool stays : {false, true}) {
         const uint32_t workers = GetParam();
@@ -217,7 +220,8 @@ TEST_P(Placement, AFinishedTupleIsOpenedWhereTheRulesOfNowSay_ETP007) {
     }
 }
 
-// A rule that brings SNAT ports to their owners' queues brings NodePorts of the address there as well, and may be made while flows live.
+// A rule that steers SNAT ports to their owners' queues also steers NodePorts of the address, and may be
+// added while flows exist.
 TEST(PlacementWithFlowRules, ANodePortIsNotOneWorkers_NODEPORT001) {
     VirtualGateway gateway(
         VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true, .snat_blocks_on_queue = true});
@@ -233,15 +237,16 @@ TEST(PlacementWithFlowRules, ANodePortIsNotOneWorkers_NODEPORT001) {
         EXPECT_EQ(gateway.send(packet("A"), kUp, {2}).worker, syn.worker) << "the queue has changed";
     }
     EXPECT_EQ(owners.size(), 4U);
-    // An address that is no SNAT address has no such rule.
+    // An address that is not a SNAT address has no such rule.
     EXPECT_EQ(
         gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1000, 80, "S").build(), kUp, {3})
             .worker,
         WorkerId{3});
 }
 
-// A NodePort that was given back may be taken for SNAT again, and its former life must not claim the replies. Whoever may make and delete
-// Services could otherwise spoil the NodePort range for everybody's flows, number by number.
+// A released NodePort may be used for SNAT again, and its former use must not affect the placement of
+// replies. Otherwise a user who may create and delete Services could make the NodePort range unusable for all
+// flows, port by port.
 TEST_P(Placement, ANodePortGivenBackServesAsSnatPort_NAT002) {
     const uint32_t workers = GetParam();
     Prng random;
@@ -269,8 +274,9 @@ TEST_P(Placement, ANodePortGivenBackServesAsSnatPort_NAT002) {
     }
 }
 
-// ETP-006, NAT-004: clients inside the Pod CIDRs have a backend set of their own, with a source mode of its own. Flows of either kind are
-// found on whatever worker they live, and still are when the CIDRs change under them, the policy, or both.
+// ETP-006, NAT-004: clients inside the Pod CIDRs have a separate backend set with a separate source mode.
+// Flows of either kind are found on whatever worker owns them, also after a change of the CIDRs, the policy,
+// or both.
 TEST_P(Placement, ClientsInsideTheClusterHaveASetOfTheirOwn_ETP006_NAT004_ETP007) {
     const uint32_t workers = GetParam();
     Prng random;

@@ -1,5 +1,5 @@
-// Replies that come home by the NIC's own RSS, and what does not: the NIC is a plain Toeplitz over what it is told to hash, here and in no
-// code of the gateway's.
+// Replies that reach their owner by the NIC's own RSS, and exceptions. The NIC is a plain Toeplitz hash over
+// the configured fields, implemented here independently of the gateway's code.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ packet::FlowKey key_of(const std::vector<uint8_t>& frame) {
     return parsed(frame).key;
 }
 
-// The worker whose queue the NIC puts the frame on. What is no whole TCP or UDP packet is hashed by its addresses alone, as NICs do.
+// The worker whose queue gets the frame from the NIC. Packets other than whole TCP or UDP packets are hashed
+// by their addresses alone, as NICs do.
 WorkerId rss(const nat::ReplyHash& hash, const std::vector<uint8_t>& frame) {
     const packet::Parsed out = parsed(frame);
     packet::FlowKey key = out.key;
@@ -110,7 +111,7 @@ class PredictableRss : public testing::TestWithParam<uint32_t> {
 };
 INSTANTIATE_TEST_SUITE_P(Workers, PredictableRss, testing::Values(1u, 2u, 3u, 4u));
 
-// Every packet of 4,000 flows is received by its owner: nothing is handed over, in either direction.
+// Every packet of 4,000 flows is received by its owner: no packet is handed over, in either direction.
 TEST_P(PredictableRss, BringsEveryReplyHome_NAT001) {
     VirtualGateway gateway(options());
     gateway.publish(services());
@@ -139,7 +140,7 @@ TEST_P(PredictableRss, BringsEveryReplyHome_NAT001) {
     }
 }
 
-// A NIC that does not do what it told: every reply still reaches its owner, and is counted as misplaced.
+// A NIC that does not behave as configured: every reply still reaches its owner, and is counted as misplaced.
 TEST_P(PredictableRss, ReachesTheOwnerThoughTheNicLies_NAT001) {
     VirtualGateway gateway(options());
     gateway.publish(services());
@@ -163,7 +164,7 @@ TEST_P(PredictableRss, ReachesTheOwnerThoughTheNicLies_NAT001) {
     EXPECT_EQ(handed > 0, GetParam() > 1);
 }
 
-// A reply that nobody knows ends at the worker that its hash names, and opens nothing.
+// A reply of no known flow ends at the worker selected by its hash, and opens nothing.
 TEST_P(PredictableRss, AnUnknownReplyIsTheHosts) {
     VirtualGateway gateway(options());
     gateway.publish(services());
@@ -178,7 +179,7 @@ TEST_P(PredictableRss, AnUnknownReplyIsTheHosts) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// What the hash does not cover belongs to blocks: handed over, and nobody was to bring it.
+// Traffic that the hash does not cover uses port blocks: it is handed over, and does not count as misplaced.
 TEST_P(PredictableRss, WhatItDoesNotCoverIsHandedOver_NAT001) {
     cluster.udp4 = cluster.udp6 = false;
     VirtualGateway gateway(options());
@@ -202,8 +203,8 @@ TEST_P(PredictableRss, WhatItDoesNotCoverIsHandedOver_NAT001) {
     EXPECT_EQ(gateway.replies_misplaced(kCluster), 0u);
 }
 
-// An address of any egress has the first NicPort's rule. What comes back by another port with another hash is handed over; with the same
-// hash it comes home there as well.
+// An address for any egress has the rule of the first NicPort. Replies by another port with another hash are
+// handed over; with the same hash they reach their owner there as well.
 TEST_P(PredictableRss, AnAddressOfAnyEgressHasTheFirstPortsRule_NAT001) {
     for (const bool alike : {false, true}) {
         cluster = alike ? up : cluster;
@@ -229,7 +230,8 @@ TEST_P(PredictableRss, AnAddressOfAnyEgressHasTheFirstPortsRule_NAT001) {
     }
 }
 
-// Ports run out exactly: every port of a narrow range serves one flow towards one endpoint, on the worker that it leads to.
+// Ports are used completely: every port of a narrow range serves one flow towards one endpoint, on the worker
+// to which it leads.
 TEST_P(PredictableRss, EveryPortOfTheRangeIsUsed_NAT002) {
     VirtualGateway::Options narrow = options();
     narrow.snat_ports = {20'000, 20'999};
@@ -255,8 +257,9 @@ TEST_P(PredictableRss, EveryPortOfTheRangeIsUsed_NAT002) {
     EXPECT_EQ(*used.rbegin(), 20'999);
 }
 
-// All fragments of a datagram to a Service's or a SNAT address meet on one worker, whoever received them, and wait there for the
-// first one, which alone tells the owner of the flow; those to others stay.
+// All fragments of a datagram to a Service's or a SNAT address are collected on one worker, whichever worker
+// received them. They wait there for the first fragment, which alone identifies the owner of the flow.
+// Fragments to other addresses stay.
 TEST_P(PredictableRss, FragmentsOfOneDatagramMeet) {
     VirtualGateway gateway(options());
     gateway.publish(services());
@@ -282,7 +285,7 @@ TEST_P(PredictableRss, FragmentsOfOneDatagramMeet) {
             owners.insert(*at.begin());
         }
         gateway.advance_milliseconds(pipeline::kFragmentWaitMs);
-        gateway.expire_fragments();  // a source has so many seats
+        gateway.expire_fragments();  // the number of seats for one source is limited
         const WorkerId receiver = any_worker();
         const auto elsewhere = framed(true, {kClient, IpAddr::v4(10, 80, 1, 99), 0, 0, Protocol::Udp, {}})
                                    .id(id)
@@ -306,13 +309,13 @@ TEST_P(PredictableRss, FragmentsOfOneDatagramMeet) {
     EXPECT_EQ(at.size(), 1u);
 }
 
-// An ICMP error finds the owner of the flow that it is about, from either side and over either family; one about a connection of the
-// host's own is punted where it arrived.
+// An ICMP error reaches the owner of the flow that it concerns, from either side and over either family. An
+// error about a connection of the host is punted on the worker where it arrived.
 TEST_P(PredictableRss, IcmpErrorsFindTheOwnerOfTheQuotedFlow_ICMP001_ICMP002) {
     VirtualGateway gateway(options());
     gateway.publish(services());
     const auto any_worker = [&] { return WorkerId{static_cast<uint8_t>(random.below(GetParam()))}; };
-    // Everything behind the Ethernet header, or the 28 bytes that RFC 792 asks for.
+    // Everything behind the Ethernet header, or the 28 bytes that RFC 792 requires.
     const auto quote = [](const std::vector<uint8_t>& frame, bool is_short) {
         return std::vector<uint8_t>(frame.begin() + 14, is_short ? frame.begin() + 14 + 28 : frame.end());
     };
@@ -327,34 +330,36 @@ TEST_P(PredictableRss, IcmpErrorsFindTheOwnerOfTheQuotedFlow_ICMP001_ICMP002) {
         const auto syn = first_packet(flow);
         const Outcome opened = gateway.send(syn, kUp, rss(up, syn));
         ASSERT_EQ(opened.verdict, Verdict::Transmit);
-        // A router towards the backend about what the gateway sent there.
+        // An error from a router towards the backend, about a packet that the gateway sent there.
         const Outcome inside =
             gateway.send(error_about(false, opened.frame, n % 3 == 0), kCluster, any_worker());
         EXPECT_EQ(inside.worker, opened.worker) << flow.to_string();
         EXPECT_EQ(inside.verdict, Verdict::Transmit);
         EXPECT_LE(inside.handoffs, 1u);
-        // A router towards the client about the answer: the flow is its first receiver's, whom the hash of the uplink names.
+        // An error from a router towards the client, about the answer. The flow is owned by its first
+        // receiver, which is selected by the hash of the uplink.
         const auto reply = answer_to(key_of(opened.frame));
         const Outcome answered = gateway.send(reply, kCluster, rss(cluster, reply));
         const Outcome outside =
             gateway.send(error_about(true, answered.frame, n % 3 == 0), kUp, any_worker());
         EXPECT_EQ(outside.worker, opened.worker) << flow.to_string();
         EXPECT_EQ(outside.verdict, Verdict::Transmit);
-        // Linux's own: it asked a name server from a port below those of SNAT.
+        // A connection of Linux: a request to a name server from a port below the SNAT range.
         const auto asked =
             packet_of(false, {kClusterAddress, backend_address(99), 999, 53, Protocol::Udp, {}}, "");
         const WorkerId receiver = any_worker();
         const Outcome own = gateway.send(error_about(false, asked, false), kCluster, receiver);
         EXPECT_EQ(own.verdict, Verdict::Punt);
         EXPECT_EQ(own.worker, receiver);
-        // Errors that quote nothing usable, and echo, stay where they are.
+        // Errors without a usable quote, and echo, stay on their worker.
         const auto echo =
             framed(false, {backend_address(11), kClusterAddress, 0, 0, Protocol::Tcp, {}}).icmp(8, 0).build();
         EXPECT_EQ(gateway.send(echo, kCluster, receiver).worker, receiver);
     }
 }
 
-// Where the source is kept the client's address says whose an error is, for what was sent to the endpoint as well.
+// If the source is kept, the client's address determines the owner of an error, also of errors about packets
+// to the endpoint.
 TEST_P(PredictableRss, IcmpErrorsOfKeptSourcesFindTheirOwner_ICMP001) {
     VirtualGateway gateway(options());
     TestService kept = services().front();

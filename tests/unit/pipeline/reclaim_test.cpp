@@ -1,4 +1,4 @@
-// SNAT ports that have run out: which connection gives its port to a new flow, and which never does.
+// Exhausted SNAT ports: which connection gives its port to a new flow, and which never does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ struct Bed {
     explicit Bed(VirtualGateway::Options options) : gateway(options) {
         gateway.publish({TestService{.frontends = {{kVip, 80}}, .backends = {11}}});
     }
-    // The SNAT port, or 0 where the SYN is dropped for want of one.
+    // The SNAT port, or 0 if the SYN is dropped because no port is available.
     L4Port open(uint32_t n) { return open(client(n)); }
     L4Port open(PacketBuilder syn) {
         const Outcome outcome = gateway.send(syn.build());
@@ -64,7 +64,8 @@ struct Bed {
         inside = key_of(outcome.frame);
         return inside.source_port;
     }
-    // Client n: from its SYN to both FINs, the endpoint's first. `last`: the sequence number of the client's FIN.
+    // Client n: from its SYN to both FINs, the endpoint's first. `last`: the sequence number of the client's
+    // FIN.
     L4Port open_and_close(uint32_t n, uint32_t last, std::optional<uint32_t> timestamp = {}) {
         const auto with = [&](PacketBuilder built) {
             return timestamp ? built.tcp_options(timestamps(*timestamp)) : built;
@@ -88,10 +89,11 @@ TEST(Reclaim, HalfOpenConnectionsGiveWayInTheOrderOfTheirFirstSyn_NAT002) {
     Bed bed({.snat_ports = {2'000, 2'031}});
     std::vector<L4Port> ports;
     for (uint32_t n = 0; n < 160; ++n) {
-        // A pool learns of its first ports when it meets them again, and is in order one round later.
+        // A pool records its first ports when it visits them again, and is in order one round later.
         const bool is_in_order = n >= 96;
         if (is_in_order) {
-            bed.gateway.send(client(n - 32).build());  // a retransmitted SYN makes a connection no younger
+            // a retransmitted SYN does not make a connection younger
+            bed.gateway.send(client(n - 32).build());
         }
         ports.push_back(bed.open(n));
         if (is_in_order) {
@@ -103,12 +105,13 @@ TEST(Reclaim, HalfOpenConnectionsGiveWayInTheOrderOfTheirFirstSyn_NAT002) {
     EXPECT_EQ(bed.gateway.count(Counter::EvictedConnections), 0u) << "the table has room";
     EXPECT_EQ(bed.gateway.connections(), 32u);
     EXPECT_EQ(bed.gateway.worker(0).snat_ports.in_use(), 32u);
-    // The endpoint's answer to the former client's SYN goes nowhere but to the port's new client.
+    // The endpoint's answer to the former client's SYN is sent only to the port's new client.
     EXPECT_EQ(key_of(bed.gateway.send(endpoint(bed.inside, "SA").build(), kCluster).frame).destination,
               key_of(client(159).build()).source);
 }
 
-// As many as may be held, one that may go: it is found, in as many tries as it takes to look at all, 64 at each.
+// The maximum number of connections, of which one may be evicted. It is found in as many attempts as it takes
+// to examine all of them, 64 in each.
 TEST(Reclaim, TheOnlyOneThatMayGoIsFoundInBoundedWork_NAT002) {
     Bed bed({.snat_ports = {2'000, 2'999}});
     std::vector<L4Port> ports;
@@ -133,8 +136,9 @@ TEST(Reclaim, TheOnlyOneThatMayGoIsFoundInBoundedWork_NAT002) {
     EXPECT_EQ(bed.gateway.connections(), 1'000u);
 }
 
-// RFC 6191: the endpoint takes a SYN for a new connection where its timestamp is newer than the old one's, else where its sequence number
-// is higher. So one connection in TIME-WAIT has the right port for it, another has not, whichever comes first.
+// RFC 6191: the endpoint accepts a SYN for a new connection if its timestamp is newer than the old
+// connection's, otherwise if its sequence number is higher. So one connection in TIME-WAIT has a suitable
+// port for the SYN and another has not, whichever comes first.
 TEST(Reclaim, ASynGetsThePortWhoseTimeWaitItPasses_NAT002) {
     const struct {
         const char* name;
@@ -158,7 +162,7 @@ TEST(Reclaim, ASynGetsThePortWhoseTimeWaitItPasses_NAT002) {
     for (const auto& c : cases) {
         for (const bool is_lower_first : {false, true}) {
             Bed bed({.snat_ports = {2'000, 2'001}});
-            std::map<bool, L4Port> ports;  // by: is the right one
+            std::map<bool, L4Port> ports;  // by: whether it is the suitable one
             for (const bool is_right : {is_lower_first, !is_lower_first}) {
                 ports[is_right] = bed.open_and_close(is_right ? 1 : 2, is_right ? c.lower : c.higher,
                                                      is_right ? c.older : c.newer);
@@ -173,8 +177,9 @@ TEST(Reclaim, ASynGetsThePortWhoseTimeWaitItPasses_NAT002) {
     }
 }
 
-// Any SYN gets the port of a connection that has been over for longer than TIME-WAIT, before a young half-open one gives way; and a SYN
-// that would be challenged there gets another port while the half-open one has had its time.
+// Any SYN gets the port of a connection that ended longer ago than TIME-WAIT, before a young half-open one is
+// evicted. A SYN that would be challenged there gets another port once the half-open connection has had its
+// time.
 TEST(Reclaim, APortThatHasRestedIsTakenBeforeOneThatHasNot_NAT002) {
     const struct {
         const char* name;
@@ -192,7 +197,7 @@ TEST(Reclaim, APortThatHasRestedIsTakenBeforeOneThatHasNot_NAT002) {
     }
 }
 
-// The addresses that fit are asked for a free port before any connection gives way.
+// All suitable addresses are searched for a free port before a connection is evicted.
 TEST(Reclaim, OtherAddressesComeFirst_NAT002) {
     Bed bed({.snat_ports = {2'000, 2'007}, .more_snat = {{IpAddr::v4(10, 80, 2, 2), kCluster, false}}});
     std::set<std::pair<IpAddr, L4Port>> sources;
@@ -204,7 +209,8 @@ TEST(Reclaim, OtherAddressesComeFirst_NAT002) {
     EXPECT_EQ(bed.reclaimed(), 0u);
     ASSERT_NE(bed.open(16), 0);
     EXPECT_EQ(bed.reclaimed(), 1u);
-    // Where one address's connections all stay, the other one's give way, whichever the client's own is.
+    // If all connections of one address are lasting ones, those of the other address are evicted, whichever
+    // address the client normally gets.
     std::set<IpAddr> given;
     for (uint32_t unit = 0; unit < bed.gateway.worker(0).connections.high_water(); ++unit) {
         conn::Table& table = bed.gateway.worker(0).connections;
@@ -220,7 +226,8 @@ TEST(Reclaim, OtherAddressesComeFirst_NAT002) {
     EXPECT_EQ(given, std::set<IpAddr>{IpAddr::v4(10, 80, 2, 2)});
 }
 
-// What may not be handed out any more is not reclaimed either: NodePorts that came later, on an address that the host uses.
+// Ports that may no longer be allocated are not reclaimed either: NodePorts created later, on an address that
+// the host uses.
 TEST(Reclaim, APortThatMayNotBeHandedOutIsLeftAlone_NAT002) {
     Bed bed({.snat_ports = {30'000, 30'007}, .snat_shared_with_host = true});
     for (uint32_t n = 0; n < 8; ++n) {
@@ -237,7 +244,7 @@ TEST(Reclaim, APortThatMayNotBeHandedOutIsLeftAlone_NAT002) {
     EXPECT_EQ(got, (std::set<L4Port>{30'000, 30'001, 30'002, 30'004, 30'005, 30'006, 30'007}));
 }
 
-// Each worker reclaims its own ports only: the replies of all flows find their worker.
+// Each worker reclaims only its own ports: the replies of all flows reach their worker.
 TEST(Reclaim, WorkersKeepToTheirOwnPorts_NAT002) {
     Bed bed({.workers = 4, .snat_ports = {2'048, 2'303}});
     for (uint32_t n = 0; n < 2'000; ++n) {
@@ -251,7 +258,8 @@ TEST(Reclaim, WorkersKeepToTheirOwnPorts_NAT002) {
     EXPECT_EQ(bed.reclaimed(), 2'000u - 256u);
 }
 
-// UDP: a port rests for as long as a client waits for an answer; then the flows that were over first give way, those that last never do.
+// UDP: a port rests while a client waits for an answer. After that the flows that ended first are evicted;
+// long-lived flows never are.
 TEST(Reclaim, ADatagramsPortRestsWhileAnAnswerIsAwaited_NAT002) {
     VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {2'000, 2'007}});
     gateway.publish(

@@ -1,5 +1,5 @@
-// TCP connections that an order ends: both sides must get a RST that their stacks accept (DRAIN-005), though the gateway has tracked no
-// sequence number. The sides here are models that go by the RFCs; tests/e2e has Linux.
+// TCP connections ended by an order: both sides must get a RST that their stacks accept (DRAIN-005), although
+// the gateway has tracked no sequence numbers. The sides here are models of the RFCs; tests/e2e uses Linux.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -29,7 +29,7 @@ struct Setting {
     uint32_t workers;
 };
 
-// Who sends a frame is told by its port.
+// The sender of a frame is derived from its port.
 std::vector<uint8_t> on_the_wire(std::vector<uint8_t> frame, NicPortId port) {
     packet::set_ethernet(frame, port == kUp ? kClientMac : backend_mac(11),
                          port == kUp ? kUpMac : kClusterMac);
@@ -52,7 +52,7 @@ class Reset : public testing::TestWithParam<Setting> {
         return gateway.send(on_the_wire(frame, port), port,
                             {static_cast<uint8_t>(prng.below(GetParam().workers))});
     }
-    // A connection up to a state. Returns the backend's key: from the backend.
+    // Opens a connection up to a state. Returns the backend's key: from the backend.
     FlowKey open(TcpState state) {
         packet::Parsed parsed;
         EXPECT_TRUE(packet::parse(send(bare(outside(), {TcpFlags::kSyn}), kUp).frame, parsed).has_value());
@@ -91,7 +91,8 @@ class Reset : public testing::TestWithParam<Setting> {
         gateway.order(
             {.backend = gateway.backend_of(web, 11, GetParam().family), .frontend = {}, .frontend_port = 0});
     }
-    // Delivers what workers have made up, and what the sides answer, until all is quiet. `loses`: frames that never arrive, by number.
+    // Delivers the segments originated by workers, and the answers of the two sides, until no more are sent.
+    // `loses`: frames that never arrive, by number.
     void exchange(TcpPeer& client_side, TcpPeer& backend_side, std::vector<uint32_t> loses = {}) {
         uint32_t number = 0;
         std::deque<Outcome> under_way;
@@ -130,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Reset,
                                          Setting{"v6Kept", IpFamily::V6, lb::SourceMode::Keep, 1}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Idle connections in every state that both sides know, wherever their sequence numbers stand.
+// Idle connections in every state known to both sides, for all positions of their sequence numbers.
 TEST_P(Reset, BothSidesOfAnIdleConnectionAreReset_DRAIN005) {
     for (const TcpState state : {TcpState::SynReceived, TcpState::Established, TcpState::FinForward,
                                  TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
@@ -142,7 +143,7 @@ TEST_P(Reset, BothSidesOfAnIdleConnectionAreReset_DRAIN005) {
         gateway.work_off_orders();
         exchange(client_side, backend_side);
         gateway.advance_seconds(
-            3);  // the one probe in 65,536 that is in place by chance is repeated elsewhere
+            3);  // about one probe in 65,536 is acceptable by chance and is repeated with another number
         gateway.age();
         exchange(client_side, backend_side);
         EXPECT_TRUE(client_side.is_reset()) << to_string(state);
@@ -153,7 +154,7 @@ TEST_P(Reset, BothSidesOfAnIdleConnectionAreReset_DRAIN005) {
     }
 }
 
-// Neither side's numbers are where a probe is, so that both answer it.
+// Neither side's numbers include the probe's, so that both answer it.
 struct Numbers {
     uint32_t client, backend;
 };
@@ -162,8 +163,8 @@ Numbers any_numbers(Prng& prng) {
     return {any(), any()};
 }
 
-// A FIN or a RST in the name of a side that has not sent it, and then silence: the connection goes on, however long both programs are idle.
-// One who knows two addresses and a port writes it blindly.
+// A FIN or a RST in the name of a side that has not sent it, followed by silence: the connection continues,
+// however long both programs are idle. An attacker with two addresses and a port can forge it blindly.
 TEST_P(Reset, AForgedEndDoesNotOutliveTheSilenceOfALivingConnection_NAT006) {
     for (const TcpState state :
          {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
@@ -194,7 +195,7 @@ TEST_P(Reset, AForgedEndDoesNotOutliveTheSilenceOfALivingConnection_NAT006) {
     }
 }
 
-// A true one ends the connection as ever, whatever the other side's program keeps open.
+// A genuine one ends the connection as usual, whatever sockets the other side's program keeps open.
 TEST_P(Reset, ATrueEndIsNotDelayedByWhatTheOtherSideKeepsOpen_NAT008) {
     enum class Side { Alive, Forgotten, Silent };
     const auto become = [](TcpPeer& peer, Side side) {
@@ -227,8 +228,9 @@ TEST_P(Reset, ATrueEndIsNotDelayedByWhatTheOtherSideKeepsOpen_NAT008) {
     }
 }
 
-// In full transfer some of the data is lost, or under way when the order comes: what one side has sent is not what the other has got, so
-// that a RST at the sender's number is not where the receiver expects it.
+// In full transfer some of the data is lost, or in flight when the order comes. The data sent by one side is
+// not the data received by the other, so a RST with the sender's number is not at the position expected by
+// the receiver.
 TEST_P(Reset, BothSidesAreResetInMidTransfer_DRAIN005) {
     for (int round = 0; round < 50; ++round) {
         const FlowKey inside = open(TcpState::Established);
@@ -241,14 +243,14 @@ TEST_P(Reset, BothSidesAreResetInMidTransfer_DRAIN005) {
         order_end();
         gateway.work_off_orders();
         const bool upload = prng.one_in(2);
-        std::vector<uint32_t> loses;  // of the first frames: probes, their answers' RSTs
+        std::vector<uint32_t> loses;  // of the first frames: probes, and the RSTs made from their answers
         for (uint32_t n = 0; n < 4; ++n) {
             if (prng.one_in(3)) {
                 loses.push_back(n);
             }
         }
         exchange(client_side, backend_side, loses);
-        // Whoever has data goes on sending it.
+        // A side with data continues to send it.
         for (int i = 0; i < 3; ++i) {
             TcpPeer& sender = upload ? client_side : backend_side;
             if (!sender.is_reset()) {
@@ -270,11 +272,12 @@ TEST_P(Reset, BothSidesAreResetInMidTransfer_DRAIN005) {
     }
 }
 
-// A first probe that happens to be in place is taken in silence; the sweep's second one is half of all numbers away.
+// A first probe that is acceptable by chance gets no answer. The second probe, by the sweep, is half the
+// number range away.
 TEST_P(Reset, AProbeThatIsInPlaceByChanceIsRepeatedElsewhere_DRAIN005) {
     const FlowKey inside = open(TcpState::Established);
     TcpPeer client_side(outside(), 0xffff'fff0, 0xffff'ff00),
-        backend_side(inside, 0xffff'ff00, 0xffff'fff0);  // both windows reach over 0
+        backend_side(inside, 0xffff'ff00, 0xffff'fff0);  // both windows include 0
     order_end();
     gateway.work_off_orders();
     std::vector<Outcome> probes = gateway.take_own_segments();
@@ -290,7 +293,8 @@ TEST_P(Reset, AProbeThatIsInPlaceByChanceIsRepeatedElsewhere_DRAIN005) {
     EXPECT_TRUE(backend_side.is_reset());
 }
 
-// One side's probe is enough: what it answers tells the other's place too, or near it. Here some of the client's data never arrived.
+// A probe to one side is enough: its answer gives the other side's position too, or one near it. Here some of
+// the client's data never arrived.
 TEST_P(Reset, TheOtherSideNeedsNoProbe_DRAIN005) {
     for (const uint32_t lost : {0U, 3'000U}) {
         const FlowKey inside = open(TcpState::Established);
@@ -314,7 +318,8 @@ TEST_P(Reset, TheOtherSideNeedsNoProbe_DRAIN005) {
     }
 }
 
-// Nobody has answered the client: its SYN, sent again, opens a flow that works, rather than being refused.
+// The client has not been answered: its retransmitted SYN opens a flow to a working endpoint instead of being
+// refused.
 TEST_P(Reset, AnUnansweredSynMayGoElsewhere_DRAIN004) {
     open(TcpState::SynSent);
     web.backends = {12};
@@ -329,7 +334,7 @@ TEST_P(Reset, AnUnansweredSynMayGoElsewhere_DRAIN004) {
     EXPECT_EQ(parsed.key.destination, backend_address(12, GetParam().family));
 }
 
-// A client whose side is gone already may use its port again at once.
+// A client whose connection is already gone may reuse its port at once.
 TEST_P(Reset, ASynOpensANewConnection_DRAIN004) {
     const FlowKey before = open(TcpState::Established);
     web.backends = {12};
@@ -345,7 +350,7 @@ TEST_P(Reset, ASynOpensANewConnection_DRAIN004) {
     EXPECT_NE(stray.egress, kUp) << "the old backend's segments are nobody's";
 }
 
-// Both sides have closed it: its tuple rests as ever (ADR 0009).
+// Both sides have closed it: its tuple rests as usual (ADR 0009).
 TEST_P(Reset, AFinishedConnectionIsLeftAlone) {
     open(TcpState::TimeWait);
     order_end();
@@ -355,7 +360,7 @@ TEST_P(Reset, AFinishedConnectionIsLeftAlone) {
     EXPECT_EQ(gateway.connections(), 1u);
 }
 
-// A RST has closed it, which may have been forged: both sides may have it yet, and are asked.
+// It was closed by a RST that may have been forged: both sides may still have it, so they are probed.
 TEST_P(Reset, AConnectionThatARstHasClosedIsResetAllTheSame_DRAIN005) {
     const FlowKey inside = open(TcpState::SynSent);
     ASSERT_EQ(send(bare(inside, {TcpFlags::kRst | TcpFlags::kAck}, 0, 1), kCluster).verdict,
@@ -376,7 +381,7 @@ TEST_P(Reset, AConnectionThatARstHasClosedIsResetAllTheSame_DRAIN005) {
     EXPECT_EQ(gateway.count(Counter::EndedConnections), 1u);
 }
 
-// A RST is never answered, and a segment whose checksum is wrong neither.
+// Neither a RST nor a segment with a wrong checksum is ever answered.
 TEST_P(Reset, AnswersOnlyWhatMayBeAnswered_REJ002) {
     const FlowKey inside = open(TcpState::Established);
     order_end();
@@ -392,7 +397,8 @@ TEST_P(Reset, AnswersOnlyWhatMayBeAnswered_REJ002) {
     EXPECT_TRUE(gateway.take_own_segments().empty());
 }
 
-// The next hop is not known when the order comes: Linux is asked, once for all flows there, nothing is held, and the sweep tries again.
+// The next hop is unresolved when the order comes. It is requested from Linux once for all flows there,
+// nothing is held, and the sweep tries again.
 TEST_P(Reset, AnUnresolvedNextHopIsAskedForAndProbedLater) {
     const FlowKey inside = open(TcpState::Established);
     gateway.set_unresolved({11});
@@ -454,7 +460,7 @@ TEST(ResetLimits, ProbesAndAnswersAreBoundedAndTheOrderIsFinishedAllTheSame) {
     EXPECT_EQ(gateway.count(Counter::EndedConnections), kFlows);
     EXPECT_EQ(gateway.count(Counter::ResetProbes), 2 * kFlows);
 
-    // All of them at once, again and again, as from senders who ignore RSTs.
+    // All of them at once, repeatedly, as from senders that ignore RSTs.
     uint64_t answered = 0, limited = 0;
     for (uint32_t n = 0; n < 4 * limits::kResetAnswersBurst; ++n) {
         const FlowKey& key = inside[n % kFlows];

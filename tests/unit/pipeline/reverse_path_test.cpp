@@ -1,4 +1,5 @@
-// New flows with a source that belongs behind another port (RFC 3704): what --reverse-path drops, and what it must leave alone.
+// New flows with a source that belongs behind another port (RFC 3704): the packets that --reverse-path drops,
+// and those that it must not drop.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,7 +20,8 @@ using config::ReversePath;
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 const IpAddr kVip6 = *IpAddr::parse("2001:db8:80::10");
 
-// 10.80.2.13 and fd00:80:2::d are hosts behind the cluster port: `inside`. Far clients are behind the uplink's default route.
+// 10.80.2.13 and fd00:80:2::d are hosts behind the cluster port: `inside`. Far clients are behind the
+// uplink's default route.
 struct Sources {
     IpAddr vip, inside, far;
     IpFamily family;
@@ -99,7 +101,7 @@ TEST(ReversePath, ASourceNeedsARoute) {
     }
 }
 
-// Both ends answer whatever datagram they get: one with a forged source would go round between them for ever.
+// Both ends answer any datagram: one with a spoofed source would loop between them forever.
 TEST(ReversePath, OneSpoofedDatagramStartsNoLoop) {
     for (const Sources& from : kSources) {
         VirtualGateway gateway;
@@ -113,7 +115,8 @@ TEST(ReversePath, OneSpoofedDatagramStartsNoLoop) {
     }
 }
 
-// Nothing that the gateway would answer inside for somebody outside: RST, port unreachable, time exceeded, echo reply.
+// The gateway must not answer inside hosts for packets from outside: RST, port unreachable, time exceeded,
+// echo reply.
 TEST(ReversePath, SpoofedInsideSourcesAreNotAnswered_REJ005_ICMP007) {
     for (const Sources& from : kSources) {
         VirtualGateway gateway;
@@ -144,7 +147,7 @@ TEST(ReversePath, SpoofedInsideSourcesAreNotAnswered_REJ005_ICMP007) {
     }
 }
 
-// IPv6 neighbours ping a VIP that is on their link from link-local addresses, which no route names.
+// IPv6 neighbours ping a VIP on their link from link-local addresses, which have no route.
 TEST(ReversePath, LinkLocalSourcesPingAPresentVip) {
     VirtualGateway gateway;
     gateway.publish({service(Protocol::Tcp, 80)});
@@ -157,7 +160,7 @@ TEST(ReversePath, LinkLocalSourcesPingAPresentVip) {
     }
 }
 
-// What is no new flow of a Service's is not asked: the host has its own rp_filter.
+// Packets that open no flow of a Service are not checked: the host has its own rp_filter.
 TEST(ReversePath, PacketsForTheHostAreLinuxsBusiness) {
     VirtualGateway gateway;
     gateway.publish({service(Protocol::Tcp, 80)});
@@ -165,7 +168,8 @@ TEST(ReversePath, PacketsForTheHostAreLinuxsBusiness) {
     EXPECT_EQ(gateway.send(syn(kSources[0].inside, kUpAddress, kUp), kUp).verdict, Verdict::Punt);
 }
 
-// A client whose path changes in mid-flow arrives by another port from then on. Linux without rp_filter lets it.
+// A client whose path changes during a flow then arrives by another port. Linux without rp_filter accepts
+// that.
 TEST(ReversePath, KnownFlowsMayChangeTheirPort) {
     for (const uint32_t workers : {1U, 2U}) {
         VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
@@ -180,7 +184,7 @@ TEST(ReversePath, KnownFlowsMayChangeTheirPort) {
     }
 }
 
-// A worker that a packet is handed to judges it by the port where it arrived.
+// After a handoff, a worker checks a packet by the port on which it arrived.
 TEST(ReversePath, TheArrivalPortSurvivesAHandoff) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = 4});
     gateway.publish({service(Protocol::Tcp, 80)});
@@ -197,7 +201,7 @@ TEST(ReversePath, TheArrivalPortSurvivesAHandoff) {
     EXPECT_GT(handed, 0u);
 }
 
-// The whole datagram goes where its first fragment goes.
+// The whole datagram shares the verdict of its first fragment.
 TEST(ReversePath, SpoofedFragmentsAreDroppedWithTheirFirst_NAT007) {
     VirtualGateway gateway;
     gateway.publish({service(Protocol::Udp, 53)});
@@ -210,7 +214,8 @@ TEST(ReversePath, SpoofedFragmentsAreDroppedWithTheirFirst_NAT007) {
         DropReason::Fragment);
 }
 
-// Pod CIDRs and endpoints behind a router have no subnet of a port; the others from there only need a route.
+// Pod CIDRs and endpoints behind a router have no subnet of a port; other sources from there only need a
+// route.
 TEST(ReversePath, PodsAndEndpointsBehindARouterKeepToTheirPort) {
     VirtualGateway gateway;
     gateway.publish({service(Protocol::Tcp, 80)});

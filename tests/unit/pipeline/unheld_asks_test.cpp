@@ -26,7 +26,7 @@ TEST(UnheldAsks, OnceForEachAddressUntilItMayBeRepeated) {
     EXPECT_TRUE(asks.ask(Kind::Configured, kPort, host(1), 1, at_ms(route::kAskAgainMs)));
 }
 
-// Each packet of the flood is for another address on a link, and none has a host.
+// Each packet of the flood is for another address of a link, and none of the addresses has a host.
 TEST(UnheldAsks, AFloodOfHostsLeavesEndpointsTheirTurn) {
     UnheldAsks asks(kRate);
     uint32_t of_flood = 0, of_endpoint = 0;

@@ -9,7 +9,7 @@ constexpr TscRate kRate{1'000'000'000};  // a tick is a nanosecond
 constexpr uint64_t kUs = 1'000;
 constexpr TscTime kStart{1'000'000'000};
 
-// Rounds of `round_ns` that find nothing, for `for_ns`; each sleep that is asked for passes as it was asked.
+// Empty rounds of `round_ns`, for `for_ns`; each requested sleep lasts as long as requested.
 struct Silence {
     uint64_t slept_ns = 0, sleeps = 0, shortest_ns = ~uint64_t{0}, longest_ns = 0;
     uint64_t polled_first_ns = 0;  // before the first sleep
@@ -83,7 +83,7 @@ TEST(Idle, NoSleepIsLongerThanItsPartOfTheSilence) {
     }
 }
 
-// A packet puts the watch back to its beginning, whatever it had come to.
+// A packet resets the watch to its initial state, whatever its current state.
 TEST(Idle, PacketEndsTheSilence) {
     IdleWatch watch(IdleMode::Adaptive, kRate, false);
     TscTime now = kStart;
@@ -93,7 +93,7 @@ TEST(Idle, PacketEndsTheSilence) {
     EXPECT_GE(again.polled_first_ns, IdleWatch::kShortestUs * IdleWatch::kPartOfSilence * kUs);
 }
 
-// A worker whose CPU was taken away for 4 ms between two rounds has not seen 4 ms of silence.
+// A worker that lost its CPU for 4 ms between two rounds has not been idle for 4 ms.
 TEST(Idle, AbsenceIsNoSilence) {
     IdleWatch watch(IdleMode::Adaptive, kRate, false);
     TscTime now = kStart;
