@@ -29,7 +29,7 @@ uint64_t stop_counting_worker_allocations() {
 }  // namespace penstock::test
 
 #if !defined(PENSTOCK_UNDER_ADDRESS_SANITIZER) && !defined(PENSTOCK_UNDER_THREAD_SANITIZER)
-// glibc keeps its allocator under these names for whoever stands before it.
+// glibc provides its allocator under these names for programs that replace malloc.
 extern "C" {
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);

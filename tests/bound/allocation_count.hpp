@@ -1,5 +1,5 @@
-// Counts what the worker lcores allocate from the heap. The test program's own malloc and its kin stand before libc's
-// (allocation_count.cpp); they count where the calling thread is a worker lcore and counting is on.
+// Counts heap allocations by the worker lcores. The test program's own malloc and related functions precede
+// libc's (allocation_count.cpp). They count if the calling thread is a worker lcore and counting is on.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace penstock::test {
 inline constexpr bool kAllocationsCounted = !kUnderAddressSanitizer && !kUnderThreadSanitizer;
 
 void start_counting_worker_allocations();
-// Allocations since start, and counting off.
+// Returns the allocations since start and switches counting off.
 uint64_t stop_counting_worker_allocations();
 
 }  // namespace penstock::test

@@ -1,4 +1,5 @@
-// A bond of two software NICs as a NicPort: which member is at work, and where traffic goes when one loses its link.
+// A bond of two software NICs as a NicPort: which member is active, and where traffic goes when one loses its
+// link.
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 #include <rte_ethdev.h>
@@ -59,7 +60,7 @@ class BondPort : public testing::Test {
             .udp(1000, 2000)
             .build();
     }
-    // A frame sent through the port leaves by `member` and by no other.
+    // Whether a frame sent through the port leaves by `member` and by no other.
     [[nodiscard]] bool leaves_by(const std::string& member) {
         rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
         const std::vector<uint8_t> sent = frame();
@@ -78,7 +79,7 @@ class BondPort : public testing::Test {
         }
         return left && !strayed;
     }
-    // A frame from the wire of `member` reaches a queue of the port.
+    // Whether a frame from the wire of `member` reaches a queue of the port.
     [[nodiscard]] bool comes_by(const std::string& member) {
         if (test::SoftWire(*test::SoftNic::find(member)).put(frame()).fate != test::Received::Fate::Queued) {
             return false;
@@ -86,7 +87,7 @@ class BondPort : public testing::Test {
         bool came = false;
         for (uint16_t queue = 0; queue < port_->facts().rx_queues; ++queue) {
             rte_mbuf* mbuf = nullptr;
-            // A bond asks its members in turn, one call may find the wrong one.
+            // A bond polls its members in turn, so one call may poll the wrong one.
             for (int tries = 0; tries < 2; ++tries) {
                 if (rte_eth_rx_burst(port_->facts().dpdk_port, queue, &mbuf, 1) == 1) {
                     rte_pktmbuf_free(mbuf);

@@ -1,4 +1,5 @@
-// The Linux side of the ports, against a real kernel in a namespace of its own: twin, mirror, guard, interface. No EAL.
+// The Linux side of the ports, against a real kernel in a separate namespace: twin, mirror, guard, interface.
+// No EAL.
 #include <gtest/gtest.h>
 #include <linux/if_ether.h>
 #include <sys/socket.h>
@@ -44,7 +45,7 @@ class DriversLinux : public ::testing::Test {
         }
     }
 
-    // A twin that other tests' leftovers cannot disturb: its interface dies with it.
+    // A twin that leftovers of other tests cannot affect: its interface is removed with it.
     static std::unique_ptr<TapTwin> twin(const std::string& name, const MacAddr& mac,
                                          const std::vector<const char*>& addresses, uint16_t mtu = 1500) {
         TapTwinOptions options{.name = name, .mac = mac, .mtu = mtu, .addresses = {}};
@@ -56,7 +57,7 @@ class DriversLinux : public ::testing::Test {
         return opened ? std::move(*opened) : nullptr;
     }
 
-    // The next frame that Linux sends and `wanted` accepts; empty when patience ends.
+    // The next frame that Linux sends and `wanted` accepts; empty after the time limit.
     static Frame next_frame(TapTwin& from, const std::function<bool(const Frame&)>& wanted,
                             std::chrono::milliseconds patience = std::chrono::milliseconds(60'000)) {
         std::array<uint8_t, 2048> room;
@@ -129,7 +130,7 @@ TEST_F(DriversLinux, TwinHasTheFaceAskedFor) {
     EXPECT_EQ(addresses.find("tentative"), std::string::npos) << addresses;
 }
 
-// As on a host whose defaults have IPv6 off: solicitations need a link-local address to come from, too.
+// As on a host with IPv6 disabled by default: solicitations need a link-local source address, too.
 TEST_F(DriversLinux, AnIpv6AddressSwitchesIpv6OnForItsTwin) {
     const char* const defaults =
         "sysctl -w net.ipv6.conf.default.disable_ipv6=%d net.ipv6.conf.default.addr_gen_mode=%d";
@@ -176,7 +177,7 @@ TEST_F(DriversLinux, LinuxAnswersArpThroughTheTwin) {
     EXPECT_EQ(next_frame(*tap, [](const Frame& f) { return f.size() >= 42 && f[13] == 0x06; }), expected);
 }
 
-// The sum over everything that a correct UDP checksum covers is 0xffff (RFC 768).
+// The sum over all data covered by a correct UDP checksum is 0xffff (RFC 768).
 TEST_F(DriversLinux, LinuxCompletesItsChecksums) {
     const auto tap = twin("tw4", kUpMac, {"10.1.0.1/24"});
     ASSERT_TRUE(tap);
@@ -217,7 +218,7 @@ class Mirror : public DriversLinux {
         mirror = std::move(*opened);
         settle();
     }
-    // Lets the kernel's own first messages (link-local addresses, MLD) pass.
+    // Lets the kernel's initial messages (link-local addresses, MLD) pass.
     void settle() {
         eventually([] { return false; }, [this] { mirror->poll(Clock::now()); },
                    std::chrono::milliseconds(60));
@@ -288,14 +289,15 @@ TEST_F(Mirror, FollowsRoutes) {
     EXPECT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") == nullptr; }));
 }
 
-// A route that leads elsewhere is known as that: it hides shorter prefixes through twins. Other tables are not ours.
+// The mirror records a route through another interface as such: it hides shorter prefixes through twins.
+// Other routing tables are ignored.
 TEST_F(Mirror, KnowsRoutesElsewhereAndIgnoresOtherTables) {
     ASSERT_EQ(
         run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
     ASSERT_EQ(run("ip route add 10.8.0.0/16 dev other && ip route add blackhole 10.7.0.0/16 && ip route add "
                   "10.6.0.0/16 via 10.1.0.6 table 77"),
               0);
-    ASSERT_EQ(run("ip route add 10.5.0.0/16 via 10.1.0.5"), 0);  // said last, heard last
+    ASSERT_EQ(run("ip route add 10.5.0.0/16 via 10.1.0.5"), 0);  // reported last
     ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.5.0.0/16") != nullptr; }));
     for (const char* prefix : {"10.3.0.0/24", "10.8.0.0/16", "10.7.0.0/16"}) {
         ASSERT_NE(route_to(prefix), nullptr) << prefix;
@@ -335,7 +337,7 @@ TEST_F(Mirror, RoutesGoDownWithTheirLink) {
     EXPECT_TRUE(mirror->state().ports[0].link_up);
 }
 
-// IPv6's messages would be the occasion to look at IPv4's routes as well, which go in silence.
+// Messages of IPv6 would trigger a re-read of IPv4's routes as well, for which Linux sends no messages.
 TEST_F(Mirror, RoutesGoDownWithALinkThatHasNoIpv6) {
     ASSERT_EQ(run("sysctl -w net.ipv6.conf.cluster.disable_ipv6=1"), 0);
     ASSERT_EQ(run("ip route add 10.9.0.0/16 via 10.2.0.9"), 0);
@@ -347,7 +349,8 @@ TEST_F(Mirror, RoutesGoDownWithALinkThatHasNoIpv6) {
     EXPECT_EQ(route_to("10.2.0.0/24"), nullptr);
 }
 
-// Linux revives the next hop of a multipath route in silence. The other routes of the link come back by message.
+// Linux revives the next hop of a multipath route without a message. For the other routes of the link it
+// sends messages.
 TEST_F(Mirror, AMultipathRouteUsesALinkThatComesBack) {
     ASSERT_EQ(run("sysctl -w net.ipv6.conf.cluster.disable_ipv6=1"), 0);
     ASSERT_EQ(run("ip route add 10.9.0.0/16 nexthop via 10.2.0.9 dev cluster nexthop via 10.1.0.9 dev up"),
@@ -366,7 +369,7 @@ TEST_F(Mirror, AMultipathRouteUsesALinkThatComesBack) {
     EXPECT_TRUE(leads_to(kCluster));
 }
 
-// What a mirror that begins now has read.
+// The routes read by a newly opened mirror.
 std::vector<route::Route> dumped_routes() {
     const auto fresh = NetlinkMirror::open({{kCluster, "cluster"}, {kUp, "up"}}, {});
     EXPECT_TRUE(fresh);
@@ -399,7 +402,7 @@ TEST_F(Mirror, FollowsFlappingRoutesWithoutReadingThemAnew) {
     EXPECT_EQ(mirror->route_readings(), readings);
 }
 
-// One line for `ip -force -batch`; about a third of them mean nothing where they fall.
+// One line for `ip -force -batch`; about a third of the lines have no effect in their context.
 std::string random_change(test::Prng& random) {
     const auto one_of = [&](std::initializer_list<const char*> words) {
         return std::string(words.begin()[random.below(words.size())]);
@@ -432,8 +435,8 @@ std::string random_change(test::Prng& random) {
             " ";
     const std::string kind = one_of({"", "", "", "", "", "blackhole ", "throw "});
     line += kind + (is_v4 ? "10.5" + number + ".0.0/16" : "2001:db8:5" + number + "::/48");
-    // IPv6 routes that nothing joins have a metric of their own: what dumps show of others beside them is not all that is there
-    // (kernel_routes.hpp).
+    // IPv6 routes that are not merged into multipath routes have a metric of their own: dumps do not show all
+    // routes beside them (kernel_routes.hpp).
     const bool is_by_device = !is_v4 && kind.empty() && random.one_in(4);
     line += is_v4 || (kind.empty() && !is_by_device) ? one_of({"", "", " metric 5"})
                                                      : one_of({" metric 6", " metric 7"});
@@ -458,7 +461,7 @@ std::string random_change(test::Prng& random) {
     }
 }
 
-// The first list's routes that the second one lacks, one a line.
+// The routes of the first list that are missing from the second one, one a line.
 std::string without(const std::vector<route::Route>& routes, const std::vector<route::Route>& others) {
     std::string text;
     for (const route::Route& route : routes) {
@@ -512,7 +515,8 @@ TEST_F(Mirror, FollowsAddresses) {
     EXPECT_TRUE(mirrors([&](const auto& state) { return std::ranges::count(state.addresses, vip) == 0; }));
 }
 
-// VIPs on a twin: Linux answers for them, the mirror tells them from the host's own, and what others put there stays.
+// VIPs on a twin: Linux answers for them, the mirror distinguishes them from the host's own addresses, and
+// addresses added by others stay.
 TEST_F(Mirror, VipsOnATwinAreNotTheHostsOwn_LB018) {
     auto vips = VipAddresses::open({{up->ifindex(), kUp}, {cluster->ifindex(), kCluster}});
     ASSERT_TRUE(vips) << vips.error().what;
@@ -536,7 +540,7 @@ TEST_F(Mirror, VipsOnATwinAreNotTheHostsOwn_LB018) {
     EXPECT_NE(output_of("ip -6 address show dev up deprecated").find("2001:db8:1::80/128"), std::string::npos)
         << "no source of the host's own packets";
 
-    // A neighbour asks for it.
+    // A neighbour sends an ARP request for it.
     const MacAddr peer{{2, 0, 0, 0, 0, 0x77}};
     ASSERT_TRUE(give(*up, arp(1, peer, IpAddr::v4(10, 1, 0, 7), {}, vip4.address)));
     EXPECT_FALSE(next_frame(*up, [&](const Frame& frame) {
@@ -544,7 +548,7 @@ TEST_F(Mirror, VipsOnATwinAreNotTheHostsOwn_LB018) {
                             std::equal(frame.begin() + 28, frame.begin() + 32,
                                        vip4.address.bytes().begin() + 12);
                  }).empty());
-    // The link is told.
+    // Announcements are sent to the link.
     for (const auto& vip : {vip4, vip6}) {
         (*vips)->announce(vip, kUpMac);
         const Frame said = announcement_of(vip.address, kUpMac);
@@ -552,7 +556,7 @@ TEST_F(Mirror, VipsOnATwinAreNotTheHostsOwn_LB018) {
             << vip.address.to_string();
     }
 
-    // Put there by hand: neither ours to mark nor a mirror's VIP.
+    // Added by hand: the mirror must neither mark it nor treat it as a VIP.
     ASSERT_EQ(run("ip addr add 10.1.0.81/32 dev up"), 0);
     const route::LocalAddress by_hand{kUp, IpAddr::v4(10, 1, 0, 81), 32};
     EXPECT_EQ((*vips)->add(by_hand).value(), false);
@@ -598,7 +602,7 @@ TEST_F(Mirror, TheKernelResolvesWhatAWorkerWaitsFor) {
     const IpAddr own = IpAddr::v4(10, 2, 0, 1);
     mirror->resolve(kCluster, host, Clock::now());
     ASSERT_FALSE(next_frame(*cluster, [&](const Frame& f) { return is_arp_request_for(f, host); }).empty());
-    // Linux does not announce an entry before it has an answer, or gives up.
+    // Linux reports an entry only after an answer, or after it has given up.
     ASSERT_TRUE(give(*cluster, arp(2, kHostMac, host, kClusterMac, own)));
     ASSERT_TRUE(
         mirrors([&](const auto&) { return neighbour(host) != nullptr && neighbour(host)->is_usable(); }));
@@ -640,7 +644,7 @@ TEST_F(Mirror, AStaleIpv6NextHopInUseIsProbed) {
     ASSERT_EQ(run("ip neigh add 2001:db8:1::62 lladdr 02:00:00:00:09:09 dev up nud stale"), 0);
     ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(host) != nullptr; }));
     mirror->confirm(*neighbour(host), Clock::now());
-    // A unicast probe to the MAC that is known.
+    // A unicast probe to the known MAC.
     const Frame probe = next_frame(*up, [&](const Frame& f) { return is_solicitation_for(f, host); });
     ASSERT_FALSE(probe.empty());
     EXPECT_TRUE(std::equal(probe.begin(), probe.begin() + 6, kHostMac.bytes.begin()));
@@ -674,7 +678,7 @@ TEST_F(Mirror, AStaleNextHopInUseIsProbed) {
     ASSERT_EQ(run("ip neigh add 10.2.0.62 lladdr 02:00:00:00:09:09 dev cluster nud stale"), 0);
     ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(host) != nullptr; }));
     mirror->confirm(*neighbour(host), Clock::now());
-    // A unicast probe to the MAC that is known.
+    // A unicast probe to the known MAC.
     const Frame probe = next_frame(*cluster, [&](const Frame& f) { return is_arp_request_for(f, host); });
     ASSERT_FALSE(probe.empty());
     EXPECT_TRUE(std::equal(probe.begin(), probe.begin() + 6, kHostMac.bytes.begin()));
@@ -690,7 +694,7 @@ TEST_F(Mirror, ReadsEverythingAnewAfterLostMessages) {
     ASSERT_EQ(run("ip neigh add 10.2.0.71 lladdr 02:00:00:00:07:01 dev cluster nud permanent"), 0);
     ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(IpAddr::v4(10, 2, 0, 71)) != nullptr; }));
 
-    const int tiny = 1;  // the kernel makes it its minimum
+    const int tiny = 1;  // raised by the kernel to its minimum
     ASSERT_EQ(setsockopt(mirror->fd(), SOL_SOCKET, SO_RCVBUF, &tiny, sizeof(tiny)), 0);
     ASSERT_EQ(
         run("ip neigh del 10.2.0.71 dev cluster; ip route add 10.9.0.0/16 via 10.2.0.9; for i in $(seq 1 "
@@ -728,7 +732,7 @@ class Guard : public DriversLinux {
         }
     }
     bool kernel_answers() const { return run(peer.inside("ping -c 1 -W 1 10.4.0.1")) == 0; }
-    // On a loaded machine not always within ping's second.
+    // On a loaded machine this may take longer than ping's second.
     bool kernel_comes_to_answer() const {
         return eventually([this] { return kernel_answers(); }, [] {}, std::chrono::milliseconds(60'000));
     }

@@ -1,5 +1,6 @@
-// Network namespaces for the drivers' tests: the test itself moves into a new one, and peers live in namespaces of children that only
-// wait. No names are used, so nothing can clash and nothing is left behind: the kernel removes it all with the processes.
+// Network namespaces for the drivers' tests. The test itself moves into a new one, and peers live in
+// namespaces of child processes that only wait. The namespaces have no names, so nothing can clash and
+// nothing is left behind: the kernel removes them with the processes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@
 
 namespace penstock::test {
 
-// Runs a shell command; its exit status.
+// Runs a shell command; returns its exit status.
 inline int run(const std::string& command) {
     return std::system(("{ " + command + "; } >/dev/null 2>&1").c_str());
 }
@@ -39,7 +40,8 @@ inline std::string output_of(const std::string& command) {
     return text;
 }
 
-// Moves this process into a namespace of its own, once. False, with the reason for GTEST_SKIP, where that takes rights we lack.
+// Moves this process into a separate namespace, once. Returns false, with the reason for GTEST_SKIP, if the
+// privileges are missing.
 inline bool in_own_namespace(std::string& why_not) {
     static const bool moved = [] { return unshare(CLONE_NEWNET) == 0 && run("ip link set lo up") == 0; }();
     if (!moved) {
@@ -48,7 +50,7 @@ inline bool in_own_namespace(std::string& why_not) {
     return moved;
 }
 
-// A namespace with a process in it that waits for our end.
+// A namespace with a process in it that waits for the end of the test.
 class Peer {
  public:
     Peer() {
@@ -92,8 +94,8 @@ class Peer {
     bool is_up_ = false;
 };
 
-// A veth pair: `ours` here, `theirs` in the peer's namespace with `addresses` ("10.0.0.2/24 2001:db8::2/64"), and no offload that would
-// put frames on it that no wire carries.
+// A veth pair: `ours` here, `theirs` in the peer's namespace with `addresses` ("10.0.0.2/24 2001:db8::2/64").
+// Offloads that would produce frames not possible on a wire are off.
 inline bool wire(const Peer& peer, const std::string& ours, const std::string& theirs,
                  const std::string& addresses, unsigned mtu = 1500) {
     const std::string size = " mtu " + std::to_string(mtu);
@@ -105,7 +107,8 @@ inline bool wire(const Peer& peer, const std::string& ours, const std::string& t
                             " nodad || exit 1; done; ip link set " + theirs + " up"))) == 0;
 }
 
-// Waits until `done` says so, letting `step` work meanwhile. Patient beyond all that the kernel's own timers take: the machine may be busy.
+// Waits until `done` returns true, calling `step` in between. The time limit exceeds all timers of the
+// kernel: the machine may be busy.
 inline bool eventually(const std::function<bool()>& done, const std::function<void()>& step,
                        std::chrono::milliseconds patience = std::chrono::milliseconds(60'000)) {
     const auto end = std::chrono::steady_clock::now() + patience;

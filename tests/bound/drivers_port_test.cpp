@@ -1,5 +1,6 @@
-// Real ports on a veth: af_packet (and af_xdp) below, the TAP twin above, and Linux talking through both. The loop between them is the
-// smallest that could stand for the workers: everything received is punted, everything from Linux is sent.
+// Real ports on a veth: af_packet (and af_xdp) below, the TAP twin above, and Linux on both sides. The loop
+// between them is the smallest substitute for the workers: everything received is punted, everything from
+// Linux is sent.
 //
 //   peer namespace: far0 10.5.0.2 --- wire0 [NicPort] -- this test -- [TapTwin] up 10.5.0.1 : this namespace
 #include <gtest/gtest.h>
@@ -26,8 +27,8 @@
 #include "drivers/port/nic_port.hpp"
 #include "tests/bound/drivers_namespaces.hpp"
 
-// libxdp 1.3 does not free what xsk_umem__create() allocates when the PMD closes its last socket. By the library's name, which needs no
-// symbolizer.
+// libxdp 1.3 does not free the memory from xsk_umem__create() when the PMD closes its last socket. Suppressed
+// by the library's name, which needs no symbolizer.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() {
     return "leak:libxdp.so";
@@ -41,8 +42,8 @@ using test::run;
 
 constexpr NicPortId kPort{0};
 
-// EAL cannot be started twice in a process, so all tests share one; it must come after the namespace, because its threads stay where they
-// were made.
+// EAL cannot be started twice in a process, so all tests share one. It must be started after the namespace
+// has been entered, because its threads stay in the namespace in which they were created.
 struct SharedEal {
     std::unique_ptr<Eal> eal;
     std::string why_not;
@@ -124,7 +125,7 @@ class Ports : public ::testing::Test {
         return asked;
     }
 
-    // From veth to a running twin.
+    // From the veth to a running twin.
     Status start(const std::string& device, uint16_t mtu, unsigned queues) {
         if (!test::wire(peer, "wire0", "far0", "10.5.0.2/24 2001:db8:5::2/64", mtu)) {
             return fail(Errc::Internal, "no veth");
@@ -201,7 +202,7 @@ TEST_F(Ports, LinuxTalksThroughAnAfPacketPort) {
     EXPECT_EQ(port->facts().rx_queues, 2);
     EXPECT_EQ(port->facts().tx_queues, 2);
     EXPECT_FALSE(port->facts().steering.flow_stays_on_queue);
-    // Linux looks at new links once a second at most (net/core/link_watch.c).
+    // Linux checks new links once a second at most (net/core/link_watch.c).
     for (int tries = 0; tries < 6'000 && !port->link_up(); ++tries) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -211,7 +212,7 @@ TEST_F(Ports, LinuxTalksThroughAnAfPacketPort) {
     EXPECT_EQ(run(peer.inside("ping -c 20 -i 0.01 -W 1 10.5.0.1")), 0);
     EXPECT_EQ(run(peer.inside("ping -6 -c 5 -i 0.01 -W 1 2001:db8:5::1")), 0);
     EXPECT_EQ(run("ping -c 5 -i 0.01 -W 1 10.5.0.2"), 0);
-    // One answer each, not a second one from the kernel beside us.
+    // One answer each, without a second one from the kernel beside the port.
     EXPECT_EQ(output_of(peer.inside("ping -c 3 -i 0.01 -W 1 10.5.0.1")).find("DUP!"), std::string::npos);
 
     const NicPortCounters counted = port->counters();
@@ -223,7 +224,7 @@ TEST_F(Ports, LinuxTalksThroughAnAfPacketPort) {
     EXPECT_EQ(moved.punt_failed + moved.host_frame_invalid + moved.no_buffer + sides->dropped, 0u);
 }
 
-// Of packets for Linux there is no end, and a ring towards the workers takes nothing.
+// An endless supply of packets for Linux, and a ring towards the workers that accepts nothing.
 class Flooded : public TwinIoPorts {
  public:
     explicit Flooded(rte_mempool* pool) : pool_(pool) {}
@@ -256,7 +257,7 @@ class Flooded : public TwinIoPorts {
     }
     void count_host_drop(DropReason reason, uint64_t packets) override { dropped[reason] += packets; }
 
-    // From a host of its own each, as Linux answers one asker at a time.
+    // Each from a different host, because Linux answers one requester at a time.
     static std::vector<uint8_t> arp_request(uint8_t host) {
         return {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2,  0,
                 0,    0,    9,    host, 0x08, 0x06, 0,  1,
@@ -272,13 +273,14 @@ class Flooded : public TwinIoPorts {
     uint8_t asked = 0;
     size_t answers = 0, offered = 0;
     std::map<DropReason, uint64_t> dropped;
-    std::vector<uint8_t> junk = std::vector<uint8_t>(60, 0);  // no protocol's: Linux throws it away
+    std::vector<uint8_t> junk = std::vector<uint8_t>(60, 0);  // of no protocol: Linux discards it
 
  private:
     rte_mempool* pool_;
 };
 
-// Each pass serves control frames first, and takes no more than a burst of the rest, so that nobody's flood is in their way.
+// Each pass serves control frames first, and takes at most a burst of the other frames, so that no flood
+// delays control frames.
 TEST_F(Ports, ControlFramesDoNotWaitForAFlood) {
     const MempoolDemand demand{.workers = 1, .ports = 1, .frame_bytes_max = 1518};
     pools.emplace();
@@ -298,12 +300,13 @@ TEST_F(Ports, ControlFramesDoNotWaitForAFlood) {
     EXPECT_EQ(flooded.order, "LRo");
     EXPECT_EQ(flooded.taken[static_cast<size_t>(PuntClass::Routing)], limits::kBurstMax);
     EXPECT_EQ(flooded.taken[static_cast<size_t>(PuntClass::Other)], limits::kBurstMax);
-    // Linux has answered within write(); the answers are read as far as one pass goes.
+    // Linux has answered within write(); one pass reads only part of the answers.
     for (int passes = 0; passes < 100 && flooded.answers < 30; ++passes) {
         io->poll_once(0);
     }
     EXPECT_EQ(flooded.answers, 30u);
-    // What the workers' ring did not take has a name, and each frame that Linux sent is counted once.
+    // Frames not accepted by the workers' ring are counted under their reason, and each frame sent by Linux
+    // is counted once.
     const TwinCounters moved = io->counters(kPort);
     EXPECT_EQ(moved.from_host, 0u);
     EXPECT_EQ(moved.from_host_dropped, flooded.offered);
@@ -322,7 +325,7 @@ TEST_F(Ports, ASecondPortOnTheSameInterfaceFailsByName) {
     EXPECT_EQ(run(peer.inside("ping -c 1 -W 1 10.5.0.1")), 0) << "the first port was disturbed";
 }
 
-// Nobody polls, the ring fills up, and what the kernel then drops is counted: each frame was either received or missed.
+// ARP is resolved
 TEST_F(Ports, WhatTheKernelsRingDroppedIsCounted) {
     const Status started = start("net_af_packet0,iface=wire0,framecnt=64", 1500, 1);
     ASSERT_TRUE(started) << started.error().what << "\n" << shared_eal().log;
@@ -348,7 +351,7 @@ TEST_F(Ports, WhatTheKernelsRingDroppedIsCounted) {
     drain();
     const NicPortCounters after = port->counters();
     EXPECT_GE(after.rx_missed, 500u - 2 * 64u);
-    // A frame may have come between the readings.
+    // A frame may have arrived between the readings.
     EXPECT_NEAR(static_cast<double>(after.rx_packets - idle.rx_packets + after.rx_missed),
                 static_cast<double>(on_the_wire() - before), 5);
     port->stop();
@@ -369,7 +372,7 @@ TEST_F(Ports, AnEndedPortLeavesTheInterfaceAsItWas) {
     EXPECT_EQ(output_of("nft list tables").find("wire0"), std::string::npos);
     EXPECT_EQ(output_of("sysctl -n net.ipv6.conf.wire0.disable_ipv6"), "0\n");
     EXPECT_NE(run("ip link show dev up"), 0);
-    // And it can be had again.
+    // The port can be started again.
     run("ip link del wire0");
     const Status again = start("net_af_packet0,iface=wire0", 1500, 1);
     EXPECT_TRUE(again) << again.error().what;
@@ -406,7 +409,7 @@ TEST_F(Ports, NamesWhatIsMissing) {
     EXPECT_NE(no_device.error().what.find("0000:7f:1f.7"), std::string::npos) << no_device.error().what;
 }
 
-// A ring device has no MAC, no link partner and no interface: the port must still be whole.
+// A ring device has no MAC, no link partner and no interface: the port must still be complete.
 TEST_F(Ports, APortWithoutInterfaceIsWhole) {
     auto probed = NicPort::probe(kPort, options("net_null0", 1500, 2), {});
     ASSERT_TRUE(probed) << probed.error().what;

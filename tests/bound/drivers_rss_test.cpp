@@ -1,6 +1,6 @@
-// What a NicPort finds out about the RSS of its device, on software NICs of every temper: what is asked, what is read back, whether the
-// port is believed, and whether packets then come to the queue that the plan foretells. The NIC hashes by rte_softrss, the plan by our
-// Toeplitz.
+// How a NicPort determines the RSS of its device, on software NICs with different behaviour: the requested
+// settings, the values read back, whether RSS is relied on, and whether packets then reach the queue
+// predicted by the plan. The NIC hashes by rte_softrss, the plan by our Toeplitz.
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 #include <rte_ethdev.h>
@@ -19,7 +19,7 @@
 namespace penstock::drivers {
 namespace drivers_rss_test {
 
-// A port from arguments to a started device, as the daemon brings it up.
+// A port from arguments to a started device, as the daemon initialises it.
 class StartedPort {
  public:
     StartedPort(const std::string& arguments, unsigned workers, const std::string& driver = "net_soft") {
@@ -29,7 +29,7 @@ class StartedPort {
             .device = name_ + (arguments.empty() ? "" : "," + arguments), .twin_name = "up", .addresses = {}};
         options.rx_queues = options.tx_queues = workers;
         options.rss_key = random_rss_key();
-        options.flow_rules = false;  // what RSS alone does
+        options.flow_rules = false;  // effect of RSS alone
         auto probed = NicPort::probe(NicPortId{0}, options, {});
         if (!probed) {
             error = probed.error().what;
@@ -59,7 +59,8 @@ class StartedPort {
         const auto found = std::ranges::find(facts().settings, name, &PortSetting::name);
         return found == facts().settings.end() ? PortSetting{} : *found;
     }
-    // Packets of the covered kinds that a worker would not have got as the plan foretold it, of `count` of each.
+    // Packets of the covered kinds that would not have reached the worker predicted by the plan, of `count`
+    // of each kind.
     [[nodiscard]] unsigned misplaced(unsigned count, const std::string& by = {}) const {
         const nat::ReplyHash& hash = *facts().steering.reply_hash;
         test::SoftWire wire(by.empty() ? nic() : *test::SoftNic::find(by));
@@ -110,7 +111,7 @@ class StartedPort {
                                       : packet.udp(key.source_port, key.destination_port);
         return packet.build();
     }
-    // The queues are nobody's here.
+    // No worker polls the queues here.
     void drain() const {
         for (uint16_t queue = 0; queue < facts().rx_queues; ++queue) {
             rte_mbuf* mbuf = nullptr;
@@ -154,8 +155,8 @@ TEST_F(PortRss, WhatIsReadIsWhatCounts) {
     const struct {
         const char* device;
         const char* steering;
-        const char* reason;   // a part of it
-        const char* setting;  // and of this setting
+        const char* reason;   // a substring of the reason for `steering`
+        const char* setting;  // name of the setting checked below
         const char* granted;
         const char* why;
     } rows[] = {
@@ -210,7 +211,8 @@ TEST_F(PortRss, WhatIsReadIsWhatCounts) {
     }
 }
 
-// Who lies and cannot be led back is found out by the workers only, who count what comes to the wrong one.
+// A NIC with wrong behaviour and without loopback is detected only by the workers, which count misplaced
+// packets.
 TEST_F(PortRss, ALiarThatCannotLoopBackIsBelieved) {
     const StartedPort port("spread=lies,loopback=0", 4);
     ASSERT_EQ(port.error, "");
@@ -218,7 +220,8 @@ TEST_F(PortRss, ALiarThatCannotLoopBackIsBelieved) {
     EXPECT_GT(port.misplaced(100), 100u);
 }
 
-// A bond of two: whichever member a packet comes by, its queue is the one that the bond's own table and key foretell.
+// A bond of two: whichever member a packet arrives by, its queue is the one predicted by the bond's own table
+// and key.
 TEST_F(PortRss, MembersOfABondSpreadAlike) {
     for (const char* member : {"net_soft800", "net_soft801"}) {
         ASSERT_EQ(rte_vdev_init(member, ""), 0);
@@ -263,7 +266,7 @@ TEST_F(PortRss, OnlyWhatSomebodyUsesIsAskedFor) {
         EXPECT_EQ(port.setting("rx-ipv4-cksum"), (PortSetting{"rx-ipv4-cksum", "on", "on", ""}));
     }
     {
-        // What the device was told, not what the port says of it.
+        // The device's configuration, not the port's report of it.
         const StartedPort port("", 2);
         ASSERT_EQ(port.error, "");
         rte_eth_conf told{};

@@ -1,5 +1,5 @@
-// Publication between plain threads, so that TSan sees every access: readers as workers are, one publisher, snapshots that would be read
-// after their end if the grace period were a moment too short.
+// Publication between plain threads, so that TSan sees every access: readers that act as workers, one
+// publisher, and snapshots that would be read after their end if the grace period were too short.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace penstock::config {
 namespace publish_test {
 
-// A snapshot whose parts carry its number, so that a mixture or a freed one shows.
+// A snapshot with parts that carry its number, so that a mixture or a freed snapshot is detected.
 std::unique_ptr<Snapshot> numbered(uint32_t number) {
     auto snapshot = std::make_unique<Snapshot>();
     auto snat = std::make_shared<nat::SnatConfig>();
@@ -52,7 +52,7 @@ TEST(Publisher, ReadersSeeWholeSnapshotsAndNoneAfterItsEnd_GEN007) {
             publisher.go_offline({r});
         });
     }
-    // On a busy machine 500 publications can be over before a reader has had the CPU once.
+    // On a busy machine 500 publications can be over before a reader has run once.
     for (const std::atomic<uint64_t>& reader : rounds) {
         while (reader.load(std::memory_order_relaxed) == 0) {
             std::this_thread::yield();
@@ -67,11 +67,11 @@ TEST(Publisher, ReadersSeeWholeSnapshotsAndNoneAfterItsEnd_GEN007) {
         reader.join();
     }
     EXPECT_EQ(torn.load(), 0u);
-    publisher.publish(numbered(1));  // with every reader offline it must not wait for anybody
+    publisher.publish(numbered(1));  // with every reader offline it must not wait
     EXPECT_EQ(publisher.current().generation, 502u);
 }
 
-// The grace period waits for a reader that holds the old snapshot, for as long as it does.
+// The grace period waits for a reader that holds the old snapshot, as long as it holds it.
 TEST(Publisher, DoesNotFreeWhatAReaderStillHolds) {
     ASSERT_TRUE(test::start_eal());
     auto created = Publisher::create(1, numbered(5));
@@ -99,7 +99,7 @@ TEST(Publisher, DoesNotFreeWhatAReaderStillHolds) {
     publisher.go_offline({0});
 }
 
-// Of a worker that has stopped in the middle of a round: it may read its snapshot at any later time.
+// For a worker that has stopped in the middle of a round: it may read its snapshot at any later time.
 TEST(Publisher, DoesNotWaitForAStoppedReaderForeverAndKeepsWhatItHolds) {
     ASSERT_TRUE(test::start_eal());
     auto created = Publisher::create(2, numbered(0), std::chrono::milliseconds(20));
@@ -126,12 +126,12 @@ TEST(Publisher, DoesNotWaitForAStoppedReaderForeverAndKeepsWhatItHolds) {
     EXPECT_EQ(publisher.reclaim(), 3U);
     EXPECT_FALSE(first.expired());
     EXPECT_EQ(held->snat->ports.first, 0) << "what the stopped reader holds is whole";
-    while (seen.load() < 4) {  // the other one reads what is new
+    while (seen.load() < 4) {  // the other reader reads the new snapshot
         std::this_thread::yield();
     }
     const Publisher::Moment before = publisher.now();
     EXPECT_FALSE(publisher.has_passed(before));
-    publisher.quiescent({0});  // it goes on
+    publisher.quiescent({0});  // it continues
     EXPECT_EQ(publisher.read()->snat->ports.first, 3);
     while (!publisher.has_passed(before)) {
         std::this_thread::yield();
@@ -144,7 +144,7 @@ TEST(Publisher, DoesNotWaitForAStoppedReaderForeverAndKeepsWhatItHolds) {
     EXPECT_TRUE(publisher.publish(numbered(4)).empty());
 }
 
-// A stopped worker costs the limit once, and not each publication.
+// A stopped worker costs the time limit once, not at each publication.
 TEST(Publisher, WaitsForAStoppedReaderOnce) {
     ASSERT_TRUE(test::start_eal());
     constexpr std::chrono::milliseconds kWait{100};

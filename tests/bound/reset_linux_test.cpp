@@ -1,5 +1,6 @@
-// Resets against the stack that most clients and endpoints have: Linux on both sides of the real stages, each in a network namespace of its
-// own behind a TAP. What the two stacks do with probes and RSTs is theirs to say; reset_test.cpp has the same against the RFCs.
+// Resets against the stack of most clients and endpoints: Linux on both sides of the real stages, each in a
+// separate network namespace behind a TAP. The reaction of the two stacks to probes and RSTs is Linux's own;
+// reset_test.cpp has the same tests against models of the RFCs.
 //
 //   client's sockets -- TAP -- [VirtualGateway] -- TAP -- endpoint's sockets
 #include <arpa/inet.h>
@@ -28,14 +29,15 @@ namespace reset_linux_test {
 
 constexpr L4Port kPort = 9376;
 
-// As system calls take it.
+// In the form used by system calls.
 class Descriptor : public penstock::Descriptor {
  public:
     using penstock::Descriptor::Descriptor;
     operator int() const { return get(); }
 };
 
-// A namespace with nothing but a TAP, whose far end the test reads and writes. What is made while it is entered belongs to it for good.
+// A namespace with only a TAP, whose far end is read and written by the test. Objects created inside belong
+// to it permanently.
 class Host {
  public:
     Host(const MacAddr& mac, const MacAddr& gateway_mac,
@@ -78,7 +80,7 @@ class Host {
     bool is_up_ = false;
 };
 
-// One connected pair of sockets, as the two programs see it.
+// as much as the other side accepts
 struct Pair {
     Descriptor client, backend;
     bool client_sends = false, backend_sends = false;  // as much as the other takes
@@ -140,12 +142,13 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
         return made;
     }
 
-    // Carries frames between the two hosts, with the gateway's time going on as the clock does. Programs read and write meanwhile.
+    // Carries frames between the two hosts, while the gateway's time follows the clock. Programs read and
+    // write in between.
     void pump(const std::vector<Pair*>& pairs) {
         pollfd taps[2] = {{client_->tap(), POLLIN, 0}, {backend_->tap(), POLLIN, 0}};
         poll(taps, 2, 1);
         const auto now = std::chrono::steady_clock::now();
-        // A machine that was busy elsewhere must not make the gateway believe that connections were idle for long.
+        // If the machine was busy elsewhere, the gateway must not count that as idle time of the connections.
         gateway_.advance_milliseconds(
             std::min<uint64_t>(50, static_cast<uint64_t>((now - last_) / std::chrono::milliseconds(1))));
         if (now - last_ >= std::chrono::milliseconds(1)) {
@@ -190,7 +193,7 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
                                      outcome.frame.data(), outcome.frame.size()));
         }
     }
-    // Pumps until a condition; false after what no machine is too busy for.
+    // Pumps until a condition is met; returns false after a time limit that suffices for any busy machine.
     template <typename Condition>
     bool pump_until(const std::vector<Pair*>& pairs, Condition&& condition) {
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(40);
@@ -219,7 +222,7 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
         }));
         return pair;
     }
-    // The TCP state as the kernel has it, and the error that a program meets next.
+    // The TCP state in the kernel, and the error that a program gets next.
     static int state_of(int socket) {
         tcp_info info{};
         socklen_t size = sizeof info;
@@ -236,7 +239,8 @@ class ResetLinux : public testing::TestWithParam<IpFamily> {
             {.backend = gateway_.backend_of(web_, 11, GetParam()), .frontend = {}, .frontend_port = 0});
         gateway_.work_off_orders();
     }
-    // After the order: both ends are reset. A program that reads and writes meets the error itself, so that SO_ERROR may have none left.
+    // After the order: both ends are reset. A program that reads and writes gets the error itself, so
+    // SO_ERROR may be clear.
     void expect_reset(Pair& pair, const char* what, std::initializer_list<int> at_client,
                       std::initializer_list<int> at_backend) {
         const auto began = std::chrono::steady_clock::now();
@@ -302,7 +306,7 @@ TEST_P(ResetLinux, ConnectionsInFullTransferAreResetOnBothSides_DRAIN005) {
     }
 }
 
-// A program that reads no more: its window is closed, the other side's data waits.
+// A program that no longer reads: its window is closed, and the other side's data waits.
 TEST_P(ResetLinux, AConnectionWithAClosedWindowIsResetOnBothSides_DRAIN005) {
     Pair pair = connect_pair();
     pair.client_sends = true;
@@ -319,7 +323,8 @@ TEST_P(ResetLinux, AConnectionWithAClosedWindowIsResetOnBothSides_DRAIN005) {
     expect_reset(pair, "closed window", {ECONNRESET}, {ECONNRESET});
 }
 
-// After a FIN one side still sends. The side that got the FIN has Linux say EPIPE, because its reader has met the end already.
+// After a FIN one side still sends. On the side that got the FIN, Linux returns EPIPE, because its reader has
+// already reached the end.
 TEST_P(ResetLinux, HalfClosedConnectionsAreResetOnBothSides_DRAIN005) {
     for (const bool client_closes : {true, false}) {
         Pair pair = connect_pair();
@@ -332,7 +337,8 @@ TEST_P(ResetLinux, HalfClosedConnectionsAreResetOnBothSides_DRAIN005) {
     }
 }
 
-// A blind FIN or RST in one side's name, and then two programs that say nothing for minutes: the next byte arrives.
+// A blindly forged FIN or RST in one side's name, followed by minutes without data from the programs: the
+// next byte arrives.
 TEST_P(ResetLinux, AForgedEndAndSilenceDoNotEndAConnection_NAT006) {
     for (const char* flags : {"R", "FA"}) {
         Pair pair = connect_pair();
@@ -351,7 +357,8 @@ TEST_P(ResetLinux, AForgedEndAndSilenceDoNotEndAConnection_NAT006) {
             gateway_.advance_seconds(1);
             const uint64_t probes = gateway_.count(stats::Counter::LivenessProbes);
             gateway_.age();
-            // Linux answers what is out of place once in half a second of its own time (tcp_invalid_ratelimit).
+            // Linux answers unacceptable segments once in half a second of its own time
+            // (tcp_invalid_ratelimit).
             const bool has_probed = gateway_.count(stats::Counter::LivenessProbes) > probes;
             const auto until =
                 std::chrono::steady_clock::now() + std::chrono::milliseconds(has_probed ? 700 : 0);
@@ -374,9 +381,9 @@ TEST_P(ResetLinux, AForgedEndAndSilenceDoNotEndAConnection_NAT006) {
     }
 }
 
-// Whose SYN was not answered: it goes to an endpoint that lives, and nothing is refused.
+// no host has the address
 TEST_P(ResetLinux, AnUnansweredConnectGoesToALiveEndpoint_DRAIN004) {
-    web_.backends = {12};  // nobody there
+    web_.backends = {12};  // no host has the address
     gateway_.publish({web_});
     Pair pair;
     pair.client = socket_in(*client_);

@@ -1,4 +1,5 @@
-// Two NicPorts made of rings: the test is the wire. It puts each frame into the queue it wants and takes what the workers send.
+// Two NicPorts made of rings: the test acts as the wire. It puts each frame into a queue of its choice and
+// takes the frames that the workers send.
 #pragma once
 
 #include <rte_errno.h>
@@ -51,7 +52,7 @@ class RingPort {
 
     [[nodiscard]] uint16_t dpdk_port() const { return id_; }
 
-    // Waits for room, though not for ever; a worker that stopped makes the test fail, not hang.
+    // Waits for room, for a limited time: if a worker has stopped, the test fails instead of hanging.
     void put(const std::vector<uint8_t>& frame, uint16_t queue) {
         rte_mbuf* mbuf = rte_pktmbuf_alloc(pool_);
         PENSTOCK_CHECK(mbuf != nullptr);
@@ -64,7 +65,7 @@ class RingPort {
             PENSTOCK_CHECK(patience.wait());
         }
     }
-    // The next frame that left by any queue, or null where none comes.
+    // The next frame that left by any queue, or null if none comes.
     [[nodiscard]] rte_mbuf* take() {
         rte_mbuf* mbuf = try_take();
         for (const Patience patience; mbuf == nullptr && patience.wait();) {
@@ -81,7 +82,7 @@ class RingPort {
         }
         return nullptr;
     }
-    // take(), as bytes; empty where nothing came.
+    // take(), as bytes; empty if no packet came.
     [[nodiscard]] std::vector<uint8_t> take_frame() {
         rte_mbuf* mbuf = take();
         if (mbuf == nullptr) {

@@ -1,5 +1,6 @@
-// The software NIC does what soft_nic.hpp says: as a port that a program configures, and as a wire that a test holds. Steering is proven on
-// it, so what it claims of hardware is held here against the published vectors of RSS and against the words of rte_flow.
+// The software NIC behaves as soft_nic.hpp specifies: as a port configured by a program, and as a wire
+// operated by a test. Steering is tested on it, so its model of hardware is verified here against the
+// published vectors of RSS and the definition of rte_flow.
 #include "tests/support/soft_nic/soft_nic.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace penstock::test {
 namespace soft_nic_test {
 
 constexpr uint16_t kQueues = 4;
-constexpr std::string_view kMac = "02:00:00:00:00:02";  // where PacketBuilder's frames go
+constexpr std::string_view kMac = "02:00:00:00:00:02";  // destination of PacketBuilder's frames
 
 rte_mempool* pool() {
     static rte_mempool* made =
@@ -31,12 +32,12 @@ rte_mempool* pool() {
 
 using Frame = std::vector<uint8_t>;
 
-// A port, probed, configured and started with what a test asks.
+// A port, probed, configured and started as a test requests.
 class SoftPort {
  public:
     struct Asked {
         uint16_t queues = kQueues;
-        uint64_t rss = ~0ULL;  // of what is offered
+        uint64_t rss = ~0ULL;  // of the offered kinds
         std::vector<uint8_t> key = {};
         uint64_t rx_offloads = 0, tx_offloads = 0;
         uint32_t loopback = 0;
@@ -91,12 +92,13 @@ class SoftPort {
         return 0;
     }
 
-    // The packet that waits in that queue; null where none does.
+    // The packet that waits in that queue; null if there is none.
     rte_mbuf* poll(uint16_t queue) {
         rte_mbuf* packet = nullptr;
         return rte_eth_rx_burst(port, queue, &packet, 1) == 1 ? packet : nullptr;
     }
-    // Puts the frame on the wire and looks for it in the queues: its queue, or nothing. `look` may see the packet.
+    // Puts the frame on the wire and searches the queues for it: returns its queue, or nothing. `look` may
+    // inspect the packet.
     std::optional<uint16_t> arrives_at(const Frame& frame,
                                        const std::function<void(const rte_mbuf&)>& look = {}) {
         const Received said = wire->put(frame);
@@ -142,7 +144,8 @@ PacketBuilder tcp4(uint16_t source_port = 2794) {
     return eth().ipv4("66.9.149.187", "161.142.100.80").tcp(source_port, 1766, "A");
 }
 
-// "Verifying the RSS hash calculation" (Windows driver documentation): the first line of each table, and what goes by addresses.
+// "Verifying the RSS hash calculation" (Windows driver documentation): the first line of each table, and
+// hashes by addresses.
 TEST_F(SoftNicTest, HashesAsTheSpecificationsVectorsDo) {
     SoftPort port("reta=128", {.rx_offloads = RTE_ETH_RX_OFFLOAD_RSS_HASH});
     const std::string a6 = "3ffe:2501:200:1fff::7", b6 = "3ffe:2501:200:3::1";
@@ -277,7 +280,7 @@ TEST_F(SoftNicTest, SpreadsAsBadlyAsItIsTold) {
     EXPECT_NE(told, lied);
 }
 
-// Rules in the words of rte_flow, shortly.
+// A short form of rte_flow rules.
 struct Rule {
     std::vector<rte_flow_item> items;
     std::vector<rte_flow_action> actions;
@@ -382,7 +385,7 @@ TEST_F(SoftNicTest, DropsMarksSpreadsAndLetsPass) {
     EXPECT_GT(at[1], 20);
     EXPECT_GT(at[2], 20);
 
-    // A mark, then what the older rule says.
+    // A mark, followed by the action of the older rule.
     Rule mark{{item(RTE_FLOW_ITEM_TYPE_IPV4), item(RTE_FLOW_ITEM_TYPE_TCP, &kPort2794, &kWholeSourcePort)},
               {action(RTE_FLOW_ACTION_TYPE_MARK, &kMark77), action(RTE_FLOW_ACTION_TYPE_PASSTHRU)}};
     ASSERT_NE(mark.create(port), nullptr) << mark.error.message;
@@ -554,7 +557,8 @@ TEST_F(SoftNicTest, VerifiesAndFillsInChecksums) {
     EXPECT_EQ(flags_of(eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).l4_checksum(0).build()),
               RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD);
 
-    // Sent with sums left to the hardware; the pseudo header's stands in the field, as drivers want it.
+    // Sent with checksums left to the hardware; the field holds that of the pseudo header, as drivers
+    // require.
     constexpr uint64_t kAsk = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_TCP_CKSUM;
     const Frame right = tcp4().payload("twelve bytes").build();
     Frame left = tcp4().payload("twelve bytes").ip_checksum(0).build();

@@ -1,4 +1,4 @@
-// DPDK's own software RSS as the second opinion on nat::Toeplitz. Needs no EAL.
+// DPDK's own software RSS as an independent check of nat::Toeplitz. Needs no EAL.
 #include <gtest/gtest.h>
 #include <rte_thash.h>
 

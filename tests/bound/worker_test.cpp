@@ -1,4 +1,5 @@
-// Real workers on real lcores over net_ring: what the stages promise, kept by the loop, the rings and the publication around them.
+// Real workers on real lcores over net_ring: the guarantees of the stages, tested with the loop, the rings
+// and the publication around them.
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 
@@ -33,7 +34,8 @@ namespace worker_test {
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
 rte_mempool* pool() {
-    // Every ring of four workers full at once: 8 x 2,048 on the wires, 4 x 2,048 handed on, 1,792 punted, and what is in hands.
+    // Every ring of four workers full at once: 8 x 2,048 on the wires, 4 x 2,048 handed over, 1,792 punted,
+    // and the packets being processed.
     static rte_mempool* made =
         rte_pktmbuf_pool_create("worker_test", 32'767, 0, 0, 2048, static_cast<int>(rte_socket_id()));
     return made;
@@ -61,7 +63,7 @@ std::vector<uint8_t> reply_to(const packet::FlowKey& inside, const char* flags =
         .build();
 }
 
-// Snapshots as the stage tests make them.
+// Snapshots as built by the stage tests.
 std::unique_ptr<config::Snapshot> snapshot_of(VirtualGateway& gateway,
                                               const std::vector<TestService>& services) {
     gateway.publish(services);
@@ -122,7 +124,7 @@ class Workers : public testing::TestWithParam<uint32_t> {
         }
         return total;
     }
-    // Of every worker; false where one of them does not get there.
+    // For every worker; false if one of them does not reach the number.
     [[nodiscard]] bool all_have_slept(uint64_t times) const {
         return comes_true([&] {
             uint32_t done = 0;
@@ -133,7 +135,7 @@ class Workers : public testing::TestWithParam<uint32_t> {
         });
     }
 
-    // Null where nothing comes.
+    // Null if no packet comes.
     rte_mbuf* take_punted(NicPortId port) {
         rte_mbuf* punted = nullptr;
         for (const Patience patience; take_punted(port, {&punted, 1}) == 0 && patience.wait();) {
@@ -149,7 +151,7 @@ class Workers : public testing::TestWithParam<uint32_t> {
         return taken;
     }
 
-    // The queue that the NIC of hash_ chooses.
+    // The queue selected by the NIC of hash_.
     [[nodiscard]] uint16_t rss(const std::vector<uint8_t>& frame) const {
         return hash_->worker_of[plain_rss(hash_->key, key_of(frame)) % hash_->worker_of.size()].value;
     }
@@ -164,7 +166,8 @@ class Workers : public testing::TestWithParam<uint32_t> {
 INSTANTIATE_TEST_SUITE_P(Count, Workers, testing::Values(1u, 2u, 4u));
 
 TEST_P(Workers, ForwardBothWaysWhateverTheQueue_NAT001) {
-    start(GetParam(), 1);  // one transmit queue on the cluster side: workers without one send through another
+    // one transmit queue on the cluster side: workers without one send through another worker
+    start(GetParam(), 1);
     Prng random;
     const auto any_queue = [&] { return static_cast<uint16_t>(random.below(GetParam())); };
     std::set<std::string> inside;
@@ -231,7 +234,7 @@ TEST_P(Workers, SnatUseFollowsConnections_NAT001) {
     EXPECT_EQ(inspect.own_buffers().in_use, 0u);
 }
 
-// A frame in pieces, as a NIC delivers it whose buffers are smaller than its frames.
+// A frame in segments, as delivered by a NIC with buffers smaller than its frames.
 rte_mbuf* in_pieces(const std::vector<uint8_t>& frame, const std::vector<size_t>& lengths) {
     rte_mbuf* first = nullptr;
     size_t at = 0;
@@ -250,8 +253,9 @@ rte_mbuf* in_pieces(const std::vector<uint8_t>& frame, const std::vector<size_t>
     return first;
 }
 
-// The stages read one piece of memory: a frame that came in several is joined where it fits into the first, and else it ends by name. No
-// header is read across the end of a piece, and every buffer comes back.
+// The stages read one contiguous frame. A frame in several segments is joined if it fits into the first one,
+// otherwise it is dropped under its reason. No header is read across the end of a segment, and every buffer
+// is freed.
 TEST_P(Workers, FramesInPiecesAreJoinedOrDroppedByName_NAT001) {
     start(GetParam());
     Prng random;
@@ -289,8 +293,8 @@ TEST_P(Workers, FramesInPiecesAreJoinedOrDroppedByName_NAT001) {
     EXPECT_EQ(cluster_->take_frame(), whole) << "and the next frame is served";
 }
 
-// Each port has the queues that its device grants: an uplink with one and a cluster side with one for each worker, and the other way round.
-// A worker without a queue of its own gets its part of the flows all the same.
+// Each port has the queues granted by its device: an uplink with one and a cluster side with one for each
+// worker, and the other way round. A worker without a queue of its own still gets its share of the flows.
 TEST_P(Workers, ForwardBetweenPortsOfUnequalQueues_NAT001) {
     for (const Queues wanted : {Queues{.up = 1}, Queues{.cluster = 1}}) {
         start(GetParam(), 0, worker::IdleMode::Poll, wanted);
@@ -315,7 +319,8 @@ TEST_P(Workers, ForwardBetweenPortsOfUnequalQueues_NAT001) {
     }
 }
 
-// With predictable RSS nothing crosses a ring; where the NIC does not do what it told, all arrives, and the port's counters say so.
+// With predictable RSS no packet crosses a ring. If the NIC does not behave as configured, all packets
+// arrive, and the port's counters show it.
 TEST_P(Workers, BringRepliesHomeByRssAndCountWhatIsMisplaced_NAT001) {
     const uint32_t workers = GetParam();
     hash_ = hash_in_turn(128, workers);
@@ -370,8 +375,8 @@ TEST_P(Workers, BringRepliesHomeByRssAndCountWhatIsMisplaced_NAT001) {
     }
 }
 
-// Packets of a flow that share a receive queue leave in their order, whether they cross a ring or not; also where some of the flow's come
-// by one queue and some by another, which no NIC keeps in order among each other.
+// Packets of a flow that share a receive queue leave in order, whether they cross a ring or not. This also
+// holds if the flow's packets arrive by two queues, although no NIC keeps order between queues.
 TEST_P(Workers, KeepTheOrderOfAFlowAcrossRings) {
     constexpr uint32_t kFlows = 8, kSegments = 120;
     const uint32_t workers = GetParam();
@@ -395,13 +400,13 @@ TEST_P(Workers, KeepTheOrderOfAFlowAcrossRings) {
                     .tcp(inside[f].destination_port, inside[f].source_port, "A")
                     .seq(n)
                     .build();
-            const uint32_t astray =
-                f == 0 ? n % 2 : f;  // the first flow's come by turns to its owner and to another worker
+            // packets of the first flow arrive by turns at its owner and at another worker
+            const uint32_t astray = f == 0 ? n % 2 : f;
             cluster_->put(segment, static_cast<uint16_t>((rss(segment) + astray) % workers));
         }
     }
     std::map<std::pair<L4Port, uint32_t>, uint32_t>
-        last;  // by client's port, and the queue's turn where there are two
+        last;  // by client port, and by the queue's turn if there are two queues
     for (uint32_t i = 0; i < kFlows * kSegments; ++i) {
         const std::vector<uint8_t> frame = up_->take_frame();
         ASSERT_FALSE(frame.empty()) << i;
@@ -433,7 +438,7 @@ TEST_P(Workers, PuntAndCarryWhatLinuxSends) {
     EXPECT_EQ(cluster_->take_frame(), arp);
 }
 
-// Nobody takes what is for Linux, as when the twin I/O thread is late.
+// No thread takes packets for Linux, as when the twin I/O thread is late.
 TEST_P(Workers, KeepControlFramesApartFromAFloodForTheHost) {
     start(GetParam());
     constexpr uint32_t kExcess = 300;
@@ -487,7 +492,7 @@ TEST_P(Workers, KeepControlFramesApartFromAFloodForTheHost) {
     EXPECT_EQ(take_all(PuntClass::Routing), kControl);
     EXPECT_EQ(take_all(PuntClass::Other), limits::kPuntRing);
 
-    // A flood of control packets ends under a name of its own.
+    // The excess of a flood of control packets is dropped under a reason of its own.
     for (uint32_t i = 0; i < limits::kPuntLinkRing + 1; ++i) {
         up_->put(arp, static_cast<uint16_t>(i % GetParam()));
     }
@@ -497,7 +502,8 @@ TEST_P(Workers, KeepControlFramesApartFromAFloodForTheHost) {
     EXPECT_EQ(take_all(PuntClass::Link), limits::kPuntLinkRing);
 }
 
-// What Linux sent and no worker got is part of from_host, so that from_host, transmitted and dropped frames add up.
+// Frames sent by Linux that no worker got are part of from_host, so that from_host, transmitted and dropped
+// frames add up.
 TEST_P(Workers, CountWhatLinuxSentAndNoWorkerTook) {
     start(GetParam());
     workers_->count_host_drop(DropReason::FromHostRingFull, 5);
@@ -561,7 +567,7 @@ TEST_P(Workers, HoldPacketsUntilLinuxKnowsTheNextHop) {
     EXPECT_EQ(load<MacAddr>(syn.data()), backend_mac(200));
 }
 
-// One worker's disposal without its loop, rings and queues: what leaves a burst otherwise than by one of these.
+// One worker's disposal without its loop, rings and queues: packets that leave a burst in other ways.
 class Disposal : public testing::Test {
  protected:
     void SetUp() override { ASSERT_TRUE(start_eal()); }
@@ -600,7 +606,7 @@ class Disposal : public testing::Test {
     pipeline::Burst burst_;
 };
 
-// When as many packets wait as may, a next hop that nobody has asked for yet is asked for all the same.
+// If the limit of held packets is reached, a next hop that has not been requested yet is still requested.
 TEST_F(Disposal, AFullWaitingRoomStillAsksForANewNextHop) {
     gateway_.publish({TestService{.frontends = {{kVip, 80}}, .backends = {200}}});
     context_.begin_round(&gateway_.snapshot(), {1'000'000'000'000});
@@ -619,12 +625,12 @@ TEST_F(Disposal, AFullWaitingRoomStillAsksForANewNextHop) {
     const auto is_dropped = [&] {
         return std::exchange(dropped, context_.count()[DropReason::PendingFull].read()) + 1 == dropped;
     };
-    // Spoofed clients on a link, each another one; then an endpoint, and a router.
+    // Spoofed clients on a link, each with another address; then an endpoint, and a router.
     for (uint32_t n = limits::kPendingMax; n < 1'000; ++n) {
         hold(to(kVip, host(n)), kUp, host(n));
         ASSERT_TRUE(is_dropped());
     }
-    // The filter of endpoints takes a few others for some.
+    // The filter of endpoints has a few false positives.
     const size_t of_flood = asked().size();
     EXPECT_GE(of_flood, limits::kUnheldAsksPerSecondOfHosts);
     EXPECT_LT(of_flood, 2 * limits::kUnheldAsksPerSecondOfHosts);
@@ -648,7 +654,7 @@ TEST_F(Disposal, APacketWithoutAVerdictIsDroppedByName) {
     EXPECT_EQ(rte_mempool_avail_count(pool()), buffers);
 }
 
-// Every packet that comes in, or is made here, ends in one counter: what a reader of counters alone has to go by.
+// Every packet that arrives, or is originated here, ends in one counter: readers have only the counters.
 TEST_P(Workers, BooksCloseFromCountersAlone) {
     gateway_.set_mtu(kCluster, 600);
     start(GetParam());
@@ -704,7 +710,7 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
                                             .ether_type(0x0806)
                                             .payload(std::vector<uint8_t>(46, 7))
                                             .build());
-            default: {  // in any order, and not always whole
+            default: {  // in any order, and not always complete
                 std::vector<std::vector<uint8_t>> pieces =
                     cut(any_client().udp(any_port(), 53).payload(random.bytes(1'400)).build(),
                         static_cast<uint32_t>(random.next()), 304);
@@ -717,7 +723,8 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
         }
     };
     uint64_t put = 0, sent_from_host = 0, left = 0, at_linux = 0;
-    // What has left until now is taken; endpoints accept connections. False: nothing had left.
+    // Takes the packets that have left so far; endpoints accept connections. Returns false if nothing had
+    // left.
     const auto drain = [&] {
         std::array<rte_mbuf*, 32> punted;
         const uint64_t before = left + at_linux;
@@ -739,7 +746,7 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
         for (const NicPortId port : {kUp, kCluster}) {
             for (size_t taken; (taken = take_punted(port, punted)) > 0;) {
                 at_linux += taken;
-                // Linux sends some of it back.
+                // Linux sends some of them back.
                 const auto given =
                     static_cast<size_t>(workers_->send_from_host(port, {punted.data(), taken / 2}));
                 sent_from_host += given;
@@ -768,7 +775,7 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
         return sum(Counter::TxPackets) + sum(Counter::Punted) + sum(Counter::FragmentedPackets) +
                total_drops();
     };
-    const auto settles = [&] {  // packets that wait do so for a second
+    const auto settles = [&] {  // held packets wait for up to a second
         for (int tries = 0; tries < 200'000; ++tries) {
             const bool are_closed = sum(Counter::RxPackets) == put &&
                                     sum(Counter::FromHost) == sent_from_host && came() == went();
@@ -791,7 +798,7 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
             }
             drain();
         }
-        if (phase == 1) {  // flows end, so workers make up segments
+        if (phase == 1) {  // flows end, so workers originate segments
             gateway_.order({.backend = gateway_.backend_of(web_, 11)});
             workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
         }
@@ -807,7 +814,7 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
     EXPECT_GT(sum(Counter::FragmentsHeld), 0u);
 }
 
-// In real buffers: at once, and for a next hop that is still to be found. No buffer is lost or kept.
+// In real buffers: sent at once, and held for a next hop that is still unresolved. No buffer is lost or kept.
 TEST_P(Workers, CutWhatExceedsTheMtuOfItsPort_ICMP004) {
     const unsigned buffers = rte_mempool_avail_count(pool());
     gateway_.set_mtu(kCluster, 600);
@@ -850,8 +857,8 @@ TEST_P(Workers, CutWhatExceedsTheMtuOfItsPort_ICMP004) {
     EXPECT_EQ(rte_mempool_avail_count(pool()), buffers);
 }
 
-// In real buffers, whose frames begin elsewhere afterwards, also where what was cut off is as long as what was put in front. No buffer is
-// lost or kept.
+// In real buffers, whose frames begin at another offset afterwards, also if the removed and the added bytes
+// have the same length. No buffer is lost or kept.
 TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
     const unsigned buffers = rte_mempool_avail_count(pool());
     web_.backends = {200};
@@ -915,7 +922,7 @@ TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
     EXPECT_EQ(sum(stats::Counter::FragmentedPackets), 1u);
 
     worker::ExplainQuery query;
-    for (const L4Port port : {L4Port{999}, L4Port{998}}) {  // known, and not
+    for (const L4Port port : {L4Port{999}, L4Port{998}}) {  // known, and not known
         query.key = {kClient, kVip, port, 80, Protocol::Tcp, {}};
         const worker::Explanation told = workers_->inspect().explain(query);
         EXPECT_EQ(told.verdict, "transmit");
@@ -938,7 +945,8 @@ TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
     EXPECT_EQ(rte_mempool_avail_count(pool()), buffers);
 }
 
-// An order of more flows than a round's slice is worked off in the rounds after, without another publication.
+// An order for more flows than a round's slice is completed in the following rounds, without another
+// publication.
 TEST_P(Workers, WorkOffAnOrderOverManyRounds_DRAIN004) {
     constexpr L4Port kFlows = 20 * limits::kFlowOrderSlice;
     web_.backends = {11};
@@ -949,7 +957,7 @@ TEST_P(Workers, WorkOffAnOrderOverManyRounds_DRAIN004) {
     }
     gateway_.order({.backend = gateway_.backend_of(web_, 11), .frontend = {}, .frontend_port = 0});
     workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
-    // As many rounds of every worker as would do a hundred times over.
+    // Waits for rounds of every worker, a hundred times as many as needed.
     const auto rounds = [&] {
         uint64_t fewest = ~uint64_t{0};
         for (uint8_t w = 0; w < GetParam(); ++w) {
@@ -964,8 +972,8 @@ TEST_P(Workers, WorkOffAnOrderOverManyRounds_DRAIN004) {
     EXPECT_EQ(sum(stats::Counter::EndedConnections), kFlows);
 }
 
-// GEN-007: traffic that passes while a publication stands half done meets the old or the new state, never a mixture. Here the ports'
-// numbers change together with the endpoints.
+// GEN-007: packets that pass during a half-finished publication meet the old or the new state, never a
+// mixture. Here the ids of the ports change together with the endpoints.
 TEST_P(Workers, ServeTheOldOrTheNewStateThroughTheSeam_GEN007) {
     start(GetParam());
     TestService before = web_;
@@ -1005,7 +1013,8 @@ TEST_P(Workers, ServeTheOldOrTheNewStateThroughTheSeam_GEN007) {
     }
 }
 
-// Nothing in the packet path allocates: new flows, established ones, rejects, punts and handoffs, a million packets of them.
+// Nothing in the packet path allocates memory: new flows, established ones, rejects, punts and handoffs, over
+// a million packets.
 TEST_P(Workers, AllocateNothingOverAMillionPackets) {
     if (!kAllocationsCounted) {
         GTEST_SKIP() << "a sanitizer owns the allocator in this build";
@@ -1088,7 +1097,8 @@ TEST_P(Workers, ExplainWhatWouldHappenAndTakeNothing) {
     EXPECT_EQ(workers_->inspect().explain(query).verdict, "punt");
 }
 
-// explain consults the ports towards the endpoint as the owner of the flow would: its share of 256, over the one SNAT address.
+// explain counts the ports towards the endpoint as the owner of the flow would: its share of 256, over the
+// one SNAT address.
 TEST_P(Workers, ExplainWhatComesOfPortsThatAreAllTaken_NAT002) {
     web_.backends = {11};
     start(GetParam());
@@ -1111,7 +1121,7 @@ TEST_P(Workers, ExplainWhatComesOfPortsThatAreAllTaken_NAT002) {
     };
     expect_told("transmit", "with a free port of worker ");
 
-    // Twice as many as there are ports, so that each worker has given out all of its own.
+    // Twice as many as there are ports, so that each worker has allocated all of its own.
     for (uint32_t n = 0; n < 512; ++n) {
         up_->put(from_client(static_cast<L4Port>(10'000 + n)).build(), 0);
         ASSERT_FALSE(cluster_->take_frame().empty());
@@ -1160,8 +1170,8 @@ TEST_P(Workers, ExplainWhatComesOfPortsThatAreAllTaken_NAT002) {
     ASSERT_FALSE(cluster_->take_frame().empty());
     expect_told("transmit", "all " + taken + " are taken, and 1 are of connections that may be evicted");
     ASSERT_FALSE(HasFailure()) << "the port below is reclaimed, or the test waits without end";
-    while (sum(stats::Counter::ReclaimedSnatPorts) ==
-           reclaimed) {  // 64 ports are looked at each time, and this may take four
+    // 64 ports are examined each time, and this may take four tries
+    while (sum(stats::Counter::ReclaimedSnatPorts) == reclaimed) {
         const uint64_t before = dropped();
         up_->put(from_client(5'000).build(), 0);
         while (dropped() == before && sum(stats::Counter::ReclaimedSnatPorts) == reclaimed) {
@@ -1172,7 +1182,7 @@ TEST_P(Workers, ExplainWhatComesOfPortsThatAreAllTaken_NAT002) {
         << "with the port of the connection that was over";
 }
 
-// Its verdict is that of the packet itself.
+// The verdict is the same as that of the real packet.
 TEST_P(Workers, ExplainSourcesThatNoHostHas) {
     start(GetParam());
     const auto martians = [&] {
@@ -1293,7 +1303,8 @@ TEST_P(Workers, ExplainThatTheHostGetsIt_EP007) {
     }
 }
 
-// Queues, rings of other workers, and the host's ring all find a sleeping worker, with no more than its longest sleep between.
+// Packets in queues, in rings from other workers, and in the host's ring all reach a sleeping worker, after
+// its longest sleep at most.
 TEST_P(Workers, ServeEverythingThoughTheySleep) {
     start(GetParam(), 1, worker::IdleMode::Adaptive);
     Prng random;
@@ -1321,7 +1332,7 @@ TEST_P(Workers, ServeEverythingThoughTheySleep) {
     }
 }
 
-// A publication waits for no sleeper, and one that wakes up has the newest state.
+// A publication waits for no sleeping worker, and a worker that wakes up has the newest state.
 TEST_P(Workers, TakeANewStateThoughTheySleep_GEN007) {
     start(GetParam(), 0, worker::IdleMode::Adaptive);
     for (L4Port round = 1; round <= 50; ++round) {
@@ -1349,7 +1360,8 @@ TEST_P(Workers, SleepNeverWherePollingIsAskedFor) {
     EXPECT_EQ(workers_->inspect().worker({0}).idle, "poll");
 }
 
-// A started port of a NIC that interrupts for its receive queues. It spreads by chance, so that each worker is woken.
+// A started port of a NIC that raises receive interrupts. It spreads packets at random, so that each worker
+// is woken.
 class InterruptingPort {
  public:
     InterruptingPort(const MacAddr& mac, uint16_t queues) {
@@ -1422,13 +1434,14 @@ TEST_P(WorkersWithInterrupts, SleepUntilAPacketCalls) {
         EXPECT_EQ(view.idle, "interrupt");
         EXPECT_GT(view.sleep_ratio, 0.0);
     }
-    // Each was armed by a worker that sleeps on all of its queues' descriptors.
+    // Each was armed by a worker that sleeps on the descriptors of all its queues.
     EXPECT_GT(up.interrupts(), 0u);
     EXPECT_GT(cluster.interrupts(), 0u);
     workers_.reset();  // before its ports
 }
 
-// Once all workers have passed a detach(), none touches the port's device: it may be closed, and the other port goes on.
+// Once all workers have passed a detach(), none touches the port's device: it may be closed, and the other
+// port continues.
 class WorkersLoseAPort : public Workers {
  protected:
     [[nodiscard]] uint64_t dropped(DropReason reason) const {
@@ -1440,7 +1453,7 @@ class WorkersLoseAPort : public Workers {
     }
     void lose_the_cluster_port_under_load(worker::IdleMode idle, uint16_t tx_queues_of_cluster) {
         start(GetParam(), tx_queues_of_cluster, idle);
-        // Flows that keep coming while the port goes.
+        // Flows that keep arriving while the port is removed.
         std::atomic<bool> enough{false};
         std::atomic<uint32_t> put{0};
         std::thread clients([&] {
@@ -1483,7 +1496,7 @@ class WorkersLoseAPort : public Workers {
         const worker::Explanation told = workers_->inspect().explain(query);
         EXPECT_EQ(told.reason, DropReason::PortRemoved) << told.verdict;
 
-        // The other port and its twin live on.
+        // The other port and its twin continue to work.
         const std::vector<uint8_t> arp =
             eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
         up_->put(arp, 0);
