@@ -1,13 +1,12 @@
 // Ends flows by order of the control thread (conn/flow_order.hpp; docs/adr/0017). A worker processes the
-// orders of the snapshot in slices, one a round. A flow of a connectionless protocol is erased, so that its
+// orders of the snapshot in slices, one a round. A UDP flow or an unanswered opening is erased, so that the
 // next packet opens a new flow. A TCP connection is reset on both sides.
 //
 // The gateway does not track sequence numbers, so it obtains them from the two stacks. A probe, an
-// unacceptable ACK, is answered by an ACK with the stack's current numbers (RFC 9293, 3.10.7.4). Each
-// segment of a connection in state Resetting, that answer or any other, is turned into the RST that its
-// sender must accept, and into one for the other side. The verification tags of an SCTP association are
-// known: an ABORT to each side ends it, and each further packet is answered by another ABORT
-// (associations.hpp).
+// unacceptable ACK, is answered by an ACK with the stack's current numbers (RFC 9293, 3.10.7.4). Each segment
+// of a connection in state Resetting, that answer or any other, is turned into the RST that its sender must
+// accept, and into one for the other side. The verification tags of an SCTP association are known: an ABORT
+// to each side ends it, and each further packet is answered by another ABORT (associations.hpp).
 #pragma once
 
 #include <atomic>

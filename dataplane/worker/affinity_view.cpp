@@ -71,8 +71,8 @@ class EntriesInForce {
     const CoarseClock& clock_;
     TscRate rate_;
     CoarseTime now_;
-    std::unordered_map<AffinityOwner, std::vector<const lb::Service*>>
-        by_owner_;  // the service ports that share entries, in order
+    // the service ports that share entries, in order
+    std::unordered_map<AffinityOwner, std::vector<const lb::Service*>> by_owner_;
 };
 
 }  // namespace

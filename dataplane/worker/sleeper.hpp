@@ -14,7 +14,8 @@ class Sleeper {
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
 
-    // False for a worker without queues: its packets arrive by rings.
+    // Whether all receive queues of a worker can raise interrupts. False without queues: packets then arrive
+    // by rings.
     [[nodiscard]] static bool can_be_interrupted(const pipeline::WorkerIo& io) noexcept;
 
     // On the worker's thread, before the first sleep: makes timers exact and, if `interrupted`, registers the

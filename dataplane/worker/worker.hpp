@@ -20,8 +20,8 @@ namespace penstock::worker {
 class Worker {
  public:
     struct Manner {
-        bool shares_cpu =
-            false;  // another busy thread runs on the same CPU, so an idle round gives the CPU away
+        // another busy thread runs on the same CPU, so an idle round gives the CPU away
+        bool shares_cpu = false;
         IdleMode idle = IdleMode::Poll;
     };
     // `publisher` and `detached` must outlive the worker.
@@ -30,10 +30,8 @@ class Worker {
 
     // The poll loop; returns after stop() was called. On the worker's lcore.
     void run() noexcept;
-    // Any thread.
-    void stop() noexcept {
-        stopping_.store(true, std::memory_order_relaxed);
-    }  // pairs with nothing: the loop may end a round later
+    // Any thread. The store pairs with nothing: the loop may end a round later.
+    void stop() noexcept { stopping_.store(true, std::memory_order_relaxed); }
 
     [[nodiscard]] const pipeline::WorkerContext& context() const noexcept { return *owned_; }
     // Generation of the snapshot used by the last round. Any thread.
@@ -52,9 +50,8 @@ class Worker {
 
  private:
     uint32_t round() noexcept;
-    void enter(Phase phase) noexcept {
-        phase_.store(phase, std::memory_order_relaxed);
-    }  // pairs with nothing
+    // The store pairs with nothing.
+    void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }
     void housekeeping() noexcept;
     // Ticks on the worker's timeline; never decreases.
     [[nodiscard]] uint64_t read_time() noexcept;

@@ -84,8 +84,8 @@ struct WorkerSet::Impl {
     lb::AffinityTable affinity;
     uint32_t affinity_swept = 0;  // buckets processed in this pass of sweep_affinity()
     std::vector<std::unique_ptr<WorkerMemory>> memory;
-    std::array<const stats::BackendCounters*, limits::kWorkersMax>
-        backend_rows_{};  // of `memory`, as schedulers read them
+    // of `memory`, as schedulers read them
+    std::array<const stats::BackendCounters*, limits::kWorkersMax> backend_rows_{};
     std::vector<std::unique_ptr<Worker>> workers_;
     uint32_t running = 0;
     // Frames dropped on the twin thread: they belong to no worker and are counted with those of worker 0.

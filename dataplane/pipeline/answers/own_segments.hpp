@@ -33,7 +33,7 @@ struct OwnSegments {
 };
 
 // Adds a segment from key.source to key.destination. Returns false if it cannot leave now: no room, no route,
-// or a next hop whose resolution by Linux has just been requested. The segment is never held, because the
+// or a next hop that Linux still has to resolve. The segment is never held, because the
 // hold queue is reserved for received packets. A caller that needs the segment sends it again.
 bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers,
                   packet::TcpFlags flags) noexcept;

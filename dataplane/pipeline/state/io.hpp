@@ -42,8 +42,8 @@ struct PortIo {
     // Packets of workers without a queue, which this worker sends on its own queue. Null: there are none.
     rte_ring* tx_for_others = nullptr;
     std::array<rte_ring*, kPuntClasses> to_host{};  // many workers -> twin thread, by PuntClass
-    rte_ring* from_host =
-        nullptr;  // twin thread -> this worker; null: another worker serves this port's twin
+    // twin thread -> this worker; null: another worker serves this port's twin
+    rte_ring* from_host = nullptr;
     OutBuffer tx;
     uint32_t punts = 0;  // in all of `punt`
     std::array<OutBuffer, kPuntClasses> punt;
