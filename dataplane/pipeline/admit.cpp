@@ -20,8 +20,8 @@ PENSTOCK_ALWAYS_INLINE bool is_gateways_own(const config::Snapshot& snapshot,
            snapshot.services->is_frontend(key.source, key.source_port, key.protocol);
 }
 
-// A packet of no flow from the port of an endpoint that answers, or recently answered, clients under its own
-// address: a late reply or a retransmission. Linux would forward it unchanged, and the client would get an
+// A packet of no flow from the port of an endpoint that answers, or recently answered, to its clients' own
+// addresses: a late reply or a retransmission. Linux would forward it unchanged, and the client would get an
 // answer from an address to which it has sent nothing (NAT-006). A SYN or an INIT opens a connection of the
 // endpoint's own. Endpoints that see a SNAT address reply only to that address, so their replies cannot reach
 // a client directly.
@@ -106,7 +106,7 @@ PENSTOCK_NOINLINE Admission mid_stream(const config::Snapshot& snapshot, const l
 
 Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend,
                 const packet::Parsed& parsed, NicPortId arrival, Sender sender) noexcept {
-    // A packet that Linux forwards for other hosts has already passed its routes, and a port that no Service
+    // A packet that Linux forwards for other hosts has already passed Linux's routes. A port that no Service
     // declares is not a frontend.
     if (sender == Sender::Host &&
         (frontend == nullptr || !snapshot.routes->is_host_address(parsed.key.source))) {

@@ -98,8 +98,7 @@ bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
 
 PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
-// A frame without its priority tags is parsed again. Its Ethernet addresses have already been
-// accepted.
+// A frame without its priority tags is parsed again. Its Ethernet addresses have already been accepted.
 void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const auto ip_checksum = burst.arrival[i].note.ip_checksum_checked ? packet::IpChecksum::KnownGood
                                                                        : packet::IpChecksum::Verify;

@@ -6,8 +6,8 @@
 
 namespace penstock::pipeline {
 
-// Packets of connections owned by another worker get Verdict::Handoff. The others are looked up, with
-// the memory accesses of the whole burst overlapping. A miss leaves found[i] without a hit, for new_flow.
+// Packets of connections owned by another worker get Verdict::Handoff. The others are looked up, with the
+// memory accesses of the whole burst overlapping. A miss leaves found[i] without a hit, for new_flow.
 void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept;
 
 // Packet i reuses the tuple of a finished connection that this worker owned and has closed. If the Service's

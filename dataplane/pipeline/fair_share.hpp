@@ -51,7 +51,7 @@ class PrefixCounts {
 //
 // A long-lived UDP flow may be evicted (Worth::Surplus) if its Service holds more than twice what the new
 // connection's Service would hold, or its prefix more than twice what the new connection's prefix would hold.
-// Under a flood each other Service and each other prefix so gets room until it holds half as much as the
+// Under a flood each other Service and each other prefix thus gets room until it holds half as much as the
 // largest holder: a third of the table, if there are two. UDP has no sign that a client receives the answers.
 // Established TCP and SCTP have one, so they are never evicted.
 //

@@ -14,8 +14,9 @@
 namespace penstock::pipeline {
 
 // Converts packet i, a Flow or a later Fragment of the mixed `flow` (RFC 7915), and forwards it to the
-// resulting destination. A packet that exceeds the path's MTU leaves in fragments if its sender allows it;
-// otherwise an ICMP error is sent. IPv4 without DF is also fragmented if it exceeds the minimum MTU of IPv6.
+// resulting destination. A packet that exceeds the MTU of the route there leaves in fragments if its sender
+// allows it; otherwise an ICMP error is sent. IPv4 without DF is also fragmented if it exceeds the minimum
+// MTU of IPv6.
 PENSTOCK_NOINLINE void send_to_other_family(WorkerContext& ctx, Burst& burst, uint32_t i,
                                             conn::Found flow) noexcept;
 

@@ -75,8 +75,7 @@ Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const
     if (replied != nullptr) {
         return Rule::SnatReply;
     }
-    // A reply of a flow with a kept source is addressed to the client, and is placed by the client's
-    // address.
+    // A reply of a flow with a kept source is addressed to the client, and is placed by the client's address.
     if (snapshot.services->is_kept_backend(key.source, key.source_port, key.protocol)) {
         return Rule::KeptReply;
     }

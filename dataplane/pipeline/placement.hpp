@@ -1,14 +1,14 @@
 // Computes the worker that owns a packet's connection. Pure: the result is the same on every worker, from the
-// packet and the snapshot alone. Both directions of a flow so reach the same owner whatever queues they
-// arrive on (architecture page, "Replies come home").
+// packet and the snapshot alone. Therefore both directions of a flow reach the same owner, whatever queues
+// they arrive on (architecture page, "Replies come home").
 //
 // Usually there is one candidate. A frontend with a traffic policy changed while it had flows has two:
 // existing flows were placed by the old rule, new ones are placed by the new rule. The packet then visits the
 // owner of the old rule first. Only the last candidate may open a flow.
 //
 // A reply to a SNAT address may arrive on the receiver that predictable RSS selects. It is first looked up
-// there, before the owner is computed. Only if the lookup misses, the owner is computed from the hash. RSS
-// that works as predicted so costs a reply nothing, and RSS that does not costs one visit.
+// there, before the owner is computed. The owner is computed from the hash only if the lookup misses. If RSS
+// works as predicted, this costs a reply nothing; otherwise it costs one visit.
 #pragma once
 
 #include <array>

@@ -29,8 +29,8 @@ Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpSte
     count_passed(ctx, burst, i, connection);
     if (burst.parsed[i].tcp_flags.has(packet::TcpFlags::kSyn)) {
         lower_offered_mss(ctx, burst, i);
-        // A live endpoint answers, which revives the connection. The client of a dead endpoint must
-        // not stay bound to it, so its SYNs do not restart the idle time.
+        // A live endpoint answers, which revives the connection. The client of a dead endpoint must not stay
+        // bound to it, so its SYNs do not restart the idle time.
         if (step.action == TcpAction::Offer && conn::is_behind_rst(step.next)) {
             return Tracked::GoesOn;
         }

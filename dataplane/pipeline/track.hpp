@@ -18,8 +18,8 @@ PENSTOCK_ALWAYS_INLINE void count_passed(WorkerContext& ctx, const Burst& burst,
     passed.bytes.add(burst.parsed[i].l3_length);
 }
 
-// track_one() for everything except a plain segment of an established TCP connection: segments that open, end
-// or revive a connection or are refused, and packets of an association.
+// track_one() for everything except a plain segment of a TCP connection: segments that open, end or revive a
+// connection or are refused, and packets of an association.
 PENSTOCK_NOINLINE Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i,
                                         conn::TcpStep step) noexcept;
 

@@ -12,8 +12,8 @@ namespace penstock::pipeline {
 // matching reason: a worker never waits.
 void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept;
 
-// Sends packets with a resolved next hop and drops those that waited too long. Called when the
-// snapshot's generation has changed, and every few milliseconds.
+// Sends packets with a resolved next hop and drops those that waited too long. Called when the snapshot's
+// generation has changed, and every few milliseconds.
 void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept;
 
 // Drops fragments that have waited too long for the first fragment of their datagram. Called every few

@@ -4,9 +4,9 @@
 //   found something    nothing for 64 rounds and 0.16 ms        2 ms (8 ms with receive interrupts)
 //   |---- poll ----------------------|---- sleep 1/8 of the idle time so far ----|---- longest sleep ----
 //
-// A packet that ends an idle period so waits for at most an eighth of that period. At one packet every 2 ms
-// the wait is up to 0.25 ms. At one every 0.1 ms, as in a request-response exchange within a rack, there is
-// none. Workers under load never sleep.
+// Therefore a packet that ends an idle period waits for at most an eighth of that period. At one packet every
+// 2 ms the wait is up to 0.25 ms. At one every 0.1 ms, as in a request-response exchange within a rack, there
+// is none. Workers under load never sleep.
 #pragma once
 
 #include <algorithm>

@@ -127,7 +127,7 @@ class Inspector {
     // flows. `backends`: ids from 0 that are or were in use. Reads one row for each.
     [[nodiscard]] uint64_t open_connections(WorkerId id, uint32_t backends) const;
     // Milliseconds since a worker last sent through the neighbour, in whole seconds; empty: never, or not
-    // since it was resolved.
+    // since it became known.
     [[nodiscard]] std::optional<uint64_t> neighbour_idle_ms(NeighbourId id) const;
 
     // Calls `visit` for each live connection until it returns false. Entries that change while they are read

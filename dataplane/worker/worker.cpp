@@ -147,8 +147,8 @@ uint32_t Worker::round() noexcept {
     process(pipeline::receive_handed(context_, io_, burst_));
     enter(Phase::Sending);
     packets += pipeline::send_for_others(context_, io_);
-    // After the packets: a round without packets so does no other work before, and in a round with many
-    // packets the slice waits, not the packets.
+    // After the packets: a round without packets does nothing else, and in a round with many packets the
+    // slice waits for the packets, not the reverse.
     if (changed || context_.flow_orders.is_waiting) {
         enter(Phase::FlowOrders);
         packets += pipeline::work_off_flow_orders(context_);

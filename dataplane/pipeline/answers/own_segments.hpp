@@ -25,16 +25,16 @@ struct OwnSegment {
 struct OwnSegments {
     uint32_t count = 0;
     std::array<OwnSegment, limits::kOwnSegmentsMax> at;
-    // The next hop requested last, and the time of the request. The many flows of a dead endpoint so cause
-    // one request a second, not one each.
+    // The next hop requested last, and the time of the request. The many flows of a dead endpoint cause one
+    // request a second instead of one each.
     IpAddr asked_for;
     TscTime asked_at;
     [[nodiscard]] uint32_t room() const noexcept { return static_cast<uint32_t>(at.size()) - count; }
 };
 
 // Adds a segment from key.source to key.destination. Returns false if it cannot leave now: no room, no route,
-// or a next hop that Linux still has to resolve. The segment is never held, because the
-// hold queue is reserved for received packets. A caller that needs the segment sends it again.
+// or a next hop that Linux still has to resolve. The segment is never held, because the hold queue is
+// reserved for received packets. A caller that needs the segment sends it again.
 bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers,
                   packet::TcpFlags flags) noexcept;
 // Same for an ABORT with the receiver's verification tag.

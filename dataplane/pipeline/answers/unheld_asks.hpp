@@ -3,7 +3,7 @@
 // recorded here.
 //
 // Endpoints and routers have a limit of their own: they are few. A flood from spoofed addresses of a link,
-// each of which is a next hop that does not exist, so does not keep a new endpoint from being resolved.
+// each of which is a next hop that does not exist, therefore cannot keep a new endpoint from being resolved.
 #pragma once
 
 #include <array>

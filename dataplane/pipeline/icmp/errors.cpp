@@ -113,7 +113,7 @@ bool is_martian(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexce
             (!source.is_v4() && source.is_link_local()));
 }
 
-// `direction`: that in which packets of the connection arrive that travel like the error.
+// `direction`: the direction of the connection's packets that travel the same way as the error.
 template <packet::WireAddress Address>
 void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
                const conn::Entry& connection, conn::Direction direction) noexcept {
