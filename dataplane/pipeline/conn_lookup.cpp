@@ -40,9 +40,9 @@ void count_misplaced(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcep
 }
 
 // Look up locally first on ports that deliver all packets of a 5-tuple to one queue. The worker of that queue
-// owns nearly every flow whose packets it receives, and a hit makes computing the owner unnecessary. That
-// computation measured 50 % of the rest of the per-packet cost. The owner is computed after a miss. On other
-// ports most packets belong to other workers, and the lookup would be wasted.
+// owns nearly every flow that it receives, and a hit makes computing the owner unnecessary. That computation
+// measured 50 % of the rest of the per-packet cost. The owner is computed after a miss. On other ports most
+// packets belong to other workers, and the lookup would be wasted.
 PENSTOCK_ALWAYS_INLINE bool looks_first(const WorkerContext& ctx, const Arrival& arrival) noexcept {
     return arrival.note.handoffs == 0 && ctx.ports[arrival.port.value].promises.flow_stays_on_queue;
 }

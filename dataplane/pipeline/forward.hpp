@@ -1,5 +1,5 @@
 // Last step for a packet that leaves: route, neighbour, Ethernet header, and trimming of the frame. A packet
-// whose next hop is unresolved is held while Linux resolves it. A packet to an address of the gateway host is
+// with an unresolved next hop is held while Linux resolves it. A packet to an address of the gateway host is
 // delivered to Linux.
 #pragma once
 

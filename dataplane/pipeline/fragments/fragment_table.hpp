@@ -1,4 +1,4 @@
-// The datagrams whose fragments are passing through one worker, and the fragments that wait for the first
+// The datagrams with fragments passing through one worker, and the fragments that wait for the first
 // fragment of their datagram. Only the first fragment has the L4 header and so identifies the flow. Its fate
 // (DatagramFate) is applied to the others.
 //

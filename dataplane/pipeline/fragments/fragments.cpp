@@ -28,9 +28,9 @@ bool may_be_hosts(const WorkerContext& ctx, const Burst& burst, uint32_t i) noex
     return ctx.snapshot->routes->is_local(burst.parsed[i].key.destination);
 }
 
-// A fragment whose protocol excludes a flow. SCTP's checksum covers the whole packet and cannot be updated
-// from the change of the ports alone. The receiver of a translated SCTP fragment would therefore discard the
-// packet. An untranslated one would make Linux answer with an ABORT.
+// A fragment of a protocol that excludes a flow. SCTP's checksum covers the whole packet and cannot be
+// updated from the change of the ports alone. The receiver of a translated SCTP fragment would therefore
+// discard the packet. An untranslated one would make Linux answer with an ABORT.
 void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (burst.arrival[i].note.from_host) {
@@ -45,9 +45,9 @@ void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noe
 }
 
 // A later fragment from the host whose first fragment is unknown. Linux sends fragments in order, so the
-// first one is not expected any more. It may have belonged to a flow whose datagram was evicted by a flood,
-// or had no room: sent unchanged, this fragment would reveal an endpoint's address to the client. An address
-// that only Services have is not in use on the wire.
+// first one is not expected any more. It may have belonged to a flow, and its datagram may have been evicted
+// by a flood, or had no room: sent unchanged, this fragment would reveal an endpoint's address to the client.
+// An address that only Services have is not in use on the wire.
 void settle_unknown_from_host(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::FlowKey& key = burst.parsed[i].key;
     const lb::ServiceTable& services = *ctx.snapshot->services;

@@ -219,8 +219,8 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const auto quote = packet::quoted_packet(ByteView(burst.data[i], burst.length[i]), parsed);
     if (!quote) {
         // If the ports are missing from the quote, it may be a packet that an endpoint got from its client's
-        // own address. Linux would forward the error unchanged, and the client would learn of an address to
-        // which it has sent nothing.
+        // own address. Linux would forward the error unchanged, and the client would get it about an address
+        // to which it has sent nothing.
         return settle_unknown(ctx, burst, i, quote.error(), quote.error() == DropReason::BadIcmp);
     }
     const ErrorOwners owners = owners_of(ctx, burst, i, *quote);
