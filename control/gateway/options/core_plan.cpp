@@ -9,7 +9,8 @@
 namespace penstock::gateway {
 namespace {
 
-// RTE_MAX_LCORE of Debian's build bounds lcores; CPUs may be numbered higher. CPU_SETSIZE is what the affinity calls take.
+// RTE_MAX_LCORE of Debian's build limits lcores, but CPU numbers may be higher. CPU_SETSIZE is the limit of
+// the affinity calls.
 constexpr unsigned kCpuMax = 1023;
 
 std::unexpected<Error> invalid(std::string what) {
@@ -54,18 +55,18 @@ Result<CorePlan> plan_cores(const CoreWishes& wishes, const std::vector<unsigned
     plan.main_cpu = wishes.main_core.value_or(allowed.front());
     if (!is_allowed(plan.main_cpu)) {
         return invalid("--main-core: CPU " + std::to_string(plan.main_cpu) +
-                       " is not among those this process may use, " + list(allowed));
+                       " is not among the CPUs that this process may use, " + list(allowed));
     }
     if (!wishes.worker_cores.empty()) {
         if (wishes.workers && *wishes.workers != wishes.worker_cores.size()) {
             return invalid("--workers " + std::to_string(*wishes.workers) +
-                           " contradicts --worker-cores, which names " +
+                           " contradicts --worker-cores, whose number of CPUs is " +
                            std::to_string(wishes.worker_cores.size()));
         }
         for (const unsigned cpu : wishes.worker_cores) {
             if (!is_allowed(cpu)) {
                 return invalid("--worker-cores: CPU " + std::to_string(cpu) +
-                               " is not among those this process may use, " + list(allowed));
+                               " is not among the CPUs that this process may use, " + list(allowed));
             }
         }
         plan.worker_cpus = wishes.worker_cores;
@@ -80,10 +81,10 @@ Result<CorePlan> plan_cores(const CoreWishes& wishes, const std::vector<unsigned
     }
     if (std::set(plan.worker_cpus.begin(), plan.worker_cpus.end()).size() < plan.worker_cpus.size()) {
         plan.remark = "several workers share a CPU (workers on CPUs " + list(plan.worker_cpus) +
-                      "): right for tests, slow for traffic";
+                      "); suitable for tests, slow for traffic";
     } else if (std::ranges::find(plan.worker_cpus, plan.main_cpu) != plan.worker_cpus.end()) {
         plan.remark = "a worker polls on CPU " + std::to_string(plan.main_cpu) +
-                      ", where the control threads run: right for tests, slow for traffic";
+                      ", where the control threads run; suitable for tests, slow for traffic";
     }
     return plan;
 }

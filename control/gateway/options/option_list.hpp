@@ -1,4 +1,5 @@
-// The list of penstockd's options: names, defaults and the words of --help, in groups. options.cpp gives them their meaning.
+// The list of penstockd's options: names, defaults and descriptions for --help, in groups. options.cpp parses
+// and applies them.
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
@@ -7,11 +8,11 @@
 
 namespace penstock::gateway {
 
-// --help, --version, --config: on the command line only.
+// --help, --version, --config, --check-config: only on the command line.
 [[nodiscard]] boost::program_options::options_description general_options();
-// Everything that an INI file may hold as well.
+// All options that an INI file may contain as well.
 [[nodiscard]] std::vector<boost::program_options::options_description> settings();
-// What --help prints: every option by group, then examples.
+// Prints --help: every option by group, then examples.
 void print_option_list(std::ostream& out);
 
 }  // namespace penstock::gateway

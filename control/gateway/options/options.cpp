@@ -20,16 +20,18 @@ namespace {
 namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
-constexpr unsigned kMemoryMbMin = 64;  // EAL, one small pool and one small table; below that nothing starts
+constexpr unsigned kMemoryMbMin = 64;  // EAL, one small pool and one small table; less does not start
 constexpr unsigned kMemoryMbMax = 1'048'576;
 constexpr unsigned kConnectionsMin = 1'024;
-// Below this no wait for memory is shared, and some PMDs' vector paths take fewer than four packets for none.
+// With fewer packets no memory latency is shared, and the vector paths of some PMDs return none for fewer
+// than four packets.
 constexpr unsigned kBurstMin = 4;
-// Linux goes no lower (net.ipv4.route.min_pmtu); and what a larger value would raise, most links carry.
+// Lower bound: Linux accepts no smaller value (net.ipv4.route.min_pmtu). Upper bound: most links carry 1,500
+// bytes, so a larger value has no use.
 constexpr unsigned kMinPathMtuMin = 552, kMinPathMtuMax = 1500;
 constexpr unsigned kConnectionsMax = 67'108'864;  // 2^26: 9 GB of table for one worker
 constexpr unsigned kFlowRulesMax =
-    65'536;  // of mark values, and far beyond what can be installed while somebody waits
+    65'536;  // number of mark values; far more than can be installed in acceptable time
 constexpr unsigned kAffinityEntriesMin = 1'024;
 constexpr unsigned kAffinityEntriesMax = 67'108'864;  // 2^26: 2.5 GB
 
@@ -40,7 +42,7 @@ std::unexpected<Error> refuse(const char* option, const std::string& why) {
 Result<std::string> host_name() {
     std::array<char, 256> name{};
     if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') {
-        return refuse("gateway-name", "this host has no name; give one");
+        return refuse("gateway-name", "this host has no name; set the option");
     }
     return std::string(name.data());
 }
@@ -57,7 +59,8 @@ bool is_host_port(std::string_view text) {
     return port && *port > 0 && (v6 || host.find(':') == std::string_view::npos);
 }
 
-// Turns what Boost stored into Options. Each function reads one group; the first breach is the answer.
+// Converts the values that Boost stored into Options. Each function reads one group. The first error is
+// returned.
 class Reader {
  public:
     explicit Reader(const po::variables_map& values) : values_(values) {}
@@ -171,10 +174,10 @@ class Reader {
         identity.mode = mode == "node" ? model::GatewayMode::Node : model::GatewayMode::External;
         identity.node_name = text("node-name");
         if (identity.mode == model::GatewayMode::Node && identity.node_name.empty()) {
-            return refuse("node-name", "is needed with --mode node");
+            return refuse("node-name", "is required with --mode node");
         }
         if (identity.mode == model::GatewayMode::External && !identity.node_name.empty()) {
-            return refuse("node-name", "means nothing without --mode node");
+            return refuse("node-name", "requires --mode node");
         }
         for (const std::string& label : texts("label")) {
             const size_t equals = label.find('=');
@@ -249,7 +252,7 @@ class Reader {
             const std::string names = text("tls-admin-names");
             for (const auto piece : split(names, ',')) {
                 if (trim(piece).empty()) {
-                    return refuse("tls-admin-names", "\"" + names + "\" holds an empty name");
+                    return refuse("tls-admin-names", "\"" + names + "\" contains an empty name");
                 }
                 options_.tls_admin_names.emplace_back(trim(piece));
             }
@@ -280,7 +283,7 @@ class Reader {
         options_.vip_presence = presence == "on";
         options_.withdraw_empty = values_["withdraw-empty"].as<bool>();
         if (options_.withdraw_empty && !options_.vip_presence) {
-            return refuse("withdraw-empty", "means nothing without --vip-presence on");
+            return refuse("withdraw-empty", "requires --vip-presence on");
         }
         return {};
     }
@@ -306,7 +309,7 @@ class Reader {
             }
             *flag = whether == "on";
             if (*flag && options_.flow_rules == 0) {
-                return refuse(name, "means nothing with --flow-rules 0");
+                return refuse(name, "requires --flow-rules above 0");
             }
         }
         return {};
@@ -328,7 +331,8 @@ class Reader {
             options_.snat_addresses.push_back(*address);
         }
         if (options_.snat_addresses.size() > limits::kSnatAddressesMax) {
-            return refuse("snat-address", "more than " + std::to_string(limits::kSnatAddressesMax));
+            return refuse("snat-address",
+                          "more addresses than the maximum of " + std::to_string(limits::kSnatAddressesMax));
         }
         const std::string range = text("snat-ports");
         const auto ends = split(trim(range), '-');
@@ -407,7 +411,7 @@ po::options_description all_settings() {
     return all;
 }
 
-// Boost's messages name the option already; its own prefix for INI files does not say which file.
+// Boost's messages already name the option. Its own prefix for INI files does not name the file.
 void store_ini(std::istream& in, po::variables_map& values) {
     po::store(po::parse_config_file(in, all_settings(), false), values);
 }
@@ -415,19 +419,20 @@ void store_ini(std::istream& in, po::variables_map& values) {
 }  // namespace
 
 Result<ListenAddress> ListenAddress::parse(const std::string& text) {
-    // sun_path holds 108 bytes with its end.
+    // sun_path holds 108 bytes, with the terminating zero.
     constexpr size_t kPathMax = 107;
     if (text.starts_with("unix:")) {
         std::string path = text.substr(5);
         if (path.starts_with("//")) {
-            path.erase(0, 2);  // unix:///run/x is the same place, written as a URI
+            path.erase(0, 2);  // unix:///run/x is the same path, written as a URI
         }
         if (path.empty() || path.front() != '/' || path.back() == '/') {
             return fail(Errc::InvalidArgument,
                         "\"" + text + "\" is not unix: and the absolute path of a socket");
         }
         if (path.size() > kPathMax) {
-            return fail(Errc::InvalidArgument, "\"" + path + "\" is longer than a socket's path may be, " +
+            return fail(Errc::InvalidArgument, "\"" + path +
+                                                   "\" exceeds the maximum length of a socket path, " +
                                                    std::to_string(kPathMax) + " bytes");
         }
         return ListenAddress{"unix:" + path, path};
@@ -442,12 +447,12 @@ Result<Options> Options::parse(const std::vector<std::string>& arguments) try {
     po::options_description all = all_settings();
     all.add(general_options());
     po::variables_map values;
-    // Without allow_guessing: --por must not mean --port today and be ambiguous tomorrow.
+    // Without allow_guessing, an abbreviation such as --por cannot become ambiguous in a later version.
     const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     const auto parsed = po::command_line_parser(arguments).options(all).style(style).run();
     for (const auto& option : parsed.options) {
         if (option.string_key.empty()) {
-            return fail(Errc::InvalidArgument, "\"" + option.value.at(0) + "\" belongs to no option");
+            return fail(Errc::InvalidArgument, "unexpected argument \"" + option.value.at(0) + "\"");
         }
     }
     po::store(parsed, values);

@@ -1,6 +1,7 @@
-// Everything that penstockd can be told: on the command line, and with the same names in an INI file (--config). The command line wins
-// where both say something. Unknown names are refused by name, abbreviations are not guessed, and each value is checked here, so that a
-// start either fails at once with one line or runs with what was meant.
+// The options of penstockd. They are given on the command line or, with the same names, in an INI file
+// (--config). The command line takes precedence. An unknown name is an error that names it, abbreviations are
+// not accepted, and each value is checked here. A start therefore either fails at once with one line or runs
+// with the intended values.
 #pragma once
 
 #include <chrono>
@@ -22,10 +23,10 @@
 
 namespace penstock::gateway {
 
-// Where gRPC listens: "unix:/run/penstock/penstockd.sock" or "192.0.2.1:9106".
+// A gRPC listen address: "unix:/run/penstock/penstockd.sock" or "192.0.2.1:9106".
 struct ListenAddress {
-    std::string text;  // as gRPC takes it
-    std::string path;  // of a Unix socket, else ""
+    std::string text;  // in gRPC's format
+    std::string path;  // of a Unix socket, otherwise ""
     [[nodiscard]] bool is_unix() const noexcept { return !path.empty(); }
     bool operator==(const ListenAddress&) const = default;
 
@@ -46,13 +47,13 @@ struct Options {
     uint32_t burst = limits::kBurstMax;  // packets
     worker::IdleMode idle = worker::IdleMode::Adaptive;
 
-    // Name, mode, node name and labels; addresses are known only when the twins are up.
+    // Name, mode, node name and labels. Addresses are known only after the twins are up.
     model::GatewayIdentity identity;
 
     std::vector<ListenAddress> listen;
     std::string tls_cert, tls_key, tls_client_ca;  // files; all or none
     std::vector<std::string> tls_admin_names;
-    std::string socket_group;  // "": the process's own
+    std::string socket_group;  // "": the group of the process
     bool sandbox = true;
     std::string metrics_listen;  // "": off
     std::string state_file;      // "": none
@@ -64,7 +65,7 @@ struct Options {
     bool withdraw_empty = false;  // with vip_presence only
 
     std::string blocklist;      // file; "": none
-    unsigned flow_rules = 256;  // at most, on each port; 0: none are asked for
+    unsigned flow_rules = 256;  // maximum on each port; 0: none are installed
     bool vip_isolate = false;
     bool vip_mark = false;
 
@@ -76,11 +77,12 @@ struct Options {
     log::Format log_format = log::Format::Text;
     std::vector<std::string> log_levels;  // checked
 
-    // InvalidArgument names the option; NotFound the config file that cannot be read. `arguments` without the program's name.
+    // InvalidArgument names the option. NotFound names the config file that cannot be read. `arguments`
+    // excludes the program name.
     static Result<Options> parse(const std::vector<std::string>& arguments);
     // The same from the text of an INI file alone, for tests and fuzzing.
     static Result<Options> parse_ini(const std::string& text);
-    // What --help prints: every option by group, then examples.
+    // Prints --help: every option by group, then examples.
     static void print_help(std::ostream& out);
 };
 

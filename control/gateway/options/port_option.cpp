@@ -20,7 +20,7 @@ std::unexpected<Error> refuse_field(std::string_view field, const std::string& w
     return fail(Errc::InvalidArgument, std::string(field) + ": " + why);
 }
 
-// What the kernel takes as a name (dev_valid_name); ':' would make it an alias, '%' a pattern.
+// Names that the kernel accepts (dev_valid_name), without ':' (alias) and '%' (pattern).
 bool is_interface_name(std::string_view name) {
     return !name.empty() && name.size() < IFNAMSIZ && name != "." && name != ".." &&
            std::ranges::all_of(
@@ -30,14 +30,14 @@ bool is_interface_name(std::string_view name) {
 Status read_field(PortOption& port, std::string_view name, std::string_view value) {
     if (name == "device") {
         if (auto device = drivers::DeviceString::parse(value); !device) {
-            return std::unexpected(std::move(device.error()));  // says "device" itself
+            return std::unexpected(std::move(device.error()));  // names the field itself
         }
         port.device = value;
     } else if (name == "twin") {
         if (!is_interface_name(value)) {
             return refuse_field(
                 name, quoted(value) +
-                          " is no interface name (1 to 15 characters, none of them '/', ':', '%' or blank)");
+                          " is not an interface name (1 to 15 characters, without '/', ':', '%' and blanks)");
         }
         port.twin = value;
     } else if (name == "address") {
@@ -48,7 +48,7 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
             }
             if (std::ranges::find(port.addresses, address->address, &drivers::InterfaceAddress::address) !=
                 port.addresses.end()) {
-                return refuse_field(name, address->address.to_string() + " is there twice");
+                return refuse_field(name, address->address.to_string() + " is given twice");
             }
             port.addresses.push_back(*address);
         }
@@ -74,7 +74,7 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
         port.reverse_path = *check;
     } else {
         return fail(Errc::InvalidArgument,
-                    "there is no field " + quoted(name) +
+                    "unknown field " + quoted(name) +
                         "; the fields are device, twin, address, mtu, mss, reverse-path");
     }
     return {};
@@ -132,9 +132,9 @@ Status check_ports(const std::vector<PortOption>& ports) {
         return fail(Errc::InvalidArgument, "a gateway needs at least one --port");
     }
     if (ports.size() > limits::kNicPortsMax) {
-        return fail(Errc::InvalidArgument, "there are " + std::to_string(ports.size()) +
+        return fail(Errc::InvalidArgument, "got " + std::to_string(ports.size()) +
                                                " --port options; at most " +
-                                               std::to_string(limits::kNicPortsMax) + " are possible");
+                                               std::to_string(limits::kNicPortsMax) + " are supported");
     }
     std::set<std::string> devices;
     std::set<std::string> interfaces;
@@ -153,7 +153,7 @@ Status check_ports(const std::vector<PortOption>& ports) {
             return fail(Errc::InvalidArgument, "--port: twin " + port.twin + " is given to two ports");
         }
         for (const auto& address : port.addresses) {
-            // A link-local address is one of its link: routers often have fe80::1 on each.
+            // Link-local addresses are per link: routers often have fe80::1 on each.
             if (!address.address.is_link_local() && !addresses.insert(address.address).second) {
                 return fail(Errc::InvalidArgument,
                             "--port: address " + address.address.to_string() + " is given to two ports");

@@ -17,8 +17,8 @@ std::string range_text(nat::PortRange range) {
 
 Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_ephemeral, unsigned workers) {
     const nat::ReplyOwner owner{.workers = workers, .secret = {}};
-    std::vector<unsigned> alone(workers);   // ports of each worker on an address that is ours alone
-    std::vector<unsigned> shared(workers);  // on one that the host uses too
+    std::vector<unsigned> alone(workers);   // ports of each worker on an address used only by the gateway
+    std::vector<unsigned> shared(workers);  // on an address that the host uses too
     for (unsigned port = ports.first; port <= ports.last; ++port) {
         const auto worker = owner.of_snat_port(static_cast<L4Port>(port)).value;
         ++alone[worker];
@@ -30,15 +30,16 @@ Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_
     if (const auto worker = first_without(alone); worker < static_cast<std::ptrdiff_t>(workers)) {
         return fail(Errc::InvalidArgument,
                     "--snat-ports: " + range_text(ports) + " leaves worker " + std::to_string(worker) +
-                        " without a port; workers take them in blocks of " +
+                        " without a port; workers take ports in blocks of " +
                         std::to_string(nat::kPortsPerBlock) + ", so " + std::to_string(workers) +
-                        " workers need " + std::to_string(workers * nat::kPortsPerBlock) + " in a row");
+                        " workers need " + std::to_string(workers * nat::kPortsPerBlock) +
+                        " consecutive ports");
     }
     if (const auto worker = first_without(shared); worker < static_cast<std::ptrdiff_t>(workers)) {
         return "--snat-ports: " + range_text(ports) + " leaves worker " + std::to_string(worker) +
-               " without a port on addresses that the host uses too, because Linux takes " +
+               " without a port on addresses that the host uses too, because Linux uses " +
                range_text(host_ephemeral) +
-               " there (net.ipv4.ip_local_port_range); new flows that need one are dropped";
+               " there (net.ipv4.ip_local_port_range); new flows that need such a port are dropped";
     }
     return "";
 }
@@ -51,7 +52,8 @@ std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, 
         if (!hash.covers(family, Protocol::Tcp) && !hash.covers(family, Protocol::Udp)) {
             continue;
         }
-        // What the ports add to the table's index; an endpoint decides what they are added to.
+        // The values that the ports add to the table index. The endpoint determines the value that they are
+        // added to.
         std::vector<bool> is_added(entries);
         for (unsigned number = ports.first; number <= ports.last; ++number) {
             is_added[toeplitz.of_destination_port(family, static_cast<L4Port>(number)) % entries] = true;
@@ -71,7 +73,8 @@ std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, 
                        std::to_string(std::ranges::find(has_port, false) - has_port.begin()) +
                        " without a port towards some endpoints over " + to_string(family) +
                        ", because RSS of port " + std::to_string(port.value) +
-                       " brings no reply to any of these ports there; new flows that need one are dropped";
+                       " delivers no reply to these ports to that worker; new flows that need such a port "
+                       "are dropped";
             }
         }
     }

@@ -1,5 +1,6 @@
-// Whether every worker has SNAT ports. They belong to workers in blocks of 64 (nat/reply_owner.hpp), so a narrow --snat-ports can leave a
-// worker without any, and each flow that needs one there would end in snat_ports_exhausted. Pure.
+// Checks that every worker has SNAT ports. Workers own ports in blocks of 64 (nat/reply_owner.hpp), so a
+// narrow --snat-ports can leave a worker without any. Each flow of that worker that needs a port would then
+// be dropped as snat_ports_exhausted. Pure.
 #pragma once
 
 #include <string>
@@ -11,13 +12,15 @@
 
 namespace penstock::gateway {
 
-// InvalidArgument: a worker has no port of `ports` at all. Else a remark for the log where a worker has none on an address that the host
-// uses too, because all of its share lies in `host_ephemeral`; "" where there is nothing to say.
+// InvalidArgument: a worker owns no port of `ports`. Otherwise returns a warning for the log if a worker has
+// no port on an address that the host uses too, because its whole share lies in `host_ephemeral`; "" if there
+// is nothing to report.
 [[nodiscard]] Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_ephemeral,
                                                     unsigned workers);
 
-// The same where replies come home by RSS (nat/reply_hash.hpp): then a worker's ports are others towards each endpoint, scattered over the
-// range. A remark where a narrow one can leave a worker without any; "" where it cannot.
+// The same check if replies reach their owner by RSS (nat/reply_hash.hpp). A worker's ports then differ for
+// each endpoint and are scattered over the range. Returns a warning if a narrow range can leave a worker
+// without any port, otherwise "".
 [[nodiscard]] std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port,
                                                   nat::PortRange ports, unsigned workers);
 

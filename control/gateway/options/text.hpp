@@ -1,4 +1,4 @@
-// Small readers that the options share. Pure.
+// Small parsers shared by the options. Pure.
 #pragma once
 
 #include <charconv>
@@ -8,7 +8,7 @@
 
 namespace penstock::gateway {
 
-// "a,b,,c" by ',' is a, b, "", c; "" is one empty piece.
+// Splits at `separator`: "a,b,,c" at ',' gives a, b, "", c. An empty text gives one empty piece.
 [[nodiscard]] inline std::vector<std::string_view> split(std::string_view text, char separator) {
     std::vector<std::string_view> pieces;
     for (;;) {
@@ -27,7 +27,7 @@ namespace penstock::gateway {
                                            : text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// All of the text as a decimal number without sign, at most `max`; empty where it is anything else.
+// The whole text as a decimal number without sign, at most `max`. Empty if the text is anything else.
 [[nodiscard]] inline std::optional<unsigned> number(std::string_view text, unsigned max) {
     unsigned value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -1,4 +1,4 @@
-// A narrow --snat-ports must not leave a worker without ports in silence.
+// A narrow --snat-ports that leaves a worker without ports is reported.
 #include "control/gateway/options/snat_shares.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(SnatShares, AWorkerWithoutAPortIsRefusedByName_NAT002) {
          2,
          "--snat-ports: 20032-20095 leaves worker 0 without a port"},  // block 313 is worker 1's
         {{20096, 20159}, 2, "leaves worker 1 without a port"},
-        {{20032, 20159}, 3, "workers take them in blocks of 64, so 3 workers need 192 in a row"},
+        {{20032, 20159}, 3, "workers take ports in blocks of 64, so 3 workers need 192 consecutive ports"},
         {{1024, 1024 + 64 * 64 - 1}, 64, nullptr},
         {{1024, 1024 + 63 * 64 - 1}, 64, "leaves worker 15 without a port"},  // blocks 16 to 78 of 64 workers
         {{65535, 65535}, 2, "leaves worker 0 without a port"},
@@ -51,17 +51,18 @@ TEST(SnatShares, AShareThatTheHostTakesIsSaid_NAT002) {
     const auto inside = check_snat_shares({40000, 50000}, kEphemeral, 1);
     ASSERT_TRUE(inside);
     EXPECT_NE(inside->find("leaves worker 0 without a port on addresses that the host uses too, because "
-                           "Linux takes 32768-60999"),
+                           "Linux uses 32768-60999"),
               std::string::npos)
         << *inside;
-    // Block 511 (32704-32767) is worker 1's; worker 0 has only what lies in the host's range.
+    // Block 511 (32704-32767) is worker 1's. Worker 0 has only ports in the host's range.
     const auto half = check_snat_shares({32704, 40000}, kEphemeral, 2);
     ASSERT_TRUE(half);
     EXPECT_NE(half->find("worker 0"), std::string::npos) << *half;
     EXPECT_EQ(check_snat_shares({32640, 40000}, kEphemeral, 2).value(), "");
 }
 
-// Ports scattered by a hash: a wide range has some for every worker towards every endpoint, a narrow one need not.
+// Ports scattered by a hash: a wide range has ports for every worker towards every endpoint. A narrow range may
+// not.
 TEST(SnatShares, AHashMayLeaveAWorkerWithoutAPortOfANarrowRange_NAT002) {
     const auto remark = [](nat::PortRange ports, unsigned workers) {
         return remark_on_hashed_shares(test::hash_in_turn(128, workers), {1}, ports, workers);
@@ -72,7 +73,7 @@ TEST(SnatShares, AHashMayLeaveAWorkerWithoutAPortOfANarrowRange_NAT002) {
     EXPECT_NE(remark({20000, 20002}, 4).find("--snat-ports: 20000-20002 leaves worker "), std::string::npos);
     EXPECT_NE(
         remark({20000, 20000}, 2)
-            .find("without a port towards some endpoints over IPv4, because RSS of port 1 brings no reply"),
+            .find("without a port towards some endpoints over IPv4, because RSS of port 1 delivers no reply"),
         std::string::npos);
     nat::ReplyHash only_v6 = test::hash_in_turn(128, 2);
     only_v6.tcp4 = only_v6.udp4 = false;
