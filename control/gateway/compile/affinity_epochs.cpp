@@ -16,7 +16,7 @@ bool is_member(const model::Service* service) {
            service->affinity_scope == lb::AffinityScope::Service;
 }
 
-// Each once, in however many sets and with however many ports it is there.
+// Each address once, even if it is in several sets or has several ports.
 std::vector<IpAddr> addresses_of(const lb::Service& service) {
     std::vector<IpAddr> addresses;
     for (const lb::BackendSet& set : service.sets) {
@@ -77,7 +77,7 @@ void AffinityEpochs::regroup() {
     for (const auto& [name, entrants] : entrants_) {
         Group& group = groups_[name];
         if (group.members.empty()) {
-            // Whoever had entries has left: nobody's hold.
+            // All members that had entries have left, so no entry needs to be kept.
             group = {};
             group.epoch = ++newest_epoch_;
         }
@@ -134,7 +134,7 @@ void AffinityEpochs::apply_to_port(lb::Service& service, const lb::Service* form
     for (lb::BackendSet& set : service.sets) {
         for (lb::Backend& backend : set.usable) {
             uint16_t& stay = stays_[backend.id.value];
-            // With a new epoch nobody has a claim to anything.
+            // A new epoch ends all entries, so no stay needs to change.
             if (keeps && !offers(*former, backend.id) && back.insert(backend.id).second) {
                 stay = next_stay(stay);
             }
@@ -154,14 +154,15 @@ void AffinityEpochs::apply_to_group(lb::Service& service, Group& group) {
             continue;
         }
         if (group.free.empty()) {
-            // Each address of the run has a backend id of its own at least, so the numbers fit where the ids do.
+            // Each address of the run has at least one backend id of its own, so the numbers fit if the ids
+            // fit.
             PENSTOCK_CHECK(group.stays.size() < limits::kBackendsMax);
             endpoint->second.number = static_cast<uint32_t>(group.stays.size());
             group.stays.push_back(0);
         } else {
             endpoint->second.number = group.free.front();
             group.free.pop_front();
-            // Entries of whoever had the number before are void.
+            // Voids the entries of the number's former address.
             uint16_t& stay = group.stays[endpoint->second.number];
             stay = next_stay(stay);
         }
@@ -181,7 +182,8 @@ void AffinityEpochs::service_is_gone(const model::ServiceKey& key, const lb::Ser
     take_back(former);
 }
 
-// Addresses that other members have, or that this one's next version has, keep their numbers: release_unused() comes later.
+// Addresses that other members offer, or that this member's next version offers, keep their numbers, because
+// release_unused() runs later.
 void AffinityEpochs::take_back(const lb::Service* former) {
     Group* group = former == nullptr ? nullptr : group_of(*former);
     if (group == nullptr) {

@@ -15,7 +15,8 @@ bool is_vip_class(FrontendClass cls) {
     return cls == FrontendClass::LoadBalancerIp || cls == FrontendClass::ExternalIp;
 }
 
-// Everything that decides which backend a flow gets; names for people, notices and frontends do not.
+// Compares everything that determines which backend a flow gets. Display names, notices and frontends are not
+// compared.
 bool same_backends(const model::Service& a, const model::Service& b) {
     const auto same_endpoint = [](const model::Endpoint& x, const model::Endpoint& y) {
         return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
@@ -36,7 +37,7 @@ bool passes_any(const model::BackendSet& set, const std::optional<model::Probe>&
     });
 }
 
-// All of a set's endpoints are down, and are used nevertheless (HC-010).
+// Whether all endpoints of a set are down and are used nevertheless (HC-010).
 bool fails_open(const model::Service& service, const SharedHealth& health) {
     return service.probe && !service.probe->fails_closed &&
            std::ranges::any_of(service.sets, [&](const model::BackendSet& set) {
@@ -45,7 +46,7 @@ bool fails_open(const model::Service& service, const SharedHealth& health) {
 }
 
 using Place = std::pair<IpAddr, L4Port>;
-// Sorted; each once, in however many sets it is.
+// Sorted. Each endpoint once, even if it is in several sets.
 std::vector<Place> places_of(const model::Service& service) {
     std::vector<Place> places;
     for (const auto& set : service.sets) {
@@ -137,8 +138,9 @@ void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey>
 }
 
 void Compiler::begin_round() {
-    // Whoever came into force by the last round has the better rank from now on. Nobody loses by it, but those that it refuses may now be
-    // refused by it where they were by somebody else: the reason names the first obstacle.
+    // Service ports that came into force in the last round now outrank newer ones. This never revokes a
+    // claim. A service port that was refused already may now conflict with a different owner, so it is
+    // considered again to report the first obstacle.
     for (const auto& key : std::exchange(newly_in_force_, {})) {
         const ServicePort& port = ports_.at(key);
         for (const auto& frontend : port.in_force.desired->frontends) {
@@ -149,7 +151,7 @@ void Compiler::begin_round() {
             }
         }
     }
-    // Room only shrinks until something is released.
+    // Room can only shrink until ids are released.
     if (std::exchange(was_released_, false)) {
         due_.insert(short_of_ids_.begin(), short_of_ids_.end());
     }
@@ -201,7 +203,7 @@ void Compiler::settle() {
     }
 }
 
-// What the round has changed is final: ids are released in the order of keys, and ranks are new.
+// The result of the round is final: ids are released in the order of keys, and ranks are updated.
 void Compiler::end_round() {
     for (ServicePort* port : considered_) {
         release_ids(port->former, port->in_force);
@@ -218,7 +220,7 @@ void Compiler::end_round() {
     }
 }
 
-// Once in a round: whatever happens to those of better rank has happened.
+// Once in a round: all service ports of better rank have been processed.
 void Compiler::consider(ServicePort& port) {
     note_change(port);
     considered_.insert(&port);
@@ -237,17 +239,18 @@ void Compiler::consider(ServicePort& port) {
     }
 }
 
-// Nullopt where there is none.
+// Returns nullopt if there is no obstacle.
 std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) const {
     std::unordered_set<Claim, ClaimHash> own;
     for (const auto& frontend : port.desired->frontends) {
         const Claim claim(frontend, port.key.protocol);
-        // Neither comes off the wire (rpc/convert.hpp).
+        // Neither case can arrive over gRPC (rpc/convert.hpp).
         if (std::max(frontend.set, frontend.inside_set.value_or(0)) >= port.desired->sets.size()) {
-            return model::Refusal{model::kInvalidService, claim.to_string() + " leads to no backend set"};
+            return model::Refusal{model::kInvalidService,
+                                  claim.to_string() + " references a missing backend set"};
         }
         if (!own.insert(claim).second) {
-            return model::Refusal{model::kInvalidService, claim.to_string() + " is there twice"};
+            return model::Refusal{model::kInvalidService, claim.to_string() + " is listed twice"};
         }
         const ServicePort* owner = find(claim)->owner;
         if (owner != nullptr && owner != &port && ByRank{}(owner, &port)) {
@@ -258,7 +261,8 @@ std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) con
     return std::nullopt;
 }
 
-// Null where it was refused. Takes the ids of what is new in it; what it lost is released at the end of the round.
+// Returns null if refused. Takes the ids of new backends. The ids of lost backends are released at the end of
+// the round.
 std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
     const model::ServiceKey& key = port.key;
     const model::Service& desired = *port.desired;
@@ -310,7 +314,7 @@ lb::BackendSet Compiler::build_set(ServiceId id, const ServicePort& port,
                        .when_empty = desired.when_empty};
     const bool any_passes = passes_any(desired, probe, port.health);
     if (!any_passes && probe && probe->fails_closed && !desired.endpoints.empty()) {
-        set.when_empty = lb::EmptyAction::Reject;  // there are endpoints, and clients shall not wait for them
+        set.when_empty = lb::EmptyAction::Reject;  // endpoints exist, so clients are rejected at once
         return set;
     }
     set.usable.reserve(desired.endpoints.size());
@@ -331,7 +335,7 @@ void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> serv
     short_of_ids_.erase(&port);
     port.refusal.reset();
     if (port.owned == port.desired && port.in_force.service == service) {
-        return;  // stays as it is
+        return;  // unchanged
     }
     let_go(port, true, true);
     hold_no_longer(port);
@@ -361,7 +365,7 @@ void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> serv
     }
 }
 
-// What is in force of it stays, as far as nobody owns its claims.
+// The version in force stays, except for claims that others own.
 void Compiler::refuse(ServicePort& port, model::Refusal refusal) {
     refusal.why = "service " + port.key.to_string() + ": " + refusal.why;
     port.refusal = std::move(refusal);
@@ -410,7 +414,8 @@ void Compiler::hold_no_longer(ServicePort& port) {
     port.held = nullptr;
 }
 
-// Gives up the claims of the version that it owned; `only_unwanted`: those that its desired version has as well are kept.
+// Gives up the claims of the owned version. `only_unwanted`: except for those that the desired version has
+// too.
 void Compiler::let_go(ServicePort& port, bool only_unwanted, bool only_worse) {
     if (port.owned == nullptr) {
         return;
@@ -469,7 +474,7 @@ void Compiler::place_rows(const CompileInput& input) {
             count_vip(claim);
         }
     }
-    std::set<IpAddr> own_vips;  // of the gateway's own addresses
+    std::set<IpAddr> own_vips;  // those among the gateway's own addresses
     for (const auto& own : input.addresses) {
         if (vips_.contains(own.address)) {
             own_vips.insert(own.address);
@@ -503,7 +508,7 @@ void Compiler::place_rows(const CompileInput& input) {
     forget_unused();
 }
 
-// An exact frontend, else a NodePort, else none (NODEPORT-004).
+// An exact frontend, otherwise a NodePort, otherwise none (NODEPORT-004).
 void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protocol) {
     Row row = row_of(Claim::exact(address, l4_port, protocol));
     if (row.of == nullptr && std::ranges::binary_search(node_port_addresses_, address)) {
@@ -565,7 +570,7 @@ void Compiler::count_vip(const Claim& claim) {
     }
 }
 
-// A number is declared for both families at once: SNAT leaves it alone on all addresses.
+// A number is declared for both families together: SNAT does not use it on any address.
 void Compiler::declare_node_port(const Claim& claim) {
     const bool is_served = std::ranges::any_of(
         node_port_addresses_, [&](const IpAddr& address) { return address.family() == claim.family; });

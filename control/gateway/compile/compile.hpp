@@ -1,17 +1,19 @@
-// From what the control plane desires to the table that workers read. A service port is accepted or refused alone (GEN-001). The result is
-// a function of the desired state, of what was in force before, and of nothing else; the cost follows the change: a run looks at the
-// service ports that changed, and at those whose claims they took or gave up.
+// Compiles the desired state of the control plane to the table that workers read. Each service port is
+// accepted or refused on its own (GEN-001). The result is a function of the desired state and of the state in
+// force before, and of nothing else. The cost is proportional to the change: a run examines the service ports
+// that changed, and those whose claims were taken or released by them.
 //
 //   Desired services ---+
-//   NodePort rule ------+--> Compiler --> ServiceTable (frontends of all, NodePorts filled in) + what is in force of each + refusals
-//   own addresses ------+     keeps claims and ids between runs
+//   NodePort rule ------+--> Compiler --> ServiceTable (all frontends, NodePorts filled in), the versions in
+//   own addresses ------+     keeps claims and ids between runs         force, and the refusals
 //
-// The order in which claims are granted: service ports that were in force before the run, by key; then the new ones, by key (GEN-009). So a
-// service port can only lose to one of better rank, and a run settles in order of rank, each one once:
+// Claims are granted in order of rank: first service ports that were in force before the run, by key; then
+// the new ones, by key (GEN-009). A service port can therefore only lose to one of better rank. A run
+// processes service ports in order of rank, each one once:
 //
-//   changed --> due, by rank --> consider: conflicts with a better one's claim? room for its ids? --> accepted or refused
-//                   ^                                                                                      |
-//                   +------- those of worse rank that want what it took or gave up <------------------------+
+//   changed --> due, by rank --> consider: better claim? room for ids? --> accepted or refused
+//                   ^                                                                           |
+//                   +------ those of worse rank that want the claims taken or released <--------+
 #pragma once
 
 #include <map>
@@ -38,7 +40,7 @@ namespace penstock::gateway {
 // Service ports are shared, not copied: an unchanged one is the same pointer from the stream to the table.
 using DesiredServices = SharedMap<model::ServiceKey, std::shared_ptr<const model::Service>>;
 
-// What probes said last, by service port; those without probes, or without a verdict yet, are not there.
+// The last probe results, by service port. Absent: no probes, or no result yet.
 using ProbeResults = SharedMap<model::ServiceKey, SharedHealth>;
 inline const ProbeResults kNoProbeResults;
 
@@ -46,22 +48,22 @@ inline const ProbeResults kNoProbeResults;
 struct Programmed {
     std::shared_ptr<const model::Service> desired;  // the version in force
     std::shared_ptr<const lb::Service> service;
-    std::shared_ptr<const lb::SourceFilter> filter;  // of its filtered frontends; null where it has none
-    SharedHealth health;                             // that `service` was built with
+    std::shared_ptr<const lb::SourceFilter> filter;  // of its filtered frontends; null if it has none
+    SharedHealth health;                             // the results that `service` was built with
     bool fails_open = false;                         // a set uses endpoints that are all down (HC-010)
 };
 
-// One version of the result; shares with the one before whatever did not change.
+// One version of the result. Shares all unchanged parts with the previous version.
 struct Compiled {
     std::shared_ptr<const lb::ServiceTable> table = std::make_shared<lb::ServiceTable>();
     SharedMap<model::ServiceKey, Programmed> services;
     SharedMap<model::ServiceKey, model::Refusal> refusals;  // desired, but not programmed as desired
-    std::vector<IpAddr> node_port_addresses;                // that serve NodePorts; sorted
+    std::vector<IpAddr> node_port_addresses;                // addresses that serve NodePorts; sorted
 };
 
-// What one run looked at; a superset of what it changed.
+// The service ports and rows that one run examined; a superset of those that it changed.
 struct CompileChanges {
-    // A tuple of the table, and whose it was and is.
+    // A tuple of the table, and the service port that owned it before and after.
     struct Row {
         IpAddr address;
         L4Port port = 0;
@@ -75,12 +77,14 @@ struct CompileInput {
     const DesiredServices& desired;
     const model::NodePortAddresses& node_ports;
     const std::vector<model::PortAddress>& addresses;  // on all twins
-    // Touched ones whose session affinity was off, or which were another Service, at some time since the run before (AFF-007).
+    // Touched keys whose session affinity was off, or which were another Service, at some time since the
+    // previous run (AFF-007).
     std::span<const model::ServiceKey> forgotten = {};
     const ProbeResults& health = kNoProbeResults;
 };
 
-// What a frontend claims for itself. NodePorts are claimed as a whole: (family, number, protocol) on whatever addresses serve them.
+// The address or port that a frontend claims. NodePorts are claimed as a whole: (family, number, protocol),
+// on all addresses that serve them.
 struct Claim {
     bool node_port = false;
     IpFamily family = IpFamily::V4;
@@ -107,12 +111,13 @@ class Compiler {
     Compiler(const Compiler&) = delete;
     Compiler& operator=(const Compiler&) = delete;
 
-    // `touched`: every key whose entry of `desired` or `health` is another than in the run before; more do no harm. Where a service port is
-    // refused, its version of the run before, if any, stays in force, less those frontends that others own now (SVC-018). Ids of what went
-    // are released, and then what capacity refused is tried once more.
+    // `touched`: every key whose entry in `desired` or `health` differs from the previous run; additional
+    // keys are harmless. If a service port is refused, its version of the previous run, if any, stays in
+    // force, except for frontends that others own now (SVC-018). Ids of removed service ports and backends
+    // are released; then those refused for lack of capacity are tried once more.
     void run(const CompileInput& input, std::span<const model::ServiceKey> touched);
 
-    // Of the last run.
+    // Results of the last run.
     [[nodiscard]] const std::shared_ptr<const Compiled>& compiled() const noexcept { return compiled_; }
     [[nodiscard]] const IdMap& ids() const noexcept { return ids_; }
     [[nodiscard]] const CompileChanges& changes() const noexcept { return changes_; }
@@ -120,14 +125,12 @@ class Compiler {
  private:
     struct ServicePort {
         model::ServiceKey key;
-        std::shared_ptr<const model::Service> desired;  // null: no longer
+        std::shared_ptr<const model::Service> desired;  // null: no longer desired
         SharedHealth health;
-        std::shared_ptr<const model::Service>
-            owned;  // the version whose claims it was granted; null: refused
-        std::shared_ptr<const model::Service>
-            held;             // refused: the version whose claims it keeps as far as nobody owns them
-        Programmed in_force;  // service null: nothing
-        Programmed former;    // in force before this round
+        std::shared_ptr<const model::Service> owned;  // the version whose claims were granted; null: refused
+        std::shared_ptr<const model::Service> held;   // if refused: the version whose unowned claims it keeps
+        Programmed in_force;                          // service null: nothing in force
+        Programmed former;                            // in force before this round
         std::optional<model::Refusal> refusal;
     };
     struct ByRank {
@@ -136,14 +139,15 @@ class Compiler {
     struct ByKey {
         bool operator()(const ServicePort* a, const ServicePort* b) const noexcept { return a->key < b->key; }
     };
-    // Who is interested in one claim. The owner is an accepted one of those that want it; where there is none, the first of those that hold
-    // it has the row.
+    // The service ports interested in one claim. The owner is an accepted one among those that want it. If
+    // there is no owner, the first of those that hold it has the row.
     struct Interest {
-        std::vector<ServicePort*> wanting;  // it is in their desired version
-        std::vector<ServicePort*> holding;  // it is in the former version that a refused one keeps
+        std::vector<ServicePort*> wanting;  // the claim is in their desired version
+        // the claim is in the former version that a refused service port keeps
+        std::vector<ServicePort*> holding;
         ServicePort* owner = nullptr;
         bool counts_as_vip = false;  // has a row of class L or X
-        bool is_declared = false;    // NodePorts: has an owner, and an address to be served on
+        bool is_declared = false;    // NodePorts: has an owner and an address that serves it
     };
     using Interests = std::unordered_map<Claim, Interest, ClaimHash>;
     struct Row {
@@ -190,22 +194,21 @@ class Compiler {
     lb::ServiceTableBuilder table_;
 
     std::unordered_map<model::ServiceKey, ServicePort, ServiceKeyHash>
-        ports_;  // by key; never moves while it is there
+        ports_;  // by key; addresses of entries are stable
     Interests exact_;
     Interests node_ports_;
-    std::map<IpAddr, uint32_t> vips_;          // addresses of rows of class L and X, and how many rows
-    std::vector<IpAddr> node_port_addresses_;  // that serve NodePorts now; sorted
+    std::map<IpAddr, uint32_t> vips_;          // addresses of rows of class L and X, with the number of rows
+    std::vector<IpAddr> node_port_addresses_;  // addresses that serve NodePorts now; sorted
     std::unordered_set<ServicePort*> short_of_ids_;
-    bool was_released_ = false;  // ids have become free since what is short of them was considered
+    bool was_released_ = false;  // ids were released since service ports short of ids were considered
 
-    // Of the run under way.
+    // State of the current run.
     std::set<ServicePort*, ByRank> due_;
-    std::set<ServicePort*, ByKey> considered_;  // in this round, or gone
+    std::set<ServicePort*, ByKey> considered_;  // considered in this round, or removed
     std::map<model::ServiceKey, std::shared_ptr<const lb::Service>>
-        changed_;  // and what the last run had of it
+        changed_;  // with the version of the last run
     std::unordered_set<Claim, ClaimHash> touched_;
-    std::vector<model::ServiceKey>
-        newly_in_force_;  // of the round before: their rank has become better since
+    std::vector<model::ServiceKey> newly_in_force_;  // since the previous round: their rank has improved
 };
 
 }  // namespace penstock::gateway

@@ -1,5 +1,5 @@
-// What probes say about the endpoints of one service port: step 6 of EP-020. Pure values, handed from the prober to the compiler and to
-// whoever lists backends.
+// Probe results for the endpoints of one service port: step 6 of EP-020. Pure values, passed from the prober
+// to the compiler and to code that lists backends.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,15 @@ struct EndpointHealth {
     }
 };
 
-// Null: nothing is known yet.
+// Null: no results yet.
 using SharedHealth = std::shared_ptr<const EndpointHealth>;
 
 [[nodiscard]] inline Health health_of(const SharedHealth& health, const model::Endpoint& endpoint) {
     return health == nullptr ? Health::Unprobed : health->of(endpoint.address, endpoint.port);
 }
 
-// May new flows have it? No verdict is a good one, unless the probe fails closed (HC-007, HC-010).
+// Whether new flows may use the endpoint. Without a result the endpoint passes, unless the probe fails closed
+// (HC-007, HC-010).
 [[nodiscard]] inline bool passes(const model::Probe& probe, Health health) {
     return probe.fails_closed ? health == Health::Up : health != Health::Down;
 }

@@ -8,7 +8,8 @@ namespace {
 
 using Socket = std::pair<IpAddr, L4Port>;
 
-// In a run, backends of dead Services are asked for flows up to this many, so that a big one that drains makes no change of another late.
+// Maximum number of backends of dead Services whose flow count is queried in a run, so that a large draining
+// Service does not delay changes of others.
 constexpr size_t kDeadBackendsPerRun = 4'096;
 
 void sort_unique(std::vector<Socket>& sockets) {
@@ -17,7 +18,7 @@ void sort_unique(std::vector<Socket>& sockets) {
     sockets.erase(repeated.begin(), repeated.end());
 }
 
-// Of all sets: whom policies and topology leave out keeps its flows.
+// Of all sets: an endpoint excluded by policy or topology keeps its flows.
 std::vector<Socket> offered_places(const model::Service& service) {
     std::vector<Socket> places;
     for (const auto& set : service.sets) {
@@ -52,7 +53,8 @@ struct FlowKeeper::Run {
     std::vector<conn::FlowOrder> orders = {};
 };
 
-// One look at an object: finds who has gone astray or come home, orders what is due, forgets what has no flows.
+// Processes one object: finds flows that became astray or valid again, issues the orders that are due, and
+// drops the state of backends without flows.
 class FlowKeeper::Settling {
  public:
     Settling(Object& object, uint64_t run_number, Run& run)
@@ -69,7 +71,7 @@ class FlowKeeper::Settling {
             }
         }
     }
-    // The next moment at which something is due.
+    // Returns the next moment at which an order is due.
     std::optional<Time> settle() {
         for (auto& [name, port] : object_.ports) {
             take_over_backends(port);
@@ -79,7 +81,7 @@ class FlowKeeper::Settling {
             }
             std::erase_if(port.backends, [&](const Backend& backend) { return is_over(port, backend); });
             forget_frontends(port);
-            // Of what is still remembered.
+            // For the state that is still kept.
             for (const Backend& backend : port.backends) {
                 note_next(backend);
             }
@@ -106,7 +108,7 @@ class FlowKeeper::Settling {
     [[nodiscard]] BackendKey key_of(const ServicePort& port, const Backend& backend) const {
         return {port.id, backend.place.first, backend.place.second, InternedText(object_.key->uid)};
     }
-    // Whether the id still means this backend, and its Service still this one.
+    // Whether the id still belongs to this backend, and its Service's id still to this service port.
     [[nodiscard]] bool is_bound(const ServicePort& port, const Backend& backend) const {
         const BackendKey* bound_to = run_.ids.backends.key_of(backend.id);
         const model::ServiceKey* service = run_.ids.services.key_of(port.id);
@@ -127,7 +129,7 @@ class FlowKeeper::Settling {
         }
     }
 
-    // Both sides are sorted.
+    // Both lists are sorted.
     void take_over_backends(ServicePort& port) {
         const auto places = port.in_force == nullptr ? std::vector<Socket>() : offered_places(*port.in_force);
         std::vector<Backend> next;
@@ -155,7 +157,7 @@ class FlowKeeper::Settling {
                 continue;
             }
             if (is_known) {
-                ++known;  // its id has been somebody else's meanwhile
+                ++known;  // its id belonged to another backend in the meantime
             }
             Backend& added = next.emplace_back(Backend{.place = place, .id = *id});
             for (const Frontend& frontend : port.frontends) {
@@ -210,7 +212,7 @@ class FlowKeeper::Settling {
         }
     }
 
-    // Whether no flow of it is left that could have to end one day.
+    // Whether no flow remains that might have to end later.
     [[nodiscard]] bool is_over(const ServicePort& port, const Backend& backend) const {
         if (backend.offered) {
             return false;
@@ -218,7 +220,7 @@ class FlowKeeper::Settling {
         if (is_all_ended(port, backend) || !is_bound(port, backend)) {
             return true;
         }
-        // Workers that still read the run before may open flows yet.
+        // Workers that still read the previous run's configuration may open flows.
         return backend.withdrawn_in < run_number_ && run_.flows_of && run_.flows_of(backend.id) == 0;
     }
 
@@ -261,7 +263,7 @@ class FlowKeeper::Settling {
     Run& run_;
     std::list<std::vector<Socket>> places_;
     std::map<Socket, const std::vector<Socket>*>
-        homes_;  // by frontend: the places that keep flows which came in by it
+        homes_;  // by frontend: the places that keep flows which arrived by it
     std::optional<Time> next_;
 };
 
@@ -327,7 +329,7 @@ void FlowKeeper::take_over(const model::ServiceKey& key, const Programmed* now, 
     ServicePort& port = next->ports[key.port_name];
     if (port.id != now->service->id) {
         backends_ -= port.backends.size();
-        port.backends.clear();  // its former id has become another Service's
+        port.backends.clear();  // its former id belongs to another Service now
     }
     port.key = key;
     port.id = now->service->id;
@@ -382,7 +384,8 @@ void FlowKeeper::settle(Object& object, Run& run) {
     }
 }
 
-// Each in its turn, and at least one: so what is left of Services that are gone is forgotten as fast as others go.
+// Objects take turns, and at least one is processed. State of removed Services is therefore dropped as fast
+// as Services are removed.
 void FlowKeeper::settle_some_dead(Run& run) {
     size_t asked = 0;
     for (size_t turns = dead_.size(); turns > 0 && asked < kDeadBackendsPerRun; --turns) {
@@ -392,7 +395,7 @@ void FlowKeeper::settle_some_dead(Run& run) {
         for (const auto& [name, port] : object.ports) {
             asked += port.backends.size();
         }
-        settle(object, run);  // takes its turn again where it is still dead
+        settle(object, run);  // queued again if it is still dead
         if (object.ports.empty()) {
             dead_.pop_back();
             objects_.erase(objects_.find(*object.key));

@@ -1,19 +1,22 @@
-// Which flows have to end because what they belong to is gone, and when. A flow has an endpoint's address and port, its place, and a
-// frontend that it came in by. It is at home as long as some port of the same Service object, by name and uid, has that frontend and has
-// that place among its endpoints:
+// Determines which flows must end because their endpoint or frontend is gone, and when. A flow has a place
+// (the address and port of an endpoint) and the frontend that it arrived by. It is valid as long as some port
+// of the same Service object, by name and uid, has that frontend and has that place among its endpoints.
+// Otherwise it is astray:
 //
-//   frontend owned by a port of its Service?  --no-->  DRAIN-007  (deleted, renumbered, lost to another Service, a NodePort address gone)
-//                   | yes
-//   place present at that port?               --no-->  DRAIN-004  (endpoint gone); UDP asks for a *serving* one (UDP-001)
-//                   | yes
-//   at home: nothing else matters (policies, hints, weights, affinity, schedulers: UDP-004, ETP-007)
+//   frontend owned by a port of its Service?  --no-->  DRAIN-007  (deleted, renumbered, lost to another
+//                   | yes                                    Service, or a NodePort address removed)
+//   place present at that port?               --no-->  DRAIN-004  (endpoint gone); UDP requires a
+//                   | yes                                    *serving* endpoint (UDP-001)
+//   valid: nothing else matters (policies, hints, weights, affinity, schedulers: UDP-004, ETP-007)
 //
-// UDP flows end when they are no longer at home, TCP and SCTP ones by the Service's drain_timeout_s, counted from that moment; whoever
-// comes home again is left alone (DRAIN-004). A changed timeout applies to drains under way, from the moment at which they began: 0 ends
-// them, unset lets them go on.
+// Astray UDP flows end at once. Astray TCP and SCTP flows end after the Service's drain_timeout_s, counted
+// from that moment. Flows that become valid again are left alone (DRAIN-004). A changed timeout applies to
+// drains in progress, from the moment at which they began: 0 ends the flows, an unset timeout lets them
+// continue.
 //
-// What belongs to a Service is a few frontends and its endpoints, and a change asks about all pairs of both: it costs what the Service is,
-// and other Services nothing. Orders name ids, and ids are given out anew: one that has been is not ended.
+// A Service has a few frontends and its endpoints, and a change examines all pairs of both. The cost
+// therefore depends on the size of the Service, and other Services cost nothing. Flow orders name ids, and
+// ids are reused: an id that belongs to another backend or Service by now is not ended.
 #pragma once
 
 #include <chrono>
@@ -37,27 +40,29 @@
 
 namespace penstock::gateway {
 
-// A pure machine: time is an argument. Not thread-safe.
+// A pure state machine: time is an argument. Not thread-safe.
 class FlowKeeper {
  public:
     using Time = std::chrono::steady_clock::time_point;
-    // Flows that the workers have of a backend now. What the keeper remembers of a backend that is gone is forgotten when it is 0.
+    // Number of flows that the workers have of a backend now. The keeper's state of a removed backend is
+    // dropped when it is 0.
     using FlowsOf = std::function<uint64_t(BackendId)>;
 
-    // So many frontends that a service port has lost are remembered. Beyond it the one lost first is settled early: its draining flows end,
-    // and those without a timeout are left to themselves.
+    // Maximum number of lost frontends kept for a service port. Beyond it the one lost first is dropped
+    // early: its draining flows end, and those without a timeout are left alone.
     static constexpr size_t kLostFrontendsMax = 16;
 
-    // After each run of the compiler, with what it said; before it the one of the run before is in force in every worker. The orders that
-    // are due, to be given to the workers together with the run's table.
+    // Call after each run of the compiler, with its results. Before the call, the configuration of the
+    // previous run is in force in every worker. Returns the orders that are due, to be given to the workers
+    // together with the run's table.
     [[nodiscard]] std::vector<conn::FlowOrder> follow(const CompileChanges& changes, const Compiled& compiled,
                                                       const IdMap& ids, const FlowsOf& flows_of, Time now);
-    // The orders that have become due by the clock alone.
+    // The orders that have become due by time alone.
     [[nodiscard]] std::vector<conn::FlowOrder> wake(const IdMap& ids, const FlowsOf& flows_of, Time now);
-    // When to wake next.
+    // Time of the next wake().
     [[nodiscard]] std::optional<Time> deadline() const;
 
-    // Backends remembered, those that are offered included; for tests and figures.
+    // Number of backends kept, including those that are offered. For tests and metrics.
     [[nodiscard]] size_t backends() const noexcept { return backends_; }
 
  private:
@@ -72,30 +77,30 @@ class FlowKeeper {
         auto operator<=>(const ObjectKey&) const = default;
     };
 
-    // Flows of a backend by one frontend that are not at home.
+    // Astray flows of a backend by one frontend.
     struct Astray {
         Socket frontend;
         Time since;
-        bool ended = false;  // ordered, or there never were any
+        bool ended = false;  // ordered, or no such flows ever existed
     };
     struct Backend {
         Socket place;
         BackendId id;
         bool offered = true;        // an endpoint of the version in force: it may get new flows
-        uint64_t withdrawn_in = 0;  // where not: the run since which
+        uint64_t withdrawn_in = 0;  // if not offered: the run in which it was withdrawn
         std::vector<Astray> astray;
     };
     struct Frontend {
         Socket at;
         bool owned = true;
-        Time lost;  // where not: since when
+        Time lost;  // if not owned: the time of the loss
     };
-    // One service port; its flows have its ids.
+    // One service port. Its flows carry its ids.
     struct ServicePort {
         model::ServiceKey key;
         ServiceId id;
         std::shared_ptr<const model::Service> in_force;  // null: no longer
-        std::vector<Frontend> frontends;  // that it has, or had while flows by them may be left
+        std::vector<Frontend> frontends;  // current frontends, and former ones while flows by them may remain
         std::vector<Backend> backends;    // sorted by place
     };
     struct Object {
@@ -103,9 +108,10 @@ class FlowKeeper {
         std::map<std::string, ServicePort> ports;  // by port name
         std::optional<uint32_t> drain_timeout_s;
         std::optional<Time> deadline;  // as in deadlines_
-        bool in_dead = false;          // has its turn in dead_
+        bool in_dead = false;          // queued in dead_
     };
-    // Objects are looked at in the order of their names, not of their addresses, so that orders are the same everywhere.
+    // Objects are processed in the order of their names, not of their addresses, so that orders are
+    // deterministic.
     struct ByName {
         bool operator()(const Object* a, const Object* b) const noexcept { return *a->key < *b->key; }
     };
@@ -129,7 +135,7 @@ class FlowKeeper {
     std::map<ObjectKey, Object> objects_;
     std::unordered_map<model::ServiceKey, Object*, ServiceKeyHash> in_force_;  // each in one object
     std::set<std::pair<Time, Object*>, Sooner> deadlines_;
-    std::deque<Object*> dead_;  // that have nothing in force; looked at in turn, until no flow is left
+    std::deque<Object*> dead_;  // objects with nothing in force; examined in turn until no flow is left
     uint64_t runs_ = 0;
     size_t backends_ = 0;
 };

@@ -1,6 +1,7 @@
-// Ids for service ports and backends that stay the same over configurations, so that flows, counters and scheduler state survive a change.
-// A freed id is given out again only when no fresh one is left, the one freed longest ago first; until then whoever comes back gets its old
-// id, and a listing can still name the backend that a draining flow belongs to.
+// Ids of service ports and backends that stay the same across configurations, so that flows, counters and
+// scheduler state survive a change. A freed id is reused only when no fresh id is left, the one freed longest
+// ago first. Until then, a key that comes back gets its old id, and a listing can still name the backend of a
+// draining flow.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +31,13 @@ class IdPool {
         return found != ids_.end() && slots_[found->second].live ? std::optional(IdType{found->second})
                                                                  : std::nullopt;
     }
-    // Ids in use now.
+    // Number of ids in use.
     [[nodiscard]] uint32_t live() const noexcept { return live_; }
-    // Keys that can still be added.
+    // Number of keys that can still be added.
     [[nodiscard]] uint32_t room() const noexcept { return capacity_ - live_; }
 
-    // The key's own id, its former one, a fresh one, or the one freed longest ago; empty where all are in use.
+    // The key's current id, its former id, a fresh id, or the id freed longest ago. Empty if all ids are in
+    // use.
     std::optional<IdType> take(const Key& key) {
         if (const auto known = ids_.find(key); known != ids_.end()) {
             Slot& slot = slots_[known->second];
@@ -64,27 +66,27 @@ class IdPool {
         slot.freed_as = ++frees_;
         freed_.emplace_back(id.value, slot.freed_as);
         --live_;
-        // An endpoint that comes and goes for ever leaves an entry each time.
+        // An endpoint that repeatedly comes and goes adds an entry each time.
         if (freed_.size() > 2 * slots_.size() + kOutdatedMax) {
             std::erase_if(freed_, [this](const auto& entry) { return !is_current(entry); });
         }
     }
 
-    // Whom the id belongs or last belonged to; null for one never given out.
+    // The key that the id belongs to or last belonged to. Null for an id never assigned.
     [[nodiscard]] const Key* key_of(IdType id) const noexcept {
         return id.value < slots_.size() ? slots_[id.value].key : nullptr;
     }
     [[nodiscard]] bool is_live(IdType id) const noexcept {
         return id.value < slots_.size() && slots_[id.value].live;
     }
-    // Ids given out so far, live or not, are 0 to size() - 1.
+    // Ids assigned so far, live or not, are 0 to size() - 1.
     [[nodiscard]] uint32_t size() const noexcept { return static_cast<uint32_t>(slots_.size()); }
 
  private:
     struct Slot {
         const Key* key = nullptr;  // in ids_
         bool live = false;
-        uint64_t freed_as = 0;  // tells this stay in freed_ from earlier ones
+        uint64_t freed_as = 0;  // distinguishes this entry in freed_ from earlier ones
     };
 
     static constexpr size_t kOutdatedMax = 1'024;
@@ -107,20 +109,20 @@ class IdPool {
     uint64_t frees_ = 0;
     std::unordered_map<Key, uint32_t, Hash> ids_;
     std::deque<Slot> slots_;
-    std::deque<std::pair<uint32_t, uint64_t>>
-        freed_;  // oldest first; entries of revived ids are skipped when met
+    std::deque<std::pair<uint32_t, uint64_t>> freed_;  // oldest first; entries of revived ids are skipped
 };
 
 struct BackendKey {
     ServiceId service;
     IpAddr address;
     L4Port port = 0;
-    // Of the Service object: flows of one that was deleted are not those of one that has its name now (GEN-010).
+    // Uid of the Service object: flows of a deleted object do not belong to a new object of the same name
+    // (GEN-010).
     InternedText uid = {};
     bool operator==(const BackendKey&) const = default;
 };
 
-// Hashes of what the control plane gives, for the control thread: not keyed.
+// Hashes of data from the control plane, for the control thread: not keyed.
 inline constexpr uint64_t kHashFactor = 0x9e3779b97f4a7c15ULL;
 struct ServiceKeyHash {
     size_t operator()(const model::ServiceKey& key) const noexcept {

@@ -19,14 +19,15 @@ bool is_global(const IpAddr& address) {
            !address.is_multicast();
 }
 
-// An empty list for the family restricts nothing (NODEPORT-003).
+// If no prefix of the family is given, every address of the family matches (NODEPORT-003).
 bool is_in_any(const std::vector<Prefix>& within, const IpAddr& address) {
     const auto same_family = [&](const Prefix& prefix) { return prefix.family() == address.family(); };
     return std::ranges::none_of(within, same_family) ||
            std::ranges::any_of(within, [&](const Prefix& prefix) { return prefix.contains(address); });
 }
 
-// What the twin has, in the order of preference: an address with a link before one that stands alone (/32, /128), which mostly is a VIP.
+// The twin's addresses in order of preference: addresses in a subnet before single ones (/32, /128), which
+// mostly are VIPs.
 std::vector<IpAddr> by_preference(const std::vector<route::LocalAddress>& present, NicPortId port) {
     std::vector<std::pair<bool, IpAddr>> order;
     for (const auto& local : present) {
@@ -92,7 +93,7 @@ std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given,
                                              const std::vector<IpAddr>& elsewhere) {
     std::vector<nat::SnatAddress> out;
     for (const IpAddr& address : given) {
-        // On a twin, or anywhere else on the host: on loopback, say. There Linux opens connections from it too.
+        // On a twin or elsewhere on the host (for example loopback). Linux opens connections from it too.
         const bool of_host =
             std::ranges::find(present, address, &route::LocalAddress::address) != present.end() ||
             std::ranges::find(elsewhere, address) != elsewhere.end();

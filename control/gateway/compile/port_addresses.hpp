@@ -1,4 +1,5 @@
-// What the gateway's own addresses are good for: which serve NodePorts, and which are the source of translated flows. Pure.
+// Use of the gateway's own addresses: which serve NodePorts, and which are the source of translated flows.
+// Pure.
 #pragma once
 
 #include <set>
@@ -10,25 +11,27 @@
 
 namespace penstock::gateway {
 
-// A TAP twin as the rules below need it, in NicPort order.
+// A TAP twin, as used by the functions below, in NicPort order.
 struct TwinAddresses {
     std::string name;
     std::vector<IpAddr> configured;  // --port address=, in order
 };
 
-// The identity's addresses: what Linux has on the twins now, sorted.
+// Addresses of the gateway's identity: those that Linux has on the twins now, sorted.
 [[nodiscard]] std::vector<model::PortAddress> port_addresses(const std::vector<TwinAddresses>& twins,
                                                              const std::vector<route::LocalAddress>& present);
 
-// NODEPORT-002: the addresses that serve NodePorts, sorted. Never loopback or link-local ones; of those that are also in `vips` only what
-// the Node object lists or the operator gave with the port, since the others are on the twin for the VIP's sake.
+// NODEPORT-002: the addresses that serve NodePorts, sorted. Loopback and link-local addresses never do. Of
+// the addresses in `vips`, only those that the Node object lists or that the operator configured for the port
+// do. The others are on the twin only because of the VIP.
 [[nodiscard]] std::vector<IpAddr> node_port_addresses(const model::NodePortAddresses& rule,
                                                       const std::vector<model::PortAddress>& addresses,
                                                       const std::set<IpAddr>& vips);
 
-// --snat-address as given; for a family without any, the first global address of each twin: the first configured one that Linux still has
-// there, else the smallest, one with a link before a lone /32 or /128 (a VIP). At most limits::kSnatAddressesMax. `elsewhere`: addresses of
-// the host's other interfaces, where a given SNAT address may lie as well and is then shared with the host.
+// The addresses of --snat-address. For a family without any: the first global address of each twin. This is
+// the first configured address that Linux still has there, otherwise the smallest, with addresses in a subnet
+// before a single /32 or /128 (a VIP). At most limits::kSnatAddressesMax. `elsewhere`: addresses of the
+// host's other interfaces. A given SNAT address among them is shared with the host.
 [[nodiscard]] std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given,
                                                            const std::vector<TwinAddresses>& twins,
                                                            const std::vector<route::LocalAddress>& present,

@@ -25,7 +25,8 @@ Prefix half_of(const Prefix& prefix, bool bit) {
     return Prefix::make(address, prefix.length() + 1U).value();
 }
 
-// `prefix` without `holes`, all of which are inside it, the sorted ones of a contiguous range.
+// Appends `prefix` without `holes` to `pieces`. All holes are inside `prefix`, sorted, and a contiguous
+// range.
 void cut(const Prefix& prefix, std::span<const Prefix> holes, std::vector<Prefix>& pieces) {
     if (holes.empty()) {
         pieces.push_back(prefix);
@@ -44,7 +45,7 @@ void cut(const Prefix& prefix, std::span<const Prefix> holes, std::vector<Prefix
 }  // namespace
 
 std::vector<Prefix> routed_prefixes(std::vector<route::Route> routes) {
-    // Of equal destinations the one that the route table takes.
+    // Of routes with equal destinations, keep the one that the route table uses.
     std::ranges::sort(routes, {}, [](const route::Route& route) {
         return std::tuple(route.destination, route.metric, route.egress);
     });
@@ -61,7 +62,7 @@ std::vector<Prefix> routed_prefixes(std::vector<route::Route> routes) {
         if (!route.egress.is_set() || route.destination.length() == 0) {
             continue;
         }
-        // In the order of prefixes, all that are inside one follow it.
+        // In the order of prefixes, those inside a prefix follow it directly.
         const auto first = std::ranges::lower_bound(holes, route.destination);
         const auto last = std::find_if_not(
             first, holes.end(), [&](const Prefix& hole) { return covers(route.destination, hole); });

@@ -1,5 +1,6 @@
-// Where the gateway can send without a default route: what tells the control plane whether Pods can be reached (NODEPORT-009). A default
-// route leads anywhere, so it says nothing. Pure.
+// The prefixes that the gateway can reach without a default route. The control plane derives from them
+// whether Pods can be reached (NODEPORT-009). A default route covers all addresses and therefore gives no
+// information. Pure.
 #pragma once
 
 #include <vector>
@@ -9,9 +10,10 @@
 
 namespace penstock::gateway {
 
-// Sorted, none inside another, and none with a route inside that leads elsewhere than through a twin: such a prefix is cut into the
-// largest pieces that avoid it. So an address block is routed as a whole exactly where one of the results contains it, or several together
-// make it up. At most model::kRoutedPrefixesMax, the widest.
+// Sorted; none lies inside another. If a prefix contains a route that does not lead through a twin, it is
+// split into the largest pieces that exclude that route. An address block is therefore routed as a whole
+// exactly if one of the results contains it, or several together cover it. At most model::kRoutedPrefixesMax,
+// the widest.
 [[nodiscard]] std::vector<Prefix> routed_prefixes(std::vector<route::Route> routes);
 
 }  // namespace penstock::gateway

@@ -11,18 +11,19 @@ namespace {
 struct Step {
     model::Exclusion why;
     std::string_view name;
-    std::string_view fate;  // of those taken out
+    std::string_view fate;  // of the excluded endpoints
 };
 
-// In the order in which semantics takes them; what is terminating is judged among those that a policy leaves (EP-013).
+// In the order of the semantics. Terminating endpoints are evaluated among those that a policy leaves
+// (EP-013).
 constexpr std::array<Step, model::kExclusions> kSteps = {
-    Step{model::Exclusion::ForbiddenAddress, "address filter", "never forwarded to"},
-    Step{model::Exclusion::NodeSelector, "node selector", "on a node that the Service does not want"},
+    Step{model::Exclusion::ForbiddenAddress, "address filter", "forbidden as an endpoint"},
+    Step{model::Exclusion::NodeSelector, "node selector", "on a node excluded by the Service"},
     Step{model::Exclusion::NotReady, "readiness", "not ready"},
     Step{model::Exclusion::NotLocal, "policy Local", "not on this node"},
-    Step{model::Exclusion::Terminating, "terminating", "going away, and others are ready"},
+    Step{model::Exclusion::Terminating, "terminating", "terminating while others are ready"},
     Step{model::Exclusion::TopologyKeys, "topology keys", "not the nearest"},
-    Step{model::Exclusion::TopologyHints, "topology hints", "meant for other places"},
+    Step{model::Exclusion::TopologyHints, "topology hints", "hinted for other zones or nodes"},
 };
 
 std::string socket_text(const IpAddr& address, L4Port port) {
@@ -97,7 +98,8 @@ std::vector<std::string> selection_trace(const model::BackendSet& set) {
         std::vector<model::ExcludedEndpoint> taken_out;
         std::ranges::copy_if(set.excluded, std::back_inserter(taken_out),
                              [&](const model::ExcludedEndpoint& one) { return one.why == step.why; });
-        // The address filter and readiness are asked of every Service; the others are only worth a line where they did something.
+        // The address filter and readiness apply to every Service. The other steps get a line only if they
+        // excluded endpoints.
         const bool is_always_asked =
             step.why == model::Exclusion::ForbiddenAddress || step.why == model::Exclusion::NotReady;
         if (is_always_asked || !taken_out.empty()) {

@@ -1,5 +1,5 @@
-// Why a new flow may choose these endpoints and no others: EP-020 step by step, as sentences, from what a service port's set keeps and what
-// it left out. Pure.
+// Explains the endpoints that a new flow may choose: EP-020 step by step, as text, from the endpoints that a
+// service port's set contains and those that it excluded. Pure.
 #pragma once
 
 #include <optional>
@@ -11,24 +11,25 @@
 
 namespace penstock::gateway {
 
-// A frontend of the desired state that a packet meets. Borrowed from the state.
+// A frontend of the desired state that matches a packet. Borrowed from the state.
 struct MetFrontend {
     const model::Service* service = nullptr;
     const model::Frontend* frontend = nullptr;
 };
 
-// By exact address; for class NodePort by family and port alone, whatever the address. Nothing where the state has no such frontend (any
-// more).
+// Matches by exact address; class NodePort matches by family and port only. Empty if the state has no such
+// frontend (any more).
 [[nodiscard]] std::optional<MetFrontend> frontend_at(const DesiredServices& services, lb::FrontendClass cls,
                                                      const IpAddr& address, L4Port port, Protocol protocol);
 
-// The set that a client at `address` chooses from.
+// The set for a client at address `client`.
 [[nodiscard]] const model::BackendSet& set_for(const MetFrontend& met, const std::vector<Prefix>& pod_cidrs,
                                                const IpAddr& client);
 
-// "families: no IPv6 endpoint for new flows; IPv4 ones serve (penstock.io/translate-family)" where that is so (ANN-32),
-// "endpoints: 12 known, each (address, port) once", then a sentence for each step that this Service has, with how many are left and whom it
-// took out; the first kNamesMax of them by name.
+// Lines: "families: no IPv6 endpoint for new flows; IPv4 ones serve (penstock.io/translate-family)" if that
+// applies (ANN-32), "endpoints: 12 known, each (address, port) once", then one line for each step that
+// applies to this Service, with the number of endpoints left and the endpoints excluded. The first kNamesMax
+// of these are listed by name.
 inline constexpr size_t kNamesMax = 8;
 [[nodiscard]] std::vector<std::string> selection_trace(const model::BackendSet& set);
 

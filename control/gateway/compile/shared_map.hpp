@@ -1,6 +1,7 @@
-// A sorted map whose copies share what they have in common, like a std::map that costs nothing to copy: a copy copies one pointer for some
-// forty entries, and a change makes one block of entries anew. So the reconciler may hand a whole state to a reader, or to the saver of
-// the last good configuration, with every change.
+// A sorted map whose copies share their common parts. It behaves as a std::map, but copies cheaply: a copy
+// copies one pointer for about forty entries, and a change creates one block of entries anew. The reconciler
+// can therefore pass a whole state to a reader, or to the saver of the last good configuration, with every
+// change.
 //
 //   blocks  | * | * | * |        each block: up to kEntriesMax entries, sorted; the blocks are sorted too
 //             |   |   |
@@ -18,7 +19,7 @@
 
 namespace penstock::gateway {
 
-// Reads may go on in any number of threads, each on a map of its own or one that nobody changes.
+// Concurrent reads are allowed in any number of threads, each on its own map or on one that is not modified.
 template <typename Key, typename Value>
 class SharedMap {
     using Entry = std::pair<const Key, Value>;
@@ -74,12 +75,12 @@ class SharedMap {
                               : end();
     }
     [[nodiscard]] bool contains(const Key& key) const { return place_of(key).is_there; }
-    // Null where it is not there.
+    // Null if the key is absent.
     [[nodiscard]] const Value* get(const Key& key) const {
         const Place place = place_of(key);
         return place.is_there ? &(*blocks_[place.block])[place.at]->second : nullptr;
     }
-    // It is there.
+    // The key must be present.
     [[nodiscard]] const Value& at(const Key& key) const {
         const Value* value = get(key);
         PENSTOCK_CHECK(value != nullptr);
@@ -104,7 +105,8 @@ class SharedMap {
             ++size_;
         }
         if (next.size() > kEntriesMax) {
-            // At the end, where sorted input arrives, the new block starts with one entry, so that the blocks behind it stay full.
+            // At the end, where sorted input is appended, the new block starts with one entry, so that the
+            // blocks before it stay full.
             const size_t kept =
                 place.block + 1 == blocks_.size() && place.at == kEntriesMax ? kEntriesMax : kEntriesMax / 2;
             const auto cut = next.begin() + static_cast<std::ptrdiff_t>(kept);
@@ -114,7 +116,7 @@ class SharedMap {
         }
         blocks_[place.block] = std::make_shared<const Block>(std::move(next));
     }
-    // The number of entries that went: 0 or 1.
+    // The number of entries erased: 0 or 1.
     size_t erase(const Key& key) {
         const Place place = place_of(key);
         if (!place.is_there) {
@@ -137,7 +139,8 @@ class SharedMap {
 
  private:
     struct Place {
-        size_t block = 0;  // where the key is or belongs; 0 where there is no block
+        // index of the block that contains the key or would contain it; 0 if there is no block
+        size_t block = 0;
         size_t at = 0;
         bool is_there = false;
     };
@@ -145,7 +148,7 @@ class SharedMap {
         if (blocks_.empty()) {
             return {};
         }
-        // The last block that does not begin behind the key.
+        // The last block whose first key is not greater than the key.
         const auto behind = std::ranges::upper_bound(
             blocks_, key, {}, [](const auto& block) -> const Key& { return block->front()->first; });
         const size_t block =

@@ -27,13 +27,13 @@ TEST(SelectionTrace, CountsDownStepByStep_EP020) {
                     {.address = ip("fd00::1"), .port = 80, .why = NotReady}};
     EXPECT_EQ(selection_trace(set),
               (Lines{"endpoints: 10 known, each (address, port) once",
-                     "address filter: 9 of 10 left; never forwarded to: 127.0.0.1:80",
-                     "node selector: 8 of 9 left; on a node that the Service does not want: 10.0.0.3:80",
+                     "address filter: 9 of 10 left; forbidden as an endpoint: 127.0.0.1:80",
+                     "node selector: 8 of 9 left; on a node excluded by the Service: 10.0.0.3:80",
                      "readiness: 6 of 8 left; not ready: 10.0.0.4:80, [fd00::1]:80",
                      "policy Local: 5 of 6 left; not on this node: 10.0.0.5:80",
-                     "terminating: 4 of 5 left; going away, and others are ready: 10.0.0.6:80",
+                     "terminating: 4 of 5 left; terminating while others are ready: 10.0.0.6:80",
                      "topology keys: 3 of 4 left; not the nearest: 10.0.0.7:80",
-                     "topology hints: 2 of 3 left; meant for other places: 10.0.0.8:80",
+                     "topology hints: 2 of 3 left; hinted for other zones or nodes: 10.0.0.8:80",
                      "weight: 1 of 2 left; of weight 0: 10.0.0.2:80"}));
 }
 
