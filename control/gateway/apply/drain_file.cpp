@@ -11,7 +11,7 @@
 namespace penstock::gateway {
 namespace {
 
-// The folder's entry for the file, or its absence, is what must last.
+// The folder's entry for the file, or its absence, must be on disk.
 Status sync_folder(const std::filesystem::path& folder) {
     const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const bool synced = fd >= 0 && ::fsync(fd) == 0;
@@ -32,12 +32,12 @@ bool DrainFile::is_drained() const {
 
 Status DrainFile::set(bool drained) const {
     if (path_.empty()) {
-        return fail(Errc::Unsupported, "there is no --state-file to keep it beside");
+        return fail(Errc::Unsupported, "a drain is saved beside the state file, but --state-file is none");
     }
     const std::filesystem::path path(path_);
     if (drained) {
         std::error_code ignored;
-        std::filesystem::create_directories(path.parent_path(), ignored);  // open() names what is wrong
+        std::filesystem::create_directories(path.parent_path(), ignored);  // open() reports the error
         const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0) {
             return fail(Errc::Unavailable, "cannot write " + path_ + ": " + std::strerror(errno));

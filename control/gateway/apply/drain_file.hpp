@@ -1,4 +1,5 @@
-// Remembers a drain over a restart: a file beside the last good configuration, which is there while the gateway is drained.
+// Keeps a drain over a restart: a file beside the last good configuration that exists while the gateway is
+// drained.
 #pragma once
 
 #include <string>
@@ -9,13 +10,15 @@ namespace penstock::gateway {
 
 class DrainFile {
  public:
-    // `state_file` as in Options; "": nothing is remembered.
+    // `state_file` as in Options; "": the drain is not saved.
     explicit DrainFile(const std::string& state_file)
         : path_(state_file.empty() ? "" : state_file + ".drained") {}
 
-    // A file that cannot be read counts as there: a gateway in maintenance must not come back into service by itself.
+    // A file that cannot be read counts as present: a gateway in maintenance must not return to service by
+    // itself.
     [[nodiscard]] bool is_drained() const;
-    // Synced. Unsupported: there is no state file. Unavailable: the step and the reason.
+    // Synced to disk. Unsupported: no state file is configured. Unavailable: the step that failed and the
+    // reason.
     Status set(bool drained) const;
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }

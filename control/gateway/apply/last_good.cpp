@@ -24,12 +24,13 @@ constexpr uint32_t kVersion = 2;
 constexpr size_t kDigestAt = kMagic.size() + sizeof(uint32_t) + sizeof(uint64_t);
 constexpr size_t kDigestBytes = 32;
 constexpr size_t kHeaderBytes = kDigestAt + kDigestBytes;
-// A million endpoints take about 50 MB; a file beyond this is none of ours, and reading it must not eat the machine.
+// A million endpoints take about 50 MB. A larger file than this limit is not a last-good file, and reading it
+// must not exhaust memory.
 constexpr off_t kFileBytesMax = 1 << 30;
 
 using Digest = std::array<uint8_t, kDigestBytes>;
 
-// Over everything but the digest itself, so that a damaged header is found out as well.
+// Covers everything except the digest itself, so that a damaged header is detected too.
 Digest digest_of(std::string_view head, std::string_view payload) {
     Digest digest{};
     EVP_MD_CTX* context = EVP_MD_CTX_new();
@@ -43,7 +44,7 @@ Digest digest_of(std::string_view head, std::string_view payload) {
     return digest;
 }
 
-// Fills in the header that `file` begins with room for.
+// Fills in the header, for which `file` has space at its beginning.
 void frame(std::string& file) {
     const std::string_view payload = std::string_view(file).substr(kHeaderBytes);
     std::memcpy(file.data(), kMagic.data(), kMagic.size());
@@ -54,22 +55,22 @@ void frame(std::string& file) {
 
 Result<std::string_view> unframed(std::string_view file) {
     if (file.size() < kHeaderBytes || !file.starts_with(kMagic)) {
-        return fail(Errc::Corrupt, "it is no last-good file");
+        return fail(Errc::Corrupt, "not a last-good file");
     }
     const auto version = load<uint32_t>(file.data() + kMagic.size());
     const auto length = load<uint64_t>(file.data() + kMagic.size() + sizeof(version));
     const std::string_view payload = file.substr(kHeaderBytes);
     if (load<Digest>(file.data() + kDigestAt) != digest_of(file.substr(0, kDigestAt), payload)) {
-        return fail(Errc::Corrupt, "its checksum does not match its contents");
+        return fail(Errc::Corrupt, "checksum does not match the contents");
     }
     if (version != kVersion || length != payload.size()) {
-        return fail(Errc::Corrupt, "it has format version " + std::to_string(version) +
-                                       ", and this program reads " + std::to_string(kVersion));
+        return fail(Errc::Corrupt, "format version is " + std::to_string(version) +
+                                       ", but this program reads version " + std::to_string(kVersion));
     }
     return payload;
 }
 
-// A descriptor that closes itself; close errors are asked for where they matter.
+// A descriptor that closes itself. Errors of close() are checked only where they matter.
 class File {
  public:
     explicit File(int fd) noexcept : fd_(fd) {}
@@ -110,13 +111,13 @@ Status write_atomically(const std::string& path, std::string_view bytes) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) {
-        return fail(Errc::Unavailable, folder.string() + ": cannot be made: " + error.message());
+        return fail(Errc::Unavailable, folder.string() + ": cannot be created: " + error.message());
     }
     const std::string beside = path + ".new";
-    ::unlink(beside.c_str());  // left by a crash, perhaps with another mode
+    ::unlink(beside.c_str());  // left by a crash, possibly with another mode
     File file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (file.fd() < 0) {
-        return unavailable(beside, "cannot be made");
+        return unavailable(beside, "cannot be created");
     }
     const bool written = ::fchmod(file.fd(), 0600) == 0 && write_all(file.fd(), bytes) &&
                          ::fsync(file.fd()) == 0 && file.close() == 0 &&
@@ -126,7 +127,7 @@ Status write_atomically(const std::string& path, std::string_view bytes) {
         ::unlink(beside.c_str());
         return failure;
     }
-    // The rename itself lasts only when the folder is on disk.
+    // The rename is durable only when the folder is synced.
     const File parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (parent.fd() < 0 || ::fsync(parent.fd()) != 0) {
         return unavailable(folder.string(), "cannot be synced");
@@ -147,7 +148,7 @@ Result<std::optional<std::string>> read_whole(const std::string& path) {
         return unavailable(path, "cannot be read");
     }
     if (!S_ISREG(facts.st_mode) || facts.st_size > kFileBytesMax) {
-        return fail(Errc::Corrupt, path + ": it is no last-good file");
+        return fail(Errc::Corrupt, path + ": not a last-good file");
     }
     std::string bytes(static_cast<size_t>(facts.st_size), '\0');
     size_t have = 0;
@@ -160,7 +161,7 @@ Result<std::optional<std::string>> read_whole(const std::string& path) {
             return unavailable(path, "cannot be read");
         }
         if (got == 0) {
-            break;  // shorter than it was a moment ago: the checksum will tell
+            break;  // truncated since fstat(): the checksum will fail
         }
         have += static_cast<size_t>(got);
     }
@@ -177,8 +178,8 @@ Status write_last_good(const std::string& path, const DesiredState& state) {
     message.mutable_version()->set_version(state.version.number);
     *message.mutable_environment() = rpc::to_proto(state.environment);
     message.AppendToString(&file);
-    // Messages laid end to end are one message (protobuf's encoding says so), and one that holds everything would take four times the
-    // memory.
+    // Concatenated messages are one message (protobuf encoding). A single message with everything would take
+    // four times the memory.
     for (const auto& [key, service] : state.services) {
         message.Clear();
         *message.add_services() = rpc::to_proto(*service);
@@ -206,7 +207,7 @@ Result<std::optional<LastGood>> read_last_good(const std::string& path) {
     }
     v1::FullState message;
     if (!message.ParseFromArray(payload->data(), static_cast<int>(payload->size()))) {
-        return fail(Errc::Corrupt, path + ": it holds no penstock.v1.FullState");
+        return fail(Errc::Corrupt, path + ": content is not a penstock.v1.FullState");
     }
     LastGood out;
     out.state.version = {message.version().source(), message.version().version()};

@@ -1,6 +1,6 @@
-// The last good configuration on disk: what a restarted gateway forwards by before anybody connects (fail static). A file that is there is
-// whole: it is written beside its name, synced and renamed; a file that was damaged afterwards is found out by its SHA-256, named, and
-// not used.
+// The last good configuration on disk: a restarted gateway forwards by it before any control plane connects
+// (fail static). The file is always complete: it is written under another name, synced and renamed. A file
+// that was damaged afterwards fails its SHA-256 check, is reported by name, and is not used.
 //
 //   "PENSTKLG" | version u32 | length u64 | SHA-256 of all the rest (32 bytes) | penstock.v1.FullState
 #pragma once
@@ -15,22 +15,23 @@
 
 namespace penstock::gateway {
 
-// A state as a whole.
+// A complete state.
 struct DesiredState {
     rpc::StateVersion version;
     DesiredServices services;
     model::Environment environment;
 };
 
-// Mode 0600, atomic, synced, folder made where it is missing. Unavailable: says at which step and why; the former file is still there.
+// Mode 0600, atomic, synced; a missing folder is created. Unavailable: the step that failed and the reason;
+// the former file is unchanged.
 [[nodiscard]] Status write_last_good(const std::string& path, const DesiredState& state);
 
 struct LastGood {
     DesiredState state;
     std::vector<std::string>
-        refused;  // service ports in the file that this version does not accept (after a downgrade)
+        refused;  // service ports in the file that this program version does not accept (after a downgrade)
 };
-// Empty where there is no file. Corrupt: which file and what is wrong with it. Unavailable: it cannot be read.
+// Empty if there is no file. Corrupt: the file and its defect. Unavailable: the file cannot be read.
 [[nodiscard]] Result<std::optional<LastGood>> read_last_good(const std::string& path);
 
 }  // namespace penstock::gateway

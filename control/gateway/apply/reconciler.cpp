@@ -18,7 +18,7 @@ std::string version_text(const rpc::StateVersion& version) {
 
 }  // namespace
 
-// A message that was taken over and waits for its publication.
+// An accepted message that waits for its publication.
 struct Reconciler::Answer {
     rpc::StateUpdate update;
     std::vector<model::ServiceKey> touched;
@@ -40,7 +40,7 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
     state_.mirror = std::move(mirror);
     take_over(*state_.mirror);
     {
-        // Before the first packet, and not after it.
+        // Must take effect before the first packet.
         const std::lock_guard inputs_lock(input_mutex_);
         if (inputs_.blocked) {
             take_over(std::move(*std::exchange(inputs_.blocked, std::nullopt)));
@@ -274,7 +274,7 @@ void Reconciler::process(Inputs inputs) {
     }
 }
 
-// The keys that the message changed. Changes nothing where it answers with an error.
+// Returns the keys that the message changed. Changes nothing if it returns an error.
 Result<std::vector<model::ServiceKey>> Reconciler::accept(rpc::StateUpdate& update) {
     if (update.base && (state_.accepted.number == 0 || *update.base != state_.accepted)) {
         return fail(Errc::Outdated, "the delta builds on " + version_text(*update.base) + ", but " +
@@ -310,7 +310,8 @@ std::vector<model::ServiceKey> Reconciler::accept_full(rpc::StateUpdate& update)
     state_.invalid.clear();
     for (auto& service : update.services) {
         model::ServiceKey key = service.key;
-        // What could not be programmed before is tried again with every message, so it is answered again as well.
+        // Service ports that could not be programmed are tried again with every message, and therefore
+        // reported again.
         if (put(std::move(service)) || state_.compiler.compiled()->refusals.contains(key)) {
             touched.push_back(std::move(key));
         }
@@ -339,7 +340,8 @@ std::vector<model::ServiceKey> Reconciler::accept_delta(rpc::StateUpdate& update
     return touched;
 }
 
-// True where it is new or differs. An equal one keeps its object, which is how compile() knows.
+// Returns true if the service port is new or differs. An equal one keeps its object, by which compile()
+// detects that it is unchanged.
 bool Reconciler::put(model::Service service) {
     const auto* present = state_.asked.get(service.key);
     if (present != nullptr && **present == service) {
@@ -351,8 +353,9 @@ bool Reconciler::put(model::Service service) {
     return true;
 }
 
-// Before `next` (null: nothing) takes the key's place. Messages that are gathered into one compilation leave no trace of what was between
-// them, and a Service whose affinity was off for a moment starts empty (AFF-007).
+// Call before `next` (null: nothing) replaces the key's entry. Messages that are combined into one
+// compilation leave no trace of intermediate versions, but a Service whose affinity was off for a moment
+// starts empty (AFF-007).
 void Reconciler::note_affinity_end(const model::ServiceKey& key, const model::Service* next) {
     const auto* present = state_.asked.get(key);
     if (present != nullptr && (*present)->affinity_timeout_s != 0 &&
@@ -361,7 +364,7 @@ void Reconciler::note_affinity_end(const model::ServiceKey& key, const model::Se
     }
 }
 
-// Routes, source addresses and the identity from Linux's side.
+// Updates routes, source addresses and the identity from the state of Linux.
 Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& mirror) {
     routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports,
                                        mirror.vips);
@@ -382,7 +385,7 @@ Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& m
     model::GatewayIdentity& identity = state_.identity;
     IdentityChange change{.addresses =
                               replace(identity.addresses, port_addresses(options_.twins, mirror.addresses))};
-    // On a node nobody asks which Pods can be reached: all can.
+    // In mode node the list is not needed: all Pods can be reached.
     if (identity.mode == model::GatewayMode::External) {
         change.routed_prefixes = replace(identity.routed_prefixes, routed_prefixes(mirror.routes));
     }
@@ -404,14 +407,14 @@ void Reconciler::follow_pod_cidrs() {
     if (state_.environment.pod_cidrs == pod_cidrs_) {
         return;
     }
-    // Before anything is served no flow knows of other Pod CIDRs.
+    // Before the first Service no flow depends on other Pod CIDRs.
     const bool is_first = state_.compiler.ids().services.size() == 0;
     pod_cidrs_ = state_.environment.pod_cidrs;
     cluster_clients_ = std::make_shared<const lb::ClusterClients>(
         is_first ? lb::ClusterClients(pod_cidrs_) : cluster_clients_->changed_to(pod_cidrs_));
 }
 
-// A Service that goes leaves its limit to the flows that it leaves; whoever gets its id brings another.
+// A removed Service leaves its limit to its remaining flows. A Service that gets its id sets its own limit.
 void Reconciler::follow_idle_limits() {
     std::shared_ptr<conn::IdleLimits> next;
     for (const auto& key : state_.compiler.changes().services) {
@@ -437,7 +440,7 @@ void Reconciler::follow_idle_limits() {
     }
 }
 
-// Behind those that some worker has not finished.
+// Appends the orders to those that some worker has not finished.
 void Reconciler::issue(std::vector<conn::FlowOrder> orders) {
     const uint64_t done = flows_.orders_done ? flows_.orders_done() : 0;
     const conn::FlowOrders& former = *orders_;
@@ -493,7 +496,7 @@ void Reconciler::answer(std::vector<Answer>& answers) {
     auto& logger = log::get("control");
     for (size_t i = 0; i < answers.size(); ++i) {
         const auto& version = answers[i].update.version;
-        const bool is_delta = answers[i].update.base.has_value();  // a thousand may come in a second
+        const bool is_delta = answers[i].update.base.has_value();  // up to a thousand per second
         logger.log(is_delta ? spdlog::level::debug : spdlog::level::info,
                    "applied {} ({}): {} service ports changed, {} us", version_text(version),
                    is_delta ? "delta" : "full", results[i].services.size(), results[i].apply_us);

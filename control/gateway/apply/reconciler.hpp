@@ -1,11 +1,12 @@
-// One thread that makes what shall be into what workers read. It gathers everything that arrived since it last looked (states from the
-// stream, routes, neighbours and addresses from Linux), compiles once, publishes once, then answers each message with what became of it. So
-// a burst of changes costs one publication, and a snapshot never shows half of a message (GEN-007).
+// The thread that compiles desired state into snapshots and publishes them to the workers. It collects all
+// input that arrived since its last round (states from the stream; routes, neighbours and addresses from
+// Linux), compiles once, publishes once, and then answers each message with its result. A burst of changes
+// therefore costs one publication, and a snapshot never contains part of a message (GEN-007).
 //
 //   stream --submit()--> [updates] --+
-//                                    +--> accept -> compile -> Snapshot -> publish (waits for all workers) -> Applied, last-good file
-//   netlink -mirrored()-> [newest] --+
-//   clock -- a drain is over --------+   (FlowKeeper)
+//                                    +--> accept -> compile -> Snapshot -> publish -> Applied, last-good file
+//   netlink -mirrored()-> [newest] --+                          (waits for all workers)
+//   clock -- end of a drain ---------+   (FlowKeeper)
 #pragma once
 
 #include <atomic>
@@ -42,48 +43,49 @@ struct ReconcilerOptions {
     config::PacketPolicy packets;
     std::string state_file;  // "": none
     std::function<std::chrono::steady_clock::time_point()> now =
-        std::chrono::steady_clock::now;  // by which flows drain
+        std::chrono::steady_clock::now;  // the clock by which flows drain
 };
 
-// What the workers say about flows. Called on the reconciler's thread.
+// Readings of the workers' flows. Called on the reconciler's thread.
 struct FlowReadings {
-    std::function<uint64_t()> orders_done;  // WorkerSet::flow_orders_done; null: none is ever done
-    FlowKeeper::FlowsOf flows_of;           // null: any backend may have some
+    std::function<uint64_t()> orders_done;  // WorkerSet::flow_orders_done; null: no order is ever done
+    FlowKeeper::FlowsOf flows_of;           // null: any backend may have flows
 };
 
-// Where the state in force came from.
+// The origin of the state in force.
 enum class StateOrigin : uint8_t { None, Stream, LastGood };
 
-// What the thread works on; others see it through Reconciler::read() only.
+// The state that the thread works on. Other threads access it only through Reconciler::read().
 struct ReconcilerState {
     explicit ReconcilerState(IdMap&& ids) : compiler(std::move(ids)) {}
     model::GatewayIdentity identity;
-    rpc::StateVersion accepted;  // the newest taken over; in force once published
+    rpc::StateVersion accepted;  // the newest accepted version; in force once published
     rpc::StateVersion applied;   // in force in every worker
     StateOrigin origin = StateOrigin::None;
     std::chrono::steady_clock::time_point applied_at;
     DesiredServices asked;                              // the newest valid version of each service port
-    SharedMap<model::ServiceKey, std::string> invalid;  // named in a message, but not valid there
+    SharedMap<model::ServiceKey, std::string> invalid;  // in a message, but not valid there
     model::Environment environment;
     ProbeResults health;
     Compiler compiler;
     std::shared_ptr<const drivers::MirroredState> mirror = std::make_shared<drivers::MirroredState>();
 };
 
-// What every worker has now.
+// The configuration that every worker has now.
 struct Publication {
     std::shared_ptr<const Compiled> compiled;
     std::vector<model::ServiceKey>
-        changed;  // a superset of the service ports that are others than in the publication before
+        changed;  // a superset of the service ports that differ from the previous publication
     bool node_eligible = true;
-    bool has_state = false;     // a state is in force; it may be an empty one
+    bool has_state = false;     // a state is in force; it may be empty
     std::string vips_withheld;  // model::Environment
 };
 
 class Reconciler {
  public:
-    // Makes a snapshot current in every worker that goes round; returns when it is (worker::WorkerSet::publish). A worker that has stopped
-    // reads it when it goes on, so it is in force for every packet from then on.
+    // Makes a snapshot current in every running worker, and returns when it is (worker::WorkerSet::publish).
+    // A worker that is stopped reads the snapshot when it continues, so the snapshot is in force for every
+    // later packet.
     using Publish = std::function<void(std::unique_ptr<config::Snapshot>)>;
 
     explicit Reconciler(ReconcilerOptions options, IdMap ids = IdMap());
@@ -91,26 +93,31 @@ class Reconciler {
     Reconciler(const Reconciler&) = delete;
     Reconciler& operator=(const Reconciler&) = delete;
 
-    // The snapshot that workers start with: the last good state, or none, over Linux's routes. Once, before start().
+    // The snapshot that workers start with: the last good state, or none, with Linux's routes. Once, before
+    // start().
     std::unique_ptr<config::Snapshot> begin(std::optional<LastGood> last_good,
                                             std::shared_ptr<const drivers::MirroredState> mirror);
     void start(Publish publish, FlowReadings flows = {});
-    // Applies nothing more, answers what waits with Unavailable, finishes the last-good file. Idempotent.
+    // Applies nothing more, answers pending messages with Unavailable, and finishes the last-good file.
+    // Idempotent.
     void stop();
 
-    // A checked message of the stream. Any thread; answered through update.done.
+    // A validated message of the stream. Any thread. Answered through update.done.
     void submit(rpc::StateUpdate update);
-    // What Linux says now. `forwarding`: workers must hear of it; else it is for readers only. Any thread.
+    // The current state of Linux. `forwarding`: workers need it; otherwise it is only for readers. Any
+    // thread.
     void mirrored(std::shared_ptr<const drivers::MirroredState> state, bool forwarding);
-    // What probes found anew, by service port; null: nothing is known any more. Any thread.
+    // New probe results, by service port; null: no results any more. Any thread.
     void probed(std::vector<std::pair<model::ServiceKey, SharedHealth>> results);
-    // Whose packets are dropped from now on; empty: nobody's. Any thread, also before begin().
+    // Prefixes of the sources whose packets are dropped from now on; empty: none. Any thread, also before
+    // begin().
     void block(route::PrefixSet sources);
-    // Publishes once more what is in force: who is asked before a publication has something else to say. Any thread.
+    // Publishes the state in force again, because a value queried before a publication has changed. Any
+    // thread.
     void publish_again();
-    // Since when the oldest input waits that is not in every worker yet: HC-006. Any thread.
+    // Arrival time of the oldest input that is not yet in every worker (HC-006). Any thread.
     [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
-    // How often the thread has gone round, and whether it waits for input now. Any thread.
+    // Number of rounds of the thread, and whether it waits for input now. Any thread.
     struct Progress {
         uint64_t rounds = 0;
         bool is_waiting = false;
@@ -118,17 +125,19 @@ class Reconciler {
     [[nodiscard]] Progress progress() const noexcept {
         return {rounds_.load(std::memory_order_relaxed), is_waiting_.load(std::memory_order_relaxed)};
     }
-    // Where saving the last good configuration stands; empty without a state file. Any thread, from start() to stop().
+    // Status of saving the last good configuration; empty without a state file. Any thread, from start() to
+    // stop().
     [[nodiscard]] std::optional<SaveStatus> saving() const;
-    // Called on the reconciler's thread after each publication of something compiled; null: nobody. Any thread.
+    // Called on the reconciler's thread after each publication of a compiled result; null: none. Any thread.
     using Published = std::function<void(const Publication& publication)>;
     void set_published_listener(Published listener);
-    // Looks at the clock of the options again, which is not the one that the thread sleeps by. Any thread.
+    // Reads the clock of the options again; the thread does not sleep by that clock. Any thread.
     void look_at_clock();
-    // Called on the reconciler's thread whenever the identity has changed; null: nobody. Any thread.
+    // Called on the reconciler's thread after each change of the identity; null: none. Any thread.
     void set_identity_listener(std::function<void()> listener);
 
-    // Looks at the state; nothing changes meanwhile, so be quick. Any thread but from inside a callback of this class.
+    // Reads the state. Nothing changes meanwhile, so the call must be short. Any thread, but not from a
+    // callback of this class.
     template <typename Reader>
     auto read(Reader&& reader) const {
         const std::lock_guard lock(state_mutex_);
@@ -143,12 +152,12 @@ class Reconciler {
         std::vector<std::pair<model::ServiceKey, SharedHealth>> health;
         std::optional<route::PrefixSet> blocked;
         bool again = false;
-        std::optional<std::chrono::steady_clock::time_point> since;  // the first of them came
+        std::optional<std::chrono::steady_clock::time_point> since;  // arrival of the first input
         void note_arrival();
         bool clock = false;
     };
     struct Answer;
-    // What became different in the identity.
+    // The parts of the identity that changed.
     struct IdentityChange {
         bool addresses = false;
         bool routed_prefixes = false;
@@ -173,7 +182,7 @@ class Reconciler {
 
     const ReconcilerOptions options_;
     std::vector<model::ServiceKey>
-        affinity_ended_;  // by a message since the last compilation, whatever a later one says
+        affinity_ended_;  // by a message since the last compilation, regardless of later messages
 
     mutable std::mutex state_mutex_;
     ReconcilerState state_;
@@ -182,10 +191,10 @@ class Reconciler {
 
     std::shared_ptr<const lb::ClusterClients> cluster_clients_ = std::make_shared<lb::ClusterClients>();
     std::vector<Prefix> pod_cidrs_;                    // as in cluster_clients_
-    std::shared_ptr<const route::PrefixSet> blocked_;  // null: nobody's
+    std::shared_ptr<const route::PrefixSet> blocked_;  // null: none
     std::shared_ptr<const conn::IdleLimits> idle_limits_ = std::make_shared<conn::IdleLimits>();
     std::shared_ptr<const conn::FlowOrders> orders_ =
-        std::make_shared<conn::FlowOrders>();  // not all done when last looked at
+        std::make_shared<conn::FlowOrders>();  // not all done at the last check
     FlowKeeper keeper_;
 
     mutable std::mutex input_mutex_;
@@ -194,7 +203,7 @@ class Reconciler {
     bool stopping_ = false;
     std::function<void()> identity_listener_;
     Published published_listener_;
-    std::optional<std::chrono::steady_clock::time_point> processing_since_;  // of the inputs in work
+    std::optional<std::chrono::steady_clock::time_point> processing_since_;  // of the inputs being processed
 
     std::atomic<uint64_t> rounds_{0};
     std::atomic<bool> is_waiting_{false};

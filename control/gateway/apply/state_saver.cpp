@@ -69,7 +69,8 @@ void StateSaver::run() {
     }
 }
 
-// Called with the lock. Repetitions of the same error are logged at level debug only: a disk can stay full for days.
+// Called with the lock held. Repetitions of the same error are logged only at level debug, because a disk can
+// stay full for days.
 void StateSaver::note(const Status& written, std::chrono::steady_clock::time_point now) {
     auto& logger = log::get("control");
     if (written) {
@@ -94,7 +95,8 @@ void StateSaver::note(const Status& written, std::chrono::steady_clock::time_poi
                why, pause_after(failures_in_a_row_).count());
 }
 
-// Not what was asked: a refused version must not come back from the file as a good one.
+// Writes the versions in force, not the desired ones: a refused version must not come back from the file as a
+// good one.
 Status StateSaver::write(const StateInForce& in_force) const {
     DesiredState state{.version = in_force.version, .services = {}, .environment = in_force.environment};
     for (const auto& [key, programmed] : in_force.compiled->services) {

@@ -1,12 +1,13 @@
-// Writes the last good configuration behind the reconciler's back: syncing a disk takes longer than applying a change, and only the newest
-// state matters. One thread; a state that is replaced before its turn is never written.
+// Writes the last good configuration on its own thread: syncing a disk takes longer than applying a change,
+// and only the newest state matters. A state that is replaced before it is written is never written.
 //
-// A change after a quiet time is written at once. While changes keep coming, each write is followed by a rest of nine times what it took,
-// at most kRestMax: so saving takes a tenth of a processor and of the disk at any size, and a crash loses what was applied in the last
-// kRestMax, and the time of one write, at worst.
+// The first change after a quiet period is written at once. While changes continue, each write is followed by
+// a rest of nine times its duration, at most kRestMax. Saving therefore takes a tenth of a processor and of
+// the disk at any size. A crash loses at most what was applied in the last kRestMax and in the duration of
+// one write.
 //
-// A write that fails (no room, a read-only disk) is repeated until it succeeds, after pauses that double from kRetryFirst to kRetryMax. The
-// newest state is written then.
+// A write that fails (disk full or read-only) is repeated until it succeeds, after pauses that double from
+// kRetryFirst to kRetryMax. Each attempt writes the newest state.
 #pragma once
 
 #include <chrono>
@@ -23,18 +24,18 @@
 
 namespace penstock::gateway {
 
-// What is in force, as the reconciler has it.
+// The reconciler's state in force.
 struct StateInForce {
     rpc::StateVersion version;
     std::shared_ptr<const Compiled> compiled;
     model::Environment environment;
 };
 
-// Where saving stands, for status and metrics.
+// State of saving, for status and metrics.
 struct SaveStatus {
     uint64_t failures = 0;  // since the start
     std::string error;      // of the last attempt; "" if it succeeded
-    std::optional<std::chrono::steady_clock::time_point> failing_since;  // set while `error` is
+    std::optional<std::chrono::steady_clock::time_point> failing_since;  // set while `error` is set
 };
 
 class StateSaver {
@@ -42,16 +43,16 @@ class StateSaver {
     static constexpr std::chrono::seconds kRestMax{30};
     static constexpr std::chrono::milliseconds kRetryFirst{500};
     static constexpr std::chrono::seconds kRetryMax{30};
-    // Before the attempt that follows `failures` failed ones in a row, at least one.
+    // The pause before the attempt that follows `failures` (at least one) consecutive failed attempts.
     [[nodiscard]] static std::chrono::milliseconds pause_after(uint64_t failures) noexcept;
     [[nodiscard]] static std::chrono::nanoseconds rest_after(std::chrono::nanoseconds write) noexcept;
 
     explicit StateSaver(std::string path);
-    ~StateSaver();  // writes what still waits, in one attempt
+    ~StateSaver();  // writes the pending state, in one attempt
     StateSaver(const StateSaver&) = delete;
     StateSaver& operator=(const StateSaver&) = delete;
 
-    // Costs next to nothing.
+    // Costs almost nothing.
     void save(StateInForce state);
     // Any thread.
     [[nodiscard]] SaveStatus status() const;

@@ -121,7 +121,7 @@ TEST_F(LastGoodFile, EveryTruncationAndAnAppendedByteAreFound) {
 TEST_F(LastGoodFile, AFailedWriteLeavesTheFormerFile) {
     ASSERT_TRUE(write_last_good(path_, state()));
     const std::string before = bytes();
-    // The file beside it cannot be made where a folder has its name.
+    // The temporary file cannot be created if a folder has its name.
     fs::create_directories(path_ + ".new/in-the-way");
     const auto written = write_last_good(path_, state("10.0.0.2"));
     ASSERT_FALSE(written);
@@ -174,7 +174,7 @@ TEST_F(LastGoodFile, AFailedSave_IsRepeatedUntilThereIsRoom) {
     const SaveStatus failing = until([](const SaveStatus& status) { return status.failures >= 2; });
     EXPECT_GE(failing.failures, 2U);
     EXPECT_TRUE(failing.failing_since);
-    EXPECT_NE(failing.error.find(path_ + ".new: cannot be made: "), std::string::npos) << failing.error;
+    EXPECT_NE(failing.error.find(path_ + ".new: cannot be created: "), std::string::npos) << failing.error;
     EXPECT_FALSE(read_last_good(path_)->has_value());
     saver.save({.version = {"sync", 2}, .compiled = compiler.compiled(), .environment = {}});
     fs::remove_all(path_ + ".new");
