@@ -9,9 +9,9 @@
 namespace penstock::gateway {
 namespace {
 
-// How soon it is noticed that flows find no source port.
+// Interval at which exhaustion of source ports is checked.
 constexpr std::chrono::seconds kTick{1};
-// Programs come and go without telling us; reading every socket of the host costs milliseconds.
+// Programs start and stop without notification. Reading every socket of the host takes milliseconds.
 constexpr std::chrono::seconds kLookEvery{30};
 
 std::string joined(const std::vector<std::string>& reasons) {
@@ -51,7 +51,7 @@ Result<std::unique_ptr<Caretaker>> Caretaker::create(CaretakerOptions options, R
 
 void Caretaker::start() {
     reconciler_.set_published_listener([this](const Publication& publication) { hear(publication); });
-    // What is in force already: of it nobody will say that it changed.
+    // The state in force already: no change of it will be reported.
     Publication now = reconciler_.read([](const ReconcilerState& state) {
         return Publication{state.compiler.compiled(),
                            {},
@@ -114,7 +114,7 @@ std::shared_ptr<const drivers::MirroredState> Caretaker::mirror() const {
     return reconciler_.read([](const ReconcilerState& state) { return state.mirror; });
 }
 
-// On the reconciler's thread.
+// Runs on the reconciler's thread.
 void Caretaker::hear(const Publication& publication) {
     node_eligible_ = publication.node_eligible;
     has_state_ = publication.has_state;
@@ -152,7 +152,7 @@ void Caretaker::run(const std::stop_token& stopped) {
     }
 }
 
-// The cost follows the change: only service ports that may be others than before are looked at.
+// The cost follows the change: only service ports that may have changed are processed.
 void Caretaker::take_over(const Publication& publication, const std::set<model::ServiceKey>& changed) {
     const bool is_node = options_.mode == model::GatewayMode::Node;
     std::vector<std::pair<model::ServiceKey, std::shared_ptr<const model::Service>>> to_probe;
@@ -179,7 +179,7 @@ void Caretaker::take_over(const Publication& publication, const std::set<model::
 }
 
 void Caretaker::withhold_vips(const std::string& why) {
-    if (why == vips_withheld_) {  // written by this thread alone
+    if (why == vips_withheld_) {  // written only by this thread
         return;
     }
     {
@@ -187,7 +187,7 @@ void Caretaker::withhold_vips(const std::string& why) {
         vips_withheld_ = why;
     }
     if (why.empty()) {
-        log::get("control").info("VIPs may be on the link again");
+        log::get("control").info("VIPs are no longer withheld from the link");
     } else {
         log::get("control").warn("VIPs are withheld from the link: {}", why);
     }
@@ -210,8 +210,7 @@ void Caretaker::work(Clock::time_point now) {
     exhaustion_.work(now);
     if (options_.mode == model::GatewayMode::Node) {
         if (node_ports_.take_changed()) {
-            look_at_ =
-                std::min(look_at_, std::max(now, looked_at_ + kTick));  // a storm of changes is one look
+            look_at_ = std::min(look_at_, std::max(now, looked_at_ + kTick));  // many changes cause one check
         }
         if (look_at_ <= now) {
             looked_at_ = now;
@@ -222,7 +221,7 @@ void Caretaker::work(Clock::time_point now) {
     tell();
 }
 
-// Somebody else on the port, kube-proxy perhaps, is no reason not to forward.
+// If another program (for example kube-proxy) uses the port, the gateway forwards nevertheless.
 void Caretaker::look_after_healthz(Clock::time_point now) {
     if (options_.healthz.empty() || healthz_ != nullptr || now < healthz_at_) {
         return;
@@ -236,9 +235,9 @@ void Caretaker::look_after_healthz(Clock::time_point now) {
          {"/livez", [this, times] { return livez(facts(), times(), options_.sync_limit); }}});
     if (server) {
         healthz_ = std::move(*server);
-        log::get("control").info("health is told at http://{}/healthz", options_.healthz);
+        log::get("control").info("health endpoint: http://{}/healthz", options_.healthz);
     } else if (is_first) {
-        log::get("control").warn("--healthz: {}; tried again every {} s", server.error().what,
+        log::get("control").warn("--healthz: {}; retried every {} s", server.error().what,
                                  HealthChecks::kRetry.count());
     }
 }
@@ -270,9 +269,9 @@ void Caretaker::tell_health(Clock::time_point now) {
     }
     told_health_ = reasons.empty();
     if (reasons.empty()) {
-        log::get("control").info("the gateway is well: health checks answer 200");
+        log::get("control").info("the gateway is healthy, health checks answer 200");
     } else {
-        log::get("control").warn("the gateway is not well, health checks answer 503: {}", joined(reasons));
+        log::get("control").warn("the gateway is not healthy, health checks answer 503: {}", joined(reasons));
     }
     if (options_.on_health) {
         options_.on_health(reasons.empty());

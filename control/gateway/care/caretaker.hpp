@@ -1,6 +1,6 @@
-// The gateway's thread for all that is neither packets nor configuration: it opens and closes the ports on which others ask after our
-// health, looks for what is amiss on this host, keeps the list of what the gateway has to say about Services, and hands the prober its
-// work; and it keeps VIPs on the twins. Here things may take their time; nobody who forwards waits for it.
+// The gateway's thread for everything except packets and configuration. It serves the health endpoints,
+// detects faults on this host, keeps the list of notices about Services, assigns work to the prober, and
+// keeps VIPs on the twins. This thread may block; the packet path never waits for it.
 #pragma once
 
 #include <atomic>
@@ -29,19 +29,21 @@ struct CaretakerOptions {
     model::GatewayMode mode = model::GatewayMode::External;
     std::string healthz;  // ADDRESS:PORT; "": none
     std::chrono::seconds sync_limit{60};
-    bool allow_empty = false;  // well without a configuration
-    bool drained = false;      // to begin with
-    // The loops of the process. Any thread; null: none are watched.
+    bool allow_empty = false;  // healthy without a configuration
+    bool drained = false;      // initial state
+    // The loops of the process. Any thread. Null: none are watched.
     std::function<std::shared_ptr<const LoopHealth>()> loops;
-    // The ports, by NicPortId, what their twins have, and the routes in force. The caretaker's thread; null: no port is looked at.
+    // The ports by NicPortId, the subnets of their twins, and the routes in force. Called on the caretaker's
+    // thread. Null: ports are not checked.
     std::function<std::vector<PortState>()> ports;
     TwinSubnets twins;
     std::function<std::shared_ptr<const route::RouteTable>()> routes;
-    // Whether the gateway is well, when that has changed and at start. The caretaker's thread.
+    // Called on the caretaker's thread at start and after each change of the gateway's health.
     std::function<void(bool is_well)> on_health;
-    // Service ports whose flows met the end of the SNAT ports since the last call. The caretaker's thread.
+    // Returns the service ports whose flows found no free SNAT port since the last call. Called on the
+    // caretaker's thread.
     std::function<std::vector<model::ServiceKey>()> exhausted;
-    // The list of observed() is another one. The caretaker's thread.
+    // Called on the caretaker's thread after the list of observed() has changed.
     std::function<void()> on_observed;
     std::optional<VipPresenceOptions>
         vip_presence;  // called on the caretaker's thread, and in stop(); none: off
@@ -49,30 +51,32 @@ struct CaretakerOptions {
 
 class Caretaker {
  public:
-    // `reconciler` outlives it. Errors are the kernel's.
+    // `reconciler` must outlive the caretaker. Errors are the kernel's.
     static Result<std::unique_ptr<Caretaker>> create(CaretakerOptions options, Reconciler& reconciler);
-    ~Caretaker();  // stop(), and closes what it opened
+    ~Caretaker();  // stop(), and closes all sockets
     Caretaker(const Caretaker&) = delete;
     Caretaker& operator=(const Caretaker&) = delete;
 
-    // Once. A port that is taken is no error, but a notice or a warning.
+    // Call once. A port that is in use causes a notice or a warning, not an error.
     void start();
-    // on_observed is not called any more, and VIPs are withdrawn. Idempotent.
+    // Withdraws VIPs; on_observed is not called any more. Idempotent.
     void stop();
 
-    // DRAIN-006: all health checks answer 503, and no VIP is present, until it is taken back. Any thread.
+    // DRAIN-006: while drained, all health checks answer 503 and no VIP is present. Any thread.
     void set_drained(bool drained);
     [[nodiscard]] bool drained() const noexcept { return drained_; }
 
-    // Why the desired state keeps all VIPs off the link (PRESENCE-005); "": it does not, or VIP presence is off. Any thread.
+    // The reason why the desired state withholds all VIPs from the link (PRESENCE-005). "" if they are not
+    // withheld, or if VIP presence is off. Any thread.
     [[nodiscard]] std::string vips_withheld() const;
 
-    // Something of what the options yield has changed. Any thread.
+    // Call when a value that the options return has changed. Any thread.
     void look_again();
-    // Why the gateway is not well, and why a restart would mend it (proxy_health.hpp); empty: it is. Any thread.
+    // The reasons why the gateway is not healthy, and those that a restart would remove (proxy_health.hpp).
+    // Empty: none. Any thread.
     [[nodiscard]] std::vector<std::string> why_not_well() const;
     [[nodiscard]] std::vector<std::string> why_not_live() const;
-    // Rounds of its thread, at least one a second. Any thread.
+    // Number of rounds of the thread, at least one per second. Any thread.
     [[nodiscard]] uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_relaxed); }
 
     // Any thread.
@@ -106,23 +110,23 @@ class Caretaker {
     mutable std::mutex mutex_;
     std::condition_variable_any news_;
     std::optional<Publication> publication_;  // the newest
-    std::set<model::ServiceKey> changed_;     // up to it
+    std::set<model::ServiceKey> changed_;     // between the last round and publication_
     bool looks_again_ = false;
     std::vector<model::ObservedNotice> observed_;
     std::vector<std::string> port_faults_;
     std::string vips_withheld_;
 
-    // The thread's.
+    // Used by the caretaker's thread only.
     HealthChecks health_checks_;
     ExhaustionWatch exhaustion_;
     NodePortWatch node_ports_;
     std::optional<VipPresence> presence_;
-    Clock::time_point look_at_{};  // for strangers on NodePorts
+    Clock::time_point look_at_{};  // next check for listeners on NodePorts
     Clock::time_point looked_at_{};
     std::unique_ptr<http::Server> healthz_;
     Clock::time_point healthz_at_{};
     std::shared_ptr<const Compiled> compiled_;                // in force; null: nothing yet
-    std::shared_ptr<const route::RouteTable> routes_before_;  // when all ports were up
+    std::shared_ptr<const route::RouteTable> routes_before_;  // the routes while all ports were up
     std::optional<bool> told_health_;
     std::unique_ptr<Prober> prober_;
     std::jthread thread_;

@@ -5,7 +5,8 @@
 namespace penstock::gateway {
 namespace {
 
-// Names come from the cluster, where they are DNS labels; whatever else they were must not become syntax.
+// Names come from the cluster, where they are DNS labels. Any other text is quoted, so that it cannot become
+// syntax.
 std::string json_quoted(const std::string& text) {
     std::string out = "\"";
     for (const char c : text) {
@@ -55,7 +56,7 @@ void HealthChecks::set(const model::ServiceKey& key, const std::optional<model::
     claim(name, service, wanted);
 }
 
-// 0: none.
+// Port 0: none.
 void HealthChecks::claim(const ServiceName& name, Service& service, L4Port port) {
     const L4Port before = std::exchange(service.claimed, port);
     if (before == port) {
@@ -88,7 +89,7 @@ void HealthChecks::work(Time now) {
             changed_.insert(number);
         }
     }
-    // Closed before any is opened: a Service may take over what another one gives up.
+    // Ports are closed before others are opened: a Service may take over a port that another one releases.
     for (const L4Port number : changed_) {
         Port& port = ports_.at(number);
         if (port.claims.empty() || port.served != port.claims.front()) {
@@ -103,7 +104,8 @@ void HealthChecks::work(Time now) {
             serve(number, port, now);
         }
     }
-    // Not before: a Service whose only port has another name now is without one in between, and its server reads its count.
+    // Not earlier: when the name of a Service's only port changes, the Service has no port for a moment, but
+    // its server still reads its count.
     std::erase_if(services_, [](const auto& entry) { return entry.second.ports.empty(); });
 }
 

@@ -10,7 +10,7 @@
 namespace penstock::gateway {
 namespace {
 
-// The kernel's enum, include/net/tcp_states.h; UDP borrows its words: CLOSE is bound and not connected.
+// The kernel's enum, include/net/tcp_states.h. UDP uses the same values: CLOSE means bound and not connected.
 constexpr uint32_t kTcpListen = 10;
 constexpr uint32_t kUdpUnconnected = 7;
 
@@ -22,7 +22,7 @@ std::string_view next_word(std::string_view& line) {
     return word;
 }
 
-// All of `digits`.
+// The whole of `digits` must be a number.
 std::optional<uint32_t> hex(std::string_view digits) {
     uint32_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
@@ -32,7 +32,7 @@ std::optional<uint32_t> hex(std::string_view digits) {
     return value;
 }
 
-// 32-bit words of the address, each printed as a number of this host's byte order.
+// The address is printed as 32-bit words, each a number in this host's byte order.
 std::optional<IpAddr> address_of(std::string_view digits, IpFamily family) {
     constexpr size_t kWordDigits = 8;
     std::array<uint8_t, 16> bytes{};

@@ -1,4 +1,5 @@
-// Which L4 ports the host's own programs listen on, from /proc/net/{tcp,tcp6,udp,udp6}. Reading a line is pure.
+// The L4 ports on which programs of the host listen, from /proc/net/{tcp,tcp6,udp,udp6}. Parsing a line is
+// pure.
 #pragma once
 
 #include <optional>
@@ -18,13 +19,14 @@ struct LocalListener {
     auto operator<=>(const LocalListener&) const = default;
 };
 
-// One line of such a file. Nullopt: no socket that waits for strangers (a TCP connection, a connected UDP socket, the heading), or none
-// that we understand.
+// Parses one line of such a file. Nullopt: not a socket that accepts packets from any peer (a TCP connection,
+// a connected UDP socket, the header line), or not parseable.
 [[nodiscard]] std::optional<LocalListener> parse_socket_line(std::string_view line, Protocol protocol,
                                                              IpFamily family);
 
-// Of this process's network namespace; those on loopback addresses are left out, since nobody reaches them from outside. `folder` has the
-// four files; one that cannot be read has nobody in it. At most kListenersMax, so that a host with millions of sockets costs no more.
+// The listeners of this process's network namespace. Listeners on loopback addresses are omitted, since they
+// are not reachable from outside. `folder` contains the four files; a file that cannot be read counts as
+// empty. At most kListenersMax, which bounds the cost on hosts with millions of sockets.
 [[nodiscard]] std::vector<LocalListener> local_listeners(const std::string& folder = "/proc/self/net");
 inline constexpr size_t kListenersMax = 100'000;
 

@@ -29,8 +29,8 @@ std::vector<model::ObservedNotice> ExhaustionWatch::notices() const {
         notices.push_back({key,
                            {model::Notice::Level::Warning, model::kSnatPortExhausted,
                             "service port " + key.to_string() +
-                                ": new flows found every SNAT port towards their endpoint in use; more "
-                                "SNAT addresses, or more endpoints, make room"}});
+                                ": all SNAT ports towards the endpoint of a new flow were in use; add "
+                                "SNAT addresses or endpoints"}});
     }
     return notices;
 }
@@ -80,8 +80,9 @@ void NodePortWatch::look(std::span<const LocalListener> listeners) {
                 {key,
                  {model::Notice::Level::Warning, model::kNodePortInUse,
                   "nodePort " + std::to_string(listener.port) + "/" + to_string(listener.protocol) +
-                      ": a program on the gateway's host listens there; traffic from outside goes to the "
-                      "Service, not to it"}});
+                      ": a program on the gateway's host listens on this port; traffic from outside goes to "
+                      "the "
+                      "Service, not to the program"}});
         }
     }
     std::ranges::sort(notices_);

@@ -1,5 +1,5 @@
-// What the gateway itself finds out about the Services that it serves, as machines without threads or clock. Each keeps its own notices;
-// together they are v1::Observed.
+// Notices that the gateway detects itself about the Services that it serves, as state machines without
+// threads or clock. Each keeps its own notices; together they are v1::Observed.
 #pragma once
 
 #include <chrono>
@@ -14,17 +14,17 @@
 
 namespace penstock::gateway {
 
-// Several lists as one: sorted, each notice once, and no more than are of use.
+// Merges several lists: sorted, each notice once, limited to a useful number.
 [[nodiscard]] std::vector<model::ObservedNotice> merged(
     std::span<const std::vector<model::ObservedNotice>> lists);
 
-// SNATPortExhausted (NAT-002): flows of a service port found no free source port. Rare enough to be said once, and forgotten when it has
-// not happened for a while.
+// SNATPortExhausted (NAT-002): flows of a service port found no free source port. Reported once per
+// occurrence, since it is rare, and dropped after kOverAfter without a new occurrence.
 class ExhaustionWatch {
  public:
     using Time = std::chrono::steady_clock::time_point;
     void met(const model::ServiceKey& key, Time now) { last_[key] = now; }
-    // Forgets what is over. When that changes next, work() is due.
+    // Drops what is over. Call work() again when the notices next expire.
     void work(Time now);
     [[nodiscard]] std::vector<model::ObservedNotice> notices() const;
 
@@ -34,13 +34,13 @@ class ExhaustionWatch {
     std::map<model::ServiceKey, Time> last_;
 };
 
-// NodePortInUse (NODEPORT-010): a program on this host listens on the number of a NodePort. The NodePort wins where traffic arrives; the
-// program hears only from the host itself.
+// NodePortInUse (NODEPORT-010): a program on this host listens on the number of a NodePort. The NodePort
+// takes precedence for traffic that arrives; the program receives traffic only from the host itself.
 class NodePortWatch {
  public:
-    // The service port as it is in force; null: not at all.
+    // The service port in force; null: none.
     void set(const model::ServiceKey& key, const model::Service* service);
-    // Numbers have come or gone since the last call.
+    // Whether numbers were added or removed since the last call.
     [[nodiscard]] bool take_changed() { return std::exchange(changed_, false); }
     void look(std::span<const LocalListener> listeners);
     [[nodiscard]] const std::vector<model::ObservedNotice>& notices() const noexcept { return notices_; }

@@ -1,11 +1,12 @@
-// Which ports that are down the configuration needs: a health check must fail where clients cannot reach a frontend, or the gateway cannot
-// reach endpoints, and must not where a spare link or one of several paths is down. Pure.
+// Determines which ports that are down are needed by the configuration. A health check must fail if clients
+// cannot reach a frontend or the gateway cannot reach endpoints. It must not fail if a spare link or one of
+// several paths is down. Pure.
 //
-//   an endpoint   needs a port that is up on its way. The way is the route; where that has gone with its link, the route of before, or the
-//                 twin's subnet
-//   a VIP         in a twin's subnet: needs that port. Any other is routed to the gateway: needs a port with a default route, where there
-//                 was one
-//   NodePorts     need one port that is up among the twins that have their addresses
+//   endpoint    needs a port that is up on its path. The path is the route; if the route was removed with its
+//               link, the previous route, or the twin's subnet
+//   VIP         in a twin's subnet: needs that port. Otherwise it is routed to the gateway: needs a port with a
+//               default route, if there was one
+//   NodePorts   need one port that is up, among the twins that have their addresses
 #pragma once
 
 #include <memory>
@@ -31,10 +32,11 @@ struct PortNeeds {
     const TwinSubnets& twins;  // by NicPort
     const Compiled& compiled;
     const route::RouteTable& routes;
-    const route::RouteTable* routes_before = nullptr;  // when all ports were up; null: never seen
+    // the routes while all ports were up; null: not recorded yet
+    const route::RouteTable* routes_before = nullptr;
 };
 
-// One sentence for each port that is down and needed, in the order of ports. Costs nothing while all are up.
+// One text for each port that is down and needed, in the order of ports. No cost while all ports are up.
 [[nodiscard]] std::vector<std::string> port_faults(const PortNeeds& needs);
 
 }  // namespace penstock::gateway

@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
-// An address as the kernel takes it, and its length.
+// An address as a sockaddr of the kernel, and its length.
 std::pair<sockaddr_storage, socklen_t> to_sockaddr(const IpAddr& address, L4Port port) {
     sockaddr_storage storage{};
     const auto bytes = address.bytes();
@@ -46,23 +46,23 @@ std::string error_text(int code) {
     return std::strerror(code);
 }
 
-// What this host lacks, not the endpoint: descriptors, memory, source ports.
+// Errors caused by this host, not by the endpoint: lack of descriptors, memory or source ports.
 bool is_our_own(int code) {
     return code == EMFILE || code == ENFILE || code == ENOMEM || code == ENOBUFS || code == ENOSPC ||
            code == EADDRNOTAVAIL || code == EAGAIN;
 }
 constexpr std::chrono::seconds kComplainEvery{60};
 
-// The status line of an answer, "HTTP/1.1 200", is all that counts.
+// Only the status line of a response, "HTTP/1.1 200", is evaluated.
 constexpr size_t kStatusLineBytes = 12;
 
-// One question on the wire.
+// One probe in progress.
 struct Conversation {
     ProbeTarget target;
     Descriptor socket;
     Time deadline;
     bool connected = false;
-    std::string request;  // what is still to be sent
+    std::string request;  // bytes still to be sent
     std::string received;
 };
 
@@ -71,7 +71,7 @@ struct Conversation {
 std::optional<ProbeAnswer> http_answer(std::string_view received) {
     constexpr std::string_view kProtocol = "HTTP/1.";
     if (!received.starts_with(kProtocol.substr(0, std::min(received.size(), kProtocol.size())))) {
-        return ProbeAnswer{false, "the answer is not HTTP"};
+        return ProbeAnswer{false, "the response is not HTTP"};
     }
     if (received.size() < kStatusLineBytes) {
         return std::nullopt;
@@ -79,7 +79,7 @@ std::optional<ProbeAnswer> http_answer(std::string_view received) {
     const std::string_view status = received.substr(kStatusLineBytes - 4, 4);
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     if (status.front() != ' ' || !std::ranges::all_of(status.substr(1), is_digit)) {
-        return ProbeAnswer{false, "the answer is not HTTP"};  // and no business of a log
+        return ProbeAnswer{false, "the response is not HTTP"};  // the received bytes are not logged
     }
     return status == " 200" ? ProbeAnswer{true, ""} : ProbeAnswer{false, "HTTP status" + std::string(status)};
 }
@@ -110,7 +110,7 @@ class Prober::Loop {
     }
     void wake() const {
         const uint64_t one = 1;
-        static_cast<void>(!::write(wake_.get(), &one, sizeof(one)));  // full: it is awake anyhow
+        static_cast<void>(!::write(wake_.get(), &one, sizeof(one)));  // full: the thread is awake already
     }
     ProbeSchedule::Counters counters() const {
         const std::lock_guard lock(mutex_);
@@ -125,8 +125,9 @@ class Prober::Loop {
     }
 
  private:
-    // All that the sockets have to tell, before anybody's time is found to be over: where this thread is late itself, answers that came in
-    // time lie here. It ends, because none is opened meanwhile and each has few bytes to tell.
+    // Reads all pending socket events before any deadline is evaluated: if this thread is late itself,
+    // responses that arrived in time are still in the sockets. The loop ends, because no socket is opened
+    // meanwhile and each one has only a few bytes.
     void hear(int timeout_ms) {
         std::array<epoll_event, 64> events{};
         int ready = 0;
@@ -158,9 +159,10 @@ class Prober::Loop {
         while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
             const ProbeId id = deadlines_.begin()->second;
             const bool connected = conversations_.at(id).connected;
-            conclude(id, {false, connected ? "no answer in time" : "no connection in time"});
+            conclude(id, {false,
+                          connected ? "no response within the timeout" : "no connection within the timeout"});
         }
-        // Their time begins now: a big Service may have taken some to be set.
+        // Their deadlines start now: set() of a big Service may have taken some time.
         for (auto& question : schedule_.due(Clock::now())) {
             begin(std::move(question));
         }
@@ -175,7 +177,7 @@ class Prober::Loop {
             }
         }
         if (turns.left_out > 0) {
-            log::get("control").warn("{} more endpoints have turned up or down", turns.left_out);
+            log::get("control").warn("{} more endpoints changed between up and down", turns.left_out);
         }
         if (schedule_.has_results() && now >= report_at_) {
             report_at_ = now + kReportEvery;
@@ -221,11 +223,11 @@ class Prober::Loop {
         schedule_.could_not_ask(id, now);
         if (now >= complain_at_) {
             complain_at_ = now + kComplainEvery;
-            log::get("control").warn("probes are put off: {}", error_text(code));
+            log::get("control").warn("probes are delayed, this host lacks resources: {}", error_text(code));
         }
     }
 
-    // Its socket has something to tell.
+    // Handles a ready socket.
     void go_on(ProbeId id) {
         const auto found = conversations_.find(id);
         if (found == conversations_.end()) {
@@ -264,7 +266,8 @@ class Prober::Loop {
             return;
         }
         if (got <= 0) {
-            return conclude(id, {false, got == 0 ? "closed without an answer" : error_text(errno)});
+            return conclude(id,
+                            {false, got == 0 ? "connection closed without a response" : error_text(errno)});
         }
         conversation.received.append(chunk.data(), static_cast<size_t>(got));
         if (const auto answer = http_answer(conversation.received)) {
@@ -276,7 +279,7 @@ class Prober::Loop {
         end(id);
         schedule_.finished(id, answer.succeeded, answer.why, Clock::now());
     }
-    // Closing a socket takes it out of epoll.
+    // Closing a socket removes it from epoll.
     void end(ProbeId id) {
         const auto found = conversations_.find(id);
         if (found != conversations_.end()) {
@@ -305,7 +308,7 @@ class Prober::Loop {
     const Descriptor epoll_;
     const Descriptor wake_;
 
-    ProbeSchedule schedule_;  // this and what follows: the thread's alone
+    ProbeSchedule schedule_;  // this and all members below: used by the prober's thread only
     std::unordered_map<ProbeId, Conversation> conversations_;
     std::set<std::pair<Time, ProbeId>> deadlines_;
     Time report_at_{};

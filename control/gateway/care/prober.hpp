@@ -1,5 +1,6 @@
-// Asks endpoints how they are, on a thread of its own, by plain non-blocking sockets of Linux: whatever it sends leaves through the TAP
-// twin like anything else from this host, and so is never load balanced, not even to a VIP (HC-009).
+// Probes endpoints on its own thread, by ordinary non-blocking Linux sockets. Probe packets leave through the
+// TAP twin as all other packets of this host do, and are therefore never load-balanced, not even to a VIP
+// (HC-009).
 #pragma once
 
 #include <atomic>
@@ -16,31 +17,32 @@
 
 namespace penstock::gateway {
 
-// What became of one question.
+// The result of one probe.
 struct ProbeAnswer {
     bool succeeded = false;
-    std::string why;  // of a failure
+    std::string why;  // reason of a failure
 };
-// The answer that an HTTP server began with these bytes; nullopt: too little to tell.
+// Evaluates the first bytes of an HTTP response; nullopt: not enough bytes yet.
 [[nodiscard]] std::optional<ProbeAnswer> http_answer(std::string_view received);
 
-// Questions open at once. Each holds a descriptor, so at most half of those that the process may have (RLIMIT_NOFILE, 1,024 where nobody
-// says otherwise); beyond 4,096 one thread would not keep up with their deadlines.
+// Maximum number of open probes. Each holds a descriptor, so at most half of the process's descriptors
+// (RLIMIT_NOFILE, 1,024 by default) are used. Beyond 4,096 one thread could not keep up with their deadlines.
 [[nodiscard]] size_t probes_open_max();
 
 class Prober {
  public:
-    // Called on the prober's thread with what is known anew, at most every kReportEvery: each one makes the gateway compile and publish.
+    // Called on the prober's thread with new results, at most every kReportEvery: each call makes the gateway
+    // compile and publish.
     using Report = std::function<void(ProbeSchedule::Results)>;
     static constexpr std::chrono::milliseconds kReportEvery{100};
 
-    // Errors where the kernel grants no descriptors.
+    // Errors if the kernel grants no descriptors.
     static Result<std::unique_ptr<Prober>> start(Report report);
     ~Prober();
     Prober(const Prober&) = delete;
     Prober& operator=(const Prober&) = delete;
 
-    // Service ports as they are in force now; null: not at all. Any thread.
+    // The service ports in force; null: removed. Any thread.
     void set(std::vector<std::pair<model::ServiceKey, std::shared_ptr<const model::Service>>> services);
     // Any thread.
     [[nodiscard]] ProbeSchedule::Counters counters() const;

@@ -103,7 +103,7 @@ std::optional<ProbeSchedule::Time> ProbeSchedule::next() const {
                                                          : std::optional(waiting_.begin()->first.first);
 }
 
-// Whom the question is about, which is open no longer; null where it was cancelled.
+// Returns the subject of the probe and closes the probe; null if it was cancelled.
 ProbeSchedule::Subject* ProbeSchedule::take_open(ProbeId id) {
     const auto found = open_.find(id);
     if (found == open_.end()) {
@@ -131,7 +131,8 @@ void ProbeSchedule::finished(ProbeId id, bool succeeded, const std::string& why,
     ++(succeeded ? counters_.succeeded : counters_.failed);
     subject.successes = succeeded ? subject.successes + 1 : 0;
     subject.failures = succeeded ? 0 : subject.failures + 1;
-    // Of whom nothing is known the first good answer is enough (HC-007): `healthy` is for those that were down.
+    // Without an earlier verdict one success is enough (HC-007): `healthy` applies to endpoints that were
+    // down.
     const uint32_t healthy = subject.verdict == Health::Unprobed ? 1 : subject.healthy;
     const Health verdict = subject.successes >= healthy            ? Health::Up
                            : subject.failures >= subject.unhealthy ? Health::Down
@@ -143,8 +144,8 @@ void ProbeSchedule::finished(ProbeId id, bool succeeded, const std::string& why,
         turns_.push_back({subject.target, verdict, *subject.users.begin(), why});
         touched_.insert(subject.users.begin(), subject.users.end());
     }
-    // All endpoints of a new Service are asked at once, so that it is known soon how they are, and from then on each at a time of its own:
-    // its second turn comes up to a tenth of the interval earlier or later (HC-008).
+    // All endpoints of a new Service are probed at once, so that their health is known soon. From then on
+    // each has its own time: the second probe is up to a tenth of the interval earlier or later (HC-008).
     milliseconds wait = subject.interval;
     if (!std::exchange(subject.asked_before, true)) {
         const auto spread = static_cast<uint64_t>(wait.count() / 5);

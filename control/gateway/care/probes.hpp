@@ -1,10 +1,11 @@
-// Which endpoint is asked when, and what the answers mean (HC-007 to HC-010): a machine without sockets, clock or threads.
+// The probe schedule: when each endpoint is probed, and how results are evaluated (HC-007 to HC-010). A state
+// machine without sockets, clock or threads.
 //
-//   service ports with a probe ---> targets, each once however many use it ---> due(): ask now ---> finished(): a verdict may turn
-//                                                                                                        |
-//   take_results(): the service ports that it concerns <-------------------------------------------------+
+//   service ports with a probe ---> targets, shared by all users ---> due(): probe now ---> finished()
+//                                                                                              | the verdict
+//   take_results(): the service ports concerned <----------------------------------------------+ may change
 //
-// Endpoints without a probe are not here and cost nothing.
+// Endpoints without a probe are not included and cost nothing.
 #pragma once
 
 #include <chrono>
@@ -31,7 +32,7 @@ struct ProbeTarget {
     auto operator<=>(const ProbeTarget&) const = default;
 };
 
-// Names one question: another one to the same target has another number.
+// Identifies one probe. The next probe of the same target has another number.
 enum class ProbeId : uint64_t {};
 
 class ProbeSchedule {
@@ -44,10 +45,10 @@ class ProbeSchedule {
         ProbeTarget target;
         Time deadline;
     };
-    struct Turn {  // of a verdict, for the log
+    struct Turn {  // a change of a verdict, for the log
         ProbeTarget target;
         Health verdict = Health::Unprobed;
-        model::ServiceKey user;  // one of them
+        model::ServiceKey user;  // one of the users
         std::string why;         // of the last failure
     };
     struct Turns {
@@ -59,28 +60,29 @@ class ProbeSchedule {
         uint64_t targets = 0, down = 0;  // now
     };
 
-    // At most so many questions are open at once; the others wait their turn. `seed`: of the spread in time.
+    // At most `open_max` probes are open at once; the others wait. `seed`: of the random spread in time.
     ProbeSchedule(size_t open_max, uint64_t seed) : open_max_(open_max), random_(seed) {}
 
-    // The service port in force; null, or one without a probe: it is probed no longer, at once.
+    // The service port in force. Null, or one without a probe: probing stops at once.
     void set(const model::ServiceKey& key, std::shared_ptr<const model::Service> service, Time now);
 
-    // What to ask now; each is to be answered by finished(), unless cancelled.
+    // The probes to start now. Each must be completed by finished(), unless cancelled.
     [[nodiscard]] std::vector<Question> due(Time now);
-    // When due() has something; nullopt: not before something is finished or set.
+    // The time at which due() returns a probe; nullopt: not before a call of finished() or set().
     [[nodiscard]] std::optional<Time> next() const;
-    // `why`: of a failure. An id that was cancelled is ignored.
+    // `why`: the reason of a failure. Cancelled ids are ignored.
     void finished(ProbeId id, bool succeeded, const std::string& why, Time now);
-    // The same where this host was not able to ask: it says nothing about the endpoint, whose turn comes again.
+    // For a probe that this host could not send. It gives no result for the endpoint, which is probed again
+    // later.
     void could_not_ask(ProbeId id, Time now);
 
-    // Questions whose answers are of no use any more.
+    // Probes whose results are no longer needed.
     [[nodiscard]] std::vector<ProbeId> take_cancelled() { return std::exchange(cancelled_, {}); }
-    // Service ports of which something else is known than at the last call.
+    // Service ports whose results have changed since the last call.
     [[nodiscard]] Results take_results();
     [[nodiscard]] bool has_results() const noexcept { return !touched_.empty(); }
-    // At most kTurnsTold a second: whoever has ten thousand endpoints can make them turn every few seconds. The others are counted, and
-    // said with the next that are told.
+    // At most kTurnsTold per second: with ten thousand endpoints, thousands can change state every few
+    // seconds. The others are counted, and the count is reported with the next changes.
     static constexpr uint32_t kTurnsTold = 50;
     [[nodiscard]] Turns take_turns(Time now);
     [[nodiscard]] Counters counters() const;
@@ -88,18 +90,19 @@ class ProbeSchedule {
  private:
     struct Subject;
     struct
-        ByTarget {  // and not by address, so that what is done to several of them is done in one order everywhere
+        ByTarget {  // by target, not by address, so that the order of operations on several is deterministic
         bool operator()(const Subject* a, const Subject* b) const noexcept { return a->target < b->target; }
     };
     using Place = std::pair<
         Time,
-        uint64_t>;  // in waiting_: of those who are due at one time, whoever was planned first comes first
+        uint64_t>;  // key of waiting_: of targets due at the same time, the one planned first comes first
     struct User {
-        std::shared_ptr<const model::Service> service;  // null: gone, and only to be told
+        std::shared_ptr<const model::Service> service;  // null: removed, only to be reported
         std::set<Subject*, ByTarget> subjects;
         SharedHealth told;
     };
-    // A target that somebody wants to know of. Several users may want it differently: the shortest times and the lowest thresholds count.
+    // A target that has users. Several users may have different settings: the shortest times and the lowest
+    // thresholds apply.
     struct Subject {
         ProbeTarget target;
         std::set<model::ServiceKey> users;
@@ -108,11 +111,11 @@ class ProbeSchedule {
         uint32_t healthy = 0;
         uint32_t unhealthy = 0;
         Health verdict = Health::Unprobed;
-        uint32_t successes = 0;  // in a row
+        uint32_t successes = 0;  // consecutive
         uint32_t failures = 0;
         bool asked_before = false;
         Time asked_at{};
-        Place due;  // while it is not open
+        Place due;  // while no probe is open
         std::optional<ProbeId> open;
     };
 
@@ -130,13 +133,13 @@ class ProbeSchedule {
     uint64_t last_planned_ = 0;
     std::map<ProbeTarget, Subject> subjects_;
     std::map<model::ServiceKey, User> users_;
-    std::map<Place, Subject*> waiting_;  // not open
+    std::map<Place, Subject*> waiting_;  // without an open probe
     std::map<ProbeId, Subject*> open_;
     std::vector<ProbeId> cancelled_;
     std::set<model::ServiceKey> touched_;
     std::vector<Turn> turns_;
     Time telling_since_{};
-    uint32_t told_ = 0;  // since then
+    uint32_t told_ = 0;  // since telling_since_
     uint64_t left_out_ = 0;
     Counters counters_;
 };

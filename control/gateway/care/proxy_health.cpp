@@ -16,10 +16,11 @@ std::string json_list(const std::vector<std::string>& texts) {
     return out + "]";
 }
 
-// kube-proxy's body, and the reasons where there are any.
+// The body of kube-proxy, with the reasons if there are any.
 http::Response answer(const ProxyFacts& facts, const ProxyTimes& times, bool is_current,
                       const std::vector<std::string>& reasons, bool with_node) {
-    // A gateway that is not behind is up to date, whenever the last change was: that is what readers of lastUpdated take it for.
+    // A gateway that is not behind is up to date, regardless of the time of the last change. Readers of
+    // lastUpdated expect this.
     const std::string updated = rfc3339(is_current ? times.wall : facts.programmed_at);
     std::string body =
         "{\"lastUpdated\": \"" + updated + "\",\"currentTime\": \"" + rfc3339(times.wall) + "\"";
@@ -55,7 +56,7 @@ std::vector<std::string> why_not_live(const ProxyFacts& facts, std::chrono::stea
     std::vector<std::string> reasons = facts.stalls;
     if (is_behind(facts, now, sync_limit)) {
         const auto waits = std::chrono::duration_cast<std::chrono::seconds>(now - *facts.waiting_since);
-        reasons.push_back("a change has waited for the workers for " + std::to_string(waits.count()) + " s");
+        reasons.push_back("a change is not in every worker after " + std::to_string(waits.count()) + " s");
     }
     return reasons;
 }

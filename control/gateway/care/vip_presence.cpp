@@ -105,7 +105,7 @@ void VipPresence::withdraw(const drivers::MirroredState& mirror) {
     }
 }
 
-// The mirror may not have heard of the last round yet: what is there by then is no failure, and no news.
+// The mirror may not reflect the last round yet: a VIP that is present by then is neither a failure nor new.
 void VipPresence::add(const route::LocalAddress& vip, const drivers::MirroredState& mirror,
                       Clock::time_point now) {
     const auto added = options_.add(vip);
@@ -138,7 +138,7 @@ void VipPresence::remove(const route::LocalAddress& vip, Clock::time_point now) 
 
 void VipPresence::say_failed(const route::LocalAddress& vip, const Error& error, Clock::time_point now) {
     retry_at_[order_of(vip)] = now + kRetry;
-    log::get("control").warn("VIP presence: {}: {}; tried again in {} s", vip_text(vip), error.what,
+    log::get("control").warn("VIP presence: {}: {}; next attempt in {} s", vip_text(vip), error.what,
                              kRetry.count());
 }
 

@@ -1,10 +1,11 @@
-// Which VIPs are on which TAP twins, so that the twins' links find them by ARP and ND and routing daemons can export them (LB-018). What
-// shall be there follows from what workers have, and what is there is what Linux says: the difference is worked off, so that nothing
-// depends on what was done before, and what others put there is left alone.
+// VIPs on TAP twins, so that hosts on the twins' links resolve them by ARP and ND, and routing daemons can
+// export them (LB-018). The wanted state follows from the configuration of the workers, the present state
+// from Linux. Only the difference is applied. The result therefore does not depend on earlier operations, and
+// addresses that other programs added are left alone.
 //
 //   frontends of class L and X, in force --> vips_to_show() --> place_vips() --> wanted --+
-//   drained, stopped worker, withheld: none                        twins' subnets           +--> add, announce; remove
-//                                                              marked addresses in Linux -+
+//   drained, stopped worker, withheld: none                     twins' subnets            +--> add, announce;
+//                                                       marked addresses in Linux --------+    remove
 #pragma once
 
 #include <chrono>
@@ -22,19 +23,21 @@
 
 namespace penstock::gateway {
 
-// The VIPs that the gateway can answer for, sorted. One stays while any of its frontends has a usable endpoint. With none it goes where an
-// endpoint on another node keeps one of its frontends silent here (EmptyAction::DropNoLocal), because another gateway may have the
-// endpoint; else it stays, so that clients are told, but for `withdraw_empty`.
+// The VIPs that the gateway can answer for, sorted. A VIP stays while any of its frontends has a usable
+// endpoint. Without one it is withdrawn if an endpoint on another node makes one of its frontends silent here
+// (EmptyAction::DropNoLocal), because another gateway may have the endpoint. Otherwise it stays, so that
+// clients receive a rejection, unless `withdraw_empty` is set.
 [[nodiscard]] std::vector<IpAddr> vips_to_show(const lb::ServiceTable& table, bool withdraw_empty);
 
-// By NicPort: what --port address= gives the twin.
+// By NicPort: the addresses from --port address= of the twin.
 using TwinSubnets = std::vector<std::vector<drivers::InterfaceAddress>>;
 
-// The twin with the longest subnet around `address`, the first of equal ones.
+// The twin with the longest subnet that contains `address`, the first of equal ones.
 [[nodiscard]] std::optional<NicPortId> twin_around(const IpAddr& address, const TwinSubnets& twins);
 
-// Each VIP on the twin with the longest subnet around it, the first of equal ones; sorted. None that the host has itself (`own`), and none
-// outside all subnets: neighbours do not ask for it, but send it to the gateway by a route.
+// Each VIP on the twin with the longest subnet that contains it, the first of equal ones; sorted. Excluded
+// are VIPs that the host has itself (`own`), and VIPs outside all subnets: neighbours do not resolve those,
+// but send their packets to the gateway by a route.
 [[nodiscard]] std::vector<route::LocalAddress> place_vips(std::span<const IpAddr> vips,
                                                           const TwinSubnets& twins,
                                                           std::span<const route::LocalAddress> own);
@@ -42,26 +45,28 @@ using TwinSubnets = std::vector<std::vector<drivers::InterfaceAddress>>;
 struct VipPresenceOptions {
     TwinSubnets twins;
     bool withdraw_empty = false;
-    // False: it is there already. What is new is announced. Unsupported: this kernel cannot, and is not asked again.
+    // Returns false if the VIP is present already. A new VIP is announced. Unsupported: the kernel does not
+    // support it; add is not called again.
     std::function<Result<bool>(const route::LocalAddress& vip)> add;
     std::function<Status(const route::LocalAddress& vip)> remove;
     std::function<void(const route::LocalAddress& vip, const MacAddr& mac)> announce;
 };
 
-// One thread.
+// Used by one thread.
 class VipPresence {
  public:
     using Clock = std::chrono::steady_clock;
-    // What failed is tried again no sooner, and said once each time.
+    // Retry interval after a failure. Each failure is logged once.
     static constexpr std::chrono::seconds kRetry{30};
 
     explicit VipPresence(VipPresenceOptions options) : options_(std::move(options)) {}
 
-    // What workers have now.
+    // Sets the configuration that the workers have now.
     void set(const lb::ServiceTable& table) { shown_ = vips_to_show(table, options_.withdraw_empty); }
-    // Makes Linux have what it shall have; `mirror` is what it has. `withheld`: no VIP shall be there.
+    // Adds and removes addresses in Linux until it has the wanted ones. `mirror`: the addresses that it has.
+    // `withheld`: no VIP is wanted.
     void work(const drivers::MirroredState& mirror, bool withheld, Clock::time_point now);
-    // Leaves nothing behind.
+    // Removes all VIPs.
     void withdraw(const drivers::MirroredState& mirror);
 
  private:
@@ -75,7 +80,7 @@ class VipPresence {
 
     const VipPresenceOptions options_;
     std::vector<IpAddr> shown_;
-    std::map<Order, Clock::time_point> retry_at_;  // what failed
+    std::map<Order, Clock::time_point> retry_at_;  // of failed operations
     bool is_supported_ = true;
 };
 

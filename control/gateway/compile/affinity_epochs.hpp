@@ -37,8 +37,8 @@ class AffinityEpochs {
  public:
     // --- First in a run, in this order ---
 
-    // Ends the entries of these service ports even if the versions before and after would keep them. The entries
-    // of a group end if all of its members are given.
+    // Ends the entries of these service ports even if the versions before and after would keep them. The
+    // entries of a group end if all of its members are given.
     void forget(std::span<const model::ServiceKey> keys);
     // A service port's desired version changes. Null: absent before or after.
     void expect(const model::Service* before, const model::Service* after);
@@ -49,8 +49,8 @@ class AffinityEpochs {
 
     // False: a service port in force must be rebuilt because its entries have ended.
     [[nodiscard]] bool is_current(const lb::Service& former, const model::Service& desired) const;
-    // Completes `service`, just built from `desired` with its backends' ids. `former` and `former_desired` are
-    // the versions in force before, or null.
+    // Completes `service`, just built from `desired` with its backends' ids. `former` and `former_desired`
+    // are the versions in force before, or null.
     void apply(lb::Service& service, const model::Service& desired, const lb::Service* former,
                const model::Service* former_desired);
     // `former` null: nothing was in force.
