@@ -354,7 +354,7 @@ bool Reconciler::put(model::Service service) {
 }
 
 // Call before `next` (null: nothing) replaces the key's entry. Messages that are combined into one
-// compilation leave no trace of intermediate versions, but a Service whose affinity was off for a moment
+// compilation leave no trace of intermediate versions, but a Service with affinity off for a moment
 // starts empty (AFF-007).
 void Reconciler::note_affinity_end(const model::ServiceKey& key, const model::Service* next) {
     const auto* present = state_.asked.get(key);

@@ -40,7 +40,7 @@ struct CaretakerOptions {
     std::function<std::shared_ptr<const route::RouteTable>()> routes;
     // Called on the caretaker's thread at start and after each change of the gateway's health.
     std::function<void(bool is_well)> on_health;
-    // Returns the service ports whose flows found no free SNAT port since the last call. Called on the
+    // Returns the service ports with flows that found no free SNAT port since the last call. Called on the
     // caretaker's thread.
     std::function<std::vector<model::ServiceKey>()> exhausted;
     // Called on the caretaker's thread after the list of observed() has changed.

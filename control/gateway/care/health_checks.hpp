@@ -44,8 +44,8 @@ class HealthChecks {
     // The time of the next retry by work().
     [[nodiscard]] std::optional<Time> due() const;
 
-    // FailedToStartServiceHealthcheck: for Services whose port could not be opened, or belongs to another
-    // Service. Sorted.
+    // FailedToStartServiceHealthcheck: for Services with a port that could not be opened or belongs to
+    // another Service. Sorted.
     [[nodiscard]] std::vector<model::ObservedNotice> notices() const;
     // The ports served now.
     [[nodiscard]] std::vector<L4Port> open_ports() const;

@@ -4,8 +4,8 @@
 //
 //   endpoint    needs a port that is up on its path. The path is the route; if the route was removed with its
 //               link, the previous route, or the twin's subnet
-//   VIP         in a twin's subnet: needs that port. Otherwise it is routed to the gateway: needs a port with a
-//               default route, if there was one
+//   VIP         in a twin's subnet: needs that port. Otherwise it is routed to the gateway: needs a port with
+//               a default route, if there was one
 //   NodePorts   need one port that is up, among the twins that have their addresses
 #pragma once
 

@@ -76,9 +76,9 @@ class ProbeSchedule {
     // later.
     void could_not_ask(ProbeId id, Time now);
 
-    // Probes whose results are no longer needed.
+    // Probes with results that are no longer needed.
     [[nodiscard]] std::vector<ProbeId> take_cancelled() { return std::exchange(cancelled_, {}); }
-    // Service ports whose results have changed since the last call.
+    // Service ports with results that changed since the last call.
     [[nodiscard]] Results take_results();
     [[nodiscard]] bool has_results() const noexcept { return !touched_.empty(); }
     // At most kTurnsTold per second: with ten thousand endpoints, thousands can change state every few

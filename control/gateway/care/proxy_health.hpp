@@ -2,8 +2,8 @@
 // a part of what each healthCheckNodePort reports (HC-002). Pure: facts and times are arguments.
 //
 //   live   a restart would not help
-//   well   new clients are accepted: live, a configuration is in force, the ports that it needs are up, and the
-//          gateway is not drained
+//   well   new clients are accepted: live, a configuration is in force, the ports that it needs are up, and
+//          the gateway is not drained
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // Compiles the desired state of the control plane to the table that workers read. Each service port is
 // accepted or refused on its own (GEN-001). The result is a function of the desired state and of the state in
 // force before, and of nothing else. The cost is proportional to the change: a run examines the service ports
-// that changed, and those whose claims were taken or released by them.
+// that changed, and those that want claims taken or released by them.
 //
 //   Desired services ---+
 //   NodePort rule ------+--> Compiler --> ServiceTable (all frontends, NodePorts filled in), the versions in
@@ -77,7 +77,7 @@ struct CompileInput {
     const DesiredServices& desired;
     const model::NodePortAddresses& node_ports;
     const std::vector<model::PortAddress>& addresses;  // on all twins
-    // Touched keys whose session affinity was off, or which were another Service, at some time since the
+    // Touched keys with session affinity off, or that were another Service, at some time since the
     // previous run (AFF-007).
     std::span<const model::ServiceKey> forgotten = {};
     const ProbeResults& health = kNoProbeResults;
@@ -111,10 +111,10 @@ class Compiler {
     Compiler(const Compiler&) = delete;
     Compiler& operator=(const Compiler&) = delete;
 
-    // `touched`: every key whose entry in `desired` or `health` differs from the previous run; additional
-    // keys are harmless. If a service port is refused, its version of the previous run, if any, stays in
-    // force, except for frontends that others own now (SVC-018). Ids of removed service ports and backends
-    // are released; then those refused for lack of capacity are tried once more.
+    // `touched`: every key with an entry in `desired` or `health` that differs from the previous run;
+    // additional keys are harmless. If a service port is refused, its version of the previous run, if any,
+    // stays in force, except for frontends that others own now (SVC-018). Ids of removed service ports and
+    // backends are released; then those refused for lack of capacity are tried once more.
     void run(const CompileInput& input, std::span<const model::ServiceKey> touched);
 
     // Results of the last run.
@@ -127,10 +127,11 @@ class Compiler {
         model::ServiceKey key;
         std::shared_ptr<const model::Service> desired;  // null: no longer desired
         SharedHealth health;
-        std::shared_ptr<const model::Service> owned;  // the version whose claims were granted; null: refused
-        std::shared_ptr<const model::Service> held;   // if refused: the version whose unowned claims it keeps
-        Programmed in_force;                          // service null: nothing in force
-        Programmed former;                            // in force before this round
+        std::shared_ptr<const model::Service> owned;  // the version with granted claims; null: refused
+        std::shared_ptr<const model::Service>
+            held;             // if refused: the version with the unowned claims that it keeps
+        Programmed in_force;  // service null: nothing in force
+        Programmed former;    // in force before this round
         std::optional<model::Refusal> refusal;
     };
     struct ByRank {

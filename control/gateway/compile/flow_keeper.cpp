@@ -8,7 +8,7 @@ namespace {
 
 using Socket = std::pair<IpAddr, L4Port>;
 
-// Maximum number of backends of dead Services whose flow count is queried in a run, so that a large draining
+// Maximum number of flow counts of backends of dead Services queried in a run, so that a large draining
 // Service does not delay changes of others.
 constexpr size_t kDeadBackendsPerRun = 4'096;
 

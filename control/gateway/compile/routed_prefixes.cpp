@@ -12,7 +12,7 @@ bool covers(const Prefix& outer, const Prefix& inner) {
     return outer.length() <= inner.length() && outer.contains(inner.address());
 }
 
-// The half of `prefix` whose next bit is `bit`.
+// The half of `prefix` with `bit` as the next bit.
 Prefix half_of(const Prefix& prefix, bool bit) {
     std::array<uint8_t, 16> bytes = prefix.address().bytes();
     const bool v4 = prefix.family() == IpFamily::V4;

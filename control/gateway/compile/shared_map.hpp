@@ -1,4 +1,4 @@
-// A sorted map whose copies share their common parts. It behaves as a std::map, but copies cheaply: a copy
+// A sorted map with copies that share their common parts. It behaves as a std::map, but copies cheaply: a copy
 // copies one pointer for about forty entries, and a change creates one block of entries anew. The reconciler
 // can therefore pass a whole state to a reader, or to the saver of the last good configuration, with every
 // change.
@@ -148,7 +148,7 @@ class SharedMap {
         if (blocks_.empty()) {
             return {};
         }
-        // The last block whose first key is not greater than the key.
+        // The last block with a first key that is not greater than the key.
         const auto behind = std::ranges::upper_bound(
             blocks_, key, {}, [](const auto& block) -> const Key& { return block->front()->first; });
         const size_t block =

@@ -8,7 +8,7 @@
 namespace penstock::gateway {
 namespace {
 
-// A line may hold anything; what is shown of it fits one, and a terminal.
+// A line may contain any bytes. The excerpt in an error is limited to one line of printable characters.
 constexpr size_t kShownCharsMax = 64;
 
 std::string quoted_start(std::string_view text) {
@@ -19,7 +19,7 @@ std::string quoted_start(std::string_view text) {
     return out + (text.size() > kShownCharsMax ? "...\"" : "\"");
 }
 
-// Bits behind a prefix's length are a mistake, not a spelling: nobody can tell the network from the host that was meant.
+// Bits beyond the prefix length are an error: it is ambiguous whether the network or the host was meant.
 Result<Prefix> entry(std::string_view text) {
     const size_t slash = text.find('/');
     const auto address = IpAddr::parse(text.substr(0, slash));
@@ -34,9 +34,9 @@ Result<Prefix> entry(std::string_view text) {
         return fail(Errc::InvalidArgument, quoted_start(text) + " is neither a prefix nor an address");
     }
     if (prefix->address() != *address) {
-        return fail(Errc::InvalidArgument, quoted_start(text) +
-                                               " has bits behind its length: " + prefix->to_string() +
-                                               " or " + Prefix::host(*address).to_string());
+        return fail(Errc::InvalidArgument, quoted_start(text) + " has bits beyond its prefix length: write " +
+                                               prefix->to_string() + " or " +
+                                               Prefix::host(*address).to_string());
     }
     return *prefix;
 }
@@ -103,7 +103,7 @@ Result<route::PrefixSet> admit_blocklist(const Blocklist& list, std::span<const 
         prefixes.push_back(entry.prefix);
         for (const IpAddr& address : own) {
             if (entry.prefix.contains(address)) {
-                mistakes.add(entry.line, entry.prefix.to_string() + " holds the gateway's own address " +
+                mistakes.add(entry.line, entry.prefix.to_string() + " contains the gateway's own address " +
                                              address.to_string());
                 break;
             }
@@ -118,7 +118,8 @@ Result<route::PrefixSet> admit_blocklist(const Blocklist& list, std::span<const 
 Result<route::PrefixSet> read_blocklist(const std::filesystem::path& file, std::span<const IpAddr> own) {
     std::ifstream stream(file, std::ios::binary);
     std::string text;
-    // In portions, so that memory follows the file's size, and one without end is read no further than one byte too many.
+    // Read in portions, so that memory follows the file's size, and an endless file is read at most one byte
+    // beyond the limit.
     constexpr size_t kPortion = 1 << 20;
     while (stream.is_open() && stream && text.size() <= kBlocklistBytesMax) {
         const size_t before = text.size();

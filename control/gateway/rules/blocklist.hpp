@@ -1,10 +1,11 @@
-// The file of --blocklist: sources whose packets are dropped on arrival.
+// The file of --blocklist: drop packets from these sources on arrival.
 //
-//   # one prefix or address a line; what follows a # is for people
+//   # one prefix or address per line; text after a # is a comment
 //   198.51.100.0/24
 //   2001:db8:bad::/48   # since Tuesday
 //
-// Nothing in it is guessed: a file with any mistake changes nothing, and the mistakes are named with line and rule. Pure, but for reading.
+// Parsing is strict: a file with any error changes nothing, and each error is reported with its line and
+// rule. Pure, except for reading the file.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +22,9 @@
 namespace penstock::gateway {
 
 inline constexpr size_t kBlocklistBytesMax = 32 << 20;
-// A large public list has some 100,000 entries; this many still take tens of megabytes, not hundreds.
+// A large public list has about 100,000 entries. This maximum takes tens of megabytes, not hundreds.
 inline constexpr size_t kBlocklistPrefixesMax = 1'000'000;
-// Mistakes that are told one by one; a file with more has not been written for us.
+// Maximum number of errors reported individually. A file with more errors is probably not a blocklist.
 inline constexpr size_t kBlocklistMistakesTold = 16;
 
 struct BlockedPrefix {
@@ -33,14 +34,14 @@ struct BlockedPrefix {
 };
 using Blocklist = std::vector<BlockedPrefix>;
 
-// InvalidArgument: "line 3: ..." for each mistake, joined by "; ".
+// InvalidArgument: "line 3: ..." for each error, joined by "; ".
 [[nodiscard]] Result<Blocklist> parse_blocklist(std::string_view text);
 
-// What packets are tested with. InvalidArgument names the line whose prefix holds one of `own`, the gateway's addresses: such a list would
-// cut it off from its own network.
+// The set that packets are matched against. InvalidArgument names the line with a prefix that contains one of
+// `own`, the gateway's addresses: such a list would disconnect the gateway from its own network.
 [[nodiscard]] Result<route::PrefixSet> admit_blocklist(const Blocklist& list, std::span<const IpAddr> own);
 
-// Both, of a file; its name before each error. NotFound where it cannot be read.
+// Reads, parses and checks a file. Each error begins with the file name. NotFound if it cannot be read.
 [[nodiscard]] Result<route::PrefixSet> read_blocklist(const std::filesystem::path& file,
                                                       std::span<const IpAddr> own);
 

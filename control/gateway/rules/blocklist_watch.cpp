@@ -27,8 +27,8 @@ Result<std::unique_ptr<BlocklistWatch>> BlocklistWatch::start(BlocklistWatchOpti
 
 BlocklistWatch::BlocklistWatch(BlocklistWatchOptions options, FileWatch watch, int wake_descriptor)
     : options_(std::move(options)), watch_(std::move(watch)), wake_descriptor_(wake_descriptor) {
-    // Between the caller's reading and the first watching the file may have changed. Here and not on the thread: by then a write may have
-    // begun that its first event has yet to report.
+    // The file may have changed between the caller's reading and the start of the watch. It is read here and
+    // not on the thread: by then a write may have begun, with its first event not yet reported.
     look(Report::Changes);
     thread_ = std::thread([this] { run(); });
 }
@@ -42,7 +42,7 @@ BlocklistWatch::~BlocklistWatch() {
 
 void BlocklistWatch::wake() const {
     const uint64_t one = 1;
-    // Cannot fail: the counter is far from its end.
+    // Cannot fail: the counter is far from its maximum.
     [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
 }
 
@@ -62,7 +62,7 @@ void BlocklistWatch::run() {
             watch_.catch_up();
             report = Report::Always;
         }
-        // Half a list is a whole one to the parser, and blocks less than was meant.
+        // An incomplete file parses as a complete list that blocks less than intended.
         if (!watch_.unfinished().contains(options_.file.filename().string())) {
             look(report);
         }
@@ -75,7 +75,7 @@ void BlocklistWatch::look(Report report) {
     if (!list) {
         if (report == Report::Always || mistake_ != list.error().what) {
             mistake_ = list.error().what;
-            logger.error("sources stay blocked as they were: {}", mistake_);
+            logger.error("blocked sources are unchanged: {}", mistake_);
         }
         return;
     }
@@ -90,7 +90,7 @@ void BlocklistWatch::look(Report report) {
         return;
     }
     options_.known = std::move(*list);
-    logger.info("{} prefixes are blocked, as {} has them now", options_.known.prefixes().size(),
+    logger.info("{} prefixes are blocked, read from {}", options_.known.prefixes().size(),
                 options_.file.string());
     options_.tell(options_.known);
 }

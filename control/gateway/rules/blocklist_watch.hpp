@@ -1,5 +1,6 @@
-// Follows the file of --blocklist: each time it says something new, whoever asked is told. A file that is gone or has a mistake changes
-// nothing: what was blocked stays blocked, and the log says why, once for each mistake. A thread of its own.
+// Watches the file of --blocklist and calls `tell` when its content changes. A file that is missing or has an
+// error changes nothing: the blocked sources stay blocked, and each error is logged once. Runs its own
+// thread.
 #pragma once
 
 #include <atomic>
@@ -18,8 +19,8 @@ namespace penstock::gateway {
 
 struct BlocklistWatchOptions {
     std::filesystem::path file;
-    route::PrefixSet known;                              // what it said last
-    std::function<std::vector<IpAddr>()> own_addresses;  // the gateway's, now
+    route::PrefixSet known;                              // the last content
+    std::function<std::vector<IpAddr>()> own_addresses;  // the gateway's current addresses
     std::function<void(const route::PrefixSet& list)> tell;
 };
 
@@ -31,7 +32,8 @@ class BlocklistWatch {
     BlocklistWatch(const BlocklistWatch&) = delete;
     BlocklistWatch& operator=(const BlocklistWatch&) = delete;
 
-    // Has the thread read the file now, and log the result even if nothing changed. Any thread; does not block.
+    // Makes the thread read the file now, and log the result even if nothing changed. Any thread; does not
+    // block.
     void reload();
 
  private:
@@ -44,9 +46,9 @@ class BlocklistWatch {
     BlocklistWatchOptions options_;
     FileWatch watch_;
     const int wake_descriptor_;
-    std::string mistake_;  // told last; "" where the file was well
+    std::string mistake_;  // the last error logged; "" if the file was valid
     std::atomic<bool> stopping_{false};
-    std::thread thread_;  // last: it uses all of the above
+    std::thread thread_;  // last: it uses all members above
 };
 
 }  // namespace penstock::gateway

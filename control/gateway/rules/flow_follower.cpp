@@ -11,7 +11,8 @@ namespace {
 
 using drivers::FlowRule;
 
-// A plan looks at every frontend. Ten a second follow any change soon enough for what only saves work, and cost nothing.
+// A plan examines every frontend. Ten plans per second are fast enough for rules that only save work, and are
+// cheap.
 constexpr auto kPlanPeriod = std::chrono::milliseconds(100);
 
 std::set<FlowRule> rules_of(const drivers::PortFlows& flows) {
@@ -73,7 +74,7 @@ void FlowFollower::before_publish(config::Snapshot& next) {
         next.marked = std::make_shared<const lb::MarkedFrontends>(*next.services, marked_);
     }
     if (!limits_.isolate) {
-        config.routes = nullptr;  // neighbours come and go, and no other rule is about routes
+        config.routes = nullptr;  // neighbours change often, and no other rule depends on routes
     }
     if (config == config_) {
         return;
@@ -134,14 +135,13 @@ std::vector<FlowView> FlowFollower::list() const {
             } else if (const auto refusal = port.refused.find(rule); refusal != port.refused.end()) {
                 add(rule, FlowView::State::Refused, refusal->second);
             } else {
-                add(rule, FlowView::State::NotUsed, "about to be made");
+                add(rule, FlowView::State::NotUsed, "to be added");
             }
         }
         for (const FlowRule& rule : unwanted) {
             const auto refusal = port.refused.find(rule);
             add(rule, FlowView::State::Installed,
-                refusal == port.refused.end() ? "about to be removed"
-                                              : "cannot be removed: " + refusal->second);
+                refusal == port.refused.end() ? "to be removed" : "cannot be removed: " + refusal->second);
         }
         for (const FlowNote& note : port.plan.notes) {
             views.push_back(
@@ -151,13 +151,14 @@ std::vector<FlowView> FlowFollower::list() const {
     return views;
 }
 
-// A mutex goes to whoever is awake, which is the one that has just let go of it: a loop of short locks keeps a sleeper out all along.
+// A mutex is usually acquired by a running thread, such as the one that just released it. A loop of short
+// locks would therefore starve a sleeping thread.
 std::unique_lock<std::mutex> FlowFollower::lock_behind_publications() const {
     const std::lock_guard pass(publication_);
     return std::unique_lock(mutex_);
 }
 
-// A call of the driver, and by the time it is made the rule may have gone.
+// Calls the driver. The rule may have been removed by then.
 std::optional<drivers::FlowHits> FlowFollower::hits_of(size_t port, const FlowRule& rule) const {
     const auto lock = lock_behind_publications();
     return ports_[port].port.flows->hits(rule);
@@ -185,7 +186,8 @@ void FlowFollower::run() {
 bool FlowFollower::work() {
     replan();
     for (unsigned calls = 0; calls < kRulesPerStep; ++calls) {
-        // Let go of between two calls of a driver: some take a millisecond, and somebody may wait to publish.
+        // Release the lock between two driver calls: some take a millisecond, and a publication may be
+        // waiting.
         const auto lock = lock_behind_publications();
         if (stopping_ ||
             std::ranges::none_of(ports_, [this](PortState& state) { return change_one(state); })) {
@@ -212,14 +214,14 @@ void FlowFollower::replan() {
     const bool marks = limits_.mark && std::ranges::any_of(facts_, [](const FlowPort& port) {
                            return port.support.vip_mark.validates;
                        });
-    // Written by this thread alone.
+    // Written only by this thread.
     std::vector<lb::FrontendTuple> marked =
         marks ? assign_marks(*config.services, marked_, limits_.budget) : marked_;
     std::vector<PortFlowPlan> plans;
     for (size_t i = 0; i < facts_.size(); ++i) {
         plans.push_back(plan_flows(limits_, config, facts_, facts_[i], present[i], marked));
     }
-    // Workers first: a mark that they do not know yet costs them a look-up, as one that means something else would.
+    // Workers first: an unknown mark costs them a look-up, as a mark with another meaning would.
     bool has_changed = false;
     {
         const std::lock_guard lock(mutex_);
@@ -267,7 +269,7 @@ bool FlowFollower::change_one(PortState& state) {
     while (!state.to_add.empty()) {
         const FlowRule rule = state.to_add.front();
         state.to_add.pop_front();
-        // The plan may be older than the configuration, which a drop must not be.
+        // The plan may be older than the configuration. A drop rule must match the current one.
         if (!installed.contains(rule) && may_stay(rule, config_)) {
             add(state, rule);
             return true;
@@ -284,7 +286,7 @@ void FlowFollower::remove(PortState& state, const FlowRule& rule) {
         state.refused.insert_or_assign(rule, removed.error().what);
         return;
     }
-    // There may be room now for what was refused.
+    // A refused rule may fit now.
     for (const auto& [refused, why] : state.refused) {
         if (state.wanted.contains(refused)) {
             state.to_add.push_back(refused);
@@ -307,18 +309,20 @@ void FlowFollower::add(PortState& state, const FlowRule& rule) {
     }
 }
 
-// The kernel has what the refused rule would have brought. Without isolation all comes here again, if the driver can change its mind. Where
-// it cannot, each further rule that it refuses is as bad as the first one, and may be the one with which it can.
+// The kernel receives the packets that the refused rule would have delivered to the gateway. Without
+// isolation all packets arrive at the gateway again, if the driver can leave isolation. If it cannot, each
+// further refused rule is as serious as the first one, and its refusal may be the one after which the driver
+// can leave.
 void FlowFollower::leave_isolation(PortState& state, const FlowRule& rule) {
     if (!state.port.facts.is_isolated) {
         return;
     }
     auto& logger = log::get("drivers");
     if (const auto left = state.port.flows->remove(FlowRule::isolation()); !left) {
-        if (state.lost.insert(rule).second) {  // rules are tried again whenever another one has gone
+        if (state.lost.insert(rule).second) {  // rules are tried again whenever another one was removed
             logger.error(
-                "{}: packets \"{}\" stay with the kernel: the rule was refused ({}), and so was the end of "
-                "isolation ({})",
+                "{}: packets \"{}\" stay with the kernel: the rule was refused ({}), and leaving isolation "
+                "failed ({})",
                 port_text(state.port.facts), rule.match.to_string(), state.refused.at(rule),
                 left.error().what);
         }

@@ -1,12 +1,15 @@
-// Carries out what flow_plan.hpp wants, port by port, by difference: rules that are no longer wanted go, then those that are missing come.
+// Applies the plan of flow_plan.hpp port by port, by difference: first rules that are no longer wanted are
+// removed, then missing rules are added.
 //
-//   reconciler --before_publish(next)--> drops that `next` does not cover are gone from the NIC --> next is published
-//                     `-> [configuration, newest only] --> a thread: plan -> difference -> a few rules at a time
+//   reconciler --before_publish(next)--> removes drops that `next` does not cover --> `next` is published
+//                     `-> [configuration, newest only] --> thread: plan -> difference -> a few rules
+//                                                                                        at a time
 //
-// Removing a drop is the one thing that cannot wait: a Service may need the packets as soon as it is published. It happens on the
-// reconciler's thread, and there are never more of them than a port's budget. All else is the thread's, which holds the lock for one call
-// of the driver at a time, so that the reconciler waits for one rule at most. What the driver refuses is remembered and not tried again
-// until a rule of that port has gone (there may be room then).
+// Removal of a drop rule cannot wait: a Service may need the packets as soon as it is published. It is done
+// on the reconciler's thread, and there are never more drop rules than a port's budget. The follower's thread
+// does all other work. It holds the lock for one driver call at a time, so that the reconciler waits for at
+// most one rule. A rule that the driver refuses is not tried again until another rule of that port was
+// removed (there may be room then).
 #pragma once
 
 #include <condition_variable>
@@ -26,7 +29,7 @@
 
 namespace penstock::gateway {
 
-// A rule, or a kind of rule that a port does not get, as `get flows` shows it.
+// A rule, or a kind of rule that a port does not get, as shown by `get flows`.
 struct FlowView {
     enum class State : uint8_t { Installed, Refused, NotUsed };
     NicPortId port;
@@ -49,21 +52,24 @@ class FlowFollower {
     FlowFollower& operator=(const FlowFollower&) = delete;
 
     void start();
-    // Destroys every rule, then leaves isolation. What a driver does not give back is logged. Idempotent.
+    // Destroys every rule, then leaves isolation. Rules that the driver does not remove are logged.
+    // Idempotent.
     void stop();
 
-    // `next` is about to become what workers read; it is told what marks mean. Reconciler's thread, or before start().
+    // Call when `next` is about to be published. Sets the meaning of marks in `next`. Reconciler's thread, or
+    // before start().
     void before_publish(config::Snapshot& next);
-    // Called on the follower's thread when marks mean something else than the newest snapshot says. Before start().
+    // Called on the follower's thread when marks no longer match the newest snapshot. Set before start().
     void set_marks_listener(std::function<void()> listener) { marks_listener_ = std::move(listener); }
 
-    // Its device has gone away, and is about to be closed: nothing is asked of the driver from now on. Any thread.
+    // The port's device is gone and is about to be closed: the driver is not called any more. Any thread.
     void port_is_gone(NicPortId port);
 
-    // Any thread. Asks the NIC for hits, rule by rule: a publication waits for one of them.
+    // Any thread. Reads hits from the NIC, rule by rule: a publication waits for at most one of these calls.
     [[nodiscard]] std::vector<FlowView> list() const;
 
-    // What the thread does, for tests without it: one step of kRulesPerStep calls at most. False: nothing was left to do.
+    // One step of the thread, of at most kRulesPerStep calls. Public for tests without the thread. False:
+    // nothing was left to do.
     static constexpr unsigned kRulesPerStep = 32;
     bool work();
 
@@ -72,11 +78,10 @@ class FlowFollower {
         Port port;
         PortFlowPlan plan;
         std::set<drivers::FlowRule> wanted;  // of the plan
-        // What is left of the difference. It may have been overtaken: each is looked at again before it is done.
+        // The remaining difference. It may be outdated: each rule is checked again before it is applied.
         std::deque<drivers::FlowRule> to_remove, to_add;
-        std::map<drivers::FlowRule, std::string> refused;  // and what the driver said
-        std::set<drivers::FlowRule>
-            lost;  // of isolation: refused, told, and the port is isolated all the same
+        std::map<drivers::FlowRule, std::string> refused;  // with the driver's error
+        std::set<drivers::FlowRule> lost;  // of isolation: refused and logged, and the port is still isolated
         bool is_gone = false;
     };
 
@@ -84,7 +89,7 @@ class FlowFollower {
     [[nodiscard]] std::optional<drivers::FlowHits> hits_of(size_t port, const drivers::FlowRule& rule) const;
     void run();
     void replan();
-    // With the lock held. False: the port has all that it shall have.
+    // Call with the lock held. False: the port has all wanted rules.
     [[nodiscard]] bool change_one(PortState& state);
     void remove(PortState& state, const drivers::FlowRule& rule);
     void add(PortState& state, const drivers::FlowRule& rule);
@@ -94,14 +99,15 @@ class FlowFollower {
     std::vector<FlowPort> facts_;  // of all ports, for the plan
 
     mutable std::mutex
-        publication_;  // taken before mutex_; held by who publishes, passed by those who call the driver again and again
+        // taken before mutex_; held while publishing, and locked briefly before each driver call in a loop
+        publication_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<PortState> ports_;
     FlowConfig config_;
     std::vector<lb::FrontendTuple> marked_;
     std::function<void()> marks_listener_;
-    bool is_stale_ = false;  // plans are older than config_, or than what a port has
+    bool is_stale_ = false;  // plans are older than config_ or than a port's rules
     bool stopping_ = false;
     std::thread thread_;
 };

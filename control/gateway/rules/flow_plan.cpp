@@ -34,19 +34,20 @@ FlowRule denial(const IpAddr& frontend, L4Port port, const Prefix& source, bool 
             counted};
 }
 
-// Short prefixes first: one rule for much.
+// Short prefixes first: one rule covers many addresses.
 std::tuple<uint8_t, const Prefix&> width_of(const Prefix& prefix) noexcept {
     return {prefix.length(), prefix};
 }
 
-// The first `most` by width.
+// The first `most` prefixes by width.
 std::vector<Prefix> widest_of(std::span<const Prefix> prefixes, size_t most) {
     std::vector<Prefix> widest(std::min(most, prefixes.size()));
     std::ranges::partial_sort_copy(prefixes, widest, {}, width_of, width_of);
     return widest;
 }
 
-// `ranges` as SourceFilter::denied() has them, sorted and disjoint: only the last one that starts no later can hold the prefix.
+// `ranges` as in SourceFilter::denied(), sorted and disjoint: only the last one that starts at or before the
+// prefix can contain it.
 bool is_within(std::span<const Prefix> ranges, const Prefix& prefix) noexcept {
     const auto behind = std::ranges::upper_bound(ranges, prefix.address(), {}, &Prefix::address);
     if (behind == ranges.begin()) {
@@ -56,14 +57,15 @@ bool is_within(std::span<const Prefix> ranges, const Prefix& prefix) noexcept {
     return range.length() <= prefix.length() && range.contains(prefix.address());
 }
 
-// The best `room` of any number of candidates, in memory for `room`: those that are there, then the widest.
+// Selects the best `room` of any number of candidates, in memory for `room`: present rules first, then the
+// widest.
 class Choice {
  public:
     Choice(size_t room, const std::set<FlowRule>& present) : room_(room), present_(present) {}
 
-    // So many more want rules, whether they are offered or not.
+    // Adds to the number of candidates, whether they are offered or not.
     void expect(size_t candidates) { candidates_ += candidates; }
-    // False: it is not among the best, and no newcomer that is behind it in order would be.
+    // False: the rule is not among the best, and no new rule after it in order would be.
     bool offer(const FlowRule& rule) {
         Candidate candidate{!present_.contains(rule), rule};
         if (chosen_.size() < room_) {
@@ -104,7 +106,8 @@ class Choice {
     size_t candidates_ = 0;
 };
 
-// The hash that a SNAT address's ports are chosen by (docs/architecture.md, "Replies come home"); null: by blocks.
+// The hash by which a SNAT address's ports are chosen (docs/architecture.md, "Replies come home"); null: by
+// blocks.
 const nat::ReplyHash* hash_for(const nat::SnatAddress& address, std::span<const FlowPort> ports) noexcept {
     for (const FlowPort& port : ports) {
         if (port.reply_hash && (!address.egress.is_set() || address.egress == port.id)) {
@@ -151,7 +154,7 @@ class Planner {
 
     void isolate() {
         if (!limits_.isolate) {
-            return note(FlowKind::VipIsolate, "not asked for (--vip-isolate)");
+            return note(FlowKind::VipIsolate, "not enabled (--vip-isolate)");
         }
         if (!port_.is_isolated) {
             return note(FlowKind::VipIsolate, port_.support.vip_isolate.reason);
@@ -163,7 +166,8 @@ class Planner {
         const auto to_address = [&](const IpAddr& address) {
             spread({.family = address.family(), .destination = address});
         };
-        // What the twin needs to have neighbours. ICMPv6 brings errors about flows as well; those of IPv4 come with their address.
+        // Packets that the twin needs for neighbour discovery. ICMPv6 also delivers errors about flows; IPv4
+        // errors arrive by their destination address.
         rules.insert(
             {FlowKind::VipIsolate, {.ether_type = drivers::kEtherTypeArp}, {FlowVerb::ToQueue, 0}, false});
         rules.insert({FlowKind::VipIsolate,
@@ -183,14 +187,14 @@ class Planner {
             for (const uint8_t set : {row.set, row.inside_set}) {
                 const lb::BackendSet& backends = row.service->sets[set];
                 if (backends.source == lb::SourceMode::Keep) {
-                    // Their replies are addressed to clients, which is anybody.
+                    // Their replies are addressed to clients, which can have any address.
                     for (const lb::Backend& backend : backends.usable) {
                         spread({.family = backend.address.family(), .source = Prefix::host(backend.address)});
                     }
                 }
             }
         });
-        // Before anything of ours would be missed.
+        // Before isolation, so that no packet for the gateway is lost.
         plan_.rules.assign(rules.begin(), rules.end());
         plan_.rules.push_back(FlowRule::isolation());
     }
@@ -201,7 +205,7 @@ class Planner {
         }
         const auto mask = drivers::snat_port_mask(limits_.workers);
         if (!mask || limits_.workers == 1) {
-            return note(FlowKind::SnatToQueue, "SNAT ports are told by no mask");
+            return note(FlowKind::SnatToQueue, "no mask distinguishes the SNAT ports of the workers");
         }
         Choice choice = this->choice();
         bool is_covered = false;
@@ -229,7 +233,7 @@ class Planner {
             }
         }
         if (is_covered) {
-            note(FlowKind::SnatToQueue, "predictable RSS brings replies home");
+            note(FlowKind::SnatToQueue, "predictable RSS delivers replies to their owners");
         }
         take(FlowKind::SnatToQueue, choice, "their replies are handed over");
     }
@@ -242,16 +246,17 @@ class Planner {
         drop_denied();
     }
 
-    // Before the ranges of Services, also before those that have rules already: it spares every packet of its sources, a range one a flow.
+    // Before the ranges of Services, even those with present rules: a blocklist rule saves every packet of
+    // its source, a range rule only one packet per flow.
     void drop_blocked() {
         if (config_.blocked == nullptr) {
             return;
         }
         if (port_.is_isolated) {
-            // Without a destination they would hold for the kernel's share as well, from which software drops nothing.
-            return note(
-                FlowKind::SourceDrop,
-                "blocked sources: rules would also drop what they send to the kernel (--vip-isolate)");
+            // Without a destination the rules would also match the kernel's packets, which software does not
+            // drop.
+            return note(FlowKind::SourceDrop,
+                        "blocked sources: rules would also drop their packets to the kernel (--vip-isolate)");
         }
         Choice choice = this->choice();
         choice.expect(config_.blocked->prefixes().size());
@@ -267,7 +272,7 @@ class Planner {
     // A Service may deny thousands of ranges on thousands of frontends.
     void drop_denied() {
         Choice choice = this->choice();
-        // Those that are there first, so that the first newcomer which is not good enough ends its frontend's list.
+        // Present rules first, so that the first new rule that is not selected ends its frontend's list.
         for (const FlowRule& rule : present_) {
             if (is_denied_now(rule)) {
                 choice.offer(rule);
@@ -298,13 +303,13 @@ class Planner {
         });
         if (has_others) {
             note(FlowKind::SourceDrop,
-                 "ranges denied to UDP frontends: no datagram tells that it opens a flow, and open flows go "
-                 "on");
+                 "ranges denied to UDP frontends: a datagram does not show whether it opens a flow, and "
+                 "open flows continue");
         }
-        take(FlowKind::SourceDrop, choice, "software drops what these denied ranges send");
+        take(FlowKind::SourceDrop, choice, "software enforces these denied ranges");
     }
 
-    // One that this plan would offer as well.
+    // Whether this plan would offer the rule as well.
     [[nodiscard]] bool is_denied_now(const FlowRule& rule) const {
         const FlowMatch& match = rule.match;
         if (rule.kind != FlowKind::SourceDrop || !match.destination) {
@@ -320,7 +325,7 @@ class Planner {
 
     void mark_frontends() {
         if (!limits_.mark) {
-            return note(FlowKind::VipMark, "not asked for (--vip-mark)");
+            return note(FlowKind::VipMark, "not enabled (--vip-mark)");
         }
         if (!port_.support.vip_mark.validates) {
             return note(FlowKind::VipMark, port_.support.vip_mark.reason);
@@ -341,7 +346,7 @@ class Planner {
                           {FlowVerb::Mark, mark},
                           false});
         }
-        take(FlowKind::VipMark, choice, "their frontends are looked up");
+        take(FlowKind::VipMark, choice, "packets to these frontends use a look-up");
     }
 
     const FlowLimits& limits_;
@@ -358,7 +363,7 @@ class Planner {
 std::vector<lb::FrontendTuple> assign_marks(const lb::ServiceTable& services,
                                             std::vector<lb::FrontendTuple> marked, size_t most) {
     const std::set<lb::FrontendTuple> known(marked.begin(), marked.end());
-    std::set<lb::FrontendTuple> others;  // the first ones, as many as there may be marks
+    std::set<lb::FrontendTuple> others;  // the first ones, at most as many as there are marks
     services.for_each_row([&](const lb::FrontendRow& row) {
         const lb::FrontendTuple tuple{row.address, row.port, row.protocol};
         if (row.protocol == Protocol::Sctp || known.contains(tuple)) {
@@ -379,7 +384,7 @@ std::vector<lb::FrontendTuple> assign_marks(const lb::ServiceTable& services,
     while (marked.size() < most && next != others.end()) {
         marked.push_back(*next++);
     }
-    // A gap that nobody fills stays one: its number must not be another frontend's.
+    // An unfilled gap stays: its number must not become another frontend's.
     while (!marked.empty() &&
            services.find(marked.back().address, marked.back().port, marked.back().protocol) == nullptr) {
         marked.pop_back();

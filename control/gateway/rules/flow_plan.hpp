@@ -1,17 +1,22 @@
-// Which rules the gateway wants in each port's NIC: a pure function of what workers are given (Services, SNAT addresses, the blocklist), of
-// what the port can do, and of what it has. Who carries the plan out is flow_follower.hpp; ADR 0022 tells why each kind is as it is.
+// The rules that the gateway wants in each port's NIC: a pure function of the workers' configuration
+// (Services, SNAT addresses, the blocklist), of the port's capabilities, and of its present rules.
+// flow_follower.hpp applies the plan. ADR 0022 gives the reasons for each kind.
 //
-//   kind            match                                   action          only where
-//   vip-isolate     all that is ours, by destination        spread          the operator asked, and the kernel shares the port
-//   snat-to-queue   SNAT address, protocol, port & mask     queue of owner  no predictable RSS covers it; a power of two of workers
-//   source-drop     source on the blocklist                 drop, count     not isolated: the kernel's share is not ours to drop
-//                   range denied by a Service, its          drop, count     TCP, and only SYNs: a range that is denied ends no flow
-//                   frontend, SYN                                           that is open (SRC-005)
-//   vip-mark        frontend                                mark            the operator asked
+//   kind            match                                 action          condition
+//   vip-isolate     all packets for the gateway, by       spread          requested by the operator, and the
+//                   destination                                           kernel shares the port
+//   snat-to-queue   SNAT address, protocol, port & mask   queue of owner  not covered by predictable RSS; the
+//                                                                         number of workers is a power of two
+//   source-drop     source on the blocklist               drop, count     not isolated: packets for the kernel
+//                                                                         must not be dropped
+//                   range denied by a Service, its        drop, count     only TCP SYNs: a denied range ends no
+//                   frontend, SYN                                         open flow (SRC-005)
+//   vip-mark        frontend                              mark            requested by the operator
 //
-// A port's budget is shared out in this order, the blocklist before denied ranges. Isolation takes what it needs, because the rest of its
-// port would be lost without; the others save work and take what is left. Within each, rules that are there stay, so that a list which
-// grows moves nobody, then newcomers come in the order of rules (shortest prefixes first: they hold the most).
+// A port's budget is assigned in this order, the blocklist before denied ranges. Isolation takes all that it
+// needs, because the port would lose packets otherwise. The other kinds save work and take the remaining
+// budget. Within each kind, present rules stay, so that a growing list displaces none. New rules follow in
+// the order of rules (shortest prefixes first, because they cover the most).
 #pragma once
 
 #include <cstdint>
@@ -29,12 +34,12 @@
 
 namespace penstock::gateway {
 
-// A port that was asked what rules it takes.
+// A port and the rules that it supports.
 struct FlowPort {
     NicPortId id;
-    std::optional<nat::ReplyHash> reply_hash;  // where its RSS brings replies home already
+    std::optional<nat::ReplyHash> reply_hash;  // set if its RSS already delivers replies to their owners
     drivers::FlowSupport support;
-    bool is_isolated = false;  // it was started so; why not stands in support.vip_isolate
+    bool is_isolated = false;  // it was started in isolation; if not, the reason is in support.vip_isolate
 };
 
 struct FlowLimits {
@@ -44,7 +49,7 @@ struct FlowLimits {
     bool mark = false;
 };
 
-// The parts of a snapshot that rules follow from. Cheap to copy, cheap to compare.
+// The parts of a snapshot that rules depend on. Cheap to copy and to compare.
 struct FlowConfig {
     std::shared_ptr<const lb::ServiceTable> services;
     std::shared_ptr<const route::RouteTable> routes;
@@ -57,7 +62,7 @@ struct FlowConfig {
     bool operator==(const FlowConfig&) const = default;
 };
 
-// Why a kind, or a part of it, is not asked of a port.
+// The reason why a kind, or a part of it, is not used on a port.
 struct FlowNote {
     drivers::FlowKind kind = drivers::FlowKind::SourceDrop;
     std::string reason;
@@ -65,23 +70,24 @@ struct FlowNote {
 };
 
 struct PortFlowPlan {
-    std::vector<drivers::FlowRule> rules;  // in the order in which they are to be made
+    std::vector<drivers::FlowRule> rules;  // in the order of installation
     std::vector<FlowNote> notes;
 };
 
-// Which frontends may be marked, by mark from 1 on: what is `marked` and still there keeps its number, gaps and the end are filled with the
-// first others, `most` in all. One list for all ports, because packets of one frontend may arrive by any.
+// The frontends that may be marked, by mark from 1 on. Frontends in `marked` that still exist keep their
+// number. Gaps and the end are filled with the first other frontends, `most` in all. One list for all ports,
+// because packets of a frontend may arrive by any port.
 [[nodiscard]] std::vector<lb::FrontendTuple> assign_marks(const lb::ServiceTable& services,
                                                           std::vector<lb::FrontendTuple> marked, size_t most);
 
-// `present`: the rules that the port has now. `marked`: what assign_marks() says.
+// `present`: the current rules of the port. `marked`: the result of assign_marks().
 [[nodiscard]] PortFlowPlan plan_flows(const FlowLimits& limits, const FlowConfig& config,
                                       std::span<const FlowPort> ports, const FlowPort& port,
                                       const std::set<drivers::FlowRule>& present,
                                       const std::vector<lb::FrontendTuple>& marked = {});
 
-// A rule that drops may stay as long as software would drop the same packets. False for one whose source is blocked no more, or whose
-// frontend is gone or denies the range no more. True for rules that do not drop.
+// A drop rule may stay as long as software would drop the same packets. False if its source is no longer
+// blocked, or if its frontend is gone or no longer denies the range. True for rules that do not drop.
 [[nodiscard]] bool may_stay(const drivers::FlowRule& rule, const FlowConfig& config);
 
 }  // namespace penstock::gateway

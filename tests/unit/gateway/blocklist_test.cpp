@@ -35,7 +35,7 @@ TEST(Blocklist, AMistakeIsNamedWithItsLineAndRule) {
         const char* what;
     } rows[] = {
         {"10.0.0.0/8\n10.1.2.3/8\n",
-         "line 2: \"10.1.2.3/8\" has bits behind its length: 10.0.0.0/8 or 10.1.2.3/32"},
+         "line 2: \"10.1.2.3/8\" has bits beyond its prefix length: write 10.0.0.0/8 or 10.1.2.3/32"},
         {"example.org", "line 1: \"example.org\" is neither a prefix nor an address"},
         {"10.0.0.0/33", "line 1: \"10.0.0.0/33\" is neither a prefix nor an address"},
         {"10.0.0.0/8 192.0.2.0/24", "line 1: \"10.0.0.0/8 192.0.2.0/24\" is neither a prefix nor an address"},
@@ -62,7 +62,7 @@ TEST(Blocklist, NeverHoldsTheGatewaysOwnAddress) {
     const auto set = admit_blocklist(*list, kOwn);
     ASSERT_FALSE(set);
     EXPECT_EQ(set.error().what,
-              "line 2: 192.0.2.0/24 holds the gateway's own address 192.0.2.1; line 3: ::/0 holds the "
+              "line 2: 192.0.2.0/24 contains the gateway's own address 192.0.2.1; line 3: ::/0 contains the "
               "gateway's own address 2001:db8::1");
     EXPECT_TRUE(admit_blocklist(*list, {}));
 }
@@ -120,12 +120,11 @@ TEST_F(BlocklistFile, IsFollowedAndABrokenOneLeavesTheLastGoodList) {
     write("203.0.113.0/24\n");
     ASSERT_TRUE(wait_for(1));
     write("203.0.113.0/24\n10.0.0.0\n192.0.2.0/30\n");  // the last line is our own network
-    for (int i = 0; i < 3'000 && log.count("192.0.2.0/30 holds") == 0; ++i) {
+    for (int i = 0; i < 3'000 && log.count("192.0.2.0/30 contains") == 0; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     ASSERT_EQ(
-        log.count("sources stay blocked as they were: " + file.string() + ": line 3: 192.0.2.0/30 holds"),
-        1U);
+        log.count("blocked sources are unchanged: " + file.string() + ": line 3: 192.0.2.0/30 contains"), 1U);
     write("10.0.0.0/8\n");
     ASSERT_TRUE(wait_for(2));
     EXPECT_EQ(told[0], std::vector{*Prefix::parse("203.0.113.0/24")});
@@ -179,7 +178,7 @@ TEST_F(BlocklistFile, Reload_IsAlwaysLogged) {
         ASSERT_EQ(until_logged(file.string() + ": unchanged, 1 prefixes are blocked", times), times);
     }
     write("nonsense\n");
-    const std::string mistake = "sources stay blocked as they were: " + file.string() + ": line 1";
+    const std::string mistake = "blocked sources are unchanged: " + file.string() + ": line 1";
     ASSERT_EQ(until_logged(mistake, 1), 1U);
     watch->reload();
     EXPECT_EQ(until_logged(mistake, 2), 2U) << "a mistake that was logged before is logged again on request";

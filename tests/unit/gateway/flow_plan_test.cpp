@@ -73,7 +73,7 @@ TEST(FlowPlan, PredictableRssNeedsNoRules) {
         EXPECT_EQ(rule.match.ip_protocol, drivers::kIpUdp) << "the hash covers TCP over IPv4 alone";
     }
     EXPECT_EQ(first.rules.size(), 4U);
-    EXPECT_EQ(note(first, FlowKind::SnatToQueue), "predictable RSS brings replies home");
+    EXPECT_EQ(note(first, FlowKind::SnatToQueue), "predictable RSS delivers replies to their owners");
     // The second port has no hash of its own: its own address goes by blocks, the one of any egress by the first port's hash.
     EXPECT_EQ(
         texts(plan({.workers = 2}, config, {hashes, port(1)}, 1).rules, FlowKind::SnatToQueue),
@@ -126,7 +126,7 @@ TEST(FlowPlan, ARangeThatIsDeniedToUdpStaysWithSoftware_SRC005) {
     dns.key = key("dns", Protocol::Udp);
     const auto all = plan({.workers = 1}, flow_config({dns}));
     EXPECT_TRUE(texts(all.rules, FlowKind::SourceDrop).empty());
-    EXPECT_NE(note(all, FlowKind::SourceDrop).find("no datagram tells that it opens a flow"),
+    EXPECT_NE(note(all, FlowKind::SourceDrop).find("a datagram does not show whether it opens a flow"),
               std::string::npos);
 }
 
@@ -147,8 +147,8 @@ TEST(FlowPlan, TheBudgetIsSharedOutByKindAndThenByWidth) {
     EXPECT_EQ(note(six, FlowKind::SourceDrop),
               "1 more do not fit the 6 rules of the port (--flow-rules): software drops the packets of these "
               "blocked sources; "
-              "1 more do not fit the 6 rules of the port (--flow-rules): software drops what these denied "
-              "ranges send");
+              "1 more do not fit the 6 rules of the port (--flow-rules): software enforces these denied "
+              "ranges");
     const auto three = plan({.workers = 2, .budget = 3}, config);
     EXPECT_EQ(three.rules.size(), 3U);
     EXPECT_EQ(note(three, FlowKind::SnatToQueue),
@@ -180,8 +180,8 @@ TEST(FlowPlan, ADeniedRangeGivesWayToTheBlocklist) {
               (Texts{"from 198.51.100.0/24: drop counted", "from 203.0.113.9/32: drop counted",
                      "from 10.0.0.0/8 to 192.0.2.80 tcp port 80 syn: drop counted"}));
     EXPECT_EQ(note(all, FlowKind::SourceDrop),
-              "2 more do not fit the 3 rules of the port (--flow-rules): software drops what these denied "
-              "ranges send");
+              "2 more do not fit the 3 rules of the port (--flow-rules): software enforces these denied "
+              "ranges");
     // Among denied ranges, who has a rule keeps it.
     const auto kept = plan({.workers = 1, .budget = 2}, flow_config({web}, {}, {"198.51.100.0/24"}), {port()},
                            0, {before[2]});
@@ -235,7 +235,7 @@ TEST(FlowPlan, OfAnIsolatedPortOnlyWhatIsOursIsDropped) {
     EXPECT_EQ(texts(all.rules, FlowKind::SourceDrop),
               (Texts{"from 10.0.0.0/8 to 192.0.2.80 tcp port 80 syn: drop counted"}));
     EXPECT_EQ(note(all, FlowKind::SourceDrop),
-              "blocked sources: rules would also drop what they send to the kernel (--vip-isolate)");
+              "blocked sources: rules would also drop their packets to the kernel (--vip-isolate)");
     EXPECT_EQ(texts(plan({.workers = 1, .isolate = true}, config).rules, FlowKind::SourceDrop).size(), 2U)
         << "once isolation is left";
 }
