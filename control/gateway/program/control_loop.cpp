@@ -6,9 +6,10 @@
 namespace penstock::gateway {
 namespace {
 
-constexpr int kSleepMaxMs = 10;  // TwinIo sleeps 2 ms at most; this only bounds a change of its mind
+constexpr int kSleepMaxMs = 10;  // TwinIo sleeps at most 2 ms; this is only an upper bound
 constexpr auto kHousekeeping = std::chrono::seconds(1);
-// Resolutions handed on in one round; the rest waits in the workers' ring for the next, a few milliseconds later.
+// Maximum number of resolutions passed on in one round. The rest stays in the workers' ring until the next
+// round, a few milliseconds later.
 constexpr int kResolutionsPerRound = 256;
 
 }  // namespace

@@ -1,6 +1,7 @@
-// What the main thread does while the gateway runs: the twins' I/O, the ports' life, and waiting for a signal to stop. All of it ends up in
-// one sleep (TwinIo::poll_once), so that no thread spins on the main core. Nothing here takes longer than a few bursts of frames: a routing
-// daemon's hellos and answers to ARP pass through this thread.
+// The main thread's loop while the gateway runs: the twins' I/O, the life of the ports, and signals. All
+// events wake one sleep (TwinIo::poll_once), so that no thread spins on the main core. Each operation takes
+// at most the time of a few bursts of frames, because a routing daemon's hellos and ARP replies pass through
+// this thread.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@
 
 namespace penstock::gateway {
 
-// All outlive the call.
+// All must outlive the call.
 struct ControlLoop {
     drivers::TwinIo& twin_io;
     worker::WorkerSet& workers;
@@ -31,7 +32,7 @@ struct ControlLoop {
     std::span<const std::unique_ptr<drivers::NicPort>> ports;
     std::span<const std::unique_ptr<drivers::TapTwin>> twins;  // by NicPortId, as `ports`
     process::Signals& signals;
-    std::atomic<uint64_t>& rounds;  // counted
+    std::atomic<uint64_t>& rounds;  // incremented in each round
     std::function<void()> reload;   // called for SIGHUP; must not block
     std::function<void(std::chrono::steady_clock::time_point)> each_second;  // likewise
 

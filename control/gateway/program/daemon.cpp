@@ -17,7 +17,7 @@
 namespace penstock::gateway {
 namespace {
 
-// The drivers room logs nothing itself.
+// The drivers room does not log itself.
 void to_log(drivers::NoticeLevel level, std::string_view text) {
     auto& logger = log::get("drivers");
     switch (level) {
@@ -56,7 +56,8 @@ TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
     return twins;
 }
 
-// Service ports whose flows found no SNAT port since it was last called. A stamp that differs from the one before names one.
+// Returns the service ports with flows that found no SNAT port since the last call. A stamp that differs from
+// the previous one identifies a service port.
 std::function<std::vector<model::ServiceKey>()> exhausted_services(const worker::WorkerSet& workers,
                                                                    const Reconciler& reconciler) {
     return [&workers, &reconciler, seen = std::vector<uint64_t>()]() mutable {
@@ -106,7 +107,7 @@ class Daemon::TwinPorts final : public drivers::TwinIoPorts {
 
 Daemon::Daemon(Options options) : options_(std::move(options)), drain_file_(options_.state_file) {}
 
-// Calls end before what they look at; the workers stop before the ports that they poll.
+// Calls end before the objects that they use; workers stop before the ports that they poll.
 Daemon::~Daemon() {
     if (loops_) {
         loops_->stop();
@@ -125,11 +126,11 @@ Daemon::~Daemon() {
         reconciler_->stop();
     }
     if (flows_) {
-        flows_->stop();  // while the ports that have the rules are up
+        flows_->stop();  // while the ports with the rules are up
     }
     if (loops_ && has_stopped_worker()) {
-        // It cannot be joined, and what it may still touch cannot be freed.
-        log::get("control").error("ending without the workers that have stopped");
+        // A stopped worker cannot be joined, and memory that it may still access cannot be freed.
+        log::get("control").error("exiting without waiting for stopped workers");
         std::_Exit(EXIT_FAILURE);
     }
     if (workers_) {
@@ -168,7 +169,7 @@ Status Daemon::lock_files() {
         file_locks_.push_back(std::move(*lock));
     }
     if (!options_.state_file.empty()) {
-        // Two gateways that save into one file would each come back with the other's configuration.
+        // Two gateways that save into one file would each restart with the other's configuration.
         auto lock = FileLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file);
         if (!lock) {
             return std::unexpected(std::move(lock.error()));
@@ -211,7 +212,7 @@ Status Daemon::start_eal() {
     for (const PortOption& port : options_.ports) {
         const auto device = drivers::DeviceString::parse(port.device);
         if (device && device->is_pci) {
-            eal.pci_allow.push_back(device->to_string());  // with its arguments: EAL probes it
+            eal.pci_allow.push_back(device->to_string());  // with its arguments, because EAL probes it
         }
         for (const std::string& member : device ? device->members() : std::vector<std::string>()) {
             if (drivers::is_pci_address(member)) {
@@ -231,7 +232,7 @@ Status Daemon::start_eal() {
 Status Daemon::open_ports() {
     const auto workers = static_cast<unsigned>(cores_.worker_cpus.size());
     const std::vector<uint8_t> rss_key = drivers::random_rss_key();
-    int some_socket = -1;  // a port that belongs to no NUMA node takes its buffers where another one does
+    int some_socket = -1;  // a port without a NUMA node allocates its buffers on another port's node
     for (const PortOption& option : options_.ports) {
         const NicPortId id{static_cast<uint8_t>(ports_.size())};
         auto port = drivers::NicPort::probe(id,
@@ -334,7 +335,8 @@ Status Daemon::load_last_good() {
     return {};
 }
 
-// What a port does with rules can be asked only when it is started, and how its replies come home depends on it.
+// The rules that a port supports can be determined only after its start, and the path of its replies depends
+// on them.
 Status Daemon::start_ports() {
     const FlowLimits limits{.workers = static_cast<unsigned>(cores_.worker_cpus.size()),
                             .budget = options_.flow_rules,
@@ -351,8 +353,8 @@ Status Daemon::start_ports() {
             facts.name, facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu,
             drivers::to_string(facts.steering.steering), facts.steering.reason);
         if (!facts.check_failed.empty()) {
-            log::get("drivers").error("port {}: predictable RSS is refused: {}", facts.id.value,
-                                      facts.check_failed);
+            log::get("drivers").error("port {}: predictable RSS is not used, its self-check failed: {}",
+                                      facts.id.value, facts.check_failed);
         }
         if (options_.vip_isolate && !facts.is_isolated) {
             log::get("drivers").warn("port {} is not isolated: {}", facts.id.value,
@@ -404,7 +406,7 @@ Status Daemon::start_workers() {
              .rx_interrupts = facts.rx_interrupts});
     }
     flows_->before_publish(*initial_);
-    while (flows_->work()) {  // what is known already is in the NICs before the first packet
+    while (flows_->work()) {  // rules of the initial configuration are in the NICs before the first packet
     }
     auto workers = worker::WorkerSet::start(std::move(options), std::move(initial_));
     if (!workers) {
@@ -414,10 +416,10 @@ Status Daemon::start_workers() {
     return {};
 }
 
-// Names the workers that have stopped; those that go round have taken the snapshot over.
+// Logs the workers that have stopped. The running workers use the snapshot now.
 void Daemon::publish(std::unique_ptr<config::Snapshot> next) {
     for (const WorkerId late : workers_->publish(std::move(next))) {
-        log::get("control").warn("worker {} has not taken over the configuration: it has stopped, in: {}",
+        log::get("control").warn("worker {} does not apply the configuration: it has stopped in stage: {}",
                                  late.value, workers_->inspect().worker(late).phase);
     }
 }
@@ -455,7 +457,7 @@ Status Daemon::start_twin_io() {
     return twin_io_->also_wake_on(signals_->fd());
 }
 
-// Those that Linux has on the twins now, and those that flows are translated to.
+// Addresses that Linux has on the twins now, and SNAT addresses.
 std::vector<IpAddr> Daemon::own_addresses() const {
     std::vector<IpAddr> own = options_.snat_addresses;
     for (const PortOption& port : options_.ports) {
@@ -488,10 +490,10 @@ std::vector<PortState> Daemon::port_states() const {
     return states;
 }
 
-// Rounds of a worker take microseconds, and it sleeps for a millisecond at most. The Linux follower may read a large routing table
-// anew in one round, and the compiler work out a state of 250,000 endpoints. While the follower is stopped, traffic goes on by the last
-// routes and neighbours, and new next hops stay unresolved.
-// The workers are the first of the loops, in their order.
+// A worker's round takes microseconds, and it sleeps for at most a millisecond. The Linux follower may read a
+// large routing table again in one round, and the compiler may process a state of 250,000 endpoints. While
+// the follower is stopped, traffic continues with the last routes and neighbours, and new next hops stay
+// unresolved. The workers are the first loops, in their order.
 LoopWatch::Options Daemon::watched_loops() {
     using namespace std::chrono_literals;
     LoopWatch::Options options{.sources = {},
@@ -530,7 +532,8 @@ Status Daemon::serve() {
     const bool drained = drain_file_.is_drained();
     if (drained) {
         log::get("control").warn(
-            "the gateway is drained since an earlier run, until `penstockctl undrain`: {} is there",
+            "the gateway is still drained from an earlier run, because {} exists: `penstockctl undrain` ends "
+            "it",
             drain_file_.path());
     }
     if (options_.vip_presence) {
@@ -623,8 +626,8 @@ void Daemon::run() {
     log::get("control").info("stopping on {}", signal.name());
 }
 
-// Forwarding does not depend on a port that others may have: a busy one is tried again. The first attempt is in serve(), the others come
-// from the control loop.
+// Forwarding does not depend on the metrics port, which another program may use: listening is retried. The
+// first attempt is in serve(), the others are made by the control loop.
 void Daemon::open_metrics(std::chrono::steady_clock::time_point now) {
     constexpr std::chrono::seconds kRetry{10};
     if (options_.metrics_listen.empty() || exporter_ != nullptr || now < metrics_at_) {
@@ -639,19 +642,20 @@ void Daemon::open_metrics(std::chrono::steady_clock::time_point now) {
             log::get("metrics").info("metrics are served on {}", options_.metrics_listen);
         }
     } else if (is_first) {
-        log::get("metrics").warn("{}; no metrics until then, next attempts every {} s", exporter.error().what,
+        log::get("metrics").warn("{}; metrics are not served, next attempt every {} s", exporter.error().what,
                                  kRetry.count());
     }
 }
 
-// On the main thread, which moves the twins' frames: the files are read by threads of their own, and each logs its result.
+// Runs on the main thread, which moves the twins' frames. The files are therefore read by other threads, and
+// each logs its result.
 void Daemon::reload() {
     std::string files = blocklist_ ? "the blocklist" : "";
     if (server_->tls() != nullptr) {
         files += std::string(files.empty() ? "" : " and ") + "the TLS files";
     }
     log::get("control").info(
-        "SIGHUP: {}; options and ports take effect at a start only",
+        "SIGHUP: {}; changes of options and ports require a restart",
         files.empty() ? "there is no file to read again" : files + " will be read again");
     if (blocklist_) {
         blocklist_->reload();

@@ -1,5 +1,5 @@
-// A gateway from nothing to running and back: the steps of main(), and the owners of everything in between. Members are declared in the
-// order in which they come to life; they die in the opposite one.
+// A gateway from start to shutdown: the steps of main(), and the owner of all components. Members are
+// declared in the order of creation, and are destroyed in reverse order.
 #pragma once
 
 #include <atomic>
@@ -42,21 +42,21 @@ class Daemon {
     Daemon(const Daemon&) = delete;
     Daemon& operator=(const Daemon&) = delete;
 
-    // The steps, in this order; each one needs those before it. The first error ends the start.
+    // The steps, in this order. Each one requires the previous ones. The first error ends the start.
     Status catch_signals();     // before any thread exists
-    Status lock_files();        // nobody else serves on the sockets or saves into the state file
-    Status plan_workers();      // their CPUs, and that each has SNAT ports
-    Status start_eal();         // memory and lcores; this thread becomes the main one
+    Status lock_files();        // no other process may use the sockets or the state file
+    Status plan_workers();      // their CPUs; checks that each has SNAT ports
+    Status start_eal();         // memory and lcores; this thread becomes the main lcore
     Status open_ports();        // DPDK ports, configured, with their buffers
-    Status open_twins();        // the Linux faces, and what Linux routes through them
-    Status load_last_good();    // the state to begin with
-    Status start_ports();       // the NICs receive, and have been asked what rules they take
-    Status start_workers();     // packets flow from here on
+    Status open_twins();        // the TAP twins, and the routes of Linux through them
+    Status load_last_good();    // the initial state
+    Status start_ports();       // the NICs receive, and the rules that they support are known
+    Status start_workers();     // packets are forwarded from here on
     Status start_reconciler();  // states and routes are applied from here on
     Status start_twin_io();
     Status serve();  // gRPC, metrics and health
 
-    // Until a signal comes.
+    // Returns after a signal to stop.
     void run();
 
  private:
@@ -84,14 +84,14 @@ class Daemon {
     std::unique_ptr<Reconciler> reconciler_;
     std::unique_ptr<config::Snapshot> initial_;
     std::unique_ptr<worker::WorkerSet> workers_;
-    std::unique_ptr<LinuxFollower> linux_follower_;  // goes before the reconciler stops
-    std::unique_ptr<FlowFollower> flows_;            // goes before the workers and the ports do
+    std::unique_ptr<LinuxFollower> linux_follower_;  // destroyed before the reconciler stops
+    std::unique_ptr<FlowFollower> flows_;            // destroyed before the workers and the ports
     std::unique_ptr<TwinPorts> twin_ports_;
     std::unique_ptr<drivers::TwinIo> twin_io_;
     std::unique_ptr<drivers::VipAddresses> vips_;  // null: no VIP presence
     std::unique_ptr<BlocklistWatch> blocklist_;    // null: no list
     std::atomic<uint64_t> control_rounds_{0};
-    std::unique_ptr<LoopWatch> loops_;  // what watches the loops; the caretaker's health pages read it
+    std::unique_ptr<LoopWatch> loops_;  // watches the loops; the caretaker's health endpoints read it
     std::unique_ptr<Caretaker> caretaker_;
     std::unique_ptr<StreamTarget> stream_;
     DrainFile drain_file_;
@@ -100,7 +100,7 @@ class Daemon {
     std::unique_ptr<ExplainView> explain_;
     std::unique_ptr<rpc::Server> server_;
     std::unique_ptr<metrics::Exporter> exporter_;
-    std::chrono::steady_clock::time_point metrics_at_{};  // when to try to listen next
+    std::chrono::steady_clock::time_point metrics_at_{};  // time of the next attempt to listen
 };
 
 }  // namespace penstock::gateway

@@ -12,7 +12,7 @@ void raise_descriptor_limit() noexcept {
         return;
     }
     limit.rlim_cur = std::min<rlim_t>(kDescriptorsWanted, limit.rlim_max);
-    // Refused: then it is as many as before, and whoever lacks one says so.
+    // If refused, the limit is unchanged, and a component without a descriptor reports an error.
     static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
 }
 

@@ -19,12 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The only folder of sockets that is made where it is missing; in any other a missing folder is a misspelt one.
+// The only socket folder that is created if missing. Any other missing folder is treated as a misspelt name.
 constexpr const char* kRuntimeFolder = "/run/penstock";
 
 using Lines = std::vector<std::string>;
 
-// "net_af_packet" -> "af_packet"; drivers whose library is called otherwise are named.
+// "net_af_packet" -> "af_packet". Drivers with another library name are listed.
 std::string library_of(const std::string& driver) {
     const std::string name = driver.starts_with("net_")   ? driver.substr(4)
                              : driver.starts_with("eth_") ? driver.substr(4)
@@ -48,7 +48,7 @@ std::string package_of(const std::string& library, const std::string& folder) {
 void check_device(const std::string& text, const MachineFacts& machine, Lines& lines) {
     const auto device = drivers::DeviceString::parse(text);
     if (!device) {
-        return;  // the options were refused before
+        return;  // the options were rejected before
     }
     std::vector<std::string> pci = device->members();
     std::erase_if(pci, [](const std::string& member) { return !drivers::is_pci_address(member); });
@@ -160,7 +160,7 @@ std::string missing_capabilities(const Options& options) {
         }
     }
     return names.empty() ? ""
-                         : "this process lacks " + names +
+                         : "this process requires " + names +
                                ": run it as root, or grant it (AmbientCapabilities= of a systemd unit, "
                                "securityContext.capabilities.add of a Pod)";
 }
@@ -172,7 +172,8 @@ bool uses_bpf(const Options& options) {
 }
 
 std::vector<int> used_capabilities(const Options& options) {
-    // Twins, routes, nftables; af_packet; locked memory; TLS files and state files of another user; /healthz on a port below 1024.
+    // Twins, routes, nftables; af_packet; locked memory; TLS files and state files of another user; /healthz
+    // on a port below 1024.
     std::vector<int> used = {CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK, CAP_DAC_READ_SEARCH,
                              CAP_NET_BIND_SERVICE};
     if (!options.socket_group.empty()) {

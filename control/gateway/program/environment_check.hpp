@@ -1,5 +1,6 @@
-// What this machine must have for a configuration to start: memory, CPUs, PCI devices, DPDK's drivers, folders of sockets, TLS files, the
-// blocklist. Reads files and folders; touches neither devices nor the network.
+// Checks the machine resources that a configuration needs to start: memory, CPUs, PCI devices, DPDK drivers,
+// socket folders, TLS files, the blocklist. Reads files and folders; accesses neither devices nor the
+// network.
 #pragma once
 
 #include <string>
@@ -9,25 +10,26 @@
 
 namespace penstock::gateway {
 
-// Places that the check reads, for tests.
+// The locations and values that the check reads; tests replace them.
 struct MachineFacts {
     std::string pci_devices = "/sys/bus/pci/devices";
-    std::string drivers;  // DPDK's folder of driver libraries; "" where this build has none
+    std::string drivers;  // DPDK's folder of driver libraries; "" if this build has none
     uint64_t memory_mb = 0;
     std::vector<unsigned> cpus;  // that this process may use
 };
 [[nodiscard]] MachineFacts this_machine();
 
-// One line for each mistake, with the option's name and what to do; none: a start will not fail for these reasons.
+// One line for each error, with the option's name and what to do. None: a start does not fail for these
+// reasons.
 [[nodiscard]] std::vector<std::string> check_environment(const Options& options, const MachineFacts& machine);
 
-// Names of the capabilities that the ports need and this process lacks, as one line; "": none. For a start only: a configuration may be
-// checked by another user than the one that runs it.
+// Names of the capabilities that the ports need and this process does not have, as one line; "": none. Only
+// for a start: a configuration may be checked by another user than the one that runs it.
 [[nodiscard]] std::string missing_capabilities(const Options& options);
 
-// The capabilities that a gateway with these options uses: in the sandbox it keeps them and no others.
+// The capabilities that a gateway with these options uses. In the sandbox it keeps only these.
 [[nodiscard]] std::vector<int> used_capabilities(const Options& options);
-// Ports of net_af_xdp load a program into the kernel.
+// Whether the ports load a program into the kernel (net_af_xdp).
 [[nodiscard]] bool uses_bpf(const Options& options);
 
 }  // namespace penstock::gateway

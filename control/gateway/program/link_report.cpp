@@ -8,7 +8,7 @@ std::string LinkReport::look(bool up, Time now) {
     if (now - period_begin_ >= kPeriod) {
         if (changes_ > kToldPerPeriod) {
             text = state + ", after " + std::to_string(changes_ - kToldPerPeriod) + " changes in " +
-                   std::to_string(kPeriod.count()) + " s that were not told";
+                   std::to_string(kPeriod.count()) + " s that were not logged";
         }
         changes_ = 0;
     }
@@ -19,7 +19,7 @@ std::string LinkReport::look(bool up, Time now) {
         }
         if (text.empty() && changes_ <= kToldPerPeriod) {
             text = state + (changes_ == kToldPerPeriod
-                                ? "; it flaps, further changes are counted and not told for a while"
+                                ? "; it flaps, further changes are counted but not logged for a while"
                                 : "");
         }
     }

@@ -1,5 +1,5 @@
-// What the log says of a port's link: each change, unless it flaps. A cable that is loose or a peer that restarts over and over must not
-// fill the disk. Pure: time is an argument.
+// Log text for changes of a port's link, limited when the link flaps. A loose cable or a peer that restarts
+// repeatedly must not fill the disk. Pure: time is an argument.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,15 @@ namespace penstock::gateway {
 class LinkReport {
  public:
     using Time = std::chrono::steady_clock::time_point;
-    // Changes told one by one in each period; more are counted, and told together when it is over.
+    // Number of changes logged individually in each period. Further changes are counted and logged together
+    // at its end.
     static constexpr uint32_t kToldPerPeriod = 10;
     static constexpr std::chrono::seconds kPeriod{60};
 
     explicit LinkReport(bool up) noexcept : up_(up) {}
 
-    // The link as it is now; called on each change and from time to time. What to log, "" for nothing: "link is down", "link is up",
-    // "link is up, after 31 changes in 60 s that were not told".
+    // Call on each change with the current link state, and periodically. Returns the text to log, "" for
+    // none: "link is down", "link is up", "link is up, after 31 changes in 60 s that were not logged".
     [[nodiscard]] std::string look(bool up, Time now);
 
  private:

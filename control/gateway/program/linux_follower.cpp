@@ -15,12 +15,13 @@ namespace penstock::gateway {
 namespace {
 
 constexpr auto kFollowerHousekeeping = std::chrono::seconds(1);
-// While the mirror keeps a change for its next round.
+// Sleep while the mirror keeps a change for its next round.
 constexpr auto kNextRound = std::chrono::milliseconds(2);
-// A next hop counts as used if a worker sent to it this recently. Linux leaves an entry reachable for 15 to 45 s and stale ones usable for
-// a minute more, so one look a second over the last ten is soon enough.
+// A next hop counts as used if a worker sent to it this recently. Linux keeps an entry reachable for 15 to 45
+// s, and stale entries usable for another minute. One check per second over the last ten seconds is therefore
+// sufficient.
 constexpr uint64_t kUsedWithinMs = 10'000;
-// As many next hops as the mirror knows at once would be a scan of the link.
+// As many requests as the mirror holds next hops would be a scan of the link.
 constexpr size_t kRequestsMax = 4'096;
 
 }  // namespace
@@ -107,7 +108,8 @@ void LinuxFollower::resolve_requested(Clock::time_point now) {
     }
 }
 
-// The kernel sees no flow traffic, so to it a busy next hop looks unused: say that it is used, before it is forgotten.
+// The kernel sees no flow traffic, so a busy next hop appears unused to it. Report it as used before the
+// kernel removes it.
 void LinuxFollower::look_after_neighbours(Clock::time_point now) {
     const worker::Inspector inspector = workers_.inspect();
     for (const route::Neighbour& neighbour : mirror_.state().neighbours) {

@@ -1,5 +1,6 @@
-// Follows what Linux decides on the twins (routes, neighbours, addresses) and has it resolve next hops, on a thread of its own: a large
-// routing table takes a while to read and to hand on, and the main thread moves the twins' frames meanwhile.
+// Follows routes, neighbours and addresses that Linux has on the twins, and makes Linux resolve next hops.
+// Runs its own thread, because a large routing table takes a while to read and to pass on, while the main
+// thread moves the twins' frames.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ namespace penstock::gateway {
 
 class LinuxFollower {
  public:
-    // All outlive it. From here on the mirror belongs to this object's thread.
+    // All must outlive it. From here on only this object's thread uses the mirror.
     static Result<std::unique_ptr<LinuxFollower>> start(drivers::NetlinkMirror& mirror,
                                                         const worker::WorkerSet& workers,
                                                         Reconciler& reconciler);
@@ -28,10 +29,10 @@ class LinuxFollower {
     LinuxFollower(const LinuxFollower&) = delete;
     LinuxFollower& operator=(const LinuxFollower&) = delete;
 
-    // A next hop that a worker waits for. Never waits; while the thread is far behind, requests are forgotten, and the worker repeats its
-    // own. Any thread.
+    // Requests a next hop that a worker waits for. Never blocks. If the thread is far behind, requests are
+    // dropped, and the worker repeats its request. Any thread.
     void resolve(const worker::NeighbourRequest& request);
-    // Rounds of the thread's loop, at least one a second; 0 before the first. Any thread.
+    // Number of rounds of the thread's loop, at least one per second; 0 before the first. Any thread.
     [[nodiscard]] uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_relaxed); }
 
  private:

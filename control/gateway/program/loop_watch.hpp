@@ -1,5 +1,5 @@
-// The thread that watches all other loops of penstockd: it logs a stall and its end, and keeps the list that health pages, status and
-// metrics read (StallWatch decides).
+// The thread that watches all other loops of penstockd. It logs each stall and its end, and provides the list
+// for health endpoints, status and metrics (StallWatch detects stalls).
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace penstock::gateway {
 
-// All loops as last looked at. Immutable.
+// All loops at the last check. Immutable.
 struct LoopHealth {
     struct Loop {
         std::string name;
@@ -25,7 +25,7 @@ struct LoopHealth {
     std::vector<Loop> loops;
 
     [[nodiscard]] std::vector<std::string> stalls() const;
-    // A stalled loop stops traffic.
+    // False if a stalled loop stops traffic.
     [[nodiscard]] bool forwards() const noexcept;
 };
 
@@ -42,12 +42,12 @@ class LoopWatch {
         std::function<void()> on_change;     // on the watching thread, after health() has changed
         std::function<void()> at_each_look;  // likewise
     };
-    // What `options` call outlives it.
+    // All objects that the functions of `options` use must outlive it.
     explicit LoopWatch(Options options);
     LoopWatch(const LoopWatch&) = delete;
     LoopWatch& operator=(const LoopWatch&) = delete;
 
-    // Looks no more; health() stays as it is. Idempotent.
+    // Stops checking; health() stays unchanged. Idempotent.
     void stop();
     // Any thread; never null.
     [[nodiscard]] std::shared_ptr<const LoopHealth> health() const;
@@ -60,7 +60,7 @@ class LoopWatch {
     StallWatch watch_;
     mutable std::mutex mutex_;
     std::shared_ptr<const LoopHealth> health_;
-    std::jthread thread_;  // last: it uses all the rest
+    std::jthread thread_;  // last: it uses all members above
 };
 
 }  // namespace penstock::gateway

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
         if (auto entered = process::enter_sandbox(
                 {.capabilities = capabilities, .keeps_bpf = gateway::uses_bpf(*options)});
             !entered) {
-            log::get("control").error("cannot start: {}; --sandbox off starts without one",
+            log::get("control").error("cannot start: {}; use --sandbox off to start without a sandbox",
                                       entered.error().what);
             return 1;
         }

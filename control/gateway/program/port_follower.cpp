@@ -5,8 +5,8 @@
 namespace penstock::gateway {
 namespace {
 
-// Whether links are up and devices there is looked at so often where the PMD does not tell: what a person takes for at once, for a few
-// system calls.
+// Polling interval for links and devices of PMDs that do not report changes. People perceive it as immediate,
+// and it costs a few system calls.
 constexpr auto kPortLook = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -49,13 +49,14 @@ void PortFollower::follow(LinkReport::Time now) {
     }
 }
 
-// Workers first, then Linux, the rules in it, and the device. Waiting for the workers must not stop this thread, which moves the other
-// twins' frames: a worker may have stopped in this very device's PMD.
+// Detaches from the workers first, then from Linux, then removes the rules and the device. Waiting for the
+// workers must not block this thread, which moves the other twins' frames: a worker may be stuck in this
+// device's PMD.
 void PortFollower::give_up(size_t port) {
     const auto& facts = ports_[port]->facts();
     log::get("drivers").error(
-        "port {} ({}): the device is gone; what would leave by it is dropped as port_removed, other ports go "
-        "on. A restart brings it back",
+        "port {} ({}): the device is gone; packets that would leave by it are dropped as port_removed, other "
+        "ports continue. A restart attaches the device again",
         port, facts.name);
     leaving_.emplace(port, workers_.detach(facts.id));
     twins_[port]->set_down();

@@ -1,5 +1,5 @@
-// What happens to the ports while the gateway runs: their twins follow the links, and a port whose device is gone is given up without the
-// others noticing. The main thread only.
+// Follows the ports while the gateway runs: twins follow the link state of their ports, and a port whose
+// device is gone is detached without affecting other ports. Main thread only.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,11 @@ class PortFollower {
     using Ports = std::span<const std::unique_ptr<drivers::NicPort>>;
     using Twins = std::span<const std::unique_ptr<drivers::TapTwin>>;
 
-    // All outlive it. `twins` by NicPortId, as `ports`.
+    // All must outlive it. `twins` by NicPortId, as `ports`.
     PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins);
 
-    // In each round of the main loop: acts at once on what a PMD told, and looks itself ten times a second.
+    // Called in each round of the main loop. Processes events of the PMDs at once, and polls the ports ten
+    // times a second.
     void follow(LinkReport::Time now);
 
  private:
@@ -36,7 +37,7 @@ class PortFollower {
     const Ports ports_;
     const Twins twins_;
     std::vector<LinkReport> links_;
-    // Ports that are given up and that some worker may still touch.
+    // Detached ports that some worker may still access.
     std::map<size_t, config::Publisher::Moment> leaving_;
     LinkReport::Time next_look_{};
 };

@@ -1,4 +1,4 @@
-// The parts of a running gateway that can be looked at. A view borrows them; all outlive it.
+// The parts of a running gateway that views read. A view borrows them; all outlive it.
 #pragma once
 
 #include <chrono>
@@ -36,12 +36,12 @@ struct Running {
     const tls::Watch* tls = nullptr;        // null: no TCP address
     const rpc::TcpAcceptor* tcp = nullptr;  // likewise
 
-    // Backend ids that are or were in use.
+    // Number of backend ids that are or were in use.
     [[nodiscard]] uint32_t backend_ids() const {
         return reconciler.read(
             [](const ReconcilerState& state) { return state.compiler.ids().backends.size(); });
     }
-    // Connections of all workers that are not over.
+    // Number of connections of all workers that have not ended.
     [[nodiscard]] uint64_t open_connections() const {
         const worker::Inspector inspector = workers.inspect();
         const uint32_t ids = backend_ids();

@@ -1,8 +1,9 @@
-// Finds threads that have stopped going round their loop. Pure: readings and moments go in, changes come out; the thread around it is
-// LoopWatch.
+// Detects threads with a stalled loop. Pure: readings and times are arguments, changes are results.
+// LoopWatch runs the thread.
 //
-// A loop has stalled when it has made no round for its limit and several looks in a row have found that. The looks matter after this
-// process itself was stopped: then all loops look late at the first look, and none has had the time to go on.
+// A loop is stalled if it made no round within its limit and several consecutive checks have found that. The
+// number of checks matters after this process itself was stopped: then all loops are late at the first check,
+// before any of them could continue.
 #pragma once
 
 #include <chrono>
@@ -14,11 +15,11 @@
 
 namespace penstock::gateway {
 
-// One loop at one moment.
+// The reading of one loop at one time.
 struct LoopReading {
     uint64_t rounds = 0;
-    bool is_resting = false;  // it waits for work, and makes no rounds meanwhile
-    std::string stage = {};   // what it does now, where that is known
+    bool is_resting = false;  // waits for work and makes no rounds meanwhile
+    std::string stage = {};   // the current stage, if known
 };
 
 class StallWatch {
@@ -29,17 +30,17 @@ class StallWatch {
     struct Loop {
         std::string name;  // "worker 0"
         std::chrono::milliseconds limit;
-        bool forwards = false;  // traffic stops with it
+        bool forwards = false;  // traffic stops if this loop stalls
     };
     struct Stall {
         size_t loop = 0;
         std::string stage;
-        Time since;  // its last round, as seen
+        Time since;  // time at which its last round was observed
     };
     struct Change {
         size_t loop = 0;
-        bool has_stalled = false;  // else: it goes round again
-        std::string stage;         // in which it stopped
+        bool has_stalled = false;  // otherwise: running again
+        std::string stage;         // the stage in which it stopped
         std::chrono::milliseconds silence{};
     };
 

@@ -33,7 +33,7 @@ TEST(LinkReport, FlappingIsToldInBounds) {
         }
     }
     EXPECT_EQ(last_of_first_period,
-              "link is up; it flaps, further changes are counted and not told for a while");
+              "link is up; it flaps, further changes are counted but not logged for a while");
     // In each minute those that are told, and one that sums up.
     EXPECT_LE(lines, 10 * (LinkReport::kToldPerPeriod + 1));
     EXPECT_GE(lines, 10 * LinkReport::kToldPerPeriod);
@@ -48,7 +48,7 @@ TEST(LinkReport, TellsHowItEndedWhenItIsCalmAgain) {
     }
     EXPECT_EQ(report.look(up, kStart + seconds(59)), "");
     EXPECT_EQ(report.look(up, kStart + seconds(61)),
-              "link is down, after 21 changes in 60 s that were not told");
+              "link is down, after 21 changes in 60 s that were not logged");
     EXPECT_EQ(report.look(up, kStart + seconds(62)), "");
     EXPECT_EQ(report.look(!up, kStart + seconds(63)), "link is up") << "a new period begins";
 }
