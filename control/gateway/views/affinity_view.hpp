@@ -1,4 +1,4 @@
-// Affinity entries as the API names them.
+// Affinity entries in the form of the API.
 #pragma once
 
 #include "control/rpc/gateway.hpp"

@@ -39,9 +39,9 @@ v1::SetDrainedResponse ExplainView::set_drained(const v1::SetDrainedRequest& req
     out.set_drained(request.drained());
     out.set_open_connections(running_.open_connections());
     if (request.drained() && request.until_restart()) {
-        out.set_not_kept("it ends with the next start, as asked");
+        out.set_not_kept("the drain was requested until the next start");
     } else if (const Status kept = running_.drain_file.set(request.drained()); !kept) {
-        // Without a state file no restart finds a drain, so there is none to take back either.
+        // Without a state file a restart ends every drain, so an undrain needs no file either.
         if (request.drained() || kept.error().code != Errc::Unsupported) {
             out.set_not_kept(kept.error().what);
         }
@@ -71,7 +71,7 @@ Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& questio
         inspector.explain({.key = question.key,
                            .port = {static_cast<uint8_t>(port)},
                            .receiver = {static_cast<uint8_t>(
-                               question.queue % inspector.workers())},  // as PortPlan deals queues out
+                               question.queue % inspector.workers())},  // the queue assignment of PortPlan
                            .tcp_not_syn = question.tcp_not_syn});
     v1::Explanation out;
     for (const auto& step : found.steps) {
@@ -105,7 +105,7 @@ Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& questio
 }
 
 std::vector<std::string> ExplainView::trace_of(const packet::FlowKey& key, lb::FrontendClass cls) const {
-    // Copies of what is shared: the search does not hold up the reconciler.
+    // Copies shared pointers, so that the search does not block the reconciler.
     const auto [services, pod_cidrs] = running_.reconciler.read(
         [](const ReconcilerState& state) { return std::pair(state.asked, state.environment.pod_cidrs); });
     const auto met = frontend_at(services, cls, key.destination, key.destination_port, key.protocol);

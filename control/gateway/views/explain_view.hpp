@@ -1,5 +1,5 @@
-// What a person at the gateway may do over gRPC: `explain`, the worker room's dry run with names instead of numbers and with what became of
-// the Service's endpoints before, and drain.
+// Interactive gRPC calls: `explain`, which is the worker room's dry run with names instead of numbers and
+// with the selection of the Service's endpoints, and drain.
 #pragma once
 
 #include "control/gateway/program/running.hpp"
@@ -15,7 +15,7 @@ class ExplainView final : public rpc::DebugTarget {
     v1::SetDrainedResponse set_drained(const v1::SetDrainedRequest& request) override;
 
  private:
-    // What happened to the endpoints of the frontend that the packet meets (selection_trace.hpp).
+    // The selection of the endpoints of the frontend that the packet matches (selection_trace.hpp).
     [[nodiscard]] std::vector<std::string> trace_of(const packet::FlowKey& key, lb::FrontendClass cls) const;
 
     const Running& running_;

@@ -1,4 +1,4 @@
-// The running gateway's numbers for the metrics, at this moment.
+// Current readings of the running gateway for the metrics.
 #pragma once
 
 #include "control/gateway/program/running.hpp"

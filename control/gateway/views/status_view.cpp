@@ -26,7 +26,7 @@ bool matches(const model::ServiceKey& key, std::string_view namespace_name, std:
            (name.empty() || key.name == name);
 }
 
-// "info", or "control=info rpc=debug" where they differ.
+// "info", or "control=info rpc=debug" if they differ.
 std::string log_level_text() {
     const auto levels = log::levels();
     const auto same = std::ranges::all_of(
@@ -77,7 +77,8 @@ v1::FlowRule::State to_proto(FlowView::State state) {
     return v1::FlowRule::STATE_UNSPECIFIED;
 }
 
-// Everything about service ports that a listing needs, copied out so that the reconciler waits for pointers only.
+// All data about service ports that a listing needs. It is copied, so that the reconciler waits only for
+// pointer copies.
 struct ServicesNow {
     DesiredServices asked;
     SharedMap<model::ServiceKey, std::string> invalid;
@@ -89,7 +90,7 @@ ServicesNow services_now(const Reconciler& reconciler) {
     });
 }
 
-// Where each service listens, in a lasting order.
+// The listen addresses of each service, in a stable order.
 std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets_by_service(
     const lb::ServiceTable& table) {
     std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets;
@@ -119,8 +120,8 @@ struct KnownBackend {
     model::ServiceKey owner;
     bool is_live = false;
 };
-// Every backend id of the matching service ports, live or not. Read in slices of some 100 us, so that a listing of a million ids keeps no
-// change waiting; what changes between two of them may be in the list as it was or as it is.
+// Every backend id of the matching service ports, live or not. Read in slices of about 100 us, so that a
+// listing of a million ids delays no change. A change between two slices may or may not be in the list.
 std::vector<KnownBackend> known_backends(const Reconciler& reconciler, std::string_view namespace_name,
                                          std::string_view service) {
     constexpr uint32_t kSlice = 1'024;
@@ -296,7 +297,7 @@ v1::ListServicesResponse StatusView::services(std::string_view namespace_name, s
     const auto sockets = sockets_by_service(*now.compiled->table);
     const auto observed = running_.caretaker.observed();
 
-    // Keys of what was asked for and of what was too broken to be: a refused service port is shown, not hidden.
+    // Keys of desired and of invalid service ports: a refused service port is shown, not hidden.
     std::map<model::ServiceKey, const model::Service*> keys;
     for (const auto& [key, service] : now.asked) {
         keys.emplace(key, service.get());
@@ -348,10 +349,12 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name,
     std::map<model::ServiceKey, std::map<Place, Row>> rows;
     const worker::Inspector inspector = running_.workers.inspect();
     for (const KnownBackend& known : known_backends(running_.reconciler, namespace_name, service)) {
-        // All that ever had an id: those no longer desired are there as long as a flow still uses them.
+        // Includes all backends that ever had an id: those no longer desired are listed while a flow uses
+        // them.
         const worker::BackendTotals totals = inspector.backend(known.id);
         if (known.is_live || totals.connections > 0) {
-            // Two ids where flows of a deleted Service drain while one of the same name has the same endpoint.
+            // There are two ids if flows of a deleted Service drain while a new Service of the same name has
+            // the same endpoint.
             const auto added =
                 rows[known.owner].try_emplace({known.key.address, known.key.port},
                                               Row{{.address = known.key.address, .port = known.key.port}});
@@ -406,7 +409,7 @@ void StatusView::affinity(const rpc::AffinityFilter& filter,
 
 void StatusView::connections(const rpc::ConnectionFilter& filter,
                              const std::function<bool(const v1::Connection&)>& visit) const {
-    // Ids outlive their service ports, so that a flow that drains still has a name.
+    // Ids outlive their service ports, so that a draining flow still has a name.
     const auto names = running_.reconciler.read([](const ReconcilerState& state) {
         std::vector<model::ServiceKey> keys;
         keys.reserve(state.compiler.ids().services.size());
@@ -475,7 +478,7 @@ v1::ListRoutesResponse StatusView::routes() const {
     v1::ListRoutesResponse out;
     for (const auto& route : mirror->routes) {
         if (!route.egress.is_set()) {
-            continue;  // leads elsewhere than through the gateway's ports
+            continue;  // not through the gateway's ports
         }
         v1::Route& message = *out.add_routes();
         message.set_destination(route.destination.to_string());

@@ -1,4 +1,4 @@
-// The running gateway as penstock.v1.GatewayStatus shows it. Reads counters and tables where they are; stops nobody.
+// The running gateway as penstock.v1.GatewayStatus. Reads counters and tables in place; blocks no thread.
 #pragma once
 
 #include "control/gateway/program/running.hpp"

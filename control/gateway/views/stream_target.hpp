@@ -1,4 +1,4 @@
-// The gateway as the state stream sees it: its identity, and the way to the reconciler.
+// The gateway as seen by the state stream: its identity, and access to the reconciler.
 #pragma once
 
 #include <mutex>
@@ -12,7 +12,7 @@ namespace penstock::gateway {
 
 class StreamTarget final : public rpc::StateTarget {
  public:
-    // Both outlive it.
+    // Both must outlive it.
     StreamTarget(Reconciler& reconciler, const Caretaker& caretaker)
         : reconciler_(reconciler), caretaker_(caretaker) {}
 

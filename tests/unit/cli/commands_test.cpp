@@ -120,10 +120,11 @@ TEST_F(CommandTest, DrainAndUndrain_DRAIN006) {
     EXPECT_EQ(run({"undrain"}).value(),
               "in service: health checks report the actual state; 3 connections are open\n");
     EXPECT_EQ(gateway_.set_drained_to, (std::vector{true, false}));
-    gateway_.set_drained_.set_not_kept("it ends with the next start, as asked");
+    gateway_.set_drained_.set_not_kept("the drain was requested until the next start");
     EXPECT_EQ(run({"drain", "--until-restart"}).value(),
-              "drained: health checks answer 503; not kept over a restart: it ends with the next start, as "
-              "asked; 3 connections are open\n");
+              "drained: health checks answer 503; not kept over a restart: the drain was requested until "
+              "the next start; 3 connections are open
+");
     EXPECT_TRUE(gateway_.until_restart);
     gateway_.set_drained_.set_not_kept("cannot remove x: why");
     EXPECT_EQ(exit_code(run({"undrain"}).error()), kExitRefused);

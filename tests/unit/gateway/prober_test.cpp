@@ -161,7 +161,8 @@ TEST(HttpAnswer, TheStatusLineDecides_HC007) {
     EXPECT_FALSE(http_answer("HTTP/1.1 204 No Content\r\n")->succeeded);
     EXPECT_EQ(http_answer("HTTP/1.1 503 Service Unavailable\r\n")->why, "HTTP status 503");
     EXPECT_FALSE(http_answer("SSH-2.0-OpenSSH")->succeeded);
-    EXPECT_EQ(http_answer("HTTP/1.1\n200")->why, "the response is not HTTP") << "what stands in a log is ours";
+    EXPECT_EQ(http_answer("HTTP/1.1\n200")->why, "the response is not HTTP")
+        << "what stands in a log is ours";
     EXPECT_EQ(http_answer("HTTP/1.1 5\n3")->why, "the response is not HTTP");
 }
 
