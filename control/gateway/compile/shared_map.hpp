@@ -1,7 +1,7 @@
-// A sorted map with copies that share their common parts. It behaves as a std::map, but copies cheaply: a copy
-// copies one pointer for about forty entries, and a change creates one block of entries anew. The reconciler
-// can therefore pass a whole state to a reader, or to the saver of the last good configuration, with every
-// change.
+// A sorted map with copies that share their common parts. It behaves as a std::map, but copies cheaply: a
+// copy copies one pointer for about forty entries, and a change creates one block of entries anew. The
+// reconciler can therefore pass a whole state to a reader, or to the saver of the last good configuration,
+// with every change.
 //
 //   blocks  | * | * | * |        each block: up to kEntriesMax entries, sorted; the blocks are sorted too
 //             |   |   |

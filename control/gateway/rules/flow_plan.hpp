@@ -7,10 +7,10 @@
 //                   destination                                           kernel shares the port
 //   snat-to-queue   SNAT address, protocol, port & mask   queue of owner  not covered by predictable RSS; the
 //                                                                         number of workers is a power of two
-//   source-drop     source on the blocklist               drop, count     not isolated: packets for the kernel
+//   source-drop     source on the blocklist               drop, count     not isolated: the kernel's packets
 //                                                                         must not be dropped
-//                   range denied by a Service, its        drop, count     only TCP SYNs: a denied range ends no
-//                   frontend, SYN                                         open flow (SRC-005)
+//                   range denied by a Service, its        drop, count     only TCP SYNs: a denied range ends
+//                   frontend, SYN                                         no open flow (SRC-005)
 //   vip-mark        frontend                              mark            requested by the operator
 //
 // A port's budget is assigned in this order, the blocklist before denied ranges. Isolation takes all that it

@@ -1,4 +1,4 @@
-// What keeps affinity entries valid over configurations, and what ends them.
+// Validity of affinity entries over configurations, and the changes that end them.
 #include "control/gateway/compile/affinity_epochs.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ model::Service sticky(const std::vector<std::string>& endpoints = {"10.0.0.1", "
     return web;
 }
 
-// A compiler that is given one configuration after the other.
+// Compiles one configuration after the other.
 class CompilerTest : public testing::Test {
  protected:
     void run(std::vector<model::Service> services, const std::vector<model::ServiceKey>& forgotten) {
@@ -107,7 +107,7 @@ TEST_F(AffinityEpochsTest, SwitchedOffAndOnBetweenTwoRunsItIsANewEpoch_AFF007) {
     EXPECT_NE(apply_all({sticky()}, {key("web")}).affinity_epoch, epoch);
 }
 
-// Service ids are given to others in the end: their entries must not be met.
+// Service ids are reused eventually: entries of the former owner must not match.
 TEST_F(AffinityEpochsTest, AServiceThatComesBackIsANewEpoch_AFF007) {
     const uint32_t epoch = apply(sticky()).affinity_epoch;
     apply_all({});
@@ -168,7 +168,7 @@ TEST_F(AffinityEpochsTest, ABackendOfTwoSetsComesBackOnce_AFF005) {
 const model::ServiceKey kHttp{"default", "shop", "http", Protocol::Tcp};
 const model::ServiceKey kDns{"default", "shop", "dns", Protocol::Udp};
 
-// A port of Service "shop", which has that many.
+// A port of Service "shop", which has the given number of ports.
 model::Service united(const model::ServiceKey& key,
                       const std::vector<std::string>& endpoints = {"10.0.0.1", "10.0.0.2"},
                       L4Port endpoint_port = 8080) {
@@ -372,14 +372,15 @@ TEST_F(AffinityGroupTest, AStayLastsWhileSomePortHasTheEndpoint_AFF005) {
     EXPECT_EQ(now(kDns), claim);
 }
 
-// The former version of a refused port keeps what it had; once accepted, the port shares the present entries.
+// The former version of a refused port keeps its epoch and stays. Once accepted, the port shares the present
+// entries.
 TEST_F(AffinityGroupTest, ARefusedPortJoinsWhenItIsAccepted_AFF002) {
     apply({united(kHttp), united(kDns)});
     const uint32_t before = epoch();
     model::Service off_http = united(kHttp), off_dns = united(kDns);
     off_http.affinity_timeout_s = off_dns.affinity_timeout_s = 0;
     off_http.affinity_scope = off_dns.affinity_scope = lb::AffinityScope::Port;
-    // A frontend that somebody else has: the change is refused.
+    // The frontend belongs to another Service: the change is refused.
     const model::Service rival = service("a-rival", {external("192.0.2.77", 53)}, {"10.0.0.9"});
     model::Service udp_rival = rival;
     udp_rival.key = key("a-rival", Protocol::Udp);
@@ -398,8 +399,9 @@ TEST_F(AffinityGroupTest, ARefusedPortJoinsWhenItIsAccepted_AFF002) {
     expect_united({"10.0.0.1", "10.0.0.2"});
 }
 
-// Addresses come and go for ever; ports come, go, and change their scope. What is shared is always the same at all ports, an address keeps
-// its number as long as a port has it, and no two have one.
+// Addresses come and go repeatedly; ports come, go, and change their scope. The shared values are always the
+// same at all ports, an address keeps its number as long as a port has it, and no two addresses share a
+// number.
 TEST_F(AffinityGroupTest, NumbersFollowTheSimplestModelOverManyChanges) {
     std::mt19937 random(7);  // NOLINT: the same each time
     std::map<std::string, std::pair<uint32_t, uint16_t>> last;

@@ -1,4 +1,4 @@
-// The file of --blocklist: what it may say, and how it is followed.
+// The file of --blocklist: its syntax, and how changes are followed.
 #include "control/gateway/rules/blocklist.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(Blocklist, NeverHoldsTheGatewaysOwnAddress) {
 class BlocklistFile : public testing::Test {
  protected:
     void write(const std::string& text) {
-        // Renamed over, as editors and ConfigMap volumes do: the file is never half a one.
+        // Replaced by rename, as by editors and ConfigMap volumes: the file is never incomplete.
         const auto fresh = folder.path() / "fresh";
         std::ofstream(fresh) << text;
         std::filesystem::rename(fresh, file);
@@ -119,7 +119,7 @@ TEST_F(BlocklistFile, IsFollowedAndABrokenOneLeavesTheLastGoodList) {
     const auto watch = follow(*known);
     write("203.0.113.0/24\n");
     ASSERT_TRUE(wait_for(1));
-    write("203.0.113.0/24\n10.0.0.0\n192.0.2.0/30\n");  // the last line is our own network
+    write("203.0.113.0/24\n10.0.0.0\n192.0.2.0/30\n");  // the last line is the gateway's own network
     for (int i = 0; i < 3'000 && log.count("192.0.2.0/30 contains") == 0; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -131,8 +131,8 @@ TEST_F(BlocklistFile, IsFollowedAndABrokenOneLeavesTheLastGoodList) {
     EXPECT_EQ(told[1], std::vector{*Prefix::parse("10.0.0.0/8")});
 }
 
-// An editor that writes in place. A file that stays open for kUnfinishedMax is read all the same, so an attempt that a busy machine has
-// drawn out beyond that proves nothing and is repeated.
+// An editor that writes in place. A file that stays open for kUnfinishedMax is read nevertheless. An attempt
+// that a busy machine has delayed beyond that proves nothing and is repeated.
 TEST_F(BlocklistFile, IsNotReadWhileItIsBeingWritten) {
     using Clock = std::chrono::steady_clock;
     write("198.51.100.0/24\n");

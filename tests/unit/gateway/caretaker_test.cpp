@@ -1,4 +1,4 @@
-// The caretaker between a reconciler, real sockets of loopback, and whoever listens to what is observed.
+// The caretaker with a reconciler, real loopback sockets, and a listener for observed notices.
 #include "control/gateway/care/caretaker.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class CaretakerTest : public testing::Test {
         reconciler_.begin(std::nullopt, std::make_shared<drivers::MirroredState>());
         reconciler_.start([](std::unique_ptr<config::Snapshot>) {});
     }
-    // `exhausted`: what flows are short of ports for, once.
+    // `exhausted`: the service ports without SNAT ports, returned once.
     void start(std::vector<model::ServiceKey> exhausted = {}) {
         auto created =
             Caretaker::create({.mode = model::GatewayMode::Node,
@@ -60,7 +60,7 @@ class CaretakerTest : public testing::Test {
                             .done = [done](Result<rpc::UpdateResult>) { done->set_value(); }});
         done->get_future().wait();
     }
-    // Presence on a Linux that is a list: linux_.
+    // VIP presence with a simulated Linux: linux_.
     void have_presence() {
         presence_ = VipPresenceOptions{
             .twins = {{drivers::InterfaceAddress::parse("192.0.2.1/24").value()}},
@@ -83,7 +83,7 @@ class CaretakerTest : public testing::Test {
         const std::lock_guard lock(linux_mutex_);
         return linux_.vips.size();
     }
-    // Patient: the machine may be busy.
+    // With a long timeout: the machine may be busy.
     template <typename Condition>
     static bool eventually(const Condition& condition) {
         for (const auto until = std::chrono::steady_clock::now() + 30s;
@@ -124,7 +124,7 @@ class CaretakerTest : public testing::Test {
     std::function<std::vector<PortState>()> ports_;
     std::atomic<int> health_told_{-1};
     std::mutex linux_mutex_;
-    drivers::MirroredState linux_;  // what Linux has
+    drivers::MirroredState linux_;  // the addresses of the simulated Linux
     std::optional<VipPresenceOptions> presence_;
     std::unique_ptr<Caretaker> caretaker_;
 };
@@ -202,7 +202,7 @@ TEST_F(CaretakerTest, ProbesDecideWhoGetsNewFlows_HC009_EP020) {
     ASSERT_TRUE(server);
     auto web = service("web", {external("192.0.2.80", 80)}, {"127.0.0.1", "127.0.0.2"});
     web.sets[0].endpoints[0].port = (*server)->port();
-    web.sets[0].endpoints[1].port = (*server)->port();  // nobody listens on 127.0.0.2
+    web.sets[0].endpoints[1].port = (*server)->port();  // no listener on 127.0.0.2
     web.probe = model::Probe{.interval_s = 1, .unhealthy = 1};
     start();
     apply({web});
@@ -285,7 +285,7 @@ TEST_F(CaretakerTest, VipsAreNotPresentWhileTheDesiredStateWithholdsThem_PRESENC
 TEST_F(CaretakerTest, VipsStayWithheldOverARestart_PRESENCE005) {
     have_presence();
     apply({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})}, true, "Node edge-1 is excluded");
-    start();  // the state is in force already, as one of the last-good file is
+    start();  // the state is already in force, as with a last-good file
     EXPECT_TRUE(eventually([&] {
         return caretaker_->vips_withheld() == "Node edge-1 is excluded" && caretaker_->rounds() > 1;
     }));

@@ -1,4 +1,4 @@
-// Step 6 of EP-020: what probes found decides which endpoints a set offers.
+// Step 6 of EP-020: probe results determine the endpoints that a set offers.
 #include <gtest/gtest.h>
 
 #include "control/gateway/compile/compile.hpp"
@@ -88,7 +88,8 @@ TEST_F(CompileHealth, NodesFailClosedAndNeverProbedOnesAreDown_HC007_HC010) {
     EXPECT_FALSE(fails_open());
 }
 
-// (6) comes before (7): one that is well but has no weight is a candidate, so that the others, who are down, stay out.
+// Step (6) precedes (7): a healthy endpoint without weight is a candidate, so the others, which are down,
+// stay excluded.
 TEST_F(CompileHealth, WeightIsLookedAtAfterHealth_EP020) {
     auto service = web();
     service.sets[0].endpoints[0].weight = 0;

@@ -1,4 +1,5 @@
-// Desired services to the workers' table: stable ids, isolation of refusals, NodePort address sets, cost that follows the change.
+// Compilation of desired services to the workers' table: stable ids, isolation of refusals, NodePort address
+// sets, cost in proportion to the change.
 #include "control/gateway/compile/compile.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace compile_test {
 class Gateway {
  public:
     explicit Gateway(IdMap map = IdMap()) : compiler(std::move(map)) {}
-    // Every key of before and after is touched; those with the same object are known not to have changed.
+    // Touches every key of both versions. Keys with the same object count as unchanged.
     void apply(DesiredServices services) {
         std::vector<model::ServiceKey> touched;
         for (const auto* all : {&wanted, &services}) {
@@ -96,7 +97,7 @@ TEST(Compile, EndpointsOfTheOtherFamilyAreTheServicesOwn_ANN32) {
     EXPECT_EQ(row->backends().usable, gateway.find("192.0.2.8", 80)->backends().usable);
     EXPECT_EQ(row->backends().source, lb::SourceMode::Translate);
     const BackendId first = gateway.backend("web", "10.0.0.1");
-    // The first IPv6 endpoint takes over; who serves IPv4 keeps its id.
+    // The first IPv6 endpoint takes over; the backends for IPv4 keep their ids.
     web.sets[1] = {.endpoints = {{ip("2001:db8:1::1"), 8080, 1, "", ""}}, .family = IpFamily::V6};
     gateway.apply(desired({web}));
     EXPECT_EQ(gateway.find("2001:db8::8", 80)->backends().usable[0].address, ip("2001:db8:1::1"));
@@ -125,7 +126,7 @@ TEST(Compile, IdsStayTheSameOverConfigurations) {
     const BackendId a1 = gateway.backend("a", "10.0.0.1"), a2 = gateway.backend("a", "10.0.0.2"),
                     b1 = gateway.backend("b", "10.0.0.1");
     EXPECT_EQ((std::set{a1, a2, b1}).size(), 3U);  // an endpoint of two service ports is two backends
-    // a loses one endpoint and gains another, b goes, c comes.
+    // a loses one endpoint and gains another, b is removed, c is added.
     gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.2", "10.0.0.3"}),
                            service("c", {external("192.0.2.3", 80)}, {"10.0.0.1"})}));
     EXPECT_EQ(gateway.id("a"), a);
@@ -136,7 +137,7 @@ TEST(Compile, IdsStayTheSameOverConfigurations) {
     EXPECT_FALSE((std::set{a1, a2, b1}).contains(a3))
         << "a freed id was given out while fresh ones were left";
     EXPECT_FALSE((std::set{a1, a2, b1, a3}).contains(c1));
-    // What comes back gets its own id again.
+    // A service port that comes back gets its former id.
     gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
                            service("b", {external("192.0.2.2", 80)}, {"10.0.0.1"})}));
     EXPECT_EQ(gateway.id("b"), b);
@@ -161,7 +162,7 @@ TEST(Compile, FreedIdsAreReusedOnlyWhenNothingElseIsLeftOldestFirst) {
     pool.release({0});
     pool.release({1});
     EXPECT_EQ(pool.take(12)->value, 2U);  // fresh before freed
-    EXPECT_EQ(pool.take(11)->value, 1U);  // its own again
+    EXPECT_EQ(pool.take(11)->value, 1U);  // its former id
     EXPECT_EQ(pool.take(13)->value, 0U);  // the only freed one
     EXPECT_FALSE(pool.take(14));
     EXPECT_EQ(pool.room(), 0U);
@@ -184,7 +185,7 @@ TEST(Compile, UnchangedServicesKeepTheirVeryObject) {
     EXPECT_EQ(gateway.now.services.at(key("a")).service, was_a.service);
     EXPECT_EQ(gateway.now.services.at(key("a")).filter, was_a.filter);
     EXPECT_NE(gateway.now.services.at(key("b")).service, was_b.service);
-    // Names for people and frontends are no reason to build rings anew.
+    // Display names and frontends do not cause rings to be rebuilt.
     const auto now_b = gateway.now.services.at(key("b")).service;
     b.sets[0].endpoints[0].zone = "z";
     b.frontends.push_back(external("192.0.2.3", 80));
@@ -203,7 +204,7 @@ TEST(Compile, SourceRangesGuardFilteredFrontendsOnly_SRC001) {
     EXPECT_TRUE(guarded->allows(ip("198.51.100.7")));
     EXPECT_FALSE(guarded->allows(ip("203.0.113.7")));
     EXPECT_EQ(gateway.find("192.0.2.2", 80)->filter, nullptr);
-    web.source_ranges.clear();  // nobody, not everybody (SRC-002)
+    web.source_ranges.clear();  // no source is allowed, instead of all (SRC-002)
     gateway.apply(desired({web}));
     EXPECT_FALSE(gateway.find("192.0.2.1", 80)->filter->allows(ip("198.51.100.7")));
 }
@@ -292,7 +293,7 @@ TEST(Compile, AConflictRefusesOneServiceByNameAndNoOther_GEN001_SVC018) {
                   model::kFrontendConflict,
                   "service default/0-newer/TCP: TCP 192.0.2.1 port 80 belongs to service default/a/TCP"}));
     EXPECT_NE(gateway.find("192.0.2.3", 80), nullptr);
-    // The owner goes: the other one takes over without being sent again.
+    // The owner is removed: the other one takes over without being sent again.
     auto services = gateway.wanted;
     services.erase(key("a"));
     gateway.apply(services);
@@ -327,17 +328,17 @@ TEST(Compile, ARefusedVersionLeavesTheFormerOneInForceLessWhatOthersOwnNow_SVC01
     gateway.apply(desired({service("a", {external("192.0.2.1", 80), external("192.0.2.5", 80)}, {"10.0.0.1"}),
                            service("b", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
     const auto a_before = gateway.now.services.at(key("a")).service;
-    // a's new version asks for what b has; b's new version takes one of a's former frontends.
+    // a's new version wants the frontend of b; b's new version wants one of a's former frontends.
     gateway.apply(desired(
         {service("b", {external("192.0.2.2", 80), external("192.0.2.5", 80)}, {"10.0.0.2"}),
          service("a", {external("192.0.2.1", 80), external("192.0.2.7", 80), external("192.0.2.2", 80)},
                  {"10.0.0.9"})}));
-    // Both were in force; a comes first by name, so it is b that meets a's claim.
+    // Both were in force. a is first by name, so b conflicts with a's claim.
     ASSERT_TRUE(gateway.now.refusals.contains(key("b")));
     EXPECT_EQ(gateway.find("192.0.2.2", 80)->service->name, "a");
     EXPECT_EQ(gateway.find("192.0.2.7", 80)->service->name, "a");
     EXPECT_NE(gateway.now.services.at(key("a")).service, a_before);
-    // b's former version keeps nothing, since a owns its only tuple now, but b is still known with its backend.
+    // b's former version keeps no row, because a owns its only tuple now. b still exists with its backend.
     EXPECT_EQ(gateway.now.services.at(key("b")).desired->frontends.size(), 1U);
     EXPECT_TRUE(gateway.backend("b", "10.0.0.2").is_set());
     EXPECT_EQ(gateway.find("192.0.2.5", 80), nullptr);
@@ -356,14 +357,14 @@ TEST(Compile, AFullTableRefusesTheNewestAndKeepsTheOlder_GEN009) {
     EXPECT_NE(gateway.find("192.0.2.1", 80), nullptr);
     EXPECT_NE(gateway.find("192.0.2.2", 80), nullptr);
     EXPECT_EQ(gateway.find("192.0.2.3", 80), nullptr);
-    // n grows beyond what is left: its former version stays.
+    // n exceeds the remaining capacity: its former version stays.
     gateway.apply(desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
                            service("n", {external("192.0.2.2", 80)}, {"10.0.0.2", "10.0.0.3", "10.0.0.4"})}));
     EXPECT_EQ(gateway.now.refusals.at(key("n")).reason, model::kCapacityExceeded);
     EXPECT_NE(gateway.now.refusals.at(key("n")).why.find("no room for 2 more endpoints, only for 1"),
               std::string::npos);
     EXPECT_EQ(gateway.find("192.0.2.2", 80)->backends().usable.size(), 1U);
-    // Room comes back in the very state that makes the same wish again.
+    // Capacity is released in the same state that requests it again.
     gateway.apply(desired({service("n", {external("192.0.2.2", 80)}, {"10.0.0.2", "10.0.0.3", "10.0.0.4"})}));
     EXPECT_TRUE(gateway.now.refusals.empty());
     EXPECT_EQ(gateway.find("192.0.2.2", 80)->backends().usable.size(), 3U);

@@ -1,4 +1,4 @@
-// Desired service ports in one line, for the tests of this room.
+// Builders of desired service ports in one line, for the tests of this folder.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ inline model::Frontend node_port(L4Port port, IpFamily family = IpFamily::V4) {
     return {lb::FrontendClass::NodePort, {}, family, port, 0, false};
 }
 
-// One set whose endpoints all have port 8080.
+// One set; all endpoints have port 8080.
 inline model::Service service(const std::string& name, std::vector<model::Frontend> frontends,
                               const std::vector<std::string>& endpoints) {
     model::Service out{.key = key(name), .service_port = 80};

@@ -1,4 +1,4 @@
-// A drain over a restart, on a disk of its own and on one that refuses.
+// A drain over a restart, with a writable folder and with one that cannot be written.
 #include "control/gateway/apply/drain_file.hpp"
 
 #include <gtest/gtest.h>

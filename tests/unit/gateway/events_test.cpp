@@ -1,5 +1,5 @@
-// Events of a cluster seen from the wire: states go through the real reconciler into the workers of the virtual gateway, and packets tell
-// what became of flows. Drains go by a clock that the test moves.
+// Cluster events observed on the wire: states pass through the real reconciler into the workers of the
+// virtual gateway, and packets show the effect on flows. Drains use a clock that the test advances.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -64,7 +64,7 @@ class Events : public testing::TestWithParam<uint32_t> {
     }
     void TearDown() override { reconciler.stop(); }
 
-    // The whole state; in every worker when this returns, and what it orders done.
+    // Sends the whole state. On return it is in every worker, and its orders are done.
     void apply(std::vector<model::Service> services) {
         auto answered = std::make_shared<std::promise<bool>>();
         reconciler.submit({.version = {"sync", ++version},
@@ -80,7 +80,7 @@ class Events : public testing::TestWithParam<uint32_t> {
         gateway.work_off_orders();
         orders_done = gateway.orders_done();
     }
-    // The clock goes on, and a message that changes nothing has the thread look at it.
+    // Advances the clock, and sends a message without changes, so that the thread reads the clock.
     void pass(int64_t seconds, const std::vector<model::Service>& in_force) {
         clock_s += seconds;
         apply(in_force);
@@ -94,7 +94,7 @@ class Events : public testing::TestWithParam<uint32_t> {
         return gateway.send(packet.build(), kUp, {static_cast<uint8_t>(client_port % GetParam())});
     }
     Outcome udp(L4Port client_port, L4Port port = 53) { return send(Protocol::Udp, client_port, port); }
-    // An established connection; the backend it went to.
+    // An established connection. Returns its backend.
     IpAddr open_tcp(L4Port client_port, L4Port port = 80) {
         const FlowKey inside = key_of(send(Protocol::Tcp, client_port, port).frame);
         const auto answer = eth()
@@ -107,7 +107,7 @@ class Events : public testing::TestWithParam<uint32_t> {
         EXPECT_EQ(send(Protocol::Tcp, client_port, port, "A").verdict, Verdict::Transmit);
         return inside.destination;
     }
-    // Where a segment in mid-stream goes; nullopt: back, as a RST.
+    // The backend that a mid-stream segment is forwarded to; nullopt: answered by RST.
     std::optional<IpAddr> goes_to(L4Port client_port, L4Port port = 80) {
         const Outcome outcome = send(Protocol::Tcp, client_port, port, "A");
         return is_reset(outcome) ? std::nullopt : std::optional(key_of(outcome.frame).destination);
@@ -225,7 +225,8 @@ TEST_P(Events, AServiceThatIsGoneLeavesNoUdpFlowAndItsTcpFlows_DRAIN007_UDP002) 
     EXPECT_NE(send(Protocol::Tcp, 2'001, 80).verdict, Verdict::Transmit);
 }
 
-// Delete and create merged into one change: the old object's drain ends its own flows, those of the new one stay.
+// Delete and create merged into one change: the drain of the old object ends its flows, those of the new
+// object stay.
 TEST_P(Events, AnotherServiceOfTheSameNameHasItsOwnFlows_GEN010) {
     auto web = service("web", Protocol::Tcp, {external(80)}, {11});
     auto dns = service("dns", Protocol::Udp, {external(53)}, {11});

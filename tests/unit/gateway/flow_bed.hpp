@@ -1,4 +1,4 @@
-// Configurations and ports in the shortest form that a test of flow rules can say.
+// Short notations of configurations and ports for tests of flow rules.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ inline std::shared_ptr<const route::PrefixSet> blocked(const std::vector<std::st
     return list.empty() ? nullptr : std::make_shared<const route::PrefixSet>(std::move(list));
 }
 
-// A service port whose frontends deny these ranges.
+// A service port with frontends that deny these ranges.
 inline model::Service denying(const std::string& name, std::vector<model::Frontend> frontends,
                               const std::vector<std::string>& ranges) {
     auto out = service(name, std::move(frontends), {"10.0.0.1"});

@@ -1,4 +1,4 @@
-// Rules follow the configuration by difference, whatever the NIC refuses on the way.
+// Rules follow the configuration by difference, also if the NIC refuses some of them.
 #include "control/gateway/rules/flow_follower.hpp"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST_F(Follows, ADropThatIsWantedNoMoreIsGoneBeforeTheConfigurationIsPublished) 
     EXPECT_EQ(fake.live.size(), 1U) << "without a step of the thread";
 }
 
-// The plan was made for a configuration that is no longer the newest when its rules are made.
+// The plan was made for a configuration that is no longer the newest when its rules are installed.
 TEST_F(Follows, AnOldPlanMakesNoDropThatTheNewConfigurationDoesNotCover) {
     std::vector<std::string> many;
     for (int i = 0; i < 80; ++i) {
@@ -269,7 +269,7 @@ TEST(FlowFollower, IsolationIsLeftWhereARuleOfItIsRefused) {
     }));
 }
 
-// mlx5 changes its mind only while the port is stopped.
+// mlx5 can leave isolation only while the port is stopped.
 TEST(FlowFollower, WhereIsolationCannotBeLeftTheRestIsBroughtAllTheSame) {
     test::LogCapture log("drivers");
     FakeFlows fake;
@@ -342,7 +342,7 @@ TEST(FlowFollower, MarksArePublishedWithWhatTheyMean) {
     EXPECT_EQ(again.marked->find(1, ip("192.0.2.80"), 443, Protocol::Tcp), nullptr) << "a mark that lies";
     EXPECT_EQ(again.marked->find(3, ip("192.0.2.80"), 8080, Protocol::Tcp), nullptr) << "beyond the budget";
     EXPECT_EQ(again.marked->find(0, ip("192.0.2.80"), 80, Protocol::Tcp), nullptr) << "no mark";
-    // A frontend that is gone leaves its number to another; the rest keep theirs.
+    // A removed frontend releases its number to another one; the others keep theirs.
     publish_to(follower,
                flow_config({service("web", {external("192.0.2.80", 443), external("192.0.2.80", 8080)},
                                     {"10.0.0.1"})}));
@@ -359,8 +359,9 @@ TEST(FlowFollower, MarksArePublishedWithWhatTheyMean) {
                                                            {"to 192.0.2.80 tcp port 8080", "mark 1"}}));
 }
 
-// Any order of changes, with a NIC that has room for few and fails at random: in the end the NIC has what it can have of the newest plan,
-// and at no publication a drop that software would not do.
+// Changes in any order, with a NIC that has room for few rules and fails at random. In the end the NIC has
+// all rules of the newest plan that it accepts. At no publication does it have a drop rule that software
+// would not apply.
 TEST(FlowFollower, AnyHistoryEndsInTheNewestPlan) {
     test::LogCapture log("drivers");
     test::Prng random;

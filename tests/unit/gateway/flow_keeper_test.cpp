@@ -1,4 +1,5 @@
-// Which flows end when something goes, told from the orders: each rule of sections 13 and 14 alone, on a clock that the test moves.
+// Which flows end after a removal, checked by the flow orders: each rule of sections 13 and 14 alone, on a
+// clock that the test advances.
 #include "control/gateway/compile/flow_keeper.hpp"
 
 #include <gtest/gtest.h>
@@ -15,8 +16,8 @@ namespace flow_keeper_test {
 using std::chrono::seconds;
 using Orders = std::vector<std::string>;
 
-// A compiler and a keeper, as the reconciler drives them. Orders read "web 10.0.0.1" (all flows of that backend) or
-// "web 10.0.0.1 by 192.0.2.80 80".
+// A compiler and a keeper, as driven by the reconciler. Orders read "web 10.0.0.1" (all flows of that
+// backend) or "web 10.0.0.1 by 192.0.2.80 80".
 class Gateway {
  public:
     explicit Gateway(IdMap ids = IdMap()) : compiler(std::move(ids)) {}
@@ -106,7 +107,7 @@ TEST(FlowKeeper, TheLastEndpointsUdpFlowsEndToo_UDP002) {
     EXPECT_EQ(gateway.apply({udp({})}), Orders{"web 10.0.0.1"});
 }
 
-// A changed port is another endpoint under the same address.
+// A changed port is a different endpoint with the same address.
 TEST(FlowKeeper, AnEndpointIsItsAddressAndItsPort_UDP001) {
     Gateway gateway;
     gateway.apply({udp({"10.0.0.1"})});
@@ -157,8 +158,8 @@ TEST(FlowKeeper, AnotherSetThatHasTheEndpointKeepsItsFlows_ETP007_UDP004) {
     EXPECT_EQ(gateway.apply({both}), Orders{});
 }
 
-// The first IPv6 endpoint gets the IPv6 frontend's new flows; those with IPv4 endpoints go on, and back, as long as their endpoints are
-// there.
+// The first IPv6 endpoint gets the IPv6 frontend's new flows. Flows to IPv4 endpoints continue, also in the
+// other direction, as long as their endpoints exist.
 TEST(FlowKeeper, FlowsOfTheOtherFamilyStayWithTheirEndpoint_ANN32_DRAIN001_UDP004) {
     Gateway gateway;
     auto web =
@@ -173,7 +174,7 @@ TEST(FlowKeeper, FlowsOfTheOtherFamilyStayWithTheirEndpoint_ANN32_DRAIN001_UDP00
     EXPECT_EQ(gateway.apply({web}), Orders{});
     web.sets[1] = own;
     EXPECT_EQ(gateway.apply({web}), Orders{});
-    // IPv4 endpoints that are gone take all their flows with them, those by IPv6 frontends as well.
+    // Removed IPv4 endpoints end all their flows, including those by IPv6 frontends.
     web.sets[0].endpoints.erase(web.sets[0].endpoints.begin());
     EXPECT_EQ(gateway.apply({web}), Orders{"web 10.0.0.1"});
     web.sets[1] = translated;
@@ -215,12 +216,12 @@ TEST(FlowKeeper, AnEndpointThatReturnsInTimeKeepsItsFlows_DRAIN004) {
     EXPECT_EQ(gateway.apply({tcp({"10.0.0.1", "10.0.0.2"}, 300)}), Orders{});
     EXPECT_EQ(gateway.keeper.deadline(), std::nullopt);
     EXPECT_EQ(gateway.after(seconds(1'000)), Orders{});
-    // And when it goes again, the time starts anew.
+    // When it is removed again, the time starts anew.
     gateway.apply({tcp({"10.0.0.2"}, 300)});
     EXPECT_EQ(gateway.keeper.deadline(), gateway.now + seconds(300));
 }
 
-// As one that is not ready: its flows go on, whatever else becomes of it.
+// Same as an endpoint that is not ready: its flows continue, regardless of other changes.
 TEST(FlowKeeper, AnEndpointThatReturnsWithoutBeingReadyKeepsItsFlows_DRAIN004_DRAIN003) {
     Gateway gateway;
     gateway.apply({tcp({"10.0.0.1", "10.0.0.2"}, 300)});
@@ -290,7 +291,7 @@ TEST(FlowKeeper, AnotherUidIsAnotherService_GEN010) {
                                               gateway.compiler.ids(), gateway.flows_of, gateway.now);
     EXPECT_EQ(orders, (std::vector<conn::FlowOrder>{{old_udp, {}, 0}}))
         << "the old object's UDP flows and no others";
-    // The drain ends what the old one opened, and nothing that the new one has opened since: their backends are not the same.
+    // The drain ends the flows of the old object, and none of the new one: their backends differ.
     const BackendId old_tcp = *gateway.compiler.ids().backends.find(
         {*gateway.compiler.ids().services.find(key("web")), ip("10.0.0.1"), 8080, "u2"});
     gateway.now += seconds(30);
@@ -322,7 +323,7 @@ TEST(FlowKeeper, ANodePortsFlowsGoWithItsNumberAndItsAddress_NODEPORT006_DRAIN00
     EXPECT_EQ(gateway.apply({with_number}), Orders{"web 10.0.0.1 by 192.0.2.1 30080"});
 }
 
-// The type is not among what the gateway is told: frontends of both types stay, those of one go.
+// The gateway does not receive the Service type. Frontends of both types stay, those of only one are removed.
 TEST(FlowKeeper, AChangedTypeEndsTheFlowsOfTheFrontendsThatItTakesAway_SVC015) {
     Gateway gateway;
     auto balanced = udp({"10.0.0.1"});
@@ -342,7 +343,7 @@ TEST(FlowKeeper, ARenamedPortKeepsFlowsToEndpointsOfBothNames_SVC017) {
     Gateway gateway;
     gateway.apply({named(udp({"10.0.0.1", "10.0.0.2"}), "http")});
     EXPECT_EQ(gateway.apply({named(udp({"10.0.0.2", "10.0.0.3"}), "web")}), Orders{"web 10.0.0.1"});
-    // They have the ids of the old name, and go with the endpoint under the new one.
+    // They have the ids of the old name, and end when the endpoint under the new name is removed.
     EXPECT_EQ(gateway.apply({named(udp({"10.0.0.3"}), "web")}), (Orders{"web 10.0.0.2", "web 10.0.0.2"}))
         << "of both names";
 }
@@ -369,7 +370,7 @@ TEST(FlowKeeper, TheSameStateAgainEndsNothing_UDP005) {
 }
 
 TEST(FlowKeeper, AnIdThatIsAnotherBackendsNowIsNotEnded_DRAIN004) {
-    Gateway gateway(IdMap(8, 2));  // two backends at once: the one freed first is given out at once
+    Gateway gateway(IdMap(8, 2));  // two backends at once: the one freed first is reused at once
     gateway.apply({tcp({"10.0.0.1", "10.0.0.2"}, 30)});
     gateway.apply({tcp({"10.0.0.2"}, 30)});
     gateway.apply({tcp({"10.0.0.2", "10.0.0.3"}, 30)});
@@ -397,7 +398,7 @@ TEST(FlowKeeper, WhatHasNoFlowsIsForgotten) {
     EXPECT_EQ(gateway.keeper.backends(), 0U);
 }
 
-// A Service that never keeps an address would be remembered with all that it ever had.
+// The keeper must not accumulate all former addresses of a Service that never keeps an address.
 TEST(FlowKeeper, RemembersTheLastLostFrontendsOnly_DRAIN007) {
     Gateway gateway;
     Orders early;

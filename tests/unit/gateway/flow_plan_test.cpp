@@ -1,4 +1,4 @@
-// Which rules are wanted, from Services compiled for real.
+// The wanted rules, from Services compiled by the real compiler.
 #include "control/gateway/rules/flow_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,8 @@ TEST(FlowPlan, PredictableRssNeedsNoRules) {
     }
     EXPECT_EQ(first.rules.size(), 4U);
     EXPECT_EQ(note(first, FlowKind::SnatToQueue), "predictable RSS delivers replies to their owners");
-    // The second port has no hash of its own: its own address goes by blocks, the one of any egress by the first port's hash.
+    // The second port has no hash. Its own address is assigned by blocks, the address without an egress by
+    // the first port's hash.
     EXPECT_EQ(
         texts(plan({.workers = 2}, config, {hashes, port(1)}, 1).rules, FlowKind::SnatToQueue),
         (Texts{"to 10.0.0.1 tcp port 0-63/128: queue 0", "to 10.0.0.1 tcp port 64-127/128: queue 1",
@@ -182,7 +183,7 @@ TEST(FlowPlan, ADeniedRangeGivesWayToTheBlocklist) {
     EXPECT_EQ(note(all, FlowKind::SourceDrop),
               "2 more do not fit the 3 rules of the port (--flow-rules): software enforces these denied "
               "ranges");
-    // Among denied ranges, who has a rule keeps it.
+    // Among denied ranges, a range with a rule keeps it.
     const auto kept = plan({.workers = 1, .budget = 2}, flow_config({web}, {}, {"198.51.100.0/24"}), {port()},
                            0, {before[2]});
     EXPECT_EQ(kept.rules.back(), before[2]);
@@ -212,7 +213,7 @@ TEST(FlowPlan, IsolationBringsAllThatIsOursAndComesLast) {
               "not asked for (--vip-isolate)");
 }
 
-// What comes back from an endpoint of the other family comes to the SNAT address of its own, errors included.
+// Replies of an endpoint of the other family arrive at a SNAT address of that family, including errors.
 TEST(FlowPlan, IsolationBringsBothFamiliesOfAFrontendWhoseEndpointsAreOfTheOther_ANN32) {
     auto web = service("web", {external("2001:db8::80", 80)}, {"10.0.0.1"});
     web.sets[0].family = IpFamily::V6;
@@ -282,7 +283,7 @@ std::string random_prefix(test::Prng& random, unsigned shortest) {
            std::to_string(random.below(256)) + "/" + std::to_string(length);
 }
 
-// Against what follows from the words alone: all candidates, those that are there first, then by width.
+// Compared with a direct implementation of the rule: all candidates, present ones first, then by width.
 TEST(FlowPlan, OfAnyNumberOfDeniedRangesTheBestAreChosen) {
     test::Prng random;
     for (int round = 0; round < 20; ++round) {

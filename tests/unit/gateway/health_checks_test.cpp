@@ -1,4 +1,4 @@
-// healthCheckNodePort over real sockets of loopback, with a clock that is an argument.
+// healthCheckNodePort over real loopback sockets, with a clock that is an argument.
 #include "control/gateway/care/health_checks.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class HealthChecksTest : public testing::Test {
         checks_.set(key(name), std::nullopt);
         checks_.work(now_);
     }
-    // Where nobody listens.
+    // An address without a listener.
     static bool is_closed(L4Port port) {
         const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         sockaddr_in to{};
@@ -88,7 +88,7 @@ TEST_F(HealthChecksTest, WithoutLocalEndpointsOrWithAnUnwellGatewayTheSameBodySa
     EXPECT_TRUE(http_get(port_, "/").starts_with("HTTP/1.1 200 ")) << "the first endpoint";
 }
 
-// Ports of a Service travel alone, so the old name goes before the new one comes.
+// Ports of a Service arrive separately, so the old name is removed before the new one is added.
 TEST_F(HealthChecksTest, TheCountIsTheServicesAfterItsPortWasRenamed_HC002) {
     ask_for("web", port_, 2);
     EXPECT_TRUE(http_get(port_, "/").starts_with("HTTP/1.1 200 "));
@@ -119,7 +119,7 @@ TEST_F(HealthChecksTest, PortsOpenAndCloseWithTheService_HC005) {
     EXPECT_TRUE(checks_.open_ports().empty());
 }
 
-// The check rides on the Service's first port; another port may become the first one.
+// The health check is carried by the Service's first port. Another port may become the first one.
 TEST_F(HealthChecksTest, AServiceMayChangeThePortThatCarriesIt_HC005) {
     model::ServiceKey second = key("web");
     second.port_name = "https";

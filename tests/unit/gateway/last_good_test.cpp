@@ -1,4 +1,4 @@
-// The last good configuration on disk: it comes back as it was, or it is refused by name.
+// The last good configuration on disk: it is restored unchanged, or refused with the reason.
 #include "control/gateway/apply/last_good.hpp"
 
 #include <gtest/gtest.h>

@@ -34,7 +34,7 @@ TEST(LinkReport, FlappingIsToldInBounds) {
     }
     EXPECT_EQ(last_of_first_period,
               "link is up; it flaps, further changes are counted but not logged for a while");
-    // In each minute those that are told, and one that sums up.
+    // In each minute the changes logged individually, and one summary.
     EXPECT_LE(lines, 10 * (LinkReport::kToldPerPeriod + 1));
     EXPECT_GE(lines, 10 * LinkReport::kToldPerPeriod);
 }

@@ -1,4 +1,4 @@
-// The watching thread over loops that are numbers here, and the wall clock: tests wait for what happens, not for how long.
+// The watching thread with simulated loops and the wall clock: tests wait for events, not for durations.
 #include "control/gateway/program/loop_watch.hpp"
 
 #include <gtest/gtest.h>

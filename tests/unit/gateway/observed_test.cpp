@@ -1,4 +1,4 @@
-// What the gateway finds out by itself: sockets of strangers, exhausted SNAT ports, and the list of it all.
+// Notices of the gateway itself: listeners of other programs, exhausted SNAT ports, and the merged list.
 #include "control/gateway/care/observed.hpp"
 
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ TEST(NodePortWatch, AListenerOnANodePortIsToldOnceForEachOwner_NODEPORT010) {
 
     const std::array others{
         LocalListener{Protocol::Udp, ip("0.0.0.0"), 30080},   // another protocol
-        LocalListener{Protocol::Tcp, ip("0.0.0.0"), 30081}};  // a number that is no NodePort
+        LocalListener{Protocol::Tcp, ip("0.0.0.0"), 30081}};  // a number that is not a NodePort
     watch.look(others);
     EXPECT_TRUE(watch.notices().empty());
 

@@ -1,4 +1,4 @@
-// penstockd's options: what each means, and that each thing that is wrong is refused by name.
+// penstockd's options: the meaning of each, and that each error names its option.
 #include "control/gateway/options/options.hpp"
 
 #include <gtest/gtest.h>
@@ -189,13 +189,13 @@ TEST(Options, EveryOptionIsRead) {
 
 struct Refusal {
     Arguments arguments;
-    const char* text;  // must be part of what the error says
+    const char* text;  // must be part of the error text
 };
 
 TEST(Options, EachBreachIsRefusedByName) {
     const std::vector<Refusal> refusals = {
         {{"--prot", "x"}, "--prot"},
-        {{"--mem", "64"}, "--mem"},  // no guessing
+        {{"--mem", "64"}, "--mem"},  // no abbreviations
         {{"stray"}, "unexpected argument \"stray\""},
         {{"--port", "device=net_af_packet9,iface=veth0;twin=p1"},
          "--port: interface veth0 is given to two ports"},

@@ -1,4 +1,4 @@
-// What the twins' addresses are good for: the identity, and the source of translated flows.
+// Use of the twins' addresses: the identity, and the source of translated flows.
 #include "control/gateway/compile/port_addresses.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(SnatAddresses, DefaultIsTheFirstGlobalAddressOfEachTwinAndFamily_NAT002) {
         snat_addresses({}, twins, present),
         (std::vector<nat::SnatAddress>{
             {ip("192.0.2.7"), {0}, true}, {ip("10.0.0.1"), {1}, true}, {ip("2001:db8::1"), {1}, true}}));
-    // The first configured one is gone from the twin: the next one is used.
+    // The first configured address is no longer on the twin: the next one is used.
     EXPECT_EQ(snat_addresses({}, twins, {{{0}, ip("192.0.2.1"), 24}}),
               (std::vector<nat::SnatAddress>{{ip("192.0.2.1"), {0}, true}}));
 }
@@ -39,13 +39,13 @@ TEST(SnatAddresses, ALoneAddressIsAVipBeforeItIsASource_NAT002) {
     const route::LocalAddress own6{{0}, ip("fd00::1"), 64};
     EXPECT_EQ(snat_addresses({}, twins, {vip4, vip6, own4, own6, {{0}, ip("fe80::1"), 64}}),
               (std::vector<nat::SnatAddress>{{ip("192.0.2.1"), {0}, true}, {ip("fd00::1"), {0}, true}}));
-    // An unnumbered link: there is nothing else.
+    // An unnumbered link: there is no other address.
     EXPECT_EQ(snat_addresses({}, twins, {vip6}),
               (std::vector<nat::SnatAddress>{{ip("2001:db8:80::10"), {0}, true}}));
-    // What the operator gave with the port comes first, however long its prefix.
+    // Addresses that the operator configured for the port come first, regardless of their prefix length.
     EXPECT_EQ(snat_addresses({}, {{"pen0", {ip("2001:db8:80::10")}}}, {vip6, own6}),
               (std::vector<nat::SnatAddress>{{ip("2001:db8:80::10"), {0}, true}}));
-    // Link-local alone: no source for anybody.
+    // Link-local only: not usable as a source.
     EXPECT_TRUE(snat_addresses({}, twins, {{{0}, ip("fe80::1"), 64}}).empty());
 }
 
@@ -57,7 +57,7 @@ TEST(SnatAddresses, GivenOnesReplaceTheDefaultsOfTheirFamily) {
         snat_addresses({ip("198.51.100.1"), ip("192.0.2.1")}, twins, present),
         (std::vector<nat::SnatAddress>{
             {ip("198.51.100.1"), {}, false}, {ip("192.0.2.1"), {}, true}, {ip("2001:db8::1"), {0}, true}}));
-    // On loopback, say: Linux opens connections from it too, so its ports are shared.
+    // On loopback, for example: Linux opens connections from it too, so its ports are shared.
     EXPECT_TRUE(
         snat_addresses({ip("198.51.100.1")}, twins, present, {ip("198.51.100.1")}).front().shared_with_host);
 }

@@ -1,4 +1,5 @@
-// Which ports that are down a configuration needs: Services compiled for real, routes as Linux gives them.
+// The ports that a configuration needs and that are down: Services compiled by the real compiler, routes as
+// from Linux.
 #include "control/gateway/care/port_faults.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ TEST_F(PortFaultsTest, TheWayToEndpoints) {
     EXPECT_EQ(faults(*usual_), Faults{"port pen1 is removed, and with it the way to 2 endpoints"});
 }
 
-// Linux takes a route away with its link.
+// Linux removes a route with its link.
 TEST_F(PortFaultsTest, RoutesThatWentWithTheLinkAreRemembered) {
     serve({service("web", {external("192.0.2.80", 80)}, {"10.0.0.10", "10.1.2.3"})});
     ports_[1].is_up = false;

@@ -1,4 +1,4 @@
-// Probes over real sockets of loopback.
+// Probes over real loopback sockets.
 #include "control/gateway/care/prober.hpp"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ class ProberTest : public testing::Test {
     std::condition_variable news_;
     std::map<std::string, SharedHealth> known_;
     std::unique_ptr<http::Server> server_;
-    std::unique_ptr<Prober> prober_;  // last: its thread ends before what it writes to
+    std::unique_ptr<Prober> prober_;  // last: its thread ends before the objects that it writes to
 };
 
 TEST_F(ProberTest, TcpIsWellWhereSomebodyListens_HC009_HC010) {
@@ -83,7 +83,7 @@ TEST_F(ProberTest, HttpIsWellWith200Only_HC007) {
     EXPECT_EQ(verdict_of("missing"), Health::Down);
 }
 
-// A socket that accepts, and says nothing.
+// A socket that accepts connections and sends nothing.
 TEST_F(ProberTest, SilenceIsAFailureAfterTheTimeout_HC008) {
     const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in at{
@@ -108,7 +108,7 @@ TEST_F(ProberTest, WhatIsNotWantedAnyMoreIsForgottenAndTold_HC009) {
     EXPECT_TRUE(news_.wait_for(lock, 30s, [&] { return known_["there"] == nullptr; }));
 }
 
-// 256 answers lie ready when the thread, late by more than their timeout, comes back.
+// 256 responses are pending when the thread continues, late by more than their timeout.
 TEST_F(ProberTest, WhoAnsweredInTimeIsUpThoughTheProberWasLate_HC008) {
     std::vector<int> listeners;
     auto many = service("many", {}, {});
@@ -141,7 +141,7 @@ TEST_F(ProberTest, ThatNoDescriptorIsLeftIsNotTheEndpointsFault_HC007) {
     rlimit usual{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
     rlimit none = usual;
-    none.rlim_cur = 3;  // below those that are open
+    none.rlim_cur = 3;  // below the number of open descriptors
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
     probe("there", "127.0.0.1", {.port = server_->port()});
     {

@@ -1,4 +1,4 @@
-// When endpoints are probed, and what the answers mean, by a clock that is an argument.
+// The schedule of probes and the evaluation of their results, with a clock that is an argument.
 #include "control/gateway/care/probes.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ class ProbesTest : public testing::Test {
     void set(const std::shared_ptr<const model::Service>& service) {
         schedule_.set(service->key, service, now_);
     }
-    // Asks all that is due and answers it; how many there were.
+    // Starts and completes all probes that are due. Returns their number.
     size_t answer(bool well) {
         const Questions questions = schedule_.due(now_);
         for (const auto& question : questions) {
@@ -34,14 +34,14 @@ class ProbesTest : public testing::Test {
         }
         return questions.size();
     }
-    // So many turns of everybody, each after the longest that an interval may last.
+    // Runs this many rounds of all probes, each after the maximum interval.
     void answer_times(int times, bool well) {
         for (int i = 0; i < times; ++i) {
             now_ += 11s;
             EXPECT_GT(answer(well), 0U);
         }
     }
-    // "web 10.0.0.1 up; web 10.0.0.2 down", of what take_results() has.
+    // "web 10.0.0.1 up; web 10.0.0.2 down", from take_results().
     std::string results() {
         std::string text;
         for (const auto& [key, health] : schedule_.take_results()) {
@@ -208,7 +208,8 @@ TEST_F(ProbesTest, EndpointsThatGoAreAskedNoMoreAtOnce_HC009) {
               std::vector<ProbeId>{open[0].target.address == ip("10.0.0.1") ? open[0].id : open[1].id});
     EXPECT_EQ(results(), "web 10.0.0.2 up; ");
     for (const auto& question : open) {
-        schedule_.finished(question.id, false, "", now_);  // the cancelled one's answer is late, and ignored
+        // the result of a cancelled probe is late, and ignored
+        schedule_.finished(question.id, false, "", now_);
     }
     EXPECT_EQ(schedule_.counters().failed, 1U);
     schedule_.set(key("web"), nullptr, now_);

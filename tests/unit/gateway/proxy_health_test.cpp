@@ -1,4 +1,4 @@
-// When the gateway calls itself well, by a clock that is an argument.
+// Health of the gateway, with a clock that is an argument.
 #include "control/gateway/care/proxy_health.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// One thread between the stream, Linux and the workers: what is published, answered, saved, and when nothing is.
+// The reconciler's thread between the stream, Linux and the workers: publications, answers, saved states, and
+// no publication without a change.
 #include "control/gateway/apply/reconciler.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace reconciler_test {
 using Kind = rpc::ServiceOutcome::Kind;
 using Answer = Result<rpc::UpdateResult>;
 
-// A reconciler whose workers are a list of snapshots.
+// A reconciler with a list of snapshots instead of workers.
 class Bench {
  public:
     explicit Bench(std::string state_file = "", std::optional<LastGood> last_good = std::nullopt)
@@ -45,7 +46,7 @@ class Bench {
             },
             {.orders_done = [this] { return orders_done.load(); }, .flows_of = {}});
     }
-    // The clock by which flows drain stands until it is moved.
+    // The clock by which flows drain; it stands until the test advances it.
     void pass(int64_t seconds) {
         clock_s += seconds;
         reconciler.look_at_clock();
@@ -62,7 +63,7 @@ class Bench {
         }
         return state;
     }
-    // Workers that do not come to a quiescent point until let().
+    // Workers that do not reach a quiescent point until let().
     void hold() {
         const std::lock_guard lock(mutex);
         open = false;
@@ -108,7 +109,7 @@ class Bench {
     bool open = true;
     std::vector<config::Snapshot> published;
     std::unique_ptr<config::Snapshot> initial;
-    Reconciler reconciler;  // last: its thread ends before what it writes to
+    Reconciler reconciler;  // last: its thread ends before the objects that it writes to
 };
 
 model::Service web(const std::string& endpoint = "10.0.0.1") {
@@ -176,7 +177,7 @@ TEST(Reconciler, WhatProbesFindIsPublishedAndListenersLearnWhatChanged_HC009) {
         bench.send(Bench::full(1, {probed, service("other", {external("192.0.2.81", 80)}, {"10.0.0.9"})}))
             .get());
     std::promise<std::vector<model::ServiceKey>> changed;
-    // The answer to the full state may come before its own publication is told.
+    // The answer to the full state may arrive before the listener is called for its own publication.
     bench.reconciler.set_published_listener([&, told = false](const Publication& publication) mutable {
         if (publication.changed.size() == 1 && !std::exchange(told, true)) {
             changed.set_value(publication.changed);
@@ -197,7 +198,8 @@ TEST(Reconciler, WhatProbesFindIsPublishedAndListenersLearnWhatChanged_HC009) {
     bench.reconciler.set_published_listener(nullptr);
 }
 
-// A control plane sends a full state again to find out what differs (the audit): the answer is that difference and nothing else.
+// A control plane sends a full state again to detect differences (audit): the answer contains only the
+// difference.
 TEST(Reconciler, AFullStateIsAnsweredWithWhatDifferedFromWhatWasProgrammed_APISYNC021) {
     Bench bench;
     const auto stays = service("stays", {external("192.0.2.81", 80)}, {"10.0.0.1"});
@@ -377,7 +379,8 @@ TEST(Reconciler, RoutesReachTheIdentityAndAreAnnouncedWhereTheyDiffer_NODEPORT00
                              .metric = 0});
     bench.reconciler.mirrored(state, true);
     ASSERT_TRUE(bench.send(Bench::full(2, {})).get());
-    // Answered before listeners are told of what came with the message: the third message is worked off after that.
+    // A message is answered before listeners are called for its publication. The third message is processed
+    // after that.
     ASSERT_TRUE(bench.send(Bench::full(3, {})).get());
     bench.reconciler.set_identity_listener(nullptr);
     EXPECT_EQ(announced, 1U);
@@ -420,7 +423,7 @@ TEST(Reconciler, FlowOrdersTravelWithTheStateThatCausesThem_DRAIN004_GEN007) {
     ASSERT_TRUE(bench.send(Bench::delta(1, 2, {draining_web({"10.0.0.2", "10.0.0.3"}, 0)})).get());
     EXPECT_EQ(bench.last().flow_orders->first, 1U);
     EXPECT_EQ(bench.last().flow_orders->orders, (std::vector<conn::FlowOrder>{{first, {}, 0}}));
-    // Not finished by all workers: it stays, under its number.
+    // Not finished by all workers: it stays, with its number.
     ASSERT_TRUE(bench.send(Bench::delta(2, 3, {draining_web({"10.0.0.3"}, 0)})).get());
     EXPECT_EQ(bench.last().flow_orders->first, 1U);
     EXPECT_EQ(bench.last().flow_orders->orders,
@@ -441,7 +444,7 @@ TEST(Reconciler, WakesWhenADrainIsOver_DRAIN004) {
     ASSERT_TRUE(bench.send(Bench::delta(1, 2, {draining_web({"10.0.0.2"}, 300)})).get());
     EXPECT_TRUE(bench.last().flow_orders->orders.empty());
     bench.pass(299);
-    ASSERT_TRUE(bench.send(Bench::delta(2, 3, {})).get());  // whatever the thread did at 299 s, it has done
+    ASSERT_TRUE(bench.send(Bench::delta(2, 3, {})).get());  // the thread has completed its work at 299 s
     EXPECT_TRUE(bench.last().flow_orders->orders.empty());
     const size_t before = bench.publications();
     bench.pass(1);
@@ -573,7 +576,7 @@ TEST_F(ReconcilerFile, ChangesOfLinuxAloneWriteNoFile) {
     EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-// The two messages become one compilation, whose versions before and after are equal.
+// The two messages are combined into one compilation; the versions before and after it are equal.
 TEST(Reconciler, AffinitySwitchedOffAndOnWithinOneCompilationStartsEmpty_AFF007) {
     Bench bench;
     model::Service sticky = web();
@@ -587,7 +590,7 @@ TEST(Reconciler, AffinitySwitchedOffAndOnWithinOneCompilationStartsEmpty_AFF007)
     auto first =
         bench.send(Bench::delta(1, 2, {service("other", {external("192.0.2.81", 80)}, {"10.0.0.2"})}));
     while (bench.reconciler.read([](const ReconcilerState& state) { return state.accepted.number != 2; })) {
-        std::this_thread::yield();  // the worker thread is at the gate, or will be: what follows is gathered
+        std::this_thread::yield();  // the thread is at the gate, or will be: later messages are combined
     }
     auto off = bench.send(Bench::delta(2, 3, {web()}));
     auto on = bench.send(Bench::delta(3, 4, {sticky}));

@@ -1,4 +1,4 @@
-// What the gateway says of its routes.
+// The prefixes that the gateway reports for its routes.
 #include "control/gateway/compile/routed_prefixes.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(RoutedPrefixes, OfEqualRoutesTheLowerMetricLeads) {
               Texts{"10.244.0.0/16"});
 }
 
-// A node's own bridge, or the management network: what lies there never leaves through a twin.
+// A node's own bridge, or the management network: its traffic never leaves through a twin.
 TEST(RoutedPrefixes, ARouteElsewhereCutsAHole_NODEPORT009) {
     EXPECT_EQ(routed({through("10.0.0.0/8", 0), elsewhere("10.128.0.0/9")}), Texts{"10.0.0.0/9"});
     EXPECT_EQ(routed({through("10.0.0.0/14", 0), elsewhere("10.1.0.0/16"), through("10.1.7.0/24", 1)}),

@@ -1,4 +1,4 @@
-// What `explain` tells about the endpoints of a Service.
+// The text of `explain` about the endpoints of a Service.
 #include "control/gateway/compile/selection_trace.hpp"
 
 #include <gtest/gtest.h>

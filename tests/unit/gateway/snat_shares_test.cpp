@@ -22,7 +22,7 @@ TEST(SnatShares, AWorkerWithoutAPortIsRefusedByName_NAT002) {
     const struct {
         nat::PortRange ports;
         unsigned workers;
-        const char* refusal;  // null: enough
+        const char* refusal;  // null: sufficient
     } rows[] = {
         {{20000, 20000}, 1, nullptr},
         {{20032, 20159}, 2, nullptr},  // two whole blocks
@@ -61,8 +61,8 @@ TEST(SnatShares, AShareThatTheHostTakesIsSaid_NAT002) {
     EXPECT_EQ(check_snat_shares({32640, 40000}, kEphemeral, 2).value(), "");
 }
 
-// Ports scattered by a hash: a wide range has ports for every worker towards every endpoint. A narrow range may
-// not.
+// Ports scattered by a hash: a wide range has ports for every worker towards every endpoint. A narrow range
+// may not.
 TEST(SnatShares, AHashMayLeaveAWorkerWithoutAPortOfANarrowRange_NAT002) {
     const auto remark = [](nat::PortRange ports, unsigned workers) {
         return remark_on_hashed_shares(test::hash_in_turn(128, workers), {1}, ports, workers);

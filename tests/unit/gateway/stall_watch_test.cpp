@@ -1,4 +1,4 @@
-// When a loop counts as stopped, by a clock that is an argument.
+// Detection of stalled loops, with a clock that is an argument.
 #include "control/gateway/program/stall_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ class StallWatchTest : public testing::Test {
  protected:
     static constexpr auto kLook = 200ms;
 
-    // The next look; what changed: "worker stalled in receiving", "worker goes round".
+    // The changes found by the next check: "worker stalled in receiving", "worker goes round".
     std::vector<std::string> look() {
         now_ += kLook;
         std::vector<std::string> out;
@@ -84,7 +84,7 @@ TEST_F(StallWatchTest, ALoopThatRestsNeedsNoRounds) {
         ++readings_[0].rounds;
         EXPECT_EQ(look(), Changes{});
     }
-    readings_[1].is_resting = false;  // work has come: the limit counts from here
+    readings_[1].is_resting = false;  // work has arrived: the limit counts from here
     for (int i = 0; i < 49; ++i) {
         ++readings_[0].rounds;
         EXPECT_EQ(look(), Changes{});
@@ -93,7 +93,7 @@ TEST_F(StallWatchTest, ALoopThatRestsNeedsNoRounds) {
     EXPECT_EQ(look(), Changes{"compiler stalled in thinking"});
 }
 
-// As by SIGSTOP, or a virtual machine that was paused: no loop could go round, and this watch could not look.
+// As after SIGSTOP, or in a paused virtual machine: neither the loops nor this watch could run.
 TEST_F(StallWatchTest, APauseOfTheWholeProcessIsNoStall) {
     look();
     now_ += 1h;

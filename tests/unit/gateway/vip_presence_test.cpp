@@ -1,4 +1,5 @@
-// Which VIPs shall be on which twins, from Services compiled for real; and how Linux is brought there, against a Linux that is a list.
+// The wanted VIPs of each twin, from Services compiled by the real compiler, and how a simulated Linux is
+// brought to that state.
 #include "control/gateway/care/vip_presence.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ route::LocalAddress at(uint8_t port, const std::string& address) {
     return {NicPortId{port}, ip(address), static_cast<uint8_t>(ip(address).bits())};
 }
 
-// As policy Local makes it where all endpoints are on other nodes.
+// As with policy Local if all endpoints are on other nodes.
 model::Service elsewhere(const std::string& name, std::vector<model::Frontend> frontends) {
     auto out = service(name, std::move(frontends), {});
     out.sets[0].source = lb::SourceMode::Keep;
@@ -76,7 +77,8 @@ TEST(VipPresence, WithoutALocalEndpointOnAnyPortTheVipIsLeftToAnotherGateway_LB0
                      service("dns", {external("192.0.2.80", 53)}, {"10.0.0.2"})}),
               ips({"192.0.2.80"}))
         << "a sharer has endpoints";
-    // Another port has none anywhere: whoever has the first port's endpoint says so as well as we would.
+    // Another port has no endpoints anywhere: the gateway with the first port's endpoint rejects its clients
+    // as well.
     EXPECT_EQ(shown({elsewhere("web", {external("192.0.2.80", 80)}),
                      service("dns", {external("192.0.2.80", 53)}, {})}),
               ips({}));
@@ -108,7 +110,7 @@ TEST(VipPresence, AVipIsOnTheTwinWhoseSubnetItIsIn_LB018) {
         << "put there by the operator, on whatever twin";
 }
 
-// Linux as a list; its mirror is right at once.
+// A simulated Linux; its mirror is updated at once.
 struct FakeLinux {
     drivers::MirroredState mirror;
     std::vector<IpAddr> announced;
@@ -183,7 +185,7 @@ TEST_F(VipPresenceAtWork, TheDifferenceIsWorkedOffAndWhatIsNewAnnouncedOnce_LB01
     serve({"192.0.2.81"});
     work();
     EXPECT_EQ(linux_.mirror.vips, (std::vector{at(0, "192.0.2.81")}));
-    // Somebody has removed it by hand.
+    // Removed manually.
     linux_.mirror.vips.clear();
     work();
     EXPECT_EQ(linux_.mirror.vips, (std::vector{at(0, "192.0.2.81")}));
