@@ -28,8 +28,8 @@ struct DesiredState {
 
 struct LastGood {
     DesiredState state;
-    std::vector<std::string>
-        refused;  // service ports in the file that this program version does not accept (after a downgrade)
+    // Service ports in the file that this program version does not accept (after a downgrade).
+    std::vector<std::string> refused;
 };
 // Empty if there is no file. Corrupt: the file and its defect. Unavailable: the file cannot be read.
 [[nodiscard]] Result<std::optional<LastGood>> read_last_good(const std::string& path);

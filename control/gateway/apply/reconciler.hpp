@@ -42,8 +42,8 @@ struct ReconcilerOptions {
     nat::PortRange host_ephemeral;
     config::PacketPolicy packets;
     std::string state_file;  // "": none
-    std::function<std::chrono::steady_clock::time_point()> now =
-        std::chrono::steady_clock::now;  // the clock by which flows drain
+    // The clock by which flows drain.
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 // Readings of the workers' flows. Called on the reconciler's thread.
@@ -74,8 +74,8 @@ struct ReconcilerState {
 // The configuration that every worker has now.
 struct Publication {
     std::shared_ptr<const Compiled> compiled;
-    std::vector<model::ServiceKey>
-        changed;  // a superset of the service ports that differ from the previous publication
+    // A superset of the service ports that differ from the previous publication.
+    std::vector<model::ServiceKey> changed;
     bool node_eligible = true;
     bool has_state = false;     // a state is in force; it may be empty
     std::string vips_withheld;  // model::Environment
@@ -181,8 +181,9 @@ class Reconciler {
     void save();
 
     const ReconcilerOptions options_;
-    std::vector<model::ServiceKey>
-        affinity_ended_;  // by a message since the last compilation, regardless of later messages
+    // Service ports whose affinity was ended by a message since the last compilation, regardless of later
+    // messages.
+    std::vector<model::ServiceKey> affinity_ended_;
 
     mutable std::mutex state_mutex_;
     ReconcilerState state_;
@@ -193,8 +194,8 @@ class Reconciler {
     std::vector<Prefix> pod_cidrs_;                    // as in cluster_clients_
     std::shared_ptr<const route::PrefixSet> blocked_;  // null: none
     std::shared_ptr<const conn::IdleLimits> idle_limits_ = std::make_shared<conn::IdleLimits>();
-    std::shared_ptr<const conn::FlowOrders> orders_ =
-        std::make_shared<conn::FlowOrders>();  // not all done at the last check
+    // Orders that were not all done at the last check.
+    std::shared_ptr<const conn::FlowOrders> orders_ = std::make_shared<conn::FlowOrders>();
     FlowKeeper keeper_;
 
     mutable std::mutex input_mutex_;

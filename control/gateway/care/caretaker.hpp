@@ -45,8 +45,8 @@ struct CaretakerOptions {
     std::function<std::vector<model::ServiceKey>()> exhausted;
     // Called on the caretaker's thread after the list of observed() has changed.
     std::function<void()> on_observed;
-    std::optional<VipPresenceOptions>
-        vip_presence;  // called on the caretaker's thread, and in stop(); none: off
+    // Its functions are called on the caretaker's thread, and in stop(). None: off.
+    std::optional<VipPresenceOptions> vip_presence;
 };
 
 class Caretaker {

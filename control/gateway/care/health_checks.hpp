@@ -74,8 +74,8 @@ class HealthChecks {
     void serve(L4Port number, Port& port, Time now);
 
     const std::function<bool()> is_well_;
-    const std::shared_ptr<http::Loop> loop_ =
-        std::make_shared<http::Loop>();  // shared by all ports: a node may have a thousand
+    // Shared by all ports: a node may have a thousand.
+    const std::shared_ptr<http::Loop> loop_ = std::make_shared<http::Loop>();
     std::vector<IpAddr> addresses_;
     std::map<ServiceName, Service> services_;
     std::map<L4Port, Port> ports_;

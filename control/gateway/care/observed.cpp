@@ -81,8 +81,7 @@ void NodePortWatch::look(std::span<const LocalListener> listeners) {
                  {model::Notice::Level::Warning, model::kNodePortInUse,
                   "nodePort " + std::to_string(listener.port) + "/" + to_string(listener.protocol) +
                       ": a program on the gateway's host listens on this port; traffic from outside goes to "
-                      "the "
-                      "Service, not to the program"}});
+                      "the Service, not to the program"}});
         }
     }
     std::ranges::sort(notices_);

@@ -18,13 +18,13 @@ namespace penstock::gateway {
 [[nodiscard]] std::vector<model::ObservedNotice> merged(
     std::span<const std::vector<model::ObservedNotice>> lists);
 
-// SNATPortExhausted (NAT-002): flows of a service port found no free source port. Reported once per
-// occurrence, since it is rare, and dropped after kOverAfter without a new occurrence.
+// SNATPortExhausted (NAT-002): flows of a service port found no free source port. Reported once, because it
+// is rare, and dropped after kOverAfter without a new occurrence.
 class ExhaustionWatch {
  public:
     using Time = std::chrono::steady_clock::time_point;
     void met(const model::ServiceKey& key, Time now) { last_[key] = now; }
-    // Drops what is over. Call work() again when the notices next expire.
+    // Drops expired notices. A notice expires only in this call.
     void work(Time now);
     [[nodiscard]] std::vector<model::ObservedNotice> notices() const;
 

@@ -32,7 +32,7 @@ struct PortNeeds {
     const TwinSubnets& twins;  // by NicPort
     const Compiled& compiled;
     const route::RouteTable& routes;
-    // the routes while all ports were up; null: not recorded yet
+    // The routes while all ports were up; null: not recorded yet.
     const route::RouteTable* routes_before = nullptr;
 };
 

@@ -223,7 +223,8 @@ class Prober::Loop {
         schedule_.could_not_ask(id, now);
         if (now >= complain_at_) {
             complain_at_ = now + kComplainEvery;
-            log::get("control").warn("probes are delayed, this host lacks resources: {}", error_text(code));
+            log::get("control").warn("probes are delayed by a shortage of resources on this host: {}",
+                                     error_text(code));
         }
     }
 

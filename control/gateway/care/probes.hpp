@@ -89,13 +89,12 @@ class ProbeSchedule {
 
  private:
     struct Subject;
-    struct
-        ByTarget {  // by target, not by address, so that the order of operations on several is deterministic
+    // By target, not by address, so that the order of operations on several is deterministic.
+    struct ByTarget {
         bool operator()(const Subject* a, const Subject* b) const noexcept { return a->target < b->target; }
     };
-    using Place = std::pair<
-        Time,
-        uint64_t>;  // key of waiting_: of targets due at the same time, the one planned first comes first
+    // Key of waiting_: of targets due at the same time, the one planned first comes first.
+    using Place = std::pair<Time, uint64_t>;
     struct User {
         std::shared_ptr<const model::Service> service;  // null: removed, only to be reported
         std::set<Subject*, ByTarget> subjects;

@@ -19,7 +19,7 @@ struct ProxyFacts {
     // Arrival of the oldest change that is not yet in every worker. A missing API server or stream brings no
     // changes and therefore does not make a gateway unhealthy.
     std::optional<std::chrono::steady_clock::time_point> waiting_since;
-    // the time of the last change that is in every worker
+    // The time of the last change that is in every worker.
     std::chrono::system_clock::time_point programmed_at;
     bool has_configuration = true;  // or --allow-empty
     bool node_eligible = true;

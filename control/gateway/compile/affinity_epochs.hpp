@@ -82,8 +82,8 @@ class AffinityEpochs {
     std::vector<uint16_t> stays_;  // by BackendId
     std::unordered_set<model::ServiceKey, ServiceKeyHash> forgotten_;
     std::map<GroupName, Group> groups_;
-    std::map<GroupName, std::set<model::ServiceKey>>
-        entrants_;                 // of this run, also where the set is empty: these groups have changed
+    // Of this run, also if the set is empty: these groups have changed.
+    std::map<GroupName, std::set<model::ServiceKey>> entrants_;
     std::set<GroupName> changed_;  // since the last release_unused()
 };
 

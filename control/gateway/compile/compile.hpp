@@ -128,8 +128,8 @@ class Compiler {
         std::shared_ptr<const model::Service> desired;  // null: no longer desired
         SharedHealth health;
         std::shared_ptr<const model::Service> owned;  // the version with granted claims; null: refused
-        std::shared_ptr<const model::Service>
-            held;             // if refused: the version with the unowned claims that it keeps
+        // If refused: the version with the unowned claims that it keeps.
+        std::shared_ptr<const model::Service> held;
         Programmed in_force;  // service null: nothing in force
         Programmed former;    // in force before this round
         std::optional<model::Refusal> refusal;
@@ -144,7 +144,7 @@ class Compiler {
     // there is no owner, the first of those that hold it has the row.
     struct Interest {
         std::vector<ServicePort*> wanting;  // the claim is in their desired version
-        // the claim is in the former version that a refused service port keeps
+        // The claim is in the former version that a refused service port keeps.
         std::vector<ServicePort*> holding;
         ServicePort* owner = nullptr;
         bool counts_as_vip = false;  // has a row of class L or X
@@ -194,8 +194,8 @@ class Compiler {
     CompileChanges changes_;
     lb::ServiceTableBuilder table_;
 
-    std::unordered_map<model::ServiceKey, ServicePort, ServiceKeyHash>
-        ports_;  // by key; addresses of entries are stable
+    // By key. Addresses of entries are stable.
+    std::unordered_map<model::ServiceKey, ServicePort, ServiceKeyHash> ports_;
     Interests exact_;
     Interests node_ports_;
     std::map<IpAddr, uint32_t> vips_;          // addresses of rows of class L and X, with the number of rows
@@ -206,8 +206,8 @@ class Compiler {
     // State of the current run.
     std::set<ServicePort*, ByRank> due_;
     std::set<ServicePort*, ByKey> considered_;  // considered in this round, or removed
-    std::map<model::ServiceKey, std::shared_ptr<const lb::Service>>
-        changed_;  // with the version of the last run
+    // With the version of the last run.
+    std::map<model::ServiceKey, std::shared_ptr<const lb::Service>> changed_;
     std::unordered_set<Claim, ClaimHash> touched_;
     std::vector<model::ServiceKey> newly_in_force_;  // since the previous round: their rank has improved
 };

@@ -262,8 +262,8 @@ class FlowKeeper::Settling {
     const uint64_t run_number_;
     Run& run_;
     std::list<std::vector<Socket>> places_;
-    std::map<Socket, const std::vector<Socket>*>
-        homes_;  // by frontend: the places that keep flows which arrived by it
+    // By frontend: the places that keep flows which arrived by it.
+    std::map<Socket, const std::vector<Socket>*> homes_;
     std::optional<Time> next_;
 };
 

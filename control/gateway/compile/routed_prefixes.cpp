@@ -16,8 +16,8 @@ bool covers(const Prefix& outer, const Prefix& inner) {
 Prefix half_of(const Prefix& prefix, bool bit) {
     std::array<uint8_t, 16> bytes = prefix.address().bytes();
     const bool v4 = prefix.family() == IpFamily::V4;
-    const unsigned position =
-        (v4 ? 96U : 0U) + prefix.length();  // an IPv4 address is the tail of its mapped form
+    // An IPv4 address is the tail of its mapped form.
+    const unsigned position = (v4 ? 96U : 0U) + prefix.length();
     if (bit) {
         bytes[position / 8] = static_cast<uint8_t>(bytes[position / 8] | (0x80U >> (position % 8)));
     }

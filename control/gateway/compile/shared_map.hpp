@@ -139,7 +139,7 @@ class SharedMap {
 
  private:
     struct Place {
-        // index of the block that contains the key or would contain it; 0 if there is no block
+        // Index of the block that contains the key or would contain it; 0 if there is no block.
         size_t block = 0;
         size_t at = 0;
         bool is_there = false;

@@ -60,7 +60,7 @@ Result<CorePlan> plan_cores(const CoreWishes& wishes, const std::vector<unsigned
     if (!wishes.worker_cores.empty()) {
         if (wishes.workers && *wishes.workers != wishes.worker_cores.size()) {
             return invalid("--workers " + std::to_string(*wishes.workers) +
-                           " contradicts --worker-cores, whose number of CPUs is " +
+                           " contradicts the number of CPUs in --worker-cores, " +
                            std::to_string(wishes.worker_cores.size()));
         }
         for (const unsigned cpu : wishes.worker_cores) {

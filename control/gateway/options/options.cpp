@@ -30,8 +30,8 @@ constexpr unsigned kBurstMin = 4;
 // bytes, so a larger value has no use.
 constexpr unsigned kMinPathMtuMin = 552, kMinPathMtuMax = 1500;
 constexpr unsigned kConnectionsMax = 67'108'864;  // 2^26: 9 GB of table for one worker
-constexpr unsigned kFlowRulesMax =
-    65'536;  // number of mark values; far more than can be installed in acceptable time
+// Number of mark values; far more than can be installed in acceptable time.
+constexpr unsigned kFlowRulesMax = 65'536;
 constexpr unsigned kAffinityEntriesMin = 1'024;
 constexpr unsigned kAffinityEntriesMax = 67'108'864;  // 2^26: 2.5 GB
 

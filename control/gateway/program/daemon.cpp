@@ -532,8 +532,8 @@ Status Daemon::serve() {
     const bool drained = drain_file_.is_drained();
     if (drained) {
         log::get("control").warn(
-            "the gateway is still drained from an earlier run, because {} exists: `penstockctl undrain` ends "
-            "it",
+            "the gateway is still drained from an earlier run, because {} exists; run `penstockctl undrain` "
+            "to end the drain",
             drain_file_.path());
     }
     if (options_.vip_presence) {

@@ -98,9 +98,8 @@ class FlowFollower {
     const FlowLimits limits_;
     std::vector<FlowPort> facts_;  // of all ports, for the plan
 
-    mutable std::mutex
-        // taken before mutex_; held while publishing, and locked briefly before each driver call in a loop
-        publication_;
+    // Taken before mutex_. Held while publishing, and locked briefly before each driver call in a loop.
+    mutable std::mutex publication_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<PortState> ports_;

@@ -278,8 +278,8 @@ class Planner {
                 choice.offer(rule);
             }
         }
-        std::map<std::pair<const lb::SourceFilter*, IpFamily>, std::vector<Prefix>>
-            widest;  // frontends of a Service share a filter
+        // Frontends of a Service share a filter.
+        std::map<std::pair<const lb::SourceFilter*, IpFamily>, std::vector<Prefix>> widest;
         bool has_others = false;
         config_.services->for_each_row([&](const lb::FrontendRow& row) {
             const IpFamily family = row.address.family();
