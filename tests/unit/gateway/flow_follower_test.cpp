@@ -193,8 +193,8 @@ TEST_F(Follows, KindsThatAreNotUsedSayWhy) {
         EXPECT_EQ(view.state, State::NotUsed);
         reasons[view.kind] = view.reason;
     }
-    EXPECT_EQ(reasons[FlowKind::VipIsolate], "not asked for (--vip-isolate)");
-    EXPECT_EQ(reasons[FlowKind::VipMark], "not asked for (--vip-mark)");
+    EXPECT_EQ(reasons[FlowKind::VipIsolate], "not enabled (--vip-isolate)");
+    EXPECT_EQ(reasons[FlowKind::VipMark], "not enabled (--vip-mark)");
 }
 
 TEST_F(Follows, NothingIsAskedOfAPortThatIsGone) {

@@ -210,7 +210,7 @@ TEST(FlowPlan, IsolationBringsAllThatIsOursAndComesLast) {
                             "to 192.0.2.81: spread", "to 198.51.100.1: spread", "to fe80::1: spread"}))
         << "more than the budget: what has no rule would be lost";
     EXPECT_EQ(note(plan({.workers = 2}, config, {isolated}), FlowKind::VipIsolate),
-              "not asked for (--vip-isolate)");
+              "not enabled (--vip-isolate)");
 }
 
 // Replies of an endpoint of the other family arrive at a SNAT address of that family, including errors.
