@@ -151,7 +151,7 @@ def a_worker_that_stops_is_noticed_until_it_goes_on_HC006_LB018(lab):
     equal(lab.get(presence.VIP_ON_LINK, 81).status, 200, "traffic afterwards, by the change of meanwhile")
     with open(lab.run.file("penstockd.log")) as log:
         text = log.read()
-    check("worker 0 has made no round for " in text and "worker 0 goes round again, after " in text, f"log:\n{text}")
+    check("worker 0 has made no round for " in text and "worker 0 is running again, after " in text, f"log:\n{text}")
 
 
 @case()
@@ -174,4 +174,4 @@ def a_linux_follower_that_stops_is_noticed_until_it_goes_on_HC006(lab):
     status_becomes(lab, 200, PROXY_PORT)
     with open(lab.run.file("penstockd.log")) as log:
         text = log.read()
-    check("linux follower has made no round for " in text and "linux follower goes round again, after " in text, f"log:\n{text}")
+    check("linux follower has made no round for " in text and "linux follower is running again, after " in text, f"log:\n{text}")

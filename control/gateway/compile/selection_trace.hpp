@@ -26,10 +26,10 @@ struct MetFrontend {
 [[nodiscard]] const model::BackendSet& set_for(const MetFrontend& met, const std::vector<Prefix>& pod_cidrs,
                                                const IpAddr& client);
 
-// Lines: "families: no IPv6 endpoint for new flows; IPv4 ones serve (penstock.io/translate-family)" if that
-// applies (ANN-32), "endpoints: 12 known, each (address, port) once", then one line for each step that
-// applies to this Service, with the number of endpoints left and the endpoints excluded. The first kNamesMax
-// of these are listed by name.
+// First line, if it applies (ANN-32): "families: no IPv6 endpoint for new flows; IPv4 ones serve
+// (penstock.io/translate-family)". Then "endpoints: 12 known, each (address, port) once", and one line for
+// each step that applies to this Service, with the number of endpoints left and the endpoints excluded. The
+// first kNamesMax of these are listed by name.
 inline constexpr size_t kNamesMax = 8;
 [[nodiscard]] std::vector<std::string> selection_trace(const model::BackendSet& set);
 

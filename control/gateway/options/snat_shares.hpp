@@ -12,9 +12,9 @@
 
 namespace penstock::gateway {
 
-// InvalidArgument: a worker owns no port of `ports`. Otherwise returns a warning for the log if a worker has
-// no port on an address that the host uses too, because its whole share lies in `host_ephemeral`; "" if there
-// is nothing to report.
+// InvalidArgument: a worker owns no port of `ports`. Otherwise returns a warning for the log if a worker's
+// whole share lies in `host_ephemeral`: it has no port on addresses that the host uses too. "" if there is
+// nothing to report.
 [[nodiscard]] Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_ephemeral,
                                                     unsigned workers);
 

@@ -92,7 +92,7 @@ void LoopWatch::look() {
                 logger.error("{} has made no round for {}{}", loop.name, seconds_text(change.silence),
                              where(change.stage));
             } else {
-                logger.warn("{} goes round again, after {}", loop.name, seconds_text(change.silence));
+                logger.warn("{} is running again, after {}", loop.name, seconds_text(change.silence));
             }
         }
         {

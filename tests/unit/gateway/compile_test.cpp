@@ -286,7 +286,7 @@ TEST(Compile, AConflictRefusesOneServiceByNameAndNoOther_GEN001_SVC018) {
                            service("0-newer", {external("192.0.2.1", 80)}, {"10.0.0.2"}),
                            service("z", {external("192.0.2.3", 80)}, {"10.0.0.3"})}));
     EXPECT_EQ(gateway.find("192.0.2.1", 80)->service->name, "a")
-        << "who is in force keeps its tuple, whatever the order of names";
+        << "a service port in force keeps its tuple, regardless of the order of names";
     ASSERT_EQ(gateway.now.refusals.size(), 1U);
     EXPECT_EQ(gateway.now.refusals.at(key("0-newer")),
               (model::Refusal{

@@ -329,7 +329,7 @@ TEST(FlowFollower, MarksArePublishedWithWhatTheyMean) {
         "web", {external("192.0.2.80", 80), external("192.0.2.80", 443), external("192.0.2.80", 8080)},
         {"10.0.0.1"});
     const auto config = flow_config({web});
-    EXPECT_EQ(publish_to(follower, config).marked, nullptr) << "nobody knows yet which";
+    EXPECT_EQ(publish_to(follower, config).marked, nullptr) << "marks are not assigned yet";
     while (follower.work()) {
     }
     EXPECT_EQ(told, 1);

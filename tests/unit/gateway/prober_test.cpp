@@ -149,7 +149,7 @@ TEST_F(ProberTest, ThatNoDescriptorIsLeftIsNotTheEndpointsFault_HC007) {
         news_.wait_for(lock, 500ms, [&] { return known_["there"] != nullptr; });
     }
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
-    EXPECT_EQ(verdict_of("there"), Health::Up) << "the first that is told";
+    EXPECT_EQ(verdict_of("there"), Health::Up) << "the first that is reported";
 }
 
 TEST(HttpAnswer, TheStatusLineDecides_HC007) {

@@ -106,7 +106,7 @@ TEST_F(ProbesTest, AServiceWithoutAProbeCostsNothing_HC010) {
 TEST_F(ProbesTest, DownAfterFailuresInARowAndUpAfterSuccessesInARow_HC009) {
     set(probed("web", {"10.0.0.1"}, {.healthy = 3, .unhealthy = 4}));
     EXPECT_EQ(answer(true), 1U);
-    EXPECT_EQ(results(), "web 10.0.0.1 up; ") << "the first answer of one of whom nothing was known";
+    EXPECT_EQ(results(), "web 10.0.0.1 up; ") << "the first result of an endpoint without a verdict";
     answer_times(3, false);
     answer_times(1, true);
     answer_times(3, false);
@@ -190,7 +190,7 @@ TEST_F(ProbesTest, OnePlaceIsAskedOnceHoweverManyServicesUseIt_HC009) {
     }
     answer_times(1, false);
     EXPECT_EQ(results(), "a 10.0.0.1 down; b 10.0.0.1 down; ")
-        << "the lowest threshold of those who share it; 10.0.0.2 has its own";
+        << "the lowest threshold of its users; 10.0.0.2 has its own";
 }
 
 TEST_F(ProbesTest, EndpointsThatGoAreAskedNoMoreAtOnce_HC009) {

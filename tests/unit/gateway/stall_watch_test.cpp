@@ -57,7 +57,7 @@ TEST_F(StallWatchTest, AStallIsFoundAtItsLimitOnceAndEndsWithTheNextRound) {
     EXPECT_EQ(silence_, 1s);
     for (int i = 0; i < 20; ++i) {
         ++readings_[1].rounds;
-        EXPECT_EQ(look(), Changes{}) << "told once";
+        EXPECT_EQ(look(), Changes{}) << "reported once";
     }
     ASSERT_EQ(watch_.stalled().size(), 1U);
     EXPECT_EQ(watch_.stalled()[0].loop, 0U);

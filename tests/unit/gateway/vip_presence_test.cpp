@@ -104,7 +104,7 @@ TEST(VipPresence, AVipIsOnTheTwinWhoseSubnetItIsIn_LB018) {
     EXPECT_TRUE(
         place_vips(ips({"192.0.2.80"}), {{}, {on_twin("192.0.2.80/32")}}, std::vector{at(1, "192.0.2.80")})
             .empty())
-        << "the host's own address needs nobody's help";
+        << "the host's own address is not assigned again";
     const std::vector<route::LocalAddress> by_hand{{NicPortId{2}, ip("192.0.2.80"), 24}};
     EXPECT_TRUE(place_vips(ips({"192.0.2.80"}), twins, by_hand).empty())
         << "put there by the operator, on whatever twin";
