@@ -68,7 +68,7 @@ bool ClusterFollower::wait(int stop_descriptor) {
             continue;
         }
         if (*left_out > 0) {
-            log::get("kube").warn("{} lines were left out, because there were too many", *left_out);
+            log::get("kube").warn("{} log lines suppressed by the rate limit", *left_out);
         }
         log::get("kube").log(
             line.level == kube::LogLine::Level::Warning ? spdlog::level::warn : spdlog::level::info, "{}",
@@ -84,7 +84,7 @@ milliseconds ClusterFollower::until_due() const {
     if (recorder_) {
         due = std::min(due, recorder_->next_wake().value_or(due));
     }
-    // Compared and not subtracted: "at once" is said as Time::min(), and the difference to that has no room in a duration.
+    // Compared, not subtracted: "at once" is Time::min(), and the difference to it would overflow a duration.
     return due <= now ? milliseconds(0) : std::chrono::ceil<milliseconds>(due - now);
 }
 

@@ -1,6 +1,7 @@
-// A cluster's API server as a source: the transport, what is asked of it, and the Events that go back, run by the source thread.
+// A cluster's API server as a source: the transport, the lists and watches, and the Events written back. Run
+// by the source thread.
 //
-//     wait(): poll the transport -> reflectors -> Events     take_changes(): what the store has for its readers
+//     wait(): poll the transport -> reflectors -> Events     take_changes(): pending changes of the store
 #pragma once
 
 #include <chrono>
@@ -19,9 +20,9 @@
 
 namespace penstock::sync {
 
-// The loop goes round at least so often, and then sees that the program shall end.
+// Longest time of one loop round. A stop request is seen after that at the latest.
 inline constexpr std::chrono::milliseconds kRoundMax{500};
-// Status is copied for its readers at most so often: a storm of events has better things to do.
+// Shortest time between two copies of the status for its readers. Limits the cost during a storm of events.
 inline constexpr std::chrono::milliseconds kStatusPeriod{100};
 
 class ClusterFollower final : public Source {
@@ -29,10 +30,10 @@ class ClusterFollower final : public Source {
     struct Settings {
         kube::ClientConfig config;
         kube::Scope scope;
-        bool allow_insecure = false;  // AUTH-006
+        bool allow_insecure = false;  // honour insecure-skip-tls-verify (AUTH-006)
         bool events = true;
     };
-    // Reads what the configuration names; connects to nothing yet.
+    // Reads the files that the configuration names. Does not connect yet.
     [[nodiscard]] static Result<std::unique_ptr<ClusterFollower>> open(const Settings& settings);
 
     [[nodiscard]] bool wait(int stop_descriptor) override;
@@ -40,7 +41,7 @@ class ClusterFollower final : public Source {
     [[nodiscard]] kube::SourceStatus status() const override;
     // Any thread.
     [[nodiscard]] kube::EventsStatus events_status() const;
-    // Who writes what gateways find as Events; null where none are written. Lives as long as this.
+    // Writes the findings of gateways as Events; null if Events are off. Lives as long as this object.
     [[nodiscard]] Observer* observer() { return observer_ ? &*observer_ : nullptr; }
 
  private:
@@ -60,7 +61,7 @@ class ClusterFollower final : public Source {
 
     mutable std::mutex mutex_;
     kube::SourceStatus status_;      // guarded by mutex_
-    Clock::time_point status_at_{};  // likewise: its ages are of then
+    Clock::time_point status_at_{};  // guarded by mutex_; the ages in status_ refer to this time
 };
 
 }  // namespace penstock::sync

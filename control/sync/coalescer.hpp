@@ -1,11 +1,11 @@
-// When changes that have been heard are worked in: the first one after a quiet time at once, a storm of them in portions (GEN-008).
-// A machine without a clock.
+// Decides when pending changes are processed: the first change after an idle period at once, a storm of
+// changes in batches (GEN-008). A state machine without a clock.
 //
-//     quiet      | change ... settle |--> take       an endpoint that moves from one slice to another is two changes: both or none
-//     storm      take |<------ window ------>| take |<------ window ------>| take
+//     quiet   | change ... settle |--> take       (a move between slices is two changes: takes both or none)
+//     storm   take |<------ window ------>| take |<------ window ------>| take
 //
-// Not even the first one goes without a moment of patience: API servers tell a rolling update as several events in a row, and the one that
-// takes an endpoint away often comes before the one that brings its successor.
+// Even the first change waits for the settle time. API servers report a rolling update as several events in a
+// row, and the event that removes an endpoint often precedes the event that adds its successor.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 
 namespace penstock::sync {
 
-// A controller writes its slices one request after the other, and their events follow each other within one or two milliseconds. A single
-// change waits this long for nothing, out of the 20 ms that it may take.
+// A controller writes its slices in consecutive requests, and their events follow each other within one or
+// two milliseconds. A single change waits this long without benefit, out of its budget of 20 ms.
 inline constexpr std::chrono::milliseconds kSettle{3};
-// A stream of changes without such a pause is cut here.
+// A stream of changes without such a pause is cut after this time.
 inline constexpr std::chrono::milliseconds kSettleMax{10};
 
 class Coalescer {
  public:
     using Time = std::chrono::steady_clock::time_point;
 
-    // At most one portion in each `window`; 0: nothing is held back at all.
+    // At most one batch per `window`. 0: no delay at all.
     explicit Coalescer(std::chrono::milliseconds window)
         : window_(window), settle_(std::min(kSettle, window)) {}
 
@@ -35,12 +35,12 @@ class Coalescer {
         waits_ = true;
         last_ = now;
     }
-    // When what was heard shall be taken; nullopt where there is nothing.
+    // When the pending changes are to be taken; nullopt if there are none.
     [[nodiscard]] std::optional<Time> due() const {
         const Time settled = std::min(last_ + settle_, first_ + kSettleMax);
         return waits_ ? std::optional(std::max(settled, not_before_)) : std::nullopt;
     }
-    // When the oldest of what waits was heard.
+    // Arrival time of the oldest pending change; nullopt if there are none.
     [[nodiscard]] std::optional<Time> oldest() const { return waits_ ? std::optional(first_) : std::nullopt; }
     void on_taken(Time now) {
         waits_ = false;
@@ -51,8 +51,8 @@ class Coalescer {
     std::chrono::milliseconds window_;
     std::chrono::milliseconds settle_;
     bool waits_ = false;
-    Time first_{};  // heard of what waits
-    Time last_{};   // likewise
+    Time first_{};  // arrival of the first pending change
+    Time last_{};   // arrival of the last pending change
     Time not_before_ = Time::min();
 };
 

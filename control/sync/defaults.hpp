@@ -1,4 +1,4 @@
-// Times that an operator may choose: what they are unless told, and how far they go.
+// Defaults and maxima of the times and priorities that an operator may configure.
 #pragma once
 
 #include <chrono>
@@ -6,14 +6,14 @@
 
 namespace penstock::sync {
 
-// Changes heard within it become one (GEN-008).
+// Coalescing window: changes that arrive within it are sent as one update (GEN-008).
 inline constexpr std::chrono::milliseconds kCoalesceDefault{50};
 inline constexpr std::chrono::milliseconds kCoalesceMax{1'000};
-// How often a gateway is compared with what it should have (APISYNC-021).
+// Period in which each gateway is compared with its desired state (APISYNC-021).
 inline constexpr std::chrono::minutes kAuditPeriodDefault{30};
 inline constexpr std::chrono::hours kAuditPeriodMax{24};
 
-// --sync-priority: as many levels as priorities of other systems have (VRRP 255, Kubernetes leader election none).
+// --sync-priority: a range like that of other systems (VRRP 255; Kubernetes leader election has none).
 inline constexpr int64_t kSyncPriorityMax = 1'000;
 
 }  // namespace penstock::sync

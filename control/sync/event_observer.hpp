@@ -1,4 +1,5 @@
-// What gateways find becomes Events about the objects: each gateway tells its own, under its own name (EVT-003).
+// Writes the findings of gateways as Events about the objects. Each gateway's Events are written under its
+// own name (EVT-003).
 #pragma once
 
 #include <string>
@@ -10,15 +11,16 @@ namespace penstock::sync {
 
 class EventObserver final : public Observer {
  public:
-    // `recorder` outlives it, and every gateway's thread.
+    // `recorder` must outlive this object and every gateway's thread.
     explicit EventObserver(kube::EventRecorder& recorder) : recorder_(recorder) {}
 
     void on_notice_appeared(const std::string& gateway, const semantics::ObjectNotice& about) override;
-    // Nothing: an Event tells what happened, and the change that ended it is in the object for all to see.
+    // No Event: Events report what happened, and the change that ended the notice is visible in the object
+    // itself.
     void on_notice_gone(const std::string& gateway, const semantics::ObjectNotice& about) override;
     void on_refused(const std::string& gateway, const model::ServiceKey& key, const std::string& reason,
                     const std::string& why) override;
-    // One ServiceProgrammed for each Service and gateway, whatever ports it has.
+    // One ServiceProgrammed per Service and gateway, regardless of the number of ports.
     void on_programmed(const std::string& gateway, const model::ServiceKey& key) override;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 using manifest::Value;
 
 constexpr std::string_view kRules = "externalIPs";
-// A rule is a mapping of lists in a list in a mapping.
+// The nesting of a rule: a mapping (file) > list (rules) > mapping (rule) > lists (fields).
 constexpr manifest::TreeLimits kLimits{.depth_max = 8, .values_max = 200'000};
 
 class PolicyReader {
@@ -65,7 +65,7 @@ class PolicyReader {
                            const std::string& where) {
         for (const auto& [key, value] : mapping.fields) {
             if (std::ranges::find(known, std::string_view(key)) == known.end()) {
-                wrong(value->line, where + ": there is no field " + semantics::quoted(key));
+                wrong(value->line, where + ": unknown field " + semantics::quoted(key));
             }
         }
     }
@@ -120,7 +120,8 @@ class PolicyReader {
         }
     }
 
-    // A list, or one text alone; absent or empty is a mistake: what a rule is about must be said.
+    // Accepts a list or a single string. An absent or empty field is an error, because each rule must state
+    // its scope.
     template <typename Take>
     void each_text(const Value& rule, std::string_view field, const std::string& name, const Take& take) {
         const Value* found = rule.find(field);
@@ -178,11 +179,11 @@ Result<ExternalIpPolicy> parse_external_ip_policy(std::string_view text) {
 Result<ExternalIpPolicy> read_external_ip_policy(const std::filesystem::path& file) {
     std::ifstream stream(file, std::ios::binary);
     std::string text;
-    // One byte more than may be there, so that a file without end is read no further.
+    // Reads one byte more than allowed, so that an endless file is not read further.
     text.resize(kPolicyBytesMax + 1);
     stream.read(text.data(), static_cast<std::streamsize>(text.size()));
     if (!stream.is_open() || stream.bad()) {
-        return fail(Errc::NotFound, file.string() + ": cannot be read");
+        return fail(Errc::NotFound, file.string() + ": cannot read the file");
     }
     text.resize(static_cast<size_t>(stream.gcount()));
     auto policy = parse_external_ip_policy(text);

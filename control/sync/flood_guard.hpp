@@ -1,6 +1,8 @@
-// How much one part of the program may log: so many lines at once, then so many a second. What a line is about often comes from users, who
-// can change it as often as the API server lets them: ten thousand Services that contend for one address have ten thousand things to tell
-// each time the winner changes. What is left out is counted, and said with the next line. A machine without a clock; one thread.
+// Rate limit of the log lines of one part of the program: a burst, then a number of lines per second. The
+// rate of log lines often depends on users, who can change objects as fast as the API server accepts: ten
+// thousand Services that compete for one address produce ten thousand lines each time the winner changes.
+// Suppressed lines are counted, and the count is logged with the next line. A state machine without a clock;
+// one thread.
 #pragma once
 
 #include <chrono>
@@ -14,11 +16,11 @@ namespace penstock::sync {
 
 class FloodGuard {
  public:
-    // A cluster's first evaluation may say something about each of many Services.
+    // The first evaluation of a cluster may log a line for each of many Services.
     static constexpr uint32_t kBurst = 5'000;
     static constexpr std::chrono::milliseconds kInterval{20};
 
-    // How many lines were left out before this one, which may be written; nullopt: it is left out as well.
+    // Number of lines suppressed before this one, which may be written. nullopt: this line is suppressed too.
     [[nodiscard]] std::optional<uint64_t> admit(kube::RateLimit::Time now) {
         if (!limit_.take(now)) {
             ++left_out_;

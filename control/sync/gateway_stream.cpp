@@ -17,17 +17,18 @@ namespace penstock::sync {
 namespace {
 
 constexpr size_t kSourceShown = 128;
-// Of each step of the handshake that finds out why a stream over TLS does not open.
+// Timeout of each step of the diagnostic handshake, which determines why a stream over TLS does not open.
 constexpr std::chrono::milliseconds kHandshakeLimit{500};
 
-// How a stream ended, for the log.
+// The reason why a stream ended, for the log.
 std::string text_of(const grpc::Status& status, bool was_identified) {
     if (status.ok()) {
-        return "it ended the stream";
+        return "the gateway closed the stream";
     }
-    constexpr size_t kShown = 512;  // a gateway may say anything
+    constexpr size_t kShown = 512;  // bound for the text, which comes from the gateway
     const bool is_away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
-    return (was_identified ? "the stream ended: " : (is_away ? "not reachable: " : "it refuses: ")) +
+    return (was_identified ? "the stream ended: "
+                           : (is_away ? "not reachable: " : "refused by the gateway: ")) +
            semantics::printable(status.error_message(), kShown);
 }
 
@@ -45,7 +46,8 @@ spdlog::level::level_enum level_of(LogLine::Level level) {
 
 }  // namespace
 
-// One stream. What gRPC's threads report goes to the inbox; only the stream's own thread writes and ends it.
+// One stream. Results of gRPC's threads go to the inbox. Only the stream's own thread writes and ends the
+// stream.
 class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessage, v1::GatewayMessage> {
  public:
     Call(GatewayStream& owner, const std::shared_ptr<grpc::Channel>& channel)
@@ -53,25 +55,26 @@ class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessa
         context_.AddMetadata("penstock-source", owner_.source_);
         context_.AddMetadata("penstock-priority", std::to_string(owner_.priority_));
         stub_->async()->SyncState(&context_, this);
-        AddHold();  // for write() and read_on(), which come from outside
+        AddHold();  // for write() and read_on(), which are called from outside reactions
         StartRead(&incoming_);
         StartCall();
     }
-    // Only while none is being written. A failure is followed by the stream's end.
+    // Call only while no message is being written. A failed write is followed by the end of the stream.
     void write(v1::StateMessage message) {
         outgoing_ = std::move(message);
         writing_ = true;
         StartWrite(&outgoing_);
     }
-    // One message is read at a time, the next one when the last has been handled: a gateway that says more than we can bear is held back by
-    // the transport, instead of filling our memory.
+    // Reads one message; the next one is read after the last has been handled. A gateway that sends more than
+    // this process can handle is slowed down by flow control of the transport, instead of filling memory
+    // here.
     void read_on() {
         incoming_.Clear();
         StartRead(&incoming_);
     }
     [[nodiscard]] bool writing() const noexcept { return writing_; }
     void note_written() noexcept { writing_ = false; }
-    // Waits for gRPC to be done with it; cancels it before that where it has not ended by itself.
+    // Waits until gRPC has finished the call. Cancels the call first if it has not ended by itself.
     grpc::Status end(bool has_ended) {
         if (!has_ended) {
             context_.TryCancel();
@@ -101,7 +104,8 @@ class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessa
         }
         owner_.news_.notify_all();
     }
-    // The last that gRPC does here. Under the lock to the end: whoever waits takes this away at once.
+    // The last callback of gRPC. It holds the lock to its end, because the waiting thread destroys this
+    // object at once.
     void OnDone(const grpc::Status& status) override {
         const std::lock_guard lock(owner_.mutex_);
         status_ = status;
@@ -114,8 +118,8 @@ class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessa
     grpc::ClientContext context_;
     v1::GatewayMessage incoming_;
     v1::StateMessage outgoing_;
-    bool writing_ = false;  // the stream's thread's
-    grpc::Status status_;   // guarded by the owner's mutex, as done_
+    bool writing_ = false;  // accessed by the stream's thread only
+    grpc::Status status_;   // guarded by the owner's mutex, as is done_
     bool done_ = false;
 };
 
@@ -183,7 +187,8 @@ void GatewayStream::run() {
         tell(&why);
         if (was_there) {
             said_away = false;
-            // One that ends each stream as soon as it has begun is not sent a full state five times a second.
+            // Keeps the retry delay of a gateway that ends each stream at once. It would otherwise be sent a
+            // full state five times per second.
             if (Clock::now() - began >= kRetryMax) {
                 retry = kRetryMin;
             }
@@ -192,10 +197,11 @@ void GatewayStream::run() {
             return;
         }
         if (!std::exchange(said_away, true)) {
-            log::get("sync").warn("gateway {}: {}; it keeps what it has, and is tried again until it answers",
-                                  target_.text, why);
+            log::get("sync").warn(
+                "gateway {}: {}; the gateway keeps its last state, reconnecting until it answers",
+                target_.text, why);
         } else {
-            log::get("sync").debug("gateway {}: still away: {}", target_.text, why);
+            log::get("sync").debug("gateway {}: still unreachable: {}", target_.text, why);
         }
         if (!pause(retry)) {
             return;
@@ -237,7 +243,7 @@ bool GatewayStream::converse(std::string& why) {
     session_.on_stream_ended();
     leader_.clear();
     {
-        const std::lock_guard lock(mutex_);  // what the stream left behind concerns no other
+        const std::lock_guard lock(mutex_);  // leftovers of this stream must not reach the next one
         inbox_.message.reset();
         inbox_.written = false;
         inbox_.stream_ended = false;
@@ -248,7 +254,7 @@ bool GatewayStream::converse(std::string& why) {
     }
     if (why.empty()) {
         why = text_of(status, identified);
-        // Not on the way out, and not where there is nothing to connect to: it may take a while.
+        // Not while stopping, and not if there is no server to connect to: the handshake may take a while.
         if (material && !identified && status.error_code() == grpc::StatusCode::UNAVAILABLE &&
             !is_stopping()) {
             why = tls::handshake_trouble(target_.text, *material, kHandshakeLimit).value_or(why);
@@ -292,7 +298,7 @@ bool GatewayStream::send_and_receive(Call& call, std::string& why, bool& identif
         }
         tell();
         if ((!identified || call.writing() || session_.awaits_answer()) && now - asked_at > kAnswerExpected) {
-            log::get("sync").warn("gateway {}: no answer for {} s, still waiting", target_.text,
+            log::get("sync").warn("gateway {}: no answer for {} s, waiting", target_.text,
                                   std::chrono::duration_cast<std::chrono::seconds>(now - asked_at).count());
         }
     }
@@ -305,7 +311,7 @@ Status GatewayStream::handle(const v1::GatewayMessage& message) {
                                             : semantics::printable(standby.leader(), kSourceShown)) +
                   " (priority " + std::to_string(standby.leader_priority()) + ")";
         log::get("sync").info(
-            "gateway {}: {} leads; this process (priority {}) waits, and leads when that stream ends",
+            "gateway {}: {} leads; this process (priority {}) is standby until that stream ends",
             target_.text, leader_, priority_);
         return {};
     }
@@ -320,7 +326,7 @@ Status GatewayStream::handle(const v1::GatewayMessage& message) {
         session_.on_observed(message.observed());
         return {};
     }
-    return {};  // something newer than we are
+    return {};  // a message type newer than this version: ignored
 }
 
 bool GatewayStream::is_stopping() {
@@ -355,8 +361,8 @@ void GatewayStream::tell(const std::string* last_error) {
             continue;
         }
         if (*left_out > 0) {
-            log::get("sync").warn("gateway {}: {} lines were left out, because there were too many",
-                                  target_.text, *left_out);
+            log::get("sync").warn("gateway {}: {} log lines suppressed by the rate limit", target_.text,
+                                  *left_out);
         }
         log::get("sync").log(level_of(line.level), "gateway {}: {}", target_.text, line.text);
     }

@@ -18,7 +18,8 @@ bool same_place(const Frontend& a, const Frontend& b) {
            std::tie(b.cls, b.address, b.family, b.port, b.filtered);
 }
 
-// Sets come and go with endpoints, so frontends may point elsewhere. Notices and health check counts follow endpoints as well.
+// Backend sets change with endpoints, so frontends may point to other sets. Notices and health check counts
+// follow endpoints too.
 bool differ_in_endpoints_alone(const Service& a, const Service& b) {
     const auto rest = [](const Service& service) {
         return std::tie(service.service_port, service.scheduler, service.uid, service.source_ranges,
@@ -28,7 +29,7 @@ bool differ_in_endpoints_alone(const Service& a, const Service& b) {
     return rest(a) == rest(b) && std::ranges::equal(a.frontends, b.frontends, same_place);
 }
 
-// An address that has become a frontend's must not be forwarded to for a moment longer (EP-006).
+// An address that has become a frontend must not be forwarded to any longer (EP-006).
 bool has_forbidden(const Service& service) {
     return std::ranges::any_of(service.sets, [](const model::BackendSet& set) {
         return std::ranges::any_of(

@@ -1,4 +1,4 @@
-// penstock-sync: source -> changes -> one stream for each gateway. run() reads as the list of steps.
+// penstock-sync: source -> changes -> one stream per gateway. run() lists the steps.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
-// Unique to this process, and tells people which one it was: versions are counted within it.
+// Unique per process, and readable enough to identify it. State versions are counted within it.
 std::string new_source() {
     std::array<char, HOST_NAME_MAX + 1> host{};
     ::gethostname(host.data(), host.size() - 1);
@@ -37,12 +37,12 @@ std::string new_source() {
     return fmt::format("{}-{}-{:08x}", host.data(), ::getpid(), random());
 }
 
-// What is followed.
+// The source that is followed.
 struct Followed {
     std::unique_ptr<Source> source;
-    ClusterFollower* cluster = nullptr;  // the same one, where it is an API server
+    ClusterFollower* cluster = nullptr;  // the same object if the source is an API server
     std::string text;                    // for the log
-    std::vector<IpAddr> protect;         // its own addresses (XIP-006)
+    std::vector<IpAddr> protect;         // addresses of the API server itself (XIP-006)
 };
 
 Result<Followed> open_manifests(const Options& options) {
@@ -78,8 +78,8 @@ Result<Followed> open_cluster(const Options& options) {
         followed.protect = std::move(*addresses);
     } else {
         log::get("sync").warn(
-            "the API server's address is not known ({}), and so not protected from Services that claim it; "
-            "--protected-addresses does that",
+            "cannot resolve the API server's address ({}), so Services can claim it as an external IP; "
+            "list it in --protected-addresses",
             addresses.error().what);
     }
     return followed;
@@ -87,7 +87,7 @@ Result<Followed> open_cluster(const Options& options) {
 
 using Gateways = std::vector<std::unique_ptr<GatewayStream>>;
 
-// All that is watched outlives the monitor.
+// All watched objects must outlive the monitor.
 Watched watched(const std::string& identity, const Followed& followed, const Gateways& gateways,
                 const tls::Watch* tls) {
     Watched all{.version = PENSTOCK_VERSION, .identity = identity, .source = [&source = *followed.source] {
@@ -114,18 +114,17 @@ Watched watched(const std::string& identity, const Followed& followed, const Gat
     return all;
 }
 
-// False if one of the signals that have arrived stops the program.
+// Handles pending signals. False if one of them stops the program.
 bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tls) {
     for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
         switch (signal.meaning) {
             case process::Signal::Meaning::Stop:
-                log::get("sync").info("ending on {}; the gateways keep what they have", signal.name());
+                log::get("sync").info("stopping on {}; the gateways keep their state", signal.name());
                 return false;
             case process::Signal::Meaning::Reload:
                 log::get("sync").info(
-                    "SIGHUP: manifests, the external IP policy and TLS files are read again, as far as there "
-                    "are any; "
-                    "options take effect at a start only");
+                    "SIGHUP: manifests, the external IP policy and TLS files are reloaded if configured; "
+                    "changes of options require a restart");
                 if (policy != nullptr) {
                     policy->reload();
                 }
@@ -135,7 +134,7 @@ bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tl
                 break;
             case process::Signal::Meaning::Unknown:
                 log::get("sync").warn(
-                    "{} is ignored: penstock-sync ends on SIGTERM and SIGINT, and reloads on SIGHUP",
+                    "{} is ignored: penstock-sync stops on SIGTERM and SIGINT, and reloads files on SIGHUP",
                     signal.name());
                 break;
         }
@@ -143,10 +142,11 @@ bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tl
     return true;
 }
 
-// Returns on a signal that ends the program.
+// Main loop. Returns on a signal that ends the program.
 void follow(Source& source, process::Signals& signals, const Gateways& gateways, PolicyWatch* policy,
             tls::Watch* tls) {
-    // A signal ends the wait. Manifests are then looked at once more, which is what SIGHUP asks for and costs little otherwise.
+    // A signal ends the wait. Manifests are then read once more: SIGHUP requires it, and it is cheap for
+    // other signals.
     while (source.wait(signals.fd()) || hear_signals(signals, policy, tls)) {
         const auto changes = source.take_changes();
         for (size_t i = 0; changes && i < gateways.size(); ++i) {
@@ -155,7 +155,8 @@ void follow(Source& source, process::Signals& signals, const Gateways& gateways,
     }
 }
 
-// What a start would refuse, and what it would wait for: every file that the options name. No network.
+// Checks every file that the options name: mistakes that would stop a start, and files that a start would
+// wait for. Does not use the network.
 std::vector<std::string> mistakes_in(const Options& options) {
     std::vector<std::string> mistakes;
     const auto note = [&](const auto& result, const std::string& option) {
@@ -166,7 +167,7 @@ std::vector<std::string> mistakes_in(const Options& options) {
     if (!options.kubeconfig.empty()) {
         note(kube::read_kubeconfig(options.kubeconfig, options.context), "--kubeconfig: ");
     } else if (!options.in_cluster && !std::filesystem::exists(options.manifests)) {
-        mistakes.push_back("--manifests: there is no " + options.manifests.string());
+        mistakes.push_back("--manifests: no such file or folder: " + options.manifests.string());
     }
     if (!options.external_ip_policy.empty()) {
         note(read_external_ip_policy(options.external_ip_policy), "--external-ip-policy: ");
@@ -178,8 +179,8 @@ std::vector<std::string> mistakes_in(const Options& options) {
     const std::filesystem::path socket = options.monitor.socket;
     if (options.monitor.socket_is_wanted && !socket.empty() &&
         !std::filesystem::is_directory(socket.parent_path())) {
-        mistakes.push_back("--listen: " + socket.string() + ": there is no folder " +
-                           socket.parent_path().string());
+        mistakes.push_back("--listen: " + socket.string() +
+                           ": no such folder: " + socket.parent_path().string());
     }
     return mistakes;
 }
@@ -259,7 +260,7 @@ int main(int argc, char** argv) {
     const auto options = sync::read_options({argv + 1, argv + argc});
     if (!options) {
         std::cerr << "penstock-sync: " << options.error().what
-                  << "\npenstock-sync: --help lists the options\n";
+                  << "\nrun penstock-sync --help for the list of options\n";
         return sync::kExitUsage;
     }
     if (const auto* information = std::get_if<sync::Information>(&*options)) {

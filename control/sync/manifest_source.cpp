@@ -10,7 +10,7 @@ namespace {
 
 using kube::ObjectKind;
 
-// A document of which not even the kind is known counts with Services, which most are.
+// A document of unknown kind is counted with Services, the most frequent kind.
 const char* collection_of(std::optional<ObjectKind> kind) {
     return kind == ObjectKind::EndpointSlice ? "endpointslices"
                                              : (kind == ObjectKind::Node ? "nodes" : "services");

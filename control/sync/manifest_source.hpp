@@ -1,4 +1,4 @@
-// A folder of manifests as a source: read when it changes, compared with what it said before.
+// A folder of manifests as a source: read when it changes, and compared with its previous content.
 #pragma once
 
 #include <chrono>
@@ -33,23 +33,23 @@ class ManifestSource final : public Source {
 
     ManifestSource(std::filesystem::path path, FileWatch watch, manifest::Folder::WhenEmpty when_empty);
     void tell(const manifest::Folder::Contents& contents);
-    // Under the lock.
+    // Call with the lock held.
     [[nodiscard]] kube::CollectionStatus describe(kube::ObjectKind kind, size_t objects,
                                                   const manifest::Folder::Contents& contents) const;
 
     const std::filesystem::path path_;
     FileWatch watch_;
     manifest::Folder folder_;
-    kube::LogLines store_log_;  // stays empty: what is broken in a manifest is the folder's to say
+    kube::LogLines store_log_;  // stays empty: broken manifests are reported by the folder
     kube::Store store_;
     bool first_ = true;
     std::shared_ptr<const kube::ObjectSet> current_;
     Once<manifest::Problem> problems_;
 
-    mutable std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;  // guards the members below
     kube::SourceStatus status_;
     std::map<std::string, uint64_t> errors_;       // documents that could not be read, by collection
-    std::optional<Clock::time_point> busy_since_;  // unset while it waits
+    std::optional<Clock::time_point> busy_since_;  // unset while waiting
     std::optional<Clock::time_point> read_at_;
 };
 

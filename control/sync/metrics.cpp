@@ -18,10 +18,10 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-// nullopt: no series now.
+// nullopt: the series is absent.
 using Value = std::optional<double>;
 
-// What one list below says of a metric; `value` reads it from what the list is about.
+// One metric in a list below; `value` reads it from the subject of the list.
 template <typename Subject>
 struct Metric {
     MetricType type;
@@ -44,47 +44,49 @@ double number(uint64_t value) {
 }
 
 constexpr Metric<SyncReading> kOfProcess[] = {
-    {kGauge, "penstock_sync_resident_memory_bytes", "memory that the process has in RAM",
+    {kGauge, "penstock_sync_resident_memory_bytes", "resident memory of the process",
      [](const SyncReading& all) -> Value { return number(all.resident_bytes); }},
     {kGauge, "penstock_sync_uptime_seconds", "time since the process started",
      [](const SyncReading& all) -> Value { return seconds(all.uptime); }},
-    {kGauge, "penstock_sync_heartbeat_age_seconds", "time since the source's loop last went round",
+    {kGauge, "penstock_sync_heartbeat_age_seconds", "time since the last round of the source thread's loop",
      [](const SyncReading& all) -> Value { return seconds(all.source.heartbeat_age); }},
-    {kGauge, "penstock_sync_gateways", "gateways to supply",
+    {kGauge, "penstock_sync_gateways", "gateways configured with --gateway",
      [](const SyncReading& all) -> Value { return number(all.gateways.size()); }},
-    {kGauge, "penstock_sync_events_enabled", "1 while the API server takes Events",
+    {kGauge, "penstock_sync_events_enabled", "1 while Events can be written to the API server",
      [](const SyncReading& all) -> Value { return all.events.enabled ? 1 : 0; }},
-    {kGauge, "penstock_sync_events_waiting", "Events that are not posted yet",
+    {kGauge, "penstock_sync_events_waiting", "Events not yet posted",
      [](const SyncReading& all) -> Value { return number(all.events.waiting); }},
     {kCounter, "penstock_sync_events_posted_total", "Events posted as new",
      [](const SyncReading& all) -> Value { return number(all.events.posted); }},
-    {kCounter, "penstock_sync_events_repeated_total", "Events whose count was raised",
+    {kCounter, "penstock_sync_events_repeated_total", "Events posted again with a higher count",
      [](const SyncReading& all) -> Value { return number(all.events.repeated); }},
-    {kGauge, "penstock_sync_tls_certificate_expiry_timestamp_seconds", "when our certificate expires",
+    {kGauge, "penstock_sync_tls_certificate_expiry_timestamp_seconds",
+     "expiry time of the client certificate",
      [](const SyncReading& all) { return all.tls ? Value(all.tls->certificate_expires_s) : std::nullopt; }},
     {kGauge, "penstock_sync_tls_authority_expiry_timestamp_seconds",
-     "when the last authority of gateways expires",
+     "expiry time of the CA that expires last, of those that sign gateway certificates",
      [](const SyncReading& all) { return all.tls ? Value(all.tls->authority_expires_s) : std::nullopt; }},
-    {kGauge, "penstock_sync_tls_files_broken", "1 while the TLS files cannot be used and former ones are",
+    {kGauge, "penstock_sync_tls_files_broken",
+     "1 while the TLS files are invalid and the previous ones stay in use",
      [](const SyncReading& all) { return all.tls ? Value(all.tls->broken ? 1 : 0) : std::nullopt; }},
 };
 
 constexpr Metric<CollectionStatus> kOfCollection[] = {
-    {kGauge, "penstock_sync_objects", "objects known",
+    {kGauge, "penstock_sync_objects", "objects in the store",
      [](const CollectionStatus& one) -> Value { return number(one.objects); }},
     {kGauge, "penstock_sync_quarantined_objects",
-     "objects that were not understood; their last good version stays",
+     "objects whose newest version is invalid; their last good version stays in use",
      [](const CollectionStatus& one) -> Value { return number(one.quarantined); }},
-    {kGauge, "penstock_sync_listed", "1 once a first list was complete",
+    {kGauge, "penstock_sync_listed", "1 once the first list is complete",
      [](const CollectionStatus& one) -> Value { return one.listed ? 1 : 0; }},
     {kGauge, "penstock_sync_watching", "1 while a watch is open",
      [](const CollectionStatus& one) -> Value {
          return one.state == CollectionStatus::State::Watching ? 1 : 0;
      }},
-    {kGauge, "penstock_sync_last_event_age_seconds", "time since a list, an event or a bookmark arrived",
+    {kGauge, "penstock_sync_last_event_age_seconds", "time since the last list, event or bookmark arrived",
      [](const CollectionStatus& one) { return seconds(one.last_event_age); }},
     {kGauge, "penstock_sync_stale_seconds",
-     "time since what is known last followed the source; 0 while it does",
+     "time since the store last followed the source; 0 while it follows",
      [](const CollectionStatus& one) { return seconds(one.stale_age); }},
     {kCounter, "penstock_sync_watch_restarts_total", "watches opened after the first one",
      [](const CollectionStatus& one) -> Value { return number(one.watch_restarts); }},
@@ -94,32 +96,32 @@ constexpr Metric<CollectionStatus> kOfCollection[] = {
 
 constexpr Metric<GatewayStatus> kOfGateway[] = {
     {kGauge, "penstock_sync_gateway_waiting",
-     "1 while another control plane leads at the gateway and this one waits",
+     "1 while another control plane leads at the gateway and this one is standby",
      [](const GatewayStatus& one) -> Value { return one.leader.empty() ? 0 : 1; }},
     {kGauge, "penstock_sync_gateway_connected", "1 while the gateway's stream is open",
      [](const GatewayStatus& one) -> Value { return one.connected ? 1 : 0; }},
-    {kGauge, "penstock_sync_gateway_heartbeat_age_seconds", "time since the gateway's thread last went round",
+    {kGauge, "penstock_sync_gateway_heartbeat_age_seconds",
+     "time since the last round of the gateway thread's loop",
      [](const GatewayStatus& one) -> Value { return seconds(one.heartbeat_age); }},
-    {kGauge, "penstock_sync_gateway_desired_version", "newest state worked out for the gateway",
+    {kGauge, "penstock_sync_gateway_desired_version", "newest state computed for the gateway",
      [](const GatewayStatus& one) -> Value { return number(one.desired_version); }},
-    {kGauge, "penstock_sync_gateway_applied_version", "newest state that the gateway applied",
+    {kGauge, "penstock_sync_gateway_applied_version", "newest state applied by the gateway",
      [](const GatewayStatus& one) -> Value { return number(one.applied_version); }},
     {kGauge, "penstock_sync_gateway_lag_seconds",
-     "age of the oldest change that the gateway has not applied; 0 where it has all",
+     "age of the oldest change not yet applied by the gateway; 0 if it has applied all",
      [](const GatewayStatus& one) -> Value { return seconds(one.lag); }},
-    {kGauge, "penstock_sync_changes_waiting",
-     "changed objects that are not yet worked into a state for the gateway",
+    {kGauge, "penstock_sync_changes_waiting", "changed objects not yet evaluated for the gateway",
      [](const GatewayStatus& one) -> Value { return number(one.changes_waiting); }},
-    {kGauge, "penstock_sync_gateway_services", "service ports in the state that the gateway applied",
+    {kGauge, "penstock_sync_gateway_services", "service ports in the state applied by the gateway",
      [](const GatewayStatus& one) -> Value { return number(one.services); }},
-    {kGauge, "penstock_sync_gateway_refused_services", "service ports that the gateway did not take",
+    {kGauge, "penstock_sync_gateway_refused_services", "service ports refused by the gateway",
      [](const GatewayStatus& one) -> Value { return number(one.refused); }},
     {kCounter, "penstock_sync_full_states_total", "complete states sent to the gateway",
      [](const GatewayStatus& one) -> Value { return number(one.full_states); }},
-    {kCounter, "penstock_sync_deltas_total", "differences sent to the gateway",
+    {kCounter, "penstock_sync_deltas_total", "deltas sent to the gateway",
      [](const GatewayStatus& one) -> Value { return number(one.deltas); }},
     {kCounter, "penstock_sync_audit_differences_total",
-     "differences that the audit found and repaired; anything but 0 is a bug",
+     "differences found and repaired by the audit; any value other than 0 indicates a bug",
      [](const GatewayStatus& one) -> Value { return number(one.audit_differences); }},
 };
 
@@ -155,7 +157,7 @@ void append(std::vector<MetricFamily>& out, const Metric<Subject> (&list)[N], co
 
 MetricFamily errors(const std::vector<CollectionStatus>& collections) {
     MetricFamily family{
-        "penstock_sync_errors_total", "requests and objects that failed, by kind of error", kCounter, {}};
+        "penstock_sync_errors_total", "failed requests and invalid objects, by kind of error", kCounter, {}};
     for (const CollectionStatus& collection : collections) {
         for (const auto& [error, count] : collection.errors) {
             add(family, {{"kind", collection.kind}, {"error", error}}, number(count));
@@ -165,8 +167,7 @@ MetricFamily errors(const std::vector<CollectionStatus>& collections) {
 }
 
 MetricFamily notices(const std::vector<GatewayStatus>& gateways) {
-    MetricFamily family{
-        "penstock_sync_notices_total", "what there was to tell about objects, by reason", kCounter, {}};
+    MetricFamily family{"penstock_sync_notices_total", "notices about objects, by reason", kCounter, {}};
     for (const GatewayStatus& gateway : gateways) {
         for (const auto& [reason, count] : gateway.notices) {
             add(family, {{"gateway", gateway.target}, {"reason", reason}}, number(count));
@@ -176,8 +177,7 @@ MetricFamily notices(const std::vector<GatewayStatus>& gateways) {
 }
 
 MetricFamily dropped_events(const kube::EventsStatus& events) {
-    MetricFamily family{
-        "penstock_sync_events_dropped_total", "Events that were not posted, by cause", kCounter, {}};
+    MetricFamily family{"penstock_sync_events_dropped_total", "Events not posted, by cause", kCounter, {}};
     for (const DropCause& cause : kDropCauses) {
         add(family, {{"cause", cause.cause}}, number(events.*cause.count));
     }
@@ -185,10 +185,11 @@ MetricFamily dropped_events(const kube::EventsStatus& events) {
 }
 
 MetricFamily apply_latency(const std::vector<GatewayStatus>& gateways) {
-    MetricFamily family{"penstock_sync_apply_latency_seconds",
-                        "time from hearing of a change to the gateway's word that its workers use it",
-                        MetricType::Histogram,
-                        {}};
+    MetricFamily family{
+        "penstock_sync_apply_latency_seconds",
+        "time from the arrival of a change to the gateway's confirmation that its workers use it",
+        MetricType::Histogram,
+        {}};
     for (const GatewayStatus& gateway : gateways) {
         ClientMetric& metric = family.metric.emplace_back();
         metric.label = {{"gateway", gateway.target}};

@@ -1,5 +1,6 @@
-// penstock-sync as Prometheus metrics, penstock_sync_*. Each stands once in a list of the .cpp with its name, its help and where its value
-// is; docs/counters.md has the same words, and a test compares them. Gateways and kinds of objects are labels, Services are not.
+// penstock-sync as Prometheus metrics, penstock_sync_*. Each metric is listed once in the .cpp file with its
+// name, help text and value. docs/counters.md has the same texts, and a test compares them. Gateways and
+// kinds of objects are labels, Services are not.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -12,10 +13,10 @@
 namespace penstock::sync {
 
 [[nodiscard]] std::vector<prometheus::MetricFamily> families(const SyncReading& reading);
-// In the text format that a scraper reads.
+// Prometheus text format.
 [[nodiscard]] std::string metrics_text(const SyncReading& reading);
 
-// Memory that this process has in RAM; 0 where /proc does not say.
+// Resident memory of this process in bytes; 0 if /proc does not provide it.
 [[nodiscard]] uint64_t resident_bytes();
 
 }  // namespace penstock::sync

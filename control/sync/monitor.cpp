@@ -42,7 +42,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(const MonitorOptions& options, W
             return in_context("--http", std::move(server.error()));
         }
         monitor->http_ = std::move(*server);
-        log::get("sync").info("/healthz, /readyz and /metrics are on port {}", monitor->http_->port());
+        log::get("sync").info("serving /healthz, /readyz and /metrics on port {}", monitor->http_->port());
     }
     if (!options.socket.empty()) {
         auto server = StatusServer::start(options.socket, options.socket_group, read);
@@ -52,7 +52,8 @@ Result<std::unique_ptr<Monitor>> Monitor::start(const MonitorOptions& options, W
             return in_context("--listen", std::move(server.error()));
         } else {
             log::get("sync").warn(
-                "penstockctl get sync finds nobody here: {}; --listen names another socket, or off",
+                "cannot listen on the status socket, `penstockctl get sync` will not work: {}; set --listen "
+                "to another socket, or off",
                 server.error().what);
         }
     }

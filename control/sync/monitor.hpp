@@ -1,5 +1,5 @@
-// Everything that shows what penstock-sync does: the pages for probes and scrapers, and the socket that penstockctl asks. Started last and
-// ended first, for it looks at all the rest.
+// Everything that exposes the state of penstock-sync: the pages for probes and scrapers, and the status
+// socket of penstockctl. Started last and stopped first, because it reads from all other parts.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@
 
 namespace penstock::sync {
 
-// What a reading is made of. Each is called on the monitor's threads and takes no longer than copying.
+// Sources of a reading. Each function is called on the monitor's threads and takes only as long as copying.
 struct Watched {
     std::string version;   // of the program
-    std::string identity;  // the source of its state versions
+    std::string identity;  // identifies its state versions
     std::function<kube::SourceStatus()> source;
     std::vector<std::function<GatewayStatus()>> gateways;  // in the order of --gateway
-    std::function<kube::EventsStatus()> events;            // empty: there is no cluster to tell
+    std::function<kube::EventsStatus()> events;            // empty: no cluster to write Events to
     std::function<TlsStatus()> tls = {};                   // empty: no gateway is reached over TCP
 };
 
 class Monitor {
  public:
-    // What `watched` calls outlives this. Errors name the option.
+    // Objects used by `watched` must outlive this object. Errors name the option.
     static Result<std::unique_ptr<Monitor>> start(const MonitorOptions& options, Watched watched);
-    // 0 where there are no pages.
+    // 0 if no pages are served.
     [[nodiscard]] uint16_t http_port() const { return http_ == nullptr ? uint16_t{0} : http_->port(); }
 
  private:

@@ -1,4 +1,4 @@
-// Where penstock-sync can be asked what it does.
+// Options of the status pages and the status socket of penstock-sync.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@ inline constexpr const char* kDefaultSocket = "/run/penstock/penstock-sync.sock"
 struct MonitorOptions {
     std::string http;                     // ADDRESS:PORT; "": no pages
     std::string socket = kDefaultSocket;  // absolute path; "": none
-    // Somebody asked for this socket: without it the program must not start. The default one is worth a warning only, because a second
-    // penstock-sync on a machine, or one without a right to /run, does its work without it.
+    // The operator configured this socket, so the program must not start without it. For the default socket a
+    // warning is enough: a second penstock-sync on a machine, or one without write access to /run, works
+    // without it.
     bool socket_is_wanted = false;
-    std::string socket_group;  // who else may ask; "": nobody
+    std::string socket_group;  // additional group with access; "": none
 };
 
 }  // namespace penstock::sync

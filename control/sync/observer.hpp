@@ -1,8 +1,9 @@
-// Who wants to know what was found and what became of it: the writer of Events, for one. Each gateway's thread calls it, so it is
-// thread-safe, and it never blocks: whatever is slow about telling the world must not delay a gateway.
+// Interface for consumers of findings and their results, for example the writer of Events. Each gateway's
+// thread calls it, so implementations must be thread-safe and must never block: slow reporting must not delay
+// a gateway.
 //
-// Objects are named, no more: uid and resourceVersion, which an Event carries too, are the store's to say when the Event is written, so
-// that nobody tells of an object that is gone.
+// Objects are identified by name only. The uid and resourceVersion of an Event are read from the store when
+// the Event is written, so that no Event is written about an object that is gone.
 #pragma once
 
 #include <string>
@@ -15,15 +16,17 @@ namespace penstock::sync {
 class Observer {
  public:
     virtual ~Observer() = default;
-    // `gateway` is the name by which the gateway calls itself. A notice is told when it appears and when it is over, not in between.
+    // `gateway` is the name that the gateway reports for itself. A notice is reported when it appears and
+    // when it is over, not in between.
     virtual void on_notice_appeared(const std::string& gateway, const semantics::ObjectNotice& about) = 0;
     virtual void on_notice_gone(const std::string& gateway, const semantics::ObjectNotice& about) = 0;
-    // The gateway did not take a service port, and serves its last good version, if any. `reason` is a CamelCase word of the requirement
-    // sheet ("CapacityExceeded", "FrontendConflict", "InvalidService"), `why` names the thing and the rule. Once for each new `why`.
+    // The gateway refused a service port and serves its last good version, if any. `reason` is a CamelCase
+    // word of the requirements ("CapacityExceeded", "FrontendConflict", "InvalidService"); `why` names the
+    // object and the rule. Called once for each new `why`.
     virtual void on_refused(const std::string& gateway, const model::ServiceKey& key,
                             const std::string& reason, const std::string& why) = 0;
-    // A service port is in use on every worker for the first time: new, or taken after it was refused. Ports that the gateway already had
-    // when this process first met it are told when they first change.
+    // A service port is in use on every worker for the first time: new, or accepted after a refusal. Ports
+    // that the gateway already had when this process first connected are reported when they first change.
     virtual void on_programmed(const std::string& gateway, const model::ServiceKey& key) = 0;
 };
 

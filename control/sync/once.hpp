@@ -1,5 +1,5 @@
-// Says things once: when they appear, and again when they are gone. For conditions that last (a quarantined object, a lost conflict), which
-// would otherwise fill the log at every evaluation.
+// Reports conditions once: when they appear, and again when they are gone. For lasting conditions (a
+// quarantined object, a lost conflict), which would otherwise fill the log at every evaluation.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Once {
         std::vector<T> gone;      // sorted
     };
 
-    // `now` is everything that is the case now.
+    // `now` is the complete set of current conditions.
     News update(std::set<T> now) {
         News news;
         std::set_difference(now.begin(), now.end(), known_.begin(), known_.end(),

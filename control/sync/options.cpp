@@ -21,24 +21,25 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr const char* kIntroduction =
-    "penstock-sync: tells Penstock gateways what to do, from Kubernetes objects.\n"
+    "penstock-sync: the control plane that configures Penstock gateways from Kubernetes objects.\n"
     "\n"
-    "Follows Services, EndpointSlices and Nodes at a cluster's API server, or in a folder of ordinary "
-    "Kubernetes YAML, works out what "
-    "each\n"
-    "gateway must forward, and streams it to one or many penstockd over gRPC. Ending it changes nothing at "
-    "the gateways.\n"
+    "Watches Services, EndpointSlices and Nodes at a cluster's API server, or reads them from a folder of "
+    "Kubernetes\n"
+    "manifests. Computes the state of each gateway and streams it to one or more penstockd over gRPC. When "
+    "penstock-sync\n"
+    "stops, the gateways keep forwarding with the last state.\n"
     "\n"
     "  penstock-sync --kubeconfig /etc/penstock/kubeconfig --allowed-external-cidrs "
     "80.11.12.0/24,203.0.113.0/24\n"
     "  penstock-sync --manifests /etc/penstock/manifests --gateway unix:/run/penstock/penstockd.sock\n"
     "\n"
-    "Every option can stand in an INI file as well (--config): name = value, one a line, repeated for lists. "
-    "The command line wins.\n";
+    "Every option can also be set in an INI file (--config): name = value, one per line, repeated for "
+    "lists.\n"
+    "The command line takes precedence.\n";
 
 constexpr unsigned kHelpWidth = 120;
 
-// "rr, wrr, ...": the names of SCHED-001.
+// Scheduler names as the annotation accepts them (SCHED-001): "rr, wrr, ...".
 std::string known_schedulers() {
     std::string names;
     for (const annotations::Word& name : annotations::scheduler_names()) {
@@ -50,13 +51,12 @@ std::string known_schedulers() {
 po::options_description command_line_only() {
     po::options_description described("Options of the command line", kHelpWidth);
     auto add = described.add_options();
-    add("help,h", "this text");
-    add("version", "the version");
+    add("help,h", "Print this text");
+    add("version", "Print the version");
     add("config", po::value<std::string>()->value_name("FILE"), "INI file with any of the options below");
     add("check-config",
-        "check the options and the files that they name, without touching the network; exit code 0, or 2 "
-        "with one line for "
-        "each mistake");
+        "Check the options and the files they name without using the network. Exit code 0, or 2 with one "
+        "line per mistake");
     return described;
 }
 
@@ -68,130 +68,123 @@ po::options_description everywhere() {
         return po::value<std::vector<std::string>>()->value_name(name);
     };
     add("manifests", text("PATH"),
-        "folder with *.yaml, *.yml and *.json files (subfolders are not read), or one such file; need not "
-        "exist yet");
+        "Folder with *.yaml, *.yml and *.json files (subfolders are not read), or one such file. It may be "
+        "created later");
     add("allow-empty-folder", po::bool_switch(),
-        "Withdraw everything when the folder of --manifests holds no manifest (default: keep the last "
-        "objects, warn and fail /readyz, "
-        "because a volume that is not mounted looks the same)");
+        "Withdraw everything when the folder of --manifests holds no manifest. Default: keep the last "
+        "objects, warn and fail /readyz, because an unmounted volume looks the same");
     add("kubeconfig", list("FILE"),
-        "the cluster whose API server is followed; several, repeated or with colons between them, are merged "
-        "as kubectl does. $KUBECONFIG "
-        "is not read");
-    add("context", text("NAME"), "of the kubeconfig; default: its current-context");
+        "Kubeconfig of the cluster whose API server is watched. Several files, repeated or separated by "
+        "colons, are merged as kubectl does. $KUBECONFIG is not read");
+    add("context", text("NAME"), "Context of the kubeconfig (default: its current-context)");
     add("in-cluster", po::bool_switch(),
-        "follow the API server of the Pod that this runs in, as its ServiceAccount");
+        "Watch the API server of the Pod this process runs in, with the Pod's ServiceAccount");
     add("namespace", text("NAME"),
-        "follow this namespace alone, for rights that reach no further; Nodes are not read then. Default: "
-        "all namespaces");
+        "Watch only this namespace, if access is limited to it; Nodes are then not read. Default: all "
+        "namespaces");
     add("endpoints-api", text("auto|endpoints")->default_value("auto"),
-        "where endpoints are read: the best EndpointSlices that the server has, else Endpoints; or Endpoints "
-        "in any case");
+        "API that endpoints are read from. auto: the newest EndpointSlice version of the server, otherwise "
+        "Endpoints; endpoints: always Endpoints");
     add("insecure-skip-tls-verify-allowed", po::bool_switch(),
-        "honour insecure-skip-tls-verify of the kubeconfig: whoever is in between may rule the gateways");
+        "Honour insecure-skip-tls-verify of the kubeconfig. A man in the middle can then control the "
+        "gateways");
     add("events", text("on|off")->default_value("on"),
-        "tell the cluster's users what was found, as Events about their objects");
+        "Write Kubernetes Events about problems and results to the objects concerned");
     add("gateway", list("TARGET"),
-        "a penstockd to supply: unix:PATH, or HOST:PORT with the certificates below; repeatable. Default "
+        "penstockd to configure: unix:PATH, or HOST:PORT with the certificates below; repeatable. Default: "
         "unix:/run/penstock/penstockd.sock");
     add("sync-priority", po::value<int64_t>()->value_name("N")->default_value(0),
-        "priority among the penstock-syncs of one gateway, 0-1000 (default 0). The highest priority leads, "
-        "of equal ones the first that "
-        "came; the "
-        "others wait and lead when its stream ends");
-    add("tls-cert", text("FILE"), "our certificate, PEM; must be one of the gateway's --tls-admin-names");
-    add("tls-key", text("FILE"), "its private key, PEM");
-    add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
+        "Priority among the penstock-syncs of one gateway, 0-1000 (default 0). The highest priority leads; "
+        "among equals, the one connected first. The others wait and take over when the leader's stream ends");
+    add("tls-cert", text("FILE"),
+        "Client certificate, PEM. Its name must be listed in the gateway's --tls-admin-names");
+    add("tls-key", text("FILE"), "Private key of the client certificate, PEM");
+    add("tls-ca", text("FILE"), "CA that signed the gateway's certificate, PEM");
     add("allowed-external-cidrs", list("CIDR,..."),
-        "external IPs of Services (spec.externalIPs) are served inside these ranges, whatever their "
-        "namespace; default: none are served");
+        "Ranges in which external IPs of Services (spec.externalIPs) are served, for all namespaces. "
+        "Default: none are served");
     add("external-ip-policy", text("FILE"),
-        "YAML file that says which namespaces' Services may have which external IPs; followed while it "
-        "changes. What neither it nor "
-        "--allowed-external-cidrs allows is refused");
+        "YAML file that grants external IPs to the Services of namespaces; reloaded when it changes. "
+        "External IPs that neither it nor --allowed-external-cidrs allows are refused");
     add("external-ips-annotation", po::bool_switch(),
-        "the annotation penstock.io/external-ips counts as spec.externalIPs does");
+        "Treat the annotation penstock.io/external-ips like spec.externalIPs");
     add("unsupported-annotations", text("serve|refuse")->default_value("serve"),
-        "a Service that asks by annotation for what this version does not do is served without it, or not on "
-        "its LoadBalancer IPs");
+        "Services with an annotation that this version does not support. serve: serve them without that "
+        "feature; refuse: do not serve their LoadBalancer IPs");
     add("protected-addresses", list("IP,..."),
-        "never served as an external IP whatever the ranges say; the API server's address, for one");
+        "Addresses never served as external IPs, even inside the allowed ranges (for example that of the API "
+        "server)");
     add("lb-vip-scope", text("owned|all"),
-        "LoadBalancer addresses to serve: those of Services of our class, or of all; default: all for "
-        "gateways in node mode, owned in "
-        "external "
-        "mode");
+        "LoadBalancer addresses to serve. owned: those of Services of our class; all: those of all Services. "
+        "Default: all for gateways in node mode, owned in external mode");
     add("lb-class", text("NAME")->default_value(semantics::Policy{}.lb_class),
-        "spec.loadBalancerClass that means this product");
-    add("default-lb", po::bool_switch(), "Services without a loadBalancerClass are ours too");
+        "Value of spec.loadBalancerClass that selects Penstock");
+    add("default-lb", po::bool_switch(), "Also serve Services without a loadBalancerClass");
     add("scheduler", text("NAME")->default_value("rr"),
-        ("for Services that name none: " + known_schedulers()).c_str());
+        ("Scheduler of Services that select none: " + known_schedulers()).c_str());
     add("nodeport-addresses", list("CIDR,...|primary"),
-        "serve NodePorts only on gateway addresses inside these ranges, or only on the Node object's own "
-        "(primary); default: on all but "
-        "loopback and link-local ones");
+        "Serve NodePorts only on gateway addresses inside these ranges, or only on the addresses of the Node "
+        "object (primary). Default: on all except loopback and link-local addresses");
     add("proxy-name", text("NAME")->default_value(""),
-        "serve Services whose label service.kubernetes.io/service-proxy-name has this value; default: "
-        "Services with that label are left "
-        "alone");
+        "Serve Services whose label service.kubernetes.io/service-proxy-name has this value. Default: ignore "
+        "Services with that label");
     add("source-ranges-compat", text("none|kube-proxy")->default_value("none"),
-        "kube-proxy: a list of source ranges that names one IP family leaves the other one open; none: it is "
-        "closed");
+        "IP family that a list of source ranges does not mention. none: all its sources are rejected; "
+        "kube-proxy: all are allowed");
     add("serve-cluster-ips", po::bool_switch(),
-        "serve ClusterIPs as well, for networks that route them to the gateway; default: they are ordinary "
-        "addresses to it");
+        "Also serve ClusterIPs, for networks that route them to the gateway. Default: packets to them are "
+        "routed like any others");
     add("masquerade-all", po::bool_switch(),
-        "translate the source of Pods at ClusterIPs, too; default: only that of clients outside");
+        "Also translate the source address of Pods that connect to ClusterIPs. Default: only that of clients "
+        "outside the cluster");
     add("symmetric-return", text("true|false")->default_value("true"),
-        "false: answers of endpoints do not come back through a gateway in external mode, so that the "
-        "client's address cannot be kept "
-        "there");
+        "Whether replies of endpoints return through a gateway in external mode. false: they do not, so the "
+        "client's address cannot be kept there");
     add("topology-no-match", text("reject|drop")->default_value("reject"),
-        "what new flows of a Service get whose topologyKeys no endpoint near the gateway matches");
+        "Action for new flows of a Service if no endpoint near the gateway matches its topologyKeys");
     add("cluster-cidr", list("CIDR,..."),
-        "where Pods are, besides the Pod CIDRs of the Nodes: their clients are the cluster's own, and no "
-        "external IP is served there");
+        "Pod ranges in addition to the Pod CIDRs of the Nodes. Clients in them are inside the cluster, and "
+        "no external IP is served in them");
     add("backend-mode", text("pod|node|auto")->default_value("pod"),
-        "of gateways in external mode: send to Pods, or to nodePorts of Nodes; auto: to Pods where a gateway "
-        "has routes, other than "
-        "default "
-        "ones, to all Pod CIDRs");
+        "Destination of gateways in external mode. pod: send to Pods; node: send to nodePorts of Nodes; "
+        "auto: send to Pods if the gateway has non-default routes to all Pod CIDRs, otherwise to nodePorts");
     add("node-weight", text("equal|ready-pods")->default_value("equal"),
-        "of node backends, where a Service has no annotation penstock.io/node-weight: all alike, or each as "
-        "many as it has ready Pods");
+        "Weight of node backends of Services without the annotation penstock.io/node-weight: equal, or the "
+        "number of ready Pods of the Node");
     add("node-probe-port",
         po::value<int64_t>()->value_name("PORT")->default_value(semantics::Policy::kNodeProbePortDefault),
-        "of node backends: where a Node answers /healthz, for Services of policy Cluster (Local has its own "
-        "port); 0: they are not probed");
+        "Port of /healthz on node backends, for Services with externalTrafficPolicy Cluster (Local has its "
+        "own port). 0: no probes");
     add("serve-health-check-node-ports", po::value<bool>()->value_name("true|false")->default_value(true),
-        "gateways in node mode answer at healthCheckNodePort of Services of policy Local");
+        "Gateways in node mode answer on the healthCheckNodePort of Services with externalTrafficPolicy "
+        "Local");
     add("ignore-exclude-label", po::bool_switch(),
         "Keep VIPs on the link of a gateway whose Node has the label "
-        "node.kubernetes.io/exclude-from-external-load-balancers (default: "
-        "withdraw them; node mode and --vip-presence only)");
-    add("ignore-network-unavailable", po::bool_switch(),
-        "Keep VIPs on the link of a gateway whose Node has the condition NetworkUnavailable=True (default: "
-        "withdraw them; node mode and "
+        "node.kubernetes.io/exclude-from-external-load-balancers. Default: withdraw them (node mode and "
         "--vip-presence only)");
+    add("ignore-network-unavailable", po::bool_switch(),
+        "Keep VIPs on the link of a gateway whose Node has the condition NetworkUnavailable=True. Default: "
+        "withdraw them (node mode and --vip-presence only)");
     add("vip-closed-port", text("drop|reject")->default_value("drop"),
-        "what a packet to a LoadBalancer or external IP gets at a port that no Service declares");
-    add("protocols", list("tcp,udp,sctp"), "protocols that are served; default: all three");
+        "Action for packets to a LoadBalancer or external IP on a port that no Service declares");
+    add("protocols", list("tcp,udp,sctp"), "Protocols to serve (default: all three)");
     add("coalesce-ms", po::value<int64_t>()->value_name("MS")->default_value(kCoalesceDefault.count()),
-        "changes within this time are sent as one; the first one after a quiet time is sent at once. At most "
-        "1000; 0: each is sent alone");
+        "Window in which changes are merged into one update, 0-1000 ms. The first change after an idle "
+        "period is sent at once. 0: every change is sent separately");
     add("audit-period-s",
         po::value<int64_t>()->value_name("SECONDS")->default_value(
             std::chrono::seconds(kAuditPeriodDefault).count()),
-        "how often each gateway is compared with what it should have, and repaired");
+        "Period of the audit: each gateway is compared with its desired state and repaired");
     add("http", text("ADDRESS:PORT")->default_value("off"),
-        "where /healthz, /readyz and /metrics are served; off: nowhere");
+        "Address of /healthz, /readyz and /metrics; off: not served");
     add("listen", text("unix:PATH")->default_value(std::string("unix:") + kDefaultSocket),
-        "socket of penstockctl get sync, mode 0660; off: none");
-    add("socket-group", text("GROUP")->default_value(""), "group that may use that socket");
+        "Status socket used by penstockctl get sync, mode 0660; off: none");
+    add("socket-group", text("GROUP")->default_value(""), "Group with access to the status socket");
     add("log-level", list("LEVEL|LOGGER=LEVEL"),
-        "trace, debug, info, warn, error or off, for all loggers or one (sync, kube); default info");
+        "Log level: trace, debug, info, warn, error or off, for all loggers or for one (sync, kube). "
+        "Default: info");
     add("log-format", text("text|json")->default_value("text"),
-        "for people or for collectors; goes to standard error");
+        "Log format: text for people, json for log collectors. Written to standard error");
     return described;
 }
 
@@ -201,7 +194,7 @@ std::string help_text() {
     return text.str();
 }
 
-// "a, b" and {"a", "b"} are the same list; blanks around an entry do not count.
+// "a, b" and {"a", "b"} are the same list. Whitespace around an entry is ignored.
 std::vector<std::string> entries_of(const po::variables_map& values, const char* name) {
     std::vector<std::string> entries;
     if (!values.contains(name)) {
@@ -225,7 +218,7 @@ std::string option_text(const po::variables_map& values, const char* name) {
     return values.contains(name) ? values[name].as<std::string>() : std::string();
 }
 
-// Each entry through `parse`, the option's name put before what it says.
+// Parses each entry with `parse`. Errors are prefixed with the option's name.
 template <typename T, typename Parse>
 Result<std::vector<T>> parsed_entries(const std::vector<std::string>& entries, const std::string& option,
                                       const Parse& parse) {
@@ -247,7 +240,8 @@ Status read_node_port_addresses(const po::variables_map& values, semantics::Poli
         return {};
     }
     if (std::find(entries.begin(), entries.end(), "primary") != entries.end()) {
-        return fail(Errc::InvalidArgument, "--nodeport-addresses: primary stands alone (NODEPORT-003)");
+        return fail(Errc::InvalidArgument,
+                    "--nodeport-addresses: primary cannot be combined with other entries (NODEPORT-003)");
     }
     auto prefixes = parsed_entries<Prefix>(entries, "--nodeport-addresses", Prefix::parse);
     if (!prefixes) {
@@ -287,7 +281,7 @@ Status read_backend_words(const po::variables_map& values, semantics::Policy& po
     return {};
 }
 
-// What is not named is off; where nothing is named, nothing is.
+// Protocols that --protocols omits are disabled. An empty list disables none.
 Status read_protocols(const po::variables_map& values, semantics::Policy& policy) {
     static constexpr std::array kNames = {std::pair{"tcp", Protocol::Tcp}, std::pair{"udp", Protocol::Udp},
                                           std::pair{"sctp", Protocol::Sctp}};
@@ -357,13 +351,14 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
         return std::unexpected(allowed.error());
     }
     for (const std::string& entry : entries_of(values, "allowed-external-cidrs")) {
-        // One who writes 203.0.113.1/24 may have meant the address alone, and would allow 256.
+        // "203.0.113.1/24" may be meant as one address, but would allow 256. It is rejected.
         const auto address = IpAddr::parse(entry.substr(0, entry.find('/')));
         const auto prefix = Prefix::parse(entry);
         if (address && prefix && prefix->address() != *address) {
-            return fail(Errc::InvalidArgument,
-                        "--allowed-external-cidrs: \"" + entry + "\" has bits behind its length: write " +
-                            prefix->to_string() + " or " + Prefix::host(*address).to_string());
+            return fail(Errc::InvalidArgument, "--allowed-external-cidrs: \"" + entry +
+                                                   "\" has bits set after the prefix length: write " +
+                                                   prefix->to_string() + " or " +
+                                                   Prefix::host(*address).to_string());
         }
     }
     policy.allowed_external_cidrs = std::move(*allowed);
@@ -414,7 +409,7 @@ Status read_source(const po::variables_map& values, Options& options) {
             }
         }
         if (options.kubeconfig.empty()) {
-            return invalid("--kubeconfig names no file");
+            return invalid("--kubeconfig names no file: give at least one path");
         }
     }
     options.in_cluster = values["in-cluster"].as<bool>();
@@ -427,11 +422,11 @@ Status read_source(const po::variables_map& values, Options& options) {
     }
     options.allow_empty_folder = values["allow-empty-folder"].as<bool>();
     if (options.allow_empty_folder && options.manifests.empty()) {
-        return invalid("--allow-empty-folder belongs to --manifests");
+        return invalid("--allow-empty-folder requires --manifests");
     }
     options.context = option_text(values, "context");
     if (!options.context.empty() && options.kubeconfig.empty()) {
-        return invalid("--context belongs to --kubeconfig");
+        return invalid("--context requires --kubeconfig");
     }
     options.namespace_name = option_text(values, "namespace");
     options.allow_insecure = values["insecure-skip-tls-verify-allowed"].as<bool>();
@@ -446,7 +441,8 @@ Status read_source(const po::variables_map& values, Options& options) {
     }
     options.events = events == "on";
     if (!options.manifests.empty() && (!options.namespace_name.empty() || options.endpoints_only)) {
-        return invalid("--namespace and --endpoints-api are about an API server, and --manifests has none");
+        return invalid(
+            "--namespace and --endpoints-api apply to an API server and cannot be used with --manifests");
     }
     return {};
 }
@@ -532,7 +528,8 @@ Status read_gateways(const po::variables_map& values, Options& options) {
         if (const Status complete = client::check_tls(*gateway, options.tls); !complete) {
             return std::unexpected(complete.error());
         }
-        // Of two streams to one gateway the newer one takes the lead from the other, which comes back at once.
+        // Two streams to one gateway would take the lead from each other in turn: the displaced one
+        // reconnects at once.
         if (std::find(gateways->begin(), gateway, *gateway) != gateway) {
             return invalid("--gateway " + gateway->text + " is given twice");
         }
@@ -557,10 +554,10 @@ Result<Options> options_from(const po::variables_map& values) {
     return options;
 }
 
-// Where the values come from, for errors.
+// The source of each option value, so that errors can name it.
 struct Origin {
     po::variables_map of_command_line;
-    std::string file, ini;  // "": there is no INI file
+    std::string file, ini;  // "": no INI file
 
     [[nodiscard]] Error located(Error error) const {
         const std::string option = option_in(error.what);
@@ -571,23 +568,24 @@ struct Origin {
     }
 };
 
-// Throws po::error; fails where the INI file cannot be read.
+// Throws po::error. Fails if the INI file cannot be read.
 Status store_all(const std::vector<std::string>& arguments, po::variables_map& values, Origin& origin) {
     po::options_description all;
     all.add(command_line_only()).add(everywhere());
-    // allow_guessing would take --log for --log-level, until a second option begins like that.
+    // allow_guessing would accept --log for --log-level until a second option begins with "log".
     constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     const auto parsed = po::command_line_parser(arguments).options(all).style(kStyle).run();
     for (const auto& option : parsed.options) {
         if (option.string_key.empty()) {
-            return fail(Errc::InvalidArgument, "\"" + option.value.at(0) + "\" belongs to no option");
+            return fail(Errc::InvalidArgument,
+                        "\"" + option.value.at(0) + "\" is not an option and not the value of one");
         }
     }
     po::store(parsed, values);
     if (const std::string path = option_text(values, "config"); !path.empty()) {
         std::ifstream file(path);
         if (!file) {
-            return fail(Errc::NotFound, "--config " + path + ": cannot be read");
+            return fail(Errc::NotFound, "--config " + path + ": cannot read the file");
         }
         origin = {values, path, {std::istreambuf_iterator<char>(file), {}}};
         try {

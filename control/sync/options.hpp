@@ -1,5 +1,5 @@
-// Options of penstock-sync: command line first, then the INI file that --config names, with the same names. Reading them touches nothing
-// but that file.
+// Options of penstock-sync: first the command line, then the INI file named by --config, with the same names.
+// Reading the options opens only that file.
 #pragma once
 
 #include <chrono>
@@ -18,23 +18,23 @@
 namespace penstock::sync {
 
 struct Options {
-    // Exactly one of the three is given.
+    // Exactly one of the three sources is given.
     std::filesystem::path manifests;
-    std::vector<std::filesystem::path> kubeconfig;  // merged as kubectl does
+    std::vector<std::filesystem::path> kubeconfig;  // several files are merged as kubectl does
     bool in_cluster = false;
 
-    bool allow_empty_folder = false;  // of manifests: that it is empty withdraws everything
-    std::string context;              // of the kubeconfig; "": its current one
-    std::string namespace_name;       // "": all of them
+    bool allow_empty_folder = false;  // of `manifests`: an empty folder withdraws everything
+    std::string context;              // of the kubeconfig; "": its current-context
+    std::string namespace_name;       // "": all namespaces
     bool endpoints_only = false;
-    bool allow_insecure = false;  // AUTH-006
+    bool allow_insecure = false;  // honour insecure-skip-tls-verify (AUTH-006)
     bool events = true;
 
     std::vector<client::Target> gateways;  // at least one
     client::TlsFiles tls;
     uint32_t priority = 0;  // among the control planes of one gateway
     semantics::Policy policy;
-    std::filesystem::path external_ip_policy;  // read and followed by the program; "": none
+    std::filesystem::path external_ip_policy;  // read and watched by the program; "": none
     std::chrono::milliseconds coalesce = kCoalesceDefault;
     std::chrono::seconds audit_period = kAuditPeriodDefault;
 
@@ -44,15 +44,16 @@ struct Options {
     log::Format log_format = log::Format::Text;
 };
 
-// Text that answers --help or --version; the program prints it and ends well.
+// Text of --help or --version. The program prints it and exits with success.
 struct Information {
     std::string text;
 };
 
-// What is allowed, but may surprise: --nodeport-addresses that name one IP family leave the other unrestricted (NODEPORT-003).
+// Warnings about valid but possibly surprising values: --nodeport-addresses with prefixes of one IP family
+// leave the other family unrestricted (NODEPORT-003).
 [[nodiscard]] std::vector<std::string> hints_of(const semantics::Policy& policy);
 
-// `arguments` without the program's name. InvalidArgument names the option and the rule.
+// `arguments` excludes the program name. InvalidArgument names the option and the rule.
 [[nodiscard]] Result<std::variant<Options, Information>> read_options(
     const std::vector<std::string>& arguments);
 

@@ -41,7 +41,7 @@ v1::StateMessage OutgoingState::empty_part() const {
     return part;
 }
 
-// Both lists are walked in step, so that what a Kubernetes Service gains and loses stays together.
+// Walks both lists in step, so that additions and removals of one Kubernetes Service stay together.
 const model::ServiceKey* OutgoingState::next_key() const {
     const model::ServiceKey* given =
         services_sent_ < content_.services.size() ? &content_.services[services_sent_]->key : nullptr;

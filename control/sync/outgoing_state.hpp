@@ -1,5 +1,5 @@
-// One state on its way to a gateway, cut into messages as it goes: of a state of any size, no more than a part is ever held as a message.
-// The gateway applies the parts as one. Pure.
+// One state in transmission to a gateway, cut into messages on the fly: at any size of the state, no more
+// than one part is held as a message. The gateway applies the parts as one. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,11 @@
 
 namespace penstock::sync {
 
-// A part is full at this size and ends with a whole Kubernetes Service: small enough that both sides work at the same time, large enough
-// that what a message costs does not show.
+// Target size of a part; a part ends with a whole Kubernetes Service. Small enough that both sides work in
+// parallel, large enough that the cost per message is negligible.
 inline constexpr size_t kPartBytes = size_t{1} << 20;
-// A single Kubernetes Service beyond this is cut between two of its ports, far below the 64 MiB at which the gateway refuses a message.
+// A single Kubernetes Service larger than this is cut between two of its ports. Far below the 64 MiB at which
+// the gateway refuses a message.
 inline constexpr size_t kPartBytesMax = size_t{16} << 20;
 
 class OutgoingState {
@@ -25,24 +26,24 @@ class OutgoingState {
     struct Name {
         std::string source;
         uint64_t version = 0;
-        std::optional<uint64_t> base;  // set: a delta on this version of the same source; else a full state
+        std::optional<uint64_t> base;  // set: a delta on this version of the same source; unset: a full state
     };
     struct Content {
         std::vector<std::shared_ptr<const model::Service>> services;  // sorted by key
-        std::vector<model::ServiceKey> removed;                       // sorted; of a delta only
+        std::vector<model::ServiceKey> removed;                       // sorted; deltas only
         std::optional<model::Environment> environment;
     };
     OutgoingState(Name name, Content content) : name_(std::move(name)), content_(std::move(content)) {}
 
-    // There is at least one part, be it empty.
+    // A state has at least one part, which may be empty.
     [[nodiscard]] bool is_done() const noexcept { return done_; }
-    // The next part. Not after the last one.
+    // The next part. Do not call after the last one.
     [[nodiscard]] v1::StateMessage next_part();
 
  private:
-    // Puts the next service port into the part; its size on the wire.
+    // Adds the next service port to the part. Returns its size on the wire.
     size_t add_next(v1::StateMessage& part);
-    // The key of what add_next() takes next; null at the end.
+    // The key that add_next() takes next; null at the end.
     [[nodiscard]] const model::ServiceKey* next_key() const;
     [[nodiscard]] v1::StateMessage empty_part() const;
 

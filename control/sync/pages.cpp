@@ -7,7 +7,7 @@
 namespace penstock::sync {
 namespace {
 
-// "[+]" and "[-]", as the API server's own pages have it.
+// "[+]" and "[-]" as on the API server's own pages.
 class Checks {
  public:
     void add(bool good, const std::string& text) {
@@ -27,7 +27,7 @@ void check_heartbeat(Checks& checks, const std::string& who, std::chrono::millis
     const bool goes_round = age < kStuckAfter;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
     checks.add(goes_round,
-               who + (goes_round ? " goes round" : " has been stuck for " + std::to_string(seconds) + " s"));
+               who + (goes_round ? " is running" : " has been stuck for " + std::to_string(seconds) + " s"));
 }
 
 std::string with_error(std::string text, const std::string& error) {
@@ -50,7 +50,7 @@ http::Response ready_page(const SyncReading& reading) {
     if (!reading.source.trouble.empty()) {
         checks.add(false, "source " + reading.source.source + ": " + reading.source.trouble);
     } else if (reading.source.collections.empty()) {
-        checks.add(false, "source " + reading.source.source + ": nothing is followed yet");
+        checks.add(false, "source " + reading.source.source + ": no collection is watched yet");
     }
     for (const kube::CollectionStatus& collection : reading.source.collections) {
         checks.add(collection.listed,
@@ -67,12 +67,13 @@ http::Response ready_page(const SyncReading& reading) {
                                              ? "ready to lead: another control plane leads at a gateway"
                                              : "no gateway has applied a state yet");
     http::Response page = checks.page();
-    // One gateway that is away must not make the others' control plane look unready: told, but no condition.
+    // Informational lines only: one unreachable gateway must not make the control plane of the others
+    // unready.
     for (const GatewayStatus& gateway : reading.gateways) {
         page.body +=
             "    gateway " + gateway.target + ": " +
             (gateway.connected         ? "connected"
-             : !gateway.leader.empty() ? gateway.leader + " leads, this process waits"
+             : !gateway.leader.empty() ? gateway.leader + " leads, this process is standby"
                                        : with_error("not connected", gateway.last_error)) +
             ", " +
             (gateway.applied_version == 0 ? "nothing applied yet"

@@ -1,10 +1,10 @@
-// The pages of penstock-sync for the kubelet and for Prometheus. Pure: a reading goes in, a page comes out.
+// The pages of penstock-sync for the kubelet and for Prometheus. Pure functions from a reading to a page.
 //
-//   /healthz   503 where a thread has stopped going round: restarting the process would help
-//   /readyz    503 until every collection was listed once and a gateway has applied a state: nothing to send traffic for yet
+//   /healthz   503 if a thread's loop is stuck: restarting the process would help
+//   /readyz    503 until every collection was listed once and a gateway has applied a state; send no traffic yet
 //   /metrics   metrics.hpp
 //
-// Being away from the API server is neither: the gateways keep what they have, and a restart would only lose it.
+// Losing the API server fails neither page: the gateways keep their state, and a restart would only lose it.
 #pragma once
 
 #include "control/http/server.hpp"
@@ -12,7 +12,8 @@
 
 namespace penstock::sync {
 
-// Threads go round every ten seconds; working out and sending a state of 250,000 endpoints may take another ten.
+// Each thread's loop has a round at least every ten seconds. Evaluating and sending a state of 250,000
+// endpoints may take another ten.
 inline constexpr std::chrono::seconds kStuckAfter{60};
 
 [[nodiscard]] http::Response health_page(const SyncReading& reading);

@@ -43,7 +43,7 @@ PolicyWatch::~PolicyWatch() {
 
 void PolicyWatch::wake() const {
     const uint64_t one = 1;
-    // Cannot fail: the counter is far from its end.
+    // Cannot fail: the counter is far below its maximum.
     [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
 }
 
@@ -52,7 +52,7 @@ void PolicyWatch::reload() {
 }
 
 void PolicyWatch::run() {
-    // Between the first reading and the first watching it may have changed.
+    // The file may have changed between the first read and the start of the watch.
     look(Report::Changes);
     for (;;) {
         auto report = Report::Changes;
@@ -65,7 +65,7 @@ void PolicyWatch::run() {
             watch_.catch_up();
             report = Report::Always;
         }
-        // Half a file may be a whole one to YAML, and grant less than was meant.
+        // A partly written file can be valid YAML and grant less than intended.
         if (!watch_.unfinished().contains(file_.filename().string())) {
             look(report);
         }
@@ -77,12 +77,13 @@ void PolicyWatch::look(Report report) {
     if (!policy) {
         if (report == Report::Always || mistake_ != policy.error().what) {
             mistake_ = policy.error().what;
-            log::get("sync").error("external IPs stay granted as they were: {}", mistake_);
+            log::get("sync").error("external IP policy not reloaded, the last valid one stays in use: {}",
+                                   mistake_);
         }
         return;
     }
     if (!std::exchange(mistake_, {}).empty()) {
-        log::get("sync").info("{} can be read again", file_.string());
+        log::get("sync").info("{} is valid again", file_.string());
     }
     if (*policy == known_) {
         if (report == Report::Always) {
@@ -92,8 +93,7 @@ void PolicyWatch::look(Report report) {
         return;
     }
     known_ = std::move(*policy);
-    log::get("sync").info("external IPs are granted by the {} rules that {} has now", known_.size(),
-                          file_.string());
+    log::get("sync").info("external IP policy reloaded: {} rules in {}", known_.size(), file_.string());
     tell_(known_);
 }
 

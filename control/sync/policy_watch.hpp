@@ -1,5 +1,6 @@
-// Follows the file of --external-ip-policy: each time it says something new, whoever asked is told. A file that is gone or has a mistake
-// changes nothing: what was granted stays granted, and the log says why, once for each mistake. A thread of its own.
+// Watches the file of --external-ip-policy and reports its content each time it changes. A missing or invalid
+// file changes nothing: the granted external IPs stay granted, and the mistake is logged once. Has its own
+// thread.
 #pragma once
 
 #include <atomic>
@@ -17,14 +18,15 @@ namespace penstock::sync {
 
 class PolicyWatch {
  public:
-    // `known` is what the file said last; `tell` is called from the thread.
+    // `known` is the last content of the file. `tell` is called from the thread.
     static Result<std::unique_ptr<PolicyWatch>> start(std::filesystem::path file, ExternalIpPolicy known,
                                                       std::function<void(const ExternalIpPolicy&)> tell);
     ~PolicyWatch();
     PolicyWatch(const PolicyWatch&) = delete;
     PolicyWatch& operator=(const PolicyWatch&) = delete;
 
-    // Has the thread read the file now, and log the result even if nothing changed. Any thread; does not block.
+    // Makes the thread read the file now and log the result even if nothing changed. Any thread; does not
+    // block.
     void reload();
 
  private:
@@ -39,7 +41,7 @@ class PolicyWatch {
     FileWatch watch_;
     const int wake_descriptor_;
     ExternalIpPolicy known_;
-    std::string mistake_;  // told last; "" where the file was well
+    std::string mistake_;  // last reported mistake; "" if the file is valid
     const std::function<void(const ExternalIpPolicy&)> tell_;
     std::atomic<bool> stopping_{false};
     std::thread thread_;  // last: it uses all of the above

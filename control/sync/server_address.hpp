@@ -1,4 +1,4 @@
-// Where an API server is, from its URL: nobody may take its address by naming it in a Service (XIP-006).
+// The address of an API server, from its URL. Services must not claim it as an external IP (XIP-006).
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace penstock::sync {
 
-// "https://[2001:db8::1]:6443/path" -> "2001:db8::1"; "" where there is none. Pure.
+// "https://[2001:db8::1]:6443/path" -> "2001:db8::1"; "" if the URL has no host. Pure.
 [[nodiscard]] std::string host_of(std::string_view url);
 
-// All addresses that `host` has now: itself, or what name service says, which may take seconds. NotFound names the host.
+// All current addresses of `host`: the address itself, or the result of name resolution, which may take
+// seconds. NotFound names the host.
 [[nodiscard]] Result<std::vector<IpAddr>> addresses_of(const std::string& host);
 
 }  // namespace penstock::sync

@@ -1,5 +1,5 @@
-// Where objects come from, as the program's main loop sees it: it waits, takes what changed, and hands it on. One thread, the source
-// thread, but for status().
+// A source of objects, as used by the program's main loop: wait, take the changes, pass them on. All
+// functions except status() are called by one thread, the source thread.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,11 @@ namespace penstock::sync {
 class Source {
  public:
     virtual ~Source() = default;
-    // Blocks until something may have changed since the last call; the first one does not. False where `stop_descriptor` is readable.
+    // Blocks until something may have changed since the last call; the first call does not block. False if
+    // `stop_descriptor` is readable.
     [[nodiscard]] virtual bool wait(int stop_descriptor) = 0;
-    // What the readers do not know yet. nullopt: nothing, or not everything has been heard once (GEN-012). The first value is all there is,
-    // be it nothing.
+    // Changes not yet taken. nullopt: there are none, or not every collection has been listed once (GEN-012).
+    // The first value holds all objects, possibly none.
     [[nodiscard]] virtual std::optional<kube::Changes> take_changes() = 0;
     // Any thread.
     [[nodiscard]] virtual kube::SourceStatus status() const = 0;

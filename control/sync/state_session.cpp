@@ -22,18 +22,18 @@ LogLine::Level notice_level(const model::Notice& notice) {
     return notice.level == model::Notice::Level::Warning ? LogLine::Level::Warning : LogLine::Level::Info;
 }
 
-// Of what a gateway says about one service port: it is kept, logged and told to the cluster's users.
+// Bound for a gateway's text about one service port, which is stored, logged and written into Events.
 constexpr size_t kWhyBytesMax = 1'024;
 constexpr size_t kReasonBytesMax = 64;
 
-// A CamelCase word; another one is not to be quoted in an Event.
+// True for a CamelCase word. Other text must not be quoted in an Event.
 bool is_reason(const std::string& word) {
     const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
     return !word.empty() && word.size() <= kReasonBytesMax && word.front() <= 'Z' &&
            std::ranges::all_of(word, is_letter);
 }
 
-// A gateway that says none is older than reasons.
+// A gateway that sends no reason is older than that field.
 std::string reason_of(const v1::ServiceResult& refused) {
     return is_reason(refused.reason()) ? refused.reason() : std::string(model::kInvalidService);
 }
@@ -93,7 +93,8 @@ Status StateSession::on_identity(const v1::Identity& message, Time now) {
         return in_context("identity", std::move(identity).error());
     }
     if (!identified_) {
-        // Only the first identity of a stream tells what the gateway has; a later one may have been sent before our last message arrived.
+        // Only the first identity of a stream states which version the gateway has. A later one may have been
+        // sent before our last message arrived.
         const auto has = [&](std::optional<uint64_t> version) {
             return version && message.applied_source() == source_ && message.applied_version() == *version;
         };
@@ -109,7 +110,7 @@ Status StateSession::on_identity(const v1::Identity& message, Time now) {
             std::string("connected: ") + model::to_string(identity->mode) + " mode" +
                 (identity->node_name.empty() ? "" : ", node " + identity->node_name) + ", penstockd " +
                 message.software_version() +
-                (applied_ ? ", has version " + std::to_string(*applied_) : ", needs the full state"));
+                (applied_ ? ", has version " + std::to_string(*applied_) : ", a full state is needed"));
     }
     if (identity_ != *identity) {
         identity_ = std::move(*identity);
@@ -128,7 +129,7 @@ void StateSession::on_external_ip_rules(std::vector<semantics::ExternalIpRule> r
 
 void StateSession::work_in_changes(Time now) {
     const auto due = coalescer_.due();
-    // What was heard so far may be what a held loss waits for, so it is worked in first.
+    // Pending changes may contain the replacement that a held loss waits for, so they are processed first.
     const bool loss_is_due = held_losses_.due() && *held_losses_.due() <= now;
     if (due && (*due <= now || loss_is_due)) {
         take_in_changes(now);
@@ -144,7 +145,8 @@ void StateSession::take_in_changes(Time now) {
     const kube::Changes changes = std::exchange(pending_, {});
     absorb(engine_.apply(changes), heard, now);
     if (!std::exchange(objects_known_, true) && identity_) {
-        // Not earlier: of a list that has not arrived, "no Node has this name" would be said.
+        // Not earlier: before the Node list has arrived, the notice "no Node has this name" would be
+        // reported.
         absorb(engine_.set_gateway(*identity_), heard, now);
     }
     if (const auto unheard = std::exchange(unheard_, std::nullopt)) {
@@ -184,7 +186,7 @@ void StateSession::note_lack(const std::vector<model::ServiceKey>& keys, bool wi
     lacks_.since = std::min(lacks_.since.value_or(heard), heard);
     lacks_.environment |= with_environment;
     if (lacks_.everything || (!applied_ && !in_flight_ && !unanswered_)) {
-        lacks_.beyond_keys = true;  // the next message is a full state whatever changed
+        lacks_.beyond_keys = true;  // the next message is a full state anyway
         return;
     }
     lacks_.keys.insert(keys.begin(), keys.end());
@@ -217,7 +219,8 @@ void StateSession::tell_gone(const semantics::ObjectNotice& about) {
     }
 }
 
-// Like its refusals, what a gateway says is believed about Services that it was sent, in bounded words.
+// Observed notices, like refusals, are accepted only for Services that the gateway was sent, and their text
+// is bounded.
 void StateSession::on_observed(const v1::Observed& observed) {
     if (!objects_known_) {
         unheard_ = observed;
@@ -283,14 +286,15 @@ std::optional<StateSession::Time> StateSession::due() const {
     return due;
 }
 
-// Both sides are doubted: our own state is worked out anew, and the gateway is sent all of it and answers what was different.
+// Checks both sides: this side's state is evaluated anew, and the gateway is sent the full state and reports
+// what differed.
 void StateSession::audit(Time now) {
     audit_due_ = now + audit_period_;
     const std::vector<model::ServiceKey> differing = engine_.audit();
     counters_.audit_differences += differing.size();
     for (const model::ServiceKey& key : differing) {
         say(LogLine::Level::Warning,
-            "audit: service " + key.to_string() + " was worked out wrongly before, and is right now");
+            "audit: service " + key.to_string() + " was evaluated incorrectly before and is now corrected");
     }
     lacks_.keys.insert(differing.begin(), differing.end());
     lacks_.everything = true;
@@ -302,7 +306,7 @@ void StateSession::begin_full_state(Time now) {
                         .audit = applied_.has_value() && !lacks_.beyond_keys,
                         .carries = std::exchange(lacks_, {}),
                         .services = engine_.desired().size()};
-    // Should the stream break, nothing short of everything makes up for this.
+    // If the stream breaks, only another full state makes up for the loss.
     in_flight_->carries.everything = true;
     in_flight_->carries.since = in_flight_->carries.since.value_or(now);
     OutgoingState::Content content{.services = {}, .removed = {}, .environment = engine_.environment()};
@@ -340,13 +344,13 @@ void StateSession::begin_delta() {
 Status StateSession::on_applied(const v1::Applied& answer, Time now) {
     if (!awaits_answer() || answer.version().source() != source_ ||
         answer.version().version() != in_flight_->version) {
-        return fail(Errc::Internal, "the gateway says that it applied version " +
-                                        std::to_string(answer.version().version()) + " of \"" +
-                                        answer.version().source() + "\", which was not sent to it now");
+        return fail(Errc::Internal,
+                    "the gateway reports version " + std::to_string(answer.version().version()) + " of \"" +
+                        answer.version().source() + "\"as applied, which is not the version in flight");
     }
     const Flight flight = *std::exchange(in_flight_, std::nullopt);
     arrived(flight, now);
-    // What a gateway missed while it was away is not the fault of the way to it.
+    // The time for which the gateway was disconnected does not count as latency of the path to it.
     counters_.apply_latency.observe(now - std::max(*flight.carries.since, identified_at_));
     say(flight.full ? LogLine::Level::Info : LogLine::Level::Debug,
         "applied version " + std::to_string(flight.version) + " in " + std::to_string(answer.apply_us()) +
@@ -368,8 +372,8 @@ void StateSession::arrived(const Flight& flight, Time now) {
     }
 }
 
-// A full state says again what the gateway should have: what it changed in spite of that was different there. What was new in it, and what
-// the gateway does not take anyway, is no difference.
+// A full state repeats the state that the gateway should have. Service ports that it changed nevertheless
+// were different there. Ports new in this state, and ports that the gateway refuses anyway, are not counted.
 void StateSession::count_differences(const v1::Applied& answer, const Flight& flight) {
     uint64_t differences = 0;
     for (const v1::ServiceResult& result : answer.services()) {
@@ -380,7 +384,7 @@ void StateSession::count_differences(const v1::Applied& answer, const Flight& fl
         }
         ++differences;
         say(LogLine::Level::Warning,
-            "audit: service " + key->to_string() + " was different at the gateway, and is repaired");
+            "audit: service " + key->to_string() + " was different at the gateway and has been repaired");
     }
     counters_.audit_differences += differences;
     say(LogLine::Level::Info, "audit: " + std::to_string(flight.services) + " service ports compared, " +
@@ -396,7 +400,8 @@ void StateSession::note_results(const v1::Applied& answer, const Flight& flight)
                                              result.why().substr(0, kWhyBytesMax));
             continue;
         }
-        // A gateway has no say about Services that are none of its own: it could fill our memory with them, and Events with lies.
+        // Results about unknown Services are ignored: a gateway could otherwise fill this process's memory
+        // with them, and write false Events.
         if (!engine_.desired().contains(*key) && !programmed_.contains(*key) &&
             !flight.carries.keys.contains(*key)) {
             continue;
@@ -411,20 +416,21 @@ void StateSession::note_results(const v1::Applied& answer, const Flight& flight)
             observer->on_programmed(gateway_name(), *key);
         }
     }
-    // A full state's answer names all that is refused, a delta's what the delta touched.
+    // The answer to a full state lists all refusals, the answer to a delta those of the ports in the delta.
     std::erase_if(refused_, [&](const auto& refusal) {
         const model::ServiceKey& key = refusal.first;
         if (refused_now.contains(key) || !(flight.full || flight.carries.keys.contains(key))) {
             return false;
         }
         if (engine_.desired().contains(key)) {
-            say(LogLine::Level::Info, "service " + key.to_string() + " is applied now");
+            say(LogLine::Level::Info, "service " + key.to_string() + " has been applied");
         }
         return true;
     });
 }
 
-// A refusal is said once for each reason: a gateway repeats it with every message that touches the service port.
+// A refusal is reported once per reason: a gateway repeats it with every message that contains the service
+// port.
 void StateSession::note_refusal(const model::ServiceKey& key, const v1::ServiceResult& result) {
     const std::string why = result.why().substr(0, kWhyBytesMax);
     std::string& known = refused_[key];

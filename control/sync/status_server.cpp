@@ -129,7 +129,8 @@ v1::Sync to_proto(const SyncReading& reading) {
     return message;
 }
 
-// Members go in reverse: the server, its service, then the lock that kept others off.
+// Members are destroyed in reverse order: the server, its service, then the lock that excludes other
+// processes.
 struct StatusServer::Impl {
     explicit Impl(ReadSync read) : service(std::move(read)) {}
     ~Impl() { rpc::stop(listening); }

@@ -1,4 +1,5 @@
-// The status service of penstock-sync (penstock.v1.SyncStatus) on its Unix socket: what `penstockctl get sync` asks.
+// The status service of penstock-sync (penstock.v1.SyncStatus) on its Unix socket, used by `penstockctl get
+// sync`.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,8 @@ namespace penstock::sync {
 
 class StatusServer {
  public:
-    // `path` is absolute; a lock beside it keeps a second process off (AlreadyExists). `group`: who else may ask, "" nobody but the
-    // process's own. Errors name the path.
+    // `path` is absolute. A lock file beside it excludes a second process (AlreadyExists). `group`:
+    // additional group with access; "": only the process's own. Errors name the path.
     static Result<std::unique_ptr<StatusServer>> start(const std::string& path, const std::string& group,
                                                        ReadSync read);
     ~StatusServer();

@@ -130,7 +130,7 @@ def check_config_names_each_mistake_and_starts_nothing(lab):
         file.write("# what is followed\nmanifests = /tmp\nallowed-external-cidrs = 80.11.12.1/24\n")
     done = lab.network.run("gateway", lab.gateway.program("penstock-sync"), "--config", ini, "--check-config")
     equal(done.returncode, 2, "exit code of penstock-sync")
-    check(f"{ini}:3: --allowed-external-cidrs: \"80.11.12.1/24\" has bits behind its length: write 80.11.12.0/24 or 80.11.12.1/32" in done.stderr,
+    check(f"{ini}:3: --allowed-external-cidrs: \"80.11.12.1/24\" has bits set after the prefix length: write 80.11.12.0/24 or 80.11.12.1/32" in done.stderr,
           done.stderr)
 
 

@@ -76,7 +76,7 @@ TEST(ExternalIpPolicy, EveryMistakeIsNamedWithLineAndRule_XIP006) {
     const Row rows[] = {
         {"- a\n", "line 1: the file must be a mapping with the field externalIPs"},
         {"externalIPs: 5\n", "line 1: externalIPs must be a list of rules"},
-        {"external-ips: []\n", "line 1: the file: there is no field \"external-ips\""},
+        {"external-ips: []\n", "line 1: the file: unknown field \"external-ips\""},
         {"externalIPs:\n- 5\n", "line 2: rule 1 must be a mapping"},
         {"externalIPs:\n- {cidrs: [10.0.0.0/8]}\n", "line 2: rule 1: namespaces is missing"},
         {"externalIPs:\n- {namespaces: [], cidrs: [10.0.0.0/8]}\n", "line 2: rule 1: namespaces is empty"},
@@ -89,7 +89,7 @@ TEST(ExternalIpPolicy, EveryMistakeIsNamedWithLineAndRule_XIP006) {
         {"externalIPs:\n- {namespaces: [\"team-*\"], cidrs: [10.0.0.0/8]}\n",
          "line 2: rule 1: namespaces: \"team-*\""},
         {"externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.0/8], service: x}\n",
-         "line 2: rule 1: there is no field \"service\""},
+         "line 2: rule 1: unknown field \"service\""},
         {"externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.0/8], services: [x]}\n",
          "line 2: rule 1: services must be a label selector"},
         {"externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.0/8], services: \"a in b\"}\n",
@@ -196,7 +196,7 @@ TEST(PolicyWatch, HearsWhatChangedBeforeItBegan_XIP006) {
 TEST(ExternalIpPolicy, FileThatIsNotThereIsAnError_XIP006) {
     const auto policy = read_external_ip_policy("/nonexistent/policy.yaml");
     ASSERT_FALSE(policy);
-    EXPECT_EQ(policy.error().what, "/nonexistent/policy.yaml: cannot be read");
+    EXPECT_EQ(policy.error().what, "/nonexistent/policy.yaml: cannot read the file");
     EXPECT_FALSE(read_external_ip_policy(fs::temp_directory_path())) << "a folder";
 }
 

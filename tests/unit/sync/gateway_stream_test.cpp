@@ -410,7 +410,7 @@ TEST_F(GatewayStreamTest, PausesGrowWhereEachStreamEndsAfterItsIdentity) {
 TEST_F(GatewayStreamTest, WhatAGatewaySaysIsMadePrintable) {
     RudeGateway gateway(target().text);
     GatewayStream stream(target(), {}, settings());
-    while (stream.status().last_error.find("it refuses") == std::string::npos) {
+    while (stream.status().last_error.find("refused by the gateway") == std::string::npos) {
         std::this_thread::sleep_for(1ms);
     }
     const std::string shown = stream.status().last_error;

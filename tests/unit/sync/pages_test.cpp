@@ -25,7 +25,7 @@ TEST(SyncPages, HealthyAsLongAsThreadsGoRound) {
     EXPECT_EQ(stuck.status, 503);
     EXPECT_TRUE(has_line(stuck, "[-] gateway unix:/run/penstock/penstockd.sock has been stuck for 61 s"))
         << stuck.body;
-    EXPECT_TRUE(has_line(stuck, "[+] source https://192.0.2.1:6443 goes round")) << stuck.body;
+    EXPECT_TRUE(has_line(stuck, "[+] source https://192.0.2.1:6443 is running")) << stuck.body;
     reading.gateways[0].heartbeat_age = 0s;
     reading.source.heartbeat_age = 10min;
     EXPECT_EQ(health_page(reading).status, 503);

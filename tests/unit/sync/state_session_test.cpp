@@ -521,7 +521,7 @@ TEST_F(StateSessionTest, RefusalsAndNoticesAreSaidOnceAndWhenTheyAreOver_XIP006)
     changes(changes_of({service_at("a", "80.0.0.2")}));
     settle();
     EXPECT_EQ(status().refused, 0u);
-    EXPECT_EQ(said("service default/a:http/TCP is applied now"), 1u);
+    EXPECT_EQ(said("service default/a:http/TCP has been applied"), 1u);
     EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed",
                                                           "programmed edge-1 default/a:http/TCP"}));
 }
@@ -662,7 +662,8 @@ TEST_F(StateSessionTest, TheAuditFindsAndRepairsWhatIsDifferentAtTheGateway_APIS
     settle();
     EXPECT_EQ(status().audit_differences, 1u) << "what is refused again is no difference";
     EXPECT_EQ(gateway_.services["default/b:http/TCP"].frontends(0).port(), 80u);
-    EXPECT_EQ(said("audit: service default/b:http/TCP was different at the gateway, and is repaired"), 1u);
+    EXPECT_EQ(said("audit: service default/b:http/TCP was different at the gateway and has been repaired"),
+              1u);
     now_ += 30min;
     settle();
     EXPECT_EQ(status().audit_differences, 1u) << "nothing is different any more";
