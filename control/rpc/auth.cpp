@@ -25,7 +25,7 @@ Status Authorizer::may_read(const Caller& caller) const {
     if (caller.by_unix_socket || !caller.certificate_names.empty()) {
         return {};
     }
-    return fail(Errc::PermissionDenied, "the client has no certificate with a name");
+    return fail(Errc::PermissionDenied, "the client's certificate contains no name");
 }
 
 Status Authorizer::may_configure(const Caller& caller) const {
@@ -39,10 +39,11 @@ Status Authorizer::may_configure(const Caller& caller) const {
     for (const std::string& name : caller.certificate_names) {
         names += (names.empty() ? "" : ", ") + name;
     }
-    return fail(Errc::PermissionDenied,
-                "configuring and debugging need a certificate name listed in the gateway's "
-                "--tls-admin-names; this client is " +
-                    (names.empty() ? "nameless" : names));
+    return fail(
+        Errc::PermissionDenied,
+        "permission denied: configuring and debugging require a certificate name listed in the gateway's "
+        "--tls-admin-names; this client is " +
+            (names.empty() ? "nameless" : names));
 }
 
 }  // namespace penstock::rpc

@@ -1,6 +1,6 @@
-// Who may do what, by how they came in. Whoever may open the Unix socket may do everything: its mode and group are the lock. Over TCP every
-// client has a certificate that --tls-client-ca signed; those with a name listed in --tls-admin-names may configure and debug, the others
-// only read.
+// Authorization of RPC callers by transport. Callers on the Unix socket may do everything: access is limited
+// by the socket's mode and group. Over TCP every client has a certificate signed by --tls-client-ca. Clients
+// with a name listed in --tls-admin-names may configure and debug; the others may only read.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class ServerContextBase;
 
 namespace penstock::rpc {
 
-// What a call tells about its caller.
+// Identity of a caller, as known from its call.
 struct Caller {
     bool by_unix_socket = false;
     std::vector<std::string>
@@ -25,12 +25,12 @@ struct Caller {
 
 class Authorizer {
  public:
-    Authorizer() = default;  // nobody over TCP
+    Authorizer() = default;  // refuses all callers over TCP
     explicit Authorizer(std::vector<std::string> admin_names) : admin_names_(std::move(admin_names)) {}
 
-    // PermissionDenied where the caller is nobody we know.
+    // PermissionDenied if the caller has no verified name.
     [[nodiscard]] Status may_read(const Caller& caller) const;
-    // PermissionDenied says which names the certificate has and where a name is missing.
+    // PermissionDenied lists the names in the certificate and the option in which a name is missing.
     [[nodiscard]] Status may_configure(const Caller& caller) const;
 
  private:

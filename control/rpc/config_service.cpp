@@ -15,11 +15,11 @@ namespace {
 
 using Reactor = grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>;
 
-// Streams that wait for the lead: replicas of a Deployment, beside those of a DaemonSet during a change of mode. Each holds an HTTP/2
-// stream.
+// Maximum of streams that wait for the lead: replicas of a Deployment, plus those of a DaemonSet during a
+// change of mode. Each holds an HTTP/2 stream.
 constexpr size_t kWaitingMax = 16;
 
-// Metadata of the call by which a control plane names itself (config.proto).
+// Call metadata with the name of the control plane (config.proto).
 constexpr const char* kSourceKey = "penstock-source";
 constexpr const char* kPriorityKey = "penstock-priority";
 
@@ -29,7 +29,7 @@ std::string metadata_of(const grpc::CallbackServerContext& context, const char* 
                                                     : std::string(found->second.data(), found->second.size());
 }
 
-// An absent or malformed priority is the lowest one.
+// An absent or malformed priority is read as the lowest.
 uint32_t priority_of(const grpc::CallbackServerContext& context) {
     const std::string text = metadata_of(context, kPriorityKey);
     uint32_t priority = 0;
@@ -37,7 +37,7 @@ uint32_t priority_of(const grpc::CallbackServerContext& context) {
     return error == std::errc{} && end == text.data() + text.size() ? priority : 0;
 }
 
-// A call that ends before it begins.
+// A call that is refused before it begins.
 class Refusal final : public Reactor {
  public:
     explicit Refusal(grpc::Status status) { Finish(std::move(status)); }
@@ -46,7 +46,7 @@ class Refusal final : public Reactor {
 
 }  // namespace
 
-// Kept alive by itself until gRPC is done with it, and by the answers that are still under way.
+// Owned by itself until gRPC has finished the call, and by pending answers.
 class ConfigService::Stream final : public Reactor, public std::enable_shared_from_this<Stream> {
  public:
     Stream(ConfigService& service, std::string peer, std::string source, uint32_t priority)
@@ -61,21 +61,21 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
                std::to_string(priority_) + ")";
     }
 
-    // Nothing more comes of it, though gRPC may not be done with it yet.
+    // True if nothing more is received, although gRPC may not have finished the call yet.
     [[nodiscard]] bool is_over() {
         const std::lock_guard lock(mutex_);
         return ending_ || finished_;
     }
-    // Before anything is sent.
+    // Call before anything is sent.
     void hold(std::shared_ptr<Stream> self) { self_ = std::move(self); }
-    // Another stream leads. Nothing is read from this one; its end is seen by OnCancel().
+    // Another stream leads. This one is not read; OnCancel() reports its end.
     void wait_for(const Stream& leader) {
         v1::GatewayMessage message;
         message.mutable_standby()->set_leader(leader.source());
         message.mutable_standby()->set_leader_priority(leader.priority());
         send(std::move(message));
     }
-    // Once.
+    // Call once.
     void lead() {
         send_identity();
         send_observed();
@@ -91,7 +91,7 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
         *message.mutable_observed() = service_.target_.observed();
         send(std::move(message));
     }
-    // Ends the call as soon as the write under way, if any, is through. Only the first status counts.
+    // Ends the call as soon as the pending write, if any, has finished. Only the first status is used.
     void end(grpc::Status status) {
         const std::lock_guard lock(mutex_);
         if (ending_) {
@@ -99,12 +99,12 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
         }
         ending_ = true;
         status_ = std::move(status);
-        outgoing_.resize(writing_ ? 1 : 0);  // the message under way stays in place
+        outgoing_.resize(writing_ ? 1 : 0);  // the message being written stays in place
         finish_if_due();
     }
 
     void OnReadDone(bool ok) override {
-        if (!ok) {  // the client has said all, or is gone
+        if (!ok) {  // the client has sent everything, or is disconnected
             const std::lock_guard lock(mutex_);
             read_all_ = true;
             finish_if_due();
@@ -144,14 +144,14 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
         outgoing_.pop_front();
         if (!ok) {
             outgoing_.clear();
-            ending_ = true;  // nobody listens any more
+            ending_ = true;  // the client is disconnected
         } else if (!ending_) {
             write_next();
         }
         finish_if_due();
     }
     void OnCancel() override {
-        end(grpc::Status(grpc::StatusCode::CANCELLED, "the client ended the stream"));
+        end(grpc::Status(grpc::StatusCode::CANCELLED, "the client closed the stream"));
     }
     void OnDone() override {
         service_.closed(this);
@@ -210,8 +210,9 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
             StartWrite(&outgoing_.front());
         }
     }
-    // Under the lock, as every operation that is started: none may be once the call is finished. Whoever comes here owns the stream or is a
-    // reaction of it, so OnDone() cannot take it away meanwhile.
+    // Call with the lock held, as for every operation that is started: none may start after the call has
+    // finished. The caller owns the stream or is one of its callbacks, so OnDone() cannot destroy it
+    // meanwhile.
     void finish_if_due() {
         const bool all_said = read_all_ && unanswered_ == 0 && outgoing_.empty();
         if (finished_ || writing_ || !(ending_ || all_said)) {
@@ -227,13 +228,13 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
     const uint32_t priority_;
     std::shared_ptr<Stream> self_;
     v1::StateMessage incoming_;
-    StateParts parts_;  // of a state whose last part has not come; dies with the stream
+    StateParts parts_;  // parts of an unfinished state; discarded with the stream
 
     std::mutex mutex_;
-    std::deque<v1::GatewayMessage> outgoing_;  // the first one is being written while writing_
+    std::deque<v1::GatewayMessage> outgoing_;  // while writing_, the first one is being written
     uint32_t unanswered_ = 0;
     bool writing_ = false;
-    bool paused_ = false;  // no read is under way, because too much is unanswered
+    bool paused_ = false;  // no read is pending, because too many states are unanswered
     bool read_all_ = false;
     bool ending_ = false;
     bool finished_ = false;
@@ -250,7 +251,8 @@ grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::Sy
                                            priority_of(*context));
     stream->hold(stream);
     std::unique_lock lock(mutex_);
-    // gRPC may not be done with a leader that has ended. A stream that waits precedes this one, as if closed() had been called.
+    // gRPC may not have finished the call of a leader that has ended. A waiting stream takes precedence over
+    // this one, as if closed() had been called.
     while (current_ != nullptr && current_->is_over()) {
         if (const std::shared_ptr<Stream> next = elect()) {
             lock.unlock();
@@ -279,8 +281,8 @@ grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::Sy
         return stream.get();
     }
     if (waiting_.size() >= kWaitingMax) {
-        const std::string why =
-            std::to_string(kWaitingMax) + " state streams wait already, and " + current_->name() + " leads";
+        const std::string why = std::to_string(kWaitingMax) + " state streams are already waiting, and " +
+                                current_->name() + " leads";
         lock.unlock();
         log::get("rpc").warn("state stream of {}: refused, {}", stream->peer(), why);
         stream->end(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, why));
@@ -339,7 +341,7 @@ void ConfigService::closed(const Stream* stream) {
 
 std::shared_ptr<ConfigService::Stream> ConfigService::elect() {
     current_.reset();
-    // The first of the highest priority.
+    // The oldest stream of the highest priority.
     const auto next = std::ranges::max_element(
         waiting_, {}, [](const std::shared_ptr<Stream>& each) { return each->priority(); });
     if (next == waiting_.end()) {
@@ -349,7 +351,7 @@ std::shared_ptr<ConfigService::Stream> ConfigService::elect() {
     const std::shared_ptr<Stream> leader = *next;
     waiting_.erase(next);
     make_leader(leader);
-    log::get("rpc").info("{} leads now", leader->name());
+    log::get("rpc").info("state streams: {} now leads", leader->name());
     return leader;
 }
 

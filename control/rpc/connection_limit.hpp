@@ -1,5 +1,6 @@
-// Decides which TCP connections a gRPC server accepts. A full server refuses new connections: most of those that are open belong to clients
-// with a certificate, and closing the oldest would end the state stream. Pure: no socket, no clock, no thread.
+// Decides which TCP connections a gRPC server accepts. At the limit, new connections are refused instead of
+// closing old ones: most open connections belong to clients with a certificate, and closing the oldest would
+// end the state stream. Pure: no socket, no clock, no thread.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +15,19 @@ namespace penstock::rpc {
 struct ConnectionLimits {
     uint32_t all_max = kConnectionsMax;
     uint32_t per_source_max = kConnectionsPerSourceMax;
-    uint32_t loopback_reserve = kLoopbackReserve;  // of all_max, for 127.0.0.0/8 and ::1
+    uint32_t loopback_reserve = kLoopbackReserve;  // part of all_max reserved for 127.0.0.0/8 and ::1
     uint32_t loopback_max = kLoopbackMax;
 };
 
 class ConnectionLimit {
  public:
-    // Why a connection is refused.
+    // The limit that refused a connection.
     enum class Rule : uint8_t { PerSource, All };
 
     explicit ConnectionLimit(ConnectionLimits limits) : limits_(limits) {}
 
-    // Counts a connection from `source`; each is released once. A rule: it is refused and not counted. A source is an IPv4 address or an
-    // IPv6 /64.
+    // Counts a connection from `source`; release() must be called once for each. If a rule is returned, the
+    // connection is refused and not counted. A source is an IPv4 address or an IPv6 /64.
     [[nodiscard]] std::optional<Rule> admit(const IpAddr& source);
     void release(const IpAddr& source);
 

@@ -1,7 +1,8 @@
-// Between penstock.v1 messages and the model. Towards the wire nothing can fail. From the wire every field is checked against the rule that
-// its comment in the proto states, and the first breach is an InvalidArgument that names the thing and the rule:
-// "service default/web:http/TCP: sets[0].endpoints[3]: port 70000 is not in 1-65535". A message that is returned as a value may be compiled
-// without asking again. Pure; any thread. Both penstockd and the control planes use it, so it links neither workers nor drivers.
+// Conversions between penstock.v1 messages and the model. Conversions to the wire cannot fail. From the wire,
+// every field is checked against the rule in its comment in the proto file. The first violation is returned
+// as InvalidArgument with the object and the rule: "service default/web:http/TCP: sets[0].endpoints[3]: port
+// 70000 is not in 1-65535". A returned value may be compiled without further checks. Pure; any thread. Used
+// by penstockd and the control planes, so it links neither workers nor drivers.
 #pragma once
 
 #include <string>
@@ -15,13 +16,15 @@
 
 namespace penstock::rpc {
 
-// Sets of one service port: for each of two families the external policy's, which is always there, and at most three that its frontends
-// use, by policy and by where the client is, with endpoints of the one family or of the other. Only stops runaway input.
+// Maximum of sets of one service port. For each of two families there is the set of the external policy, and
+// at most three more for frontends: by policy, by the location of the client, and by the family of the
+// endpoints. Only limits runaway input.
 inline constexpr int kBackendSetsMax = 8;
-// Kubernetes names are at most 253 bytes (RFC 1123 subdomain); nothing that the gateway repeats in logs and metrics may be longer.
+// Kubernetes names have at most 253 bytes (RFC 1123 subdomain). The gateway repeats names in logs and
+// metrics, so longer ones are refused.
 inline constexpr size_t kNameBytesMax = 253;
-// Of a probe: as long as an annotation may have it (ANN-10). Longer ones, which have no use, would be sent to every endpoint again and
-// again.
+// Limit of a probe's path: the same as that of the annotation (ANN-10). A longer path has no use and would be
+// sent to every endpoint with every probe.
 inline constexpr size_t kProbePathBytesMax = 1024;
 
 [[nodiscard]] v1::Protocol to_proto(Protocol protocol);
@@ -38,10 +41,11 @@ inline constexpr size_t kProbePathBytesMax = 1024;
 [[nodiscard]] v1::Service to_proto(const model::Service& service);
 [[nodiscard]] v1::Environment to_proto(const model::Environment& environment);
 [[nodiscard]] v1::NodePortAddresses to_proto(const model::NodePortAddresses& addresses);
-// The identity alone; what is applied and the software's version are the caller's to add.
+// The identity only. The caller adds the applied version and the software version.
 [[nodiscard]] v1::Identity to_proto(const model::GatewayIdentity& identity);
 
-// A value that this version does not know is an error, never a guess: a newer control plane must learn that it asked for too much.
+// A value unknown to this version is an error and not replaced by a default: a newer control plane must see
+// that it uses an unsupported feature.
 [[nodiscard]] Result<Protocol> from_proto(v1::Protocol protocol);
 [[nodiscard]] Result<lb::SchedulerKind> from_proto(v1::Scheduler scheduler);  // unspecified: rr
 [[nodiscard]] Result<lb::SourceMode> from_proto(v1::SourceMode mode);         // unspecified: translate
@@ -51,19 +55,20 @@ inline constexpr size_t kProbePathBytesMax = 1024;
 [[nodiscard]] Result<model::ServiceKey> from_proto(const v1::ServiceKey& key);
 [[nodiscard]] Result<model::Notice> from_proto(const v1::Notice& notice);
 [[nodiscard]] Result<model::ObservedNotice> from_proto(const v1::ObservedNotice& observed);
-// Endpoints come out sorted whatever their order was, since their order is part of the state; frontends and notices keep theirs.
+// Endpoints are returned sorted, because their order is part of the state. Frontends and notices keep their
+// order.
 [[nodiscard]] Result<model::Service> from_proto(const v1::Service& service);
 [[nodiscard]] Result<model::Environment> from_proto(const v1::Environment& environment);
 [[nodiscard]] Result<model::NodePortAddresses> from_proto(const v1::NodePortAddresses& addresses);
 [[nodiscard]] Result<model::GatewayIdentity> from_proto(const v1::Identity& identity);
 
-// 1 to 65535; the error says what it was.
+// 1 to 65535. The error contains the value.
 [[nodiscard]] Result<L4Port> l4_port(uint64_t number);
-// "" is none; the error begins with the field's name.
+// "" means none. The error begins with the field's name.
 [[nodiscard]] Result<std::optional<IpAddr>> optional_address(const std::string& text, const char* field);
 // "10.0.0.1:80", "[2001:db8::1]:80".
 [[nodiscard]] std::string socket_text(const IpAddr& address, L4Port port);
-// The key as far as a message that may be broken tells it, for error texts.
+// The key for error texts, as far as a possibly malformed message contains it.
 [[nodiscard]] std::string text_of(const v1::ServiceKey& key);
 
 }  // namespace penstock::rpc

@@ -1,4 +1,4 @@
-// What the conversions share: words for what they refuse, and rules that hold for more than one message.
+// Shared by the conversions: error texts, and rules that apply to more than one message.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ inline std::string indexed(const char* list, int index) {
     return std::string(list) + "[" + std::to_string(index) + "]";
 }
 
-// Names reach logs, metrics and terminals: printable ASCII without the marks that join them into "namespace/name:port/TCP".
+// Names appear in logs, metrics and on terminals: printable ASCII without the separators of
+// "namespace/name:port/TCP".
 inline Status check_name(const char* field, std::string_view name, bool may_be_empty) {
     if (name.empty() && !may_be_empty) {
         return invalid(std::string(field) + " is empty");
@@ -36,7 +37,7 @@ inline Status check_name(const char* field, std::string_view name, bool may_be_e
     for (const char c : name) {
         if (c <= ' ' || c > '~' || c == '/' || c == ':') {
             return invalid(std::string(field) +
-                           " holds a character other than printable ASCII without space, '/' and ':'");
+                           " contains a character that is not printable ASCII, or is a space, '/' or ':'");
         }
     }
     return {};

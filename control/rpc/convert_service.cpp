@@ -1,4 +1,5 @@
-// A service port on the wire: by far the largest message, and the one whose rules protect the gateway from whoever configures it.
+// Conversion of a service port from and to the wire. It is by far the largest message; its rules protect the
+// gateway from invalid configuration.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -11,7 +12,8 @@
 namespace penstock::rpc {
 namespace {
 
-// The rule that the Kubernetes API has for endpoint addresses; link-local is allowed for nobody, since it means nothing beyond one link.
+// The Kubernetes API's rule for endpoint addresses. Link-local addresses are refused for all classes, since
+// they are valid on one link only.
 Status check_unicast(const IpAddr& address) {
     const char* why = address.is_unspecified()   ? "unspecified"
                       : address.is_loopback()    ? "loopback"
@@ -36,7 +38,7 @@ Result<IpAddr> unicast_address(std::string_view text) {
     return *address;
 }
 
-// Whose family an endpoint missed, for the refusal.
+// Names the address family expected by the set, for the error text.
 std::string family_text(const model::BackendSet& set) {
     return set.translates_family ? std::string("the set's endpoints, ") + to_string(set.endpoint_family()) +
                                        " behind " + to_string(set.family)
@@ -69,7 +71,7 @@ Result<model::Endpoint> endpoint_from(const v1::Endpoint& message, const model::
                            message.zone()};
 }
 
-// One that is not at all one of ours keeps its name for the error.
+// A value outside the enumeration is named by its number in the error.
 Result<model::Exclusion> exclusion_from(v1::ExcludedEndpoint::Why why) {
     switch (why) {
         case v1::ExcludedEndpoint::WHY_FORBIDDEN_ADDRESS:
@@ -194,11 +196,11 @@ Result<model::Probe> probe_from(const v1::Probe& message) {
     if (message.path().size() > kProbePathBytesMax) {
         return invalid("path is longer than " + std::to_string(kProbePathBytesMax) + " bytes");
     }
-    // It becomes a line of a request: nothing in it may end that line, or begin another word.
+    // The path becomes part of a request line. It must not end the line or add a word to it.
     if (!message.path().empty() &&
         (message.path().front() != '/' ||
          !std::ranges::all_of(message.path(), [](char c) { return c > ' ' && c < 0x7f; }))) {
-        return invalid("path must begin with / and hold no blanks or control characters");
+        return invalid("path must begin with / and contain no blanks or control characters");
     }
     if (!message.path().empty()) {
         probe.path = message.path();
@@ -230,9 +232,9 @@ Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     }
     set.source = *source;
     if (set.translates_family && set.source == lb::SourceMode::Keep) {
-        return invalid(std::string("source is kept, but the endpoints are ") +
+        return invalid(std::string("source KEEP is not possible with endpoints ") +
                        to_string(set.endpoint_family()) + " behind " + to_string(set.family) +
-                       ": a client's address is none of theirs");
+                       ": the client's address is of another family than the endpoints");
     }
     const auto when_empty = from_proto(message.when_empty());
     if (!when_empty) {
@@ -246,7 +248,7 @@ Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     for (int i = 0; i < message.endpoints_size(); ++i) {
         auto endpoint = endpoint_from(message.endpoints(i), set);
         if (!endpoint) {
-            // Joined here, not by in_context, so that the path reads "sets[0].endpoints[3]: ...".
+            // Concatenated here instead of by in_context, so that the path reads "sets[0].endpoints[3]: ...".
             return invalid(indexed("endpoints", i) + ": " + endpoint.error().what);
         }
         set.endpoints.push_back(std::move(*endpoint));
@@ -255,7 +257,7 @@ Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     std::ranges::sort(set.endpoints, {}, place);
     const auto twice = std::ranges::adjacent_find(set.endpoints, {}, place);
     if (twice != set.endpoints.end()) {
-        return invalid("endpoints: " + socket_text(twice->address, twice->port) + " is there twice");
+        return invalid("endpoints: " + socket_text(twice->address, twice->port) + " is listed twice");
     }
     if (static_cast<uint32_t>(message.excluded_size()) > limits::kBackendsPerServiceMax) {
         return invalid("excluded: more than " + std::to_string(limits::kBackendsPerServiceMax));
@@ -274,7 +276,7 @@ Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
         const auto& excluded = set.excluded[i];
         if ((i > 0 && place_of(set.excluded[i - 1]) == place_of(excluded)) ||
             std::ranges::binary_search(set.endpoints, place_of(excluded), {}, place)) {
-            return invalid("excluded: " + socket_text(excluded.address, excluded.port) + " is there twice");
+            return invalid("excluded: " + socket_text(excluded.address, excluded.port) + " is listed twice");
         }
     }
     return set;
@@ -290,7 +292,7 @@ Result<model::Frontend> frontend_from(const v1::Frontend& message,
     frontend.cls = *cls;
     if (frontend.cls == lb::FrontendClass::NodePort) {
         if (!message.address().empty()) {
-            return invalid("a NODE_PORT frontend has no address of its own, but " + message.address() +
+            return invalid("a NODE_PORT frontend must have no address, but " + message.address() +
                            " is given");
         }
         frontend.family = message.ipv6() ? IpFamily::V6 : IpFamily::V4;
@@ -327,7 +329,7 @@ Result<model::Frontend> frontend_from(const v1::Frontend& message,
     return frontend;
 }
 
-// Everything behind the key; errors still lack the service's name.
+// Reads all fields except the key. Errors do not yet contain the service's name.
 Result<model::Service> service_from(const v1::Service& message, model::ServiceKey key) {
     model::Service service{.key = std::move(key)};
     const auto service_port = l4_port(message.service_port());
@@ -363,7 +365,7 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
             return invalid(indexed("frontends", i) + ": " +
                            (node_port ? "NodePort " + std::to_string(frontend->port)
                                       : socket_text(frontend->address, frontend->port)) +
-                           " is there twice");
+                           " is listed twice");
         }
         service.frontends.push_back(std::move(*frontend));
     }
@@ -384,7 +386,7 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
         service.notices.push_back(std::move(*notice));
     }
     service.uid = message.uid();
-    // The largest that an object may ask for (AFF-003, ANN-03, ANN-02).
+    // The maxima are the largest values that an object may request (AFF-003, ANN-03, ANN-02).
     for (const auto& [field, value, most] :
          {std::tuple("affinity_timeout_s", message.affinity_timeout_s(), 86'400U),
           std::tuple("idle_timeout_s", message.idle_timeout_s(), 604'800U),

@@ -38,10 +38,10 @@ Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request) {
 }
 
 Result<AffinityFilter> from_proto(const v1::ClearAffinityRequest& request) {
-    // What forgets every client's backend is asked for by name, not by leaving something out.
+    // Clearing all clients requires `all`, so that an omitted field cannot cause it.
     if (request.all() != request.name().empty() ||
         (request.name().empty() && !request.namespace_().empty())) {
-        return fail(Errc::InvalidArgument, "either a service's namespace and name, or all");
+        return fail(Errc::InvalidArgument, "set either a service's namespace and name, or all");
     }
     if (!request.all() && request.namespace_().empty()) {
         return fail(Errc::InvalidArgument, "service " + request.name() + ": its namespace is missing");

@@ -1,4 +1,4 @@
-// penstock.v1.GatewayDebug: explain a packet, forget affinity, change what is logged, take the gateway out of service.
+// penstock.v1.GatewayDebug: explain a packet, clear affinity, set log levels, drain the gateway.
 #pragma once
 
 #include "control/rpc/auth.hpp"
@@ -14,7 +14,7 @@ namespace penstock::rpc {
 
 class DebugService final : public v1::GatewayDebug::Service {
  public:
-    // Both outlive the server that this is registered with.
+    // Both must outlive the server that this service is registered with.
     DebugService(DebugTarget& target, const Authorizer& authorizer)
         : target_(target), authorizer_(authorizer) {}
 

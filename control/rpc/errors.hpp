@@ -1,4 +1,4 @@
-// The one place where the project's kinds of error become gRPC codes.
+// Mapping of the project's error codes to gRPC status codes. This is the only place that does it.
 #pragma once
 
 #include <grpcpp/support/status.h>

@@ -1,5 +1,5 @@
-// What the gRPC services need of the gateway behind them. penstockd's gateway room implements it; tests put a fake here. Every function may
-// be called from any thread.
+// Interfaces of the gateway that the gRPC services use. penstockd's gateway room implements them; tests use a
+// fake. All functions may be called from any thread.
 #pragma once
 
 #include <functional>
@@ -18,24 +18,24 @@
 
 namespace penstock::rpc {
 
-// The state streams of this moment.
+// Current state of the state streams.
 struct ControlPlane {
     bool connected = false;  // a stream leads
-    std::string source;      // the leader's; "" where it sends none
-    uint32_t waiting = 0;    // streams that wait for the lead
+    std::string source;      // of the leader; "" if it sends none
+    uint32_t waiting = 0;    // number of streams that wait for the lead
     bool operator==(const ControlPlane&) const = default;
 };
 
 class StateTarget {
  public:
     virtual ~StateTarget() = default;
-    // As of now, with what is applied and the software's version.
+    // The current identity, with the applied version and the software version.
     [[nodiscard]] virtual v1::Identity identity() const = 0;
-    // What the gateway itself has to say about Services, as of now.
+    // The current notices of the gateway itself about Services.
     [[nodiscard]] virtual v1::Observed observed() const = 0;
-    // update.done is called once, later or at once.
+    // update.done is called once, possibly before submit() returns.
     virtual void submit(StateUpdate update) = 0;
-    // After each change. One call at a time.
+    // Called after each change, one call at a time.
     virtual void set_control(ControlPlane control) = 0;
 };
 
@@ -52,25 +52,25 @@ struct ConnectionFilter {
     std::optional<Protocol> protocol;
 };
 
-// "" is any, and so is an unset client.
+// "" and an unset client match everything.
 struct AffinityFilter {
     std::string namespace_name, name;
     std::optional<IpAddr> client;
 };
 
-// Answers are whole messages: nothing between the tables and the wire but this.
+// Returns whole messages; there is no other layer between the tables and the wire.
 class StatusSource {
  public:
     virtual ~StatusSource() = default;
     [[nodiscard]] virtual v1::Status status() const = 0;
     [[nodiscard]] virtual v1::ListPortsResponse ports() const = 0;
     [[nodiscard]] virtual v1::ListWorkersResponse workers() const = 0;
-    // "" is any.
+    // "" matches everything.
     [[nodiscard]] virtual v1::ListServicesResponse services(std::string_view namespace_name,
                                                             std::string_view name) const = 0;
     [[nodiscard]] virtual v1::ListBackendsResponse backends(std::string_view namespace_name,
                                                             std::string_view service) const = 0;
-    // Calls `visit` for each match until it answers false.
+    // Calls `visit` for each match until `visit` returns false.
     virtual void connections(const ConnectionFilter& filter,
                              const std::function<bool(const v1::Connection&)>& visit) const = 0;
     virtual void affinity(const AffinityFilter& filter,
@@ -83,7 +83,7 @@ class StatusSource {
 
 struct ExplainQuestion {
     packet::FlowKey key;
-    std::optional<uint32_t> port = {};  // absent: that of the route to the source
+    std::optional<uint32_t> port = {};  // absent: the port of the route to the source
     uint32_t queue = 0;
     bool tcp_not_syn = false;
 };
@@ -93,7 +93,7 @@ class DebugTarget {
     virtual ~DebugTarget() = default;
     // InvalidArgument: no such port or queue.
     [[nodiscard]] virtual Result<v1::Explanation> explain(const ExplainQuestion& question) const = 0;
-    // How many entries were forgotten. NotFound: a named Service that does not exist.
+    // Returns the number of entries cleared. NotFound: the named Service does not exist.
     [[nodiscard]] virtual Result<uint64_t> clear_affinity(const AffinityFilter& filter) const = 0;
     virtual v1::SetDrainedResponse set_drained(const v1::SetDrainedRequest& request) = 0;
 };

@@ -1,27 +1,30 @@
-// How much of a program its gRPC clients can take.
+// Resource limits for gRPC clients.
 #pragma once
 
 namespace penstock::rpc {
 
-// Each status or debug call has a thread while it runs, and a listing runs as long as its reader likes. Whoever may only read must not be
-// able to take the threads of the process that moves packets by opening thousands of listings: calls beyond this are RESOURCE_EXHAUSTED.
-// State streams take no thread.
+// Each status or debug call occupies a thread while it runs, and a slow reader can prolong a listing
+// indefinitely. Read-only clients must not be able to exhaust the threads of the process that forwards
+// packets by opening thousands of listings. Calls beyond this limit get RESOURCE_EXHAUSTED. State streams
+// occupy no thread.
 inline constexpr int kThreadsMax = 64;
-// Of these, clients without the right to configure get at most half, so that an administrator is always answered.
+// Clients without the right to configure get at most half of the threads, so that administrators are always
+// served.
 inline constexpr int kReadersMax = kThreadsMax / 2;
 
-// A TCP client that has not finished its handshake by then is cut off, and so is one that has had no call for so long: idle connections
-// use up descriptors, which probes and the state file need too.
+// A TCP client is disconnected if it has not finished its handshake within this time, or has had no call for
+// this time. Idle connections use up descriptors, which probes and the state file need too.
 inline constexpr int kHandshakeMs = 10'000;
 inline constexpr int kIdleMs = 300'000;
 
-// TCP connections that are open at once, idle ones included, and those of one source (an IPv4 address or an IPv6 /64). Clients are one
-// state stream for each control plane, and administrators. A connection takes two descriptors (tcp_acceptor.hpp), and no thread.
+// Limits of open TCP connections, idle ones included: in total, and per source (an IPv4 address or an IPv6
+// /64). Expected are one state stream per control plane, and administrators. A connection takes two
+// descriptors (tcp_acceptor.hpp) and no thread.
 inline constexpr unsigned kConnectionsMax = 256;
 inline constexpr unsigned kConnectionsPerSourceMax = 32;
-// Of all, those that only loopback may have. Unix sockets, which have mode 0660, are not limited.
+// Part of the total reserved for loopback. Unix sockets, which have mode 0660, are not limited.
 inline constexpr unsigned kLoopbackReserve = 16;
-// All of 127.0.0.0/8 and ::1 together. A local process has as many source addresses as it wants.
+// Limit for all of 127.0.0.0/8 and ::1 together. A local process can use any number of source addresses.
 inline constexpr unsigned kLoopbackMax = 64;
 static_assert(kLoopbackReserve < kConnectionsMax &&
               kConnectionsPerSourceMax <= kConnectionsMax - kLoopbackReserve);

@@ -24,7 +24,8 @@
 namespace penstock::rpc {
 namespace {
 
-// A control plane that vanished without a word must not look connected for the two hours that TCP would take to notice.
+// A control plane that disappears without closing its connection is detected after this time, instead of the
+// two hours of TCP's default.
 constexpr int kKeepaliveMs = 30'000;
 constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
 
@@ -35,20 +36,21 @@ std::string reason() {
 Result<gid_t> group_id(const std::string& name) {
     const struct group* entry = ::getgrnam(name.c_str());
     if (entry == nullptr) {
-        return fail(Errc::NotFound, "--socket-group: there is no group " + name);
+        return fail(Errc::NotFound, "--socket-group: unknown group " + name);
     }
     return entry->gr_gid;
 }
 
-// The library is never shut down: where a client stopped reading while we wrote, its last shutdown waits ten seconds for a poller of its
-// own (tcp_posix.cc, run_poller), and a gateway has two to stop in. What it holds ends with the process. Its own lines are for its
-// developers; what an operator needs to know is logged here. Handshakes that fail before a certificate is there are the exception: a
-// client without one, or a port scanner.
+// Log handler of gRPC. The library is never shut down: if a client has stopped reading while the server
+// writes, its last shutdown waits ten seconds for a poller of its own (tcp_posix.cc, run_poller), and a
+// gateway must stop within two. Its resources are released when the process exits. Its own lines are for its
+// developers; this module logs the information for operators. Handshakes that fail before a certificate is
+// received are the exception: a client without one, or a port scanner.
 void log_grpc_line(bool is_error, std::string_view text) {
     constexpr std::string_view kHandshake = "Handshake failed with fatal error";
     if (text.starts_with(kHandshake)) {
         const size_t reason = text.rfind("::");
-        log::get("rpc").warn("a TLS handshake failed: {}",
+        log::get("rpc").warn("TLS handshake failed: {}",
                              reason == std::string_view::npos
                                  ? text
                                  : text.substr(reason + 2, text.find_last_not_of('.') - reason - 1));
@@ -62,13 +64,13 @@ std::string why_not(const std::filesystem::path& path) {
     std::error_code error;
     const auto status = std::filesystem::symlink_status(path, error);
     if (std::filesystem::exists(status) && !std::filesystem::is_socket(status)) {
-        return "there is a " + std::string(std::filesystem::is_directory(status) ? "folder" : "file") +
-               " of that name, which is no socket";
+        return "the path is an existing " +
+               std::string(std::filesystem::is_directory(status) ? "folder" : "file") + " and not a socket";
     }
-    return ::access(path.parent_path().c_str(), W_OK | X_OK) == 0 ? "the socket cannot be made" : reason();
+    return ::access(path.parent_path().c_str(), W_OK | X_OK) == 0 ? "the socket cannot be created" : reason();
 }
 
-// Sockets are made with this mask, so that there is no moment at which everybody could connect.
+// Sockets are created with this mask, so that there is no moment at which every user could connect.
 class SocketMask {
  public:
     SocketMask() : former_(::umask(0117)) {}
@@ -101,7 +103,9 @@ Result<Listening> listen(const ServerOptions& options, const std::string& progra
     builder.SetMaxReceiveMessageSize(kMessageBytesMax);
     builder.SetMaxSendMessageSize(-1);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
-                               0);  // a second server on the port must fail, not take every other call
+                               // A second server on the port must fail instead of receiving every other
+                               // connection.
+                               0);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
@@ -137,7 +141,7 @@ Result<Listening> listen(const ServerOptions& options, const std::string& progra
     }
     for (const auto& [path, port] : bound) {
         if (port == 0) {  // gRPC stops at the first socket that it cannot bind
-            return fail(Errc::Unavailable, "gRPC cannot listen on unix:" + path + ": " + why_not(path));
+            return fail(Errc::Unavailable, "cannot listen on unix:" + path + ": " + why_not(path));
         }
     }
     if (listening.server == nullptr) {
@@ -146,7 +150,7 @@ Result<Listening> listen(const ServerOptions& options, const std::string& progra
     for (const std::string& path : options.unix_paths) {
         if (::chmod(path.c_str(), 0660) != 0 ||
             (group && ::chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0)) {
-            return fail(Errc::PermissionDenied, path + ": mode or group cannot be set: " + reason());
+            return fail(Errc::PermissionDenied, path + ": cannot set mode or group: " + reason());
         }
     }
     if (listening.tcp) {
@@ -162,8 +166,7 @@ Result<Listening> listen(const ServerOptions& options, const std::string& progra
 
 void stop(Listening& listening) {
     if (listening.tcp != nullptr) {
-        listening.tcp
-            ->stop();  // first: a server that has shut down would leave a new connection's descriptor open
+        listening.tcp->stop();  // first: a stopped server would leave a new connection's descriptor open
     }
     if (listening.server != nullptr) {
         listening.server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);

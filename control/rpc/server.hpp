@@ -1,5 +1,5 @@
-// The gRPC server of a gateway: its three services, reflection and the standard health service, on Unix sockets (mode 0660) and on TCP by
-// mutual TLS only.
+// The gRPC server of a gateway: its three services, reflection and the standard health service, on Unix
+// sockets (mode 0660) and on TCP with mutual TLS only.
 #pragma once
 
 #include <memory>
@@ -21,21 +21,23 @@ struct Backends {
 
 class Server {
  public:
-    // `backends` outlive it. Errors name the address or the file.
+    // `backends` must outlive the server. Errors name the address or the file.
     static Result<std::unique_ptr<Server>> start(const ServerOptions& options, const Backends& backends);
-    ~Server();  // stop()
+    ~Server();  // calls stop()
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
-    // Sends the gateway's identity again, to the control plane that is connected. Any thread.
+    // Sends the gateway's identity to the connected control plane again. Any thread.
     void announce_identity();
-    // The same for what the gateway has observed.
+    // Sends the gateway's observed notices to the connected control plane again. Any thread.
     void announce_observed();
-    // What the standard health service (grpc.health.v1) reports; SERVING at start. Any thread.
+    // Sets the status that the standard health service (grpc.health.v1) reports; SERVING at start. Any
+    // thread.
     void set_serving(bool is_serving);
-    // Ends all calls, waits for them at most half a second before they are cut, removes the sockets. Idempotent.
+    // Ends all calls. Calls that have not ended after half a second are cut. Removes the sockets. Idempotent.
     void stop();
-    // Of the TCP addresses; null where there are none, and tcp() after stop().
+    // TLS files and connections of the TCP addresses. Null if there are none; tcp() is also null after
+    // stop().
     [[nodiscard]] tls::Watch* tls() const;
     [[nodiscard]] const TcpAcceptor* tcp() const;
 

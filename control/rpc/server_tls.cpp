@@ -25,12 +25,13 @@
 namespace penstock::rpc {
 namespace {
 
-// gRPC looks at its copy of the files this often, the smallest interval that it takes.
+// Interval at which gRPC checks its copy of the files: the smallest that it accepts.
 constexpr unsigned kGrpcLooksEveryS = 1;
 
-// Key and chain as one file in memory, which gRPC's file watcher reads by its path in /proc. gRPC must not read the files themselves: they
-// are replaced one after another, and a key beside another key's certificate would leave the server without either. Each new pair is a
-// new file that takes over the descriptor at once.
+// Key and certificate chain as one file in memory, which gRPC's file watcher reads through its path in /proc.
+// gRPC must not read the real files: they are replaced one after the other, and a key beside the certificate
+// of another key would leave the server without either. Each new pair is a new file that replaces the
+// descriptor atomically.
 class PairFile {
  public:
     ~PairFile() {
@@ -54,7 +55,8 @@ class PairFile {
             }
             rest.remove_prefix(static_cast<size_t>(written));
         }
-        // gRPC reads key and chain one after the other, and begins again if the time of the file has changed meanwhile, in whole seconds.
+        // gRPC reads key and chain one after the other. It starts again if the file's modification time, in
+        // whole seconds, has changed meanwhile.
         const timespec time{.tv_sec = ++generation_, .tv_nsec = 0};
         const timespec times[] = {time, time};
         ::futimens(fresh, times);
@@ -79,7 +81,7 @@ class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
 
     bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
                 std::function<void(grpc::Status)>, grpc::Status* sync_status) override {
-        // On the server side gRPC's "full chain" lacks the client's own certificate.
+        // On the server side gRPC's "full chain" does not contain the client's own certificate.
         const auto leaf = request->peer_cert();
         const auto others = request->peer_cert_full_chain();
         const Status verified =
@@ -108,7 +110,7 @@ class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
 
 }  // namespace
 
-// Members go in reverse: gRPC's objects before the watch that they read.
+// Members are destroyed in reverse order: gRPC's objects before the watch that they use.
 struct ServerTls::Impl {
     explicit Impl(tls::Files files)
         : watch({.files = std::move(files),
@@ -121,7 +123,7 @@ struct ServerTls::Impl {
                  }}) {}
 
     PairFile pair;
-    Status put;  // of the last material
+    Status put;  // result for the last material
     tls::Watch watch;
     std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider;
     std::shared_ptr<grpc::ServerCredentials> credentials;
@@ -144,7 +146,7 @@ Result<std::unique_ptr<ServerTls>> ServerTls::start(tls::Files files) {
     TlsServerCredentialsOptions options(impl->provider);
     options.watch_identity_key_cert_pairs();
     options.set_cert_request_type(
-        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);  // Verifier does
+        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);  // Verifier verifies
     options.set_certificate_verifier(ExternalCertificateVerifier::Create<Verifier>(impl->watch));
     impl->credentials = TlsServerCredentials(options);
     return std::unique_ptr<ServerTls>(new ServerTls(std::move(impl)));

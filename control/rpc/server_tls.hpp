@@ -1,6 +1,7 @@
-// Mutual TLS of a gRPC server whose files may change while it runs. New connections use the files as they are; those that are open go on.
-// Clients' certificates are verified here instead of in gRPC's handshake, so that a refusal is logged with subject and reason. A refused
-// client is cut off before its first byte of HTTP/2 is read.
+// Mutual TLS of a gRPC server whose files may change while it runs. New connections use the current files;
+// open connections stay open. Client certificates are verified here instead of in gRPC's handshake, so that a
+// refusal is logged with subject and reason. A refused client is disconnected before its first byte of HTTP/2
+// is read.
 #pragma once
 
 #include <grpcpp/security/server_credentials.h>
@@ -16,7 +17,7 @@ class ServerTls {
  public:
     // Errors name the option and the file.
     static Result<std::unique_ptr<ServerTls>> start(tls::Files files);
-    ~ServerTls();  // after the server that uses it
+    ~ServerTls();  // call after the server that uses it has been destroyed
     ServerTls(const ServerTls&) = delete;
     ServerTls& operator=(const ServerTls&) = delete;
 

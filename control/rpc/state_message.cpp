@@ -10,11 +10,11 @@ namespace {
 
 Result<StateVersion> version_from(const v1::StateVersion& message, const char* field) {
     if (message.source().empty() || message.source().size() > kNameBytesMax) {
-        return invalid(std::string(field) + ": source is not a name of 1 to " +
+        return invalid(std::string(field) + ": the length of source is not 1 to " +
                        std::to_string(kNameBytesMax) + " bytes");
     }
     if (message.version() == 0) {
-        return invalid(std::string(field) + ": version 0 names no state");
+        return invalid(std::string(field) + ": version must be 1 or more");
     }
     return StateVersion{message.source(), message.version()};
 }
@@ -23,7 +23,7 @@ std::string text_of(const StateVersion& version) {
     return std::to_string(version.number) + " of " + version.source;
 }
 
-// Towards kStateBytesMax.
+// The part's share of kStateBytesMax.
 size_t cost_of(const v1::StateMessage& part) {
     const int entries = part.has_full() ? part.full().services_size()
                                         : part.delta().upsert_size() + part.delta().remove_size();
@@ -35,9 +35,10 @@ size_t cost_of(const v1::StateMessage& part) {
 Result<std::optional<CheckedMessage>> StateParts::add(const v1::StateMessage& part) {
     const size_t bytes = (unfinished_ ? unfinished_->bytes : 0) + cost_of(part);
     if (bytes > state_bytes_max_) {
-        return fail(Errc::Exhausted, "a state's parts exceed " + std::to_string(state_bytes_max_) + " bytes");
+        return fail(Errc::Exhausted,
+                    "the parts of the state exceed " + std::to_string(state_bytes_max_) + " bytes");
     }
-    auto last = Result<bool>(invalid("the message holds neither a full state nor a delta"));
+    auto last = Result<bool>(invalid("the message contains neither a full state nor a delta"));
     switch (part.message_case()) {
         case v1::StateMessage::kFull:
             last = add_full(part.full());
@@ -60,7 +61,7 @@ Result<std::optional<CheckedMessage>> StateParts::add(const v1::StateMessage& pa
     return whole;
 }
 
-// True where the part is the last one.
+// True if the part is the last one.
 Result<bool> StateParts::add_full(const v1::FullState& part) {
     auto version = version_from(part.version(), "full.version");
     if (!version) {
@@ -120,7 +121,7 @@ Status StateParts::read_services(const google::protobuf::RepeatedPtrField<v1::Se
         auto service = from_proto(message);
         if (service && !named.insert(service->key).second) {
             service = invalid("service " + service->key.to_string() +
-                              ": is in this state twice; the first one counts");
+                              ": is listed twice in this state; the first entry is used");
         }
         if (service) {
             if (removed.contains(service->key)) {
@@ -146,7 +147,7 @@ Status StateParts::read_removed(const google::protobuf::RepeatedPtrField<v1::Ser
     for (const auto& message : messages) {
         auto key = from_proto(message);
         if (!key) {
-            continue;  // what cannot be a key names nothing that is there
+            continue;  // an invalid key cannot name an existing service port
         }
         if (unfinished_->given.contains(*key)) {
             return invalid("delta: service " + key->to_string() + " is both given and removed");

@@ -1,6 +1,7 @@
-// The state stream's messages, from the wire to what the reconciler takes. A state arrives in parts, each checked as it comes, so that the
-// checking of one overlaps the transport of the next and no message need be large. An invalid service port is refused alone (GEN-001); what
-// breaks the protocol itself is an error that ends the stream. Pure.
+// The state stream's messages, converted from the wire to the input of the reconciler. A state arrives in
+// parts. Each part is checked on arrival, so that the checks overlap the transport of the next part and no
+// message needs to be large. An invalid service port is refused alone (GEN-001); a violation of the protocol
+// itself is an error that ends the stream. Pure.
 //
 //   part (more) --+
 //   part (more) --+--> StateParts --> CheckedMessage: one update, one answer
@@ -18,30 +19,33 @@
 
 namespace penstock::rpc {
 
-// Where a sender cuts. A service port is never cut, so a part may be larger.
+// Size at which a sender begins the next part. A service port is never cut, so a part may be larger.
 inline constexpr size_t kPartBytes = 1 << 20;
-// The largest message a gateway takes: one service port with a million endpoints, the most that the API allows (GEN-009), has some 55 MB.
+// The largest message that a gateway accepts. One service port with a million endpoints, the maximum of the
+// API (GEN-009), has about 55 MB.
 inline constexpr int kMessageBytesMax = 64 << 20;
-// The largest state, over all its parts: four sets each of a million endpoints. Only stops runaway input.
+// The largest state, over all parts: four sets of a million endpoints each. Only limits runaway input.
 inline constexpr size_t kStateBytesMax = 256 << 20;
 
-// What each entry counts for beside its bytes on the wire: an empty one has two there, and a hundred in memory.
+// Cost of each entry in addition to its bytes on the wire: an empty one takes two bytes there, and a hundred
+// in memory.
 inline constexpr size_t kEntryBytes = 128;
 
 struct CheckedMessage {
-    StateUpdate update;                      // without received and done
-    std::vector<v1::ServiceResult> refused;  // service ports that never reach the reconciler, with the reason
+    StateUpdate update;                      // without the fields received and done
+    std::vector<v1::ServiceResult> refused;  // service ports not passed to the reconciler, with the reason
 };
 
-// Collects the parts of one state after the other. One a stream.
+// Assembles states from their parts. One object per stream.
 class StateParts {
  public:
-    // Smaller bounds are for tests.
+    // Tests use smaller bounds.
     explicit StateParts(size_t state_bytes_max = kStateBytesMax) : state_bytes_max_(state_bytes_max) {}
 
-    // The whole state with its last part, else nothing yet. An error is about the stream: it is of no use afterwards.
-    // InvalidArgument: no or broken versions, a part of another state than the unfinished one, one service port both given and removed,
-    // broken environment. Exhausted: the state is too large.
+    // Returns the whole state with its last part, otherwise nullopt. An error applies to the stream, which is
+    // useless afterwards. InvalidArgument: missing or invalid versions, a part of another state than the
+    // unfinished one, a service port that is both given and removed, an invalid environment. Exhausted: the
+    // state is too large.
     [[nodiscard]] Result<std::optional<CheckedMessage>> add(const v1::StateMessage& part);
 
  private:
@@ -52,12 +56,12 @@ class StateParts {
     Status read_removed(const google::protobuf::RepeatedPtrField<v1::ServiceKey>& messages);
     Status read_environment(const v1::Environment& message);
 
-    // What the unfinished state has said so far.
+    // Content of the unfinished state so far.
     struct Unfinished {
         CheckedMessage message;
         size_t bytes = 0;
-        std::set<model::ServiceKey> named;  // valid or not
-        std::set<model::ServiceKey> given;  // valid
+        std::set<model::ServiceKey> named;  // valid or invalid
+        std::set<model::ServiceKey> given;  // valid only
         std::set<model::ServiceKey> removed;
     };
     const size_t state_bytes_max_;

@@ -1,5 +1,5 @@
-// One message of the state stream, checked, as the gateway takes it; and what became of it. Between rpc (which receives) and the gateway's
-// reconciler (which applies).
+// One checked message of the state stream as passed to the gateway, and its result. Interface between rpc
+// (which receives) and the gateway's reconciler (which applies).
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace penstock::rpc {
 
-// Names a state: who counts, and how far. Number 0: no state yet.
+// Identifies a state: the source of the numbering, and the number. Number 0: no state yet.
 struct StateVersion {
     std::string source;
     uint64_t number = 0;
@@ -33,20 +33,23 @@ struct ServiceOutcome {
 
 struct UpdateResult {
     std::vector<ServiceOutcome> services;
-    uint64_t apply_us = 0;  // from receipt to the last worker's first burst with it
+    uint64_t apply_us = 0;  // from receipt to the last worker's first burst with the new state
 };
 
 struct StateUpdate {
     StateVersion version;
-    std::optional<StateVersion> base;        // set: a delta on this state; else a full state
+    std::optional<StateVersion> base;        // set: a delta on this state; unset: a full state
     std::vector<model::Service> services;    // full: all of them; delta: new or replaced ones
     std::vector<model::ServiceKey> removed;  // delta only
-    // Named in the message, but invalid: their last good version, if any, stays. Whoever received the message answers for them.
-    std::vector<std::pair<model::ServiceKey, std::string>> invalid;  // and why
-    std::optional<model::Environment> environment;  // delta: unset is unchanged; full: unset is the default
+    // Named in the message, but invalid: their last good version, if any, stays in use. The receiver of the
+    // message reports their results.
+    std::vector<std::pair<model::ServiceKey, std::string>> invalid;  // with the reason
+    // Delta: unset means unchanged; full: unset means the default.
+    std::optional<model::Environment> environment;
     std::chrono::steady_clock::time_point received;
-    // Called once, on the gateway's own thread, after every worker uses the state. An error means that nothing of the message was applied.
-    // Outdated: `base` is not the state in force. Unavailable: the gateway is stopping.
+    // Called once, on the gateway's own thread, after every worker uses the state. An error means that
+    // nothing of the message was applied. Outdated: `base` is not the applied state. Unavailable: the gateway
+    // is stopping.
     std::function<void(Result<UpdateResult>)> done;
 };
 

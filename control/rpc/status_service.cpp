@@ -28,7 +28,7 @@ Result<SocketFilter> socket_filter(const v1::SocketAddress& message, const char*
     return filter;
 }
 
-// NOT_FOUND only where the request names something: an empty gateway is no error.
+// NOT_FOUND only if the request names an object: an empty gateway is not an error.
 grpc::Status found_or_not(bool found, const std::string& namespace_name, const std::string& name) {
     if (found || (namespace_name.empty() && name.empty())) {
         return grpc::Status::OK;
@@ -81,7 +81,7 @@ class StatusService::Seat {
     }
 
  private:
-    std::atomic<int>* readers_;  // null: the caller needs none
+    std::atomic<int>* readers_;  // null: the caller is not limited
 };
 
 std::optional<StatusService::Seat> StatusService::take_seat(const Caller& caller) const {
@@ -96,7 +96,7 @@ namespace {
 
 grpc::Status no_seat() {
     return to_status(
-        fail(Errc::Exhausted, "too many calls of clients that may only read, try again later").error());
+        fail(Errc::Exhausted, "too many concurrent calls of read-only clients, try again later").error());
 }
 
 }  // namespace
@@ -132,7 +132,8 @@ grpc::Status StatusService::stream(const grpc::ServerContext& context, const Req
     }
     uint64_t sent = 0;
     list(*filter, [&](const Entry& entry) {
-        // Write fails once the client is gone; asking as well saves the walk where nothing matches for long.
+        // Write fails after the client has disconnected. The additional check ends the walk early if nothing
+        // matches for long.
         return !context.IsCancelled() && writer.Write(entry) &&
                (request.limit() == 0 || ++sent < request.limit());
     });
@@ -171,7 +172,7 @@ grpc::Status StatusService::ListBackends(grpc::ServerContext* context, const v1:
                                          v1::ListBackendsResponse* response) {
     const auto status = answer(*context, response,
                                [&] { return source_.backends(request->namespace_(), request->service()); });
-    // A Service without endpoints is no error, a Service that does not exist is one.
+    // A Service without endpoints is not an error; a Service that does not exist is.
     return status.ok() && response->backends_size() == 0
                ? service_exists(request->namespace_(), request->service())
                : status;

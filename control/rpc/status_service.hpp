@@ -1,4 +1,4 @@
-// penstock.v1.GatewayStatus: read-only views. Each call asks the gateway once and sends what it says.
+// penstock.v1.GatewayStatus: read-only views. Each call reads from the gateway once and sends the result.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace penstock::rpc {
 
 class StatusService final : public v1::GatewayStatus::Service {
  public:
-    // Both outlive the server that this is registered with.
+    // Both must outlive the server that this service is registered with.
     StatusService(const StatusSource& source, const Authorizer& authorizer)
         : source_(source), authorizer_(authorizer) {}
 
@@ -45,18 +45,18 @@ class StatusService final : public v1::GatewayStatus::Service {
                            v1::ListFlowsResponse* response) override;
 
  private:
-    // Runs `ask` where the caller may read.
+    // Runs `ask` if the caller may read.
     template <typename Response, typename Ask>
     grpc::Status answer(const grpc::ServerContext& context, Response* response, Ask&& ask) const;
-    // Sends what `list` finds for the request's filter, up to its limit, where the caller may read.
+    // Sends the results of `list` for the request's filter, up to its limit, if the caller may read.
     template <typename Request, typename Entry, typename List>
     grpc::Status stream(const grpc::ServerContext& context, const Request& request,
                         grpc::ServerWriter<Entry>& writer, List&& list) const;
-    // OK, or NOT_FOUND where `name` is set and no service port has it.
+    // OK, or NOT_FOUND if `name` is set and no service port has it.
     [[nodiscard]] grpc::Status service_exists(const std::string& namespace_name,
                                               const std::string& name) const;
 
-    // Of a caller who may only read, while the call runs. Empty: all are taken.
+    // A slot of a read-only caller, held while the call runs. Empty: all slots are taken.
     class Seat;
     [[nodiscard]] std::optional<Seat> take_seat(const Caller& caller) const;
 

@@ -19,9 +19,10 @@
 namespace penstock::rpc {
 namespace {
 
-// After an accept that failed: trying at once would only use the CPU.
+// Pause after a failed accept: an immediate retry would only use the CPU.
 constexpr int kAcceptPauseMs = 100;
-// As gRPC sets it where it listens itself: what a peer does not acknowledge for so long ends the connection.
+// The same value as gRPC sets on its own listeners: a connection ends if the peer acknowledges nothing for
+// this time.
 constexpr int kUserTimeoutMs = 20'000;
 
 std::string errno_text(int error = errno) {
@@ -72,7 +73,7 @@ bool has_ipv6() {
     return Descriptor(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)).is_open() || errno != EAFNOSUPPORT;
 }
 
-// The error of the last step in errno.
+// The error of the last failed step is in errno.
 Descriptor bind_to(const addrinfo& where, bool both_families) {
     Descriptor fd(::socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd.is_open()) {
@@ -82,7 +83,7 @@ Descriptor bind_to(const addrinfo& where, bool both_families) {
     if (where.ai_family == AF_INET6) {
         set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, both_families ? 0 : 1);
     }
-    // Connections inherit these.
+    // Accepted connections inherit these options.
     set(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
     set(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
     if (::bind(fd.get(), where.ai_addr, where.ai_addrlen) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
@@ -134,7 +135,7 @@ Status TcpAcceptor::add(const std::string& address) {
         for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
             if (port != 0) {  // port 0 means the same port on each address of a name
                 reinterpret_cast<sockaddr_in*>(each->ai_addr)->sin_port =
-                    htons(port);  // where an IPv6 address has it, too
+                    htons(port);  // the port of the IPv6 address, if there is one
             }
             Descriptor fd = bind_to(*each, both_families);
             if (!fd.is_open()) {
@@ -146,15 +147,15 @@ Status TcpAcceptor::add(const std::string& address) {
             listeners_.push_back(std::move(fd));
         }
         if (bound > 0 && !why.empty()) {
-            log::get("rpc").warn("{}: not all of its addresses can be listened on: {}", address, why);
+            log::get("rpc").warn("{}: cannot listen on all of its addresses: {}", address, why);
         }
         return bound > 0 ? Status() : fail(Errc::Unavailable, why);
     };
-    // Only a host without IPv6 is served over IPv4 alone: a port that another program has in IPv6 is an error.
+    // Only a host without IPv6 is served over IPv4 alone. A port that another program uses in IPv6 is an
+    // error.
     const char* const host = !is_any ? where.host.c_str() : has_ipv6() ? "::" : "0.0.0.0";
     const Status done = listen_on(host, is_any);
-    return done ? done
-                : fail(Errc::Unavailable, "gRPC cannot listen on " + address + ": " + done.error().what);
+    return done ? done : fail(Errc::Unavailable, "cannot listen on " + address + ": " + done.error().what);
 }
 
 void TcpAcceptor::start(Take take) {
@@ -194,12 +195,14 @@ void TcpAcceptor::run() {
     while (!is_stopping_.load(std::memory_order_relaxed)) {
         const int count =
             ::epoll_wait(poll_.get(), events.data(), events.size(), is_paused ? kAcceptPauseMs : -1);
-        // Ends first: a client that replaces its connection must not be refused for the one it closed.
+        // Handles closed connections first: a client that replaces its connection must not be refused because
+        // of the old one.
         for (int i = 0; i < count; ++i) {
             const auto ended = open_.find(events[static_cast<size_t>(i)].data.fd);
             if (ended != open_.end() && (events[static_cast<size_t>(i)].events & EPOLLHUP) != 0) {
                 limit_.release(ended->second.source);
-                // gRPC may not have closed its descriptor yet, so closing this one would leave it registered.
+                // gRPC may not have closed its descriptor yet. Closing only this one would leave it
+                // registered in epoll.
                 ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, ended->first, nullptr);
                 open_.erase(ended);
             }
@@ -244,7 +247,7 @@ bool TcpAcceptor::accept_all(int listener) {
                 return true;
             }
             if (const auto left_out = lines_.admit()) {
-                log::get("rpc").warn("a connection cannot be accepted: {}", errno_text());
+                log::get("rpc").warn("cannot accept a connection: {}", errno_text());
             }
             return false;
         }
@@ -259,12 +262,11 @@ void TcpAcceptor::take_connection(int listener, Descriptor connection, const IpA
     }
     Descriptor duplicate(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
     const int fd = duplicate.get();
-    // Edge-triggered: an error that does not end the connection is reported once.
+    // Edge-triggered: an error that does not end the connection is reported only once.
     epoll_event event{.events = EPOLLET, .data = {.fd = fd}};
     if (!duplicate.is_open() || ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
         if (const auto left_out = lines_.admit()) {
-            log::get("rpc").warn("a connection of {} cannot be accepted: {}", source.to_string(),
-                                 errno_text());
+            log::get("rpc").warn("cannot accept a connection from {}: {}", source.to_string(), errno_text());
         }
         limit_.release(source);
         return;
@@ -280,16 +282,15 @@ void TcpAcceptor::refuse(Descriptor connection, const IpAddr& source, Connection
     if (const auto left_out = lines_.admit()) {
         const std::string loopback =
             source.is_loopback() ? ", or " + std::to_string(limits_.loopback_max) + " from loopback," : "";
-        const std::string limit = per_source
-                                      ? std::to_string(limits_.per_source_max) + " from one source" + loopback
-                                      : std::to_string(limits_.all_max) + " in all, of which " +
-                                            std::to_string(limits_.loopback_reserve) + " are for loopback";
+        const std::string limit =
+            per_source ? std::to_string(limits_.per_source_max) + " from one source" + loopback
+                       : std::to_string(limits_.all_max) + " in total, of which " +
+                             std::to_string(limits_.loopback_reserve) + " are reserved for loopback,";
         log::get("rpc").warn(
-            "connection of {} refused: there are {} already{}", source.to_string(), limit,
-            *left_out == 0 ? ""
-                           : " (" + std::to_string(*left_out) + " lines before this one were not logged)");
+            "connection from {} refused: the limit of {} is reached{}", source.to_string(), limit,
+            *left_out == 0 ? "" : " (" + std::to_string(*left_out) + " earlier refusals not logged)");
     }
-    // Closed by a RST: nothing of it is left in TIME-WAIT here.
+    // Closes with a RST, so that no TIME-WAIT state remains here.
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }

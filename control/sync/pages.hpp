@@ -1,7 +1,7 @@
 // The pages of penstock-sync for the kubelet and for Prometheus. Pure functions from a reading to a page.
 //
 //   /healthz   503 if a thread's loop is stuck: restarting the process would help
-//   /readyz    503 until every collection was listed once and a gateway has applied a state; send no traffic yet
+//   /readyz    503 until every collection was listed once and a gateway applied a state; send no traffic yet
 //   /metrics   metrics.hpp
 //
 // Losing the API server fails neither page: the gateways keep their state, and a restart would only lose it.

@@ -97,7 +97,7 @@ def idle_connections_of_one_source_are_capped_and_administrators_are_served(lab)
             each.close()
     until("their places are free", lambda: metric("") == 0, patience_s=10)
     with open(lab.run.file("penstockd.log")) as log:
-        check("refused: there are 32 from one source already" in log.read(), "no line about refused connections")
+        check("refused: the limit of 32 from one source is reached" in log.read(), "no line about refused connections")
 
 
 @case()
