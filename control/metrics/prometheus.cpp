@@ -34,7 +34,7 @@ MetricFamily single(MetricFamily family, double value, Labels labels = {}) {
     return family;
 }
 
-// A level is in the list beside the counts, and must not be called a counter.
+// Levels are listed with the counts, but must be exported as gauges.
 bool is_level(stats::Counter which) {
     return which == stats::Counter::Connections;
 }
@@ -52,9 +52,10 @@ void worker_families(const Reading& reading, std::vector<MetricFamily>& out) {
         }
         out.push_back(std::move(family));
     }
-    MetricFamily capacity = gauge("penstock_connections_max", "connections that fit");
+    MetricFamily capacity = gauge("penstock_connections_max", "capacity of the connection table");
     MetricFamily open =
-        gauge("penstock_open_connections", "connections that are not over: the others rest, as in TIME-WAIT");
+        gauge("penstock_open_connections",
+              "connections that have not ended; the others remain in the table, for example in TIME-WAIT");
     MetricFamily drops = counter("penstock_drops_total", "packets dropped, by reason");
     for (size_t worker = 0; worker < reading.workers.size(); ++worker) {
         const std::string number = std::to_string(worker);
@@ -66,7 +67,7 @@ void worker_families(const Reading& reading, std::vector<MetricFamily>& out) {
         }
     }
     MetricFamily busy = counter("penstock_worker_busy_seconds_total",
-                                "time spent in rounds that found something; its rate is the load");
+                                "time spent in rounds that found work; its rate is the load");
     MetricFamily asleep = counter("penstock_worker_asleep_seconds_total", "time slept");
     for (size_t worker = 0; worker < reading.workers.size(); ++worker) {
         add(busy, {{"worker", std::to_string(worker)}}, reading.workers[worker].busy_s);
@@ -87,7 +88,8 @@ struct ServiceFamily {
 };
 
 constexpr ServiceFamily kServiceFamilies[] = {
-    {"penstock_service_new_flows_total", "flows opened", MetricType::Counter, &ServiceReading::new_flows},
+    {"penstock_service_new_flows_total", "new flows accepted", MetricType::Counter,
+     &ServiceReading::new_flows},
     {"penstock_service_forward_packets_total", "packets from clients to backends", MetricType::Counter,
      &ServiceReading::forward_packets},
     {"penstock_service_forward_bytes_total", "IP bytes from clients to backends", MetricType::Counter,
@@ -98,11 +100,11 @@ constexpr ServiceFamily kServiceFamilies[] = {
      &ServiceReading::reverse_bytes},
     {"penstock_service_rejected_total", "new flows answered with a TCP RST or an ICMP error",
      MetricType::Counter, &ServiceReading::rejected},
-    {"penstock_service_dropped_total", "new flows refused in silence", MetricType::Counter,
+    {"penstock_service_dropped_total", "new flows dropped without an answer", MetricType::Counter,
      &ServiceReading::dropped},
-    {"penstock_service_connections", "connections now", MetricType::Gauge, &ServiceReading::connections},
-    {"penstock_service_backends", "backends that new flows from outside may get", MetricType::Gauge,
-     &ServiceReading::backends},
+    {"penstock_service_connections", "current connections", MetricType::Gauge, &ServiceReading::connections},
+    {"penstock_service_backends", "backends available to new flows from outside the cluster",
+     MetricType::Gauge, &ServiceReading::backends},
 };
 
 void service_families(const Reading& reading, std::vector<MetricFamily>& out) {
@@ -128,27 +130,30 @@ struct PortFamily {
 };
 
 constexpr PortFamily kPortFamilies[] = {
-    {"penstock_port_rx_packets_total", "packets that the NIC received", &PortReading::rx_packets},
-    {"penstock_port_rx_bytes_total", "bytes that the NIC received", &PortReading::rx_bytes},
-    {"penstock_port_tx_packets_total", "packets that the NIC sent", &PortReading::tx_packets},
-    {"penstock_port_tx_bytes_total", "bytes that the NIC sent", &PortReading::tx_bytes},
-    {"penstock_port_rx_missed_total", "packets that the NIC or the kernel dropped because no buffer was free",
+    {"penstock_port_rx_packets_total", "packets received by the NIC", &PortReading::rx_packets},
+    {"penstock_port_rx_bytes_total", "bytes received by the NIC", &PortReading::rx_bytes},
+    {"penstock_port_tx_packets_total", "packets sent by the NIC", &PortReading::tx_packets},
+    {"penstock_port_tx_bytes_total", "bytes sent by the NIC", &PortReading::tx_bytes},
+    {"penstock_port_rx_missed_total", "packets dropped by the NIC or the kernel because no buffer was free",
      &PortReading::rx_missed},
-    {"penstock_port_handed_off_total", "packets received here that another worker owned",
-     &PortReading::handed_off},
-    {"penstock_port_handoff_lost_total", "of these, dropped because the owner did not take them",
+    {"penstock_port_handed_off_total",
+     "packets received here and handed off to the worker that owns the flow", &PortReading::handed_off},
+    {"penstock_port_handoff_lost_total",
+     "of these, packets dropped because the owner worker did not read them fast enough",
      &PortReading::handoff_lost},
     {"penstock_port_replies_misplaced_total",
-     "replies that the NIC should have brought to their owner and did not", &PortReading::replies_misplaced},
-    {"penstock_port_punted_total", "packets that Linux took from the twin", &PortReading::punted},
-    {"penstock_port_from_host_total", "packets of Linux that the workers took from the twin",
+     "replies that RSS or a flow rule should have steered to their owner worker but did not",
+     &PortReading::replies_misplaced},
+    {"penstock_port_punted_total", "packets given to Linux through the twin", &PortReading::punted},
+    {"penstock_port_from_host_total", "packets of Linux that the workers read from the twin",
      &PortReading::from_host},
     {"penstock_port_from_host_dropped_total",
-     "packets of Linux that a worker did not take as fast as they came", &PortReading::from_host_dropped},
+     "packets of Linux dropped because a worker did not read them fast enough",
+     &PortReading::from_host_dropped},
     {"penstock_port_from_host_waits_total",
      "times that packets of Linux waited in the twin because no packet buffer was free",
      &PortReading::from_host_waits},
-    {"penstock_port_twin_dropped_total", "packets that Linux dropped because the twin's queue was full",
+    {"penstock_port_twin_dropped_total", "packets dropped by Linux because the twin's queue was full",
      &PortReading::twin_dropped},
 };
 
@@ -160,7 +165,7 @@ void port_families(const Reading& reading, std::vector<MetricFamily>& out) {
         }
         out.push_back(std::move(family));
     }
-    MetricFamily link = gauge("penstock_port_link_up", "1 where the NIC has link");
+    MetricFamily link = gauge("penstock_port_link_up", "1 if the link is up");
     for (const auto& port : reading.ports) {
         add(link, {{"twin", port.twin}}, port.link_up ? 1 : 0);
     }
@@ -168,10 +173,10 @@ void port_families(const Reading& reading, std::vector<MetricFamily>& out) {
 }
 
 void snat_families(const Reading& reading, std::vector<MetricFamily>& out) {
-    MetricFamily ports = gauge("penstock_snat_ports", "SNAT ports that may be taken towards each endpoint");
-    MetricFamily in_use = gauge("penstock_snat_ports_in_use", "SNAT ports taken, towards all endpoints");
+    MetricFamily ports = gauge("penstock_snat_ports", "SNAT ports available towards each endpoint");
+    MetricFamily in_use = gauge("penstock_snat_ports_in_use", "SNAT ports in use, towards all endpoints");
     MetricFamily busiest = gauge("penstock_snat_ports_in_use_busiest_endpoint",
-                                 "of these, the ones towards the endpoint (address and port) with the most");
+                                 "of these, those towards the endpoint (address and port) with the most");
     for (const SnatReading& snat : reading.snat) {
         const Labels labels{{"address", snat.address}, {"protocol", to_string(snat.protocol)}};
         add(ports, labels, static_cast<double>(snat.ports));
@@ -185,8 +190,8 @@ void snat_families(const Reading& reading, std::vector<MetricFamily>& out) {
 
 void buffer_families(const Reading& reading, std::vector<MetricFamily>& out) {
     MetricFamily buffers = gauge("penstock_packet_buffers", "packet buffers (mbufs) of the pool");
-    MetricFamily in_use =
-        gauge("penstock_packet_buffers_in_use", "of these, the ones in queues, rings and hands");
+    MetricFamily in_use = gauge("penstock_packet_buffers_in_use",
+                                "of these, buffers in use: in queues, in rings or being processed");
     for (const BufferPoolReading& pool : reading.buffer_pools) {
         add(buffers, {{"pool", pool.name}}, static_cast<double>(pool.buffers));
         add(in_use, {{"pool", pool.name}}, static_cast<double>(pool.in_use));
@@ -200,21 +205,21 @@ void probe_families(const ProbeReading& probes, std::vector<MetricFamily>& out) 
         out.push_back(single(std::move(family), static_cast<double>(value)));
     };
     add_single(counter("penstock_probes_sent_total", "probes sent to endpoints"), probes.sent);
-    add_single(counter("penstock_probes_succeeded_total", "probes that were answered well"),
-               probes.succeeded);
-    add_single(counter("penstock_probes_failed_total", "probes that were answered badly, or not in time"),
+    add_single(counter("penstock_probes_succeeded_total", "successful probes"), probes.succeeded);
+    add_single(counter("penstock_probes_failed_total", "failed probes: wrong answer, or none in time"),
                probes.failed);
-    add_single(counter("penstock_endpoints_turned_up_total",
-                       "times that probes found an endpoint up that was not before"),
-               probes.turned_up);
-    add_single(counter("penstock_endpoints_turned_down_total",
-                       "times that probes found an endpoint down that was not before"),
-               probes.turned_down);
-    add_single(gauge("penstock_probe_targets", "places that are probed"), probes.targets);
-    add_single(gauge("penstock_probe_targets_down", "of those, the ones that are down"), probes.down);
-    add_single(gauge("penstock_services_failing_open",
-                     "service ports that use endpoints although probes find all of them down"),
-               probes.failing_open);
+    add_single(
+        counter("penstock_endpoints_turned_up_total", "transitions of endpoints to up, found by probes"),
+        probes.turned_up);
+    add_single(
+        counter("penstock_endpoints_turned_down_total", "transitions of endpoints to down, found by probes"),
+        probes.turned_down);
+    add_single(gauge("penstock_probe_targets", "endpoints that are probed"), probes.targets);
+    add_single(gauge("penstock_probe_targets_down", "of these, endpoints that are down"), probes.down);
+    add_single(
+        gauge("penstock_services_failing_open",
+              "service ports that use their endpoints although probes report all of them down (fail open)"),
+        probes.failing_open);
 }
 
 }  // namespace
@@ -223,22 +228,21 @@ std::vector<MetricFamily> families(const Reading& reading) {
     std::vector<MetricFamily> out;
     out.push_back(single(gauge("penstock_build_info", "always 1; the version is a label"), 1,
                          {{"version", reading.version}}));
-    out.push_back(single(gauge("penstock_start_time_seconds", "when penstockd started, since 1970"),
+    out.push_back(single(gauge("penstock_start_time_seconds", "start time of penstockd, seconds since 1970"),
                          reading.started_s));
     out.push_back(single(gauge("penstock_control_connected", "1 while a state stream is open"),
                          reading.control_connected ? 1 : 0));
     out.push_back(single(
-        gauge("penstock_applied_version", "version of the state in force, as its control plane counts"),
+        gauge("penstock_applied_version", "version of the applied state, as numbered by its control plane"),
         static_cast<double>(reading.applied_version)));
-    out.push_back(
-        single(counter("penstock_snapshots_published_total", "configurations that workers have taken over"),
-               static_cast<double>(reading.generation)));
-    out.push_back(single(gauge("penstock_services", "service ports in force"),
+    out.push_back(single(counter("penstock_snapshots_published_total", "snapshots published to all workers"),
+                         static_cast<double>(reading.generation)));
+    out.push_back(single(gauge("penstock_services", "service ports in the applied state"),
                          static_cast<double>(reading.services.size())));
-    out.push_back(single(gauge("penstock_affinity_entries",
-                               "clients that session affinity remembers; some may have expired just now"),
-                         static_cast<double>(reading.affinity_entries)));
-    out.push_back(single(gauge("penstock_affinity_entries_max", "clients that session affinity has room for"),
+    out.push_back(
+        single(gauge("penstock_affinity_entries", "session affinity entries; some may just have expired"),
+               static_cast<double>(reading.affinity_entries)));
+    out.push_back(single(gauge("penstock_affinity_entries_max", "capacity of the session affinity table"),
                          static_cast<double>(reading.affinity_entries_max)));
     worker_families(reading, out);
     service_families(reading, out);
@@ -247,38 +251,37 @@ std::vector<MetricFamily> families(const Reading& reading) {
     buffer_families(reading, out);
     probe_families(reading.probes, out);
     out.push_back(
-        single(gauge("penstock_drained", "1 while health checks answer 503 because somebody asked for it"),
+        single(gauge("penstock_drained", "1 while health checks answer 503 because the gateway is drained"),
                reading.drained ? 1 : 0));
-    out.push_back(
-        single(gauge("penstock_vips_withheld", "1 while the gateway's Node keeps all VIPs off the link"),
-               reading.vips_withheld ? 1 : 0));
+    out.push_back(single(gauge("penstock_vips_withheld",
+                               "1 while the state of the gateway's Node withholds all VIPs from the link"),
+                         reading.vips_withheld ? 1 : 0));
     out.push_back(
         single(gauge("penstock_ready", "1 while health checks answer 200"), reading.is_well ? 1 : 0));
-    MetricFamily stalled = gauge("penstock_loop_stalled", "1 while a thread makes no round of its loop");
+    MetricFamily stalled = gauge("penstock_loop_stalled", "1 while a thread's loop is stalled");
     for (const LoopReading& loop : reading.loops) {
         add(stalled, {{"loop", loop.name}}, loop.is_stalled ? 1 : 0);
     }
     out.push_back(std::move(stalled));
     if (reading.tls) {
         out.push_back(single(gauge("penstock_tls_certificate_expiry_timestamp_seconds",
-                                   "when the gateway's certificate expires"),
+                                   "expiry time of the gateway's certificate"),
                              reading.tls->certificate_expires_s));
         out.push_back(single(gauge("penstock_tls_authority_expiry_timestamp_seconds",
-                                   "when the last authority of clients expires"),
+                                   "expiry time of the client CA that expires last"),
                              reading.tls->authority_expires_s));
-        out.push_back(single(
-            gauge("penstock_tls_files_broken", "1 while the TLS files cannot be used and former ones are"),
-            reading.tls->broken ? 1 : 0));
+        out.push_back(single(gauge("penstock_tls_files_broken",
+                                   "1 while the TLS files are invalid and the previous ones stay in use"),
+                             reading.tls->broken ? 1 : 0));
     }
     if (reading.connections) {
+        out.push_back(single(gauge("penstock_rpc_connections", "open TCP connections of gRPC clients"),
+                             static_cast<double>(reading.connections->open)));
         out.push_back(
-            single(gauge("penstock_rpc_connections", "TCP connections of gRPC clients that are open"),
-                   static_cast<double>(reading.connections->open)));
-        out.push_back(
-            single(gauge("penstock_rpc_connections_max", "TCP connections of gRPC clients that may be open"),
+            single(gauge("penstock_rpc_connections_max", "limit of open TCP connections of gRPC clients"),
                    static_cast<double>(reading.connections->max)));
         MetricFamily refused = counter("penstock_rpc_connections_refused_total",
-                                       "TCP connections of gRPC clients refused, by rule");
+                                       "refused TCP connections of gRPC clients, by rule");
         add(refused, {{"rule", "source"}}, static_cast<double>(reading.connections->refused_per_source));
         add(refused, {{"rule", "all"}}, static_cast<double>(reading.connections->refused_all));
         out.push_back(std::move(refused));

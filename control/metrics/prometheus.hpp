@@ -1,6 +1,8 @@
-// Prometheus metrics at /metrics. Names come from the lists that yield the counters themselves (stats/counters.hpp, base/verdict.hpp), so a
-// new counter is a new metric: penstock_<counter>_total{worker=}, penstock_drops_total{reason=, worker=}, and one family for each number of
-// a service port, labelled namespace, service, port, protocol. Backends have no series of their own: there may be 250,000.
+// Prometheus metrics at /metrics. The names are derived from the lists of the counters themselves
+// (stats/counters.hpp, base/verdict.hpp), so a new counter is exported as a new metric:
+// penstock_<counter>_total{worker=}, penstock_drops_total{reason=, worker=}, and one family for each value of
+// a service port, labelled namespace, service, port, protocol. Backends have no series of their own, because
+// there may be 250,000.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -18,10 +20,10 @@ namespace penstock::metrics {
 
 [[nodiscard]] std::vector<prometheus::MetricFamily> families(const Reading& reading);
 
-// Serves what `read` returns at each scrape, on threads of its own (control/http/server.hpp).
+// Serves the result of `read` at each scrape, on its own threads (control/http/server.hpp).
 class Exporter {
  public:
-    // `address` is ADDRESS:PORT. Unavailable names it.
+    // `address` is ADDRESS:PORT. Unavailable names the address.
     static Result<std::unique_ptr<Exporter>> start(const std::string& address, std::function<Reading()> read);
 
  private:

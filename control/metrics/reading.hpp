@@ -1,4 +1,5 @@
-// Everything that the metrics say about a gateway, as plain values at one moment. penstockd fills it; prometheus.hpp names it.
+// The values of all metrics of a gateway at one moment. penstockd fills it; prometheus.hpp maps it to metric
+// names.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ struct WorkerReading {
     std::array<uint64_t, stats::kCounters> counters{};
     std::array<uint64_t, kDropReasons> drops{};
     uint64_t connections_max = 0;
-    uint64_t open_connections = 0;    // not over
+    uint64_t open_connections = 0;    // those that have not ended
     double busy_s = 0, asleep_s = 0;  // since start
 };
 
@@ -55,13 +56,13 @@ struct BufferPoolReading {
 
 struct ProbeReading {
     uint64_t sent = 0, succeeded = 0, failed = 0, turned_up = 0, turned_down = 0;
-    uint64_t targets = 0, down = 0;  // now
-    uint64_t failing_open = 0;       // service ports now
+    uint64_t targets = 0, down = 0;  // current
+    uint64_t failing_open = 0;       // service ports, current
 };
 
 struct TlsReading {
     double certificate_expires_s = 0, authority_expires_s = 0;  // since the epoch
-    bool broken = false;  // the files are not whole now, and former ones are in use
+    bool broken = false;  // the files are invalid now, and the previous ones stay in use
 };
 
 // TCP connections of gRPC clients (rpc::TcpAcceptor).
@@ -84,13 +85,13 @@ struct Reading {
     ProbeReading probes;
     double started_s = 0;  // since the epoch
     bool drained = false;
-    bool vips_withheld = false;  // from the link, by the desired state
+    bool vips_withheld = false;  // withheld from the link by the desired state
     bool is_well = true;
     std::vector<LoopReading> loops;
     bool save_failing = false;  // the newest state is not in the state file
     uint64_t save_failures = 0;
     std::optional<TlsReading> tls;                 // empty: no TCP address
-    std::optional<ConnectionReading> connections;  // likewise
+    std::optional<ConnectionReading> connections;  // empty: no TCP address
 };
 
 }  // namespace penstock::metrics
