@@ -1,4 +1,4 @@
-// Names, labels and values of the metrics, and that a scrape over HTTP really gets them.
+// Names, labels and values of the metrics, and a scrape over HTTP.
 #include "control/metrics/prometheus.hpp"
 
 #include <arpa/inet.h>
@@ -193,7 +193,7 @@ TEST(Metrics, NamesFollowPrometheusAndAreUnique) {
     }
 }
 
-// One HTTP request to loopback; the whole answer.
+// Sends one HTTP request to loopback and returns the whole answer.
 std::string scrape(uint16_t port) {
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in to{};

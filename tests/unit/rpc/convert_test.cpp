@@ -1,4 +1,5 @@
-// penstock.v1 against the model: what the model can say survives the wire, and each rule of the protos refuses by name.
+// Conversion between penstock.v1 and the model: every model value survives the wire, and each rule of the
+// protos refuses with its own message.
 #include "control/rpc/convert.hpp"
 
 #include <gtest/gtest.h>
@@ -67,7 +68,7 @@ TEST(Convert, AServiceSurvivesTheWire) {
     EXPECT_EQ(*back, service);
 }
 
-// IPv4 endpoints behind IPv6 frontends in set 2, the other way round in set 3.
+// IPv4 endpoints behind IPv6 frontends in set 2, and the reverse in set 3.
 model::Service translating() {
     model::Service service = everything();
     service.sets.push_back({.endpoints = {{ip("10.0.0.1"), 9376, 1, "", ""}},
@@ -155,7 +156,7 @@ TEST(Convert, AddressesAreComparedInBinary_GEN005) {
 struct Breach {
     const char* name;
     std::function<void(v1::Service&)> make;
-    const char* text;  // must be part of what the error says
+    const char* text;  // must be part of the error
 };
 
 TEST(Convert, EachRuleRefusesByName) {
@@ -284,7 +285,7 @@ TEST(Convert, EachRuleRefusesByName) {
     }
 }
 
-// Whatever path the annotation may have must not cost the Service its place at the gateway.
+// A path that the annotation accepts must not cause the gateway to refuse the Service.
 TEST(Convert, EndpointsOfAnotherFamilyThanTheSetSaysAreRefused_ANN32_DUAL002) {
     const std::vector<Breach> breaches = {
         {"source kept", [](auto& s) { s.mutable_sets(2)->set_source(v1::SOURCE_MODE_KEEP); },

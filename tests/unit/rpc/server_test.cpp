@@ -1,4 +1,5 @@
-// The gRPC server over real sockets, with a gateway that is a fake: protocol of the state stream, rights by transport, errors by code.
+// The gRPC server over real sockets with a fake gateway: protocol of the state stream, rights by transport,
+// errors by code.
 #include "control/rpc/server.hpp"
 
 #include <arpa/inet.h>
@@ -43,7 +44,7 @@
 namespace penstock::rpc {
 namespace server_test {
 
-// Answers every update as applied, unless told to keep them waiting or to refuse.
+// Answers every update as applied, unless configured to hold or refuse updates.
 class FakeGateway final : public StateTarget, public StatusSource, public DebugTarget {
  public:
     v1::Identity identity() const override {
@@ -193,7 +194,7 @@ class RpcServer : public testing::Test {
         message.mutable_delta()->mutable_version()->set_version(version);
         return message;
     }
-    // The next message; fails the test where the stream ended instead. What the gateway has observed goes on the side.
+    // The next message; fails the test if the stream ends instead. Observed notices are stored separately.
     static v1::GatewayMessage read(Stream& stream) {
         v1::GatewayMessage message;
         while (stream.Read(&message)) {
@@ -204,7 +205,7 @@ class RpcServer : public testing::Test {
         ADD_FAILURE() << "the stream has ended";
         return {};
     }
-    // The stream says nothing more than what the gateway has observed.
+    // True if the stream sends nothing more, except observed notices.
     static bool has_ended(Stream& stream) {
         v1::GatewayMessage message;
         while (stream.Read(&message)) {
@@ -374,7 +375,7 @@ TEST_F(RpcServer, BrokenProtocolEndsTheStreamWithTheRightCode) {
     EXPECT_EQ(end_of(delta(8, 9)), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-// A control plane with metadata of its own.
+// A control plane with its own metadata.
 struct ControlPlaneClient {
     ControlPlaneClient(v1::GatewayConfig::Stub& stub, const std::string& source,
                        const std::string& priority) {
@@ -397,7 +398,7 @@ TEST_F(RpcServer, ASecondControlPlaneWaitsAndLeadsWhenTheFirstEnds) {
     ASSERT_TRUE(standby.has_standby()) << standby.DebugString();
     EXPECT_EQ(standby.standby().leader(), "sync-a");
     EXPECT_EQ(gateway_.control_now(), (ControlPlane{true, "sync-a", 1}));
-    // The leader goes on undisturbed; what the waiting one writes is not read.
+    // The leader continues undisturbed; messages of the waiting stream are not read.
     ASSERT_TRUE(second.stream->Write(full(7)));
     ASSERT_TRUE(first.stream->Write(full(1)));
     EXPECT_EQ(read(*first.stream).applied().version().version(), 1U);
@@ -430,11 +431,11 @@ TEST_F(RpcServer, AHigherPriorityTakesTheLead) {
     EXPECT_TRUE(read(*older.stream).has_identity());
 }
 
-// Also in the moment in which gRPC is not done yet with the leader that has ended.
+// The same while gRPC has not finished the call of the ended leader.
 TEST_F(RpcServer, ANewcomerDoesNotPrecedeTheOnesThatWait) {
     start();
     const auto stub = v1::GatewayConfig::NewStub(channel_);
-    // The gateway has ended the stream by then.
+    // The gateway has ended the stream by this point.
     const auto end = [](ControlPlaneClient& client) {
         client.stream->WritesDone();
         EXPECT_TRUE(has_ended(*client.stream));
@@ -487,7 +488,7 @@ TEST_F(RpcServer, AStreamOfTheSameControlPlaneReplacesTheFormerWhichEndsWithAbor
     gateway_.hold = true;
     ControlPlaneClient first(*stub, "sync-a", "0");
     read(*first.stream);
-    ASSERT_TRUE(first.stream->Write(full(1)));  // still unanswered when it is replaced
+    ASSERT_TRUE(first.stream->Write(full(1)));  // still unanswered when its stream is replaced
     while (true) {
         const std::lock_guard lock(gateway_.mutex);
         if (!gateway_.waiting.empty()) {
@@ -529,7 +530,7 @@ TEST_F(RpcServer, WhatIsNotAnsweredIsNotReadWithoutEnd) {
     while (unanswered() < kUnansweredMax) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for what must not come
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // time for messages that must not arrive
     EXPECT_EQ(unanswered(), kUnansweredMax);
     for (uint64_t version = 1; version <= kSent; ++version) {
         std::optional<StateUpdate> next;
@@ -586,7 +587,8 @@ TEST_F(RpcServer, StoppingEndsAnOpenStreamAndAnEndlessListing) {
     EXPECT_FALSE(list->Finish().ok());
 }
 
-// Whoever may only read could otherwise take a thread of the gateway with each listing that he opens and does not read.
+// Otherwise a read-only client could occupy a thread of the gateway with each listing that it opens and does
+// not read.
 TEST_F(RpcServer, ReadersWhoDoNotReadTakeABoundedNumberOfThreads) {
     const auto threads = [] {
         return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
@@ -615,7 +617,7 @@ TEST_F(RpcServer, ReadersWhoDoNotReadTakeABoundedNumberOfThreads) {
     for (grpc::ClientContext& context : contexts) {
         context.TryCancel();
     }
-    // Their threads come back.
+    // The threads are released.
     grpc::Status status;
     for (int i = 0; i < 1'000; ++i) {
         grpc::ClientContext context;
@@ -783,7 +785,7 @@ TEST_F(RpcServer, RequestsAreCheckedAndErrorsHaveTheirCodes) {
 }
 
 TEST_F(RpcServer, TheSocketIsForOwnerAndGroupOnlyAndAStaleOneIsReplaced) {
-    std::ofstream(options_.unix_paths[0]) << "";  // what a crash leaves looks no better
+    std::ofstream(options_.unix_paths[0]) << "";  // looks like the file left by a crash
     std::filesystem::remove(options_.unix_paths[0]);
     {
         const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -791,7 +793,7 @@ TEST_F(RpcServer, TheSocketIsForOwnerAndGroupOnlyAndAStaleOneIsReplaced) {
         at.sun_family = AF_UNIX;
         std::snprintf(at.sun_path, sizeof(at.sun_path), "%s", options_.unix_paths[0].c_str());
         ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
-        close(fd);  // the file stays, and nobody listens
+        close(fd);  // the file remains without a listener
     }
     const mode_t former = umask(0);
     start();
@@ -820,7 +822,7 @@ TEST_F(RpcServer, AnUnknownGroupAndAMissingCertificateAreRefusedByName) {
               std::string::npos);
 }
 
-// A certification authority, a server and two clients, made by openssl(1).
+// A certification authority, a server and two clients, created with openssl(1).
 class RpcTls : public RpcServer {
  protected:
     void SetUp() override {
@@ -843,7 +845,8 @@ class RpcTls : public RpcServer {
         options_.tls_admin_names = {"edge-sync", "by-san.example"};
         start();
     }
-    // Runs a script in the folder. `leaf NAME SUBJECT EXTENSION` makes NAME.pem and NAME.key, signed by ca.pem.
+    // Runs a script in the folder. `leaf NAME SUBJECT EXTENSION` creates NAME.pem and NAME.key, signed by
+    // ca.pem.
     bool make(const std::string& script) const {
         const std::string all = "cd '" + folder_.string() + R"(' && exec 2>/dev/null &&
             leaf() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $1.key -out $1.csr -subj "$2" &&
@@ -851,7 +854,7 @@ class RpcTls : public RpcServer {
         )" + script;
         return std::system(all.c_str()) == 0;
     }
-    // The gateway's name in the certificate that a new connection is served with; "": there is no connection.
+    // The gateway's name in the certificate that a new connection receives; "": the connection fails.
     std::string served_name(const std::string& as_whom = "reader") const {
         grpc::ClientContext context;
         set_deadline(context);
@@ -878,7 +881,7 @@ class RpcTls : public RpcServer {
             tls.pem_cert_chain = text(name + ".pem");
             tls.pem_private_key = text(name + ".key");
         }
-        // A connection of its own, so that each channel makes a handshake of its own.
+        // A separate connection for each channel, so that each channel makes its own handshake.
         grpc::ChannelArguments arguments;
         arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
         return grpc::CreateCustomChannel(options_.tcp_addresses[0], grpc::SslCredentials(tls), arguments);
@@ -937,7 +940,7 @@ TEST_F(RpcTls, ReadersLeaveHalfOfTheThreadsToAdministrators) {
     int refused = 0;
     for (int i = 0; i < kReadersMax + 10; ++i) {
         readers.push_back(stub->ListConnections(&contexts.emplace_back(), {}));
-        v1::Connection connection;  // read once, so that the call is under way
+        v1::Connection connection;  // read once, so that the call is in progress
         refused += readers.back()->Read(&connection) ? 0 : 1;
     }
     EXPECT_EQ(refused, 10);
@@ -946,7 +949,7 @@ TEST_F(RpcTls, ReadersLeaveHalfOfTheThreadsToAdministrators) {
     for (grpc::ClientContext& context : contexts) {
         context.TryCancel();
     }
-    bool is_free = false;  // their seats come back
+    bool is_free = false;  // the slots of the readers are released
     for (int i = 0; i < 1'000 && !is_free; ++i) {
         is_free = read_status(channel).ok();
     }
@@ -969,7 +972,7 @@ TEST_F(RpcTls, RenewedFiles_AreServedToNewConnectionsAndOpenOnesGoOn) {
     ASSERT_TRUE(stream->Read(&message));
     EXPECT_EQ(served_name(), "gateway");
     ASSERT_TRUE(make("leaf renewed /CN=gateway-2 subjectAltName=IP:127.0.0.1 && mv renewed.pem server.pem"));
-    // For a while the certificate is the new one and the key the old one.
+    // For some time the certificate is the new one and the key the old one.
     std::this_thread::sleep_for(std::chrono::milliseconds(2'500));
     EXPECT_EQ(served_name(), "gateway") << "a pair that does not match is not served";
     ASSERT_TRUE(make("mv renewed.key server.key"));
@@ -1004,7 +1007,7 @@ TEST_F(RpcTls, AnotherClientAuthority_CountsForNewConnections) {
     EXPECT_TRUE(trouble->starts_with("certificate refused by the gateway: ours is CN=dashboard")) << *trouble;
 }
 
-// The chain that comes with a certificate is the client's to choose, and may hold our own authority.
+// The client chooses the chain sent with its certificate, which may contain our own authority.
 TEST_F(RpcTls, AForgedCertificateBesideTheRealAuthority_IsRefused) {
     const test::LogCapture log("rpc");
     ASSERT_TRUE(make(
@@ -1058,7 +1061,7 @@ TEST_F(RpcTls, ASecondServerOnTheSameAddressIsRefusedByName) {
               "cannot listen on " + options_.tcp_addresses[0] + ": Address already in use");
 }
 
-// A client that connects from `source` and does nothing more.
+// A client that connects from `source` and sends nothing by itself.
 class SilentClient {
  public:
     SilentClient(const char* source, const std::string& address)
@@ -1070,7 +1073,7 @@ class SilentClient {
         to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
         to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)), 0);
-        // A connection that is refused at once may end before connect() returns.
+        // A refused connection may end before connect() returns.
         EXPECT_TRUE(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0 ||
                     errno == ECONNRESET);
     }
@@ -1078,7 +1081,7 @@ class SilentClient {
         EXPECT_EQ(::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL),
                   static_cast<ssize_t>(text.size()));
     }
-    // The server has closed the connection, within `patience`.
+    // True if the server has closed the connection within `patience`.
     [[nodiscard]] bool is_closed(std::chrono::milliseconds patience = {}) const {
         pollfd ends{.fd = fd_.get(), .events = POLLIN, .revents = 0};
         char byte = 0;
@@ -1123,7 +1126,8 @@ TEST_F(RpcTls, IdleClientsOfOneSource_AreCappedAndOthersAreServed) {
     EXPECT_FALSE(again.is_closed());
 }
 
-// The acceptor holds a duplicate of the descriptor; the client must see the end all the same, and its place must come free.
+// The acceptor holds a duplicate of the descriptor. The client must see the end of the connection
+// nevertheless, and its slot must be released.
 TEST_F(RpcTls, AConnectionThatGrpcCloses_EndsAndIsNoLongerCounted) {
     const SilentClient client("127.0.0.3", options_.tcp_addresses[0]);
     EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().open == 1; }));

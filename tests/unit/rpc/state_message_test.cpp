@@ -1,4 +1,5 @@
-// One message of the state stream: what breaks the protocol is an error, what breaks one service port is refused alone.
+// One message of the state stream: a violation of the protocol is an error; an invalid service port is
+// refused alone.
 #include "control/rpc/state_message.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ v1::StateMessage delta(uint64_t base, uint64_t version) {
     name(*message.mutable_delta()->mutable_version(), "sync", version);
     return message;
 }
-// Of a state that travels in one part.
+// For a state that is sent in one part.
 Result<CheckedMessage> from_proto(const v1::StateMessage& message) {
     auto checked = StateParts().add(message);
     if (!checked) {

@@ -1,4 +1,5 @@
-// Addresses, ends and descriptors of the acceptor, with a server behind it that is a list of descriptors.
+// Addresses, closed connections and descriptors of the acceptor. The server behind it is a list of
+// descriptors.
 #include "control/rpc/tcp_acceptor.hpp"
 
 #include <arpa/inet.h>
@@ -28,7 +29,7 @@ class TcpAcceptorTest : public testing::Test {
             taken_.emplace_back(connection);
         });
     }
-    // To `address`; not open where nothing answers there.
+    // Connects to `address`; not open if nothing listens there.
     Descriptor connect(const char* address) const {
         sockaddr_storage to{};
         socklen_t length = sizeof(sockaddr_in6);
@@ -50,7 +51,7 @@ class TcpAcceptorTest : public testing::Test {
     bool are_open(uint64_t count) const {
         return test::comes_true([&] { return acceptor_->counts().open == count; });
     }
-    // As gRPC ends a connection.
+    // Closes connections as gRPC does.
     void close_taken() {
         const std::lock_guard lock(mutex_);
         for (const Descriptor& each : taken_) {
@@ -64,12 +65,12 @@ class TcpAcceptorTest : public testing::Test {
     std::unique_ptr<TcpAcceptor> acceptor_;
 };
 
-// Lets this process open so many more descriptors.
+// Limits the number of further descriptors that this process can open.
 class DescriptorsLeft {
  public:
     explicit DescriptorsLeft(rlim_t count) {
         ::getrlimit(RLIMIT_NOFILE, &usual_);
-        const Descriptor next(::dup(0));  // the lowest number that is free
+        const Descriptor next(::dup(0));  // the lowest free number
         const rlimit few{.rlim_cur = static_cast<rlim_t>(next.get()) + count, .rlim_max = usual_.rlim_max};
         ::setrlimit(RLIMIT_NOFILE, &few);
     }
@@ -101,7 +102,8 @@ TEST_F(TcpAcceptorTest, AnyAddress_MeansBothFamilies) {
 }
 
 TEST_F(TcpAcceptorTest, Ipv4ClientOfASocketForBothFamilies_IsAnIpv4Source) {
-    listen({"[::]:0"}, {.all_max = 8, .per_source_max = 2, .loopback_reserve = 8});  // all for loopback
+    // All reserved for loopback.
+    listen({"[::]:0"}, {.all_max = 8, .per_source_max = 2, .loopback_reserve = 8});
     const Descriptor first = connect("127.0.0.1");
     EXPECT_TRUE(are_open(1));
     EXPECT_EQ(acceptor_->counts().refused_all, 0u) << "it is loopback";
@@ -146,11 +148,13 @@ TEST_F(TcpAcceptorTest, RefusedByRule_IsCountedAndClosed) {
     EXPECT_TRUE(test::comes_true([&] { return acceptor_->counts().refused_all == 2; }));
 }
 
-// gRPC closes its descriptor some time after it has shut the connection down. The duplicate has left the poll set by then: another end of
-// the same connection would be reported under a number that the next connection has.
+// gRPC closes its descriptor some time after it has shut the connection down. The duplicate has left the poll
+// set by then. Otherwise a second end of the same connection would be reported under a number that the next
+// connection uses.
 TEST_F(TcpAcceptorTest, AnEndThatIsReportedLate_IsNotTheNextConnections) {
     listen({"127.0.0.1:0"});
-    // Numbers for the next client and its connection, so that the next duplicate gets the first one's.
+    // Reserves numbers for the next client and its connection, so that the next duplicate gets the number of
+    // the first.
     std::optional<std::array<Descriptor, 2>> numbers{{Descriptor(::dup(0)), Descriptor(::dup(0))}};
     Descriptor first = connect("127.0.0.1");
     ASSERT_TRUE(are_open(1));
@@ -186,10 +190,10 @@ TEST_F(TcpAcceptorTest, WithoutADescriptor_AClientWaits) {
     listen({"127.0.0.1:0"});
     Descriptor client;
     {
-        const DescriptorsLeft left(1);  // the client's
+        const DescriptorsLeft left(1);  // for the client
         client = connect("127.0.0.1");
         ASSERT_TRUE(client.is_open());
-        // Twice: the listener is tried again although nothing has ended.
+        // Twice: the listener is tried again although no connection has ended.
         ASSERT_TRUE(test::comes_true(
             [&] { return log.count("cannot accept a connection: Too many open files") >= 2; }));
         EXPECT_EQ(acceptor_->counts().open, 0u);
@@ -204,7 +208,7 @@ TEST_F(TcpAcceptorTest, WithoutADescriptorForTheDuplicate_AConnectionTakesNoPlac
     const test::LogCapture log("rpc");
     listen({"127.0.0.1:0"}, {.all_max = 1, .per_source_max = 1, .loopback_reserve = 0});
     {
-        const DescriptorsLeft left(2);  // the client's and the connection's
+        const DescriptorsLeft left(2);  // for the client and the connection
         const Descriptor client = connect("127.0.0.1");
         ASSERT_TRUE(client.is_open());
         ASSERT_TRUE(test::comes_true([&] {
@@ -233,7 +237,7 @@ TEST_F(TcpAcceptorTest, AnAddressThatIsTaken_IsRefusedByName) {
         << unknown.error().what;
 }
 
-// A server that was to listen on both families must not leave one to a foreign one without a word.
+// If a server is to listen on both families, a foreign listener on one of them is an error.
 TEST_F(TcpAcceptorTest, AnyAddressThatIsTakenInIpv6Only_IsRefused) {
     const Descriptor other(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!other.is_open()) {

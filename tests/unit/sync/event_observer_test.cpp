@@ -1,4 +1,4 @@
-// What a gateway's thread tells arrives at the API server as an Event.
+// Reports of a gateway's thread are posted to the API server as Events.
 #include "control/sync/event_observer.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace event_observer_test {
 
 class EventObserverTest : public testing::Test {
  protected:
-    // Bodies of all Events posted, one a line.
+    // Bodies of all Events posted, one per line.
     std::vector<std::string> posted() {
         for (;;) {
             recorder_.advance(now_, std::chrono::system_clock::time_point());

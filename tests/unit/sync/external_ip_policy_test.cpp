@@ -1,4 +1,4 @@
-// The file that grants external IPs: what it may say, how mistakes are named, and that it is followed.
+// The file that grants external IPs: its syntax, the reports of mistakes, and reloading.
 #include "control/sync/external_ip_policy.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(ExternalIpPolicy, GrantsWhatItSays_XIP006) {
     }
 }
 
-// What a refusal asks for can be pasted as it is.
+// The line suggested by a refusal is valid as it is.
 TEST(ExternalIpPolicy, TakesTheLineThatARefusalNames_XIP006) {
     const semantics::ClusterFacts facts;
     const semantics::ExternalIpRules nothing{semantics::Policy{}};
@@ -102,7 +102,7 @@ TEST(ExternalIpPolicy, EveryMistakeIsNamedWithLineAndRule_XIP006) {
         EXPECT_TRUE(policy.error().what.starts_with(row.expected))
             << row.text << "says: " << policy.error().what;
     }
-    // A bare address, and a second mistake in a second rule: both are named.
+    // A bare address, and a second mistake in a second rule: both are reported.
     const auto two = parse_external_ip_policy(
         "externalIPs:\n- {namespaces: [a], cidrs: [10.0.0.1]}\n- {namespaces: [a], cidrs: [10.0.0.0/8]}\n- "
         "{namespaces: [b], cidrs: "
@@ -110,7 +110,7 @@ TEST(ExternalIpPolicy, EveryMistakeIsNamedWithLineAndRule_XIP006) {
     ASSERT_FALSE(two);
     EXPECT_NE(two.error().what.find("line 2: rule 1: cidrs: "), std::string::npos) << two.error().what;
     EXPECT_NE(two.error().what.find("; line 4: rule 3: cidrs: "), std::string::npos) << two.error().what;
-    // A key given twice would grant only one of the two.
+    // Of a duplicate key only one value would be granted.
     EXPECT_FALSE(
         parse_external_ip_policy("externalIPs: [{namespaces: [a], namespaces: [b], cidrs: [10.0.0.0/8]}]\n"));
 }
@@ -125,7 +125,7 @@ TEST(ExternalIpPolicy, OfManyMistakesTheFirstOnesAreTold) {
     EXPECT_TRUE(policy.error().what.ends_with("; and 3 more")) << policy.error().what;
 }
 
-// A file that a test writes, and what the watch told of it.
+// A file written by a test, and the policies reported by the watch.
 class Followed {
  public:
     Followed() {
@@ -136,7 +136,7 @@ class Followed {
     ~Followed() { fs::remove_all(folder_); }
     [[nodiscard]] fs::path file() const { return folder_ / "policy.yaml"; }
 
-    // As an editor does it: a new file takes the old one's name.
+    // Writes as an editor does: a new file is renamed over the old one.
     void write(const std::string& text) const {
         std::ofstream(folder_ / "new") << text;
         fs::rename(folder_ / "new", file());
@@ -146,7 +146,7 @@ class Followed {
         told_.push_back(policy);
         news_.notify_all();
     }
-    // Waits until the last thing told has `rules` rules.
+    // Waits until the last reported policy has `rules` rules.
     [[nodiscard]] bool hears_of(size_t rules) {
         std::unique_lock lock(mutex_);
         return news_.wait_for(lock, seconds(60),
@@ -176,7 +176,7 @@ TEST(PolicyWatch, FollowsTheFileAndKeepsTheOldRulesWhileItIsBad_XIP006) {
 
     followed.write(std::string(kShop) + "- {namespaces: [web], cidrs: [198.51.100.0/24]}\n");
     EXPECT_TRUE(followed.hears_of(2));
-    // Neither a mistake nor an absent file is a statement: the next one that is told is the next one that can be read.
+    // Invalid or missing files are not reported: the next report is the next valid file.
     followed.write("externalIPs: 5\n");
     fs::remove(followed.file());
     followed.write("externalIPs: []\n");

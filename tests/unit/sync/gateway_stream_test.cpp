@@ -23,14 +23,14 @@ namespace gateway_stream_test {
 
 using namespace std::chrono_literals;
 
-// Applies everything, over any number of streams, and remembers it for as long as it lives.
+// Applies everything, over any number of streams, and keeps it for its lifetime.
 class FakeGateway final : public v1::GatewayConfig::Service {
  public:
     explicit FakeGateway(const std::string& target) {
         grpc::ServerBuilder builder;
         builder.AddListeningPort(target, grpc::InsecureServerCredentials());
         builder.RegisterService(this);
-        // How long the synchronous server may take to notice that it is shut down: ten seconds otherwise.
+        // Time in which the synchronous server notices its shutdown; the default is ten seconds.
         builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, 50);
         server_ = builder.BuildAndStart();
     }
@@ -72,7 +72,8 @@ class FakeGateway final : public v1::GatewayConfig::Service {
         return grpc::Status::OK;
     }
 
-    // Whether `condition` came to hold of what it has. Generous, because the machine may be busy.
+    // True if `condition` became true for the gateway's state. The limit is generous, because the machine may
+    // be busy.
     bool comes_to(const std::function<bool(const test::ModelGateway&)>& condition) {
         std::unique_lock lock(mutex_);
         return changed_.wait_for(lock, 30s, [&] { return condition(model_); });
@@ -81,7 +82,7 @@ class FakeGateway final : public v1::GatewayConfig::Service {
         std::unique_lock lock(mutex_);
         return changed_.wait_for(lock, 30s, [&] { return ended_streams_ > 0; });
     }
-    // Reads nothing until release(): what is sent to it piles up.
+    // Stops reading until release(), so that sent messages pile up.
     void hold() {
         const std::lock_guard lock(mutex_);
         held_ = true;
@@ -107,10 +108,10 @@ class FakeGateway final : public v1::GatewayConfig::Service {
     std::unique_ptr<grpc::Server> server_;
 };
 
-// Answers the first state, and then says who it is as fast as it can.
+// Answers the first state, and then sends its identity as fast as possible.
 class TalkativeGateway final : public v1::GatewayConfig::Service {
  public:
-    static constexpr int kMessages = 2'000;  // of 60 KB: more than any buffer on the way holds
+    static constexpr int kMessages = 2'000;  // of 60 KB each: more than all buffers on the path hold
 
     explicit TalkativeGateway(const std::string& target) {
         grpc::ServerBuilder builder;
@@ -148,7 +149,7 @@ class TalkativeGateway final : public v1::GatewayConfig::Service {
     std::unique_ptr<grpc::Server> server_;
 };
 
-// Ends each stream with words of its own.
+// Ends each stream with a status text of its own.
 class RudeGateway final : public v1::GatewayConfig::Service {
  public:
     explicit RudeGateway(const std::string& target) {
@@ -168,7 +169,7 @@ class RudeGateway final : public v1::GatewayConfig::Service {
     std::unique_ptr<grpc::Server> server_;
 };
 
-// Says who it is and ends the stream.
+// Sends its identity and ends the stream.
 class ShortTemperedGateway final : public v1::GatewayConfig::Service {
  public:
     explicit ShortTemperedGateway(const std::string& target) {
@@ -191,7 +192,7 @@ class ShortTemperedGateway final : public v1::GatewayConfig::Service {
         stream->Write(hello);
         return grpc::Status::OK;
     }
-    // When its first `count` streams began; fewer where they did not come.
+    // Start times of its first `count` streams; fewer if they did not open.
     std::vector<std::chrono::steady_clock::time_point> beginnings(size_t count) {
         std::unique_lock lock(mutex_);
         changed_.wait_for(lock, 30s, [&] { return begun_.size() >= count; });
@@ -205,7 +206,7 @@ class ShortTemperedGateway final : public v1::GatewayConfig::Service {
     std::unique_ptr<grpc::Server> server_;
 };
 
-// Has another control plane that leads, until released.
+// Reports another control plane as the leader, until released.
 class GatewayWithALeader final : public v1::GatewayConfig::Service {
  public:
     explicit GatewayWithALeader(const std::string& target) {
@@ -247,7 +248,7 @@ class GatewayWithALeader final : public v1::GatewayConfig::Service {
     std::unique_ptr<grpc::Server> server_;
 };
 
-// Takes its time over the first word that it gets.
+// Blocks in its first callback.
 class SlowListener final : public Observer {
  public:
     void on_notice_appeared(const std::string&, const semantics::ObjectNotice&) override {}
@@ -282,7 +283,7 @@ class GatewayStreamTest : public testing::Test {
     client::Target target(const std::string& name = "gateway") const {
         return {"unix:" + (disk_.path() / (name + ".sock")).string()};
     }
-    // Of a state that fills several parts.
+    // Objects with a state that fills several parts.
     static kube::Changes many() {
         kube::Changes changes;
         for (int i = 0; i < 100; ++i) {
@@ -381,7 +382,7 @@ TEST_F(GatewayStreamTest, AGatewayThatNeverStopsTalkingIsHeldBack) {
     while (!listener.reached) {
         std::this_thread::sleep_for(1ms);
     }
-    // Until it gets no further, or has said everything.
+    // Until it cannot send more, or has sent everything.
     for (int before = -1; before != gateway.said && gateway.said < TalkativeGateway::kMessages;) {
         before = gateway.said;
         std::this_thread::sleep_for(300ms);
@@ -394,19 +395,20 @@ TEST_F(GatewayStreamTest, AGatewayThatNeverStopsTalkingIsHeldBack) {
     }
 }
 
-// Only a stream that lasted makes the next pause short again: otherwise such a gateway is sent a full state five times a second.
+// Only a stream that lasted resets the pause. Otherwise such a gateway would be sent a full state five times
+// per second.
 TEST_F(GatewayStreamTest, PausesGrowWhereEachStreamEndsAfterItsIdentity) {
     ShortTemperedGateway gateway(target().text);
     const GatewayStream stream(target(), {}, settings());
     const auto begun = gateway.beginnings(4);
     ASSERT_GE(begun.size(), 4U);
     for (size_t i = 1; i < 4; ++i) {
-        // A slow machine only makes them longer.
+        // A slow machine can only make the pauses longer.
         EXPECT_GE(begun[i] - begun[i - 1], kRetryMin * (1 << (i - 1))) << "pause " << i;
     }
 }
 
-// It is shown by pages, terminals and gRPC, whose strings are UTF-8.
+// The text is shown by pages and terminals, and sent by gRPC, which requires UTF-8.
 TEST_F(GatewayStreamTest, WhatAGatewaySaysIsMadePrintable) {
     RudeGateway gateway(target().text);
     GatewayStream stream(target(), {}, settings());
@@ -442,7 +444,7 @@ TEST_F(GatewayStreamTest, AGatewayThatDoesNotReadDelaysNoOther) {
         const auto web = model.services.find("default/web:http/TCP");
         return web != model.services.end() && web->second.frontends(0).address() == "80.0.0.5";
     })) << "it catches up";
-    // One state was under way; all that came meanwhile is one difference.
+    // One state was in flight; all changes meanwhile form one delta.
     EXPECT_LE(stuck.read([](const auto& model) { return model.applied.version(); }), 2u);
 }
 

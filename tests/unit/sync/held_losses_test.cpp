@@ -18,7 +18,7 @@ model::Endpoint endpoint(uint8_t last) {
     return {.address = IpAddr::v4(10, 0, 0, last), .port = 8080};
 }
 
-// One frontend for the world (set 0), which clients inside the cluster reach by set 1.
+// One frontend for outside clients (set 0); clients inside the cluster use set 1.
 model::Service web(std::vector<model::Endpoint> outside, std::vector<model::Endpoint> inside) {
     model::Service service{.key = {.namespace_name = "default", .name = "web"}};
     service.sets.resize(2);

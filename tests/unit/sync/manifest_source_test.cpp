@@ -1,4 +1,4 @@
-// A folder of manifests as penstock-sync's pages and metrics show it.
+// A folder of manifests as shown by penstock-sync's pages and metrics.
 #include "control/sync/manifest_source.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ class ManifestSourceTest : public testing::Test {
         source_ = std::move(*opened);
     }
     ~ManifestSourceTest() override { ::close(never_stops_); }
-    // Reads the folder again once it may have changed.
+    // Reads the folder again after a possible change.
     std::optional<kube::Changes> changes() {
         EXPECT_TRUE(source_->wait(never_stops_));
         return source_->take_changes();

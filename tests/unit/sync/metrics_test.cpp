@@ -1,4 +1,4 @@
-// Names, labels and values as a scraper reads them, and that the manual says the same.
+// Names, labels and values as scraped, and agreement with the manual.
 #include "control/sync/metrics.hpp"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST(SyncMetrics, NamesFollowPrometheusAndAreUnique) {
     }
 }
 
-// docs/counters.md lists them in the same words: "| `name` | meaning | ...".
+// docs/counters.md lists them with the same texts: "| `name` | meaning | ...".
 TEST(SyncMetrics, TheCountersPageSaysWhatTheListsSay) {
     std::map<std::string, std::string> rows;
     std::ifstream page(PENSTOCK_COUNTERS_PAGE);

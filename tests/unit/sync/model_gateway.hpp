@@ -1,5 +1,6 @@
-// What a gateway does with the state stream, in the simplest way that could be right: parts are gathered, applied as one, answered once.
-// Refuses whole streams as penstockd does where a delta builds on something else.
+// Model of a gateway's handling of the state stream, in the simplest correct form: parts are collected,
+// applied as one and answered once. Refuses whole streams as penstockd does if a delta has another base
+// version.
 #pragma once
 
 #include <google/protobuf/util/message_differencer.h>
@@ -18,7 +19,7 @@ namespace penstock::test {
 
 class ModelGateway {
  public:
-    // nullopt where more parts are awaited.
+    // nullopt while more parts are expected.
     Result<std::optional<v1::Applied>> take(const v1::StateMessage& part) {
         if (part.has_full()) {
             gather(part.full(), part.full().services(), {});
@@ -35,7 +36,7 @@ class ModelGateway {
         }
         return apply(part.has_full() ? part.full().version() : part.delta().version(), part.has_full());
     }
-    // A stream that ends leaves nothing of an unfinished state.
+    // Parts of an unfinished state are discarded when the stream ends.
     void drop_parts() {
         given.clear();
         removed.clear();
@@ -51,7 +52,7 @@ class ModelGateway {
         message.set_applied_version(applied.version());
         return message;
     }
-    // What it is refused for, and why; no `why`: it is taken.
+    // Refusal of a service port with its reason; an empty `why` means accepted.
     struct Refusal {
         std::string reason;
         std::string why;

@@ -1,4 +1,4 @@
-// Objects for the tests of this room, as they come from a source.
+// Objects for the tests of this folder, as a source delivers them.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ inline semantics::Policy sync_policy() {
     return policy;
 }
 
-// One port, served at an external address; other than 80/8 is not allowed.
+// One port, served at an external address. Only addresses in 80/8 are allowed.
 inline kube::Service service_at(const std::string& name, const std::string& address) {
     return {.meta = {.namespace_name = "default", .name = name},
             .cluster_ip = "10.96.0.1",

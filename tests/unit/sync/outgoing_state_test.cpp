@@ -9,7 +9,7 @@ namespace outgoing_state_test {
 
 using Services = std::vector<std::shared_ptr<const model::Service>>;
 
-// About 16 bytes an endpoint on the wire.
+// About 16 bytes per endpoint on the wire.
 std::shared_ptr<const model::Service> service(const std::string& name, const std::string& port,
                                               size_t endpoints) {
     auto made = std::make_shared<model::Service>();

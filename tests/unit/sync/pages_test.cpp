@@ -1,4 +1,4 @@
-// What the kubelet and Prometheus get, from a reading and over a socket.
+// Pages for the kubelet and Prometheus, from a reading and over a socket.
 #include "control/sync/pages.hpp"
 
 #include <gtest/gtest.h>

@@ -20,7 +20,7 @@ using Time = StateSession::Time;
 
 const Refusal kNoRoom{"CapacityExceeded", "no room"};
 
-// Lines about what was told: "+ edge-1 default/a ExternalIPNotAllowed".
+// Records calls as lines: "+ edge-1 default/a ExternalIPNotAllowed".
 class Listener final : public Observer {
  public:
     void on_notice_appeared(const std::string& gateway, const semantics::ObjectNotice& about) override {
@@ -44,7 +44,7 @@ class Listener final : public Observer {
 
 class StateSessionTest : public testing::Test {
  protected:
-    // Long enough after the last change for every window to be over.
+    // The next call is late enough after the last change for every window to be over.
     void changes(kube::Changes heard) {
         now_ += 10s;
         session_.on_changes(std::move(heard), now_);
@@ -58,7 +58,7 @@ class StateSessionTest : public testing::Test {
         session_.on_stream_ended();
         gateway_.drop_parts();
     }
-    // The next state whole: the first of its parts where there are several. Not answered.
+    // The next state complete, or the first of its parts if there are several. Not answered.
     v1::StateMessage sent() {
         auto message = session_.next(now_);
         EXPECT_TRUE(message);
@@ -70,7 +70,7 @@ class StateSessionTest : public testing::Test {
         ASSERT_TRUE(*applied) << "more parts are awaited";
         ASSERT_TRUE(session_.on_applied(**applied, now_));
     }
-    // Until the session has nothing more to say.
+    // Runs until the session has nothing more to send.
     void settle() {
         while (auto message = session_.next(now_)) {
             auto applied = gateway_.take(*message);
@@ -87,7 +87,7 @@ class StateSessionTest : public testing::Test {
         listener_.take();
         (void)session_.take_log();
     }
-    // Lines of the log since the last call that contain `text`.
+    // Number of log lines since the last call that contain `text`.
     size_t said(const std::string& text) {
         const auto lines = session_.take_log();
         return static_cast<size_t>(std::count_if(lines.begin(), lines.end(), [&](const LogLine& line) {
@@ -187,7 +187,8 @@ TEST_F(StateSessionTest, AnEndpointThatMovesToAnotherSliceIsNeverMissing_GEN008)
     EXPECT_FALSE(session_.next(now_)) << "together they change nothing";
 }
 
-// The removal is heard first, the addition up to 50 ms later, whatever the window of the last portion does to either.
+// The removal arrives first, the addition up to 50 ms later, whatever the window of the last batch does to
+// either.
 TEST_F(StateSessionTest, AServiceDoesNotLoseAnEndpointThatMovesWithin50Ms_GEN008_EP017) {
     start_with(changes_of({service_at("a", "80.0.0.1")},
                           {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("a", "a-2", {})}));
@@ -196,8 +197,7 @@ TEST_F(StateSessionTest, AServiceDoesNotLoseAnEndpointThatMovesWithin50Ms_GEN008
     };
     size_t from = 1;
     for (auto gap = 0ms; gap <= 50ms; gap += 1ms) {
-        for (const auto after :
-             {60ms, 1'000ms}) {  // within the window of the last portion, and long after it
+        for (const auto after : {60ms, 1'000ms}) {  // within the window of the last batch, and long after it
             const Time begin = now_ + after;
             const std::string source = "a-" + std::to_string(from);
             const std::string target = "a-" + std::to_string(3 - from);
@@ -267,7 +267,7 @@ TEST_F(StateSessionTest, AFullStateHasWhatIsHeldBackAsItWas_GEN008) {
     EXPECT_EQ(gateway_.services.at("default/a:http/TCP").sets(0).endpoints_size(), 0);
 }
 
-// It is logged and shown all the same: a node gateway serves its address as kube-proxy does.
+// It is still logged and shown: a node gateway serves its address as kube-proxy does.
 TEST_F(StateSessionTest, TheClusterHearsNothingAboutAServiceOfAForeignClass_LB002) {
     gateway_.refuse = [](const v1::ServiceKey&) { return kNoRoom; };
     auto of_class = [](const std::string& name, const std::string& type, const std::string& lb_class) {
@@ -582,7 +582,7 @@ TEST_F(StateSessionTest, ObservationsBeforeTheObjectsAreKnownAreKept_GEN012) {
     EXPECT_EQ(std::ranges::count(told, "+ edge-1 a SNATPortExhausted"), 1);
 }
 
-// As with refusals: Services that are none of its own, words that are no reason, texts without end.
+// As with refusals: foreign Services, invalid reasons and endless texts are rejected.
 TEST_F(StateSessionTest, AGatewayCannotSayWhatItLikes_EVT001) {
     start_with(changes_of({service_at("a", "80.0.0.1")}));
     session_.on_observed(
@@ -594,7 +594,7 @@ TEST_F(StateSessionTest, AGatewayCannotSayWhatItLikes_EVT001) {
     EXPECT_LT(lines[0].text.size(), 1'200U);
 }
 
-// A gateway of an older version says why, and no reason.
+// A gateway of an older version sends a text without a reason.
 TEST_F(StateSessionTest, ARefusalIsToldUnderTheGatewaysReason_EVT001) {
     gateway_.refuse = [](const v1::ServiceKey& key) {
         return Refusal{key.name() == "a" ? "FrontendConflict" : "", "belongs to another"};
@@ -655,7 +655,8 @@ TEST_F(StateSessionTest, TheAuditFindsAndRepairsWhatIsDifferentAtTheGateway_APIS
     gateway_.refuse = [](const v1::ServiceKey& key) { return key.name() == "c" ? kNoRoom : Refusal(); };
     start_with(
         changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2"), service_at("c", "80.0.0.3")}));
-    gateway_.services["default/b:http/TCP"].mutable_frontends(0)->set_port(81);  // nobody said so
+    // A change unknown to the control plane.
+    gateway_.services["default/b:http/TCP"].mutable_frontends(0)->set_port(81);
     EXPECT_FALSE(session_.next(now_));
     EXPECT_EQ(session_.due(), now_ + 30min);
     now_ += 30min;

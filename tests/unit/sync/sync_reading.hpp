@@ -1,4 +1,4 @@
-// What a penstock-sync that follows three collections for two gateways, one of them away, would say of itself.
+// Status of a penstock-sync that watches three collections and has two gateways, one of them unreachable.
 #pragma once
 
 #include "control/sync/status.hpp"

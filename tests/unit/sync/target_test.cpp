@@ -27,7 +27,7 @@ TEST(Target, RefusesWhatIsNeither) {
     }
 }
 
-// Shutting it down may take ten seconds, at the end of each stream and of the program.
+// A shutdown may take ten seconds, at the end of each stream and of the program.
 TEST(Channel, TheLastOneToCloseLeavesGrpcInitialized) {
     {
         const auto channel = open_channel(Target{"unix:/nowhere"}, {});
