@@ -1,4 +1,4 @@
-// Memory as a worker's tables are handed it: zeroed or not, on a cache line.
+// Cache-line aligned memory as passed to a worker's tables, zeroed or not.
 #pragma once
 
 #include <cstddef>

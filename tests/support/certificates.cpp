@@ -54,7 +54,7 @@ void add_name(X509_NAME* name, const char* field, const std::string& value) {
                                               0) == 1);
 }
 
-// Everything but issuer and signature.
+// All fields except issuer and signature.
 Certificate unsigned_certificate(const Key& key, bool is_expired) {
     static std::atomic<long> serial{1};
     Certificate certificate(X509_new());

@@ -1,5 +1,5 @@
-// Certificates made on the spot, so that a test holds every kind it needs: an authority of its own, server names, expired ones, client
-// keys. No file, no fixed key, nothing that runs out one day.
+// Certificates generated at run time: an authority, server names, expired certificates, client keys. They
+// need no file and no fixed key, and do not expire.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,9 @@ struct CertificateRequest {
     std::string common_name = "penstock-test";
     std::vector<std::string> dns_names;
     std::vector<std::string> addresses;
-    std::vector<std::string> organizations;  // groups, where the API server reads it as a user
+    std::vector<std::string> organizations;  // groups, if the API server reads it as a user
     bool is_expired = false;
-    bool is_rsa = false;  // else EC P-256
+    bool is_rsa = false;  // false: EC P-256
 };
 
 class CertificateAuthority {

@@ -1,4 +1,4 @@
-// The frames that packet::Ipv4Fragments or Ipv6Fragments plan, put together as whoever owns buffers does it.
+// The frames that packet::Ipv4Fragments or Ipv6Fragments plan, assembled as the owner of the buffers does.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace penstock::test {
 
-// Of `frame`, whose IP packet begins at `l3_offset`, for a link of `mtu` IP bytes. Empty where it cannot be cut.
+// Cuts `frame`, whose IP packet begins at `l3_offset`, for a link of `mtu` IP bytes. Empty if it cannot be
+// cut.
 template <typename Fragments>
 [[nodiscard]] std::optional<std::vector<std::vector<uint8_t>>> cut_frames(const std::vector<uint8_t>& frame,
                                                                           size_t l3_offset, uint16_t mtu) {

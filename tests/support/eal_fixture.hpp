@@ -1,5 +1,6 @@
-// EAL once per test program, as an unprivileged process may have it: no hugepages, no PCI, no files. Five lcores: the main one on CPU 0,
-// four workers' on the last CPU, so that tests with four workers run on two cores.
+// Starts EAL once per test program with the resources of an unprivileged process: no hugepages, no PCI, no
+// files. Five lcores: the main one on CPU 0, and four workers on the last CPU, so that tests with four
+// workers run on two cores.
 #pragma once
 
 #include <rte_eal.h>
@@ -13,13 +14,13 @@ namespace penstock::test {
 
 inline constexpr unsigned kTestWorkersMax = 4;
 
-// The CPU behind lcores 1 to 4.
+// The CPU of lcores 1 to 4.
 [[nodiscard]] inline unsigned worker_cpu() {
     const unsigned cpus = std::thread::hardware_concurrency();
     return cpus > 1 ? 1 : 0;
 }
 
-// False where EAL refused (the test then says so and fails).
+// False if EAL failed to start (the test then reports it and fails).
 [[nodiscard]] inline bool start_eal() {
     static const bool started = [] {
         const std::string worker = std::to_string(worker_cpu());

@@ -137,7 +137,7 @@ struct FakeApiServer::TlsContext {
     TlsServerContext context;
 };
 
-// One connection: its socket, and the TLS around it.
+// One connection: its socket, and TLS on it if enabled.
 class FakeApiServer::Session final : public Connection {
  public:
     Session(int socket, int number, std::shared_ptr<TlsContext> tls)
@@ -175,7 +175,7 @@ class FakeApiServer::Session final : public Connection {
         }
         return !is_cut_;
     }
-    // At least a byte; "" at the end.
+    // Returns at least one byte; "" at the end.
     std::string receive() {
         std::array<char, 16384> part;
         const ssize_t got = ssl_ != nullptr ? SSL_read(ssl_, part.data(), static_cast<int>(part.size()))
@@ -187,7 +187,7 @@ class FakeApiServer::Session final : public Connection {
         while (!peer_left(milliseconds(1000))) {
         }
     }
-    // From any thread: whoever reads, writes or waits comes back.
+    // From any thread: ends pending reads, writes and waits.
     void cut() override {
         is_cut_ = true;
         ::shutdown(socket_, SHUT_RDWR);
@@ -197,7 +197,8 @@ class FakeApiServer::Session final : public Connection {
             SSL_shutdown(ssl_);
         }
         if (!is_open) {
-            // Closing with something unread resets the connection, and the alert that says why would be lost.
+            // Closing with unread data resets the connection, and the TLS alert with the reason would be
+            // lost.
             ::shutdown(socket_, SHUT_WR);
             std::array<char, 4096> unread;
             while (!is_cut_ && ::recv(socket_, unread.data(), unread.size(), 0) > 0) {
@@ -207,7 +208,8 @@ class FakeApiServer::Session final : public Connection {
     }
 
  private:
-    // A client that has sent its request says nothing more until it has the answer: what becomes readable is its end.
+    // A client sends nothing after its request until it has the answer, so a readable socket means that the
+    // client has closed it.
     bool peer_left(milliseconds time) {
         pollfd wanted{.fd = socket_, .events = POLLRDHUP};
         ::poll(&wanted, 1, static_cast<int>(time.count()));
@@ -223,7 +225,8 @@ class FakeApiServer::Session final : public Connection {
 
 namespace {
 
-// The next request out of what has been received; nullopt at the connection's end, or at what is no request.
+// Extracts the next request from the received bytes; nullopt at the end of the connection, or for an invalid
+// request.
 template <typename Session>
 std::optional<RecordedRequest> next_request(Session& session, std::string& received) {
     size_t end = 0;
@@ -298,7 +301,7 @@ void FakeApiServer::go_away() {
     if (listener_ < 0) {
         return;
     }
-    ::shutdown(listener_, SHUT_RDWR);  // accept() returns
+    ::shutdown(listener_, SHUT_RDWR);  // makes accept() return
     acceptor_.join();
     ::close(std::exchange(listener_, -1));
     cut_connections();
@@ -359,7 +362,7 @@ void FakeApiServer::accept_loop(int listener) {
             return;
         }
         const int on = 1;
-        ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // pieces leave as they are
+        ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // each piece is sent at once
         const std::lock_guard lock(mutex_);
         const auto session = std::make_shared<Session>(socket, ++connections_, tls_);
         sessions_.push_back(session);

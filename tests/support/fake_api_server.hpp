@@ -1,8 +1,9 @@
-// An HTTP/1.1 server in the test's own process, on 127.0.0.1, with or without TLS. A script answers each request and may do what no real
-// server can be made to do: send garbage, one byte at a time, fall silent, close in mid-answer. (fake_cluster.hpp: a well-behaved script;
-// fake_http2_server.hpp: HTTP/2.)
+// An HTTP/1.1 server in the test process on 127.0.0.1, with or without TLS. A script answers each request. It
+// can misbehave as no real server can be made to: send garbage, send one byte at a time, stall, or close in
+// the middle of an answer. (fake_cluster.hpp: a well-behaved script; fake_http2_server.hpp: HTTP/2.)
 //
-// One thread a connection; a script runs on its connection's thread and may wait as it likes: stopping the server ends every wait.
+// One thread per connection. A script runs on its connection's thread and may wait for any time: stopping the
+// server ends every wait.
 #pragma once
 
 #include <chrono>
@@ -26,33 +27,33 @@ struct RecordedRequest {
     std::string method;
     std::string target;  // path and query as sent
     std::map<std::string, std::string>
-        headers;  // names in lower case; of several equal ones, all values, joined by ","
+        headers;  // names in lower case; values of equal names are joined by ","
     std::string body;
     std::chrono::steady_clock::time_point time;
     int connection = 0;       // counts from 1
-    std::string client_name;  // common name of the client's certificate, "" where it showed none
+    std::string client_name;  // common name of the client's certificate, "" if it sent none
 
     std::string path() const { return target.substr(0, target.find('?')); }
-    // Percent-decoded; "" where it is missing.
+    // Percent-decoded; "" if missing.
     std::string query(const std::string& name) const;
     std::string header(const std::string& name) const;
 };
 
-// A script's side of one connection.
+// The interface of one connection for a script.
 class Connection {
  public:
     virtual ~Connection() = default;
-    // False once the peer has gone or the server stops; what is sent after that goes nowhere.
+    // False after the peer has disconnected or the server stops; later data is discarded.
     virtual bool send(std::string_view bytes) = 0;
-    // Waits; false if the connection or the server ended meanwhile.
+    // Waits; false if the connection or the server ends meanwhile.
     virtual bool wait(std::chrono::milliseconds time) = 0;
-    // Until the peer closes, or the server stops.
+    // Waits until the peer closes, or the server stops.
     virtual void wait_for_close() = 0;
-    // Closes at once; in TLS without a word, as a crash does.
+    // Closes at once; with TLS without a close alert, as a crash does.
     virtual void cut() = 0;
 
     bool send_slowly(std::string_view bytes, size_t piece, std::chrono::milliseconds pause);
-    // A whole answer with Content-Length. `headers`: lines without line breaks.
+    // Sends a whole answer with Content-Length. `headers`: lines without line breaks.
     bool respond(int status, std::string_view body, const std::vector<std::string>& headers = {});
     bool start_chunks(int status, const std::vector<std::string>& headers = {});
     bool chunk(std::string_view bytes);
@@ -61,9 +62,9 @@ class Connection {
 
 struct ServerTls {
     Issued certificate;
-    std::string client_ca;  // PEM; "": asks for no client certificate
-    bool has_alpn = true;   // else it takes no notice of what the client speaks
-    int version_max = 0;    // as SSL_CTX_set_max_proto_version takes it; 0: the newest
+    std::string client_ca;  // PEM; "": requests no client certificate
+    bool has_alpn = true;   // false: ignores ALPN of the client
+    int version_max = 0;    // as for SSL_CTX_set_max_proto_version; 0: the newest
 };
 
 class FakeApiServer {
@@ -77,18 +78,18 @@ class FakeApiServer {
 
     std::string url() const;
     uint16_t port() const { return port_; }
-    // For new requests.
+    // Used for new requests.
     void set_handler(Handler handler);
-    // For new connections.
+    // Used for new connections.
     void set_tls(ServerTls tls);
-    // Away: connections are cut and new ones refused; the port stays ours.
+    // Goes offline: connections are cut and new ones refused; the port stays reserved.
     void go_away();
     void come_back();
     void cut_connections();
 
     std::vector<RecordedRequest> requests() const;
     size_t request_count() const;
-    // How many connections there have been, and what the last TLS client asked for.
+    // Number of connections so far, and the protocols offered by the last TLS client.
     int connection_count() const;
     std::string last_server_name() const;
 
@@ -100,7 +101,7 @@ class FakeApiServer {
     std::shared_ptr<TlsContext> tls_context() const;
 
     uint16_t port_ = 0;
-    int holder_ = -1;  // bound and never listening: keeps the port while we are away
+    int holder_ = -1;  // bound but never listening: reserves the port while offline
     int listener_ = -1;
     std::thread acceptor_;
     mutable std::mutex mutex_;

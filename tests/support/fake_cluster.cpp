@@ -250,7 +250,7 @@ void FakeCluster::watch(const RecordedRequest& request, Connection& connection) 
     Collection& collection = collections_[path];
     uint64_t seen = sends_initial || from.empty() || from == "0" ? version_ : number_of(from);
     if (seen < oldest_) {
-        // As real servers do: the stream begins, and its first event says that it cannot go on.
+        // As real servers do: the stream begins, and its first event reports the error.
         lock.unlock();
         connection.start_chunks(200);
         connection.chunk(event_json("ERROR", status_json(410, "Expired", "too old resource version")));
@@ -293,7 +293,7 @@ void FakeCluster::watch(const RecordedRequest& request, Connection& connection) 
             bookmark_at = steady_clock::now() + behaviour.bookmark_period;
         }
         if (bytes.empty()) {
-            // Short, so that a peer that has left is noticed.
+            // Short, so that a disconnected peer is noticed.
             changed_.wait_for(lock, milliseconds(20));
             lock.unlock();
             is_open = connection.wait(milliseconds(0));

@@ -1,12 +1,14 @@
-// A well-behaved API server's memory as a script for FakeApiServer: collections of objects with versions, lists in pages, watches with
-// bookmarks, 410 for what was compacted, and a record of what was written. Its switches let single answers differ, and intercept() any.
+// The state of a well-behaved API server as a script for FakeApiServer: collections of objects with versions,
+// paged lists, watches with bookmarks, 410 for compacted versions, and a record of writes. Switches change
+// single features, and intercept() any answer.
 //
 //   FakeCluster cluster;
 //   FakeApiServer server(cluster.handler());
-//   cluster.put("/api/v1/services", "default/web", R"({"metadata":{"name":"web","namespace":"default","resourceVersion":"$RV"},...})");
+//   cluster.put("/api/v1/services", "default/web",
+//               R"({"metadata":{"name":"web","namespace":"default","resourceVersion":"$RV"},...})");
 //
-// All functions may be called from any thread. Lists in the name of a namespace, selectors and other parameters that only filter are not
-// understood, and ignored, as some servers do.
+// All functions may be called from any thread. Lists of one namespace, selectors and other filtering
+// parameters are ignored, as some servers do.
 #pragma once
 
 #include <condition_variable>
@@ -23,28 +25,29 @@ namespace penstock::test {
 class FakeCluster {
  public:
     struct Behaviour {
-        bool has_chunks = true;     // else lists ignore limit
-        bool has_bookmarks = true;  // else watches ignore allowWatchBookmarks
+        bool has_chunks = true;     // false: lists ignore limit
+        bool has_bookmarks = true;  // false: watches ignore allowWatchBookmarks
         bool has_streaming_lists =
-            true;  // else sendInitialEvents is answered 422, as by a server that lacks the feature
+            true;  // false: sendInitialEvents is answered 422, as by a server without the feature
         std::chrono::milliseconds bookmark_period{1000};
-        std::string token;  // what every request must carry, else 401; "": anybody
+        std::string token;  // required in every request, otherwise 401; "": none required
     };
-    // True: it has answered.
+    // Returns true if it has answered the request.
     using Interceptor = std::function<bool(const RecordedRequest&, Connection&)>;
 
     FakeCluster() = default;
     FakeApiServer::Handler handler();
 
-    // Adds or replaces an object; each "$RV" in the text becomes the new version, which is returned. `name` orders lists.
+    // Adds or replaces an object. Each "$RV" in the text is replaced by the new version, which is returned.
+    // Lists are ordered by `name`.
     uint64_t put(const std::string& collection, const std::string& name, std::string json);
-    // A watch shows it as it last was, with the version of its end.
+    // Watches report the last content of the object, with the version of the deletion.
     uint64_t erase(const std::string& collection, const std::string& name);
-    // Forgets the past: running watches end, and those that want to go on from before now get 410, as continue tokens do.
+    // Discards old versions: running watches end. Watches and continue tokens of older versions get 410.
     void compact();
-    // Running watches end well, as after timeoutSeconds.
+    // Ends running watches regularly, as after timeoutSeconds.
     void end_watches();
-    // Running watches get this, whatever it is, as their next bytes.
+    // Sends these bytes to running watches, valid or not.
     void inject(const std::string& collection, const std::string& bytes);
 
     void set_behaviour(const Behaviour& behaviour);
@@ -52,7 +55,7 @@ class FakeCluster {
 
     uint64_t version() const;
     size_t watch_count(const std::string& collection) const;
-    // POST, PUT, PATCH and DELETE, all of which succeed and change nothing here.
+    // Recorded POST, PUT, PATCH and DELETE requests. All succeed and change nothing here.
     std::vector<RecordedRequest> writes() const;
 
  private:
@@ -63,7 +66,7 @@ class FakeCluster {
     struct Event {
         uint64_t version;
         std::string collection;
-        const char* type;  // null: inject
+        const char* type;  // null: injected bytes
         std::string json;
     };
     struct Collection {
@@ -81,13 +84,13 @@ class FakeCluster {
     Behaviour behaviour_;
     Interceptor interceptor_;
     uint64_t version_ = 1000;
-    uint64_t oldest_ = 1000;  // the past begins here
+    uint64_t oldest_ = 1000;  // oldest version kept
     uint64_t watch_round_ = 0;
     uint64_t compactions_ = 0;
     uint64_t next_token_ = 1;
     std::map<std::string, Collection> collections_;
     std::vector<Event> events_;
-    std::map<std::string, std::pair<uint64_t, Page>> continued_;  // token -> version and what is left
+    std::map<std::string, std::pair<uint64_t, Page>> continued_;  // token -> version and remaining items
     std::vector<RecordedRequest> writes_;
 };
 

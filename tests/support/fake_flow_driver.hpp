@@ -1,4 +1,5 @@
-// A NIC's flow rules without a NIC: keeps what was created, refuses what a test tells it to, and complains where a rule is used wrongly.
+// Flow rules of a NIC without a NIC: stores created rules, refuses rules as configured by a test, and reports
+// wrong use of a rule.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace penstock::test {
 
-// What a rule looks like on the wire between PortFlows and a driver, as far as the fake looks.
+// A rule as passed from PortFlows to a driver, reduced to the fields that the fake checks.
 struct SeenFlow {
     std::vector<rte_flow_item_type> items;
     std::vector<rte_flow_action_type> actions;
@@ -21,18 +22,18 @@ struct SeenFlow {
     }
 };
 
-// The test's side; outlives the driver.
+// The test's interface; must outlive the driver.
 struct FakeFlows {
     std::map<uintptr_t, SeenFlow> live;
-    uintptr_t created = 0;         // so far; each is a handle
+    uintptr_t created = 0;         // number created so far; each is a handle
     std::vector<std::string> log;  // "create", "destroy", "isolate on", ...
     bool isolated = false;
-    // "" accepts; anything else is the driver's message.
+    // "" accepts the rule; any other text is the driver's message.
     std::function<std::string(const SeenFlow&)> validate = [](const SeenFlow&) { return ""; };
     std::function<std::string(const SeenFlow&)> create = [](const SeenFlow&) { return ""; };
     std::function<std::string(uintptr_t)> destroy = [](uintptr_t) { return ""; };
     std::function<void()> query = [] {};
-    std::string isolate_refusal[2];  // leaving, entering
+    std::string isolate_refusal[2];  // for leaving and for entering isolation
     std::map<uintptr_t, drivers::FlowHits> hits;
 };
 

@@ -28,7 +28,7 @@ struct Stream {
 
 }  // namespace
 
-// One connection; all but the marked functions run on its thread.
+// One connection. All functions except the marked ones run on its thread.
 class FakeHttp2Server::Session {
  public:
     Session(FakeHttp2Server& server, int socket, int number)
@@ -50,7 +50,7 @@ class FakeHttp2Server::Session {
         open_session();
         while (!is_ended_) {
             pollfd wanted{.fd = socket_, .events = static_cast<short>(is_frozen_ ? 0 : POLLIN)};
-            // The pause bounds how long a push waits for this thread.
+            // The timeout bounds how long a push waits for this thread.
             ::poll(&wanted, 1, 2);
             if ((wanted.revents & (POLLHUP | POLLERR)) != 0) {
                 return;
@@ -228,7 +228,7 @@ class FakeHttp2Server::Session {
     int number_;
     SSL* ssl_ = nullptr;
     nghttp2_session* http2_ = nullptr;
-    std::mutex mutex_;  // of what follows, and of http2_
+    std::mutex mutex_;  // guards the members below and http2_
     std::map<int32_t, Stream> streams_;
     std::string unsent_;
     std::atomic<bool> is_ended_ = false;
@@ -270,7 +270,7 @@ void FakeHttp2Server::accept_loop() {
         ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         const std::lock_guard lock(mutex_);
         const auto session = std::make_shared<Session>(*this, socket, static_cast<int>(sessions_.size()) + 1);
-        sessions_.push_back(session);  // ended ones too: their number is the count of connections
+        sessions_.push_back(session);  // ended ones are kept: their number is the count of connections
         threads_.emplace_back([session] {
             session->run();
             session->end();
@@ -308,7 +308,7 @@ void FakeHttp2Server::go_away() {
     }
 }
 
-// A copy: a session takes the server's lock inside its own.
+// Returns a copy: a session takes the server's lock inside its own.
 std::list<std::shared_ptr<FakeHttp2Server::Session>> FakeHttp2Server::sessions() const {
     const std::lock_guard lock(mutex_);
     return sessions_;

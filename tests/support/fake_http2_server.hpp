@@ -1,5 +1,6 @@
-// An HTTP/2 server over TLS (ALPN "h2") in the test's own process, for what HTTP/1.1 cannot show: several streams on one connection, and a
-// peer that falls silent below the streams. nghttp2 speaks the protocol; a handler answers.
+// An HTTP/2 server over TLS (ALPN "h2") in the test process, for cases that HTTP/1.1 does not have: several
+// streams on one connection, and a peer that hangs below the streams. nghttp2 implements the protocol; a
+// handler answers.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ class FakeHttp2Server {
         int status = 200;
         std::string body;
         std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
-        bool stays_open = false;                                   // push() goes on with it
+        bool stays_open = false;                                   // push() continues the answer
     };
     using Handler = std::function<Answer(const RecordedRequest&)>;
 
@@ -31,15 +32,16 @@ class FakeHttp2Server {
     FakeHttp2Server& operator=(const FakeHttp2Server&) = delete;
 
     std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
-    // To every open stream of that path.
+    // Sends to every open stream of the path.
     void push(const std::string& path, const std::string& bytes);
-    // Ends them well.
+    // Ends the streams regularly.
     void finish(const std::string& path);
-    // The connections that there are now neither read nor write any more, though the kernel goes on acknowledging: a hung peer.
+    // Current connections no longer read or write, while the kernel continues to acknowledge: a hung peer.
     void freeze();
-    // Whether the other side has closed each frozen connection. The kernel notes that although nothing is read.
+    // True if the other side has closed each frozen connection. The kernel registers that although nothing is
+    // read.
     bool are_frozen_connections_closed() const;
-    // The connections that there are now take no new streams (GOAWAY).
+    // Current connections accept no new streams (GOAWAY).
     void go_away();
 
     std::vector<RecordedRequest> requests() const;

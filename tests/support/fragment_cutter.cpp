@@ -27,7 +27,7 @@ void set_word(std::vector<uint8_t>& frame, size_t at, size_t value) {
     frame[at + 1] = static_cast<uint8_t>(value);
 }
 
-// Where the fragment header of an IPv6 packet is; the packet's end where it has none.
+// Offset of the fragment header of an IPv6 packet; the packet's end if it has none.
 size_t fragment_header_at(ByteView frame) {
     size_t at = kIpAt + kIpv6Bytes;
     for (uint8_t kind = frame[kIpAt + 6]; kind != kFragmentHeader; at += 8 + size_t{frame[at + 1]} * 8) {

@@ -1,4 +1,4 @@
-// Compares two frames and, where they differ, says at which byte, and prints both as scapy lines.
+// Compares two frames. If they differ, reports the first differing byte and prints both as scapy lines.
 #pragma once
 
 #include <gtest/gtest.h>

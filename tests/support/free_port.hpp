@@ -1,4 +1,4 @@
-// A TCP port of loopback that was free a moment ago, for servers that a test starts.
+// A TCP port of loopback that was free at the time of the call, for servers started by a test.
 #pragma once
 
 #include <gtest/gtest.h>

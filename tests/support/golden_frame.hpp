@@ -1,4 +1,5 @@
-// Reads the golden frames of tests/golden/frames: a frame, one line that says what is done to it, and the frame that must come out.
+// Reads the golden frames of tests/golden/frames: an input frame, one line that describes the processing, and
+// the expected output frame.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +12,16 @@
 namespace penstock::test {
 
 struct GoldenFrame {
-    std::string name;     // the file's, without its ending
-    std::string meaning;  // its first line
+    std::string name;     // file name without extension
+    std::string meaning;  // first line of the file
     std::vector<uint8_t> in;
     std::vector<uint8_t> out;
-    bool is_reject = false;  // else `rewrite` and the Ethernet addresses are what is applied
+    bool is_reject = false;  // false: `rewrite` and the Ethernet addresses are applied
     packet::Rewrite rewrite;
     MacAddr source_mac, destination_mac;
 };
 
-// All golden frames of `folder`, by name. Stops the program where one cannot be read or there is none.
+// All golden frames of `folder`, by name. Stops the program if a frame cannot be read or there is none.
 [[nodiscard]] std::vector<GoldenFrame> load_golden_frames(const std::string& folder);
 
 }  // namespace penstock::test

@@ -1,4 +1,4 @@
-// One HTTP request to loopback, and everything that came back.
+// One HTTP request to loopback and its whole answer.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace penstock::test {
 
-// A connection to 127.0.0.1; closed by whoever gets it.
+// A connection to 127.0.0.1; the caller closes it.
 [[nodiscard]] inline int connect_to(uint16_t port) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in to{};
@@ -22,7 +22,7 @@ namespace penstock::test {
     return fd;
 }
 
-// Until the other end closes; then `fd` is closed, too. "" where it closed without a word.
+// Reads until the other end closes, then closes `fd` too. "" if nothing was received.
 [[nodiscard]] inline std::string read_all(int fd) {
     std::string answer;
     char chunk[4096];
@@ -33,7 +33,7 @@ namespace penstock::test {
     return answer;
 }
 
-// `request` as it stands; "" where the other end closed without a word.
+// Sends `request` unchanged; "" if the other end closed without an answer.
 [[nodiscard]] inline std::string http_exchange(uint16_t port, const std::string& request) {
     const int fd = connect_to(port);
     // The other end may close before it has read all of a request that it refuses.

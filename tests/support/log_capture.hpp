@@ -1,4 +1,5 @@
-// What one of the programs' loggers says while this lives, at level trace, kept from standard error.
+// Captures the lines of one of the programs' loggers at level trace during its lifetime; they do not reach
+// standard error.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>

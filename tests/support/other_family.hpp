@@ -1,4 +1,5 @@
-// For tests of packets that become ones of the other family: a buffer in which a frame can move, and what surrounds it.
+// For tests of packets that are translated to the other family: a buffer in which a frame can grow or shrink,
+// with guard bytes around it.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace penstock::test {
 
 using Bytes = std::vector<uint8_t>;
 
-// A frame in the middle of bytes that nobody may write: as few in front of it as are asked for, and its buffer ends with it.
+// A frame between guard bytes that must not be written. The headroom is as requested, and the buffer ends
+// with the frame.
 struct MovableBuffer {
     MovableBuffer(ByteView bytes, uint16_t headroom)
         : memory(kGuard + headroom + bytes.size() + kGuard, kFill) {
@@ -35,7 +37,7 @@ struct MovableBuffer {
         return memory == before && frame.data == frame_before.data && frame.length == frame_before.length &&
                frame.headroom == frame_before.headroom && frame.capacity == frame_before.capacity;
     }
-    // The frame lies in its buffer, which is the same one, and nothing outside it was written.
+    // True if the frame lies in its original buffer, and nothing outside the buffer was written.
     [[nodiscard]] bool is_sound() const {
         const auto is_fill = [](ByteView bytes) {
             return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == kFill; });
@@ -51,7 +53,7 @@ struct MovableBuffer {
     packet::MovableFrame frame, frame_before;
 };
 
-// Of a frame that must be sound; a first fragment with its ports.
+// Parses a frame that must be valid; a first fragment including its ports.
 [[nodiscard]] inline packet::Parsed parsed_of(ByteView frame) {
     packet::Parsed parsed;
     PENSTOCK_CHECK(packet::parse(frame, parsed).has_value());

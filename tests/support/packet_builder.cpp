@@ -37,7 +37,7 @@ void put_v4(std::vector<uint8_t>& to, std::string_view text) {
     put(to, ByteView(address->bytes()).subspan(12));
 }
 void put_v6(std::vector<uint8_t>& to, std::string_view text) {
-    // IpAddr::parse refuses mapped addresses, and there must be tests that send them.
+    // IpAddr::parse refuses mapped addresses, but tests must be able to send them.
     const bool is_mapped = text.starts_with("::ffff:") && text.find('.') != std::string_view::npos;
     if (is_mapped) {
         put(to, IpAddr::v4(0, 0, 0, 0).bytes());
@@ -58,7 +58,7 @@ std::vector<uint8_t> whole_words(std::vector<uint8_t> bytes) {
     while (bytes.size() % 4 != 0) {
         bytes.push_back(0);
     }
-    PENSTOCK_CHECK(bytes.size() <= 40);  // a header of 15 words, less its fixed 5
+    PENSTOCK_CHECK(bytes.size() <= 40);  // a header of 15 words, less the fixed 5
     return bytes;
 }
 
@@ -85,12 +85,12 @@ std::string in_hex(ByteView bytes) {
     return "bytes.fromhex(\"" + hex(bytes) + "\")";
 }
 
-// Where the transport's checksum field lies inside its header; 0 for a protocol without one here.
+// Offset of the checksum field in the transport header; 0 for a protocol without one here.
 size_t checksum_offset(uint8_t protocol) {
     return protocol == kTcp ? 16 : protocol == kUdp ? 6 : protocol == kIcmpv6 ? 2 : 0;
 }
 
-// What a transport checksum is about: the addresses, the transport's number, and its bytes.
+// Input of a transport checksum: the addresses, the transport's number, and its bytes.
 struct Summed {
     ByteView addresses;
     uint8_t protocol;
@@ -130,12 +130,12 @@ uint16_t reference_l4_checksum(ByteView frame) {
     ByteView l4 = whole_l4;
     if (protocol == kUdp) {
         l4 = l4.first(size_t{l4[4]} << 8 |
-                      l4[5]);  // what lies behind a UDP datagram inside its IP packet is not summed
+                      l4[5]);  // bytes after a UDP datagram inside its IP packet are not summed
     }
     std::vector<uint8_t> summed;
     put(summed, addresses);
     put16(summed, protocol);
-    put16(summed, l4.size());  // IPv6 has 32 bits for it, of which 16 are 0 here
+    put16(summed, l4.size());  // IPv6 has 32 bits for the length, of which 16 are 0 here
     const size_t l4_at = summed.size();
     put(summed, l4);
     set16(summed, l4_at + checksum_offset(protocol), 0);
@@ -243,7 +243,8 @@ PacketBuilder& PacketBuilder::tcp(uint16_t source_port, uint16_t destination_por
     source_port_ = source_port;
     destination_port_ = destination_port;
     tcp_flags_ = flags;
-    // Behind a SYN comes 0, and all acknowledge that: segments without numbers of their own agree.
+    // The sequence number after a SYN is 0, and every segment acknowledges 0: segments without explicit
+    // numbers are consistent.
     seq_ = flags.find('S') == std::string_view::npos ? 0 : 0xffff'ffff;
     return *this;
 }
@@ -422,7 +423,8 @@ std::vector<uint8_t> PacketBuilder::build() const {
     put(frame, l4);
     const size_t udp_bytes = udp_length_.value_or(static_cast<uint16_t>(l4.size()));
     const size_t field = l4_ == L4::Tcp ? 16 : l4_ == L4::Udp ? 6 : 2;
-    // A test that lies about a length so that bytes are missing gets no sum: there is no right one.
+    // If a test sets a wrong length so that bytes are missing, no checksum is computed: there is no correct
+    // one.
     const bool has_whole_l4 =
         (ip_ && !ip_->total_length) || (ip6_ && !ip6_->payload_length && !ip6_->protocol);
     if (l4_ == L4::Sctp) {
@@ -445,7 +447,7 @@ std::vector<uint8_t> PacketBuilder::build() const {
 std::string PacketBuilder::to_scapy() const {
     if (ip6_ || l4_ == L4::Sctp) {
         return test::to_scapy(
-            build());  // the layers of extension headers and chunks are not worth a second spelling
+            build());  // extension headers and chunks are given as bytes, without scapy layers
     }
     std::string text = "Ether(src=\"" + from_mac_ + "\", dst=\"" + to_mac_ + "\"";
     if (ether_type_) {
@@ -493,7 +495,8 @@ std::string PacketBuilder::to_scapy() const {
                     checksum + ")";
             break;
         case L4::Icmp: {
-            // Whole, payload and sum included: scapy's fields behind the ICMP checksum depend on the type.
+            // Given as bytes, including payload and checksum: scapy's fields after the ICMP checksum depend
+            // on the type.
             const std::vector<uint8_t> frame = build();
             return text + "/ICMP(" +
                    in_hex(ByteView(frame).subspan(kEtherBytes + 20 + (ip_ ? ip_->options.size() : 0))) + ")";

@@ -1,9 +1,11 @@
-// Frames for tests, written as people say them:
+// Builder of frames for tests, in readable notation:
 //
-//     const std::vector<uint8_t> syn = eth().ipv4("192.0.2.1", "80.11.12.10").ttl(63).tcp(40000, 80, "S").seq(1000).build();
+//     const std::vector<uint8_t> syn =
+//         eth().ipv4("192.0.2.1", "80.11.12.10").ttl(63).tcp(40000, 80, "S").seq(1000).build();
 //
-// Lengths and checksums come out right unless a test asks otherwise. The sums are computed here byte by byte, on purpose without a line of
-// dataplane/packet, so that the two can be held against each other. to_scapy() says the same packet in scapy, for pasting.
+// Lengths and checksums are correct unless a test sets them. The checksums are computed byte by byte,
+// deliberately independent of dataplane/packet, so that both can be compared. to_scapy() returns the same
+// packet in scapy notation, for pasting.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +19,16 @@
 
 namespace penstock::test {
 
-// RFC 1071 in its simplest form, over any bytes; the value as it would be written in host order.
+// RFC 1071 in its simplest form, over any bytes. The value is in host order.
 [[nodiscard]] uint16_t reference_checksum(ByteView bytes);
-// The TCP, UDP or ICMPv6 checksum that the IP packet in `frame` (IP header at byte 14) should carry; its own checksum field counts as 0.
+// The TCP, UDP or ICMPv6 checksum for the IP packet in `frame` (IP header at byte 14). Its own checksum field
+// counts as 0.
 [[nodiscard]] uint16_t reference_l4_checksum(ByteView frame);
 
-// CRC32c bit by bit (RFC 9260, appendix A), as SCTP's checksum field holds it when it is loaded on this host.
+// CRC32c bit by bit (RFC 9260, appendix A), in the form of SCTP's checksum field when loaded on this host.
 [[nodiscard]] uint32_t reference_crc32c(ByteView bytes);
 
-// A scapy line for any frame: Ether(bytes.fromhex("...")). For failures, where only the bytes are left.
+// A scapy line for any frame: Ether(bytes.fromhex("...")). For failures, when only the bytes are left.
 [[nodiscard]] std::string to_scapy(ByteView frame);
 
 namespace detail {
@@ -42,7 +45,7 @@ struct Ipv6Fields {
     uint8_t hop_limit = 64, traffic_class = 0;
     uint32_t flow_label = 0;
     std::vector<std::pair<uint8_t, std::vector<uint8_t>>>
-        extensions;  // number, bytes behind the next header's number
+        extensions;  // number, and the bytes after the next header's number
     std::optional<uint8_t> protocol;
     std::optional<uint16_t> payload_length;
 };
@@ -54,9 +57,9 @@ class PacketBuilder {
     PacketBuilder& from_mac(std::string_view mac);
     PacketBuilder& to_mac(std::string_view mac);
     PacketBuilder& ether_type(
-        uint16_t type);  // default: 0x0800 once ipv4() was called, 0x86dd once ipv6() was, else 0xffff
+        uint16_t type);  // default: 0x0800 after ipv4(), 0x86dd after ipv6(), otherwise 0xffff
 
-    // IPv4; the other setters of this group describe its header.
+    // IPv4. The other setters of this group set fields of its header.
     PacketBuilder& ipv4(std::string_view source, std::string_view destination);
     PacketBuilder& ttl(uint8_t value);
     PacketBuilder& tos(uint8_t value);
@@ -65,16 +68,17 @@ class PacketBuilder {
     PacketBuilder& more_fragments();
     PacketBuilder& fragment_offset(uint16_t units_of_8_bytes);
     PacketBuilder& options(std::vector<uint8_t> bytes);  // padded to a whole word with end-of-list
-    PacketBuilder& ip_protocol(uint8_t number);          // for payload() right behind the IP header
+    PacketBuilder& ip_protocol(uint8_t number);          // for payload() directly after the IP header
     PacketBuilder& ip_total_length(uint16_t wrong);
     PacketBuilder& ip_checksum(uint16_t wrong);
 
-    // IPv6; the other setters of this group describe its headers, and ip_protocol() and tos() (the traffic class) count for it as well.
+    // IPv6. The other setters of this group set fields of its headers; ip_protocol() and tos() (the traffic
+    // class) apply to it too.
     PacketBuilder& ipv6(std::string_view source, std::string_view destination);
     PacketBuilder& hop_limit(uint8_t value);
     PacketBuilder& flow_label(uint32_t value);
     PacketBuilder& payload_length(uint16_t wrong);
-    // Extension headers, in order. `behind` is all of one but its first byte, the next header's number.
+    // Extension headers, in order. `behind` is the header without its first byte, the next header's number.
     PacketBuilder& extension(uint8_t number, std::vector<uint8_t> behind);
     PacketBuilder& hop_by_hop() {
         return extension(0, {0, 1, 4, 0, 0, 0, 0});
@@ -83,7 +87,7 @@ class PacketBuilder {
     PacketBuilder& routing(uint8_t type, uint8_t segments_left);
     PacketBuilder& fragment(uint16_t units_of_8_bytes, bool more);
 
-    // Transport; one of them. `flags` in scapy's letters: FSRPAUEC.
+    // Transport protocol, exactly one. `flags` in scapy's letters: FSRPAUEC.
     PacketBuilder& tcp(uint16_t source_port, uint16_t destination_port, std::string_view flags = "A");
     PacketBuilder& seq(uint32_t value);
     PacketBuilder& ack(uint32_t value);
@@ -91,11 +95,12 @@ class PacketBuilder {
     PacketBuilder& tcp_options(std::vector<uint8_t> bytes);  // padded to a whole word with end-of-list
     PacketBuilder& udp(uint16_t source_port, uint16_t destination_port);
     PacketBuilder& udp_length(
-        uint16_t value);  // shorter than the payload: what follows lies behind the datagram, unsummed
+        uint16_t value);  // shorter than the payload: the rest lies after the datagram, not summed
     PacketBuilder& icmp(uint8_t type, uint8_t code, uint32_t rest = 0);  // ICMPv6 over IPv6
-    PacketBuilder& l4_checksum(uint16_t wrong);                          // for UDP, 0 means: none sent
+    PacketBuilder& l4_checksum(uint16_t wrong);  // for UDP, 0 means no checksum was sent
     PacketBuilder& sctp(uint16_t source_port, uint16_t destination_port, uint32_t verification_tag);
-    // One more chunk, in order; padded to a whole word, which its length does not count. payload() comes behind the last one.
+    // Appends a chunk, padded to a whole word, which its length does not count. payload() follows the last
+    // one.
     PacketBuilder& chunk(uint8_t type, std::vector<uint8_t> value = {}, uint8_t flags = 0,
                          std::optional<uint16_t> wrong_length = {});
     PacketBuilder& sctp_init(uint32_t initiate_tag) { return chunk(1, init_fields(initiate_tag)); }
@@ -104,7 +109,7 @@ class PacketBuilder {
 
     PacketBuilder& payload(std::string_view text);
     PacketBuilder& payload(std::vector<uint8_t> bytes);
-    // Zeros behind the IP packet up to a frame length, as a NIC pads to 60.
+    // Zeros after the IP packet up to a frame length, as a NIC pads to 60.
     PacketBuilder& pad_to(size_t frame_bytes);
 
     [[nodiscard]] std::vector<uint8_t> build() const;

@@ -1,6 +1,7 @@
-// How long a test waits for what other threads of its process do. A wait by the clock ends too early on a machine whose processors other
-// programs take; so patience is measured in processor time of this process, which is what its threads have had to get on with. The clock
-// bounds it only where all threads sleep, and far beyond what any wait needs.
+// Limit of the time that a test waits for other threads of its process. A limit in wall-clock time expires
+// too early on a machine whose processors are used by other programs. The limit is therefore measured in
+// processor time of this process, which is the time its threads could use. Wall-clock time is a limit only if
+// all threads sleep, and far longer than any wait needs.
 #pragma once
 
 #include <chrono>
@@ -11,7 +12,7 @@ namespace penstock::test {
 
 class Patience {
  public:
-    // Of all threads together. A passing wait needs milliseconds of it; only a failing one takes it all.
+    // Of all threads together. A successful wait needs milliseconds of it; only a failing one uses all of it.
     static constexpr std::chrono::nanoseconds kProcessorTime = std::chrono::seconds(6);
     static constexpr std::chrono::nanoseconds kClock = std::chrono::seconds(60);
 
@@ -19,7 +20,7 @@ class Patience {
         return now(CLOCK_PROCESS_CPUTIME_ID) - processor_ < kProcessorTime &&
                now(CLOCK_MONOTONIC) - clock_ < kClock;
     }
-    // Gives way to the other threads for a moment. False when patience has ended.
+    // Yields to the other threads for a moment. False when the limit is reached.
     [[nodiscard]] bool wait() const {
         if (!lasts()) {
             return false;
@@ -38,7 +39,7 @@ class Patience {
     std::chrono::nanoseconds clock_ = now(CLOCK_MONOTONIC);
 };
 
-// Waits until `condition` holds; false where patience ends before it does.
+// Waits until `condition` is true; false if the limit is reached before.
 template <typename Condition>
 [[nodiscard]] bool comes_true(const Condition& condition) {
     for (const Patience patience; !condition();) {

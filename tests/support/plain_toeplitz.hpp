@@ -1,4 +1,5 @@
-// The RSS hash from its definition, bit by bit: the model of nat::Toeplitz and of the NICs that tests simulate.
+// The RSS hash computed bit by bit from its definition: the model of nat::Toeplitz and of the NICs that tests
+// simulate.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace penstock::test {
 
-// For each bit of the input, from the left: where it is set, the leftmost 32 bits of the key are added by exclusive or; then the key moves
-// left by one bit.
+// For each bit of the input, from the left: if it is set, the leftmost 32 bits of the key are combined by
+// exclusive or. Then the key shifts left by one bit.
 [[nodiscard]] inline uint32_t plain_toeplitz(std::span<const uint8_t> key, std::span<const uint8_t> input) {
     uint32_t hash = 0;
     for (size_t bit = 0; bit < input.size() * 8; ++bit) {
@@ -26,7 +27,7 @@ namespace penstock::test {
     return hash;
 }
 
-// Source address, destination address, source port, destination port, in the order of the wire.
+// Source address, destination address, source port, destination port, in network order.
 [[nodiscard]] inline std::vector<uint8_t> rss_input(const packet::FlowKey& key) {
     std::vector<uint8_t> input;
     for (const IpAddr& address : {key.source, key.destination}) {

@@ -1,5 +1,5 @@
-// The tests' source of numbers: SplitMix64 (Steele, Lea and Flood, 2014), which gives the same sequence with every compiler and library,
-// unlike the standard distributions.
+// The tests' random number generator: SplitMix64 (Steele, Lea and Flood, 2014). Unlike the standard
+// distributions it produces the same sequence with every compiler and library.
 #pragma once
 
 #include <cstddef>

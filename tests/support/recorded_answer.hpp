@@ -1,4 +1,4 @@
-// What came back for one request, and the loop that waits for it.
+// The recorded answer to one request, and the loop that waits for it.
 #pragma once
 
 #include <sys/resource.h>
@@ -36,7 +36,7 @@ struct RecordedAnswer : kube::ResponseHandler {
     }
     int status() const { return head ? head->status : 0; }
     bool is_well() const { return has_ended && !error; }
-    // For EXPECT_EQ: -1 where there is no error.
+    // For EXPECT_EQ: -1 if there is no error.
     int kind() const { return error ? static_cast<int>(error->kind) : -1; }
     std::string what() const { return error ? error->what : ""; }
 
@@ -47,7 +47,7 @@ struct RecordedAnswer : kube::ResponseHandler {
     }
 };
 
-// Polls until it is so. False after a minute, which no test should need: the machine may be slow, but the test is over then.
+// Polls until `is_so` returns true. False after a minute, which no test should need even on a slow machine.
 inline bool poll_until(kube::CurlTransport& transport, const std::function<bool()>& is_so,
                        std::chrono::milliseconds limit = std::chrono::minutes(1)) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -60,7 +60,7 @@ inline bool poll_until(kube::CurlTransport& transport, const std::function<bool(
     return true;
 }
 
-// What this thread has used of a processor so far: other load on the machine does not change it.
+// Processor time used by this thread so far; other load on the machine does not change it.
 inline std::chrono::microseconds thread_cpu_time() {
     rusage used{};
     ::getrusage(RUSAGE_THREAD, &used);

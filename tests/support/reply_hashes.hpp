@@ -9,7 +9,8 @@
 
 namespace penstock::test {
 
-// Of all kinds of packets, by the key of the published verification suite, with a table as most drivers fill it: queues in turn.
+// A hash of all kinds of packets, with the key of the published verification suite and a table as most
+// drivers fill it: queues in turn.
 [[nodiscard]] inline nat::ReplyHash hash_in_turn(uint32_t entries, uint32_t workers) {
     nat::ReplyHash hash{.key = {kRssSuiteKey.begin(), kRssSuiteKey.end()},
                         .worker_of = {},

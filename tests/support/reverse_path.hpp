@@ -1,4 +1,4 @@
-// For tests of what happens to packets whose source has no route.
+// For tests of packets from a source without a route.
 #pragma once
 
 #include "dataplane/config/packet_policy.hpp"

@@ -1,4 +1,5 @@
-// The published verification suite of the RSS hash: Microsoft, "Verifying the RSS Hash Calculation" (Windows driver documentation).
+// The published verification suite of the RSS hash: Microsoft, "Verifying the RSS Hash Calculation" (Windows
+// driver documentation).
 #pragma once
 
 #include <array>
@@ -17,8 +18,8 @@ struct RssVector {
     uint16_t source_port;
     const char* destination;
     uint16_t destination_port;
-    uint32_t addresses;  // the hash of the addresses alone
-    uint32_t tuple;      // with both ports
+    uint32_t addresses;  // hash of the addresses only
+    uint32_t tuple;      // hash of addresses and both ports
 };
 inline constexpr RssVector kRssSuite[] = {
     {"66.9.149.187", 2794, "161.142.100.80", 1766, 0x323e8fc2, 0x51ccc178},

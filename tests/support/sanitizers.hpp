@@ -1,8 +1,9 @@
-// Which sanitizers the test is built with, and what they cannot judge. That is skipped under them by name, never suppressed: a suppression
-// would hide our own faults as well.
+// The sanitizers that the test is built with, and the tests that they do not support. Such tests are skipped
+// by name and not suppressed: a suppression would hide faults of the product too.
 #pragma once
 
-// Macros, because some tests have no code at all for what a sanitizer cannot judge. GCC says it by macros, clang by features.
+// Macros, because some tests contain no code at all for unsupported sanitizers. GCC defines macros, clang has
+// features.
 #if defined(__SANITIZE_ADDRESS__)
 #define PENSTOCK_UNDER_ADDRESS_SANITIZER 1
 #elif defined(__has_feature)

@@ -1,4 +1,4 @@
-// A folder of its own for one test, gone with it.
+// A temporary folder for one test, removed with the object.
 #pragma once
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ class ScratchFolder {
     ScratchFolder& operator=(const ScratchFolder&) = delete;
 
     const std::filesystem::path& path() const { return path_; }
-    // Replaces the file at once, as whoever rotates a credential should: by a rename.
+    // Replaces the file atomically by a rename, as credentials should be rotated.
     std::filesystem::path write(const std::string& name, std::string_view text) const {
         const std::filesystem::path file = path_ / name;
         std::filesystem::create_directories(file.parent_path());

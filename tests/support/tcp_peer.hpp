@@ -1,5 +1,6 @@
-// One end of a TCP connection as RFC 9293, 3.10.7.4 and RFC 5961, 3 and 5 have a stack answer segments, reduced to what a reset needs and
-// written apart from the code under test. It takes and gives whole frames.
+// One end of a TCP connection that answers segments as RFC 9293, 3.10.7.4 and RFC 5961, 3 and 5 require,
+// reduced to the behaviour needed for resets and independent of the code under test. Its input and output are
+// whole frames.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +21,18 @@ class TcpPeer {
         : key_(key), snd_nxt_(snd_nxt), rcv_nxt_(rcv_nxt), window_(window) {}
 
     [[nodiscard]] bool is_reset() const { return is_reset_; }
-    // The program has closed its socket and the stack has forgotten it: each segment is answered by a RST (RFC 9293, 3.10.7.1).
+    // The program has closed its socket and the stack has deleted the connection: each segment is answered by
+    // a RST (RFC 9293, 3.10.7.1).
     void forget() { is_forgotten_ = true; }
-    // The host is gone.
+    // The host is unreachable.
     void fall_silent() { is_silent_ = true; }
-    // A segment of its own, which may have a payload or a FIN ("FA").
+    // Returns a new segment, which may have a payload or a FIN ("FA").
     std::vector<uint8_t> send(const char* flags = "A", size_t payload_bytes = 0) {
         const std::vector<uint8_t> frame = segment(flags, payload_bytes);
         snd_nxt_ += static_cast<uint32_t>(payload_bytes) + (flags[0] == 'F' ? 1 : 0);
         return frame;
     }
-    // What it answers, if anything.
+    // Returns the answer to a segment, if any.
     std::optional<std::vector<uint8_t>> receive(const std::vector<uint8_t>& frame) {
         packet::Parsed parsed;
         if (is_reset_ || !packet::parse(frame, parsed) || parsed.key != key_.reversed()) {
@@ -63,7 +65,7 @@ class TcpPeer {
             return segment("A", 0);
         }
         if (static_cast<int32_t>(tcp.ack.host() - snd_nxt_) > 0) {
-            return std::nullopt;  // Linux is silent here, where RFC 9293 would have it answer
+            return std::nullopt;  // Linux does not answer here; RFC 9293 requires an answer
         }
         if (seq == rcv_nxt_ && payload > 0) {
             rcv_nxt_ += payload;

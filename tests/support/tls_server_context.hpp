@@ -1,4 +1,4 @@
-// The server's side of TLS for the tests' servers.
+// TLS on the server side, for the tests' servers.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -15,7 +15,7 @@ struct ServerTls;
 
 class TlsServerContext {
  public:
-    // `protocols`: what ALPN may choose, in order of preference; none: it is not answered.
+    // `protocols`: ALPN protocols in order of preference; empty: ALPN is not answered.
     TlsServerContext(const ServerTls& tls, std::vector<std::string> protocols);
     SSL_CTX* get() const { return context_.get(); }
 
@@ -23,11 +23,11 @@ class TlsServerContext {
     struct Free {
         void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
     };
-    std::unique_ptr<std::string> protocols_;  // in wire form; the call-back has its address
+    std::unique_ptr<std::string> protocols_;  // in wire format; the callback holds its address
     std::unique_ptr<SSL_CTX, Free> context_;
 };
 
-// Of the client's certificate; "" where it showed none.
+// Common name in the client's certificate; "" if it sent none.
 [[nodiscard]] std::string peer_common_name(SSL* ssl);
 
 }  // namespace penstock::test

@@ -93,7 +93,8 @@ void VirtualGateway::start_worker(uint32_t index) {
             state.cursors.begin(),
             state.cursors.begin() + static_cast<ptrdiff_t>(state.services.size() * lb::kBackendSetsMax));
     }
-    // In the place of the one before: half a megabyte from the heap would cost more than all that is written there.
+    // Constructed in place of the previous one: allocating half a megabyte would cost more than all the
+    // writes to it.
     static_assert(alignof(pipeline::WorkerContext) > __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     void* place = state.context.release();
     if (place == nullptr) {
@@ -335,7 +336,7 @@ void VirtualGateway::rebuild_routes() {
     std::vector<route::Route> routes;
     std::vector<route::Neighbour> neighbours;
     if (routes_) {
-        // Clients further away, behind a router on the uplink, have the default routes.
+        // Clients behind a router on the uplink use the default routes.
         routes = {{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0},
                   {*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0},
                   {*Prefix::parse("0.0.0.0/0"), kUp, kClient, 100},

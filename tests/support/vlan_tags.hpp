@@ -1,4 +1,4 @@
-// VLAN tags in front of a frame that packet_builder has made (IEEE 802.1Q, 9).
+// VLAN tags in front of a frame made by packet_builder (IEEE 802.1Q, 9).
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ struct Tag {
     uint16_t type;
     uint16_t control;  // priority and VLAN id
 };
-// Tags that name no VLAN, and such that do.
+// Tags without a VLAN (priority tags), and tags with one.
 inline constexpr Tag kPriority{0x8100, 0xe000}, kProviderPriority{0x88a8, 0x2000}, kVlan5{0x8100, 0x0005},
     kProvider7{0x88a8, 0xf007};
 
-// The frame with the tags behind its addresses, the first one outermost.
+// The frame with the tags after its addresses, the first one outermost.
 [[nodiscard]] inline std::vector<uint8_t> tagged(const std::vector<uint8_t>& frame,
                                                  const std::vector<Tag>& tags) {
     constexpr std::ptrdiff_t kAddressBytes = 12;

@@ -16,7 +16,8 @@ namespace {
 
 using Words = std::map<std::string_view, uint64_t>;
 
-// What goes by addresses does so for fragments and for everything that is neither TCP nor UDP, as drivers group it.
+// A hash by addresses also applies to fragments and to everything that is neither TCP nor UDP, as drivers
+// group it.
 const Words kRssWords = {
     {"ipv4", RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER},
     {"tcp4", RTE_ETH_RSS_NONFRAG_IPV4_TCP},
@@ -76,7 +77,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     return parts;
 }
 
-// One argument's value; each reader says whether it is one.
+// The value of one argument; each reader returns whether it is valid.
 class Value {
  public:
     explicit Value(std::string_view text) : text_(text) {}

@@ -1,4 +1,4 @@
-// The arguments of a software NIC (soft_nic.hpp lists them), taken apart and checked.
+// The arguments of a software NIC (listed in soft_nic.hpp), parsed and checked.
 #pragma once
 
 #include <array>
@@ -8,11 +8,12 @@
 
 namespace penstock::test {
 
-// What a driver lets its owner do with something the NIC holds. Of the redirection table alone: Partly takes its last entry, and of the
-// others the next queue; Beyond takes it, and shows a last entry that names the first queue that is not there.
+// Access of the driver's owner to a setting of the NIC. For the redirection table only: Partly sets its last
+// entry, and the next queue in all others; Beyond accepts the table, and reports a last entry that names the
+// first queue that does not exist.
 enum class Access : uint8_t { Set, Fixed, Ignored, Hidden, Partly, Beyond };
 
-// Whether rte_flow_isolate is served.
+// Availability of rte_flow_isolate.
 enum class Isolate : uint8_t { Never, AnyTime, Stopped };
 
 enum class Spread : uint8_t { Rss, Random, Zero, Wander, Lies };
@@ -29,7 +30,7 @@ struct DeviceArguments {
     uint64_t seed = 1;
     uint32_t flow_rules = 1024;
     uint64_t flow_items = 0;    // a bit for each RTE_FLOW_ITEM_TYPE_*, all below 64
-    uint64_t flow_actions = 0;  // a bit for each RTE_FLOW_ACTION_TYPE_*, likewise
+    uint64_t flow_actions = 0;  // a bit for each RTE_FLOW_ACTION_TYPE_*, all below 64
     bool whole_masks_only = false;
     uint32_t flow_priorities = 1;
     Isolate isolate = Isolate::AnyTime;
@@ -40,7 +41,7 @@ struct DeviceArguments {
     std::optional<std::array<uint8_t, 6>> mac;
 };
 
-// Empty, with what is wrong in `error`, where `text` ("queues=4,reta=64") is none of it.
+// Empty, with the reason in `error`, if `text` ("queues=4,reta=64") is invalid.
 [[nodiscard]] std::optional<DeviceArguments> parse_device_arguments(const std::string& text,
                                                                     std::string& error);
 

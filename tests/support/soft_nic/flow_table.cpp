@@ -20,15 +20,15 @@ std::span<const uint8_t> bytes_of(const void* at, size_t size) {
     return {static_cast<const uint8_t*>(at), size};
 }
 
-// A field that this NIC can match, at an offset that item and header share.
+// A field that this NIC can match. The item struct and the header have it at the same offset.
 struct Field {
     size_t offset, size;
 };
 
-// One item's description: which layer, which fields, and which mask stands for a missing one (rte_flow.h).
+// Description of one item: its layer, its fields, and the mask used if none is given (rte_flow.h).
 struct ItemKind {
     FieldMatch::Base base;
-    size_t header_bytes;  // of the wire's header at the start of the item's struct
+    size_t header_bytes;  // length of the wire header at the start of the item's struct
     size_t item_bytes;
     std::span<const Field> fields;
     std::span<const Field> masked_by_default;
@@ -291,7 +291,7 @@ int FlowTable::compile_actions(uint16_t queues, const rte_flow_action* actions, 
             case RTE_FLOW_ACTION_TYPE_MARK: {
                 const auto* mark = static_cast<const rte_flow_action_mark*>(action->conf);
                 if (mark == nullptr ||
-                    mark->id > 0xff'fffe) {  // 24 bits, as many as the widest of today's NICs give
+                    mark->id > 0xff'fffe) {  // 24 bits, as in current NICs with the widest marks
                     return refuse("a mark of more than 24 bits");
                 }
                 to.mark = mark->id;

@@ -1,8 +1,10 @@
-// The flow table of a software NIC: rte_flow as a PMD serves it, without the port around it. Patterns are compiled into field matches when
-// a rule is made, as hardware tables hold them; errors name what they refuse the way PMDs do (rte_flow_error type, cause and words).
+// The flow table of a software NIC: rte_flow as provided by a PMD, without the port. Patterns are compiled
+// into field matches when a rule is created, as in the tables of hardware. Errors name the refused part as
+// PMDs do (rte_flow_error type, cause and message).
 //
-// Taken are ingress rules of group 0 whose items go up the layers (ETH, VLAN, IPV4 or IPV6, TCP or UDP; leading ones may be left out), with
-// spec and mask, and one fate: QUEUE, DROP, RSS over queues, or PASSTHRU. MARK and COUNT may stand beside it. Ranges (`last`) are refused.
+// Supported are ingress rules of group 0 whose items ascend the layers (ETH, VLAN, IPV4 or IPV6, TCP or UDP;
+// leading ones may be omitted), with spec and mask, and one fate: QUEUE, DROP, RSS over queues, or PASSTHRU,
+// optionally with MARK and COUNT. Ranges (`last`) are refused.
 #pragma once
 
 #include <rte_flow.h>
@@ -23,17 +25,18 @@ namespace penstock::test {
 struct FieldMatch {
     enum class Base : uint8_t { Frame, L3, L4 } base = Base::Frame;
     uint16_t offset = 0;
-    std::vector<uint8_t> value, mask;  // of one length; value has no bit that mask has not
+    std::vector<uint8_t> value, mask;  // of equal length; value & ~mask is 0
     bool operator==(const FieldMatch&) const = default;
 };
 
 struct FlowPattern {
-    std::optional<uint16_t> ether_type;  // that a later item asks for
+    std::optional<uint16_t> ether_type;  // required by a later item
     std::optional<bool>
-        has_vlan;  // a VLAN item asks for a tag; a pattern that goes from ETH to IP right away, for none
-    std::optional<uint16_t> vlan_tci_mask;  // of FieldMatch's kind, but where the tag is
+        // A VLAN item requires a tag; a pattern from ETH directly to IP requires that there is none.
+        has_vlan;
+    std::optional<uint16_t> vlan_tci_mask;  // as FieldMatch, at the position of the tag
     uint16_t vlan_tci = 0;
-    std::optional<uint8_t> l4_protocol;  // of an item TCP or UDP, which matches no fragment
+    std::optional<uint8_t> l4_protocol;  // required by a TCP or UDP item, which matches no fragment
     std::vector<FieldMatch> fields;
     bool operator==(const FlowPattern&) const = default;
     [[nodiscard]] bool matches(const FrameFields& frame) const;
@@ -41,16 +44,16 @@ struct FlowPattern {
 
 struct FlowFate {
     enum class Kind : uint8_t { Queue, Drop, Rss, Passthru } kind = Kind::Drop;
-    std::vector<uint16_t> queues;  // one, or RSS's in their order
-    uint64_t rss_types = 0;        // 0: the port's
-    std::vector<uint8_t> rss_key;  // empty: the port's
+    std::vector<uint16_t> queues;  // one queue, or those of RSS in order
+    uint64_t rss_types = 0;        // 0: the port's types
+    std::vector<uint8_t> rss_key;  // empty: the port's key
     std::optional<uint32_t> mark;
     bool counts = false;
 };
 
 }  // namespace penstock::test
 
-// What rte_flow_create gives its caller; the driver's own.
+// The handle returned by rte_flow_create; owned by the driver.
 struct rte_flow {
     uint32_t priority = 0;
     penstock::test::FlowPattern pattern;
@@ -65,7 +68,7 @@ class FlowTable {
  public:
     explicit FlowTable(const DeviceArguments& limits) : limits_(limits) {}
 
-    // 0, or what rte_flow_error_set returns.
+    // Returns 0, or the result of rte_flow_error_set.
     int validate(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items,
                  const rte_flow_action* actions, rte_flow_error* error) const;
     rte_flow* create(uint16_t queues, const rte_flow_attr* attr, const rte_flow_item* items,
@@ -75,8 +78,9 @@ class FlowTable {
     void flush() { rules_.clear(); }
     [[nodiscard]] size_t size() const { return rules_.size(); }
 
-    // What happens to a frame: the fate of the first rule that matches, lower priority number first, then the older rule. PASSTHRU leaves
-    // its mark and goes on. Counts hits. Empty: no rule decides; `mark` may be set all the same.
+    // The fate of a frame: that of the first matching rule, by priority (lower number first), then by age
+    // (older first). PASSTHRU sets its mark and continues. Counts hits. Empty: no rule decides; `mark` may be
+    // set nevertheless.
     const FlowFate* decide(const FrameFields& frame, std::optional<uint32_t>& mark);
 
  private:
@@ -93,7 +97,7 @@ class FlowTable {
                     rte_flow_error* error) const;
 
     const DeviceArguments& limits_;
-    std::list<std::unique_ptr<rte_flow>> rules_;  // in the order in which they are asked
+    std::list<std::unique_ptr<rte_flow>> rules_;  // in the order of evaluation
 };
 
 }  // namespace penstock::test

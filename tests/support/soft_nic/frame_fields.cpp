@@ -105,7 +105,7 @@ std::optional<uint32_t> rss_hash(const FrameFields& fields, uint64_t rss_types,
     if (!by_ports && !covers(rss_types, addresses)) {
         return std::nullopt;
     }
-    // Source, destination, ports: in 32-bit words of the host's order, as rte_softrss wants them.
+    // Source, destination, ports: 32-bit words in host order, as rte_softrss requires.
     std::array<uint32_t, 9> words{};
     uint32_t count = 0;
     const size_t first = is_v4 ? 12 : 8;
@@ -132,7 +132,7 @@ uint64_t checksum_flags(const FrameFields& fields) {
         return flags;
     }
     if (fields.is_udp() && fields.ip_version == 4 && be16(fields.l4, 6) == 0) {
-        return flags | RTE_MBUF_F_RX_L4_CKSUM_GOOD;  // none was sent
+        return flags | RTE_MBUF_F_RX_L4_CKSUM_GOOD;  // no checksum was sent
     }
     const bool good =
         fields.ip_version == 4

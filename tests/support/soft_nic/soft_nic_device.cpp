@@ -23,7 +23,7 @@
 namespace penstock::test {
 namespace {
 
-// The key that drivers hold before anybody asks for another: that of the RSS specification's verification suite, then zeros.
+// The default key of drivers: that of the RSS specification's verification suite, then zeros.
 constexpr uint8_t kDefaultKey[40] = {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
                                      0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb,
                                      0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
@@ -35,7 +35,7 @@ constexpr uint64_t kTxChecksums =
 constexpr uint32_t kLinkBytes = 18;  // Ethernet header and one VLAN tag
 constexpr uint16_t kDescriptorsMin = 64, kDescriptorsMax = 4096;
 constexpr size_t kKernelFramesMax = 1000;
-// How many frames `wander` leaves a flow on its queue, counted over the whole port.
+// Number of frames, counted over the whole port, after which `wander` moves a flow to another queue.
 constexpr uint64_t kWanderEvery = 7;
 
 std::map<std::string, SoftNicDevice*>& devices() {
@@ -56,7 +56,8 @@ void drain_ring(rte_ring* ring) {
 
 rte_ring* make_ring(const char* kind, uint16_t port, uint16_t queue, uint16_t descriptors) {
     const std::string ring_name = "soft" + std::to_string(port) + kind + std::to_string(queue);
-    // Many may loop back into a receive queue, and any thread may take what was sent; the other ends have one user each.
+    // Several threads may loop frames back into a receive queue, and any thread may take sent frames. The
+    // other ends have one user each.
     return rte_ring_create(ring_name.c_str(), descriptors, SOCKET_ID_ANY, RING_F_EXACT_SZ);
 }
 
@@ -74,8 +75,8 @@ uint8_t* at(rte_mbuf& packet, uint32_t offset) {
     return rte_pktmbuf_mtod_offset(&packet, uint8_t*, offset);
 }
 
-// As hardware fills checksums in: where the mbuf says that headers are, over what stands there. The pseudo header's sum must be in the
-// field already; where it is not, the sum goes out wrong.
+// Fills in checksums as hardware does: at the headers described by the mbuf, over the existing content. The
+// pseudo header's sum must already be in the field; otherwise the resulting checksum is wrong.
 void fill_in_checksums(rte_mbuf& packet) {
     if ((packet.ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0) {
         auto* ip = reinterpret_cast<rte_ipv4_hdr*>(at(packet, packet.l2_len));
@@ -89,7 +90,7 @@ void fill_in_checksums(rte_mbuf& packet) {
     const uint32_t offset = packet.l2_len + packet.l3_len;
     const uint32_t field = offset + (l4 == RTE_MBUF_F_TX_TCP_CKSUM ? 16u : 6u);
     uint32_t end = packet.pkt_len;
-    if ((packet.ol_flags & RTE_MBUF_F_TX_IPV4) != 0) {  // what pads the frame is not summed
+    if ((packet.ol_flags & RTE_MBUF_F_TX_IPV4) != 0) {  // padding of the frame is not summed
         uint16_t length = 0;
         std::memcpy(&length, at(packet, packet.l2_len + 2u), sizeof length);
         end = packet.l2_len + rte_be_to_cpu_16(length);
@@ -113,13 +114,14 @@ uint64_t next_random(uint64_t& state) {  // splitmix64 (Steele, Lea, Flood 2014)
     return z ^ (z >> 31);
 }
 
-// ethdev's operations, each handed to the device. Each device has a table of its own, so that what it refuses is not there.
+// ethdev's operations, each forwarded to the device. Each device has its own table, so that unsupported
+// operations are absent.
 SoftNicDevice& device(const rte_eth_dev* dev) {
     return SoftNicDevice::of(dev);
 }
 int close_device(rte_eth_dev* dev) {
     delete &device(dev);
-    // Ours, not ethdev's to free.
+    // Owned by this driver; ethdev must not free it.
     dev->data->dev_private = nullptr;
     dev->data->mac_addrs = nullptr;
     return 0;
@@ -134,7 +136,7 @@ rte_flow_ops flow_ops() {
     };
     ops.create = [](rte_eth_dev* dev, const rte_flow_attr* attr, const rte_flow_item items[],
                     const rte_flow_action actions[], rte_flow_error* error) -> rte_flow* {
-        if (dev->data->dev_started == 0) {  // as mlx5 and Intel's drivers
+        if (dev->data->dev_started == 0) {  // as mlx5 and Intel's drivers do
             rte_flow_error_set(error, EINVAL, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr,
                                "the port is not started");
             return nullptr;
@@ -197,12 +199,12 @@ eth_dev_ops operations(const DeviceArguments& arguments) {
         return 0;
     };
     ops.mac_addr_set = [](rte_eth_dev* dev, rte_ether_addr* mac) { return device(dev).set_mac(*mac); };
-    // What these four switch, ethdev notes in dev->data, where is_for_us() looks.
+    // ethdev stores the state switched by these four in dev->data, which is_for_us() reads.
     ops.promiscuous_enable = ops.promiscuous_disable = ops.allmulticast_enable =
         ops.allmulticast_disable = [](rte_eth_dev*) { return 0; };
     ops.mtu_set = [](rte_eth_dev* dev, uint16_t) {
         return dev->data->dev_started != 0 ? -EBUSY : 0;
-    };  // as i40e
+    };  // as i40e does
     if (arguments.rss_types != 0) {
         if (arguments.key != Access::Hidden) {
             ops.rss_hash_update = [](rte_eth_dev* dev, rte_eth_rss_conf* conf) {
@@ -343,7 +345,7 @@ int SoftNicDevice::stop() {
     {
         const std::scoped_lock held(mutex);
         running_ = false;
-        flows.flush();  // there is no RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP
+        flows.flush();  // RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP is not offered
     }
     drain();
     end_interrupts();
@@ -507,7 +509,7 @@ int SoftNicDevice::set_mac(const rte_ether_addr& mac) {
     return 0;
 }
 
-// A descriptor for each queue, as vectors of MSI-X are.
+// One descriptor per queue, as MSI-X vectors are.
 void SoftNicDevice::set_up_interrupts() {
     if (!arguments.interrupts || dev.data->dev_conf.intr_conf.rxq == 0 || dev.intr_handle != nullptr) {
         return;
@@ -552,8 +554,9 @@ int SoftNicDevice::arm_interrupt(uint16_t queue, bool armed) {
         return -ENOTSUP;
     }
     of.armed = armed;
-    // What came before it was armed would otherwise wait for the next frame. deliver() stores first and asks then, this the other way
-    // round, so that one of the two sees the other's.
+    // Frames that arrived before arming would otherwise wait for the next frame. deliver() stores first and
+    // then reads the flag; this side does the reverse, so that at least one of the two sees the other's
+    // write.
     if (armed && rte_ring_count(of.ring) != 0) {
         interrupt(of);
     }
@@ -732,7 +735,7 @@ uint16_t SoftNicDevice::send(TxQueue& queue, rte_mbuf** packets, uint16_t count)
         return 0;
     }
     const bool is_lost = !link_.load(std::memory_order_relaxed);
-    // One worker sends on a queue, so the room that is seen is there.
+    // Only one worker sends on a queue, so the room seen here stays available.
     const auto room = looped_back_ || is_lost
                           ? count
                           : static_cast<uint16_t>(std::min<unsigned>(count, rte_ring_free_count(queue.ring)));
@@ -886,7 +889,8 @@ int remove_soft_nic(rte_vdev_device* vdev) {
     return dev == nullptr ? 0 : rte_eth_dev_close(dev->data->port_id);  // null: closed already
 }
 
-// Constant: the constructor that registers it may run before anything of this file is initialised at run time.
+// constinit: the constructor that registers the driver may run before the dynamic initialisation of this
+// file.
 constinit rte_vdev_driver soft_nic_driver = {.probe = probe_soft_nic, .remove = remove_soft_nic};
 
 }  // namespace

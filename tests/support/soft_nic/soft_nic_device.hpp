@@ -1,4 +1,5 @@
-// The driver of a software NIC (soft_nic.hpp): what ethdev calls, and the silicon behind it. Only this room includes DPDK's driver headers.
+// The driver of a software NIC (soft_nic.hpp): the functions called by ethdev, and the simulated silicon.
+// Only this folder includes DPDK's driver headers.
 #pragma once
 
 #include <ethdev_driver.h>
@@ -29,14 +30,14 @@ class SoftNicDevice {
         return *static_cast<SoftNicDevice*>(dev->data->dev_private);
     }
 
-    // The wire's side.
+    // Interface for the wire.
     Received receive(std::span<const uint8_t> frame);
     [[nodiscard]] size_t take_sent(std::span<rte_mbuf*> out);
     [[nodiscard]] std::vector<uint8_t> take_kernel();
     void set_link(bool up);
     void remove();
 
-    // The driver's side: ethdev's operations, and its burst functions.
+    // Interface for the driver: ethdev's operations and its burst functions.
     int info(rte_eth_dev_info& info) const;
     int configure();
     int start();
@@ -59,7 +60,7 @@ class SoftNicDevice {
     const DeviceArguments arguments;
     const std::string name;
     SoftNic handle;
-    std::mutex mutex;  // of what the wire reads while the owner may change it
+    std::mutex mutex;  // guards data read by the wire that the owner may change
     FlowTable flows;
     bool isolated = false;
     bool waits = true;
@@ -108,9 +109,10 @@ class SoftNicDevice {
     rte_ether_addr mac_{};
     std::array<RxQueue, 64> rx_;
     std::array<TxQueue, 64> tx_;
-    std::vector<uint8_t> key_, hashed_by_;  // told, and true where the NIC lies
+    // The reported key, and the key used, which differs if the NIC lies.
+    std::vector<uint8_t> key_, hashed_by_;
     std::vector<uint16_t> reta_;
-    uint64_t rss_types_ = 0;  // configured; 0: all to the first queue
+    uint64_t rss_types_ = 0;  // as configured; 0: all to the first queue
     uint64_t random_state_;
     uint64_t received_ = 0;
     std::atomic<bool> running_ = false;
@@ -119,7 +121,7 @@ class SoftNicDevice {
     bool looped_back_ = false;
     std::atomic<uint64_t> missed_ = 0, no_mbuf_ = 0, errors_ = 0, tx_errors_ = 0;
     std::deque<std::vector<uint8_t>> kernel_;
-    size_t next_tx_ = 0;  // whose ring the wire looks into first
+    size_t next_tx_ = 0;  // the queue that the wire reads first
 };
 
 }  // namespace penstock::test
