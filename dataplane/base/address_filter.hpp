@@ -1,6 +1,8 @@
-// Tells of nearly every address that it is in no set of a few, by one product and one bit: for questions that are asked of each new flow's
-// source and hardly ever answered with yes. What it lets through is looked for in the set itself, where a false yes would matter. Anybody
-// may choose addresses that pass; that costs the look-up and no more.
+// A 256-bit filter over a small set of addresses. For nearly every address that is not in the set it returns
+// false, at the cost of one multiplication and one bit test. It serves look-ups that are made for the source
+// of each new flow and that hardly ever match. If the filter returns true, the set itself is searched
+// wherever a false positive would matter. An attacker can choose addresses that pass; the cost is that search
+// and nothing more.
 #pragma once
 
 #include <array>
@@ -17,7 +19,7 @@ class AddressFilter {
     void add(const IpAddr& address) noexcept {
         bits_[place_of(address) / 64] |= uint64_t{1} << (place_of(address) % 64);
     }
-    // True for all that were added, and for one in 256 of the others for each of them.
+    // True for every added address. Each added address also lets one in 256 of the others pass.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool may_hold(const IpAddr& address) const noexcept {
         const uint32_t place = place_of(address);
         return (bits_[place / 64] >> (place % 64) & 1) != 0;

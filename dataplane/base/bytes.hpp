@@ -1,5 +1,6 @@
-// Bytes as they lie on the wire. Be16 and Be32 hold network order and cannot be mixed with host integers by accident; load and store
-// go through memcpy, so no alignment is assumed; ByteView reads only after a length check.
+// Integers and bytes in wire order. Be16 and Be32 hold network order and cannot be mixed with host integers
+// by accident. load and store go through memcpy, so no alignment is assumed. A ByteView is read only after a
+// length check.
 #pragma once
 
 #include <bit>
@@ -42,7 +43,8 @@ class Be32 {
 
 static_assert(sizeof(Be16) == 2 && sizeof(Be32) == 4);
 
-// Reads or writes a trivially copyable T at any address. The caller has checked that sizeof(T) bytes are there.
+// Reads or writes a trivially copyable T at any address. The caller has checked that sizeof(T) bytes are
+// available.
 template <typename T>
 [[nodiscard]] inline T load(const void* from) noexcept {
     T value;

@@ -1,5 +1,6 @@
-// Broken invariants stop the program: PENSTOCK_CHECK always (start-up and control paths), PENSTOCK_ASSERT in debug, test and fuzz
-// builds only (packet path). Neither is for input, which gets a Result, nor for packets, which get a Verdict.
+// Checks that stop the program when an invariant is broken. PENSTOCK_CHECK is always active (start-up and
+// control paths), PENSTOCK_ASSERT in debug, test and fuzz builds only (packet path). Neither validates input,
+// which yields a Result, or packets, which yield a Verdict.
 #pragma once
 
 #include <cstdio>

@@ -1,16 +1,16 @@
-// What the packet path asks of the processor: cache lines, prefetches, and a hint to inline.
+// Processor-level helpers of the packet path: cache line size, prefetch, inlining attributes.
 #pragma once
 
 #include <cstddef>
 
 #define PENSTOCK_ALWAYS_INLINE inline __attribute__((always_inline))
-// Between a lambda's parameters and its return type.
+// Position: between a lambda's parameters and its return type.
 #define PENSTOCK_INLINE_LAMBDA __attribute__((always_inline))
 #define PENSTOCK_NOINLINE __attribute__((noinline))
 
 namespace penstock {
 
-// x86-64 and the arm64 servers that DPDK runs on; DPDK's own RTE_CACHE_LINE_SIZE on x86.
+// The line size of x86-64 and of the arm64 servers that DPDK runs on; DPDK's own RTE_CACHE_LINE_SIZE on x86.
 inline constexpr size_t kCacheLine = 64;
 
 PENSTOCK_ALWAYS_INLINE void prefetch_read(const void* address) noexcept {

@@ -1,6 +1,7 @@
-// A keyed hash for whatever an attacker may choose the input of: flow keys, client addresses. The key is drawn at start from the
-// kernel's random source, so that nobody outside can aim many flows at one bucket or one worker. SipHash-1-3 (Aumasson and Bernstein,
-// 2012), the reduced-round form that languages use for their hash tables.
+// SipHash-1-3, a keyed hash for input that an attacker can choose: flow keys, client addresses. The key is
+// read at start from the kernel's random source, so that no outsider can aim many flows at one bucket or one
+// worker. SipHash-1-3 is the reduced-round form of SipHash (Aumasson and Bernstein, 2012) that programming
+// languages use for their hash tables.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@ namespace penstock {
 struct HashKey {
     uint64_t k0 = 0;
     uint64_t k1 = 0;
-    // 128 bits from getrandom(2); stops the program where the kernel has none. Start-up only.
+    // 128 bits from getrandom(2). Stops the program if the kernel provides none. Start-up only.
     static HashKey random();
 };
 
@@ -38,7 +39,8 @@ struct SipState {
 };
 }  // namespace detail
 
-// SipHash-1-3 over whole 64-bit words. Their number enters the last block as the algorithm asks.
+// SipHash-1-3 over whole 64-bit words. The last block holds the input's length in bytes, as the algorithm
+// requires.
 template <size_t kWords>
 [[nodiscard]] constexpr uint64_t siphash13(const HashKey& key,
                                            const std::array<uint64_t, kWords>& words) noexcept {
@@ -60,10 +62,12 @@ template <size_t kWords>
     return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
 }
 
-// A faster keyed hash for what is looked up once a packet: products of 64 x 64 bits, folded, with every input word blinded by a secret of
-// its own (the family of wyhash, but with six secret words in place of public constants). Two keys collide or not by the secret, which an
-// attacker neither knows nor sees the output of; table_test shows that collisions change with it. It is no pseudo-random function:
-// of what leaves the gateway only SNAT ports are drawn with it, a place in a keyed order at a time (nat/port_order.hpp).
+// A faster keyed hash for look-ups that are made once per packet: folded products of 64 x 64 bits, each input
+// word blinded by a secret word of its own. It is the family of wyhash, with six secret words in place of
+// public constants. Whether two keys collide depends on the secret; an attacker neither has the secret nor
+// sees any output of the hash. table_test shows that collisions change with the secret. KeyedMix is not a
+// pseudo-random function. Of the values that leave the gateway, only SNAT ports depend on it, each as one
+// position in a keyed order (nat/port_order.hpp).
 class KeyedMix {
  public:
     KeyedMix() = default;

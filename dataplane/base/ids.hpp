@@ -1,5 +1,6 @@
-// Strong ids: a ServiceId is not a BackendId, and neither is a bare integer. Ids are dense (they index arrays sized by limits.hpp) and
-// stable over configurations: the same service port keeps its id, so that flows, counters and scheduler state survive a change.
+// Strong id types: a ServiceId cannot be used as a BackendId, nor a bare integer as either. Ids are dense
+// (they index arrays sized by limits.hpp) and stable across configurations: the same service port keeps its
+// id, so that flows, counters and scheduler state survive a change.
 #pragma once
 
 #include <compare>
@@ -17,20 +18,19 @@ struct Id {
     constexpr auto operator<=>(const Id&) const = default;
 };
 
-using ServiceId =
-    Id<struct ServiceTag, uint32_t>;  // one service port: (namespace, service, port name, protocol)
-using BackendId =
-    Id<struct BackendTag, uint32_t>;  // one endpoint of one service port: (service port, address, port)
-using EndpointId =
-    Id<struct EndpointTag, uint32_t>;  // name of a backend in affinity entries (lb::Backend::endpoint)
-using AffinityOwner =
-    Id<struct AffinityTag, uint32_t>;  // one service port, or all service ports of a Service: lb/service.hpp
+// One service port: (namespace, service, port name, protocol).
+using ServiceId = Id<struct ServiceTag, uint32_t>;
+// One endpoint of one service port: (service port, address, port).
+using BackendId = Id<struct BackendTag, uint32_t>;
+// The name of a backend in affinity entries (lb::Backend::endpoint).
+using EndpointId = Id<struct EndpointTag, uint32_t>;
+// One service port, or all service ports of a Service (lb/service.hpp).
+using AffinityOwner = Id<struct AffinityTag, uint32_t>;
 using WorkerId = Id<struct WorkerTag, uint8_t>;  // 0 .. workers-1
-using NicPortId =
-    Id<struct NicPortTag,
-       uint8_t>;  // 0 .. ports-1, in the order of the --port options; also the DPDK port's index here
-using NeighbourId =
-    Id<struct NeighbourTag, uint32_t>;  // a (NicPort, address) next hop; stable while it is known
+// 0 .. ports-1, in the order of the --port options. Also used as the index of the DPDK port.
+using NicPortId = Id<struct NicPortTag, uint8_t>;
+// A (NicPort, address) next hop. Stable as long as the next hop is known.
+using NeighbourId = Id<struct NeighbourTag, uint32_t>;
 using ConnectionIndex = Id<struct ConnectionTag, uint32_t>;  // an entry of one worker's connection table
 
 }  // namespace penstock

@@ -9,12 +9,13 @@ namespace penstock {
 namespace {
 
 std::unexpected<Error> bad_address(std::string_view text, const char* rule) {
-    // An attacker may choose the text; 64 bytes are enough to find it again.
+    // The text can come from an attacker; 64 bytes are enough to identify it.
     return fail(Errc::InvalidArgument,
                 "\"" + std::string(text.substr(0, 64)) + "\" is not an IP address: " + rule);
 }
 
-// GEN-005 wants leading zeros read as decimal, which inet_pton refuses; so the dotted quad is read here.
+// GEN-005 requires leading zeros to be read as decimal. inet_pton rejects them, so the dotted quad is parsed
+// here.
 Result<IpAddr> parse_v4(std::string_view text) {
     std::array<uint8_t, 4> quad{};
     std::string_view rest = text;
@@ -40,7 +41,7 @@ uint8_t leading_bits_mask(unsigned bits) {
     return static_cast<uint8_t>(bits >= 8 ? 0xffU : 0xff00U >> bits);
 }
 
-// Position of the family's first bit inside the 16 bytes.
+// Index of the family's first byte within the 16 bytes.
 unsigned first_byte(const IpAddr& address) {
     return address.is_v4() ? 12 : 0;
 }
@@ -129,7 +130,7 @@ Result<Prefix> Prefix::parse(std::string_view text) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
     if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) {
         return fail(Errc::InvalidArgument,
-                    "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: its length is no number");
+                    "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: its length is not a number");
     }
     return make(*address, length);
 }

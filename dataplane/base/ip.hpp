@@ -1,8 +1,9 @@
-// IP addresses and prefixes of both families in one 16-byte type, so that every table and every key is written once.
+// IP addresses and prefixes of both families in one 16-byte type, so that each table and each key exists
+// once.
 //
-// An IPv4 address is held as the 96-bit prefix ::ffff:0:0 followed by its four bytes. That costs no family field and cannot clash with a
-// real IPv6 address, because IPv4-mapped IPv6 addresses are invalid everywhere in Penstock: in objects (GEN-005) and on the wire
-// (docs/adr/0003-one-address-type.md).
+// An IPv4 address is stored as the 96-bit prefix ::ffff:0:0 followed by its four bytes. This needs no family
+// field. It cannot clash with a real IPv6 address, because IPv4-mapped IPv6 addresses are invalid everywhere
+// in Penstock: in objects (GEN-005) and on the wire (docs/adr/0003-one-address-type.md).
 #pragma once
 
 #include <array>
@@ -37,19 +38,20 @@ class IpAddr {
     }
     static IpAddr v4(Be32 wire) noexcept {
         IpAddr address;
-        store(address.bytes_.data() + 8,
-              uint64_t{wire.raw()} << 32 | 0xffff'0000);  // the mapped prefix's ff ff, and the address
+        // The last two bytes (ff ff) of the mapped prefix, and the address.
+        store(address.bytes_.data() + 8, uint64_t{wire.raw()} << 32 | 0xffff'0000);
         return address;
     }
-    // `bytes` in network order; must not be IPv4-mapped (the parser refuses those packets first).
+    // `bytes` in network order. Must not be IPv4-mapped; the parser drops such packets first.
     static constexpr IpAddr v6(const std::array<uint8_t, 16>& bytes) noexcept { return IpAddr(bytes); }
 
-    // Reads an address as people and the Kubernetes API write it. Leading zeros are decimal (010.0.0.1 is 10.0.0.1); IPv4-mapped IPv6,
-    // zones (%eth0), ports and prefixes are refused (GEN-005). InvalidArgument names the text and the rule.
+    // Parses an address in the notation of people and of the Kubernetes API. Leading zeros are decimal
+    // (010.0.0.1 is 10.0.0.1). IPv4-mapped IPv6, zones (%eth0), ports and prefixes are rejected (GEN-005).
+    // Error: InvalidArgument, which names the text and the rule.
     static Result<IpAddr> parse(std::string_view text);
 
     constexpr bool is_v4() const noexcept {
-        if !consteval {  // the same in two loads: asked for every packet
+        if !consteval {  // the same in two loads; called for every packet
             return load<uint64_t>(bytes_.data()) == 0 && load<uint32_t>(bytes_.data() + 8) == 0xffff'0000;
         }
         for (size_t i = 0; i < 10; ++i) {
@@ -77,7 +79,7 @@ class IpAddr {
     std::string to_string() const;
 
     constexpr bool operator==(const IpAddr& other) const noexcept {
-        if !consteval {  // what GCC makes of comparing the arrays is a call of memcmp
+        if !consteval {  // GCC compiles the array comparison to a call of memcmp
             return ((load<uint64_t>(bytes_.data()) ^ load<uint64_t>(other.bytes_.data())) |
                     (load<uint64_t>(bytes_.data() + 8) ^ load<uint64_t>(other.bytes_.data() + 8))) == 0;
         }
@@ -95,9 +97,9 @@ static_assert(sizeof(IpAddr) == 16);
 class Prefix {
  public:
     constexpr Prefix() = default;
-    // `length` in bits of the address's own family (0-32 or 0-128); host bits are masked away.
+    // `length` is in bits of the address's own family (0-32 or 0-128). Host bits are cleared.
     static Result<Prefix> make(const IpAddr& address, unsigned length);
-    // "10.1.2.3/8" is 10.0.0.0/8 (SRC-002). A bare address is refused.
+    // "10.1.2.3/8" is 10.0.0.0/8 (SRC-002). A bare address is rejected.
     static Result<Prefix> parse(std::string_view text);
     // A single address: /32 or /128.
     static Prefix host(const IpAddr& address) noexcept;
@@ -105,7 +107,7 @@ class Prefix {
     constexpr const IpAddr& address() const noexcept { return address_; }
     constexpr uint8_t length() const noexcept { return length_; }
     constexpr IpFamily family() const noexcept { return address_.family(); }
-    // False across families.
+    // False if the families differ.
     bool contains(const IpAddr& address) const noexcept;
     std::string to_string() const;
 
@@ -136,7 +138,7 @@ struct std::hash<penstock::IpAddr> {
     size_t operator()(const penstock::IpAddr& address) const noexcept {
         const auto high = penstock::load<uint64_t>(address.bytes().data());
         const auto low = penstock::load<uint64_t>(address.bytes().data() + 8);
-        return static_cast<size_t>((high * 0x9e3779b97f4a7c15ULL) ^
-                                   (low * 0xc2b2ae3d27d4eb4fULL));  // control paths only: not keyed
+        // Not keyed: for control paths only.
+        return static_cast<size_t>((high * 0x9e3779b97f4a7c15ULL) ^ (low * 0xc2b2ae3d27d4eb4fULL));
     }
 };

@@ -1,6 +1,7 @@
-// Which of eight 32-bit words equal a value, as the bits of a number: the inner step of a table whose buckets are compared whole. Without
-// branches, because which of the eight matches cannot be predicted. The widest form that the target has is chosen when compiling; each is
-// tested against the plain one (tests/unit/base/match8_test.cpp).
+// Compares eight 32-bit words with a value and returns one bit for each word that is equal: the inner step of
+// a table whose buckets are compared whole. There are no branches, because the position of the match cannot
+// be predicted. The widest form that the target supports is chosen at compile time. Each form is tested
+// against the plain one (tests/unit/base/match8_test.cpp).
 #pragma once
 
 #include <cstddef>
@@ -65,7 +66,7 @@ PENSTOCK_ALWAYS_INLINE uint32_t match8(const uint32_t* eight, uint32_t value) no
 #endif
 }
 
-// The same of sixteen.
+// The same for sixteen words.
 PENSTOCK_ALWAYS_INLINE uint32_t match16(const uint32_t* sixteen, uint32_t value) noexcept {
 #if defined(__SSE2__) && !defined(__AVX2__)
     const __m128i wanted = _mm_set1_epi32(static_cast<int>(value));

@@ -1,4 +1,4 @@
-// Transport protocols by their IANA numbers; a Service's protocol is one of the three.
+// Transport protocols by their IANA numbers. The protocol of a Service is one of these three.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ enum class Protocol : uint8_t { Tcp = 6, Udp = 17, Sctp = 132 };
     return "unknown";
 }
 
-// No Service can have them; the packet path speaks them for itself.
+// ICMP and ICMPv6: never the protocol of a Service; the packet path handles them itself.
 inline constexpr uint8_t kProtoIcmp = 1;
 inline constexpr uint8_t kProtoIcmpv6 = 58;
 
-// A TCP, UDP or SCTP port in host order. A NicPort is something else (glossary).
+// A TCP, UDP or SCTP port in host order. Not a NicPort (docs/glossary.md).
 using L4Port = uint16_t;
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
-// Classes of packets for Linux. Each class has rings and a share of the twin I/O thread of its own, so that a flood of one class leaves the
-// others alone: datagrams to the gateway's own address do not displace ARP or a routing daemon's hellos.
+// Classes of packets for Linux. Each class has its own rings and its own share of the twin I/O thread, so
+// that a flood of one class does not affect the others. Datagrams to the gateway's own address do not
+// displace ARP or the hellos of a routing daemon.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,12 @@ namespace penstock {
 
 // In the order of service.
 enum class PuntClass : uint8_t {
-    Link,  // only a neighbour on the link can have sent it: ARP and other frames without IP, ND, and what arrives with hop limit 255
-    Routing,  // control protocols that cross routers, which anybody can therefore imitate: BGP, OSPF, multihop BFD, DHCP
+    // Only a neighbour on the link can have sent it: ARP and other frames without IP, ND, packets with hop
+    // limit 255.
+    Link,
+    // Control protocols that cross routers and can therefore be spoofed by any host: BGP, OSPF, multihop BFD,
+    // DHCP.
+    Routing,
     Other,  // everything else
 };
 inline constexpr size_t kPuntClasses = 3;

@@ -1,5 +1,6 @@
-// Errors of the environment and of input (configuration, NIC, API objects) are values: a Result holds what was asked for, or an Error
-// whose text names the thing and the rule it met. Traffic is never an error; it ends in a Verdict (verdict.hpp).
+// Errors of the environment and of input (configuration, NIC, API objects) are values. A Result holds the
+// requested value or an Error; the Error's text names the object and the rule that was violated. Traffic is
+// never an error; it ends in a Verdict (verdict.hpp).
 #pragma once
 
 #include <cstdint>
@@ -9,18 +10,19 @@
 
 namespace penstock {
 
-// What kind of trouble, for programs; chosen so that control/rpc can map each to one gRPC code in one function.
+// Error codes for programs. They are chosen so that control/rpc can map each to one gRPC code in one
+// function.
 enum class Errc : uint8_t {
     InvalidArgument,   // the input breaks a rule that the text names
-    NotFound,          // the thing named does not exist
-    AlreadyExists,     // somebody else holds it: a lock, an address, a name
+    NotFound,          // the named object does not exist
+    AlreadyExists,     // already in use by another owner: a lock, an address, a name
     Exhausted,         // a capacity of limits.hpp or of the machine is used up
-    Unavailable,       // may work later: a peer is away, a resource is busy
+    Unavailable,       // may succeed later: a peer is away, a resource is busy
     PermissionDenied,  // the caller, or this process, lacks the right
     Unsupported,       // the machine, the kernel or the PMD cannot do it
-    Outdated,          // the caller builds on a state that is not the current one
-    Corrupt,           // stored data fails its own check
-    Internal,          // a bug of ours, or an answer of a library that its manual excludes
+    Outdated,          // the caller's request is based on a state that is no longer current
+    Corrupt,           // stored data fails its integrity check
+    Internal,          // a bug of Penstock, or a library result that its manual excludes
 };
 
 struct Error {
@@ -36,7 +38,7 @@ using Status = Result<void>;
     return std::unexpected(Error{code, std::move(what)});
 }
 
-// The same error, seen from one level further up: "port p0: " + "MTU 9000 exceeds what net_af_xdp takes, 3542".
+// Adds the caller's context to the error: "port p0: " + "MTU 9000 exceeds what net_af_xdp takes, 3542".
 [[nodiscard]] inline std::unexpected<Error> in_context(const std::string& context, Error error) {
     error.what = context + ": " + error.what;
     return std::unexpected(std::move(error));

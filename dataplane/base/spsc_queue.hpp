@@ -1,5 +1,6 @@
-// A bounded queue of small values from one thread to another, without locks: for what is no packet (packets travel in rte_ring). Full is an
-// ordinary answer; the writer drops the value and says so, because nothing that waits may stop a worker.
+// A bounded lock-free queue of small values from one thread to another, for values that are not packets
+// (packets use rte_ring). A full queue is an ordinary result, because a worker must never block: push()
+// returns false and the writer drops the value.
 #pragma once
 
 #include <array>
@@ -18,11 +19,11 @@ class SpscQueue {
     static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-    // Writer only. False: full, nothing was written.
+    // Writer only. Returns false, and writes nothing, if the queue is full.
     bool push(const T& value) noexcept {
         const uint32_t tail = tail_.load(std::memory_order_relaxed);
-        if (tail - head_.load(std::memory_order_acquire) ==
-            kCapacity) {  // pairs with pop's release: the slot has been read
+        // Acquire: pairs with pop's release (the slot has been read).
+        if (tail - head_.load(std::memory_order_acquire) == kCapacity) {
             return false;
         }
         slots_[tail & (kCapacity - 1)] = value;

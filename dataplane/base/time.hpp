@@ -1,4 +1,5 @@
-// Time is an argument, never asked for: the poll loop reads the TSC once a burst and hands it down, and a test hands down what it likes.
+// Types for time. Functions take the time as an argument and never read a clock: the poll loop reads the TSC
+// once per burst and passes it down; a test passes any value.
 #pragma once
 
 #include <atomic>
@@ -13,30 +14,32 @@ struct TscTicks {
     constexpr auto operator<=>(const TscTicks&) const = default;
 };
 
-// A moment: TSC ticks since an origin that only this boot knows. Never 0 in a running worker, so 0 can mean "never".
+// A point in time: TSC ticks since an origin that is private to this boot. Never 0 in a running worker, so 0
+// can mean "never".
 struct TscTime {
     uint64_t value = 0;
     constexpr auto operator<=>(const TscTime&) const = default;
     constexpr TscTime operator+(TscTicks ticks) const noexcept { return {value + ticks.value}; }
 };
 
-// Ticks since `earlier`; 0 where the two came from cores whose counters differ by a little and the order appears reversed.
+// Ticks since `earlier`. 0 if the order appears reversed, because the two readings come from cores whose
+// counters differ slightly.
 constexpr TscTicks ticks_between(TscTime earlier, TscTime later) noexcept {
     return {later.value > earlier.value ? later.value - earlier.value : 0};
 }
 
 // Converts between ticks and units of time for one machine.
 struct TscRate {
-    uint64_t hz = 1'000'000'000;  // ticks a second; a test's default makes one tick one nanosecond
+    uint64_t hz = 1'000'000'000;  // ticks per second; with the default (for tests) one tick is 1 ns
     constexpr TscTicks seconds(uint64_t n) const noexcept { return {n * hz}; }
     constexpr TscTicks milliseconds(uint64_t n) const noexcept { return {n * (hz / 1000)}; }
     constexpr uint64_t to_milliseconds(TscTicks ticks) const noexcept { return ticks.value / (hz / 1000); }
     constexpr uint64_t to_seconds(TscTicks ticks) const noexcept { return ticks.value / hz; }
 };
 
-// Readings of a TSC made a time that never goes back. The counter itself does, to any earlier value, when a virtual machine is restored or
-// moved to another host, and by a little when a thread changes its CPU. Time then goes on from where it was: the readings are shifted from
-// there on. Written by one thread.
+// Converts TSC readings into a time that never decreases. The counter itself can decrease: to any earlier
+// value when a virtual machine is restored or migrated, and slightly when a thread changes its CPU. Time then
+// continues from its last value; all later readings are shifted. Written by one thread.
 class TscTimeline {
  public:
     TscTime at(uint64_t reading) noexcept {
@@ -47,7 +50,7 @@ class TscTimeline {
         last_ = reading;
         return {reading + shift_.load(std::memory_order_relaxed)};
     }
-    // The same for any thread, which leaves no trace: for what is shown. Pairs with nothing.
+    // The same for any thread, without changing the timeline; for display. Pairs with nothing.
     [[nodiscard]] TscTime shown(uint64_t reading) const noexcept {
         return {reading + shift_.load(std::memory_order_relaxed)};
     }
@@ -57,13 +60,14 @@ class TscTimeline {
     std::atomic<uint64_t> shift_{0};
 };
 
-// A moment to a sixteenth of a second or finer, in 32 bits, for whatever millions of entries remember. Goes round after four to eight
-// years; differences are right as long as they are below half of that.
+// A point in time with a resolution of 1/16 s or finer, in 32 bits, for tables with millions of entries.
+// Wraps around after four to eight years; differences are correct up to half of that.
 struct CoarseTime {
     uint32_t value = 0;
     constexpr bool operator==(const CoarseTime&) const = default;
 };
-// Units from `earlier` to `later`; negative where the two came from cores whose counters differ and the order appears reversed.
+// Units from `earlier` to `later`. Negative if the order appears reversed, because the two readings come from
+// cores whose counters differ.
 constexpr int32_t units_between(CoarseTime earlier, CoarseTime later) noexcept {
     return static_cast<int32_t>(later.value - earlier.value);
 }
@@ -79,7 +83,7 @@ class CoarseClock {
     [[nodiscard]] constexpr CoarseTime at(TscTime time) const noexcept {
         return {static_cast<uint32_t>(time.value >> shift_)};
     }
-    // Whole units that are at least so long.
+    // The length in units, rounded up.
     [[nodiscard]] constexpr uint64_t units(TscTicks ticks) const noexcept {
         return (ticks.value + (uint64_t{1} << shift_) - 1) >> shift_;
     }

@@ -1,6 +1,6 @@
-// Per-worker counters. Each row has one writer, its worker, and any number of readers, who sum; so an increment is a plain add, and no line
-// is ever shared between two writers. PENSTOCK_COUNTERS is the one list: it yields the enum, the metric's name, the CLI line and
-// docs/counters.md.
+// Per-worker counters. Each row has one writer, its worker, and any number of readers, which sum the rows. An
+// increment is therefore a plain add, and no cache line has two writers. PENSTOCK_COUNTERS is the single
+// list: it generates the enum, the metric's name, the CLI line and docs/counters.md.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@ namespace penstock::stats {
 // X(Enumerator, counter_name, meaning)
 #define PENSTOCK_COUNTERS(X)                                                                                 \
     X(RxPackets, "rx_packets", "packets taken from receive queues")                                          \
-    X(RxBytes, "rx_bytes", "bytes of those, Ethernet header included")                                       \
+    X(RxBytes, "rx_bytes", "bytes of these packets, Ethernet header included")                               \
     X(TxPackets, "tx_packets", "packets given to transmit queues")                                           \
-    X(TxBytes, "tx_bytes", "bytes of those, Ethernet header included")                                       \
+    X(TxBytes, "tx_bytes", "bytes of these packets, Ethernet header included")                               \
     X(HandedOff, "handed_off", "packets given to the worker that owns their flow")                           \
     X(HandedIn, "handed_in", "packets taken from other workers")                                             \
     X(Punted, "punted", "packets given to Linux through the twin")                                           \
@@ -35,32 +35,33 @@ namespace penstock::stats {
       "half-open, finished, brief or surplus connections removed: the table was full")                       \
     X(EndedConnections, "ended_connections", "connections ended because their endpoint or frontend is gone") \
     X(ResetProbes, "reset_probes",                                                                           \
-      "ACKs sent to learn which RST a side of an ended TCP connection will accept")                          \
+      "ACKs sent to find out which RST a side of an ended TCP connection accepts")                           \
     X(LivenessProbes, "liveness_probes",                                                                     \
-      "ACKs sent to learn whether a TCP connection lives that a FIN or a RST has passed in")                 \
+      "ACKs sent to check whether a TCP connection is alive after a FIN or a RST")                           \
     X(ResetsSent, "resets_sent", "RSTs and ABORTs sent to the sides of ended connections")                   \
     X(Rejected, "rejected", "answers sent instead of forwarding: RST, ABORT or ICMP port unreachable")       \
     X(IcmpErrorsTranslated, "icmp_errors_translated", "ICMP errors about a flow, translated and forwarded")  \
     X(IcmpErrorsSent, "icmp_errors_sent", "ICMP errors of the gateway's own: packet too big, time exceeded") \
-    X(EchoReplies, "echo_replies", "echo requests to Services' addresses that the gateway has answered")     \
-    X(FragmentsForwarded, "fragments_forwarded", "fragments that followed the flow of their datagram")       \
+    X(EchoReplies, "echo_replies", "echo requests to Services' addresses that the gateway answered")         \
+    X(FragmentsForwarded, "fragments_forwarded", "fragments forwarded with the flow of their datagram")      \
     X(FragmentsHeld, "fragments_held", "fragments that waited for the first one of their datagram")          \
     X(FragmentedPackets, "fragmented_packets",                                                               \
-      "packets that left in fragments, because their way carries no more")                                   \
-    X(FragmentsMade, "fragments_made", "fragments that those packets were cut into")                         \
+      "packets sent in fragments, because they exceed the size that their path carries")                     \
+    X(FragmentsMade, "fragments_made", "fragments that these packets were split into")                       \
     X(SegmentsMade, "segments_made",                                                                         \
-      "probes, RSTs and ABORTs built in buffers of their own, those included that could not leave")          \
-    X(AffinityHits, "affinity_hits", "new flows that got their client's former backend by session affinity") \
+      "probes, RSTs and ABORTs built in their own buffers, including those that could not be sent")          \
+    X(AffinityHits, "affinity_hits",                                                                         \
+      "new flows sent to their client's previous backend by session affinity")                               \
     X(AffinityMisses, "affinity_misses",                                                                     \
-      "new flows of Services with affinity whose backend was chosen anew")                                   \
-    X(AffinityEvictions, "affinity_evictions", "affinity entries that made room for another client's")       \
+      "new flows of Services with affinity for which a backend was selected anew")                           \
+    X(AffinityEvictions, "affinity_evictions", "affinity entries evicted for another client's entry")        \
     X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                   \
     X(Polls, "polls", "rounds of the poll loop")                                                             \
-    X(EmptyPolls, "empty_polls", "rounds that found nothing to do")                                          \
-    X(BusyTicks, "busy_ticks", "TSC ticks spent in rounds that found something")                             \
-    X(Sleeps, "sleeps", "times the worker slept because nothing had come for a while")                       \
+    X(EmptyPolls, "empty_polls", "rounds without work")                                                      \
+    X(BusyTicks, "busy_ticks", "TSC ticks spent in rounds with work")                                        \
+    X(Sleeps, "sleeps", "times the worker slept because no packet had arrived for a while")                  \
     X(SleepTicks, "sleep_ticks", "TSC ticks slept")                                                          \
-    X(AgingTicks, "aging_ticks", "TSC ticks spent in looking for idle connections")                          \
+    X(AgingTicks, "aging_ticks", "TSC ticks spent searching for idle connections")                           \
     X(Connections, "connections", "connections now (a level, not a count)")                                  \
     X(ReclaimedSnatPorts, "reclaimed_snat_ports",                                                            \
       "connections removed for their SNAT port: all towards the endpoint were taken")
@@ -86,7 +87,8 @@ inline constexpr std::array<CounterText, kCounters> kCounterTexts{{
 #undef PENSTOCK_X
 }};
 
-// A number with one writer. Relaxed load and store compile to a plain add in memory, and a reader never sees half of a value.
+// A number with one writer. Relaxed load and store compile to a plain add in memory; a reader never reads a
+// partly written value.
 template <typename Number>
 class OneWriter {
  public:
@@ -103,11 +105,12 @@ class OneWriter {
     std::atomic<Number> value_{0};
 };
 using Tally = OneWriter<uint64_t>;
-// Of something in the connection table, whose entries 32 bits number.
+// A number of connection table entries, which are numbered with 32 bits.
 using Level = OneWriter<uint32_t>;
 
-// Which service ports met the end of the SNAT ports lately. The row of a service port has no room for one more count, and few ever need it:
-// a slot keeps the last one that fell into it, and its stamp changes each time. One writer, any reader.
+// The service ports that recently exhausted their SNAT ports. The row of a service port has no room for one
+// more counter, and few service ports need it. A slot keeps the last service port that was written to it, and
+// its stamp changes with each write. One writer, any number of readers.
 class ExhaustionSlots {
  public:
     void note(ServiceId service) noexcept {
@@ -115,19 +118,22 @@ class ExhaustionSlots {
         const uint64_t times = (slot.load(std::memory_order_relaxed) >> 32) + 1;
         slot.store(times << 32 | service.value, std::memory_order_relaxed);
     }
-    // 0: nobody ever. Else the service's id in the lower half, and in the upper one how often the slot was written.
+    // 0: never written. Otherwise the lower half is the service's id, and the upper half counts the writes to
+    // the slot.
     [[nodiscard]] uint64_t stamp(size_t slot) const noexcept {
         return slots_[slot].load(std::memory_order_relaxed);
     }
 
-    // Two that share a slot take turns in it while both are short of ports, so a reader that looks every second meets both.
+    // Two service ports that share a slot alternate in it while both are short of ports, so a reader that
+    // polls every second sees both.
     static constexpr size_t kSlots = 64;
 
  private:
     std::array<std::atomic<uint64_t>, kSlots> slots_{};
 };
 
-// What one NicPort's choice of queues costs one worker. A row of few: there are at most limits::kNicPortsMax ports.
+// The cost of one NicPort's queue selection for one worker. There are at most limits::kNicPortsMax of these
+// rows.
 // X(member, counter_name, meaning)
 #define PENSTOCK_PORT_COUNTERS(X)                                                           \
     X(received, "port_received", "packets taken from the port's receive queues")            \
@@ -135,7 +141,7 @@ class ExhaustionSlots {
     X(handoff_lost, "port_handoff_lost",                                                    \
       "of those, packets dropped because the owner did not take them as fast as they came") \
     X(replies_misplaced, "port_replies_misplaced",                                          \
-      "replies handed over that RSS or a flow rule should have brought to their owner")
+      "replies handed off that RSS or a flow rule should have delivered to their owner")
 
 struct PortCounters {
 #define PENSTOCK_X(member, counter, meaning) Tally member;
@@ -148,7 +154,7 @@ inline constexpr CounterText kPortCounterTexts[]{
 #undef PENSTOCK_X
 };
 
-// Everything about one worker as a whole.
+// The counters of one worker as a whole.
 struct alignas(kCacheLine) WorkerCounters {
     std::array<Tally, kCounters> counters;
     std::array<Tally, kDropReasons> drops;
@@ -163,14 +169,14 @@ struct alignas(kCacheLine) WorkerCounters {
 // One service port on one worker: exactly one cache line.
 struct alignas(kCacheLine) ServiceCounters {
     Tally new_flows;
-    // By direction, forward first: an index costs less than a branch on what half of all packets do.
+    // By direction, forward first: an index costs less than a branch that half of all packets take.
     struct Passed {
         Tally packets;
         Tally bytes;  // IP bytes
     };
     std::array<Passed, 2> passed;
     Tally rejected;
-    Tally dropped;      // new flows refused in silence
+    Tally dropped;      // new flows dropped silently
     Tally connections;  // a level
 
     [[nodiscard]] const Passed& forward() const noexcept { return passed[0]; }
@@ -178,15 +184,16 @@ struct alignas(kCacheLine) ServiceCounters {
 };
 static_assert(sizeof(ServiceCounters) == kCacheLine);
 
-// One backend on one worker. Schedulers read `open` of all workers for each new flow: four rows share a line.
+// One backend on one worker. Schedulers read `open` of all workers for each new flow, so four rows share a
+// cache line.
 struct BackendCounters {
     Tally new_flows;
     Level connections;  // entries in the table
-    Level open;         // of these, half-open or established TCP and all datagram flows (SCHED-003)
+    Level open;         // of these, half-open or established TCP, and all datagram flows (SCHED-003)
 };
 static_assert(sizeof(BackendCounters) == 16);
 
-// All rows of one worker. Rows are indexed by id; memory is handed in, zeroed (limits.hpp sizes it).
+// All rows of one worker, indexed by id. The caller provides the memory, zeroed (limits.hpp sizes it).
 struct CounterRows {
     WorkerCounters* worker = nullptr;
     std::span<ServiceCounters> services;
