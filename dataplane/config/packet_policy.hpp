@@ -1,4 +1,4 @@
-// What an operator decides about packets that are not simply a flow's.
+// Settings for packets that need more than the forwarding of a flow: exceptions, options, checks.
 #pragma once
 
 #include <array>
@@ -9,12 +9,14 @@
 
 namespace penstock::config {
 
-// By which NicPorts the first packet of a flow may arrive, judged by the route to its source (RFC 3704).
+// The NicPorts on which the first packet of a flow may arrive, by the route to its source (RFC 3704).
 enum class ReversePath : uint8_t {
-    Feasible,  // inside sources (endpoints, Pod CIDRs, other ports' directly connected subnets): by a port that the route names
-    Strict,    // by the port of the route, or of one of its equal-cost next hops
-    Loose,     // by any port, if there is a route
-    Off,       // by any port
+    // Inside sources (endpoints, Pod CIDRs, directly connected subnets of other ports): only a port of the
+    // route.
+    Feasible,
+    Strict,  // only a port of the route, or of one of its equal-cost next hops
+    Loose,   // any port, if there is a route
+    Off,     // any port
 };
 [[nodiscard]] constexpr const char* to_string(ReversePath check) noexcept {
     constexpr std::array<const char*, 4> kNames{"feasible", "strict", "loose", "off"};
@@ -22,21 +24,26 @@ enum class ReversePath : uint8_t {
 }
 
 struct PacketPolicy {
-    bool answers_vip_echo =
-        true;  // echo requests to an address that only Services have (ICMP-007); else they are dropped
-    bool passes_ip_options = true;  // IPv4 options other than source routes, which are never passed on
-    bool aborts_sctp = false;  // an INIT that is refused gets an ABORT instead of port unreachable (REJ-004)
-    // A TCP segment of no connection, neither its first nor its last, is taken for the middle of one that another gateway has opened, where
-    // that gateway's choice of the backend can be made again (REJ-005); else it gets a RST.
+    // Echo requests to an address that only Services use are answered (ICMP-007). If false, they are dropped.
+    bool answers_vip_echo = true;
+    // IPv4 options are forwarded, except source routes, which are never forwarded.
+    bool passes_ip_options = true;
+    // A refused INIT is answered with ABORT instead of port unreachable (REJ-004).
+    bool aborts_sctp = false;
+    // A TCP segment of an unknown connection that carries neither SYN, FIN nor RST is taken for the middle of
+    // a connection that another gateway opened, if that gateway's choice of the backend can be repeated
+    // (REJ-005). Otherwise the segment is answered with RST.
     bool picks_up_midstream = false;
-    // The largest MSS that a SYN may offer when it comes or leaves by a NicPort, in bytes; 0: whatever it offers. Both, because what it
-    // offers is sent through the port in either case: by its receiver, and by the sender of the SYN that answers it.
+    // The largest MSS, in bytes, that a SYN may offer when it arrives or leaves through a NicPort; 0: no
+    // limit. It applies in both directions, because segments of the offered size cross the port in either
+    // case: sent by the receiver of the SYN, or by the sender of the SYN that answers it.
     std::array<uint16_t, limits::kNicPortsMax> mss_max{};
-    bool lowers_mss = false;  // some port has one
-    // The least MTU that a client's "too big" may tell an endpoint that sees a SNAT address: what the endpoint believes of that path it
-    // believes of all clients (ICMP-003). IPv6's own minimum.
+    bool lowers_mss = false;  // at least one port has a limit
+    // The smallest MTU that a client's "too big" may report to an endpoint that sees a SNAT address. The
+    // endpoint applies the path MTU of that address to all clients (ICMP-003). The default is the minimum of
+    // IPv6.
     uint16_t min_path_mtu = 1'280;
-    std::array<ReversePath, limits::kNicPortsMax> reverse_path{};  // by the port where the packet arrives
+    std::array<ReversePath, limits::kNicPortsMax> reverse_path{};  // by the port of arrival
 };
 
 }  // namespace penstock::config

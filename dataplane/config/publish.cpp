@@ -55,7 +55,8 @@ Publisher::Moment Publisher::now() const noexcept {
     return rte_rcu_qsbr_start(qsbr_);
 }
 
-// What rte_rcu_qsbr_check() does for all at once; a stopped worker must be named. Acquires what the worker's quiescent() released.
+// The equivalent of rte_rcu_qsbr_check() per worker, because a stopped worker must be named. Acquires what
+// the worker's quiescent() released.
 bool Publisher::has_passed(uint32_t worker, Moment moment) const noexcept {
     const uint64_t seen = __atomic_load_n(&qsbr_->qsbr_cnt[worker].cnt, __ATOMIC_ACQUIRE);
     return seen == __RTE_QSBR_CNT_THR_OFFLINE || seen >= moment;
@@ -96,7 +97,7 @@ size_t Publisher::reclaim() {
 std::vector<WorkerId> Publisher::publish(std::unique_ptr<Snapshot> next) {
     const std::lock_guard publishing(publishing_);
     free_retired();
-    // Those that an earlier publication has waited for in vain.
+    // Workers for which an earlier publication has waited in vain.
     const std::vector<WorkerId> known =
         retired_.empty() ? std::vector<WorkerId>() : late(retired_.front().moment);
     next->generation = ++generation_;
@@ -109,14 +110,14 @@ std::vector<WorkerId> Publisher::publish(std::unique_ptr<Snapshot> next) {
         current_.store(kept_.get(), std::memory_order_release);
     }
     at(Step::AfterExchange);
-    // Every worker that could hold `old` took it before this; each one's next quiescent point ends that.
+    // A worker that could hold `old` loaded it before this point; its next quiescent point ends the use.
     const Moment exchanged = now();
     retired_.push_back({exchanged, std::move(old)});
     const auto is_known = [&](WorkerId worker) { return std::ranges::find(known, worker) != known.end(); };
     const auto give_up = std::chrono::steady_clock::now() + wait_max_;
     std::vector<WorkerId> missing;
-    // A round of the poll loop takes microseconds, or a time slice where workers share a CPU: worth a nap, because a spinning control
-    // thread would take that very CPU from them.
+    // A round of the poll loop takes microseconds, or a time slice if workers share a CPU. The loop sleeps
+    // instead of spinning, because a spinning control thread would take that CPU from them.
     while (!std::ranges::all_of(missing = late(exchanged), is_known) &&
            std::chrono::steady_clock::now() < give_up) {
         std::this_thread::sleep_for(kGracePoll);

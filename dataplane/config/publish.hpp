@@ -1,9 +1,11 @@
-// Exchanges the snapshot that workers read, and frees the old one when none of them can still be reading it (quiescent-state-based
-// reclamation, DPDK's rte_rcu_qsbr). A worker takes the pointer once a round, uses it for that round's bursts, and reports a quiescent
-// point when it holds nothing of it any more.
+// Exchanges the snapshot that workers read, and frees the old one when no worker can still read it
+// (quiescent-state-based reclamation, DPDK's rte_rcu_qsbr). A worker loads the pointer once per round, uses
+// it for the bursts of that round, and reports a quiescent point when it holds no reference into the snapshot
+// any more.
 //
-// A worker that has stopped reports none. Waiting for it has a limit: what it may still read is retired, and freed only when it has gone on
-// and reported a quiescent point. Until then the other workers get new snapshots as before.
+// A stopped worker reports no quiescent point, and the wait for it is limited. The snapshot that it may still
+// read is retired; it is freed only after the worker has continued and reported a quiescent point. Until then
+// the other workers receive new snapshots as usual.
 #pragma once
 
 #include <atomic>
@@ -24,10 +26,11 @@ namespace penstock::config {
 
 class Publisher {
  public:
-    // Points between which a test may hold a publication open and send traffic through the seam.
+    // Points at which a test can pause a publication and send traffic.
     enum class Step : uint8_t { BeforeExchange, AfterExchange, BeforeFree };
 
-    // How long a publication waits for a worker. A round takes microseconds, or some time slices on a CPU that is shared.
+    // Maximum wait of a publication for a worker. A round takes microseconds, or a few time slices on a
+    // shared CPU.
     static constexpr std::chrono::milliseconds kWaitMax{2'000};
 
     static Result<std::unique_ptr<Publisher>> create(uint32_t workers, std::unique_ptr<Snapshot> initial,
@@ -44,19 +47,21 @@ class Publisher {
     void quiescent(WorkerId worker) noexcept;
 
     // --- control threads ---
-    // Makes `next` current. Blocks until every online worker has passed a quiescent point, then frees the predecessor. Returns the workers
-    // that have not passed one within the limit; the predecessor is retired then. A worker that a former call returned, and that has not
-    // gone on since, is not waited for again. Calls from several control threads take turns. The generation is counted here.
+    // Makes `next` current. Blocks until every online worker has passed a quiescent point, then frees the
+    // predecessor. Returns the workers that have not passed one within the limit; the predecessor is then
+    // retired. A worker that an earlier call returned, and that has not continued since, is not waited for
+    // again. Calls from several control threads are serialized. Sets the generation of `next`.
     std::vector<WorkerId> publish(std::unique_ptr<Snapshot> next);
-    // Frees the retired snapshots that no worker can read any more; returns how many are left. Does not wait: during a publication, which
-    // frees them itself, it returns 0.
+    // Frees the retired snapshots that no worker can read any more and returns the number that is left. Does
+    // not wait: during a publication, which frees them itself, it returns 0.
     size_t reclaim();
-    // A moment, for has_passed().
+    // A point in time, for has_passed().
     using Moment = uint64_t;
     [[nodiscard]] Moment now() const noexcept;
-    // Whether every online worker has passed a quiescent point since: what they read in rounds before the moment, they hold no more.
+    // Whether every online worker has passed a quiescent point since `moment`. If so, no worker holds a
+    // pointer that it read in a round before `moment`.
     [[nodiscard]] bool has_passed(Moment moment) const noexcept;
-    // A copy that shares the parts of the snapshot in force and keeps them alive.
+    // A copy that shares the parts of the current snapshot and keeps them alive.
     [[nodiscard]] Snapshot current() const;
 
     // Tests only: called at each Step on the publishing thread.
@@ -64,7 +69,7 @@ class Publisher {
 
  private:
     struct Retired {
-        Moment moment;  // of its replacement
+        Moment moment;  // when its replacement was published
         std::unique_ptr<Snapshot> snapshot;
     };
 

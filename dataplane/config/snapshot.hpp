@@ -1,5 +1,6 @@
-// The immutable value that workers read: everything that decides what happens to a packet and is not a flow. A change makes a new
-// Snapshot that shares the parts that stayed; publish.hpp swaps the pointer and frees the old one after every worker has passed on.
+// The immutable configuration that workers read: everything that determines the treatment of a packet, except
+// flow state. A change creates a new Snapshot that shares the unchanged parts. publish.hpp exchanges the
+// pointer and frees the old snapshot after every worker has passed a quiescent point.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +18,21 @@
 namespace penstock::config {
 
 struct Snapshot {
-    uint64_t generation =
-        0;  // counts publications since start; workers retry what waits for next hops when it moves
+    // Counts publications since start. When it changes, workers retry the packets that wait for next hops.
+    uint64_t generation = 0;
     std::shared_ptr<const lb::ServiceTable> services = std::make_shared<lb::ServiceTable>();
     std::shared_ptr<const route::RouteTable> routes = std::make_shared<route::RouteTable>();
     std::shared_ptr<const nat::SnatConfig> snat = std::make_shared<nat::SnatConfig>();
     std::shared_ptr<const lb::ClusterClients> cluster_clients = std::make_shared<lb::ClusterClients>();
-    std::shared_ptr<const route::PrefixSet> blocked_sources =
-        {};  // whose packets are dropped on arrival; null: nobody's, and no look
+    // Packets from these sources are dropped on arrival. Null: no blocklist, and no look-up.
+    std::shared_ptr<const route::PrefixSet> blocked_sources = {};
     std::shared_ptr<const lb::MarkedFrontends> marked = {};  // of `services`; null: no NIC marks packets
-    bool rejects_closed_vip_ports =
-        false;  // what a packet to a VIP's undeclared port gets, silence otherwise (LB-021)
+    // Whether a packet to an undeclared port of a VIP is rejected (LB-021). If false, it is dropped silently.
+    bool rejects_closed_vip_ports = false;
     PacketPolicy packets;
-    // Not yet done by all workers (WorkerSet::flow_orders_done). Published together with the Services that offer the endpoint no longer, so
-    // that no worker opens a flow which it has just been told to end.
+    // Orders that not all workers have completed (WorkerSet::flow_orders_done). An order is published
+    // together with the Services that no longer offer the endpoint, so that no worker opens a flow that it
+    // has just been ordered to end.
     std::shared_ptr<const conn::FlowOrders> flow_orders = std::make_shared<conn::FlowOrders>();
     std::shared_ptr<const conn::IdleLimits> idle_limits = std::make_shared<conn::IdleLimits>();
 };
