@@ -83,8 +83,8 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), c
 }
 
 int32_t Limits::units_of(uint32_t seconds) const noexcept {
-    // last_seen may lag by kTouchAfterUnits, a second at most, and by the unit that its low bits were cut off with; without the same on top
-    // a connection could end before its time (RFC 5382, REQ-5: never earlier).
+    // last_seen may lag by kTouchAfterUnits, one second at most, and by the unit lost to truncation. The
+    // limit is extended by both; otherwise a connection could end early (RFC 5382, REQ-5: never earlier).
     const uint64_t units = clock_.units(rate_.seconds(uint64_t{seconds} + 1)) + uint64_t{1};
     return static_cast<int32_t>(std::min<uint64_t>(units, std::numeric_limits<int32_t>::max()));
 }
@@ -120,7 +120,8 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
         if (unit % 2 != 0) {
             continue;
         }
-        // What lives in the pair goes together or not at all; it is as old as its younger half.
+        // The connections of a pair are evicted together or not at all. The pair is as old as its younger
+        // half.
         Victims pair;
         Appraisal whole{Worth::OneSided, 0};
         CoarseTime opened;

@@ -1,6 +1,7 @@
-// Which idle time ends which connection, and the bounded sweep that ends them: a cursor walks the table's units, some each tick, and goes
-// round once in kSweepPeriodMs. No timer wheel: a connection's limit changes with its state, and a sweep reads one line per entry, in
-// order, which the processor prefetches by itself.
+// Idle timeouts of connections, and the bounded sweep that removes expired ones. A cursor visits the table's
+// units, some in each tick, and completes a round in kSweepPeriodMs. There is no timer wheel: a connection's
+// limit changes with its state, and a sweep reads one line per entry in order, which the processor prefetches
+// by itself.
 #pragma once
 
 #include <algorithm>
@@ -19,32 +20,37 @@ struct Timeouts {
     uint32_t tcp_half_open_s = 60;
     uint32_t tcp_established_s = 86'400;
     uint32_t tcp_closing_s = 120;
-    // After a RST that refuses a SYN, or one from each side: long enough for stray segments of both sides to be translated rather than
-    // answered, and no more. As long lives what an order resets: two sweeps, of which each probes again. After any other RST it is
-    // tcp_closing_s: the RST may be forged, and the side that it names may be silent for a while before it shows that it lives.
+    // After a RST that refuses a SYN, or one RST from each side. Long enough to translate stray segments of
+    // both sides instead of answering them. The same time applies to a connection that a flow order resets:
+    // two sweeps, each of which sends probes. After any other RST the limit is tcp_closing_s: the RST may be
+    // forged, and the side that it names may stay silent for a while before it shows that the connection is
+    // alive.
     uint32_t tcp_closed_s = 10;
-    // After each of the two probes of a connection that a FIN or a RST may have ended in another's name. Both are within tcp_closing_s. A
-    // sweep, so that in a table of any size the second one has its time.
+    // After each of the two probes of a connection that a FIN or a RST, possibly forged, may have ended. Both
+    // probes fit within tcp_closing_s. One sweep, so that the second probe has its time in a table of any
+    // size.
     uint32_t tcp_probed_s = 5;
-    uint32_t udp_one_way_s = 30;  // and of an answered flow that has not lasted (is_brief), as in Linux
+    uint32_t udp_one_way_s = 30;  // also for an answered flow that did not last (is_brief), as in Linux
     uint32_t udp_two_way_s = 120;
     uint32_t sctp_half_open_s = 60;
     uint32_t sctp_established_s = 3'600;
-    // From a SHUTDOWN on: two retransmissions at the longest interval (RTO.Max, RFC 9260, 16), as each restarts it.
+    // From a SHUTDOWN on: two retransmissions at the longest interval (RTO.Max, RFC 9260, 16), as each
+    // restarts the timeout.
     uint32_t sctp_closing_s = 120;
-    // As of TCP: strays are still translated, and what an order ends is told so twice.
+    // As for TCP: stray packets are still translated, and an association ended by an order is aborted twice.
     uint32_t sctp_closed_s = 10;
 };
 
-// Of a UDP flow: no datagram has come when it was two seconds old, or three, as last_seen may lag by one (kTouchAfterUnits). Most often it
-// is a question and its answer, and over; a datagram in another's name is answered, too. Two seconds are those after which Linux takes a
-// flow of UDP for a stream.
+// For a UDP flow: no datagram has arrived after the flow was two seconds old, or three, as last_seen may lag
+// by one second (kTouchAfterUnits). Most of these flows are a query and its answer, and are over; a spoofed
+// datagram is answered, too. Linux also treats a UDP flow as a stream after two seconds.
 [[nodiscard]] constexpr bool is_brief(CoarseTime opened_at, CoarseTime last_seen) noexcept {
     return units_between(opened_at, last_seen) < 2 * kTouchAfterUnits;
 }
 
-// The same in coarse units of this machine, computed once. Limits beyond half of what CoarseTime can tell apart (two years) are cut there.
-// What a Service says of its own is converted when it is asked for: only the sweep does, and few Services do.
+// The timeouts in coarse units of this machine, computed once. Limits beyond half the range of CoarseTime
+// (two years) are capped. A Service's own timeouts are converted on use, because only the sweep needs them
+// and few Services set them.
 class Limits {
  public:
     Limits(const Timeouts& timeouts, TscRate rate) noexcept;
@@ -59,7 +65,7 @@ class Limits {
         }
         return 0;
     }
-    // Whether a connection that has been idle for so long is to be probed (conn::probed).
+    // Whether a connection with this idle time is to be probed (conn::probed).
     [[nodiscard]] bool is_probe_due(const Entry& entry, int32_t idle) const noexcept {
         if (!entry.is_tcp() || probed(entry.tcp_state()) == entry.tcp_state()) {
             return false;
@@ -68,8 +74,9 @@ class Limits {
         const int32_t limit = limit_for(Protocol::Tcp, entry.state);
         return idle > (limit > one_probe ? limit - 2 * one_probe : limit);
     }
-    // The same of a connection of the table, an Entry or a Connection with its protocol. Its Service may say how long established and
-    // answered flows live (ANN-03), brief ones included: it is the Service that knows how long its clients are silent.
+    // The limit of a connection of the table: an Entry, or a Connection with its protocol. The Service can
+    // set the idle timeout of established and answered flows (ANN-03), brief ones included, because it
+    // depends on how long its clients stay silent.
     template <typename Lived>
     [[nodiscard]] int32_t limit_for(Protocol protocol, const Lived& connection,
                                     const IdleLimits& own) const noexcept {
@@ -105,12 +112,12 @@ class Limits {
     std::array<int32_t, kSctpStates> sctp_;
 };
 
-// How often a worker calls tick(), and how long a full table may take to be swept: a connection outlives its limit by at most a second
-// (the grain of last_seen) and this.
+// The interval of tick(), and the time in which a full table is swept. A connection outlives its limit by at
+// most one second (the resolution of last_seen) plus this sweep period.
 inline constexpr uint32_t kAgingTickMs = 1;
 inline constexpr uint32_t kSweepPeriodMs = 5'000;
 
-// Units that one tick may visit so that `capacity` of them are swept in kSweepPeriodMs: 53 for the default table.
+// Units that one tick visits so that `capacity` units are swept in kSweepPeriodMs: 53 for the default table.
 [[nodiscard]] constexpr uint32_t units_per_tick(uint32_t capacity) noexcept {
     constexpr uint32_t kTicks = kSweepPeriodMs / kAgingTickMs;
     return capacity / kTicks + 1;
@@ -119,28 +126,30 @@ static_assert(uint64_t{units_per_tick(limits::kConnectionsDefault)} * (kSweepPer
               limits::kConnectionsDefault);
 static_assert(units_per_tick(limits::kConnectionsDefault) <= 64, "a tick must stay short beside a burst");
 
-// How readily a connection is given up for another one: a full table's, or one towards an endpoint whose SNAT ports are all taken
-// (port_rest.hpp). Keep: never. Surplus: only in a full table, by a Service or client prefix that holds more than its share.
+// Eviction class of a connection, when another one needs its room in a full table or its SNAT port towards an
+// endpoint whose ports are all taken (port_rest.hpp). Higher values are evicted first. Keep: never evicted.
+// Surplus: evicted only from a full table, if its Service or client prefix holds more than its share.
 enum class Worth : uint8_t { Keep, Surplus, Brief, Finished, OneSided };
 [[nodiscard]] Worth worth_of(const Entry& entry) noexcept;
 [[nodiscard]] Worth worth_of(const Connection& connection) noexcept;
 
-// What a connection is worth to one that wants room; of Surplus, how many its holder has.
+// The eviction class of one connection; for Surplus, also the number of connections that its holder has.
 struct Appraisal {
     Worth worth = Worth::Keep;
     uint32_t held = 0;
 };
-// A function of the caller's, for find_victims().
+// The appraisal function of a caller of find_victims().
 struct Appraiser {
     Appraisal (*appraise)(const void* self, const Entry& entry) noexcept;
     const void* self;
     [[nodiscard]] Appraisal operator()(const Entry& entry) const noexcept { return appraise(self, entry); }
 };
-// By worth_of() alone.
+// Classifies by worth_of() alone.
 inline constexpr Appraiser kByWorth{
     [](const void*, const Entry& entry) noexcept { return Appraisal{worth_of(entry), 0}; }, nullptr};
 
-// Connections to be given up so that one more fits: one, or the two IPv4 connections of a pair that another one wants.
+// Connections to evict so that one more fits: one, or the two IPv4 connections of a pair that a two-unit
+// connection needs.
 struct Victims {
     std::array<ConnectionIndex, 2> index;
     uint32_t count = 0;
@@ -151,16 +160,18 @@ class Aging {
     explicit Aging(const Limits& limits) noexcept : limits_(limits) {}
     [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
 
-    // Visits the next `budget_units` units and erases the connections that are idle past their limit, each after expired(ConnectionIndex)
-    // has given back what it holds; resetting(ConnectionIndex) is called for those that an order is ending and that stay, and
-    // doubtful(ConnectionIndex), which returns whether it has sent a probe, for those that one is due of, in time for two. Returns how many
-    // went.
+    // Visits the next `budget_units` units and erases the connections whose idle limit has passed, each after
+    // expired(ConnectionIndex) has released its resources. Calls resetting(ConnectionIndex) for connections
+    // under reset by an order that stay. Calls doubtful(ConnectionIndex) for connections that are due for a
+    // probe, in time for two probes; it returns whether it sent one. Returns the number of erased
+    // connections.
     template <typename Expired, typename Resetting, typename Doubtful>
     uint32_t tick(Table& table, CoarseTime now, const IdleLimits& own_limits, uint32_t budget_units,
                   Expired&& expired, Resetting&& resetting, Doubtful&& doubtful) {
         const uint32_t end = table.high_water();
         uint32_t gone = 0;
-        // Those that end are collected first and their buckets asked for, so that erasing many does not wait for memory one by one.
+        // Expired connections are collected first and their buckets prefetched, so that erasing many does not
+        // wait for memory one by one.
         std::array<ConnectionIndex, kEraseTogether> ends;
         uint32_t pending = 0;
         const auto erase_pending = [&] {
@@ -195,13 +206,18 @@ class Aging {
         return gone;
     }
 
-    // For a full table: among the next `budget_units` units the half-open or one-way connection that opened first, or none. By opening
-    // time, because retransmitted SYNs must not keep a flood alive. Where there is none, the connection that both sides have closed, or a
-    // RST has, and that was seen longest ago: two minutes of TIME-WAIT must not bound the rate of short connections, and forged SYNs and
-    // RSTs must not fill the table. Where there is none of these either, the answered UDP flow that did not last and that was seen longest
-    // ago; then one of Surplus whose holder has the most, the one of these that was seen longest ago. Never another one. `family` is that
-    // of the connection that wants room, V6 for a mixed one: it needs a pair, and what lives in the pair goes together, no more readily
-    // than the best of it. The caller gives back what they hold and erases them.
+    // Selects the connections to evict from a full table, among the next `budget_units` units. The order of
+    // preference:
+    // 1. The half-open or one-way connection that opened first. The opening time counts, because
+    //    retransmitted SYNs must not keep a flood alive.
+    // 2. The least recently seen connection that both sides, or a RST, have closed. Two minutes of TIME-WAIT
+    //    must not bound the rate of short connections, and forged SYNs and RSTs must not fill the table.
+    // 3. The least recently seen answered UDP flow that did not last.
+    // 4. A Surplus connection of the largest holder; of these, the least recently seen.
+    // No other connection is evicted; the result may be empty. `family` is that of the connection that needs
+    // room, V6 for a mixed one. It needs a pair: the connections of a pair are evicted together, and the pair
+    // has the class of its most valuable connection. The caller releases the resources of the victims and
+    // erases them.
     [[nodiscard]] Victims find_victims(const Table& table, IpFamily family, uint32_t budget_units,
                                        const Appraiser& appraise = kByWorth) noexcept;
 

@@ -8,7 +8,7 @@ std::string_view to_string(TcpState state) noexcept {
     static constexpr std::array<std::string_view, kTcpStates> kNames{
         "syn-sent", "syn-received", "picked-up", "established", "fin-forward", "fin-reverse", "time-wait",
         "closed", "resetting", "rst-forward", "rst-reverse",
-        // Which of the two probes it was makes no difference to an operator.
+        // The first and the second probe have the same name: the difference does not matter to an operator.
         "fin-forward-probed", "fin-reverse-probed", "rst-forward-probed", "rst-reverse-probed",
         "fin-forward-probed", "fin-reverse-probed", "rst-forward-probed", "rst-reverse-probed"};
     return kNames[static_cast<size_t>(state)];

@@ -1,6 +1,7 @@
-// How long the SNAT port of a connection rests before it may serve another one, where every port towards an endpoint is taken
-// (docs/adr/0009). A rest that is over makes the port safe to use again. Where none is over, pipeline/reclaim.hpp takes the connection that
-// a full table would evict first.
+// The rest time of a SNAT port: how long the port of a connection rests before another connection may use it,
+// when every port towards an endpoint is taken (docs/adr/0009). After its rest the port is safe to reuse. If
+// no port has completed its rest, pipeline/reclaim.hpp evicts the connection that a full table would evict
+// first.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +12,29 @@
 
 namespace penstock::conn {
 
-// Half-open, from its first packet on. A handshake that loses two packets ends after 1 s + 2 s (RFC 6298, 2.1 and 5.5) and a round trip,
-// for which a second is left.
+// For a half-open connection, from its first packet on. A handshake that loses two packets ends after 1 s + 2
+// s (RFC 6298, 2.1 and 5.5) and one round trip, for which one second is reserved.
 inline constexpr uint32_t kHandshakeRestS = 4;
 
-// UDP, from its last datagram on: a client that waits for an answer has asked again by then (2 to 5 s, RFC 1035, 4.2.1; 5 s in glibc and
-// systemd-resolved), so a later answer to the first question is of no use to it, and would be mistaken by the port's next client only if
-// the endpoint takes still longer. An SCTP association that is over, likewise: its verification tag tells late packets apart.
+// For UDP, from the last datagram on. A client that waits for an answer has repeated its query by then (2 to
+// 5 s, RFC 1035, 4.2.1; 5 s in glibc and systemd-resolved), so a later answer to the first query is useless
+// to it. The port's next client would mistake it for its own answer only if the endpoint takes even longer.
+// The same time applies to an SCTP association that is over: its verification tag distinguishes late packets.
 inline constexpr uint32_t kDatagramRestS = 5;
 
-// Finished TCP, from its last segment on: TIME-WAIT of Linux (TCP_TIMEWAIT_LEN). Other stacks keep it for as long or longer; their answer
-// to a SYN is a challenge ACK at worst.
+// For finished TCP, from the last segment on: TIME-WAIT of Linux (TCP_TIMEWAIT_LEN). Other stacks keep
+// TIME-WAIT as long or longer; at worst they answer a SYN with a challenge ACK.
 inline constexpr uint32_t kTimeWaitRestS = 60;
 
-// How far a client has come in a connection, or where its SYN begins a new one.
+// The position of a client in its connection, or the start of a new one in its SYN.
 struct TcpProgress {
-    uint32_t seq = 0;        // that it sends next, or its SYN's
+    uint32_t seq = 0;        // next sequence number of the client, or that of its SYN
     uint32_t timestamp = 0;  // packet::timestamp_of()
 };
 
-// Whether an endpoint that holds the connection in TIME-WAIT takes `syn` for a new one (RFC 6191, 2; Linux, tcp_timewait_state_process()).
-// Timestamps decide where both have them and they differ, sequence numbers elsewhere.
+// Whether an endpoint that holds the connection in TIME-WAIT accepts `syn` as a new connection (RFC 6191, 2;
+// Linux, tcp_timewait_state_process()). The timestamps decide if both segments have one and they differ,
+// otherwise the sequence numbers.
 [[nodiscard]] constexpr bool passes_time_wait(const TcpProgress& last, const TcpProgress& syn) noexcept {
     const auto is_after = [](uint32_t later, uint32_t earlier) {
         return static_cast<int32_t>(later - earlier) > 0;
@@ -48,7 +51,8 @@ class PortRest {
           datagram_(units(rate, kDatagramRestS + 1)),
           time_wait_(units(rate, kTimeWaitRestS + 1)) {}
 
-    // Of a connection that is not worth keeping. `syn`: the numbers of the segment that wants the port; null where it is not TCP.
+    // For a connection that may be evicted. `syn`: the numbers of the segment that needs the port; null if it
+    // is not TCP.
     [[nodiscard]] bool is_over(const Entry& entry, Worth worth, CoarseTime now,
                                const TcpProgress* syn) const noexcept {
         const int32_t silent = units_between(entry.last_seen, now);
@@ -66,7 +70,8 @@ class PortRest {
         }
     }
 
-    // Of a TCP connection whose client has sent its FIN (pipeline/reclaim.hpp): kept where the numbers of the handshake were.
+    // For a TCP connection whose client has sent its FIN (pipeline/reclaim.hpp). Stored in place of the
+    // handshake's numbers.
     [[nodiscard]] static TcpProgress progress_at_end(const Entry& entry) noexcept {
         return {entry.tags[0], entry.tags[1]};
     }

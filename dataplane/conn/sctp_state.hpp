@@ -1,21 +1,25 @@
-// SCTP as a middlebox sees it (RFC 9260): what a packet does to the association that its entry stands for. Beside the state the entry keeps
-// both verification tags, so that nobody who cannot see them moves it: an ABORT or SHUTDOWN with another tag is dropped here as its
-// receiver would drop it.
+// The SCTP state machine of a middlebox (RFC 9260): the effect of a packet on the association of its entry.
+// Besides the state, the entry keeps both verification tags, so that a sender that cannot see the tags cannot
+// change the association. An ABORT or SHUTDOWN with a wrong tag is dropped here, as its receiver would drop
+// it.
 //
-// Two promises hold against whoever can send in one side's name but sees nothing: he ends nothing that lives, and he keeps nothing from
-// being opened. So a tag is judged by only when both sides have shown it:
+// Two guarantees hold against an attacker that can send in the name of one side but sees no packets: it
+// cannot end a live association, and it cannot prevent a new one. Therefore a tag is enforced only after both
+// sides have confirmed it:
 //
-// - of packets to the client: an INIT of its own asked for it, alone or with the backend's answer; and the COOKIE ACK carried it;
-// - of packets to the backend: the COOKIE ECHO carried it, alone of all that were seen; and the backend sent a COOKIE ACK, as it does only
-//   for a cookie of its own.
+// - Tag of packets to the client: the client's INIT requested it, alone or together with the backend's
+//   answer; and the COOKIE ACK carried it.
+// - Tag of packets to the backend: the COOKIE ECHO carried it, and no COOKIE ECHO carried another one; and
+//   the backend sent a COOKIE ACK, which it sends only for a cookie of its own.
 //
-// Until then all packets pass, for their receiver to judge, and move nothing. A tag on which the two sides do not agree is not known (0),
-// and never dropped for. Neither an INIT nor its answer restarts the idle time, nor does anything else that anybody can send: an entry that
-// a forger has made or bent goes by itself.
+// Until then all packets pass, for their receiver to validate, and change nothing. A tag on which the two
+// sides do not agree is unknown (0) and never a reason for a drop. Neither an INIT nor its answer restarts
+// the idle time, nor does any other packet that an attacker can send. An entry that was created or altered by
+// spoofed packets therefore expires.
 //
-// A COOKIE ECHO with another tag begins a restart (5.2.4) or is forged. Both sides' packets pass until a COOKIE ACK with a new tag comes
-// the other way; meanwhile the tag of that other way, which has not changed if the cookie was forged, tells life and end of the
-// association.
+// A COOKIE ECHO with another tag starts a restart (5.2.4) or is spoofed. The packets of both sides pass until
+// a COOKIE ACK with a new tag arrives in the opposite direction. Meanwhile the tag of that opposite
+// direction, which has not changed if the cookie was spoofed, decides about life and end of the association.
 #pragma once
 
 #include <array>
@@ -28,14 +32,15 @@ namespace penstock::conn {
 
 enum class SctpAction : uint8_t {
     Pass,  // translate and forward
-    Reopen,  // a new association on an old tuple: drop the old entry and treat the packet as the first of a new one
-    Answer,    // the association was ended by an order: the sender is told by an ABORT
+    // A new association on an old tuple: drop the old entry and treat the packet as the first of a new one.
+    Reopen,
+    Answer,    // the association was ended by an order: answer with an ABORT
     WrongTag,  // drop (SctpWrongTag)
     Stray,     // drop (SctpNoAssociation)
 };
 
-// What the entry remembers. Tags are those that packets of each Direction carry; 0: not known. Of a side that may have restarted it is the
-// tag of its COOKIE ECHO, which waits for the other side's COOKIE ACK.
+// The SCTP fields of an entry. Tags are those that packets of each Direction carry; 0: unknown. For a side
+// that may have restarted, the tag is that of its COOKIE ECHO, which waits for the other side's COOKIE ACK.
 struct Association {
     SctpState state = SctpState::CookieWait;
     std::array<uint32_t, 2> tags{};
@@ -52,11 +57,11 @@ struct SctpPacket {
 struct SctpStep {
     Association next;
     SctpAction action = SctpAction::Pass;
-    bool shows_life = false;  // restarts the idle time, as a new state does anyway
+    bool shows_life = false;  // restarts the idle time, as any new state does
     bool operator==(const SctpStep&) const = default;
 };
 
-// As of TCP (SCHED-003).
+// Same meaning as for TCP (SCHED-003).
 [[nodiscard]] constexpr bool is_open(SctpState state) noexcept {
     return state < SctpState::Closed;
 }
@@ -64,7 +69,7 @@ struct SctpStep {
     return state == SctpState::CookieWait || state == SctpState::CookieEchoed;
 }
 
-// Only an INIT opens an association (pipeline/admit.cpp). Its answers carry the tag that it asks for.
+// Only an INIT opens an association (pipeline/admit.cpp). Its answers carry the tag that the INIT requests.
 [[nodiscard]] constexpr Association opened_by(uint32_t initiate_tag) noexcept {
     return {SctpState::CookieWait, {0, initiate_tag}};
 }
@@ -73,7 +78,7 @@ namespace detail {
 inline constexpr size_t kForward = static_cast<size_t>(Direction::Forward);
 inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
 
-// The state in which the sender of packets of a direction may have restarted.
+// The state in which the sender of packets in direction `at` may have restarted.
 [[nodiscard]] constexpr SctpState restarting(size_t at) noexcept {
     return at == kForward ? SctpState::Restarting : SctpState::BackendRestarting;
 }
@@ -81,12 +86,13 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
     return state == SctpState::Restarting || state == SctpState::BackendRestarting;
 }
 
-// Of an association that is or was open: whether the tag of that direction is known, and both sides have shown it.
+// For an association that is or was open: whether the tag of this direction is known and confirmed by both
+// sides.
 [[nodiscard]] constexpr bool is_proven(const Association& association, size_t at) noexcept {
     return association.tags[at] != 0 && association.state != restarting(at);
 }
 
-// A packet that moves nothing: by its tag, the one that packets of direction `at` carry.
+// Validates a packet that changes nothing by its tag, the one that packets of direction `at` carry.
 [[nodiscard]] constexpr SctpStep judge(const Association& before, size_t at, uint32_t tag) noexcept {
     if (is_proven(before, at) && tag == before.tags[at]) {
         return {before, SctpAction::Pass, true};
@@ -94,7 +100,8 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
     if (before.tags[at] != 0 && !is_restarting(before.state)) {
         return {before, SctpAction::WrongTag};
     }
-    // Where no tag is proven, nobody's packets tell more than another's; what may live must not go.
+    // If no tag is confirmed, the packets of all senders count alike, and an association that may be alive
+    // must stay.
     return {before, SctpAction::Pass,
             is_open(before.state) && !is_proven(before, kForward) && !is_proven(before, kReverse)};
 }
@@ -104,7 +111,8 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
     uint32_t& asked = next.tags[1 - at];
     switch (next.state) {
         case SctpState::CookieWait:
-            // Again, or anew, or forged; from the backend: both begin at once (RFC 9260, 5.2.1).
+            // A retransmission, a new attempt, or a spoofed one. From the backend: both sides start at once
+            // (RFC 9260, 5.2.1).
             asked = asked == initiate_tag || (!is_clients && asked == 0) ? initiate_tag : 0;
             return {next};
         case SctpState::CookieEchoed:
@@ -121,7 +129,7 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
 
 [[nodiscard]] constexpr SctpStep on_init_ack(Association next, size_t at, uint32_t tag) noexcept {
     if (is_opening(next.state) && at == kReverse && next.tags[at] == 0) {
-        next.tags[at] = tag;  // several INITs asked for different ones; this one the backend has seen
+        next.tags[at] = tag;  // several INITs requested different tags; the backend has received this one
     }
     return {next};
 }
@@ -155,7 +163,8 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
     const bool is_right = known != 0 && known == tag;
     switch (next.state) {
         case SctpState::CookieWait:
-            // Both have begun at once, and the client answers the backend's cookie before it has sent one of its own, or instead.
+            // Both sides have started at once. The client answers the backend's cookie before it sends its
+            // own, or instead.
             if (at == kForward && is_right) {
                 next = {SctpState::Established, {tag, 0}};
             }
@@ -169,7 +178,7 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
         case SctpState::Restarting:
         case SctpState::BackendRestarting:
             if (next.state == restarting(1 - at) && !is_right) {
-                // Where the old tag is not known, this may be the old cookie's answer once more.
+                // If the old tag is unknown, this may be a repeated answer to the old cookie.
                 const bool is_new = known != 0;
                 known = tag;
                 return {{SctpState::Established, is_new ? next.tags : std::array<uint32_t, 2>{}}};
@@ -184,7 +193,8 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
                                                          const SctpPacket& packet) noexcept {
     const bool is_right = next.tags[at] != 0 && packet.tag == next.tags[at] && !packet.reflects_tag;
     if (at == kForward) {
-        // Nothing but a COOKIE ECHO may follow the INIT. Behind that, the tag is the client's word alone.
+        // Only a COOKIE ECHO may follow the INIT. After the COOKIE ECHO, the tag is confirmed by the client
+        // alone.
         return {next,
                 next.state == SctpState::CookieWait && !is_right ? SctpAction::WrongTag : SctpAction::Pass};
     }

@@ -11,12 +11,13 @@ using detail::Bucket;
 using detail::Header;
 using detail::V6Addresses;
 
-// Entries are copied by whole words, so that readers on other threads meet each field whole. may_alias: the words are an Entry's bytes, or
-// addresses.
+// Entries are copied by whole words, so that readers on other threads see each field whole. may_alias: the
+// words are the bytes of an Entry, or addresses.
 using Word [[gnu::may_alias]] = uint64_t;
 constexpr size_t kUnitWords = sizeof(Entry) / sizeof(Word);
 
-// What a unit without a connection holds, over an Entry's first fields. generation stays where it was.
+// The contents of a unit without a connection, over the first fields of an Entry. generation keeps its
+// position.
 struct [[gnu::may_alias]] FreeUnit {
     uint32_t generation;
     uint32_t families_and_more;
@@ -24,16 +25,17 @@ struct [[gnu::may_alias]] FreeUnit {
     uint32_t previous;  // in the list of halves only
 };
 
-// Two slots a connection, 60 % full when the table is. A bounded search would find room up to about 95 % (Fan et al. 2014, table 2, for
-// buckets of eight), but a table that has long worked at 90 % has more than a third of its keys in their second bucket, which costs each a
-// line and a mispredicted branch. The price is 2 * 8 * (1 / 0.6 - 1 / 0.9) = 9 bytes a connection (docs/adr/0010). Four buckets more,
-// because in the smallest tables chance fills two buckets long before the others.
+// Two slots per connection, 60 % used in a full table. A bounded search would find room up to about 95 % (Fan
+// et al. 2014, table 2, for buckets of eight). But in a table that has long run at 90 %, more than a third of
+// the keys are in their second bucket, and each of these costs one more line and a mispredicted branch. The
+// price is 2 * 8 * (1 / 0.6 - 1 / 0.9) = 9 bytes per connection (docs/adr/0010). There are four additional
+// buckets, because in the smallest tables chance fills two buckets long before the others.
 uint32_t buckets_for(uint32_t capacity) {
     const uint64_t slots = (uint64_t{capacity} * 2 * 5 + 2) / 3;
     return static_cast<uint32_t>((slots + Bucket::kSlots - 1) / Bucket::kSlots + 4);
 }
 
-// Units come in pairs, so that two neighbours can become an IPv6 or mixed connection.
+// Units are allocated in pairs, so that two adjacent units can hold an IPv6 or mixed connection.
 uint64_t units_for(uint32_t capacity) {
     return (uint64_t{capacity} + 1) / 2 * 2;
 }
@@ -41,7 +43,7 @@ uint64_t units_for(uint32_t capacity) {
 void store_word(uint32_t& word, uint32_t value) noexcept {
     __atomic_store_n(&word, value, __ATOMIC_RELEASE);
 }
-// As bytes: clang's builtins take no enumeration.
+// As bytes, because clang's builtins do not accept an enumeration.
 void store_families(KeyFamilies& families, KeyFamilies value) noexcept {
     __atomic_store_n(reinterpret_cast<uint8_t*>(&families), static_cast<uint8_t>(value), __ATOMIC_RELEASE);
 }
@@ -50,9 +52,9 @@ KeyFamilies load_families(const KeyFamilies& families) noexcept {
         __atomic_load_n(reinterpret_cast<const uint8_t*>(&families), __ATOMIC_ACQUIRE));
 }
 
-// The copies below are the two halves of a sequence lock that needs no fence. Each word is stored with release after the generation turned
-// even, and loaded with acquire before the generation is read again: a reader that met one word of a later life also meets its generation.
-// On x86 these are plain moves.
+// The copies below are the two halves of a sequence lock without fences. Each word is stored with release
+// after the generation became even, and loaded with acquire before the generation is read again. A reader
+// that sees one word of a later life therefore also sees its generation. On x86 these are plain moves.
 void fill(void* unit, const void* from) noexcept {
     const auto* source = static_cast<const Word*>(from);
     auto* target = static_cast<Word*>(unit);
@@ -76,7 +78,7 @@ packet::FlowKey unpack(const Entry& entry, const V6Addresses& v6, Direction dire
     packet::FlowKey key;
     if (entry.is_v6()) {
         const V6Addresses::OneWay& way = v6.by_direction[static_cast<size_t>(direction)];
-        // An IPv4 address of a mixed connection has its mapped form here and in IpAddr.
+        // An IPv4 address of a mixed connection is in mapped form here and in IpAddr.
         key.source = IpAddr::v6(way.source);
         key.destination = IpAddr::v6(way.destination);
     } else {
@@ -216,15 +218,16 @@ uint64_t Table::hash_of(uint32_t unit, Direction direction) const noexcept {
         return mix_.of(entry.v4_addresses[at], rest);
     }
     if (entry.is_mixed()) {
-        return packet::hash_of(entry.key(direction), mix_);  // by that key's family
+        return packet::hash_of(entry.key(direction), mix_);  // hashed by the family of that key
     }
     const auto words = load<std::array<uint64_t, 4>>(&v6_addresses(unit).by_direction[at]);
     return mix_.of(words[0], words[1], words[2], words[3], rest);
 }
 
 // --- Units ---
-// A pair is free, half used or used. Free pairs are a stack; the free halves of half-used pairs are a doubly linked one, so that a half can
-// leave it when its neighbour goes too and the pair is whole again. IPv4 takes halves first, which keeps pairs for those that need them.
+// A pair is free, half used or used. Free pairs form a stack. The free halves of half-used pairs form a
+// doubly linked stack, so that a half can be removed when its neighbour is freed too and the pair becomes
+// whole again. IPv4 connections take halves first, which keeps pairs for connections that need two units.
 
 uint32_t Table::fresh_pair() noexcept {
     const uint32_t unit = header_->high_water;
@@ -325,7 +328,8 @@ bool Table::place(uint64_t hash, uint32_t reference) noexcept {
 }
 
 Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint64_t reverse_hash) noexcept {
-    // Where no slot of a key's two buckets has its tag, which is nearly always, there is no entry to compare with.
+    // If no slot of a key's two buckets has its tag, which is nearly always the case, there is no entry to
+    // compare with.
     if (has_tag(forward_hash) && find_slowly(connection.forward, forward_hash).is_hit()) [[unlikely]] {
         return {InsertStatus::ForwardTaken, {}};
     }
@@ -352,7 +356,8 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
             addresses.by_direction[direction] = {keys[direction].source.bytes(),
                                                  keys[direction].destination.bytes()};
         }
-        // read() of the second unit must learn that it holds addresses before it can take one of them for a generation.
+        // read() of the second unit must see that it holds addresses before it can mistake one of them for a
+        // generation.
         store_families(entry.families, packed.families);
         fill(&entries_[unit + 1], &addresses);
     }
@@ -382,7 +387,7 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
 }
 
 void Table::give_back_both(uint32_t unit) noexcept {
-    // The second unit becomes one without a connection before read() may take it for one again.
+    // The second unit must be marked as one without a connection before read() can treat it as one again.
     store_word(entries_[unit + 1].generation, 0);
     store_families(entries_[unit].families, KeyFamilies::V4);
     give_back_pair(unit);
@@ -411,10 +416,12 @@ void Table::erase(ConnectionIndex index, uint64_t forward_hash, uint64_t reverse
 }
 
 bool Table::read(uint32_t unit, Connection& out) const noexcept {
-    // An entry is replaced at most as often as a flow opens, and a copy takes nanoseconds: a second try nearly always succeeds.
+    // An entry is replaced at most as often as flows open, and a copy takes nanoseconds, so a second attempt
+    // nearly always succeeds.
     constexpr int kTries = 4;
     const Entry& entry = entries_[unit];
-    // A second unit is a connection's only while the first one's does not take both; and none may have come and gone meanwhile.
+    // A second unit holds a connection only while the first one does not occupy both. No two-unit connection
+    // may have opened and closed during the copy.
     const Entry& first = entries_[unit & ~1U];
     const auto holds_addresses = [&] {
         return (unit & 1) != 0 && load_families(first.families) >= KeyFamilies::V6;
@@ -434,7 +441,8 @@ bool Table::read(uint32_t unit, Connection& out) const noexcept {
         if (copy.is_v6() && (unit & 1) == 0) {
             copy_out(&addresses, &entries_[unit + 1]);
         }
-        // In this order: addresses that were taken for an entry must be found out before the number that they imitate is trusted.
+        // The order matters: addresses that were mistaken for an entry must be detected before the number
+        // that they resemble is trusted.
         if (!holds_addresses() && __atomic_load_n(&first.generation, __ATOMIC_ACQUIRE) == first_before &&
             __atomic_load_n(&entry.generation, __ATOMIC_RELAXED) == before) {
             out = unpack(copy, addresses);
@@ -449,7 +457,7 @@ bool Table::read(uint32_t unit, Connection& out) const noexcept {
 void Table::clear_slot(uint64_t hash, uint32_t reference) noexcept {
     uint32_t bucket = first_bucket(hash);
     for (int choice = 0; choice < 2; ++choice) {
-        // A free slot keeps its reference, so the tag is asked too.
+        // A free slot keeps its reference, so the tag is compared too.
         const uint32_t at =
             match8(buckets_[bucket].references, reference) & match8(buckets_[bucket].tags, tag_of(hash));
         if (at != 0) {
@@ -461,13 +469,14 @@ void Table::clear_slot(uint64_t hash, uint32_t reference) noexcept {
     PENSTOCK_ASSERT(!"a live connection has both its slots");
 }
 
-// Breadth first over "bucket, reached by moving the slot that its parent holds": finds a shortest chain of moves that ends in a free slot,
-// and makes them from its end, so that every key can be found at every moment. Costs kSearchNodes bucket reads at most.
+// Breadth-first search; a node is a bucket reached by moving the slot that its parent holds. Finds a shortest
+// chain of moves that ends in a free slot, and executes it from its end, so that every key can be found at
+// all times. Reads at most kSearchNodes buckets.
 uint32_t Table::make_room(uint32_t first, uint32_t second) noexcept {
     struct Node {
         uint32_t bucket;
         uint16_t parent;  // index in `nodes`; its own for the two roots
-        uint8_t slot;     // of the parent's bucket: what moves here
+        uint8_t slot;     // slot of the parent's bucket that moves here
         uint8_t depth;
     };
     std::array<Node, kSearchNodes> nodes;
@@ -483,7 +492,7 @@ uint32_t Table::make_room(uint32_t first, uint32_t second) noexcept {
                 const Bucket& from_bucket = buckets_[from / Bucket::kSlots];
                 to_bucket.tags[hole % Bucket::kSlots] = from_bucket.tags[from % Bucket::kSlots];
                 to_bucket.references[hole % Bucket::kSlots] = from_bucket.references[from % Bucket::kSlots];
-                hole = from;  // still holds what moved until the next move, or place(), fills it
+                hole = from;  // keeps its contents until the next move, or place(), fills it
             }
             return hole;
         }
@@ -492,14 +501,14 @@ uint32_t Table::make_room(uint32_t first, uint32_t second) noexcept {
         }
         for (uint32_t slot = 0; slot < Bucket::kSlots && count < kSearchNodes; ++slot) {
             const uint32_t bucket = other_bucket(nodes[i].bucket, buckets_[nodes[i].bucket].tags[slot]);
-            // Back to where the chain came from would move one slot twice.
+            // A return to a bucket on the chain would move one slot twice.
             bool is_on_path = bucket == nodes[i].bucket;
             for (uint32_t at = i; !is_on_path && nodes[at].depth > 0; at = nodes[at].parent) {
                 is_on_path = bucket == nodes[nodes[at].parent].bucket;
             }
             if (!is_on_path) {
-                prefetch_read(
-                    &buckets_[bucket]);  // read when its turn comes, after its siblings have been started too
+                // Read when its turn comes, after the loads of its siblings have been started too.
+                prefetch_read(&buckets_[bucket]);
                 nodes[count++] = {bucket, static_cast<uint16_t>(i), static_cast<uint8_t>(slot),
                                   static_cast<uint8_t>(nodes[i].depth + 1)};
             }

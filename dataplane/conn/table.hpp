@@ -1,19 +1,24 @@
-// A worker's own connection table. One writer, the worker; any thread may list its entries without stopping it. The memory is handed in and
-// holds no pointer, so that a later process may map it elsewhere and adopt() it.
+// The connection table of one worker. The worker is the only writer; any thread may list the entries without
+// stopping it. The caller provides the memory. It holds no pointers, so that a later process can map it at
+// another address and adopt() it.
 //
-//   Header | buckets, one cache line each          | units, one cache line each
-//          |  8 tags: 32 bits of a key's hash      |  IPv4 connection: one unit. keys, state, times, ids, checksum deltas
-//          |  8 references: unit, direction -------+-> IPv6 connection: a pair of units, the second holds its addresses. So does
-//          |                                       |   one whose two keys are of different families, IPv4 addresses in mapped form
+//   Header | buckets, one cache line each       | units, one cache line each
+//          |  8 tags: 32 bits of a key's hash   |  IPv4 connection: one unit (keys, state, times, ids,
+//          |                                    |   checksum deltas)
+//          |  8 references: unit, direction ----+-> IPv6 connection: a pair of units; the second holds its
+//          |                                    |   addresses. Likewise a connection whose two keys are of
+//          |                                    |   different families, IPv4 addresses in mapped form
 //
-// Both keys of a connection are in the one index and lead to the one entry; the reference's last bit says which direction the key is. A key
-// lives in one of two buckets: where the low half of its hash points, or that place mirrored by its tag (partial-key cuckoo hashing, Fan et
-// al. 2014), so that a slot can be moved to its other bucket without reading the key. So an established packet costs two cache lines: its
-// bucket, compared whole by vector instructions, and its entry, which holds the exact key besides everything that is needed to translate.
-// docs/adr/0007 has the other layouts that were measured.
+// Both keys of a connection are in the same index and refer to the same entry; the last bit of the reference
+// is the direction of the key. A key is in one of two buckets: the bucket selected by the low half of its
+// hash, or that position mirrored by its tag (partial-key cuckoo hashing, Fan et al. 2014). A slot can
+// therefore be moved to its other bucket without reading the key. An established packet costs two cache
+// lines: its bucket, compared whole by vector instructions, and its entry, which holds the exact key and
+// everything that the translation needs. docs/adr/0007 describes the other layouts that were measured.
 //
-// Slots are at most 60 % full: of a full table's keys one in fifty is in its second bucket, one in twelve after many have come and gone
-// (docs/adr/0010). Insertion tries a bounded number of moves and then says Full.
+// At most 60 % of the slots are used. In a full table one key in fifty is in its second bucket, and one in
+// twelve after many connections have opened and closed (docs/adr/0010). Insertion tries a bounded number of
+// moves and then returns Full.
 #pragma once
 
 #include <array>
@@ -43,9 +48,11 @@ struct Found {
 
 enum class InsertStatus : uint8_t {
     Inserted,
-    Full,  // no unit is free (no pair, where it takes two), or (with a sound hash only near capacity) no slot could be made free
-    ForwardTaken,  // another connection answers to this forward key
-    ReverseTaken,  // another connection answers to this reverse key, or both keys are the same
+    // No free unit (or no free pair, if two units are needed), or no slot could be freed. With a sound hash
+    // the latter happens only near capacity.
+    Full,
+    ForwardTaken,  // another connection has this forward key
+    ReverseTaken,  // another connection has this reverse key, or both keys are equal
 };
 
 struct Inserted {
@@ -53,17 +60,20 @@ struct Inserted {
     ConnectionIndex index;  // set where status is Inserted
 };
 
-// The families of a connection's two keys. Mixed: client and endpoint are of different ones (docs/adr/0029). V6 and Mixed take two units.
+// The families of a connection's two keys. Mixed: client and endpoint are of different families
+// (docs/adr/0029). V6 and Mixed take two units.
 enum class KeyFamilies : uint8_t { V4 = 4, V6 = 6, Mixed = 10 };
 
-// One connection as the worker meets it. Ports and addresses are by Direction, those of the packets that arrive in it; a packet leaves with
-// the other direction's, source and destination exchanged.
+// One connection as stored in the table. Ports and addresses are stored by Direction, as in the packets that
+// arrive in that direction. A packet leaves with those of the other direction, source and destination
+// exchanged.
 struct alignas(kCacheLine) Entry {
-    uint32_t
-        generation;  // odd: live. Even: free or being filled. Each life has a number that no other life in this table has
+    // Odd: live. Even: free or being filled. Each life of an entry has a number that is unique in this table.
+    uint32_t generation;
     Protocol protocol;
-    KeyFamilies families;  // no longer V4 while the pair's second unit holds addresses
-    uint8_t state;         // a TcpState, DatagramState or SctpState, by protocol
+    // Differs from V4 as long as the pair's second unit holds addresses.
+    KeyFamilies families;
+    uint8_t state;  // a TcpState, DatagramState or SctpState, by protocol
     uint8_t source_kept : 1;
     uint8_t is_pinned : 1;
     uint8_t snat_index : 6;
@@ -76,17 +86,19 @@ struct alignas(kCacheLine) Entry {
     uint32_t snat_pool;
     packet::FoldedDelta l4_delta;
     packet::FoldedDelta ip_delta;
-    std::array<uint32_t, 2> tags;  // by Direction, as Connection's
+    std::array<uint32_t, 2> tags;  // by Direction, as in Connection
 
     [[nodiscard]] bool is_tcp() const noexcept { return protocol == Protocol::Tcp; }
     [[nodiscard]] bool is_sctp() const noexcept { return protocol == Protocol::Sctp; }
-    // Of one key at least: the connection takes two units, and all four addresses are where IPv6's are.
+    // At least one key is IPv6: the connection takes two units, and all four addresses are stored where those
+    // of IPv6 are.
     [[nodiscard]] bool is_v6() const noexcept { return families >= KeyFamilies::V6; }
     [[nodiscard]] bool is_mixed() const noexcept { return families == KeyFamilies::Mixed; }
     [[nodiscard]] TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
     [[nodiscard]] DatagramState datagram_state() const noexcept { return static_cast<DatagramState>(state); }
     [[nodiscard]] SctpState sctp_state() const noexcept { return static_cast<SctpState>(state); }
-    // Source and destination of `direction`: v4_ where not is_v6(), v6_ where it is; an IPv4 address of a mixed connection in mapped form.
+    // Source and destination of `direction`. Use v4_ if not is_v6(), v6_ otherwise. An IPv4 address of a
+    // mixed connection is in mapped form.
     [[nodiscard]] Be32 v4_source(Direction direction) const noexcept {
         return Be32::from_raw(static_cast<uint32_t>(v4_addresses[static_cast<size_t>(direction)]));
     }
@@ -101,7 +113,7 @@ struct alignas(kCacheLine) Entry {
     [[nodiscard]] L4Port destination_port(Direction direction) const noexcept {
         return static_cast<L4Port>(port_pairs[static_cast<size_t>(direction)] >> 16);
     }
-    // The whole key, for those who have time.
+    // The whole key, unpacked; slower than the accessors above.
     [[nodiscard]] packet::FlowKey key(Direction direction) const noexcept;
 };
 static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry> &&
@@ -115,7 +127,8 @@ struct alignas(kCacheLine) Bucket {
 };
 static_assert(sizeof(Bucket) == kCacheLine);
 
-// The second unit of an IPv6 or mixed connection: source and destination by direction, as IpAddr holds them.
+// The second unit of an IPv6 or mixed connection: source and destination by direction, in the format of
+// IpAddr.
 struct alignas(kCacheLine) V6Addresses {
     struct OneWay {
         std::array<uint8_t, 16> source;
@@ -125,15 +138,16 @@ struct alignas(kCacheLine) V6Addresses {
 };
 static_assert(sizeof(V6Addresses) == kCacheLine);
 
-// First in the memory. A change to any layout of this file, or to what a state's number means, changes kVersion.
+// At the start of the memory. A change to any layout of this file, or to the number of a state, changes
+// kVersion.
 struct alignas(kCacheLine) Header {
     static constexpr uint64_t kMagic = 0x6e6e6f636b736e70;  // "pnskconn"
     static constexpr uint32_t kVersion = 6;
     uint64_t magic;
     uint32_t version;
     uint32_t capacity;     // units
-    uint32_t free_pairs;   // first of the pairs without a live unit: its even unit + 1, or 0
-    uint32_t free_halves;  // first of the free units beside a live one: unit + 1, or 0
+    uint32_t free_pairs;   // first of the pairs without a live unit, as its even unit + 1, or 0
+    uint32_t free_halves;  // first of the free units next to a live one, as unit + 1, or 0
     uint32_t size;         // connections; read by any thread
     uint32_t units_used;   // an IPv6 or mixed connection uses two
     uint32_t high_water;   // units from here on have never been used; read by any thread
@@ -146,16 +160,17 @@ static_assert(sizeof(Header) == kCacheLine);
 
 class Table {
  public:
-    // A unit's number shares a word with the direction.
+    // A unit's number shares a word with the direction bit.
     static constexpr uint32_t kCapacityMax = 1U << 28;
 
-    // Bytes that `capacity` IPv4 connections (or half as many of those that take two units) take; 0 where capacity is 0 or beyond
-    // kCapacityMax.
+    // Bytes needed for `capacity` IPv4 connections (or half as many of those that take two units). 0 if
+    // capacity is 0 or exceeds kCapacityMax.
     [[nodiscard]] static size_t memory_needed(uint32_t capacity) noexcept;
-    // Clears and lays out `memory`, which must outlive the table and begin on a cache line. InvalidArgument names what does not fit.
+    // Clears and lays out `memory`, which must outlive the table and start on a cache line. InvalidArgument
+    // names the requirement that is not met.
     static Result<Table> create(std::span<std::byte> memory, uint32_t capacity, const HashKey& secret);
-    // Takes over a table that create() laid out, connections included. Corrupt where the header is another version's or contradicts the
-    // memory's size. The former writer must have stopped.
+    // Takes over a table that create() laid out, including its connections. Returns Corrupt if the header is
+    // of another version or inconsistent with the memory's size. The previous writer must have stopped.
     static Result<Table> adopt(std::span<std::byte> memory);
 
     Table(Table&&) noexcept = default;
@@ -163,56 +178,60 @@ class Table {
     Table(const Table&) = delete;
     Table& operator=(const Table&) = delete;
 
-    // --- The worker's side -------------------------------------------------------------------------------------------------------------
+    // --- Worker only
+    // -----------------------------------------------------------------------------------------------------
 
     PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key) const noexcept {
         return packet::hash_of(key, mix_);
     }
-    // For who knows the key's family.
+    // Overload for callers that already have the address family.
     PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key, IpFamily family) const noexcept {
         return family == IpFamily::V4 ? packet::v4_hash_of(key, mix_) : packet::v6_hash_of(key, mix_);
     }
-    // Starts loading the key's first bucket, where nearly all keys are.
+    // Starts loading the key's first bucket, which holds nearly all keys.
     PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept {
         prefetch_read(&buckets_[first_bucket(hash)]);
     }
-    // The units that the next few IPv4 connections will take, for who will insert them. A guess where halves are free.
+    // Prefetches the units that the next `count` IPv4 connections will take. Call before insert(). Only a
+    // guess if there are free halves.
     PENSTOCK_ALWAYS_INLINE void prefetch_units(uint32_t count) const noexcept;
-    // Both buckets, for who will insert.
+    // Prefetches both buckets. Call before insert().
     PENSTOCK_ALWAYS_INLINE void prefetch_buckets(uint64_t hash) const noexcept {
         prefetch(hash);
         prefetch_read(&buckets_[other_bucket(first_bucket(hash), tag_of(hash))]);
     }
     PENSTOCK_ALWAYS_INLINE Found find(const packet::FlowKey& key, uint64_t hash) const noexcept;
-    // find() of several keys, their memory accesses overlapping: key_at(i) whose hash is hash_at(i), for each i below count, at most
-    // limits::kBurstMax, to found_at(i). Each hash should have been prefetched. `has_v6`: some key is of IPv6.
+    // find() for several keys with overlapping memory accesses. For each i below count (at most
+    // limits::kBurstMax), looks up key_at(i), whose hash is hash_at(i), and writes the result to found_at(i).
+    // Each hash should have been prefetched. `has_v6`: at least one key is IPv6.
     template <typename KeyAt, typename HashAt, typename FoundAt>
     PENSTOCK_ALWAYS_INLINE void find_hashed(uint32_t count, bool has_v6, KeyAt&& key_at, HashAt&& hash_at,
                                             FoundAt&& found_at) const noexcept;
-    // The same from hashing on, to hash[i] and found[i].
+    // The same including hashing; writes hash[i] and found[i].
     template <typename KeyAt>
     PENSTOCK_ALWAYS_INLINE void find_burst(uint32_t count, KeyAt&& key_at, uint64_t* hash,
                                            Found* found) const noexcept;
 
-    // Valid until erase(). Read-only, because readers on other threads must meet whole words: changes go through touch() and set_state().
+    // Valid until erase(). Read-only, because readers on other threads must see whole words: changes go
+    // through touch() and set_state().
     [[nodiscard]] const Entry& at(ConnectionIndex index) const noexcept {
         PENSTOCK_ASSERT(is_live(index.value));
         return entries_[index.value];
     }
-    // The same with everything unpacked.
+    // The same, unpacked.
     [[nodiscard]] Connection connection(ConnectionIndex index) const noexcept;
-    // Notes a packet: writes last_seen where it is older than kTouchAfterUnits.
+    // Records a packet: writes last_seen if it is older than kTouchAfterUnits.
     PENSTOCK_ALWAYS_INLINE void touch(ConnectionIndex index, CoarseTime now) noexcept;
-    // Writes only where it changes something. Restarts the idle time, because the new state's limit may be shorter.
+    // Writes only on a change. Restarts the idle time, because the new state's limit may be shorter.
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, TcpState state, CoarseTime now) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, DatagramState state,
                                           CoarseTime now) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, SctpState state, CoarseTime now) noexcept;
-    // Of an association: the tag that packets of `direction` carry from now on.
+    // For an association: the tag that packets of `direction` carry from now on.
     void set_tag(ConnectionIndex index, Direction direction, uint32_t tag) noexcept {
         __atomic_store_n(&entries_[index.value].tags[static_cast<size_t>(direction)], tag, __ATOMIC_RELAXED);
     }
-    // Of a TCP connection, in the same place.
+    // For a TCP connection; stored in the same field.
     [[nodiscard]] SentNumbers sent_numbers(ConnectionIndex index) const noexcept {
         const auto& [span, first] = entries_[index.value].tags;
         return {first, span};
@@ -222,30 +241,32 @@ class Table {
         set_tag(index, Direction::Forward, sent.span);
     }
 
-    // The hashes are hash(entry.forward) and hash(entry.reverse); each key is of one family. The entry is complete before either key can
-    // be found. Bounded: at most kSearchNodes buckets are read and kMovesMax slots moved for each key.
+    // The hashes are hash(entry.forward) and hash(entry.reverse); each key is of one family. The entry is
+    // complete before either key can be found. Bounded: reads at most kSearchNodes buckets and moves at most
+    // kMovesMax slots for each key.
     [[nodiscard]] Inserted insert(const Connection& entry, uint64_t forward_hash,
                                   uint64_t reverse_hash) noexcept;
-    // The index may come back with the next insert(); generation() tells the lives apart.
+    // The next insert() may reuse the index; generation() distinguishes the lives.
     void erase(ConnectionIndex index) noexcept;
-    // The same for who has the hashes that the connection was inserted with.
+    // Overload for callers that have the hashes of the connection.
     void erase(ConnectionIndex index, uint64_t forward_hash, uint64_t reverse_hash) noexcept;
-    // For who will erase several: starts loading what erase() of a live entry reads.
+    // Starts loading the memory that erase() of a live entry reads. Call before erasing several.
     void prefetch_for_erase(ConnectionIndex index) const noexcept;
 
-    // Differs between two lives of one index.
+    // Differs between two lives of the same index.
     [[nodiscard]] uint32_t generation(ConnectionIndex index) const noexcept {
         return entries_[index.value].generation;
     }
-    // Whether a connection begins at this unit.
+    // Whether a connection starts at this unit.
     [[nodiscard]] bool is_live(uint32_t unit) const noexcept {
         return (entries_[unit].generation & 1) != 0 && ((unit & 1) == 0 || !entries_[unit - 1].is_v6());
     }
 
-    // --- Any thread --------------------------------------------------------------------------------------------------------------------
+    // --- Any thread
+    // ------------------------------------------------------------------------------------------------------
 
     [[nodiscard]] uint32_t size() const noexcept { return __atomic_load_n(&header_->size, __ATOMIC_RELAXED); }
-    // In units: IPv4 connections, or half as many of others.
+    // In units: the table holds this number of IPv4 connections, or half as many others.
     [[nodiscard]] uint32_t capacity() const noexcept { return capacity_; }
     [[nodiscard]] uint32_t units_used() const noexcept {
         return __atomic_load_n(&header_->units_used, __ATOMIC_RELAXED);
@@ -254,12 +275,13 @@ class Table {
     [[nodiscard]] double slots_used() const noexcept {
         return 2.0 * size() / (static_cast<double>(buckets_count_) * detail::Bucket::kSlots);
     }
-    // No unit from here on has ever been used: listing and aging may stop here. Never falls.
+    // No unit from this one on has ever been used, so listing and aging can stop here. Never decreases.
     [[nodiscard]] uint32_t high_water() const noexcept {
         return __atomic_load_n(&header_->high_water, __ATOMIC_ACQUIRE);
     }
-    // Copies the connection that begins at `unit` (0 .. capacity-1) where there is one and it stayed the same while it was copied. False:
-    // none, or replaced more often than a few tries. last_seen and state are each as of some moment during the copy.
+    // Copies the connection that starts at `unit` (0 .. capacity-1). Returns false if there is none, or if it
+    // was replaced during each of a few attempts. last_seen and state are each from some moment during the
+    // copy.
     [[nodiscard]] bool read(uint32_t unit, Connection& out) const noexcept;
 
  private:
@@ -269,7 +291,7 @@ class Table {
     static constexpr uint32_t kMovesMax = 4;
     static constexpr uint32_t kNone = ~0U;
 
-    // The low half of the hash scaled to the buckets, whose number is any.
+    // The low half of the hash, scaled to the number of buckets, which need not be a power of two.
     [[nodiscard]] uint32_t first_bucket(uint64_t hash) const noexcept {
         return static_cast<uint32_t>((hash & 0xffff'ffff) * buckets_count_ >> 32);
     }
@@ -278,8 +300,8 @@ class Table {
         const auto tag = static_cast<uint32_t>(hash >> 32);
         return tag + (tag == 0 ? 1 : 0);
     }
-    // Its own inverse, as moving a slot back must find the bucket it came from: a place that follows from the tag, less `bucket`, modulo
-    // the number of buckets. The multiplier spreads neighbouring tags.
+    // Its own inverse, because moving a slot back must find the bucket that it came from: a position derived
+    // from the tag, minus `bucket`, modulo the number of buckets. The multiplier spreads neighbouring tags.
     [[nodiscard]] uint32_t other_bucket(uint32_t bucket, uint32_t tag) const noexcept {
         const auto mirror = static_cast<uint32_t>(uint64_t{tag * 0x9e3779b1U} * buckets_count_ >> 32);
         return mirror >= bucket ? mirror - bucket : mirror + buckets_count_ - bucket;
@@ -289,13 +311,13 @@ class Table {
         return *reinterpret_cast<const detail::V6Addresses*>(&entries_[unit + 1]);
     }
     PENSTOCK_ALWAYS_INLINE bool holds(uint32_t reference, const packet::FlowKey& key) const noexcept;
-    PENSTOCK_ALWAYS_INLINE bool holds_v4(
-        uint32_t reference, const packet::FlowKey& key) const noexcept;  // false where it is mixed
+    // False for a mixed connection.
+    PENSTOCK_ALWAYS_INLINE bool holds_v4(uint32_t reference, const packet::FlowKey& key) const noexcept;
     PENSTOCK_ALWAYS_INLINE bool holds_addresses(uint32_t reference,
                                                 const packet::FlowKey& key) const noexcept;
     PENSTOCK_ALWAYS_INLINE Found find_in(uint32_t bucket, uint32_t tag,
                                          const packet::FlowKey& key) const noexcept;
-    // The first reference of a bucket whose tag matches; kNone where there is none.
+    // The first reference in a bucket whose tag matches; kNone if no tag matches.
     PENSTOCK_ALWAYS_INLINE uint32_t candidate_in(uint32_t bucket, uint32_t tag) const noexcept;
     template <bool kHasV6, typename KeyAt, typename HashAt, typename FoundAt>
     PENSTOCK_ALWAYS_INLINE void find_all(uint32_t count, KeyAt&& key_at, HashAt&& hash_at,
@@ -318,11 +340,12 @@ class Table {
 
     // Whether a slot of either bucket has the hash's tag.
     PENSTOCK_ALWAYS_INLINE bool has_tag(uint64_t hash) const noexcept;
-    // Into a free slot of the first bucket, else of the second, else into one that make_room() finds. False: there is none.
+    // Uses a free slot of the first bucket, else of the second, else one that make_room() frees. False: no
+    // slot is available.
     PENSTOCK_ALWAYS_INLINE bool place(uint64_t hash, uint32_t reference) noexcept;
-    // By number in the table, all buckets' slots counted through; kNone where the bucket is full.
+    // The slot's number in the table, counted through all buckets; kNone if the bucket is full.
     PENSTOCK_ALWAYS_INLINE uint32_t free_slot(uint32_t bucket) const noexcept;
-    // A slot of either of two full buckets, made free by moving others; kNone where that takes too much.
+    // Frees a slot of either of two full buckets by moving others; kNone if that exceeds the search limits.
     [[nodiscard]] PENSTOCK_NOINLINE uint32_t make_room(uint32_t first, uint32_t second) noexcept;
     void clear_slot(uint64_t hash, uint32_t reference) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state_byte(ConnectionIndex index, uint8_t state, CoarseTime now) noexcept;
@@ -356,7 +379,7 @@ PENSTOCK_ALWAYS_INLINE bool Table::holds_v4(uint32_t reference, const packet::Fl
             static_cast<uint64_t>(load<uint16_t>(&entry.protocol) ^ kind)) == 0;
 }
 
-// The key against a pair of units.
+// Compares the key with a pair of units.
 PENSTOCK_ALWAYS_INLINE bool Table::holds_addresses(uint32_t reference,
                                                    const packet::FlowKey& key) const noexcept {
     const Entry& entry = entries_[reference >> 1];
@@ -403,7 +426,8 @@ PENSTOCK_ALWAYS_INLINE uint32_t Table::candidate_in(uint32_t bucket, uint32_t ta
 }
 
 PENSTOCK_ALWAYS_INLINE void Table::prefetch_units(uint32_t count) const noexcept {
-    // Those never used lie in a row; of those given back only the first is known without reading it.
+    // Units that were never used are contiguous. Of the freed units, only the first is known without reading
+    // it.
     if (header_->free_halves != 0) {
         prefetch_read(&entries_[header_->free_halves - 1]);
     } else if (header_->free_pairs != 0) {
@@ -420,7 +444,7 @@ PENSTOCK_ALWAYS_INLINE void Table::find_all(uint32_t count, KeyAt&& key_at, Hash
                                             FoundAt&& found_at) const noexcept {
     PENSTOCK_ASSERT(count <= limits::kBurstMax);
     std::array<uint32_t, limits::kBurstMax> candidate;
-    std::array<uint8_t, limits::kBurstMax> elsewhere;  // those whose first bucket knows nothing of them
+    std::array<uint8_t, limits::kBurstMax> elsewhere;  // keys without a matching tag in their first bucket
     uint32_t elsewhere_count = 0;
     const auto prefetch_entry = [&](uint32_t i) PENSTOCK_INLINE_LAMBDA {
         const Entry* entry = &entries_[candidate[i] >> 1];
@@ -454,9 +478,8 @@ PENSTOCK_ALWAYS_INLINE void Table::find_all(uint32_t count, KeyAt&& key_at, Hash
         } else if (kHasV6 ? holds(candidate[i], key_at(i)) : holds_v4(candidate[i], key_at(i))) [[likely]] {
             found_at(i) = {{candidate[i] >> 1}, static_cast<Direction>(candidate[i] & 1)};
         } else {
-            found_at(i) = find_slowly(
-                key_at(i),
-                hash_at(i));  // another key has this tag: one look-up in 2^29; or it is a mixed one's
+            // Another key has this tag (one look-up in 2^29), or the entry is a mixed one.
+            found_at(i) = find_slowly(key_at(i), hash_at(i));
         }
     }
 }
@@ -490,7 +513,7 @@ PENSTOCK_ALWAYS_INLINE void Table::find_burst(uint32_t count, KeyAt&& key_at, ui
 PENSTOCK_ALWAYS_INLINE void Table::touch(ConnectionIndex index, CoarseTime now) noexcept {
     Entry& entry = entries_[index.value];
     if (units_between(entry.last_seen, now) >= kTouchAfterUnits) [[unlikely]] {
-        // Relaxed: a single word that stands alone. The same holds for the state below.
+        // Relaxed: a single independent word. The same holds for the state below.
         __atomic_store_n(&entry.last_seen.value, now.value, __ATOMIC_RELAXED);
     }
 }

@@ -1,10 +1,11 @@
-// TCP as a middlebox sees it: transitions as a table [state][direction][flag class], after Linux's nf_conntrack_proto_tcp, reduced to what
-// decides a timeout.
+// The TCP state machine of a middlebox: transitions as a table [state][direction][flag class], derived from
+// Linux's nf_conntrack_proto_tcp and reduced to the transitions that determine a timeout.
 //
-// Sequence windows are not tracked, so a segment that passes may be one that its receiver will not accept: forged, or of an earlier
-// connection on the tuple. Two kinds are not taken at their word (docs/adr/0028): the client's ACK of a handshake, and a RST. In either
-// case the connection is established when the client acknowledges what the endpoint has sent (conn/sent_numbers.hpp). A sender that only
-// knows the tuple cannot, and a client that has reset the connection does not.
+// Sequence windows are not tracked. A segment that passes may therefore be one that its receiver rejects:
+// spoofed, or from an earlier connection on the tuple. Two kinds of segments are not trusted (docs/adr/0028):
+// the client's ACK of a handshake, and a RST. In both cases the connection becomes established when the
+// client acknowledges data that the endpoint has sent (conn/sent_numbers.hpp). A sender that only has the
+// tuple cannot do this, and a client that has reset the connection does not.
 #pragma once
 
 #include <array>
@@ -17,15 +18,21 @@ namespace penstock::conn {
 
 enum class TcpAction : uint8_t {
     Pass,    // translate and forward; the state is `next`
-    Offer,   // the same for a segment with SYN, which offers a segment size (pipeline/offered_mss.hpp)
+    Offer,   // the same for a segment with SYN, which offers an MSS (pipeline/offered_mss.hpp)
     End,     // the same, and with this packet the connection is no longer open (SCHED-003)
     Revive,  // the same, and with this packet it is open again
-    Note,  // the same, and the numbers that the backend's segment occupies are kept (pipeline/handshake.hpp)
-    Verify,  // the same if the client's ACK number is allowed by those numbers, and then it is open; otherwise the state stays
-    Finish,  // the same as Pass for a FIN of the client's, whose numbers are kept (pipeline/reclaim.hpp)
-    Reset,   // answer with RSTs to both sides instead of forwarding
-    Reopen,  // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
-    Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
+    // The same, and the sequence numbers of the backend's segment are recorded (pipeline/handshake.hpp).
+    Note,
+    // The same if those numbers allow the client's ACK number; the connection is then open. Otherwise the
+    // state stays.
+    Verify,
+    // The same as Pass, for a FIN of the client; its numbers are recorded (pipeline/reclaim.hpp).
+    Finish,
+    Reset,  // answer with RSTs to both sides instead of forwarding
+    // A new connection on an old tuple: drop the old entry and treat the packet as the first of a new one.
+    Reopen,
+    // Drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state.
+    Invalid,
 };
 
 struct TcpStep {
@@ -33,7 +40,7 @@ struct TcpStep {
     TcpAction action;
 };
 
-// What of the flags matters here. PSH, ECE and CWR may accompany anything, URG what carries data.
+// The flags that matter here. PSH, ECE and CWR may accompany any class, URG any segment with data.
 enum class TcpFlagClass : uint8_t { Syn, SynAck, Ack, Fin, Rst, Invalid };
 inline constexpr uint8_t kTcpFlagClasses = 6;
 
@@ -56,22 +63,23 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
     }
 }
 
-// Half-open or established: what schedulers that count open flows count. The table passes from such a state to the others by End alone, and
-// back by Revive and Verify alone.
+// Half-open or established: the connections that schedulers count as open flows. The table leaves such a
+// state only by End, and returns to one only by Revive and Verify.
 [[nodiscard]] constexpr bool is_open(TcpState state) noexcept {
     return state < TcpState::TimeWait || state == TcpState::FinForwardProbed ||
            state == TcpState::FinReverseProbed || state == TcpState::FinForwardProbedAgain ||
            state == TcpState::FinReverseProbedAgain;
 }
 
-// A RST has passed that may have been forged (docs/adr/0028).
+// A RST has passed that may be spoofed (docs/adr/0028).
 [[nodiscard]] constexpr bool is_behind_rst(TcpState state) noexcept {
     return state == TcpState::RstForward || state == TcpState::RstReverse ||
            state == TcpState::RstForwardProbed || state == TcpState::RstReverseProbed ||
            state == TcpState::RstForwardProbedAgain || state == TcpState::RstReverseProbedAgain;
 }
 
-// The state after the next probe, where the FIN or RST that has passed may have been forged; the same where none is due, or no more.
+// The state after the next probe, if the FIN or RST that passed may be spoofed. The same state if no probe,
+// or no further probe, is due.
 [[nodiscard]] constexpr TcpState probed(TcpState state) noexcept {
     switch (state) {
         case TcpState::FinForward:
@@ -95,12 +103,12 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
     }
 }
 
-// Only a packet of class Syn opens a connection (pipeline/admit.cpp); one of class Ack may show one that is open already, which is
-// PickedUp.
+// Only a packet of class Syn opens a connection (pipeline/admit.cpp). A packet of class Ack may reveal an
+// existing connection, which is then PickedUp.
 inline constexpr TcpState kTcpOpeningState = TcpState::SynSent;
 
 namespace detail {
-// One cell spelt short, so that the table below can be read as one.
+// Short names for the cells, to keep the table below readable.
 consteval TcpStep to(TcpState next) {
     return {next, TcpAction::Pass};
 }
@@ -127,7 +135,8 @@ consteval TcpStep invalid(TcpState state) {
 }
 
 using Row = std::array<TcpStep, kTcpFlagClasses>;
-// What passes with a SYN is an Offer, a FIN of the client's a Finish: the column says it, so the cells need not.
+// A Pass with a SYN becomes an Offer, a Pass with a FIN of the client a Finish. The column implies it, so the
+// cells do not repeat it.
 consteval std::array<std::array<Row, 2>, kTcpStates> with_columns(
     std::array<std::array<Row, 2>, kTcpStates> transitions) {
     for (std::array<Row, 2>& of_state : transitions) {
@@ -144,7 +153,7 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_columns(
     return transitions;
 }
 using enum TcpState;
-// A second probe leads to what the first one does, but it is the last.
+// The second probe has the transitions of the first, but it is the last.
 consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(
     std::array<std::array<Row, 2>, kTcpStates> transitions) {
     for (const TcpState first : {FinForwardProbed, FinReverseProbed, RstForwardProbed, RstReverseProbed}) {
@@ -156,7 +165,7 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(
             }
         }
     }
-    // A RST says of the second probe what it says of the first.
+    // A RST moves the second probe to the same state as the first.
     for (const auto& [fin, rst] : {std::pair{FinForwardProbedAgain, RstForwardProbedAgain},
                                    {FinReverseProbedAgain, RstReverseProbedAgain}}) {
         for (Row& row : transitions[static_cast<size_t>(fin)]) {
@@ -166,32 +175,38 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(
     }
     return transitions;
 }
-// The client's ACK of the handshake may be forged by a sender that sees none of the backend's segments, and one that the backend drops (a
-// wrong checksum, a TTL that ends behind the gateway) is not answered by a RST. So only an ACK number that the backend's SYN+ACK allows
-// establishes; any other leaves the connection half-open.
+// The client's ACK of the handshake may be spoofed by a sender that sees none of the backend's segments. An
+// ACK that the backend drops (a wrong checksum, a TTL that ends behind the gateway) is not answered by a RST.
+// Therefore only an ACK number that the backend's SYN+ACK allows establishes the connection; any other leaves
+// it half-open.
 //
-// A SYN in Established or half-closed, and behind a RST, is passed and changes nothing: a backend that has the connection answers with a
-// challenge ACK (RFC 5961, 4); where the client has really forgotten it, the client's RST clears it for the next SYN. One that has not
-// answers with SYN+ACK. So two forged packets, a RST and a SYN, cannot exchange a connection that lives for a new one.
+// A SYN in Established or a half-closed state, and behind a RST, passes and changes nothing. A backend that
+// has the connection answers with a challenge ACK (RFC 5961, 4). If the client has really lost the
+// connection, it answers that with a RST, which clears the backend's connection for the next SYN. A backend
+// without the connection answers with SYN+ACK. So two spoofed packets, a RST and a SYN, cannot replace a live
+// connection by a new one.
 inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_second_probes(with_columns({{
     // clang-format off
-    //  SYN                  SYN+ACK               ACK                   FIN                   RST             none or contradictory
-    // SynSent. A lone ACK from the backend is its challenge ACK from an earlier connection on this tuple (RFC 5961, 4); the client answers
-    // with a RST, which ends that connection, and sends its SYN again (Linux since 2020 within two ticks). That SYN must leave by the same
-    // SNAT port, which is clear now; a fresh one may be in TIME-WAIT too, and then the client waits for its retransmission timer.
+    //  SYN                  SYN+ACK               ACK                   FIN                   RST             invalid
+    // SynSent. A lone ACK from the backend is its challenge ACK from an earlier connection on this tuple (RFC
+    // 5961, 4). The client answers with a RST, which ends that connection, and retransmits its SYN (Linux
+    // since 2020 within two ticks). That SYN must leave by the same SNAT port, which is free now. A new port
+    // may be in TIME-WAIT too, and then the client waits for its retransmission timer.
     {{{to(SynSent),          invalid(SynSent),     invalid(SynSent),     invalid(SynSent),     to(SynSent),     invalid(SynSent)},
       {note(SynReceived),    note(SynReceived),    to(SynSent),          invalid(SynSent),     end(Closed),     invalid(SynSent)}}},
-    // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5). ACK from the backend: data before the handshake is over (RFC
-    // 7413), or the answer to a second SYN. A RST may be forged here as later.
+    // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5). ACK from the backend: data
+    // before the handshake is over (RFC 7413), or the answer to a second SYN. A RST may be spoofed here as in
+    // later states.
     {{{to(SynReceived),      verify(Established),  verify(Established),  verify(FinForward),   end(RstForward), invalid(SynReceived)},
       {note(SynReceived),    note(SynReceived),    note(SynReceived),    to(FinReverse),       end(RstReverse), invalid(SynReceived)}}},
-    // PickedUp. The backend that has the connection continues it, or its handshake; another one refuses by a RST. If the client's first ACK
-    // number is where the backend continues, the connection is Established at once (pipeline/handshake.cpp). After a RST, from either side,
-    // the next segment of the client's is picked up anew once this entry is gone.
+    // PickedUp. The backend that has the connection continues it, or its handshake; another backend refuses
+    // by a RST. If the client's first ACK number is the next number of the backend, the connection is
+    // Established at once (pipeline/handshake.cpp). After a RST, from either side, the client's next segment
+    // is picked up anew once this entry has been removed.
     {{{to(PickedUp),         invalid(PickedUp),    to(PickedUp),         to(PickedUp),         end(Closed),     invalid(PickedUp)},
       {invalid(PickedUp),    note(SynReceived),    note(SynReceived),    to(FinReverse),       end(Closed),     invalid(PickedUp)}}},
-    // Established. SYN+ACK from the backend: it was overtaken, or the client's ACK was lost behind the gateway. From the client:
-    // simultaneous open, and the backend's SYN+ACK was lost.
+    // Established. SYN+ACK from the backend: it was overtaken, or the client's ACK was lost behind the
+    // gateway. SYN+ACK from the client: simultaneous open, and the backend's SYN+ACK was lost.
     {{{to(Established),      to(Established),      to(Established),      to(FinForward),       end(RstForward), invalid(Established)},
       {invalid(Established), to(Established),      to(Established),      to(FinReverse),       end(RstReverse), invalid(Established)}}},
     // FinForward
@@ -200,32 +215,37 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // FinReverse
     {{{to(FinReverse),       invalid(FinReverse),  to(FinReverse),       end(TimeWait),        end(RstForward), invalid(FinReverse)},
       {invalid(FinReverse),  to(FinReverse),       to(FinReverse),       to(FinReverse),       end(RstReverse), invalid(FinReverse)}}},
-    // TimeWait. A client may reuse its port at once (RFC 9293, 3.6.1); a fresh SNAT port keeps it clear of the backend's TIME-WAIT. That
-    // state is not for a RST to end (RFC 1337), and no more is the rest of the port here.
+    // TimeWait. A client may reuse its port at once (RFC 9293, 3.6.1); a new SNAT port avoids the backend's
+    // TIME-WAIT. A RST must not end that state (RFC 1337), and must not end the rest of the SNAT port here
+    // either.
     {{{reopen(TimeWait),     invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(TimeWait),    invalid(TimeWait)},
       {invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(TimeWait),         to(TimeWait),    invalid(TimeWait)}}},
-    // Closed. What either side still has under way passes, within the shorter limit of this state.
+    // Closed. Segments of either side that are still in flight pass, within the shorter limit of this state.
     {{{reopen(Closed),       invalid(Closed),      to(Closed),           to(Closed),           to(Closed),      invalid(Closed)},
       {invalid(Closed),      to(Closed),           to(Closed),           to(Closed),           to(Closed),      invalid(Closed)}}},
-    // Resetting. A SYN is of a client that has forgotten the connection, or never got the backend's SYN+ACK: a new one. A RST goes to the
-    // other side, where it ends what there is to end, or is not accepted.
+    // Resetting. A SYN is from a client that has lost the connection, or never received the backend's
+    // SYN+ACK: it opens a new connection. A RST is forwarded to the other side, where it ends the connection
+    // or is not accepted.
     {{{reopen(Resetting),    invalid(Resetting),   reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)},
       {invalid(Resetting),   reset(Resetting),     reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)}}},
-    // RstForward. A RST of the backend's says that it has nothing either: it answers a SYN that it refuses, or data behind a true RST.
+    // RstForward. A RST from the backend confirms that the backend has no connection either. It answers a SYN
+    // that it refuses, or data after a genuine RST.
     {{{to(RstForward),       invalid(RstForward),  verify(Established),  verify(FinForward),   to(RstForward),  invalid(RstForward)},
       {invalid(RstForward),  revive(SynReceived),  note(RstForward),     to(RstForward),       to(Closed),      invalid(RstForward)}}},
-    // RstReverse. The backend's second RST answers what the client still sends: now its SYN may go elsewhere.
+    // RstReverse. The backend's second RST answers further segments of the client. From now on a SYN may go
+    // to another backend.
     {{{to(RstReverse),       invalid(RstReverse),  verify(Established),  verify(FinForward),   to(Closed),      invalid(RstReverse)},
       {invalid(RstReverse),  revive(SynReceived),  note(RstReverse),     revive(FinReverse),   to(Closed),      invalid(RstReverse)}}},
-    // FinForwardProbed. The client has been asked. A stack that has closed and forgotten the connection answers by a RST, one that still has
-    // it by an ACK: then the FIN was forged, or the client's program keeps the connection half-closed; it lives as an established one. What
-    // the backend sends shows nothing of the client.
+    // FinForwardProbed. The client has been probed. A stack that has closed the connection and removed its
+    // state answers by a RST, one that still has it by an ACK. In the latter case the FIN was spoofed, or the
+    // client's program keeps the connection half-closed; it is treated as an established one. Segments of the
+    // backend prove nothing about the client.
     {{{to(FinForwardProbed), invalid(FinForwardProbed), to(Established),  to(FinForward),       end(RstForwardProbed), invalid(FinForwardProbed)},
       {invalid(FinForwardProbed), to(FinForward), to(FinForward),        end(TimeWait),        end(RstReverse), invalid(FinForwardProbed)}}},
-    // FinReverseProbed. The same of the backend.
+    // FinReverseProbed. The same for the backend.
     {{{to(FinReverseProbed), invalid(FinReverseProbed), to(FinReverse),   end(TimeWait),        end(RstForward), invalid(FinReverseProbed)},
       {invalid(FinReverseProbed), to(FinReverse), to(Established),       to(FinReverse),       end(RstReverseProbed), invalid(FinReverseProbed)}}},
-    // RstForwardProbed, RstReverseProbed. Both sides have been asked, and answer as ever.
+    // RstForwardProbed, RstReverseProbed. Both sides have been probed; their answers are handled as above.
     {{{to(RstForwardProbed), invalid(RstForwardProbed), verify(Established), verify(FinForward), to(RstForwardProbed), invalid(RstForwardProbed)},
       {invalid(RstForwardProbed), revive(SynReceived), note(RstForwardProbed), to(RstForwardProbed), to(Closed), invalid(RstForwardProbed)}}},
     {{{to(RstReverseProbed), invalid(RstReverseProbed), verify(Established), verify(FinForward), to(Closed), invalid(RstReverseProbed)},
@@ -240,7 +260,8 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
 }
 
 namespace detail {
-// Subtracting at End and at the removal of what is still open, and adding where Revive or Verify opens, subtracts as often as was added.
+// Decrementing at End and at the removal of a connection that is still open, and incrementing when Revive or
+// Verify opens one, keeps the count of open connections balanced.
 consteval bool counts_balance() {
     for (size_t state = 0; state < kTcpStates; ++state) {
         const bool was_open = is_open(static_cast<TcpState>(state));
@@ -260,8 +281,8 @@ consteval bool counts_balance() {
 static_assert(counts_balance());
 }  // namespace detail
 
-// What has no TCP flags is refused in every state. That is how a packet of an association, whose entries share the look-up by state, leaves
-// the path of established TCP without a question of its own (pipeline/track.hpp).
+// A packet without TCP flags is refused in every state. SCTP entries share the look-up by state, so their
+// packets leave the path of established TCP without a separate check (pipeline/track.hpp).
 namespace detail {
 consteval bool none_passes_without_flags() {
     for (const auto& of_state : kTransitions) {
@@ -278,8 +299,8 @@ static_assert(none_passes_without_flags() && kSctpStates <= kTcpStates);
 
 [[nodiscard]] constexpr DatagramState step(DatagramState state, Direction direction) noexcept {
     static_assert(static_cast<uint8_t>(Direction::Reverse) == static_cast<uint8_t>(DatagramState::TwoWay));
-    return static_cast<DatagramState>(static_cast<uint8_t>(state) |
-                                      static_cast<uint8_t>(direction));  // an answer makes it two-way
+    // An answer makes the flow two-way.
+    return static_cast<DatagramState>(static_cast<uint8_t>(state) | static_cast<uint8_t>(direction));
 }
 
 }  // namespace penstock::conn
