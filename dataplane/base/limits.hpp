@@ -111,7 +111,7 @@ inline constexpr uint32_t kResetFlowsPerSecond = 50'000;
 inline constexpr uint32_t kResetFlowsBurst = 1'000;
 
 // Segments of connections under reset that a worker answers per second, and at once: the answers to both
-// probes, and the same number again for senders in full transfer, whose window is already in flight.
+// probes, and the same number again for senders in full transfer, which have a window in flight already.
 inline constexpr uint32_t kResetAnswersPerSecond = 200'000;
 inline constexpr uint32_t kResetAnswersBurst = 8'000;
 

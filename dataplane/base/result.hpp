@@ -18,7 +18,7 @@ enum class Errc : uint8_t {
     AlreadyExists,     // already in use by another owner: a lock, an address, a name
     Exhausted,         // a capacity of limits.hpp or of the machine is used up
     Unavailable,       // may succeed later: a peer is away, a resource is busy
-    PermissionDenied,  // the caller, or this process, lacks the right
+    PermissionDenied,  // the caller, or this process, has no permission
     Unsupported,       // the machine, the kernel or the PMD cannot do it
     Outdated,          // the caller's request is based on a state that is no longer current
     Corrupt,           // stored data fails its integrity check

@@ -22,8 +22,8 @@ struct TscTime {
     constexpr TscTime operator+(TscTicks ticks) const noexcept { return {value + ticks.value}; }
 };
 
-// Ticks since `earlier`. 0 if the order appears reversed, because the two readings come from cores whose
-// counters differ slightly.
+// Ticks since `earlier`. 0 if the order appears reversed, because the two readings come from cores with
+// slightly different counters.
 constexpr TscTicks ticks_between(TscTime earlier, TscTime later) noexcept {
     return {later.value > earlier.value ? later.value - earlier.value : 0};
 }
@@ -67,7 +67,7 @@ struct CoarseTime {
     constexpr bool operator==(const CoarseTime&) const = default;
 };
 // Units from `earlier` to `later`. Negative if the order appears reversed, because the two readings come from
-// cores whose counters differ.
+// cores with different counters.
 constexpr int32_t units_between(CoarseTime earlier, CoarseTime later) noexcept {
     return static_cast<int32_t>(later.value - earlier.value);
 }

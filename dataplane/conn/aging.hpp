@@ -127,8 +127,8 @@ static_assert(uint64_t{units_per_tick(limits::kConnectionsDefault)} * (kSweepPer
 static_assert(units_per_tick(limits::kConnectionsDefault) <= 64, "a tick must stay short beside a burst");
 
 // Eviction class of a connection, when another one needs its room in a full table or its SNAT port towards an
-// endpoint whose ports are all taken (port_rest.hpp). Higher values are evicted first. Keep: never evicted.
-// Surplus: evicted only from a full table, if its Service or client prefix holds more than its share.
+// endpoint without free ports (port_rest.hpp). Higher values are evicted first. Keep: never evicted. Surplus:
+// evicted only from a full table, if its Service or client prefix holds more than its share.
 enum class Worth : uint8_t { Keep, Surplus, Brief, Finished, OneSided };
 [[nodiscard]] Worth worth_of(const Entry& entry) noexcept;
 [[nodiscard]] Worth worth_of(const Connection& connection) noexcept;
@@ -160,7 +160,7 @@ class Aging {
     explicit Aging(const Limits& limits) noexcept : limits_(limits) {}
     [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
 
-    // Visits the next `budget_units` units and erases the connections whose idle limit has passed, each after
+    // Visits the next `budget_units` units and erases the connections past their idle limit, each after
     // expired(ConnectionIndex) has released its resources. Calls resetting(ConnectionIndex) for connections
     // under reset by an order that stay. Calls doubtful(ConnectionIndex) for connections that are due for a
     // probe, in time for two probes; it returns whether it sent one. Returns the number of erased

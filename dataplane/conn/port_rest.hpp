@@ -70,8 +70,8 @@ class PortRest {
         }
     }
 
-    // For a TCP connection whose client has sent its FIN (pipeline/reclaim.hpp). Stored in place of the
-    // handshake's numbers.
+    // For a TCP connection after the client's FIN (pipeline/reclaim.hpp). Stored in place of the handshake's
+    // numbers.
     [[nodiscard]] static TcpProgress progress_at_end(const Entry& entry) noexcept {
         return {entry.tags[0], entry.tags[1]};
     }

@@ -202,7 +202,7 @@ class Table {
     }
     PENSTOCK_ALWAYS_INLINE Found find(const packet::FlowKey& key, uint64_t hash) const noexcept;
     // find() for several keys with overlapping memory accesses. For each i below count (at most
-    // limits::kBurstMax), looks up key_at(i), whose hash is hash_at(i), and writes the result to found_at(i).
+    // limits::kBurstMax), looks up key_at(i) by its hash hash_at(i) and writes the result to found_at(i).
     // Each hash should have been prefetched. `has_v6`: at least one key is IPv6.
     template <typename KeyAt, typename HashAt, typename FoundAt>
     PENSTOCK_ALWAYS_INLINE void find_hashed(uint32_t count, bool has_v6, KeyAt&& key_at, HashAt&& hash_at,
@@ -317,7 +317,7 @@ class Table {
                                                 const packet::FlowKey& key) const noexcept;
     PENSTOCK_ALWAYS_INLINE Found find_in(uint32_t bucket, uint32_t tag,
                                          const packet::FlowKey& key) const noexcept;
-    // The first reference in a bucket whose tag matches; kNone if no tag matches.
+    // The first reference in a bucket with a matching tag; kNone if no tag matches.
     PENSTOCK_ALWAYS_INLINE uint32_t candidate_in(uint32_t bucket, uint32_t tag) const noexcept;
     template <bool kHasV6, typename KeyAt, typename HashAt, typename FoundAt>
     PENSTOCK_ALWAYS_INLINE void find_all(uint32_t count, KeyAt&& key_at, HashAt&& hash_at,

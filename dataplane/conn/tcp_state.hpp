@@ -187,7 +187,8 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(
 // connection by a new one.
 inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_second_probes(with_columns({{
     // clang-format off
-    //  SYN                  SYN+ACK               ACK                   FIN                   RST             invalid
+    // Columns; the sixth, unnamed one is for no or contradictory flags:
+    //  SYN                  SYN+ACK               ACK                   FIN                   RST
     // SynSent. A lone ACK from the backend is its challenge ACK from an earlier connection on this tuple (RFC
     // 5961, 4). The client answers with a RST, which ends that connection, and retransmits its SYN (Linux
     // since 2020 within two ticks). That SYN must leave by the same SNAT port, which is free now. A new port

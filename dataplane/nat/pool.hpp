@@ -1,4 +1,5 @@
-// What lies in PortProposer's memory. A key is found in two lines: its set's tags, then its pool.
+// Layout of PortProposer's memory. A look-up of a key reads two cache lines: the tags of its set, and its
+// pool.
 #pragma once
 
 #include <algorithm>
@@ -17,26 +18,28 @@ struct alignas(kCacheLine) PoolTags {
 };
 
 struct alignas(kCacheLine) Pool {
-    // The key, without the padding of one.
+    // The key, without its padding.
     IpAddr snat;
     IpAddr endpoint;
     L4Port endpoint_port;
     Protocol protocol;
-    uint8_t place;                // the next port in the cursor's block, by PortOrder; 64: behind the last
-    uint32_t version;             // PortRules.version that `usable` is of
-    uint64_t usable;              // PortRules.usable() of the cursor's block; 0 where it is to be asked for
+    // The next position in the cursor's block, by PortOrder; 64: past the last one.
+    uint8_t place;
+    uint32_t version;  // PortRules.version to which `usable` belongs
+    // PortRules.usable() of the cursor's block; 0 if it must be computed again.
+    uint64_t usable;
     uint32_t live;                // bound ports
     uint32_t map;                 // or kNoMap
     uint32_t order : 22;          // key of the block's PortOrder
-    uint32_t block : 10;          // the cursor's, by its number in the share: BlockOrder::block_at(turn)
-    uint32_t turn : 10;           // the same by its place in BlockOrder
+    uint32_t block : 10;          // the cursor's block, as its index in the share: BlockOrder::block_at(turn)
+    uint32_t turn : 10;           // the cursor's block, as its position in BlockOrder
     uint32_t passed_blocks : 12;  // since a port was last bound or none was found
-    uint32_t refusals : 9;        // since then
-    uint32_t
-        recent : 1;  // opened, or lost its last live port, since pools of its set were last replaced in turn
+    uint32_t refusals : 9;        // since the same event
+    // Opened, or lost its last live port, since pools of its set were last replaced in turn.
+    uint32_t recent : 1;
 
     static constexpr uint32_t kNoMap = ~0U;
-    static constexpr uint32_t kRefusalsMax = (1U << 9) - 1;  // and no further
+    static constexpr uint32_t kRefusalsMax = (1U << 9) - 1;  // saturates here
     static constexpr uint32_t kPassedMax = (1U << 12) - 1;
 
     [[nodiscard]] PoolKey key() const noexcept { return {snat, endpoint, endpoint_port, protocol}; }
@@ -56,22 +59,23 @@ struct alignas(kCacheLine) Pool {
 static_assert(PortOrder::kKeyBits == 22 && kPortBlocks == 1U << 10);
 static_assert(sizeof(Pool) == kCacheLine && sizeof(PoolTags) == kCacheLine);
 
-// The head of a map. Its words follow it: for each of the worker's blocks, in this order,
-//   a bit a block known to be full, by its place in the pool's order
-//   the same once more, by the block's number in the share: most ports that are freed lie in blocks that are not full
-//   a word of taken ports, by the block's number
+// The header of a map. Its words follow it, for each block of the worker in this order:
+//   one bit for each block known to be full, by its position in the pool's order
+//   the same again, by the block's index in the share: most freed ports are in blocks that are not full
+//   one word of taken ports, by the block's index
 struct PortMap {
     uint32_t pool;
     uint32_t version;  // PortRules.version under which blocks were found full
-    uint32_t older;    // neighbours among those that may be withdrawn, or the next free one
+    uint32_t older;    // neighbours among the maps that can be withdrawn, or the next free one
     uint32_t newer;
     uint32_t marked;  // ports
-    // Where the last walk() ended: the block's place in the pool's order, the next port's in the block.
+    // The end of the last walk(): the block's position in the pool's order, and the next position within the
+    // block.
     uint32_t walk_turn : 10;
     uint32_t walk_next : 7;
     uint32_t has_walked : 1;
-    uint32_t
-        opened : 14;  // full blocks that a port of has come free since then, and no further than it can count
+    // Full blocks in which a port has become free since that walk; saturates at kOpenedMax.
+    uint32_t opened : 14;
 
     static constexpr uint32_t kOpenedMax = (1U << 14) - 1;
 };

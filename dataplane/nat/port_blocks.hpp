@@ -1,5 +1,6 @@
-// SNAT ports are handled in blocks of 64: one word of bits in a pool and in its map, and, where blocks belong to workers, with a power of
-// two of them one masked rte_flow rule a worker (bits 6.. of the port name the owner).
+// SNAT ports are managed in blocks of 64: one word of bits in a pool and in its map. If blocks belong to
+// workers and their number is a power of two, one masked rte_flow rule per worker suffices (bits 6 and up of
+// the port identify the owner).
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,12 @@
-// The order in which a pool goes through its ports: blocks in a permutation, and the 64 ports of each block in another, both drawn from
-// the pool's keyed hash. Nothing is stored, either can be asked for any place, and the blocks' also backwards: which place a block has,
-// so that what is kept by place can be found from a port.
+// The order in which a pool uses its ports: the blocks in one permutation, the 64 ports of each block in
+// another. Both are derived from the pool's keyed hash. Nothing is stored: each position can be computed
+// directly. The permutation of the blocks can also be inverted to the position of a block, so that data
+// indexed by position can be found from a port.
 //
-// Blocks: a Feistel network of four rounds over the next power of four, walked until it lands among the blocks (Black and Rogaway, 2002);
-// less than four steps on average. It is keyed, not a cipher: who sees a few ports of one pool does not foresee the next ones, and learns
-// nothing of another pool.
+// Blocks: a Feistel network of four rounds over the next power of four, repeated until the result is a valid
+// block (cycle walking, Black and Rogaway, 2002); fewer than four steps on average. It is keyed, but not a
+// cipher. An observer of a few ports of one pool cannot predict the next ones and gets no information about
+// another pool.
 #pragma once
 
 #include <bit>
@@ -48,7 +50,8 @@ class BlockOrder {
 
  private:
     static constexpr uint32_t kRounds = 4;
-    // The multipliers are odd and of even bit density: 2^64 over the golden ratio (Knuth 6.4), and rrmxmx's.
+    // The multipliers are odd and of even bit density: 2^64 over the golden ratio (Knuth 6.4), and that of
+    // rrmxmx.
     [[nodiscard]] constexpr uint32_t scatter(uint64_t key, uint32_t round, uint32_t half) const noexcept {
         uint64_t mixed = std::rotl(key, static_cast<int>(round * 16)) ^ (half + 1) * 0x9e3779b97f4a7c15ULL;
         mixed = (mixed ^ mixed >> 32) * 0x9fb21c651e98df25ULL;
@@ -60,11 +63,12 @@ class BlockOrder {
     uint32_t mask_;
 };
 
-// The ports of one block: two steps of a linear congruential generator with a shift between them, every one of which can be undone.
+// The ports of one block: two steps of a linear congruential generator with a shift between them. Each step
+// is invertible.
 class PortOrder {
  public:
     static constexpr uint32_t kKeyBits = 22;
-    // Of the key, the low kKeyBits.
+    // Uses the low kKeyBits of the key.
     constexpr explicit PortOrder(uint32_t key) noexcept
         : first_(key << 1 | 1), offset_(key >> 5), second_(key >> 10 | 1), last_(key >> 16) {}
     [[nodiscard]] constexpr uint32_t port_at(uint32_t place) const noexcept {

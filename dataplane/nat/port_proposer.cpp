@@ -10,30 +10,32 @@
 namespace penstock::nat {
 namespace {
 
-constexpr uint32_t kConnectionsMax =
-    (1U << 28) + 1;  // one more than a connection table can hold (pipeline/state/context.hpp)
+// One more than a connection table can hold (pipeline/state/context.hpp).
+constexpr uint32_t kConnectionsMax = (1U << 28) + 1;
 
-// A worker that holds 10 million connections has more pools than there can be endpoints (limits::kBackendsMax), and the one line of each
-// costs a connection 8 bytes. The least is for small tables, whose few connections may all go to different endpoints; in a tiny one four
-// for each connection leave no set short.
+// A worker that holds 10 million connections has more pools than endpoints can exist (limits::kBackendsMax);
+// the one line per pool costs a connection 8 bytes. The minimum is for small tables: their few connections
+// may all go to different endpoints. In a very small table, four pools per connection leave no set short.
 constexpr uint32_t kConnectionsPerPool = 8;
 constexpr uint32_t kPoolsMin = 4'096;
 constexpr uint32_t kPoolsPerConnectionMax = 4;
 static_assert(10'000'000 / kConnectionsPerPool > limits::kBackendsMax);
 
-// Least live ports of a pool that keeps a map, however few words it has: fewer are found as soon without one, and the map's head is paid
-// for by them too.
+// Minimum number of live ports with which a pool keeps a map, however few words the map has. Fewer ports are
+// found as quickly without a map, and they would also have to pay for the map's header.
 constexpr uint32_t kMapFromMin = 16;
 
-// Maps beyond those that the live ports can claim, for pools with fewer that met many taken ports in a row. With one a pool always gets
-// it; the others keep pools from taking it from each other.
+// Maps in addition to those that the live ports can claim, for pools with fewer live ports and many
+// consecutive refusals. One spare map is enough for a pool always to get one; the others prevent pools from
+// withdrawing maps from each other.
 constexpr uint32_t kSpareMaps = 8;
 
-// Full blocks that may come to have free ports between two walks of a pool, beside a 64th of its blocks, before its walks begin anew at the
-// cursor.
+// Number of full blocks, in addition to 1/64 of the pool's blocks, in which ports may become free between two
+// walks of a pool. Beyond it, walks start at the cursor again.
 constexpr uint32_t kOpenedByChance = 8;
 
-// Up to so many workers may share the blocks before a pool keeps a map with fewer live ports than it has words: 64 / 8 is an eighth.
+// Number of workers that may share the blocks before a pool keeps a map with fewer live ports than the map
+// has words: 64 / 8 is an eighth.
 constexpr uint32_t kSharersOfWholeMap = 8;
 
 constexpr uint64_t bit(uint32_t n) noexcept {
@@ -42,10 +44,10 @@ constexpr uint64_t bit(uint32_t n) noexcept {
 
 }  // namespace
 
-// How many of each there are, in the order in which they lie in the memory.
+// The number of each structure, in the order in which they are placed in the memory.
 struct PortProposer::Layout {
-    // `sharers`: among how many workers the ports of a block are divided. Of many, a map has fewer ports to tell of and is worth it sooner:
-    // from an eighth of them live.
+    // `sharers`: the number of workers among which the ports of a block are divided. With many sharers, a map
+    // covers fewer ports and pays off earlier: from an eighth of them live.
     Layout(uint32_t connections, uint32_t blocks, uint32_t sharers) noexcept
         : sets((std::max(connections / kConnectionsPerPool,
                          std::min(connections, kPoolsMin / kPoolsPerConnectionMax) * kPoolsPerConnectionMax) +
@@ -103,7 +105,7 @@ Result<PortProposer> PortProposer::create(std::span<std::byte> memory, uint32_t 
     const bool by_hash = rules != nullptr && !rules->empty();
     const PortShare share = by_hash ? PortShare(range, {0}, 1) : PortShare(range, self, workers);
     const Layout layout(connections, share.blocks(), by_hash ? workers : 1);
-    // Also touches every page of it, so that no worker faults later.
+    // This also touches every page of the memory, so that no worker has a page fault later.
     std::memset(memory.data(), 0, layout.bytes());
     PortProposer proposer(share, secret);
     proposer.rules_ = by_hash ? rules : nullptr;
@@ -156,8 +158,9 @@ PoolNumber PortProposer::find_or_open(const PoolKey& key, uint64_t hash) noexcep
     return {number};
 }
 
-// A pool of a set without live ports, in turn (clock): those that were opened or lost their last port since the turn began are spared until
-// all others have given way. kNone: all have live ports.
+// Selects a pool of a set without live ports to replace, in turn (clock algorithm). Pools that were opened or
+// lost their last port since the turn began are spared until all others have been replaced. kNone: all have
+// live ports.
 uint32_t PortProposer::pool_to_replace(uint32_t first) noexcept {
     uint32_t idle = kNone;
     for (uint32_t number = first; number < first + kPoolsPerSet; ++number) {
@@ -189,8 +192,9 @@ void PortProposer::start_at_random(Pool& pool) noexcept {
           static_cast<uint32_t>(drawn) % kPortsPerBlock);
 }
 
-// Forward past ports that were taken in a row: anywhere in the next 64 blocks, then 128, up to half a round, so that a freed port still
-// rests. With fewer live ports than blocks the first lands on a taken one once in four times at most, the next once in eight, and so on.
+// Jumps forward past consecutive taken ports, to a random position in the next 64 blocks, then 128, up to
+// half a round, so that a freed port still rests. With fewer live ports than blocks, the first jump lands on
+// a taken port with a probability of at most 1/4, the next of 1/8, and so on.
 void PortProposer::jump(Pool& pool) noexcept {
     const uint32_t window =
         std::max(1U, std::min(share_.blocks() / 2, 64U << std::min(pool.refusals - kRefusalsInRow, 4U)));
@@ -200,12 +204,12 @@ void PortProposer::jump(Pool& pool) noexcept {
     enter(pool, (pool.turn + blocks) % share_.blocks(), static_cast<uint32_t>(drawn) % kPortsPerBlock);
 }
 
-// To the next block that is not known to be full. False: all are.
+// Moves to the next block that is not known to be full. False: all are full.
 bool PortProposer::move_on(Pool& pool) const noexcept {
     uint32_t next = pool.turn + 1U;
     if (pool.map != Pool::kNoMap) {
         const uint64_t* full = full_of(pool);
-        // The first open block at or behind `from`, or one behind the last.
+        // The first open block at or after `from`, or one past the last.
         const auto first_open = [&](uint32_t from) {
             uint64_t open = from < share_.blocks() ? ~full[from / 64] & (~0ULL << (from % 64)) : 0;
             uint32_t word = from / 64;
@@ -241,7 +245,8 @@ OwnPorts PortProposer::own_among_all(const PoolKey& key, NicPortId reply_egress)
                                    .protocol = key.protocol});
 }
 
-// propose_in_block() where the next place's port is not to be had: another's, as most are where ports are chosen by hash, or taken.
+// propose_in_block() if the port at the next position is not available: it belongs to another worker, as most
+// do if ports are chosen by hash, or it is taken.
 PENSTOCK_NOINLINE L4Port PortProposer::propose_later_in_block(Pool& pool,
                                                               uint32_t rules_version) const noexcept {
     if (pool.version != rules_version || pool.usable == 0) {
@@ -250,7 +255,8 @@ PENSTOCK_NOINLINE L4Port PortProposer::propose_later_in_block(Pool& pool,
     return next_in_block(pool, pool.usable & ~(pool.map == Pool::kNoMap ? 0 : taken_of(pool)[pool.block]));
 }
 
-// The candidate that comes next in the order of the cursor's block, or 0; the cursor ends behind it, or behind the block.
+// The next candidate in the order of the cursor's block, or 0. Leaves the cursor after it, or after the
+// block.
 L4Port PortProposer::next_in_block(Pool& pool, uint64_t candidates) const noexcept {
     const PortOrder order(pool.order);
     while (pool.place < kPortsPerBlock) {
@@ -285,7 +291,7 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
         std::memset(full_of(pool), 0, 2 * full_words_ * sizeof(uint64_t));
         map_at(pool.map).version = rules.version;
     }
-    // Every block once, and the first again for the places that lie before the cursor.
+    // Visits every block once, and the first again for the positions before the cursor.
     for (uint32_t visits = 0; visits <= share_.blocks(); ++visits) {
         const uint64_t usable = rules.usable(share_.block_at(pool.block));
         const uint64_t candidates = usable & ~(has_map ? taken_of(pool)[pool.block] : 0);
@@ -294,7 +300,7 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
         }
         if (candidates != 0) {
             if (const L4Port port = next_in_block(pool, candidates); port != 0) {
-                if (number != kShared) {  // whose next connection has other rules
+                if (number != kShared) {  // its next connection has other rules
                     pool.usable = usable;
                     pool.version = rules.version;
                 }
@@ -312,8 +318,9 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
     return std::nullopt;
 }
 
-// A walk has a place of its own, because the cursor leaves the order where single ports come free: to the next of these, past ports that
-// were handed out longer ago. Once so many blocks have had free ports that proposals must have gone on in order, the cursor is right again.
+// A walk has a position of its own, because the cursor leaves the order when single ports become free: it
+// moves to the next of these, past ports that were allocated longer ago. When enough blocks have had free
+// ports that proposals must have continued in order, the cursor is correct again.
 uint32_t PortProposer::walk(PoolNumber number, const PortRules& rules, std::span<Place> out) noexcept {
     if (share_.blocks() == 0) {
         return 0;
@@ -326,7 +333,7 @@ uint32_t PortProposer::walk(PoolNumber number, const PortRules& rules, std::span
         }
     }
     uint32_t count = 0;
-    // Every block once, and the first again for the places that lie before the cursor.
+    // Visits every block once, and the first again for the positions before the cursor.
     for (uint32_t visits = 0; visits <= share_.blocks(); ++visits) {
         const uint64_t usable = rules.usable(share_.block_at(cursor.block));
         while (count < out.size()) {
@@ -357,9 +364,9 @@ void PortProposer::go_behind(PoolNumber number, const Place& place) noexcept {
     map.opened = 0;
 }
 
-// More ports are marked than the pool has live ones: some belonged to others, and may be free by now. Forgets the marks of the next block
-// that may have such a port, whose ports are then proposed again. One block each time, so that a pool that is exhausted in earnest costs
-// a new connection at most 64 refusals.
+// Called if more ports are marked than the pool has live ones: some belonged to other connections and may be
+// free by now. Clears the marks of the next block that may have such a port; its ports are then proposed
+// again. Only one block per call, so that a truly exhausted pool costs a new connection at most 64 refusals.
 bool PortProposer::look_anew(Pool& pool, const PortRules& rules) noexcept {
     if (pool.map == Pool::kNoMap || map_at(pool.map).marked <= pool.live) {
         return false;
@@ -380,7 +387,7 @@ bool PortProposer::look_anew(Pool& pool, const PortRules& rules) noexcept {
     return false;
 }
 
-// bind() of a pool that has a map or is due to get one.
+// bind() for a pool that has a map or must get one now.
 void PortProposer::bind_in_map(Pool& pool, L4Port port) noexcept {
     if (&pool == &at(kShared)) {
         return;
@@ -396,11 +403,11 @@ void PortProposer::bind_in_map(Pool& pool, L4Port port) noexcept {
 void PortProposer::refuse(PoolNumber number, L4Port port) noexcept {
     Pool& pool = at(number);
     pool.refuse();
-    pool.usable = 0;  // propose() looks at what was refused
+    pool.usable = 0;  // makes propose() compute the block's ports again
     if (number == kShared) {
         return;
     }
-    // One that has been round meets its own refusals again: few ports are usable, and all may be taken.
+    // After a full round a pool meets its own refusals again: few ports are usable, and all may be taken.
     if (pool.map == Pool::kNoMap &&
         (pool.refusals >= 2 * kRefusalsInRow || pool.passed_blocks >= share_.blocks())) {
         give_map(number.value);
@@ -432,7 +439,7 @@ PortProposer::Usage PortProposer::usage() const noexcept {
     return {pools_live_ - (shared_live > 0 ? 1 : 0), maps_used_, shared_live};
 }
 
-// The block that the cursor is in.
+// Marks the block of the cursor.
 void PortProposer::note_full(const Pool& pool) const noexcept {
     full_of(pool)[pool.turn / 64] |= bit(pool.turn);
     full_by_number_of(pool)[pool.block / 64] |= bit(pool.block);
@@ -443,8 +450,8 @@ void PortProposer::note_open(const Pool& pool, uint32_t turn, uint32_t block) co
     full_by_number_of(pool)[block / 64] &= ~bit(block);
 }
 
-// There always is one to give: pools whose maps cannot be withdrawn have map_from_ live ports each, and connections / map_from_ of those
-// are fewer than all maps.
+// A map is always available: each pool with a map that cannot be withdrawn has map_from_ live ports, and
+// there are at most connections / map_from_ of these pools, fewer than maps.
 void PortProposer::give_map(uint32_t number) noexcept {
     if (maps_free_ == kNone && maps_fresh_ == maps_count_) {
         PENSTOCK_ASSERT(line_oldest_ != kNone);

@@ -1,31 +1,39 @@
-// SNAT ports of one worker, proposed and not owned: which (SNAT address, port, endpoint, protocol) is taken is known to the connection
-// table, whose insert() refuses a reverse key that exists. So a pool needs no memory per port while few of its ports are live: it proposes
-// the next port in its order, and where that is taken (seldom), the next one again.
+// Proposes the SNAT ports of one worker, without owning them. The connection table holds which (SNAT address,
+// port, endpoint, protocol) is taken: its insert() refuses a reverse key that exists. A pool therefore needs
+// no memory per port while few of its ports are live. It proposes the next port in its order, and if that
+// port is taken (rarely), the one after it.
 //
 //   PoolKey --hash--> set of 16 tags (one line) --> pool (one line): key, cursor, live count, map or none
 //                                                                                            |
-//                          map: 1 bit a port known to be taken, 2 bits a block known to be full;
-//                               only from as many live ports as it has words
+//                    map: 1 bit per port known to be taken, 2 bits per block known to be full;
+//                         only if the pool has at least as many live ports as the map has words
 //
-// Whose ports. Where no NicPort's RSS can be foretold, whole blocks of 64 are the worker's, and only those are counted (PortShare). Else
-// all blocks are, and of each the ports whose replies come home to the worker (PortRules.own): with n workers one in n, more or less.
+// Ownership. If no NicPort's RSS is predictable, whole blocks of 64 belong to the worker, and only those are
+// counted (PortShare). Otherwise the pool uses all blocks, and in each block the ports with replies that
+// arrive at the worker (PortRules.own): with n workers about one in n.
 //
-// Order. A pool goes round the blocks, and through the ports of a block, in an order drawn from its keyed hash
-// (port_order.hpp), beginning at a random place (RFC 6056). A freed port rests until the cursor has gone round, while the endpoint may
-// still hold it in TIME-WAIT. A pool without live ports keeps its cursor until its line is wanted for another key.
+// Order. A pool cycles through the blocks, and through the ports of a block, in an order derived from its
+// keyed hash (port_order.hpp), starting at a random position (RFC 6056). A freed port rests until the cursor
+// has completed a round, while the endpoint may still hold it in TIME-WAIT. A pool without live ports keeps
+// its cursor until its line is needed for another key.
 //
-// Refusals. Each is a live port that the cursor has met, so a round meets no more of them than are live: below 1/64 of the proposals
-// without a map (1/8 where ports are chosen by hash), and with one each port once. Ports that were taken in a row and stayed lie in a row
-// when the cursor returns, therefore it jumps once it has met kRefusalsInRow of them: fewer than 1/64 of the ports are taken, and 16 jumps
-// to random places in growing windows all fail with a probability below 2^-70 (2^-25 by hash). Then the pool gets a map all the same.
+// Refusals. Each refusal is a live port under the cursor, so a round has at most as many refusals as there
+// are live ports. Without a map these are below 1/64 of the proposals (1/8 if ports are chosen by hash); with
+// a map each port is refused at most once. Ports that were taken consecutively and stayed are consecutive
+// again when the cursor returns. The cursor therefore jumps after kRefusalsInRow refusals. As fewer than 1/64
+// of the ports are taken, 16 jumps to random positions in growing windows all fail with a probability below
+// 2^-70 (2^-25 by hash). If they do, the pool gets a map in spite of its few ports.
 //
-// Exhaustion is exact: it is said only where no port is usable, or where a map shows every usable port as taken. A port that was marked
-// for another's connection (one of the shared pool) is found again by looking at one block anew each time the pool seems exhausted.
+// Exhaustion is exact: it is reported only if no port is usable, or if a map shows every usable port as
+// taken. A port may have been marked for a connection of the shared pool. To find such a port again, one
+// block is checked anew each time the pool appears exhausted.
 //
-// Shared pool. With more keys live than a set holds pools, a new key is served by kShared, which has neither key nor map: it starts at a
-// random place for each connection and gives up after kSharedProposals. The table keeps tuples unique there too.
+// Shared pool. If more keys are live than a set has pools, a new key is served by kShared, which has neither
+// key nor map. It starts at a random position for each connection and gives up after kSharedProposals. The
+// table keeps tuples unique there too.
 //
-// A burst may hold several proposals before the first is confirmed. Refusals must be followed up one connection at a time.
+// A burst may contain several proposals before the first is confirmed. Refusals must be processed one
+// connection at a time.
 #pragma once
 
 #include <algorithm>
@@ -48,18 +56,18 @@
 
 namespace penstock::nat {
 
-using PoolNumber =
-    Id<struct PoolTag,
-       uint32_t>;  // a pool of one worker; kept in the connection, which gives its port back with it
+// A pool of one worker. Stored in the connection, which returns its port to this pool.
+using PoolNumber = Id<struct PoolTag, uint32_t>;
 inline constexpr PoolNumber kShared{0xffff'fffe};
 
 class PortProposer {
  public:
-    // Bytes for at most `connections` bound ports of the worker with the largest share; 0 where connections is 0 or beyond 2^28 + 1.
+    // Bytes for at most `connections` bound ports of the worker with the largest share. 0 if connections is 0
+    // or exceeds 2^28 + 1.
     [[nodiscard]] static size_t memory_needed(uint32_t connections, PortRange range, uint32_t workers,
                                               const ReplyRules* rules = nullptr) noexcept;
-    // Clears `memory`, which must outlive the proposer and begin on a cache line. Every PortRules.range later lies within `range`. `rules`
-    // are borrowed; null or empty: ports belong to workers in blocks.
+    // Clears `memory`, which must outlive the proposer and start on a cache line. Every later PortRules.range
+    // must lie within `range`. `rules` are borrowed. Null or empty: ports belong to workers in blocks.
     static Result<PortProposer> create(std::span<std::byte> memory, uint32_t connections, PortRange range,
                                        WorkerId self, uint32_t workers, const HashKey& secret,
                                        const ReplyRules* rules = nullptr);
@@ -69,54 +77,56 @@ class PortProposer {
     PortProposer(const PortProposer&) = delete;
     PortProposer& operator=(const PortProposer&) = delete;
 
-    // For a burst: hash() and prefetch() all, prefetch_pool() all, then open() and propose().
+    // For a burst: hash() and prefetch() for all, prefetch_pool() for all, then open() and propose().
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash(const PoolKey& key) const noexcept;
     PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { prefetch_read(&set_of(hash)); }
-    // Says where the key's pool probably is, for open(); unset where it has none.
+    // Returns the probable position of the key's pool, for open(); unset if the key has no pool.
     PENSTOCK_ALWAYS_INLINE PoolNumber prefetch_pool(uint64_t hash) const noexcept;
-    // The pool's line, ahead of give_back().
+    // Prefetches the pool's line before give_back().
     PENSTOCK_ALWAYS_INLINE void prefetch(PoolNumber number) const noexcept { prefetch_read(&at(number)); }
 
-    // The key's pool, opened if need be; kShared where there is no room for one. Until a port of it is bound, a pool may be given to
-    // another key; that costs some evenness and nothing else.
+    // The key's pool, opened if necessary; kShared if there is no room. Until one of its ports is bound, a
+    // pool may be reassigned to another key; the only cost is a less even use of the ports.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE PoolNumber open(const PoolKey& key, uint64_t hash,
                                                          PoolNumber probably = {}) noexcept {
         return probably.is_set() && pools_[probably.value].is_of(key) ? probably : find_or_open(key, hash);
     }
-    // For PortRules.own: the ports towards key.endpoint whose replies this worker receives. `reply_egress`: SnatAddresses::reply_egress().
+    // For PortRules.own: the ports towards key.endpoint with replies that arrive at this worker.
+    // `reply_egress`: SnatAddresses::reply_egress().
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE OwnPorts own_ports(const PoolKey& key,
                                                             NicPortId reply_egress) const noexcept {
         return rules_ == nullptr ? OwnPorts() : own_among_all(key, reply_egress);
     }
-    // A port to try, and moves the cursor behind it. Empty: exhausted under these rules.
+    // Returns a port to try and moves the cursor past it. Empty: no port is left under these rules.
     [[nodiscard]] std::optional<L4Port> propose(PoolNumber number, const PortRules& rules) noexcept {
         const L4Port port = propose_in_block(number, rules.version);
         return port != 0 ? port : propose_next(number, rules);
     }
-    // The same where the last proposal was of the same rules and its block has a free port left, as is nearly always so. 0: ask propose().
+    // The same for the common case: the last proposal had the same rules, and its block has a free port left.
+    // 0: call propose().
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE L4Port propose_in_block(PoolNumber number,
                                                                  uint32_t rules_version) noexcept;
-    // What became of a proposal: the connection is in the table, or the table said that the tuple is taken. A proposal may also be dropped
-    // without a word. At most `connections` are bound at once.
+    // Report the result of a proposal: the connection is in the table, or the table refused the tuple. A
+    // proposal may also be dropped without a report. At most `connections` ports are bound at once.
     PENSTOCK_ALWAYS_INLINE void bind(PoolNumber number, L4Port port) noexcept;
     void refuse(PoolNumber number, L4Port port) noexcept;
-    // The connection whose proposal was bound has gone.
+    // The connection of a bound port has been removed.
     PENSTOCK_ALWAYS_INLINE void give_back(PoolNumber number, L4Port port) noexcept;
 
-    // Where a walk has passed a port.
+    // The position at which a walk passed a port.
     struct Place {
         L4Port port = 0;
-        uint16_t turn = 0;  // of its block
-        uint8_t next = 0;   // the place behind it in the block
+        uint16_t turn = 0;  // turn of its block
+        uint8_t next = 0;   // the position after the port in its block
     };
-    // For a pool whose ports are all taken: the usable ports that were handed out longest ago, taken or not. The first walk begins at the
-    // cursor, the next ones where the last one ended. Returns how many; fewer than fit where it has been round, and then some may be met
-    // twice.
+    // For a pool without free ports: returns the usable ports that were allocated the longest time ago, taken
+    // or not. The first walk starts at the cursor, each later one at the end of the last. Returns the number
+    // of ports. It is below out.size() after a full round, in which some ports may occur twice.
     uint32_t walk(PoolNumber number, const PortRules& rules, std::span<Place> out) noexcept;
-    // The next walk begins behind one of those.
+    // Makes the next walk start after one of these ports.
     void go_behind(PoolNumber number, const Place& place) noexcept;
-    // visit(first port, bits) for each block that holds ports of the worker's that are usable under `rules`. Any thread: reads what never
-    // changes.
+    // Calls visit(first port, bits) for each block with ports of this worker that are usable under `rules`.
+    // Any thread: reads only data that never changes.
     template <typename Visit>
     void for_each_usable(const PortRules& rules, Visit&& visit) const {
         for (uint32_t index = 0; index < share_.blocks(); ++index) {
@@ -127,20 +137,21 @@ class PortProposer {
         }
     }
 
-    // Bound ports.
+    // Number of bound ports.
     [[nodiscard]] uint32_t in_use() const noexcept { return in_use_; }
-    // For the tests that show that nothing leaks, and for `status`.
+    // For tests that check for leaks, and for `status`.
     struct Usage {
-        uint32_t pools_live;   // with bound ports; the shared one is not counted
-        uint32_t maps;         // in the hands of pools
+        uint32_t pools_live;   // with bound ports; without the shared pool
+        uint32_t maps;         // in use by pools
         uint32_t shared_live;  // ports bound through kShared
         bool operator==(const Usage&) const = default;
     };
     [[nodiscard]] Usage usage() const noexcept;
 
-    // A pool that met this many taken ports in a row jumps; one that met twice as many gets a map.
+    // A pool jumps after this number of consecutive refusals, and gets a map after twice this number.
     static constexpr uint32_t kRefusalsInRow = 16;
-    // Nine tenths of a key's ports may be taken by others and this many proposals still fail but once in 10^11 times.
+    // If nine tenths of a key's ports are taken by others, this number of proposals fails only once in 10^11
+    // times.
     static constexpr uint32_t kSharedProposals = 256;
 
  private:
@@ -154,7 +165,7 @@ class PortProposer {
     [[nodiscard]] Pool& at(PoolNumber number) const noexcept {
         return pools_[std::min<size_t>(number.value, pools_.size() - 1)];
     }
-    // The set comes of the hash's high half, the tag of the low one.
+    // The set is derived from the high half of the hash, the tag from the low half.
     [[nodiscard]] PoolTags& set_of(uint64_t hash) const noexcept {
         return sets_[(hash >> 32) * sets_.size() >> 32];
     }
@@ -200,7 +211,7 @@ class PortProposer {
     void leave_line(uint32_t map) noexcept;
     [[nodiscard]] uint64_t random() noexcept { return mix_.of(++draws_, ~0ULL); }
 
-    PortShare share_;  // where ports are chosen by hash, all blocks
+    PortShare share_;  // all blocks if ports are chosen by hash
     const ReplyRules* rules_ = nullptr;
     WorkerId self_{0};
     uint32_t workers_ = 1;
@@ -211,20 +222,21 @@ class PortProposer {
     std::byte* maps_ = nullptr;
     size_t map_stride_ = 0;
     uint32_t full_words_ = 0;
-    uint32_t map_from_ = 0;  // live ports from which a pool may keep its map
+    uint32_t map_from_ = 0;  // number of live ports from which a pool keeps its map
     uint32_t maps_count_ = 0;
     uint32_t maps_fresh_ = 0;
     uint32_t maps_free_ = kNone;
     uint32_t maps_used_ = 0;
-    uint32_t line_oldest_ = kNone;  // maps of pools with fewer live ports, which give way to those with more
+    uint32_t line_oldest_ =
+        kNone;  // maps of pools with fewer live ports; they are withdrawn for pools with more
     uint32_t line_newest_ = kNone;
     uint32_t connections_ = 0;
     uint32_t in_use_ = 0;
-    uint32_t pools_live_ = 0;  // the shared one counts here
+    uint32_t pools_live_ = 0;  // includes the shared pool
     uint64_t draws_ = 0;
 };
 
-// What a connection costs in most cases. The rest is in port_proposer.cpp.
+// The operations that most connections need. The others are in port_proposer.cpp.
 
 PENSTOCK_ALWAYS_INLINE uint64_t PortProposer::hash(const PoolKey& key) const noexcept {
     const auto snat = load<std::array<uint64_t, 2>>(&key.snat);

@@ -3,7 +3,7 @@
 namespace penstock::nat {
 namespace {
 
-// The bits of `range` that lie in `block`.
+// The bits of `range` within `block`.
 uint64_t bits_of(PortRange range, uint32_t block) noexcept {
     const uint32_t start = block * kPortsPerBlock;
     if (range.first > range.last || range.last < start || range.first >= start + kPortsPerBlock) {

@@ -1,4 +1,4 @@
-// What SNAT ports are counted by, and which of them may be handed out.
+// The key under which SNAT ports are counted, and the rules for the ports that may be allocated.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace penstock::nat {
 
-// A port is unique per such key: busy towards one endpoint, it is free towards the next (RFC 4787, REQ-1 asks less, and 5.1 allows it
-// for the traffic to servers that this is).
+// A port is unique per key: in use towards one endpoint, it is free towards another. RFC 4787, REQ-1 requires
+// less, and 5.1 allows it for traffic to servers, as it is here.
 struct PoolKey {
     IpAddr snat;
     IpAddr endpoint;
@@ -22,23 +22,25 @@ struct PoolKey {
     constexpr bool operator==(const PoolKey&) const = default;
 };
 
-// Which ports may be handed out. A view, made per call; what it forbids later is not taken any more, and what is live stays.
+// The rules for the ports that may be allocated. A view, built for each call. A port that becomes forbidden
+// is not allocated again; live connections keep it.
 struct PortRules {
     PortRange range;  // --snat-ports
-    PortRange excluded{
-        .first = 1,
-        .last = 0};  // the host's ephemeral ports where the address is shared; empty where first > last
-    // 65,536 bits, port p being bit p % 64 of word p / 64: NodePorts that Services declare. Null: none.
+    // The host's ephemeral ports, if the address is shared. Empty if first > last.
+    PortRange excluded{.first = 1, .last = 0};
+    // 65,536 bits, port p being bit p % 64 of word p / 64: NodePorts declared by Services. Null: none.
     const uint64_t* node_port_bits = nullptr;
     OwnPorts own;  // PortProposer::own_ports()
-    // Any number that changes whenever the above does, as the snapshot's generation; a pool that has marked blocks as full looks again.
+    // Any number that changes whenever one of the above changes, such as the snapshot's generation. A pool
+    // that has marked blocks as full then checks them again.
     uint32_t version = 0;
 
-    // The ports of a block that may be handed out, as bits.
+    // The ports of a block that may be allocated, as bits.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t usable(uint32_t block) const noexcept {
         const uint32_t first = block * kPortsPerBlock;
         const uint32_t last = first + kPortsPerBlock - 1;
-        // Nearly every block lies whole within the range and outside what is excluded. Port 0 is in the block that begins with it.
+        // Nearly every block is completely within the range and outside the excluded ports. Port 0 is in the
+        // block that starts with it.
         const bool is_whole = first != 0 && first >= range.first && last <= range.last &&
                               (first > excluded.last || last < excluded.first);
         const uint64_t node_ports = node_port_bits != nullptr ? node_port_bits[block] : 0;
@@ -46,8 +48,8 @@ struct PortRules {
     }
 
  private:
-    [[nodiscard]] uint64_t usable_in_part(
-        uint32_t block) const noexcept;  // NodePorts and others' ports apart
+    // Without regard to NodePorts and to the ports of other workers.
+    [[nodiscard]] uint64_t usable_in_part(uint32_t block) const noexcept;
 };
 
 }  // namespace penstock::nat

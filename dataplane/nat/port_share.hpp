@@ -1,5 +1,6 @@
-// One worker's share of the SNAT ports: those blocks of 64 that ReplyOwner::of_snat_port() calls its own and that hold ports of
-// --snat-ports. They are counted from 0 here, since whatever is kept per block needs room for the worker's own only. Pure arithmetic.
+// The share of one worker in the SNAT ports: the blocks of 64 that ReplyOwner::of_snat_port() assigns to it
+// and that contain ports of --snat-ports. The blocks are numbered from 0 here, because data per block is
+// needed only for the worker's own blocks. No I/O, no state.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +18,20 @@ class PortShare {
         const uint32_t from = range.first / kPortsPerBlock;
         const uint32_t last = range.last / kPortsPerBlock;
         first_ = from + (self.value + workers - from % workers) % workers;
-        // Port 0 is never handed out: a range of nothing else is empty.
+        // Port 0 is never allocated: a range that contains only port 0 is empty.
         count_ =
             range.first > range.last || range.last == 0 || first_ > last ? 0 : (last - first_) / workers + 1;
         reciprocal_ = 0xffff'ffffULL / workers + 1;
     }
-    // How many blocks the worker has; the first and the last may hold ports outside the range.
+    // The number of the worker's blocks. The first and the last may contain ports outside the range.
     [[nodiscard]] constexpr uint32_t blocks() const noexcept { return count_; }
-    // From the share's count to the port space's, and back for a block of the share.
+    // Converts an index in the share to a block of the port space, and back for a block of the share.
     [[nodiscard]] constexpr uint32_t block_at(uint32_t index) const noexcept {
         return first_ + index * workers_;
     }
     [[nodiscard]] constexpr uint32_t index_of(uint32_t block) const noexcept {
-        // (block - first_) / workers_. The reciprocal is too large by less than one in 2^32, which no number below 2^16 makes out.
+        // (block - first_) / workers_. The reciprocal is too large by less than one part in 2^32, which has
+        // no effect on numbers below 2^16.
         return static_cast<uint32_t>(uint64_t{block - first_} * reciprocal_ >> 32);
     }
 

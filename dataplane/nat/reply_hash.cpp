@@ -8,8 +8,9 @@
 namespace penstock::nat {
 namespace {
 
-// The table entries that the SNAT ports of one tuple reach from entry 0: by linearity the sums of what each bit of the port adds. From
-// any other entry they are the same, moved by exclusive or.
+// The table entries that the SNAT ports of one tuple reach from entry 0. As the hash is linear, these are the
+// sums of the contributions of each bit of the port. From any other entry they are the same, shifted by
+// exclusive or.
 std::vector<uint32_t> reach_of_ports(const Toeplitz& toeplitz, IpFamily family, uint32_t mask) {
     std::vector<uint32_t> reached{0};
     for (uint32_t bit = 0; bit < 16; ++bit) {
@@ -24,7 +25,8 @@ std::vector<uint32_t> reach_of_ports(const Toeplitz& toeplitz, IpFamily family, 
     return reached;
 }
 
-// The entries fall into classes, and an endpoint's ports all lead into one of them. In each class every worker must have his share.
+// The entries form classes, and all ports of an endpoint lead to the same class. Every worker needs its share
+// in each class.
 std::string starved_worker(const ReplyHash& hash, uint32_t workers, IpFamily family) {
     const auto size = static_cast<uint32_t>(hash.worker_of.size());
     const std::vector<uint32_t> reach = reach_of_ports(Toeplitz(hash.key), family, size - 1);
@@ -54,7 +56,7 @@ std::string starved_worker(const ReplyHash& hash, uint32_t workers, IpFamily fam
 std::string obstacle_of(const ReplyHash& hash, uint32_t workers) {
     const size_t size = hash.worker_of.size();
     if (!std::has_single_bit(size) || size > kReplyHashEntriesMax) {
-        return "its table has " + std::to_string(size) + " entries, which is no power of two up to " +
+        return "its table has " + std::to_string(size) + " entries, which is not a power of two up to " +
                std::to_string(kReplyHashEntriesMax);
     }
     for (const WorkerId worker : hash.worker_of) {

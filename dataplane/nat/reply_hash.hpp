@@ -1,7 +1,10 @@
-// How the RSS of a NicPort chooses a worker for what it receives: plain data, filled by drivers from what the NIC was asked, read and
-// checked to do. With it the queue of a reply can be foretold, and SNAT ports be chosen so that replies come home (docs/architecture.md).
+// How the RSS of a NicPort selects a worker for received packets, as plain data. Drivers fill it from the
+// configuration of the NIC that was requested, read back and checked. It makes the queue of a reply
+// predictable, so that SNAT ports can be chosen for replies that arrive at the owner worker
+// (docs/architecture.md).
 //
-//   frame --Toeplitz(key, addresses and L4 ports as on the wire)--> hash --% size--> RETA entry --> queue --> worker
+//   frame --Toeplitz(key, addresses and L4 ports as on the wire)--> hash
+//   hash  --% size--> RETA entry --> queue --> worker
 #pragma once
 
 #include <cstdint>
@@ -16,10 +19,12 @@
 namespace penstock::nat {
 
 struct ReplyHash {
-    std::vector<uint8_t> key;  // as the NIC holds it; 40 bytes or more, of which IPv6 with ports uses 36 + 4
-    std::vector<WorkerId>
-        worker_of;  // by hash % size: the RETA, with the worker that polls each queue; a power of two
-    // Whose hash covers both addresses and both L4 ports. Replies of other kinds are handed over.
+    // As stored in the NIC; 40 bytes or more, of which IPv6 with ports uses 36 + 4.
+    std::vector<uint8_t> key;
+    // By hash % size: the RETA, with the worker that polls each queue. The size is a power of two.
+    std::vector<WorkerId> worker_of;
+    // The packet types with a hash that covers both addresses and both L4 ports. Replies of other types are
+    // handed off.
     bool tcp4 = false, udp4 = false, tcp6 = false, udp6 = false;
 
     [[nodiscard]] constexpr bool covers(IpFamily family, Protocol protocol) const noexcept {
@@ -35,15 +40,17 @@ struct ReplyHash {
     bool operator==(const ReplyHash&) const = default;
 };
 
-// Entries of the largest table that is of use: several times those of any NIC known. Each costs a worker 16 bytes (reply_rules.hpp).
+// Maximum useful number of table entries: several times that of any known NIC. Each entry costs a worker 16
+// bytes (reply_rules.hpp).
 inline constexpr uint32_t kReplyHashEntriesMax = 4'096;
 
-// Why SNAT ports cannot be chosen by this hash for that many workers, in words that follow "its RSS cannot be used: "; "" where they can.
-// Besides what is malformed: a worker must own SNAT ports towards every endpoint, and not less than half of an even share.
+// The reason why SNAT ports cannot be chosen by this hash for this number of workers; it continues the text
+// "its RSS cannot be used: ". "" if they can. Besides malformed data, the reason may be that a worker would
+// own too few SNAT ports: it must own some towards every endpoint, at least half of an even share.
 [[nodiscard]] std::string obstacle_of(const ReplyHash& hash, uint32_t workers);
 
-// The worker that a packet with this tuple, as it is on the wire, is received by; of a hash without an obstacle that covers the packet.
-// Makes its tables anew at each call: workers ask a ReplyRule.
+// The worker that receives a packet with this tuple, as on the wire. The hash must have no obstacle and cover
+// the packet. Builds its tables at each call; workers use a ReplyRule instead.
 [[nodiscard]] WorkerId worker_of(const ReplyHash& hash, const packet::FlowKey& as_received);
 
 }  // namespace penstock::nat

@@ -1,10 +1,10 @@
-// The ReplyHashes of the NicPorts as workers ask them: made once at start, read by all. A rule says which worker receives a reply, and,
-// the other way round, which SNAT ports bring a reply home to a worker. The hash is linear (toeplitz.hpp), so the ports of a block of 64
-// are its own by one look-up:
+// The ReplyHashes of the NicPorts, prepared for the workers: built once at start, read by all. A rule maps a
+// reply to the worker that receives it, and, in reverse, a worker to the SNAT ports with replies that arrive
+// there. The hash is linear (toeplitz.hpp), so one look-up yields the worker's own ports in a block of 64:
 //
 //   entry(reply to port 64 b + i) = (hash(reply to port 0) ^ hash of 64 b alone ^ hash of i alone) & mask
-//                                    `---- once an endpoint    `--- once a block     `--- in own[worker][x], a bit for each i
-//                                     `------------- x ---------------'
+//                                   `- per endpoint         `- per block         `- own[worker][x]: bit per i
+//                                     `------------- x ------------'
 #pragma once
 
 #include <array>
@@ -23,19 +23,19 @@
 
 namespace penstock::nat {
 
-// Which ports of a block are one worker's. A view, made per call.
+// The ports of a block that belong to one worker. A view, built for each call.
 class OwnPorts {
  public:
-    // All: whoever asks looks at the worker's blocks only, or there is one worker.
+    // All ports: the caller iterates over the worker's blocks only, or there is one worker.
     constexpr OwnPorts() = default;
-    // Whole blocks in turn, as ReplyOwner::of_snat_port() gives them away.
+    // Whole blocks in turn, as ReplyOwner::of_snat_port() assigns them.
     constexpr OwnPorts(WorkerId self, uint32_t workers) noexcept : workers_(workers), self_(self) {}
-    // By hash: `words` are the worker's own[], `base` the hash of a reply to port 0.
+    // By hash: `words` is the worker's own[], `base` the hash of a reply to port 0.
     OwnPorts(const Toeplitz& toeplitz, const uint64_t* words, uint32_t mask, uint32_t base,
              IpFamily family) noexcept
         : toeplitz_(&toeplitz), words_(words), mask_(mask), base_(base), workers_(0), family_(family) {}
 
-    // As bits.
+    // The ports as bits.
     [[nodiscard]] uint64_t in_block(uint32_t block) const noexcept {
         if (workers_ == 1) [[likely]] {
             return ~0ULL;
@@ -58,20 +58,21 @@ class OwnPorts {
     IpFamily family_ = IpFamily::V4;
 };
 
-// One NicPort's.
+// The rule of one NicPort.
 class ReplyRule {
  public:
-    // `hash` has no obstacle for that many workers.
+    // `hash` must have no obstacle for this number of workers.
     ReplyRule(NicPortId port, const ReplyHash& hash, uint32_t workers, uint32_t number = 0);
 
     [[nodiscard]] NicPortId port() const noexcept { return port_; }
-    // Both put the same packet on the same worker, where both cover it: two ports of a driver that gives all the same key and table.
+    // Whether both rules assign the same packet to the same worker, if both cover it. Example: two ports of a
+    // driver that uses the same key and table for all ports.
     [[nodiscard]] bool is_alike(const ReplyRule& other) const noexcept { return number_ == other.number_; }
     [[nodiscard]] bool covers(IpFamily family, Protocol protocol) const noexcept {
         return kinds_.covers(family, protocol);
     }
 
-    // The way that a packet takes, step by step; for explain.
+    // The steps by which a packet is assigned; for explain.
     struct Way {
         uint32_t hash;
         uint32_t entry;  // of the table
@@ -84,7 +85,7 @@ class ReplyRule {
     [[nodiscard]] WorkerId worker_of(const packet::FlowKey& as_received) const noexcept {
         return way_of(as_received).worker;
     }
-    // The destination ports that bring a reply with the other three parts of `reply` to `self`.
+    // The destination ports for which `self` receives a reply with the other three fields of `reply`.
     [[nodiscard]] OwnPorts own_ports(WorkerId self, packet::FlowKey reply) const noexcept;
 
  private:
@@ -93,7 +94,7 @@ class ReplyRule {
     }
 
     NicPortId port_;
-    uint32_t number_;  // one for each key with its table
+    uint32_t number_;  // one for each pair of key and table
     uint32_t mask_;
     Toeplitz toeplitz_;
     ReplyHash kinds_;  // without key and table
@@ -106,21 +107,22 @@ struct PortReplyHash {
     const ReplyHash* hash;
 };
 
-// Those of all NicPorts.
+// The rules of all NicPorts.
 class ReplyRules {
  public:
-    // None: SNAT ports belong to workers in blocks.
+    // No rules: SNAT ports belong to workers in blocks.
     ReplyRules() = default;
-    // InvalidArgument names the obstacle, which the drivers' plan should have found.
+    // InvalidArgument names the obstacle, which the drivers' plan should have detected.
     static Result<ReplyRules> create(std::span<const PortReplyHash> hashes, uint32_t workers);
 
     [[nodiscard]] bool empty() const noexcept { return rules_.empty(); }
-    // Of the NicPort; null: how it chooses queues cannot be foretold.
+    // The rule of the NicPort. Null: its queue selection is not predictable.
     [[nodiscard]] const ReplyRule* of_port(NicPortId port) const noexcept {
         return port.value < by_port_.size() ? by_port_[port.value] : nullptr;
     }
-    // Of replies to a SNAT address with that SnatAddress::egress: that NicPort's, or, where replies may come by any, the first one's that
-    // has a rule. Null: the port's block says who owns the reply.
+    // The rule for replies to a SNAT address with this SnatAddress::egress: the rule of that NicPort or, if
+    // replies may arrive on any NicPort, of the first one with a rule. Null: the port's block determines the
+    // owner of the reply.
     [[nodiscard]] const ReplyRule* of_replies(NicPortId egress, IpFamily family,
                                               Protocol protocol) const noexcept {
         const ReplyRule* rule = egress.is_set() ? of_port(egress) : first_;

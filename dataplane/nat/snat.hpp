@@ -1,4 +1,4 @@
-// Which SNAT addresses and ports a new full-NAT flow may leave with: those that fit its endpoint. source_search.hpp chooses among them.
+// The SNAT addresses and ports that a new full-NAT flow may use. source_search.hpp selects among them.
 #pragma once
 
 #include <bit>
@@ -10,24 +10,25 @@
 
 namespace penstock::nat {
 
-// The flow that wants a source.
+// The flow that needs a source.
 struct BindRequest {
     IpAddr endpoint;
     L4Port endpoint_port = 0;
     Protocol protocol = Protocol::Tcp;
     NicPortId egress;  // the NicPort that leads to the endpoint
-    uint64_t client_hash =
-        0;  // ReplyOwner::client_hash(): a client keeps its SNAT address while that has ports (RFC 4787, REQ-2)
+    // ReplyOwner::client_hash(): a client keeps its SNAT address as long as that address has free ports (RFC
+    // 4787, REQ-2).
+    uint64_t client_hash = 0;
 };
 
-// What the host needs for itself on the addresses it shares, as PortRules wants it.
+// The ports that the host needs for itself on shared addresses, in the format of PortRules.
 struct HostPorts {
     const uint64_t* node_port_bits = nullptr;
     uint32_t version = 0;  // the snapshot's generation
 };
 
-// The ports that may be taken on one SNAT address. Only an address that Linux uses too leaves out the kernel's ephemeral range and
-// NodePorts.
+// The ports that may be used on one SNAT address. The kernel's ephemeral range and NodePorts are excluded
+// only on an address that Linux uses too.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE PortRules rules_for(const SnatConfig& config, const SnatAddress& address,
                                                          const HostPorts& host) noexcept {
     PortRules rules{.range = config.ports, .version = host.version};
@@ -38,8 +39,9 @@ struct HostPorts {
     return rules;
 }
 
-// Which of the addresses that fit a client tries in its `turn`: it begins at number client_hash % count of them and goes round. Counted
-// among those that fit, or the neighbours of an address that does not would get its share. `fitting` is not empty.
+// The index of the address that a client tries in its `turn`, among the fitting ones: it starts at number
+// client_hash % count of them and wraps around. Only fitting addresses are counted; otherwise the neighbours
+// of an address that does not fit would get its share. `fitting` must not be empty.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint8_t choice_of(SnatAddressSet fitting, uint64_t client_hash,
                                                        uint32_t turn) noexcept {
     if ((fitting & (fitting - 1)) != 0) {
@@ -51,7 +53,7 @@ struct HostPorts {
     return static_cast<uint8_t>(std::countr_zero(fitting));
 }
 
-// The addresses that fit, in the order in which a SourceSearch tries them; for explain.
+// The fitting addresses in the order in which a SourceSearch tries them; for explain.
 [[nodiscard]] std::vector<const SnatAddress*> choices_in_turn(const SnatConfig& config,
                                                               const BindRequest& request);
 

@@ -1,4 +1,5 @@
-// Which addresses and ports new full-NAT flows may take. Part of the snapshot; changes leave live flows alone.
+// The addresses and ports that new full-NAT flows may use. Part of the snapshot; changes do not affect live
+// flows.
 #pragma once
 
 #include <array>
@@ -23,23 +24,24 @@ struct PortRange {
 
 struct SnatAddress {
     IpAddr address;
-    // The port this address belongs to as a twin's own, or unset where the operator named it with --snat-address. A default address is
-    // used only for endpoints that leave through its port.
+    // The port with the twin that has this address. Unset if the operator configured it with --snat-address.
+    // A default address is used only for endpoints that are reached through its port.
     NicPortId egress;
-    // True where Linux uses the address too: the kernel's ephemeral range and declared NodePorts are left out.
+    // True if Linux uses the address too: the kernel's ephemeral range and declared NodePorts are excluded.
     bool shared_with_host = false;
     bool operator==(const SnatAddress&) const = default;
 };
 
-// Bit n: number n of SnatAddresses.
+// Bit n: element n of SnatAddresses.
 using SnatAddressSet = uint64_t;
 static_assert(limits::kSnatAddressesMax <= 64);
 
-// A list of SNAT addresses that knows, for each family and egress, which of them fit: asked for every new flow, and changed hardly ever.
+// A list of SNAT addresses with an index of the fitting ones for each family and egress, which is read for
+// every new flow and rarely changes.
 class SnatAddresses {
  public:
     SnatAddresses() = default;
-    // At most limits::kSnatAddressesMax; those beyond are left out.
+    // At most limits::kSnatAddressesMax; further addresses are ignored.
     SnatAddresses(const std::vector<SnatAddress>& addresses) { append(addresses); }
     SnatAddresses(std::initializer_list<SnatAddress> addresses) { append(addresses); }
     void push_back(const SnatAddress& address) {
@@ -58,13 +60,13 @@ class SnatAddresses {
         }
     }
 
-    // Those that a flow to `endpoint` may leave with through `egress`.
+    // The addresses that a flow to `endpoint` may use when it leaves through `egress`.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE SnatAddressSet fitting(const IpAddr& endpoint,
                                                                 NicPortId egress) const noexcept {
         return fitting_[is_v6(endpoint)][row_of(egress)];
     }
 
-    // The first with that address, or null.
+    // The first element with this address, or null.
     [[nodiscard]] const SnatAddress* find(const IpAddr& address) const noexcept {
         for (const SnatAddress& candidate : list_) {
             if (candidate.address == address) {
@@ -73,11 +75,13 @@ class SnatAddresses {
         }
         return nullptr;
     }
-    // Whether there is one, for addresses that hardly ever are: asked of each new flow's source.
+    // Whether the list contains the address. Optimized for the negative result: it is called for the source
+    // of each new flow.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool contains(const IpAddr& address) const noexcept {
         return may_be_listed_.may_hold(address) && find(address) != nullptr;
     }
-    // The egress whose RSS says who owns a reply to number `number`: that of the first with the same address, which is all a reply shows.
+    // The egress NicPort with the RSS that determines the owner of a reply to element `number`: the egress of
+    // the first element with the same address, because a reply contains only the address.
     [[nodiscard]] NicPortId reply_egress(size_t number) const noexcept { return reply_egress_[number]; }
 
     [[nodiscard]] const SnatAddress& operator[](size_t number) const noexcept { return list_[number]; }
@@ -94,7 +98,7 @@ class SnatAddresses {
         }
     }
     static constexpr size_t is_v6(const IpAddr& address) noexcept { return address.is_v4() ? 0 : 1; }
-    // The last row is for an egress that is no port: only addresses of any egress fit it.
+    // The last row is for an egress that is not a port: only addresses without an egress fit.
     static constexpr uint8_t row_of(NicPortId egress) noexcept {
         return egress.value < limits::kNicPortsMax ? egress.value : uint8_t{limits::kNicPortsMax};
     }
@@ -106,7 +110,7 @@ class SnatAddresses {
 };
 
 struct SnatConfig {
-    SnatAddresses addresses;                 // the index is the SNAT address's number
+    SnatAddresses addresses;                 // the index is the number of the SNAT address
     PortRange ports;                         // --snat-ports
     PortRange host_ephemeral{32768, 60999};  // net.ipv4.ip_local_port_range of the gateway's namespace
     bool operator==(const SnatConfig&) const = default;

@@ -1,4 +1,5 @@
-// How full the SNAT addresses are, counted from the connections that hold a port. For metrics: control threads only.
+// Usage of the SNAT addresses, counted from the connections that hold a port. For metrics; control threads
+// only.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +12,34 @@
 
 namespace penstock::nat {
 
-// One SNAT address and protocol, over all workers. A port that is taken towards one endpoint (address and port) is free towards the next,
-// so an address can have more ports in use than it has, and it is exhausted towards an endpoint that takes all of `ports`.
+// One SNAT address and protocol, over all workers. A port in use towards one endpoint (address and port) is
+// free towards another. An address can therefore have more ports in use than it has ports; it is exhausted
+// towards an endpoint that uses all of `ports`.
 struct SnatUse {
     IpAddr address;
     Protocol protocol = Protocol::Tcp;
-    uint64_t ports = 0;             // that may be taken towards each endpoint
+    uint64_t ports = 0;             // usable towards each endpoint
     uint64_t in_use = 0;            // towards all endpoints
-    uint64_t busiest_endpoint = 0;  // of these, towards the endpoint with the most
+    uint64_t busiest_endpoint = 0;  // of these, towards the endpoint with the highest number
     bool operator==(const SnatUse&) const = default;
 };
 
-// NodePorts of Services with that protocol, as PortRules wants them.
+// NodePorts of Services with this protocol, in the format of PortRules.
 using NodePortBits = std::function<const uint64_t*(Protocol)>;
 
-// Counts keys one by one. Memory: one entry for each key met.
+// Counts keys one by one. Memory: one entry for each distinct key.
 class SnatCensus {
  public:
-    // An address that is listed twice, for two ports, is counted once, by the first entry's rules.
+    // An address that is listed twice, for two ports, is counted once, by the rules of the first entry.
     SnatCensus(const SnatConfig& config, const NodePortBits& node_ports);
 
-    // A port is taken under this key. An address that is no longer configured is not counted.
+    // Counts a port in use under this key. An address that is no longer configured is ignored.
     void count(const PoolKey& key);
-    // In the order of the addresses, then of the protocols: TCP, UDP, SCTP.
+    // Ordered by address, then by protocol: TCP, UDP, SCTP.
     [[nodiscard]] const std::vector<SnatUse>& result() const noexcept { return uses_; }
 
  private:
-    // Keys come from the configuration, not from clients: no secret is needed.
+    // Keys come from the configuration, not from clients, so the hash needs no secret.
     struct Hash {
         size_t operator()(const PoolKey& key) const noexcept;
     };

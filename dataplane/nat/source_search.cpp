@@ -30,7 +30,9 @@ const Source* SourceSearch::prefer(PortProposer& ports, const IpAddr& address, L
 
 const Source* SourceSearch::after_refusal(PortProposer& ports) noexcept {
     ports.refuse(source_.pool, source_.port);
-    if (is_preferred_) {  // it may be of any of the addresses: the search begins where it would have without it
+    // The preferred source may have any of the addresses, so the search restarts with the client's first
+    // address.
+    if (is_preferred_) {
         is_preferred_ = false;
         turn_to(0, ports);
         return first(ports);

@@ -1,8 +1,10 @@
-// The search for a new full-NAT flow's source: SNAT addresses in the client's order, and ports of each until the connection table takes
-// one. The caller steps through it, because only he knows the table; this is all there is to it for one flow:
+// The search for the source of a new full-NAT flow: SNAT addresses in the client's order, and ports of each
+// address until the connection table accepts one. The caller executes the steps, because only the caller has
+// the table. For one flow:
 //
 //   SourceSearch search(ports, config, host, request);
-//   for (const Source* source = search.first(ports); source != nullptr; source = search.after_refusal(ports)) {
+//   for (const Source* source = search.first(ports); source != nullptr;
+//        source = search.after_refusal(ports)) {
 //       if (insert(... reverse key to source->address, source->port ...) is done) {
 //           search.confirm(ports);    // keep source->pool
 //           return;
@@ -11,8 +13,9 @@
 //   }
 //   drop(search.failure());
 //
-// For a burst each step is done for all flows before the next: the constructor (which prefetches the pools' tags), prefetch_pool(),
-// first(); then, one flow at a time, the insertion and what follows from it. A flow that does not come to an insertion needs no undoing.
+// For a burst, each step is executed for all flows before the next step: the constructor (which prefetches
+// the pools' tags), prefetch_pool(), first(). The insertion and the steps after it follow for one flow at a
+// time. A flow that is not inserted needs no cleanup.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +32,14 @@ struct Source {
     IpAddr address;
     L4Port port = 0;
     uint8_t index = 0;  // of the address in SnatConfig.addresses
-    PoolNumber pool;    // for PortProposer::give_back() when the connection goes
+    PoolNumber pool;    // for PortProposer::give_back() when the connection ends
 };
 
-// A source that it answers is its own: it changes with the next question.
+// The returned Source is a member of the search; the next call changes it.
 class SourceSearch {
  public:
     SourceSearch() = default;
-    // `config` and `host`'s bits are borrowed for as long as the search is used.
+    // `config` and the bits of `host` are borrowed and must outlive the search.
     PENSTOCK_ALWAYS_INLINE SourceSearch(const PortProposer& ports, const SnatConfig& config,
                                         const HostPorts& host, const BindRequest& request) noexcept
         : config_(&config),
@@ -54,13 +57,14 @@ class SourceSearch {
         }
     }
 
-    // Instead of first(): this very source, where it fits the endpoint and may still be handed out. Null: go on with first().
+    // Tries this particular source instead of first(), if it fits the endpoint and may still be allocated.
+    // Null: continue with first().
     [[nodiscard]] const Source* prefer(PortProposer& ports, const IpAddr& address, L4Port port) noexcept;
     // The same with the first address.
     [[nodiscard]] const Source* prefer(PortProposer& ports, L4Port port) noexcept {
         return fitting_ == 0 ? nullptr : prefer(ports, config_->addresses[source_.index].address, port);
     }
-    // The source to try, from the first address that has a port. Null: there is none; see failure().
+    // The source to try, from the first address that has a port. Null: no source is available; see failure().
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Source* first(PortProposer& ports) noexcept {
         if (fitting_ == 0) [[unlikely]] {
             return nullptr;
@@ -69,32 +73,34 @@ class SourceSearch {
         source_.port = ports.propose_in_block(source_.pool, host_.version);
         return source_.port != 0 ? &source_ : next(ports);
     }
-    // The table has the last one already: the one to try instead.
+    // The next source to try, after the table has refused the last one.
     [[nodiscard]] const Source* after_refusal(PortProposer& ports) noexcept;
-    // The table holds the last one now.
+    // Call after the table has accepted the last source.
     PENSTOCK_ALWAYS_INLINE void confirm(PortProposer& ports) const noexcept {
         ports.bind(source_.pool, source_.port);
     }
 
-    // Where all addresses are out of ports: the ports of the address of `turn`, below addresses(), that were handed out longest ago, taken
-    // or not (PortProposer::walk()).
+    // For use when all addresses are out of ports. Returns the least recently allocated ports of the address
+    // of `turn`, which is below addresses(), whether taken or not (PortProposer::walk()).
     [[nodiscard]] uint32_t walk(PortProposer& ports, uint32_t turn,
                                 std::span<PortProposer::Place> out) noexcept;
-    // One of those, whose former connection is gone, instead of first(). The walk of its address goes on behind it.
+    // Takes one of those ports instead of first(), after its previous connection has been removed. The next
+    // walk of its address continues after it.
     [[nodiscard]] const Source* take(PortProposer& ports, uint32_t turn,
                                      const PortProposer::Place& place) noexcept;
-    // How many fit.
+    // The number of fitting addresses.
     [[nodiscard]] uint32_t addresses() const noexcept {
         return static_cast<uint32_t>(std::popcount(fitting_));
     }
-    // The address that the last of these was about.
+    // The address of the last of these calls (the current address).
     [[nodiscard]] const IpAddr& address() const noexcept { return source_.address; }
 
-    // NoSnatAddress: none has the endpoint's family and fits its egress. SnatPortsExhausted: those that fit have no port left towards it.
+    // NoSnatAddress: no address has the endpoint's family and fits its egress. SnatPortsExhausted: the
+    // fitting addresses have no port left towards the endpoint.
     [[nodiscard]] DropReason failure() const noexcept;
 
  private:
-    // To the address of that turn; its pool is not open yet.
+    // Selects the address of this turn; its pool is not opened yet.
     PENSTOCK_ALWAYS_INLINE void turn_to(uint32_t turn, const PortProposer& ports) noexcept {
         turn_ = static_cast<uint8_t>(turn);
         source_.index = choice_of(fitting_, client_hash_, turn);
@@ -103,21 +109,21 @@ class SourceSearch {
         hash_ = ports.hash(key_);
         ports.prefetch(hash_);
     }
-    // Of the address that is being tried.
+    // The rules of the current address.
     [[nodiscard]] PortRules rules_of_address(const PortProposer& ports) const noexcept;
-    // A port of the address whose pool is open, or of those behind it.
+    // A port of the address with the open pool, or of one of the following addresses.
     [[nodiscard]] const Source* next(PortProposer& ports) noexcept;
     void open_turn(uint32_t turn, PortProposer& ports) noexcept;
 
     const SnatConfig* config_ = nullptr;
     HostPorts host_;
-    PoolKey key_;  // with the address that is being tried
+    PoolKey key_;  // with the current address
     Source source_;
     SnatAddressSet fitting_ = 0;
     uint64_t client_hash_ = 0;
     uint64_t hash_ = 0;  // of key_
     PoolNumber pool_probably_;
-    uint8_t turn_ = 0;  // how many addresses were given up
+    uint8_t turn_ = 0;  // number of addresses given up
     bool is_preferred_ = false;
 };
 

@@ -3,7 +3,7 @@
 namespace penstock::nat {
 namespace {
 
-// The 32 bits of the key from that bit on.
+// The 32 bits of the key starting at bit `bit`.
 uint32_t window(std::span<const uint8_t> key, size_t bit) noexcept {
     uint64_t bytes = 0;
     for (size_t i = 0; i < 5; ++i) {

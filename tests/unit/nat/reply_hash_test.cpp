@@ -36,7 +36,7 @@ TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
         {"as many workers as limits allow", test::hash_in_turn(512, 64), 64, ""},
         {"no table", test::hash_in_turn(0, 2), 2, "0 entries"},
         {"a table that no mask can index", test::hash_in_turn(100, 2), 2,
-         "100 entries, which is no power of two"},
+         "100 entries, which is not a power of two"},
         {"a table larger than any known", test::hash_in_turn(8'192, 2), 2, "8192 entries"},
         {"a worker that there is not", test::hash_in_turn(128, 4), 3, "names worker 3 of 3"},
         {"a worker without an entry", test::hash_in_turn(128, 2), 3,

@@ -121,9 +121,9 @@ TEST(ReplyRules, RefusesAHashThatHasAnObstacle) {
     const PortReplyHash with_obstacle[] = {{{0}, &good}, {{1}, &bad}};
     const auto refused = ReplyRules::create(with_obstacle, 2);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(
-        refused.error().what,
-        "NicPort 1: its RSS cannot be used: its table has 100 entries, which is no power of two up to 4096");
+    EXPECT_EQ(refused.error().what,
+              "NicPort 1: its RSS cannot be used: its table has 100 entries, which is not a power of two up "
+              "to 4096");
     const PortReplyHash twice[] = {{{0}, &good}, {{0}, &good}};
     EXPECT_FALSE(ReplyRules::create(twice, 2));
     const PortReplyHash nowhere[] = {{{}, &good}};
