@@ -227,8 +227,8 @@ class PortProposer {
     uint32_t maps_fresh_ = 0;
     uint32_t maps_free_ = kNone;
     uint32_t maps_used_ = 0;
-    uint32_t line_oldest_ =
-        kNone;  // maps of pools with fewer live ports; they are withdrawn for pools with more
+    // The maps of pools with fewer live ports; they are withdrawn for pools with more.
+    uint32_t line_oldest_ = kNone;
     uint32_t line_newest_ = kNone;
     uint32_t connections_ = 0;
     uint32_t in_use_ = 0;
