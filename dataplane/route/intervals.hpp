@@ -1,11 +1,12 @@
-// Prefixes as intervals. Prefixes nest, so they cut the address space into disjoint intervals that each have one answer; whoever finds the
-// interval of an address has its longest prefix, of every length at once.
+// Prefixes as intervals. Prefixes nest, so they divide the address space into disjoint intervals with one
+// answer each. The interval of an address thus yields its longest prefix, whatever the prefix lengths are.
 //
 //   10.0.0.0/8 -> A       first:   0      10.0.0.0   10.1.0.0   10.2.0.0   11.0.0.0
 //   10.1.0.0/16 -> B      answer:  none   A          B          A          none
 //
-// n prefixes make at most 2n+1 intervals; neighbours with one answer become one. For building (control thread): workers search what
-// prefix_map.hpp makes of it.
+// n prefixes yield at most 2n+1 intervals; adjacent intervals with the same answer are merged. Used for
+// building (control thread); workers search the structures of prefix_map.hpp, which are built from the
+// intervals.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@
 
 namespace penstock::route {
 
-// All addresses from `first` to `last`, both included, get `answer` unless a longer prefix says otherwise. `Key` is an address as an
-// unsigned number.
+// All addresses from `first` to `last`, inclusive, have `answer` unless a longer prefix overrides it. `Key`
+// is an address as an unsigned number.
 template <typename Key>
 struct Range {
     Key first;
@@ -28,7 +29,7 @@ struct Range {
     uint32_t answer;
 };
 
-// From `first` up to the next interval's; the last one reaches the last address.
+// From `first` up to the start of the next interval; the last interval includes the last address.
 template <typename Key>
 struct Interval {
     Key first;
@@ -39,19 +40,21 @@ struct Interval {
 template <typename Key>
 class Intervals {
  public:
-    static constexpr uint32_t kNone = 0;  // the answer where no range lies
+    static constexpr uint32_t kNone = 0;  // the answer outside all ranges
 
     Intervals() = default;
 
-    // Ranges are prefixes: two of them nest or are disjoint. Of equal ones the later wins. O(n log n).
+    // Ranges must be prefixes: any two of them nest or are disjoint. Of equal ranges the later one wins. O(n
+    // log n).
     explicit Intervals(std::vector<Range<Key>> ranges)
         : Intervals(std::move(ranges),
                     [](std::span<const Range<Key>> equal) { return equal.back().answer; }) {}
 
-    // `answer_of(equal)` returns the answer of equal ranges, given in their original order; never an empty span.
+    // `answer_of(equal)` returns the answer of equal ranges, which it receives in their original order; the
+    // span is never empty.
     template <typename AnswerOf>
     Intervals(std::vector<Range<Key>> ranges, AnswerOf&& answer_of) {
-        // Outer ranges before the inner ones that start with them.
+        // Sorts outer ranges before the inner ones that start at the same address.
         std::ranges::stable_sort(ranges, [](const Range<Key>& a, const Range<Key>& b) {
             return a.first != b.first ? a.first < b.first : a.last > b.last;
         });
@@ -67,7 +70,7 @@ class Intervals {
         }
         ranges.resize(distinct);
         cuts_.reserve(ranges.size() * 2 + 1);
-        std::vector<Range<Key>> open;  // the ranges around the current place, innermost last
+        std::vector<Range<Key>> open;  // the ranges around the current position, innermost last
         const auto close_innermost = [&] {
             const Key last = open.back().last;
             open.pop_back();
@@ -88,7 +91,7 @@ class Intervals {
         }
     }
 
-    // The same intervals with other answers; neighbours whose new answers are equal become one. O(n).
+    // The same intervals with other answers; adjacent intervals with equal new answers are merged. O(n).
     template <typename AnswerOf>
     [[nodiscard]] Intervals with_answers(AnswerOf&& answer_of) const {
         Intervals out;
@@ -98,8 +101,8 @@ class Intervals {
         return out;
     }
 
-    // Single addresses, which win over everything; of equal ones the later. O(n + h log h): a neighbour that comes or goes must not cost
-    // another sort of a million routes.
+    // Adds single addresses, which override everything; of equal ones the later wins. O(n + h log h), so that
+    // a change of one neighbour does not sort a million routes again.
     void overlay(std::vector<Interval<Key>> hosts) {
         if (hosts.empty()) {
             return;
@@ -130,10 +133,10 @@ class Intervals {
         return std::prev(std::ranges::upper_bound(cuts_, address, {}, &Interval<Key>::first))->answer;
     }
 
-    // Ascending, never empty; the first starts at address 0.
+    // In ascending order, never empty; the first starts at address 0.
     [[nodiscard]] const std::vector<Interval<Key>>& cuts() const noexcept { return cuts_; }
     [[nodiscard]] size_t size() const noexcept { return cuts_.size(); }
-    // The last address of the i-th.
+    // The last address of interval i.
     [[nodiscard]] Key last(size_t i) const noexcept {
         return i + 1 < cuts_.size() ? static_cast<Key>(cuts_[i + 1].first - 1) : kLast;
     }
@@ -141,7 +144,8 @@ class Intervals {
  private:
     static constexpr Key kLast = static_cast<Key>(~Key{0});
 
-    // From `first` on the answer is `answer`. Called with ascending places; the last call for one place holds.
+    // Sets the answer from `first` on. Called in ascending order of positions; the last call for a position
+    // wins.
     void cut(Key first, uint32_t answer) {
         if (cuts_.back().first == first) {
             cuts_.back().answer = answer;

@@ -1,9 +1,10 @@
-// How many of the sorted numbers in one cache line are smaller than a given one: the step of a search tree, without a branch on the data.
-// The line holds signed numbers, because that is what SSE compares; stored() maps unsigned ones in their order. Keys fill it up to its last
-// four bytes, which belong to the caller.
+// Counts the sorted numbers in one cache line that are smaller than a given one: the inner step of a search
+// tree, without a branch on the data. The line holds signed numbers, because SSE compares signed numbers;
+// stored() maps unsigned numbers to them in order. Keys fill the line up to its last four bytes, which belong
+// to the caller.
 //
-// The instruction set is that of the build (option march: SSE4.2 in x86-64-v2 as shipped, AVX-512 with x86-64-v4). The plain loop is what
-// the others are tested against, and what serves elsewhere.
+// The instruction set is selected at build time (option march: SSE4.2 in x86-64-v2 as shipped, AVX-512 with
+// x86-64-v4). The plain loop is the reference for the tests, and the implementation for other targets.
 #pragma once
 
 #include <array>
@@ -29,7 +30,8 @@ struct LineRank {
         return static_cast<Stored>(static_cast<Key>(key ^ static_cast<Key>(Key{1} << (sizeof(Key) * 8 - 1))));
     }
 
-    // The first kKeys numbers of `line`, ascending and stored(). `line` is aligned to and as long as a cache line.
+    // Counts in the first kKeys numbers of `line`, which are in ascending order and stored(). `line` has the
+    // size and alignment of a cache line.
     [[nodiscard]] static uint32_t plain(const Stored* line, Key key) noexcept {
         uint32_t count = 0;
         for (size_t i = 0; i < kKeys; ++i) {
@@ -74,7 +76,7 @@ struct LineRank {
             const __m128i narrow =
                 _mm_packs_epi16(_mm_packs_epi32(before(quarters), before(quarters + 1)),
                                 _mm_packs_epi32(before(quarters + 2), before(quarters + 3)));
-            // One bit for 32 bits, so two for a key of 64.
+            // One bit per 32 bits, so a 64-bit key has two.
             constexpr uint32_t kBits = sizeof(Key) / 4;
             return ones_before_zero(static_cast<uint32_t>(_mm_movemask_epi8(narrow)), kKeys * kBits) / kBits;
         }
@@ -86,8 +88,8 @@ struct LineRank {
 #endif
 
  private:
-    // Keys ascend, so the bits of those before the wanted one are the lowest; whatever the caller's four bytes gave lies at `keys` or
-    // above.
+    // Keys are in ascending order, so the bits of the smaller ones are the lowest. The bits of the caller's
+    // four bytes are at `keys` or above.
     [[nodiscard]] static PENSTOCK_ALWAYS_INLINE uint32_t ones_before_zero(uint32_t bits,
                                                                           size_t keys) noexcept {
         return static_cast<uint32_t>(std::countr_zero(~bits | uint32_t{1} << keys));

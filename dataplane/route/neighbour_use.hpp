@@ -1,8 +1,10 @@
-// When each next hop last carried a packet. The kernel sees no flow traffic, so a neighbour that Penstock uses all day looks unused to it,
-// goes stale and is forgotten; a control thread reads these stamps and has the ones in use confirmed again before that happens.
+// The time at which each next hop last carried a packet. The kernel sees no flow traffic. A neighbour that
+// Penstock uses all the time therefore appears unused to the kernel, becomes stale and is removed. A control
+// thread reads these stamps and has the neighbours in use confirmed again before that happens.
 //
-// One array per worker, indexed by NeighbourId, so workers share no line. The clock is coarse on purpose: a stamp is written only when the
-// second has changed, so the line of a busy next hop stays clean between.
+// There is one array per worker, indexed by NeighbourId, so workers share no cache line. The clock is coarse
+// on purpose: a stamp is written only when the second has changed, so the line of a busy next hop stays clean
+// in between.
 #pragma once
 
 #include <atomic>
@@ -15,7 +17,8 @@
 
 namespace penstock::route {
 
-// Seconds since an origin that writer and readers share (TscRate::to_seconds of TscTime); 0 means never, so the clock starts at 1.
+// Seconds since an origin that writer and readers share (TscRate::to_seconds of TscTime). 0 means never, so
+// the clock starts at 1.
 using UseSeconds = uint32_t;
 
 class NeighbourUse {
@@ -23,10 +26,11 @@ class NeighbourUse {
     using Stamps = std::span<std::atomic<UseSeconds>>;
     static constexpr size_t kStamps = limits::kNeighboursMax;
 
-    // The memory (kStamps, zero) is handed in and outlives this.
+    // The caller provides the memory (kStamps, zeroed), which must outlive this object.
     explicit NeighbourUse(Stamps stamps) : stamps_(stamps) { PENSTOCK_CHECK(stamps.size() >= kStamps); }
 
-    // A packet leaves through `id` now. The worker that owns the array. Relaxed, here and below: a stamp stands for itself.
+    // Records that a packet leaves through `id` now. Only the worker that owns the array. Relaxed, here and
+    // below: each stamp is independent.
     void note(NeighbourId id, UseSeconds now) noexcept {
         PENSTOCK_ASSERT(id.value < kStamps);
         std::atomic<UseSeconds>& stamp = stamps_[id.value];
@@ -35,8 +39,9 @@ class NeighbourUse {
         }
     }
 
-    // When the worker last used `id`; 0: never. Any thread. An id that was given to another neighbour since may still tell of its
-    // predecessor's use: at worst a confirmation too many.
+    // The time of the worker's last use of `id`; 0: never. Any thread. If the id has since been reassigned to
+    // another neighbour, the result may still be that of its predecessor. The only effect is one superfluous
+    // confirmation.
     [[nodiscard]] UseSeconds last_used(NeighbourId id) const noexcept {
         return id.value < kStamps ? stamps_[id.value].load(std::memory_order_relaxed) : 0;
     }

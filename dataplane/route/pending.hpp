@@ -1,14 +1,17 @@
-// The few packets that wait for a next hop's address, of one worker. Handles are opaque (an mbuf in a worker, a number in a test).
+// The packets of one worker that wait for the resolution of a next hop. Handles are opaque (an mbuf in a
+// worker, a number in a test).
 //
 //   buckets --> hop (egress, address) --> hop ...     hash chains
 //                |  oldest          newest
-//                '-> packet -> packet -> packet       by hop: sent in the order in which they came
-//   oldest ---------> packet <-> packet <-> packet    over all hops: expiry looks only at the front
+//                '-> packet -> packet -> packet       by hop: sent in order of arrival
+//   oldest ---------> packet <-> packet <-> packet    over all hops: expiry checks only the front
 //
-// Who came first stays: when a next hop or the whole has its fill, the newcomer is refused and the caller drops it (PendingFull), so a
-// flood of packets to addresses that nobody has cannot push out what waits for a real answer; it only takes room for kHoldMs at a time.
-// Everyone waits equally long, so packets also expire oldest first. Memory lies inside and is bounded; nothing is allocated. Each call
-// costs O(1) a packet; take_ready and ask_again visit each waiting next hop once.
+// Waiting packets are never displaced. If the limit of a next hop or the total limit is reached, the new
+// packet is refused and the caller drops it (PendingFull). A flood of packets to unused addresses therefore
+// cannot displace packets that wait for an existing next hop; it occupies room for kHoldMs at a time. All
+// packets wait equally long, so they expire oldest first. The memory is part of the object and bounded;
+// nothing is allocated. Each call costs O(1) per packet. take_ready and ask_again visit each waiting next hop
+// once.
 #pragma once
 
 #include <array>
@@ -25,18 +28,20 @@
 
 namespace penstock::route {
 
-// Linux sends its first ARP request at once and the next a second later (retrans_time_ms): an answer that is not there by then needs luck,
-// and a client's retransmission brings a fresh packet anyway (RFC 6298 starts at 1 s).
+// Linux sends its first ARP request at once and the next one a second later (retrans_time_ms). An answer
+// later than that is unlikely to be of use, and a client's retransmission brings a new packet anyway (RFC
+// 6298 starts at 1 s).
 inline constexpr uint64_t kHoldMs = 1'000;
-// A request may be lost on its way to the kernel (a full queue, a neighbour table at its limit); asking again is cheap, because the
-// kernel folds it into the resolution that is under way.
+// A request to the kernel may be lost (a full queue, a neighbour table at its limit). Repeating it is cheap,
+// because the kernel merges it with the resolution in progress.
 inline constexpr uint64_t kAskAgainMs = 200;
 
 enum class HoldResult : uint8_t {
-    Held,       // waits with others; the next hop has been asked for
-    HeldFirst,  // waits as the first for this next hop: the caller must have it resolved
-    Full,       // not taken: the caller drops it
-    FullFirst,  // not taken either, and none waits for this next hop: nothing else will have it resolved
+    Held,       // waits with others; the resolution has been requested
+    HeldFirst,  // the first packet for this next hop: the caller must request the resolution
+    Full,       // refused: the caller drops it
+    // Refused, and no packet waits for this next hop, so no resolution has been requested.
+    FullFirst,
 };
 
 template <typename Handle>
@@ -44,7 +49,7 @@ class PendingPackets {
     static_assert(std::is_trivially_copyable_v<Handle>);
 
  public:
-    // The hash key is secret, since clients choose the addresses on a link.
+    // The hash key is secret, because clients choose the addresses on a link.
     explicit PendingPackets(TscRate rate, const HashKey& secret = HashKey::random()) noexcept
         : hold_time_(rate.milliseconds(kHoldMs)),
           ask_again_after_(rate.milliseconds(kAskAgainMs)),
@@ -58,7 +63,8 @@ class PendingPackets {
     PendingPackets(const PendingPackets&) = delete;
     PendingPackets& operator=(const PendingPackets&) = delete;
 
-    // Takes `handle` over until take_ready or expire gives it back, unless the answer is Full or FullFirst.
+    // Takes ownership of `handle` until take_ready or expire returns it, unless the result is Full or
+    // FullFirst.
     HoldResult hold(Handle handle, NicPortId egress, const IpAddr& address, TscTime now) noexcept {
         const size_t bucket = bucket_of(egress, address);
         uint16_t at = buckets_[bucket];
@@ -78,8 +84,8 @@ class PendingPackets {
         return is_first ? HoldResult::HeldFirst : HoldResult::Held;
     }
 
-    // Gives back, by `send(handle, const NextHop&)`, each packet whose next hop `routes` knows to be usable, a next hop's packets in the
-    // order in which they came. For each new snapshot.
+    // Calls `send(handle, const NextHop&)` for each packet with a next hop that is usable according to
+    // `routes`, in order of arrival for each next hop. Call for each new snapshot.
     template <typename Send>
     void take_ready(const RouteTable& routes, Send&& send) noexcept {
         for_each_hop([&](uint16_t at) {
@@ -95,7 +101,8 @@ class PendingPackets {
         });
     }
 
-    // Gives back, by `drop(handle)`, each packet that has waited for kHoldMs or longer (NextHopUnresolved), oldest first.
+    // Calls `drop(handle)` for each packet that has waited for kHoldMs or longer (NextHopUnresolved), oldest
+    // first.
     template <typename Drop>
     void expire(TscTime now, Drop&& drop) noexcept {
         while (oldest_ != kEnd && ticks_between(packets_[oldest_].since, now) >= hold_time_) {
@@ -103,7 +110,8 @@ class PendingPackets {
         }
     }
 
-    // Calls `ask(egress, address)` for each next hop that is still waited for kAskAgainMs after it was last asked.
+    // Calls `ask(egress, address)` for each next hop with waiting packets if its last request is kAskAgainMs
+    // old.
     template <typename Ask>
     void ask_again(TscTime now, Ask&& ask) noexcept {
         for_each_hop([&](uint16_t at) {
@@ -115,7 +123,7 @@ class PendingPackets {
         });
     }
 
-    // Gives back everything, by `drop(handle)`: the worker stops.
+    // Calls `drop(handle)` for all packets: the worker stops.
     template <typename Drop>
     void clear(Drop&& drop) noexcept {
         while (oldest_ != kEnd) {
@@ -129,18 +137,18 @@ class PendingPackets {
  private:
     static constexpr uint16_t kEnd = 0xffff;
     static constexpr uint32_t kPackets = limits::kPendingMax;
-    static constexpr size_t kBuckets = 512;  // two for each next hop that can be waited for
+    static constexpr size_t kBuckets = 512;  // two for each next hop with waiting packets
     static_assert(kPackets < kEnd && kBuckets >= 2 * kPackets && (kBuckets & (kBuckets - 1)) == 0);
 
     struct Packet {
         Handle handle{};
         TscTime since;
         uint16_t hop = kEnd;
-        uint16_t hop_next = kEnd;  // the next younger of its hop; or the next free packet
+        uint16_t hop_next = kEnd;  // the next younger packet of its hop; or the next free packet
         uint16_t older = kEnd;
         uint16_t younger = kEnd;
     };
-    // As many as packets: each may wait for another.
+    // As many as packets: each packet may wait for a different next hop.
     struct WaitingHop {
         IpAddr address;
         TscTime asked;
@@ -190,7 +198,8 @@ class PendingPackets {
         ++size_;
     }
 
-    // The hop is closed with its last packet. The packet is free before the handle is used, so a callback may hold anew.
+    // The hop is closed with its last packet. The packet is freed before the handle is used, so a callback
+    // may call hold().
     Handle pop_oldest_of(uint16_t at) noexcept {
         WaitingHop& hop = hops_[at];
         const uint16_t index = hop.first;
@@ -208,7 +217,7 @@ class PendingPackets {
         return handle;
     }
 
-    // Hops are visited by walking the packets from old to new and taking each hop at its first packet.
+    // Visits hops by iterating over the packets from old to new and taking each hop at its first packet.
     template <typename Visit>
     void for_each_hop(Visit&& visit) noexcept {
         uint16_t waiting[kPackets];

@@ -37,7 +37,8 @@ PrefixMap4::PrefixMap4(const Intervals<uint32_t>& intervals) {
 PrefixMap6::PrefixMap6(const Intervals<Uint128>& intervals) {
     constexpr uint64_t kLastLow = std::numeric_limits<uint64_t>::max();
     using Piece = SearchForest<uint64_t>::Piece;
-    // The first halves up to `last`, and what answers there: a piece each of the second halves, of which there is mostly one.
+    // A range of first halves up to `last`, with its answers: one piece for each range of second halves,
+    // mostly a single one.
     struct High {
         uint64_t last;
         size_t lows_begin;
@@ -60,7 +61,7 @@ PrefixMap6::PrefixMap6(const Intervals<Uint128>& intervals) {
         const auto last_high = static_cast<uint64_t>(last >> 64);
         const auto last_low = static_cast<uint64_t>(last);
         if (static_cast<uint64_t>(first) != 0) {
-            // It starts inside a subnet, where others lie before it.
+            // The interval starts inside a subnet, after other intervals.
             lows.push_back({first_high == last_high ? last_low : kLastLow, answer});
             if (lows.back().last != kLastLow) {
                 continue;

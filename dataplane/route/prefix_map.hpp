@@ -1,13 +1,16 @@
-// Longest prefix match for each packet: the intervals of one family (intervals.hpp) in the shape that is found fastest.
+// Longest prefix match per packet: the intervals of one family (intervals.hpp) in the structure with the
+// fastest look-up.
 //
-//   IPv4, few:    one search tree over 32 bits: a gateway's ordinary ten routes and neighbours lie in one or two cache lines
-//   IPv4, many:   16 bits of the address index an array, 256 KiB, of answers and of trees over the other 16 bits (after DXR: Zec, Rizzo,
-//                 Mikuc, 2012): for a full Internet table one line of the array and mostly one of its tree
-//   IPv6:         a tree over the first 64 bits, which decide nearly everything, since subnets are /64; where routes or neighbours lie
-//                 inside one, its answer is a second tree, over the other 64
+//   IPv4, few:    one search tree over 32 bits: the usual ten routes and neighbours of a gateway fit into
+//                 one or two cache lines
+//   IPv4, many:   16 bits of the address index an array, 256 KiB, of answers and of trees over the other
+//                 16 bits (after DXR: Zec, Rizzo, Mikuc, 2012). A full Internet table costs one line of the
+//                 array and mostly one of its tree
+//   IPv6:         a tree over the first 64 bits, which decide nearly everything, since subnets are /64. If
+//                 routes or neighbours are inside a /64, the answer is a second tree, over the other 64 bits
 //
-// Nothing here grows with the length of prefixes, so a table that is rebuilt for every change of a neighbour does not cost the 16 million
-// entries of DIR-24-8.
+// The size does not depend on the length of prefixes. The table, which is rebuilt for every change of a
+// neighbour, thus avoids the 16 million entries of DIR-24-8.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +21,7 @@
 
 namespace penstock::route {
 
-// An IPv6 address as a number (__extension__: ISO C++ has none so wide, GCC and clang do).
+// An IPv6 address as a number (__extension__: ISO C++ has no integer of this width, GCC and clang do).
 __extension__ using Uint128 = unsigned __int128;
 
 class PrefixMap4 {
@@ -34,14 +37,15 @@ class PrefixMap4 {
         const TreeRef chunk = by_top_[address >> 16];
         return (chunk.is_tree() ? chunks_.find(chunk, static_cast<uint16_t>(address)) : chunk).answer();
     }
-    // Begins the way of find(): worth a pass of its own where many prefixes make the array compete for the cache.
+    // Prefetches the first read of find(). Worth a separate pass if many prefixes make the array compete for
+    // the cache.
     PENSTOCK_ALWAYS_INLINE void prefetch(uint32_t address) const noexcept {
         if (!by_top_.empty()) {
             prefetch_read(&by_top_[address >> 16]);
         }
     }
 
-    // Up to this many intervals one tree of three levels is the smaller and the faster.
+    // Up to this number of intervals one tree of three levels is smaller and faster.
     static constexpr size_t kOneTreeMax = 16 * 16 * 16;
 
  private:
@@ -56,7 +60,7 @@ class PrefixMap6 {
     PrefixMap6() = default;
     explicit PrefixMap6(const Intervals<Uint128>& intervals);
 
-    // The answer for the address whose bytes 0..7 and 8..15 are these numbers, in host order.
+    // The answer for the address with bytes 0..7 and 8..15 equal to these numbers, in host order.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t find(uint64_t high, uint64_t low) const noexcept {
         TreeRef at = root_.is_tree() ? forest_.find(root_, high) : root_;
         if (at.is_tree()) {
@@ -65,8 +69,9 @@ class PrefixMap6 {
         return at.answer();
     }
 
-    // Up to this many pieces of first halves all second trees get one depth: packets to clients and to backends on the link alternate in no
-    // order, so a branch on which of them needs a second tree would be mispredicted every other time, which costs more than a level does.
+    // Up to this number of pieces of first halves, all second trees have the same depth. Packets to clients
+    // and to backends on the link alternate randomly. A branch on whether a second tree is needed would be
+    // mispredicted every other time, which costs more than one level.
     static constexpr size_t kEvenMax = 512;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace penstock::route {
 
-// An address as the number that it is on the wire.
+// An address as a number, in the order of its bytes on the wire.
 [[nodiscard]] inline uint32_t number_v4(const IpAddr& address) noexcept {
     return address.v4_wire().host();
 }
@@ -19,7 +19,7 @@ namespace penstock::route {
     return Uint128{__builtin_bswap64(high)} << 64 | __builtin_bswap64(low);
 }
 
-// All addresses of a prefix: from its own to the one whose host bits are all set.
+// All addresses of a prefix: from the prefix address to the address with all host bits set.
 template <typename Key>
 [[nodiscard]] Range<Key> range_of(Key first, unsigned length, uint32_t answer) {
     constexpr unsigned kBits = sizeof(Key) * 8;

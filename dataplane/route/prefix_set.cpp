@@ -18,7 +18,8 @@ std::tuple<IpFamily, IpAddr, uint8_t> order_of(const Prefix& prefix) noexcept {
 }  // namespace
 
 PrefixSet::PrefixSet(std::vector<Prefix> prefixes) {
-    // By family, then address, then length: an outer prefix comes before all that it contains, with nothing of the other family between.
+    // By family, then address, then length. An outer prefix comes before all prefixes that it contains, with
+    // none of the other family in between.
     std::ranges::sort(prefixes, [](const Prefix& a, const Prefix& b) { return order_of(a) < order_of(b); });
     std::vector<Range<uint32_t>> v4;
     std::vector<Range<Uint128>> v6;
@@ -38,7 +39,7 @@ PrefixSet::PrefixSet(std::vector<Prefix> prefixes) {
 }
 
 bool PrefixSet::contains(const Prefix& prefix) const {
-    // The set's prefixes are disjoint, so only the last one at or before the address can hold it.
+    // The set's prefixes are disjoint, so only the last one at or before the address can contain it.
     const auto behind = std::ranges::upper_bound(
         prefixes_, std::pair(prefix.family(), prefix.address()), {},
         [](const Prefix& listed) { return std::pair(listed.family(), listed.address()); });

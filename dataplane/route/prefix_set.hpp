@@ -1,5 +1,6 @@
-// A set of prefixes of both families, asked for each packet whether an address is in one of them: the shape of the route table
-// (prefix_map.hpp), so that a list of one line and one of a hundred thousand cost a few lines of memory. Immutable.
+// A set of prefixes of both families, with a per-packet membership test for an address. It has the structure
+// of the route table (prefix_map.hpp), so that one listed prefix and a hundred thousand both cost a few cache
+// lines. Immutable.
 #pragma once
 
 #include <span>
@@ -12,7 +13,7 @@ namespace penstock::route {
 
 class PrefixSet {
  public:
-    PrefixSet() = default;  // nothing is in it
+    PrefixSet() = default;  // the empty set
     explicit PrefixSet(std::vector<Prefix> prefixes);
 
     [[nodiscard]] bool contains(const IpAddr& address) const noexcept {
@@ -22,9 +23,9 @@ class PrefixSet {
                                 : v6_.find(__builtin_bswap64(high), __builtin_bswap64(low))) !=
                Intervals<uint32_t>::kNone;
     }
-    // All of it lies in one prefix of the set. Control threads.
+    // Whether all of `prefix` is inside one prefix of the set. Control threads.
     [[nodiscard]] bool contains(const Prefix& prefix) const;
-    // Sorted; what lies inside another is left out.
+    // Sorted; prefixes inside another one are omitted.
     [[nodiscard]] std::span<const Prefix> prefixes() const noexcept { return prefixes_; }
     [[nodiscard]] bool empty() const noexcept { return prefixes_.empty(); }
     bool operator==(const PrefixSet& other) const { return prefixes_ == other.prefixes_; }

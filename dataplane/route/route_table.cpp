@@ -12,7 +12,8 @@ namespace {
 
 constexpr auto by_hop = [](const Neighbour& n) { return std::tie(n.port, n.address); };
 
-// The address whose host bits are all set reaches everyone on the link (RFC 919), but a /31 has none (RFC 3021) and a /32 no link.
+// The address with all host bits set reaches all hosts of the link (RFC 919). A /31 has no such address (RFC
+// 3021), and a /32 has no link.
 std::optional<IpAddr> directed_broadcast(const LocalAddress& local) {
     if (!local.address.is_v4() || local.prefix_length > 30) {
         return std::nullopt;
@@ -22,7 +23,7 @@ std::optional<IpAddr> directed_broadcast(const LocalAddress& local) {
 
 }  // namespace
 
-// What tells one Hop from another.
+// The key of a Hop: two Hops with equal keys are the same.
 struct RouteTable::Way {
     NicPortId egress;
     std::optional<IpAddr> address;  // of the next hop; absent: the destination
@@ -71,7 +72,7 @@ std::shared_ptr<const RouteTable> RouteTable::build(std::vector<Route> routes,
 }
 
 void RouteTable::add_routes() {
-    // The preferred of equal prefixes comes last, because the later of equal ranges wins.
+    // The preferred route of equal prefixes comes last, because the later of equal ranges wins.
     std::vector<const Route*> order;
     order.reserve(routes_.size());
     for (const Route& route : routes_) {
@@ -82,7 +83,8 @@ void RouteTable::add_routes() {
     });
 
     hops_ = {Hop{}};  // Intervals::kNone
-    // Gives each way to leave one row, however many routes lead there: a full Internet table has a million routes and a handful of ways.
+    // Gives each distinct way one row, however many routes use it: a full Internet table has a million routes
+    // and a handful of ways.
     std::unordered_map<Way, uint32_t, Way::Hash> numbers;
     const auto number_of = [&](const Way& way) {
         const auto [at, is_new] = numbers.try_emplace(way, static_cast<uint32_t>(hops_.size()));
@@ -101,7 +103,7 @@ void RouteTable::add_routes() {
             ranges_v6.push_back(range_of(number_v6(destination.address()), destination.length(), i));
         }
     }
-    // Of routes with one prefix; the last one is preferred.
+    // For routes with the same prefix; the last one is preferred.
     const auto hop_of = [&](const auto& equal) {
         const Route& best = *order[equal.back().answer];
         if (!best.egress.is_set()) {
@@ -122,8 +124,8 @@ void RouteTable::add_routes() {
     sources_v4_ = PrefixMap4(v4.with_answers(best_ports));
     sources_v6_ = PrefixMap6(v6.with_answers(best_ports));
 
-    // A neighbour counts as one only where its address is routed straight to its link; 10.0.0.5 seen on p0 says nothing about a packet that
-    // a longer prefix sends through p1, or through a router on p0.
+    // A neighbour is used as one only if its address is routed directly to its link. 10.0.0.5 seen on p0 is
+    // irrelevant for a packet that a longer prefix sends through p1, or through a router on p0.
     std::vector<Interval<uint32_t>> hosts_v4;
     std::vector<Interval<Uint128>> hosts_v6;
     for (const Neighbour& neighbour : neighbours_) {
@@ -141,8 +143,9 @@ void RouteTable::add_routes() {
             hosts_v6.push_back({number_v6(neighbour.address), answer});
         }
     }
-    // Nothing is sent to everybody on a link (RFC 2644), nor on a wire to the gateway itself: the source that such an answer would follow
-    // is forged. Last, because Linux may list the broadcast address as a neighbour.
+    // Nothing is sent to the broadcast address of a link (RFC 2644), nor on a wire to the gateway itself: the
+    // source that such an answer would go to is spoofed. These entries come last, because Linux may list the
+    // broadcast address as a neighbour.
     for (const LocalAddress& local : addresses_) {
         if (local.address.is_v4()) {
             hosts_v4.push_back({number_v4(local.address), Intervals<uint32_t>::kNone});
@@ -231,7 +234,7 @@ void RouteTable::add_local_addresses() {
 }
 
 uint32_t RouteTable::neighbour_index(NicPortId port, const IpAddr& address) const noexcept {
-    // Behind the last of equal hops, so that the later of two holds.
+    // Past the last of equal hops, so that the later of two wins.
     const auto behind = std::ranges::upper_bound(neighbours_, std::tie(port, address), {}, by_hop);
     if (behind == neighbours_.begin() || by_hop(*std::prev(behind)) != std::tie(port, address)) {
         return Hop::kNoNeighbour;
@@ -258,7 +261,7 @@ std::optional<NextHop> RouteTable::next_hop(const IpAddr& destination) const noe
 
 bool RouteTable::is_local(const IpAddr& address) const noexcept {
     static constexpr IpAddr kLimitedBroadcast = IpAddr::v4(255, 255, 255, 255);
-    // IPv4's groups begin at 224.0.0.0, IPv6's are ff00::/8.
+    // IPv4 multicast starts at 224.0.0.0, IPv6 multicast is ff00::/8.
     const bool may_be_group =
         address.is_v4() ? address.v4_wire().host() >= 0xe000'0000U : address.bytes()[0] == 0xff;
     if (may_be_group) [[unlikely]] {

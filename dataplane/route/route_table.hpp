@@ -1,9 +1,11 @@
-// Where packets leave: routes and neighbours as Linux knows them through the TAP twins, and the gateway's own addresses. Immutable once
-// published. Filled from netlink (drivers/host/netlink_mirror); Penstock resolves nothing itself.
+// The forwarding table: routes and neighbours that Linux reports through the TAP twins, and the gateway's own
+// addresses. Immutable once published. Filled from netlink (drivers/host/netlink_mirror); Penstock itself
+// resolves nothing.
 //
-// Next hops are looked up when the table is built, not for each packet: a route's gateway has its neighbour beside it, and each known
-// neighbour on a link is an answer of its own, one address wide, so one search (prefix_map.hpp) yields a Hop, one cache line that holds
-// all that a departing packet needs: where to, whether at once, and the Ethernet header.
+// Next hops are resolved when the table is built, not per packet. The gateway of a route has its neighbour
+// beside it, and each known neighbour on a link is a separate answer, one address wide. One search
+// (prefix_map.hpp) therefore yields a Hop, one cache line with everything that a departing packet needs: its
+// destination, whether it can leave at once, and the Ethernet header.
 #pragma once
 
 #include <array>
@@ -23,36 +25,37 @@
 
 namespace penstock::route {
 
-// Some NicPorts: bit p stands for NicPort p.
+// A set of NicPorts: bit p is NicPort p.
 using PortSet = uint16_t;
 static_assert(limits::kNicPortsMax <= 16);
 [[nodiscard]] constexpr PortSet set_of(NicPortId port) noexcept {
     return port.value < 16 ? static_cast<PortSet>(1U << port.value) : PortSet{0};
 }
 
-// A route of Linux's main table.
+// A route of Linux's main routing table.
 struct Route {
     Prefix destination;
-    NicPortId
-        egress;  // unset: it leads elsewhere than through a twin, so no packet of ours may follow a shorter prefix
+    // Unset: the route does not use a twin. No packet of the gateway may then follow a shorter prefix.
+    NicPortId egress;
     std::optional<IpAddr> gateway;  // absent: the destination is on the link
-    uint32_t metric = 0;            // lower wins between equal prefixes
-    PortSet other_egress =
-        0;  // of the route's other next hops (multipath), which packets do not take but may come from
+    uint32_t metric = 0;            // the lower metric wins between equal prefixes
+    // Ports of the route's other next hops (multipath). Packets do not leave through them but may arrive on
+    // them.
+    PortSet other_egress = 0;
     bool operator==(const Route&) const = default;
 };
 
-// Linux's neighbour states as far as they matter here.
+// The neighbour states of Linux that matter here.
 enum class NeighbourState : uint8_t {
-    Resolving,  // asked, no answer yet
-    Reachable,  // usable (also: permanent, noarp)
-    Stale,      // usable; re-confirmed when used (delay and probe included)
-    Failed,     // the kernel gave up; asked again after a pause
+    Resolving,  // resolution requested, no answer yet
+    Reachable,  // usable (also permanent and noarp)
+    Stale,      // usable; confirmed again when used (delay and probe included)
+    Failed,     // resolution failed in the kernel; repeated after a pause
 };
 [[nodiscard]] const char* to_string(NeighbourState state) noexcept;
 
 struct Neighbour {
-    NeighbourId id;  // stable while the (port, address) is known
+    NeighbourId id;  // stable as long as the (port, address) is known
     NicPortId port;
     IpAddr address;
     MacAddr mac;
@@ -63,7 +66,7 @@ struct Neighbour {
     bool operator==(const Neighbour&) const = default;
 };
 
-// An address on a TAP twin: packets to it that are nobody's flow go to the host.
+// An address on a TAP twin. Packets to it that belong to no flow go to the host.
 struct LocalAddress {
     NicPortId port;
     IpAddr address;
@@ -80,23 +83,26 @@ struct EgressPort {
     bool operator==(const EgressPort&) const = default;
 };
 
-// How packets leave, with everything looked up beforehand. Destinations that leave alike share one.
+// The egress of packets, with everything resolved in advance. Destinations with the same egress share one
+// Hop.
 struct alignas(kCacheLine) Hop {
-    // Destination and source, as they open the frame. Valid where `is_usable`.
+    // Destination and source, in the order of the frame. Valid if `is_usable`.
     std::array<uint8_t, 12> ethernet_addresses{};
-    uint16_t mtu = 0xffff;  // IP bytes; no bound where the port is unknown
+    uint16_t mtu = 0xffff;  // IP bytes; no limit if the port is unknown
     NicPortId egress;
-    // The packet may leave at once: the neighbour's address is known, and so is the port's own. Otherwise the next hop is to be resolved.
+    // The packet can leave at once: the addresses of the neighbour and of the port are known. Otherwise the
+    // next hop must be resolved.
     bool is_usable = false;
-    NeighbourId neighbour;                    // unset: Linux has not been asked yet
+    NeighbourId neighbour;                    // unset: its resolution has not been requested from Linux
     uint32_t neighbour_index = kNoNeighbour;  // in RouteTable::neighbours()
-    bool is_destination = false;  // on the link and not asked for yet: the next hop is the destination itself
-    IpAddr address;               // of the next hop; unused where is_destination
-    PortSet best_ports = 0;       // of the preferred route and of those equal to it in prefix and metric
-    PortSet all_ports = 0;        // of all routes with that prefix, whatever their metric
+    // On the link and not requested from Linux yet: the next hop is the destination itself.
+    bool is_destination = false;
+    IpAddr address;          // of the next hop; unused if is_destination
+    PortSet best_ports = 0;  // of the preferred route and of routes with the same prefix and metric
+    PortSet all_ports = 0;   // of all routes with this prefix, whatever their metric
 
     static constexpr uint32_t kNoNeighbour = ~uint32_t{0};
-    // Whom to resolve.
+    // The address to resolve.
     [[nodiscard]] const IpAddr& next_hop_of(const IpAddr& destination) const noexcept {
         return is_destination ? destination : address;
     }
@@ -104,66 +110,73 @@ struct alignas(kCacheLine) Hop {
 };
 static_assert(sizeof(Hop) == kCacheLine);
 
-// How one destination leaves.
+// The next hop of one destination.
 struct NextHop {
     NicPortId egress;
     IpAddr address;                        // the gateway, or the destination itself
-    const Neighbour* neighbour = nullptr;  // null: Linux has not been asked yet
+    const Neighbour* neighbour = nullptr;  // null: its resolution has not been requested from Linux
 };
 
 class RouteTable {
  public:
-    RouteTable() = default;  // no routes: everything ends in NoRoute
+    RouteTable() = default;  // no routes: every look-up ends in NoRoute
 
-    // Duplicate prefixes are settled by metric, then by lower egress id; of two neighbours with one (port, address) the later holds.
-    // `vips`: on twins for the sake of Services alone, see is_present_vip().
-    // Control thread, O(n log n).
+    // Of duplicate prefixes, the lowest metric wins, then the lowest egress id. Of two neighbours with the
+    // same (port, address), the later wins. `vips`: addresses that are on twins for Services only, see
+    // is_present_vip(). Control thread, O(n log n).
     static std::shared_ptr<const RouteTable> build(std::vector<Route> routes,
                                                    std::vector<Neighbour> neighbours,
                                                    std::vector<LocalAddress> addresses,
                                                    std::vector<EgressPort> ports,
                                                    const std::vector<LocalAddress>& vips = {});
 
-    // Longest prefix match, for each packet. Null: no route. Any worker; valid as long as the table.
+    // Longest prefix match, per packet. Null: no route. Any worker; valid as long as the table.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(Be32 destination) const noexcept {
         return hop_at(v4_.find(destination.host()));
     }
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(const IpAddr& destination) const noexcept {
         return hop_at(find(v4_, v6_, destination));
     }
-    // Reverse path (RFC 3704): the ports of the route to `source` and of its equal-cost next hops; 0: no route. Asked for each new flow, so
-    // it has a map of its own, where prefixes with one answer are one: a handful of intervals, however many routes there are.
+    // Reverse path (RFC 3704): the ports of the route to `source` and of its equal-cost next hops; 0: no
+    // route. Called for each new flow, so it has a separate map, in which prefixes with the same answer are
+    // merged: a handful of intervals for any number of routes.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE PortSet ports_towards(const IpAddr& source) const noexcept {
         return static_cast<PortSet>(find(sources_v4_, sources_v6_, source));
     }
-    // The ports whose twins are directly connected to the subnet of `source`, the longest one that is directly connected to any: the prefix
-    // of a twin's address, or of a route without a gateway, default routes apart. 0: it is in none.
+    // The ports with twins that are directly connected to the subnet of `source`. The subnet is the longest
+    // directly connected one: the prefix of a twin's address, or of a route without a gateway, default routes
+    // excluded. 0: no such subnet.
     [[nodiscard]] PortSet connected_ports(const IpAddr& source) const noexcept {
         return static_cast<PortSet>(find(connected_v4_, connected_v6_, source));
     }
-    // Fetches what hop() reads first, where the table is too large to lie in the first-level cache; else it does nothing.
+    // Prefetches the first read of hop() if the table is too large for the first-level cache; otherwise has
+    // no effect.
     PENSTOCK_ALWAYS_INLINE void prefetch(Be32 destination) const noexcept {
         v4_.prefetch(destination.host());
     }
-    // The same with the neighbour's own row, for the less frequent questions. Empty: no route.
+    // The same with the neighbour's own row, for less frequent use. Empty: no route.
     [[nodiscard]] std::optional<NextHop> next_hop(const IpAddr& destination) const noexcept;
-    // An address of the gateway host itself, on any twin (broadcast addresses of the twins' prefixes included).
-    // 255.255.255.255 and multicast are everybody's, the gateway host's too.
+    // Whether the address is one of the gateway host itself, on any twin (broadcast addresses of the twins'
+    // prefixes included). 255.255.255.255 and multicast addresses belong to all hosts, the gateway host
+    // included.
     [[nodiscard]] bool is_local(const IpAddr& address) const noexcept;
-    // The same of a packet's source, which the parser has found to be no group's: asked for each new flow.
+    // The same for the source of a packet, which the parser has found not to be multicast. Called for each
+    // new flow.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool is_local_source(const IpAddr& source) const noexcept {
         return may_be_local_.may_hold(source) && is_local(source);
     }
-    // The same without the addresses of groups: what the host may send from, and what may be sent to it alone.
+    // The same without broadcast and multicast addresses: addresses that the host may send from and that
+    // belong to it alone.
     [[nodiscard]] bool is_host_address(const IpAddr& address) const noexcept;
-    // A VIP that is on a twin so that Linux answers for it on the link: ARP, ND and echo. Otherwise it is not the host's own.
+    // Whether the address is a VIP on a twin, for which Linux answers on the link: ARP, ND and echo. A VIP
+    // not on a twin is not an address of the host.
     [[nodiscard]] bool is_present_vip(const IpAddr& address) const noexcept;
-    // What Linux knows about a next hop; null where it has not been asked.
+    // The state of a next hop in Linux; null if its resolution has not been requested.
     [[nodiscard]] const Neighbour* neighbour(NicPortId port, const IpAddr& address) const noexcept;
     [[nodiscard]] const EgressPort* port(NicPortId id) const noexcept;
 
     [[nodiscard]] const std::vector<Route>& routes() const noexcept { return routes_; }
-    // Sorted by (port, address), unlike the other lists, which keep their order.
+    // Sorted by (port, address); the other lists keep their order.
     [[nodiscard]] const std::vector<Neighbour>& neighbours() const noexcept { return neighbours_; }
     [[nodiscard]] const std::vector<LocalAddress>& addresses() const noexcept { return addresses_; }
     [[nodiscard]] const std::vector<EgressPort>& ports() const noexcept { return ports_; }
@@ -195,14 +208,14 @@ class RouteTable {
     std::vector<LocalAddress> addresses_;
     std::vector<EgressPort> ports_;
 
-    std::vector<Hop> hops_;  // what v4_ and v6_ answer indexes it
+    std::vector<Hop> hops_;  // indexed by the answers of v4_ and v6_
     PrefixMap4 v4_;
     PrefixMap6 v6_;
-    PrefixMap4 sources_v4_, connected_v4_;  // whose answers are PortSets
+    PrefixMap4 sources_v4_, connected_v4_;  // the answers are PortSets
     PrefixMap6 sources_v6_, connected_v6_;
     std::vector<IpAddr> local_;         // sorted
-    AddressFilter may_be_local_;        // of the same
-    std::vector<IpAddr> host_;          // those of them that are no broadcast addresses; sorted
+    AddressFilter may_be_local_;        // filter for local_
+    std::vector<IpAddr> host_;          // the addresses of local_ that are not broadcast addresses; sorted
     std::vector<IpAddr> present_vips_;  // sorted
 };
 

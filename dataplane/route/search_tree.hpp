@@ -1,13 +1,15 @@
-// Finds the interval of a number in a sorted list: static search trees whose node is one cache line, searched without a branch on the data.
+// Finds the interval of a number in a sorted list: static search trees with nodes of one cache line, searched
+// without a branch on the data.
 //
-//   node:   | last[0] | last[1] | ... | last[k-1] | first_child |         k = 30, 15 or 7 keys of 16, 32 or 64 bits
+//   node:   | last[0] | last[1] | ... | last[k-1] | first_child |   k = 30, 15 or 7 keys of 16, 32 or 64 bits
 //
-//   The child to follow is first_child + (how many last[i] lie before the key): k comparisons at once by vector instructions, no
-//   mispredicted branch, and no pointers, since the children of a node lie side by side. Below the lowest nodes lie the answers.
+// The child to follow is first_child + (the number of last[i] before the key). The k comparisons are done at
+// once by vector instructions, without a mispredicted branch. No pointers are needed, since the children of a
+// node are adjacent. The answers are below the lowest nodes.
 //
-// 15 intervals of IPv4 cost one line and one step, 255 two, 65,535 four; a binary search takes as many lines from the third step on, and
-// each of its steps waits for the one before. Trees share one pair of arrays, because a large table holds tens of thousands of small ones.
-// Immutable once built.
+// 15 intervals of IPv4 cost one line and one step, 255 two, 65,535 four. A binary search reads as many lines
+// from the third step on, and each of its steps waits for the one before. Trees share one pair of arrays,
+// because a large table holds tens of thousands of small ones. Immutable once built.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +25,7 @@
 
 namespace penstock::route {
 
-// An answer, or the tree that holds the answers.
+// An answer, or the tree with the answers.
 class TreeRef {
  public:
     static constexpr uint32_t kNodesMax = uint32_t{1} << 27;
@@ -37,9 +39,8 @@ class TreeRef {
     [[nodiscard]] constexpr bool is_tree() const noexcept { return (bits_ & kTree) != 0; }
     [[nodiscard]] constexpr uint32_t answer() const noexcept { return bits_; }
     [[nodiscard]] constexpr uint32_t node() const noexcept { return bits_ & (kNodesMax - 1); }
-    [[nodiscard]] constexpr uint32_t depth() const noexcept {
-        return (bits_ >> 27) & 15;
-    }  // levels of nodes; 8^15 intervals are enough
+    // Levels of nodes; 8^15 intervals are enough.
+    [[nodiscard]] constexpr uint32_t depth() const noexcept { return (bits_ >> 27) & 15; }
     constexpr bool operator==(const TreeRef&) const = default;
 
  private:
@@ -52,14 +53,14 @@ class TreeRef {
 template <typename Key>
 class SearchForest {
  public:
-    // The numbers behind the one before it, up to `last`.
+    // The numbers after the previous piece, up to `last`.
     struct Piece {
         Key last;
         TreeRef answer;
     };
 
-    // Pieces ascend, and the last one reaches the largest number. A single one needs no tree; `depth_min` makes it one all the same, so
-    // that the trees of a table may be equally deep.
+    // Pieces are in ascending order, and the last one includes the largest number. A single piece needs no
+    // tree; `depth_min` forces one, so that all trees of a table can have the same depth.
     TreeRef add(std::span<const Piece> pieces, uint32_t depth_min = 0) {
         PENSTOCK_CHECK(!pieces.empty() && pieces.back().last == std::numeric_limits<Key>::max());
         if (pieces.size() == 1 && depth_min == 0) {
@@ -89,7 +90,7 @@ class SearchForest {
         return TreeRef::tree(first_child, depth);
     }
 
-    // The depth of a tree over so many pieces.
+    // The depth of a tree over this number of pieces.
     [[nodiscard]] static uint32_t depth_of(size_t pieces) noexcept {
         uint32_t depth = 0;
         for (; pieces > 1; ++depth) {
@@ -98,7 +99,7 @@ class SearchForest {
         return depth;
     }
 
-    // The answer of `tree`, which is one, for `key`.
+    // The answer in `tree`, which must be a tree, for `key`.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE TreeRef find(TreeRef tree, Key key) const noexcept {
         uint32_t at = tree.node();
         for (uint32_t depth = tree.depth(); depth != 0; --depth) {
@@ -107,7 +108,7 @@ class SearchForest {
         return answers_[at];
     }
 
-    // Where find() looks first.
+    // Prefetches the first node that find() reads.
     void prefetch(TreeRef tree) const noexcept { prefetch_read(&nodes_[tree.node()]); }
 
  private:
@@ -115,7 +116,8 @@ class SearchForest {
     static constexpr size_t kChildren = Rank::kKeys + 1;
 
     struct alignas(kCacheLine) Node {
-        // Of each child but the last one; behind those there are, the largest number, which lies before none.
+        // The `last` of each child except the last one. Unused entries hold the largest number, which is
+        // before no key.
         std::array<typename Rank::Stored, Rank::kKeys> last;
         uint32_t first_child;
 
