@@ -7,8 +7,8 @@
 // cannot end a live association, and it cannot prevent a new one. Therefore a tag is enforced only after both
 // sides have confirmed it:
 //
-// - Tag of packets to the client: the client's INIT requested it, alone or together with the backend's
-//   answer; and the COOKIE ACK carried it.
+// - Tag of packets to the client: the client's INIT requested it (if several INITs requested different tags,
+//   the tag in the backend's answer counts); and the COOKIE ACK carried it.
 // - Tag of packets to the backend: the COOKIE ECHO carried it, and no COOKIE ECHO carried another one; and
 //   the backend sent a COOKIE ACK, which it sends only for a cookie of its own.
 //

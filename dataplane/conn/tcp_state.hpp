@@ -229,8 +229,8 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // or is not accepted.
     {{{reopen(Resetting),    invalid(Resetting),   reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)},
       {invalid(Resetting),   reset(Resetting),     reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)}}},
-    // RstForward. A RST from the backend confirms that the backend has no connection either. It answers a SYN
-    // that it refuses, or data after a genuine RST.
+    // RstForward. A RST from the backend confirms that the backend has no connection either. The backend
+    // sends it in answer to a SYN that it refuses, or to data after a genuine RST.
     {{{to(RstForward),       invalid(RstForward),  verify(Established),  verify(FinForward),   to(RstForward),  invalid(RstForward)},
       {invalid(RstForward),  revive(SynReceived),  note(RstForward),     to(RstForward),       to(Closed),      invalid(RstForward)}}},
     // RstReverse. The backend's second RST answers further segments of the client. From now on a SYN may go

@@ -39,7 +39,7 @@ TEST(AddressFilter, HoldsWhatWasAddedAndLittleElse) {
     }
 }
 
-// The neighbours of an address are those that are asked for.
+// The look-ups are for the neighbours of the stored address.
 TEST(AddressFilter, TellsTheHostsOfALinkApart) {
     AddressFilter filter;
     filter.add(IpAddr::v4(10, 80, 1, 1));

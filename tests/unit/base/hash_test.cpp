@@ -8,8 +8,9 @@
 namespace penstock {
 namespace hash_test {
 
-// A keyed hash must not let an attacker who knows the code collect keys that share a bucket: which keys collide has to depend on the
-// secret. (A CRC with a secret seed fails this test: its collisions are the same for every seed.)
+// A keyed hash must not let an attacker with access to the source code collect keys that share a bucket: the
+// set of colliding keys must depend on the secret. (A CRC with a secret seed fails this test: its collisions
+// are the same for every seed.)
 TEST(SipHash, CollisionsChangeWithTheKey) {
     constexpr uint64_t kBuckets = 1024;
     const HashKey a{1, 2};
@@ -18,7 +19,7 @@ TEST(SipHash, CollisionsChangeWithTheKey) {
     for (uint64_t i = 0; i < 16'384; ++i) {
         by_bucket[siphash13<1>(a, {i}) % kBuckets].push_back(i);
     }
-    // Of the keys that share bucket 0 under key a, about 1 in 1024 pairs may still collide under b.
+    // About 1 in 1024 pairs of the keys that share bucket 0 under key a may still collide under b.
     const std::vector<uint64_t>& together = by_bucket.at(0);
     ASSERT_GE(together.size(), 4u);
     std::map<uint64_t, int> under_b;

@@ -8,7 +8,7 @@ namespace ip_test {
 struct ParseCase {
     const char* name;
     const char* text;
-    const char* canonical;  // null: refused
+    const char* canonical;  // null: rejected
 };
 
 // GEN-005: parsed once to binary; leading zeros are decimal; IPv4-mapped is invalid.

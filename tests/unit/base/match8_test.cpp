@@ -11,7 +11,7 @@ namespace match8_test {
 
 using Match = uint32_t (*)(const uint32_t*, uint32_t);
 
-// Every form that this target has.
+// All forms that this target supports.
 const struct {
     const char* name;
     Match match;
@@ -28,7 +28,7 @@ const struct {
 #endif
 };
 
-// Every set of equal words, among words that differ in one bit only, the sign bit included.
+// All sets of equal words, among words that differ in one bit only, the sign bit included.
 TEST(Match8, EachFormSaysWhatThePlainOneSays) {
     test::Prng prng;
     for (uint32_t equal = 0; equal < 256; ++equal) {

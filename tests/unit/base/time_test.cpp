@@ -16,9 +16,9 @@ TEST(TscTimeline, GoesOnWhereReadingsBeginAnew) {
     for (const Step& step : std::vector<Step>{{1'000, 1'000},
                                               {1'000, 1'000},
                                               {5'000, 5'000},
-                                              {4'999, 5'000},  // another CPU's, a tick behind
+                                              {4'999, 5'000},  // from another CPU, one tick behind
                                               {5'100, 5'101},
-                                              {7, 5'101},  // restored elsewhere
+                                              {7, 5'101},  // restored on another host
                                               {107, 5'201},
                                               {0, 5'201},
                                               {1'000'000, 1'005'201}}) {

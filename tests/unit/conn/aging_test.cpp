@@ -58,7 +58,7 @@ class AgingTest : public testing::Test {
         return gone;
     }
 
-    // What a new IPv4 connection would make go; unset where nothing.
+    // The victim of a new IPv4 connection; unset if there is none.
     ConnectionIndex only_victim(uint32_t budget) {
         const Victims victims = aging.find_victims(table, IpFamily::V4, budget);
         EXPECT_LE(victims.count, 1u);
@@ -76,7 +76,8 @@ class AgingTest : public testing::Test {
     std::vector<IpAddr> expired_clients;
 };
 
-// Each state lives for its whole limit and is gone one second (the grain of last_seen) and one sweep later.
+// Each state lasts for its whole limit and is removed one second (the resolution of last_seen) and one sweep
+// later.
 TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
     const auto tcp = [](TcpState state) { return static_cast<uint8_t>(state); };
     const auto datagram = [](DatagramState state) { return static_cast<uint8_t>(state); };
@@ -124,7 +125,8 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
     }
 }
 
-// As in Linux (nf_conntrack_proto_udp): what still has datagrams when it is two seconds old lives four times as long.
+// As in Linux (nf_conntrack_proto_udp): a flow that still has datagrams after two seconds lasts four times as
+// long.
 TEST_F(AgingTest, AnAnsweredUdpFlowThatLastsLivesLonger_NAT008) {
     for (const uint64_t lasts_s : {0, 1, 3, 1'000}) {
         const ConnectionIndex index =
@@ -153,7 +155,8 @@ TEST_F(AgingTest, TrafficAndANewStateRestartTheIdleTime) {
     EXPECT_EQ(sweep(aging, at_second(160'012)), 1u);
 }
 
-// What a FIN or a RST has passed in is probed twice before its time is over, and once each; nothing else is.
+// A connection in which a FIN or a RST has passed is probed twice before its limit, once for each probe
+// state; no other connection is probed.
 TEST_F(AgingTest, WhatMayHaveEndedInAnothersNameIsProbedTwice_NAT006) {
     probes = true;
     for (const TcpState state :
@@ -190,8 +193,8 @@ TEST_F(AgingTest, ATickVisitsNoMoreThanItsBudget) {
     EXPECT_EQ(sweep(aging, at_second(100)), kCapacity - 64);
 }
 
-// ANN-03: what a Service says counts for its flows that live already, in both directions of change, and for established and two-way flows
-// alone; another Service's keep the default.
+// ANN-03: a Service's timeout applies to its existing flows, for longer and shorter values, and only to
+// established and two-way flows. Flows of other Services keep the default.
 TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
     const auto tcp = [](TcpState state) { return static_cast<uint8_t>(state); };
     const auto datagram = [](DatagramState state) { return static_cast<uint8_t>(state); };
@@ -228,7 +231,7 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
             const uint64_t limit_s = c.has_own ? own : c.default_s;
             own_limits.seconds = {};
             ASSERT_TRUE(open(1, c.protocol, c.state, at_second(5)).is_set()) << c.name;
-            own_limits.seconds = {0, 0, 0, own};  // opened before the Service said so
+            own_limits.seconds = {0, 0, 0, own};  // opened before the Service's timeout was set
             EXPECT_EQ(sweep(aging, at_second(5 + limit_s) + kRate.milliseconds(999)), 0u)
                 << c.name << " went too early";
             EXPECT_EQ(sweep(aging, at_second(5 + limit_s + 2)), 1u) << c.name << " stayed too long";
@@ -239,7 +242,8 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
     EXPECT_EQ(sweep(aging, at_second(5 + 30)), 0u) << "of other Services";
 }
 
-// Two sweeps meet what an order has put into Resetting before it ends, and meet nothing else so.
+// Two sweeps visit a connection in Resetting before it ends, and no other connection is reported as
+// resetting.
 TEST_F(AgingTest, WhatIsUnderResetIsToldApart) {
     const ConnectionIndex index =
         open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Resetting), at_second(5));
@@ -271,7 +275,7 @@ TEST_F(AgingTest, TheOldestOneSidedConnectionIsTheVictim) {
     open(4, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynReceived), at_second(40));
     open(5, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(2));
     EXPECT_EQ(only_victim(64), oldest);
-    // Retransmitted SYNs do not save it.
+    // Retransmitted SYNs do not protect it.
     table.touch(oldest, kClock.at(at_second(100)));
     EXPECT_EQ(only_victim(64), oldest);
     const ConnectionIndex picked_up =
@@ -287,8 +291,8 @@ TEST_F(AgingTest, EstablishedConnectionsAreNeverVictims) {
     EXPECT_FALSE(only_victim(kCapacity).is_set());
 }
 
-// A question of UDP can be asked in anybody's name, and is answered all the same. So one that has had no more than its first two seconds
-// must make room.
+// A UDP query can be spoofed and is answered nevertheless. A flow that had no datagrams after its first two
+// seconds must therefore be evicted.
 TEST_F(AgingTest, AnAnsweredQuestionIsAVictimUnlessItLasts_NAT008) {
     const auto answered = static_cast<uint8_t>(DatagramState::TwoWay);
     open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
@@ -304,14 +308,14 @@ TEST_F(AgingTest, AnAnsweredQuestionIsAVictimUnlessItLasts_NAT008) {
     EXPECT_EQ(only_victim(64), finished);
 }
 
-// Of what a caller calls Surplus the largest holder's goes, and only where nothing else does.
+// Of the Surplus connections the largest holder's is evicted, and only if there is no other victim.
 TEST_F(AgingTest, TheLargestHoldersOldestSurplusIsTheLastVictim) {
     const auto lasting = static_cast<uint8_t>(DatagramState::TwoWay);
     for (uint32_t n = 1; n <= 6; ++n) {
         const ConnectionIndex index = open(n, Protocol::Udp, lasting, at_second(n));
         table.touch(index, kClock.at(at_second(20 + n)));
     }
-    // Clients 3 to 6 are of two holders; 1 and 2 keep what they have.
+    // Clients 3 to 6 belong to two holders; the connections of 1 and 2 are kept.
     const Appraiser appraiser{[](const void*, const Entry& entry) noexcept {
                                   const uint32_t client = entry.v4_source(Direction::Forward).host() & 0xff;
                                   const bool has_much = client >= 3 && worth_of(entry) == Worth::Keep;
@@ -365,7 +369,8 @@ TEST_F(AgingTest, AFinishedAssociationIsAVictimLikeAFinishedConnection_SCTP002) 
     }
 }
 
-// Whoever writes a client's RSTs writes its SYNs and ACKs as well: what they leave behind must not outlive a full table.
+// An attacker that spoofs a client's RSTs also spoofs its SYNs and ACKs. The resulting entries must not
+// survive in a full table.
 TEST_F(AgingTest, AfterARstAConnectionIsAVictimLikeAFinishedOne) {
     for (const TcpState state :
          {TcpState::RstForward, TcpState::RstReverse, TcpState::Closed, TcpState::RstForwardProbed,
@@ -390,8 +395,8 @@ TEST_F(AgingTest, TheSearchForAVictimIsBoundedAndGoesOn) {
     EXPECT_EQ(only_victim(64), behind);
 }
 
-// An IPv6 connection needs both units of a pair, so the oldest pair goes whose connections are all half-open; one that shelters an
-// established connection stays.
+// An IPv6 connection needs both units of a pair, so the oldest pair with only half-open connections is
+// evicted. A pair with an established connection stays.
 TEST_F(AgingTest, ForIPv6AWholePairIsGivenUp) {
     const auto half_open = static_cast<uint8_t>(TcpState::SynSent);
     open(1, Protocol::Tcp, half_open, at_second(1));

@@ -11,7 +11,8 @@ using packet::SctpEvent;
 using SctpState::BackendRestarting, SctpState::Closed, SctpState::CookieEchoed, SctpState::CookieWait,
     SctpState::Established, SctpState::Restarting, SctpState::ShutdownAcked;
 constexpr Direction F = Direction::Forward, R = Direction::Reverse;
-constexpr uint32_t kClients = 0xc11e'0001;  // the tag that the client has chosen, so that of packets to it
+// The tag chosen by the client, hence that of packets to the client.
+constexpr uint32_t kClients = 0xc11e'0001;
 constexpr uint32_t kBackends = 0xbac2'0002;
 constexpr uint32_t kNewClients = 0xc11e'1003, kNewBackends = 0xbac2'1004;
 constexpr uint32_t kForged = 0x0666'0666;
@@ -37,7 +38,7 @@ struct Conversation {
     std::vector<Seen> packets;
 };
 
-// Begins behind the client's INIT.
+// Starts after the client's INIT.
 void follow(const Conversation& conversation) {
     Association association = opened_by(kClients);
     size_t number = 0;
@@ -175,7 +176,7 @@ TEST(SctpState, NobodyMovesWhatHeCannotSee_SCTP002) {
              {R, with(CookieAck, kClients), Established}}});
 }
 
-// What the gateway need not judge, because nobody has shown it, passes: then its receiver judges.
+// Packets with a tag that is not confirmed pass, for their receiver to validate.
 TEST(SctpState, WhatIsNotKnownIsNotJudged_SCTP002) {
     using enum SctpEvent;
     follow({"two forged packets ahead of the client's INIT",
@@ -214,7 +215,7 @@ TEST(SctpState, WhatIsNotKnownIsNotJudged_SCTP002) {
              {F, with(Abort, kBackends), Closed}}});
 }
 
-// NAT-008. An entry whose idle time anybody could restart would stay as long as he likes.
+// NAT-008. If any sender could restart the idle time of an entry, it could keep the entry for ever.
 TEST(SctpState, OnlyWhoKnowsATagKeepsTheEntry_SCTP002_NAT008) {
     using enum SctpEvent;
     const auto shows_life = [](const Association& association, Direction from, const SctpPacket& packet) {
@@ -239,19 +240,21 @@ TEST(SctpState, OnlyWhoKnowsATagKeepsTheEntry_SCTP002_NAT008) {
         EXPECT_TRUE(shows_life({state, {kBackends, kClients}}, F, with(None, kBackends)));
         EXPECT_TRUE(shows_life({state, {kBackends, kClients}}, R, with(None, kClients)));
     }
-    // The tag of the side that may have restarted is whatever its COOKIE ECHO carried; the other's is what it was.
+    // The tag of the side that may have restarted is that of its COOKIE ECHO; the other side's tag is
+    // unchanged.
     EXPECT_FALSE(shows_life({Restarting, {kForged, kClients}}, F, with(None, kForged)));
     EXPECT_TRUE(shows_life({Restarting, {kForged, kClients}}, R, with(None, kClients)));
     EXPECT_FALSE(shows_life({BackendRestarting, {kBackends, kForged}}, R, with(None, kForged)));
     EXPECT_TRUE(shows_life({BackendRestarting, {kBackends, kForged}}, F, with(None, kBackends)));
-    // Where no tag is known, what may live must not go.
+    // If no tag is known, an association that may be alive must stay.
     EXPECT_TRUE(shows_life({Established, {}}, F, with(None, kBackends)));
     EXPECT_TRUE(shows_life({Restarting, {kForged, 0}}, R, with(None, kClients)));
     EXPECT_FALSE(shows_life({Closed, {}}, F, with(None, kBackends)));
 }
 
-// Whoever sends in one side's name, and sees nothing, neither ends an association nor keeps it from being opened, whatever he sends and
-// when: every packet of its own passes, and each exchange restarts the idle time. All of his packets, two at a time, at all places.
+// An attacker that sends in one side's name, and sees no packets, neither ends an association nor prevents a
+// new one. Every packet of the association itself passes, and each exchange restarts the idle time. Tests all
+// packets of the attacker, two at a time, at all positions.
 class OneForger : public testing::TestWithParam<Direction> {
  protected:
     const Direction name = GetParam();
@@ -270,7 +273,8 @@ class OneForger : public testing::TestWithParam<Direction> {
         }
         return all;
     }
-    // An end answers an INIT of whoever it is by an INIT ACK, and a packet that it does not know by an ABORT that reflects its tag.
+    // An endpoint answers any INIT by an INIT ACK, and a packet of an unknown association by an ABORT that
+    // reflects its tag.
     static void forge(Association& association, Direction from, const SctpPacket& packet) {
         association = step(association, from, packet).next;
         if (packet.event == SctpEvent::Init) {
@@ -284,7 +288,7 @@ class OneForger : public testing::TestWithParam<Direction> {
         Direction direction;
         SctpPacket packet;
     };
-    // `first` has opened it already.
+    // `first` has already opened the association.
     void nothing_is_lost(const char* name_of_script, const Association& first, const std::vector<Own>& script,
                          SctpState last) const {
         const std::vector<SctpPacket> forged = packets();
@@ -368,7 +372,8 @@ TEST_P(OneForger, EndsNothingAndPreventsNothing_SCTP002) {
 
 INSTANTIATE_TEST_SUITE_P(All, OneForger, testing::Values(F, R));
 
-// RFC 9260, 5.2.2 and 5.2.4: an INIT inside an association may be a peer that has started again, or anybody.
+// RFC 9260, 5.2.2 and 5.2.4: an INIT inside an association may come from a peer that has restarted, or be
+// spoofed.
 TEST(SctpState, ARestartTakesEffectWhenTheOtherSideAgrees_SCTP002) {
     using enum SctpEvent;
     follow(
@@ -445,7 +450,8 @@ TEST(SctpState, WhatAnOrderHasEndedIsAnswered_DRAIN004) {
     EXPECT_EQ(step(aborting, R, init(kNewBackends)).action, SctpAction::Answer);
 }
 
-// Whoever subtracts where an association stops being open, and at the removal of what is still open, subtracts once.
+// Decrementing when an association stops being open, and at the removal of an open one, decrements exactly
+// once.
 TEST(SctpState, NothingOpensAgain_SCHED003) {
     for (uint8_t state = 0; state < kSctpStates; ++state) {
         for (uint8_t event = 0; event < packet::kSctpEvents; ++event) {

@@ -116,7 +116,8 @@ TEST(SentNumbers, AllowWhatAClientCanHaveReceived_NAT006) {
     }
 }
 
-// A transfer in order, however much of it is under way: the client, which acknowledges at least each 64 KB, is verified.
+// A transfer in order, with any amount of data in flight: the client, which acknowledges at least every 64
+// KB, is verified.
 TEST(SentNumbers, TheAcksOfATransferMeetTheRun_NAT006) {
     test::Prng prng(test::seed());
     for (int transfer = 0; transfer < 200; ++transfer) {

@@ -17,7 +17,8 @@
 namespace penstock::conn {
 namespace table_test {
 
-// Connection `n` in full: every field follows from n, so that a reader can check what it copied against itself.
+// Connection `n` in full: every field is derived from n, so that a reader can check the consistency of its
+// copy.
 Connection numbered(uint32_t n) {
     Connection connection;
     connection.forward = {.source = IpAddr::v4(Be32::from_host(0x0a000000 + n)),
@@ -43,7 +44,7 @@ Connection numbered(uint32_t n) {
     return connection;
 }
 
-// The same in IPv6. Addresses are full of ones, so that whatever took one for a generation would find it live.
+// The same in IPv6. Addresses consist of ones, so that one mistaken for a generation would appear live.
 Connection numbered_v6(uint32_t n) {
     Connection connection = numbered(n);
     const auto address = [&](uint32_t which) {
@@ -60,7 +61,7 @@ Connection numbered_v6(uint32_t n) {
     return connection;
 }
 
-// Client and endpoint of different families: an even number's client is of IPv4.
+// Client and endpoint of different families: for even numbers the client is IPv4.
 Connection numbered_mixed(uint32_t n) {
     Connection connection = numbered(n);
     const Connection v6 = numbered_v6(n);
@@ -101,7 +102,7 @@ TEST(Table, BothKeysLeadToTheEntry_NAT001) {
     const Found reverse = f.table.find(connection.reverse, f.table.hash(connection.reverse));
     EXPECT_EQ(reverse.index, inserted.index);
     EXPECT_EQ(reverse.direction, Direction::Reverse);
-    // The packets that we send ourselves are nobody's keys.
+    // The packets that the gateway itself sends match no key.
     for (const packet::FlowKey& key : {connection.forward.reversed(), connection.reverse.reversed()}) {
         EXPECT_FALSE(f.table.find(key, f.table.hash(key)).is_hit());
     }
@@ -143,7 +144,7 @@ TEST(Table, LastSeenIsWrittenOnlyWhenItHasAged) {
     EXPECT_EQ(f.table.at(index).last_seen, opened);
     f.table.touch(index, aged);
     EXPECT_EQ(f.table.at(index).last_seen, aged);
-    f.table.touch(index, opened);  // from a core whose counter is behind
+    f.table.touch(index, opened);  // from a core with a counter that is behind
     EXPECT_EQ(f.table.at(index).last_seen, aged);
 }
 
@@ -177,7 +178,7 @@ TEST(Table, RefusesMemoryThatDoesNotFit) {
     EXPECT_EQ(Table::create(memory.span(), Table::kCapacityMax + 1, {}).error().code, Errc::InvalidArgument);
 }
 
-// The memory holds no address of its own: copied elsewhere, it is the same table.
+// The memory contains no addresses of its own: a copy elsewhere is the same table.
 TEST(Table, CanBeAdoptedWhereverItsMemoryLies) {
     Fixture f(500);
     for (uint32_t n = 0; n < 400; ++n) {
@@ -219,7 +220,7 @@ TEST(Table, AdoptsNothingThatIsNoTable) {
     }
 }
 
-// IPv6 connections use two units, IPv4 ones what is left of a pair first.
+// IPv6 connections use two units; IPv4 connections use free halves of pairs first.
 TEST(Table, BothFamiliesShareTheUnits) {
     Fixture f(4);
     const ConnectionIndex a = insert(f.table, numbered(1)).index;
@@ -247,7 +248,8 @@ TEST(Table, BothFamiliesShareTheUnits) {
     }
 }
 
-// One whose keys are of different families takes a pair, and either key leads to it whatever else its burst asks for.
+// A connection with keys of different families takes a pair, and either key finds it, whatever other keys are
+// in the burst.
 TEST(Table, MixedConnectionsAreFoundByEitherFamily_ANN32) {
     Fixture f(8);
     for (const uint32_t n : {2u, 3u}) {
@@ -285,7 +287,7 @@ TEST(Table, MixedConnectionsAreFoundByEitherFamily_ANN32) {
         EXPECT_FALSE(f.table.find(mixed.forward, f.table.hash(mixed.forward)).is_hit());
         EXPECT_FALSE(f.table.find(mixed.reverse, f.table.hash(mixed.reverse)).is_hit());
     }
-    // A pair that held one holds two of IPv4 afterwards.
+    // A pair that held a mixed connection can hold two of IPv4 afterwards.
     Fixture small(2);
     small.table.erase(insert(small.table, numbered_mixed(4)).index);
     EXPECT_EQ(insert(small.table, numbered(5)).status, InsertStatus::Inserted);
@@ -296,10 +298,12 @@ TEST(Table, MixedConnectionsAreFoundByEitherFamily_ANN32) {
     }
 }
 
-// An attacker who knows which keys share a bucket and a tag under one secret has learnt nothing about another.
+// An attacker with a set of keys that share a bucket and a tag under one secret gains no information about
+// another secret.
 TEST(Table, WhichKeysCollideFollowsFromTheSecret) {
     constexpr uint32_t kKeys = 1 << 14;
-    // Keys that agree in the low bits of their hashes, as those of one bucket do: about kKeys * kKeys / 2 / 2^20 pairs by chance.
+    // Keys that agree in the low bits of their hashes, like those of one bucket: about kKeys * kKeys / 2 /
+    // 2^20 pairs by chance.
     const auto colliding = [](const KeyedMix& mix, auto key_of) {
         std::map<uint32_t, std::vector<uint32_t>> by_hash;
         for (uint32_t n = 0; n < kKeys; ++n) {
@@ -331,9 +335,10 @@ TEST(Table, WhichKeysCollideFollowsFromTheSecret) {
     });
 }
 
-// Two threads, as in production. The worker fills the table's only pair with one IPv6 or mixed connection, then with two of IPv4, as fast
-// as it can, everything worked out beforehand, so that a lister is overtaken in most of its copies; what it gets must be one connection,
-// whole. (Without the generation check in read() it meets torn copies within milliseconds.) The thread sanitizer proves the rest.
+// Two threads, as in production. The worker fills the table's only pair with one IPv6 or mixed connection,
+// then with two of IPv4, as fast as it can, with everything computed in advance, so that most copies of a
+// reader are overtaken. Each copy that the reader gets must be one whole connection. (Without the generation
+// check in read() torn copies occur within milliseconds.) The thread sanitizer verifies the rest.
 TEST(Table, AListerNeverSeesATornEntry) {
     Fixture f(2);
     const Table& for_reading = f.table;
@@ -342,7 +347,7 @@ TEST(Table, AListerNeverSeesATornEntry) {
     std::thread lister([&] {
         while (!is_done.load(std::memory_order_relaxed)) {
             Connection seen;
-            // The second unit is a connection of its own or the first one's addresses.
+            // The second unit is a separate connection, or the first one's addresses.
             if (!for_reading.read(static_cast<uint32_t>(copies.load(std::memory_order_relaxed) % 2), seen) &&
                 !for_reading.read(0, seen)) {
                 continue;
@@ -373,8 +378,8 @@ TEST(Table, AListerNeverSeesATornEntry) {
                                                    : numbered(n);
         prepared.push_back({connection, f.table.hash(connection.forward), f.table.hash(connection.reverse)});
     }
-    // Until both threads have done much, as on a busy machine either may pause for long; the last bound only ends the test where the lister
-    // has failed.
+    // Runs until both threads have done enough, because on a busy machine either may pause for long. The last
+    // bound only ends the test if the reader has failed.
     const auto has_enough = [&](uint64_t rounds) {
         return rounds > 1'000'000 && copies.load(std::memory_order_relaxed) > 50'000;
     };

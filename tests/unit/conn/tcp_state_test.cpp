@@ -231,7 +231,8 @@ TEST(TcpState, FollowsConversations_NAT008) {
             const TcpStep got = step(state, c.packets[i].direction, c.packets[i].flags);
             EXPECT_EQ(got.next, c.packets[i].after)
                 << c.name << ", packet " << i << ": " << to_string(got.next);
-            // What passes with a SYN is an Offer, with a FIN of the client's a Finish; the table need not say so.
+            // A Pass with a SYN is an Offer, one with a FIN of the client a Finish; the table does not repeat
+            // it.
             const bool passes = c.packets[i].action == TcpAction::Pass;
             const bool offers = passes && c.packets[i].flags.has(TcpFlags::kSyn);
             const bool finishes =
@@ -266,7 +267,7 @@ TEST(TcpState, NoStateAcceptsFlagsThatNoStackSends) {
     }
 }
 
-// Whatever else the header says (ECN negotiation on a SYN, urgent data), the class is the same.
+// Other header fields (ECN negotiation on a SYN, urgent data) do not change the class.
 TEST(TcpState, AccompanyingFlagsDoNotMatter) {
     for (const uint8_t extra : {TcpFlags::kPsh, TcpFlags::kEce, TcpFlags::kCwr, TcpFlags::kUrg}) {
         for (const TcpFlags flags : {kSyn, kSynAck, kAck, kFin, kRst, kNull}) {
@@ -286,9 +287,10 @@ TEST(TcpState, OnlyASynAloneIsOfItsClass) {
     }
 }
 
-// A connection that a RST has ended remembers whose it was, from the handshake on; one that is over does not. While the client alone has
-// spoken, its RST answers a challenge ACK, and its next SYN belongs to the same connection; the backend's refuses it. What an order resets
-// goes on being reset, because the RST may be the answer to a probe.
+// A connection that a RST has ended records the side that sent the RST, from the handshake on; a finished one
+// does not. While only the client has sent packets, its RST answers a challenge ACK, and its next SYN belongs
+// to the same connection; the backend's RST refuses the connection. A connection under reset by an order
+// stays so, because the RST may be the answer to a probe.
 TEST(TcpState, ARstEndsWhatIsOpenOnceAndIsPassed_NAT006) {
     using enum TcpState;
     const struct {
@@ -329,7 +331,8 @@ TEST(TcpState, ARstEndsWhatIsOpenOnceAndIsPassed_NAT006) {
     }
 }
 
-// Of a FIN only the side's own answer to a probe shows that the connection lives: the other one would answer for ever.
+// After a FIN, only the answer of the side that sent it proves that the connection is alive; the other side
+// would always answer.
 TEST(TcpState, BehindAFinThatWasProbedItsOwnSideBringsTheConnectionBack_NAT006) {
     using enum TcpState;
     const struct {
@@ -348,7 +351,8 @@ TEST(TcpState, BehindAFinThatWasProbedItsOwnSideBringsTheConnectionBack_NAT006) 
     }
 }
 
-// Whatever follows one another: what End subtracts and Revive adds is never more than one, and never less than none.
+// For any sequence of packets: the sum of what End subtracts and Revive adds is never above one and never
+// below zero.
 TEST(TcpState, EndAndReviveKeepTheCountOfOpenFlowsAtOneOrNone) {
     const TcpFlags all[] = {kSyn, kSynAck, kAck, kData, kFin, kRst, kRstAck, kNull};
     test::Prng prng(test::seed());

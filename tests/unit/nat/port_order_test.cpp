@@ -42,7 +42,8 @@ TEST(PortOrder, HasEveryPortOnce) {
     }
 }
 
-// Fixed keys, so that what is counted is the same in every run: 4,096 keys lead 1,008 blocks to place 0, about four each.
+// Fixed keys, so that the counts are the same in every run: 4,096 keys lead 1,008 blocks to place 0, about
+// four each.
 TEST(BlockOrder, IsEvenOverKeysAndUnlikeFromKeyToKey) {
     const BlockOrder order(1'008);
     test::Prng prng(1);

@@ -20,7 +20,7 @@ PortProposer make(const test::AlignedMemory& memory, PortRange range = {}, const
     return std::move(*PortProposer::create(memory.span(), 1'000, range, {0}, 1, secret));
 }
 
-// The next ports of a key, each given back at once.
+// The next ports of a key; each is returned at once.
 std::vector<L4Port> some_ports(PortProposer& ports, const PoolKey& key, size_t count) {
     std::vector<L4Port> out;
     const PoolNumber pool = ports.open(key, ports.hash(key));
@@ -49,7 +49,7 @@ TEST(PortProposer, CreateRefusesWhatCannotBe) {
     EXPECT_EQ(PortProposer::memory_needed(0, {}, 1), 0u);
 }
 
-// A pool that is exhausted is walked round and round, each usable port once in a round, from wherever it is set.
+// The walk of an exhausted pool cycles: each usable port occurs once per round, from any start.
 TEST(PortProposer, AWalkGoesRoundTheUsablePorts) {
     const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
     for (const PortRange range :
@@ -69,7 +69,7 @@ TEST(PortProposer, AWalkGoesRoundTheUsablePorts) {
         std::vector<PortProposer::Place> places(bound.size());
         std::vector<L4Port> in_order;
         for (int round = 0; round < 2; ++round) {
-            for (size_t at = 0; at < places.size();) {  // by threes
+            for (size_t at = 0; at < places.size();) {  // in groups of three
                 const std::span some = std::span(places).subspan(at, std::min<size_t>(3, places.size() - at));
                 ASSERT_EQ(ports.walk(pool, rules, some), some.size());
                 for (const PortProposer::Place& place : some) {
@@ -89,8 +89,8 @@ TEST(PortProposer, AWalkGoesRoundTheUsablePorts) {
     }
 }
 
-// Single ports that come free elsewhere, and are handed out again, do not move a walk. Many do: then ports were handed out in order again,
-// and it begins behind the newest.
+// Single ports that are freed elsewhere, and allocated again, do not move a walk. After many of them, ports
+// were allocated in order again, and the walk starts after the newest.
 TEST(PortProposer, AWalkKeepsItsPlaceWhilePoolsStayFull) {
     const test::AlignedMemory memory(PortProposer::memory_needed(70'000, {}, 1));
     PortProposer ports = std::move(*PortProposer::create(memory.span(), 70'000, {}, {0}, 1, {1, 2}));
@@ -147,7 +147,7 @@ TEST(PortProposer, AWalkWithoutUsablePortsFindsNone) {
     EXPECT_EQ(ports.walk(ports.open(kKey, ports.hash(kKey)), {.range = {1, 0}}, {&none, 1}), 0u);
 }
 
-// What docs/adr/0008 promises.
+// The memory limits of docs/adr/0008.
 TEST(PortProposer, TakesAtMostTwentyBytesAConnection) {
     for (const uint32_t connections : {262'144u, 1'000'000u, 10'000'000u}) {
         for (const uint32_t workers : {1u, 2u, 8u, 64u}) {
@@ -157,12 +157,12 @@ TEST(PortProposer, TakesAtMostTwentyBytesAConnection) {
     }
 }
 
-// ADR 0020: ports chosen by hash are of all blocks, so each worker's map has as many words as one worker's would; from eight workers on
-// it is given sooner.
+// ADR 0020: ports chosen by hash are spread over all blocks, so the map of each worker has as many words as
+// that of a single worker. From eight workers on, the map is given earlier.
 TEST(PortProposer, TakesAFewBytesMoreAConnectionByHash) {
     const struct {
         uint32_t workers;
-        uint64_t bytes;  // a connection, at most
+        uint64_t bytes;  // maximum per connection
     } cases[] = {{2, 20}, {8, 20}, {16, 29}, {64, 80}};
     for (const auto& c : cases) {
         const ReplyHash hash = test::hash_in_turn(128, c.workers);
@@ -191,7 +191,7 @@ TEST(PortProposer, OrdersDifferBySecretAndByKey_RFC6056) {
         std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(both));
         return both.size();
     };
-    // Five blocks each of 1,008: they have hardly one in common.
+    // Five blocks each of 1,008: they have almost none in common.
     EXPECT_LE(common(a, b), 128u);
     EXPECT_LE(common(a, c), 128u);
     EXPECT_LE(common(b, c), 128u);
@@ -216,11 +216,11 @@ TEST(PortProposer, AKeyKeepsItsPoolAndItsCursor) {
         ASSERT_TRUE(seen.insert(*ports.propose(pool, {})).second)
             << "proposals are not repeated, even if nothing came of them";
     }
-    // Another protocol, another pool.
+    // Another protocol has another pool.
     PoolKey udp = kKey;
     udp.protocol = Protocol::Udp;
     EXPECT_NE(ports.open(udp, ports.hash(udp)), pool);
-    // A hash that two keys share does not make them one.
+    // Two keys with the same hash stay separate.
     EXPECT_NE(ports.open(udp, ports.hash(kKey)), pool);
 }
 
@@ -260,7 +260,7 @@ TEST(PortProposer, NewRulesReopenWhatWasFullAndSpareWhatIsLive_NAT002) {
     EXPECT_EQ(ports.usage(), (PortProposer::Usage{0, 0, 0}));
 }
 
-// The ports of a block that were allowed when the cursor entered it are not handed out once they are forbidden.
+// Ports of a block that were allowed when the cursor entered it are not allocated after they are forbidden.
 TEST(PortProposer, NewRulesHoldInTheMiddleOfABlock_NAT002) {
     const PortRange block{2'048, 2'111};
     const test::AlignedMemory memory(PortProposer::memory_needed(1'000, block, 1));
@@ -284,7 +284,7 @@ TEST(PortProposer, NewRulesHoldInTheMiddleOfABlock_NAT002) {
     EXPECT_EQ(ports.propose_in_block(kShared, 2), 0);
 }
 
-// What an exhausted pool costs a new connection is nothing: no proposal that must be refused.
+// An exhausted pool costs a new connection nothing: it makes no proposal that must be refused.
 TEST(PortProposer, ExhaustionIsRememberedUntilAPortIsFree) {
     const PortRange one{4'000, 4'000};
     const test::AlignedMemory memory(PortProposer::memory_needed(1'000, one, 1));
@@ -312,9 +312,10 @@ TEST(PortProposer, TheSharedPoolStartsAnywhereEachTime) {
     EXPECT_GT(blocks.size(), 150u) << "256 draws of 1,008 hit 226";
 }
 
-// Pools with few live ports that met many taken ones have maps on loan. They go to those with many live ports, and none is lost.
+// Pools with few live ports and many refusals have maps on loan. These maps go to pools with many live ports,
+// and none is lost.
 TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
-    const PortRange range{1'024, 2'047};  // 16 blocks: a map is due from 16 live ports
+    const PortRange range{1'024, 2'047};  // a pool is entitled to a map from 16 live ports on
     constexpr uint32_t kConnections = 160;
     const test::AlignedMemory memory(PortProposer::memory_needed(kConnections, range, 1));
     PortProposer ports = std::move(*PortProposer::create(memory.span(), kConnections, range, {0}, 1, {5, 6}));
@@ -323,7 +324,7 @@ TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
         const PoolKey key{kKey.snat, IpAddr::v4(10, 2, 0, endpoint), 80, Protocol::Tcp};
         return ports.open(key, ports.hash(key));
     };
-    // The first to have one on loan gets so many live ports that it may keep it: all that it may use.
+    // The first pool with a map on loan gets enough live ports to keep it: all that it may use.
     const PortRules few{.range = {1'024, 1'039}};
     const PoolNumber busy = open(200);
     std::vector<L4Port> kept;
@@ -340,7 +341,8 @@ TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
         }
     }
     EXPECT_EQ(ports.usage(), (PortProposer::Usage{1, 1, 0}));
-    // Forty pools whose table refuses them everything: each says exhausted only when all 1,024 ports were refused.
+    // Forty pools for which the table refuses every port: each is exhausted only after all 1,024 ports were
+    // refused.
     const auto starve_forty = [&](uint8_t first) {
         for (uint8_t endpoint = first; endpoint < first + 40; ++endpoint) {
             std::set<L4Port> refused;
@@ -367,7 +369,8 @@ TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
     }
     EXPECT_EQ(ports.usage(), (PortProposer::Usage{1, 9, 0}))
         << "eight are still with pools that nothing was bound of";
-    // With a live port less its map is on loan again. Without it, it has to ask for all ports that come before the free one.
+    // With one live port less its map is on loan again. Without the map, the pool must propose all ports
+    // before the free one.
     ports.give_back(busy, kept.back());
     starve_forty(140);
     EXPECT_NE(ports.propose(busy, few), kept.back());
@@ -376,7 +379,7 @@ TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
         ports.give_back(busy, port);
     }
     EXPECT_EQ(ports.usage(), (PortProposer::Usage{0, 18, 0}));
-    // Pools that give way to other keys leave their maps.
+    // Pools that are replaced by other keys return their maps.
     for (uint16_t port = 1'000; port < 21'000; ++port) {
         const PoolKey key{kKey.snat, kKey.endpoint, port, Protocol::Udp};
         ASSERT_NE(ports.open(key, ports.hash(key)), kShared);

@@ -20,7 +20,7 @@ struct ObstacleCase {
     const char* name;
     ReplyHash hash;
     uint32_t workers;
-    const char* expected;  // part of the text; "" : none
+    const char* expected;  // part of the text; "": no obstacle
 };
 
 ReplyHash changed(ReplyHash hash, void (*change)(ReplyHash&)) {
@@ -72,13 +72,14 @@ TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
          2, ""},
         {"a key of 52 bytes",
          changed(test::hash_in_turn(512, 4), [](ReplyHash& h) { h.key.resize(52, 0x3c); }), 4, ""},
-        // Every tuple hashes to 0: all ports are worker 0's.
+        // Every tuple hashes to 0: all ports belong to worker 0.
         {"a key of zeros", changed(test::hash_in_turn(128, 2), [](ReplyHash& h) { h.key.assign(40, 0); }), 2,
          "worker 1 would own 0 in 1 of"},
-        // Each bit of a tuple adds all ones or nothing, so two entries are left.
+        // Each bit of a tuple adds all ones or nothing, so only two entries are reached.
         {"a key of ones", changed(test::hash_in_turn(128, 4), [](ReplyHash& h) { h.key.assign(40, 0xff); }),
          4, "in 2 of"},
-        // The usual symmetric key repeats every 16 bits: the low seven bits of the port's windows still make out every entry.
+        // The usual symmetric key repeats every 16 bits: the low seven bits of the port's windows still
+        // distinguish all entries.
         {"a key of period 16",
          changed(test::hash_in_turn(128, 4),
                  [](ReplyHash& h) {
@@ -87,7 +88,8 @@ TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
                      }
                  }),
          4, ""},
-        // The port's windows begin at bit 80: over IPv4 they say nothing of the table's index, over IPv6 they do.
+        // The port's windows start at bit 80: they determine nothing of the table's index over IPv4, but they
+        // do over IPv6.
         {"a key that is blind to the port over IPv4 alone",
          changed(test::hash_in_turn(128, 2),
                  [](ReplyHash& h) {

@@ -8,7 +8,7 @@
 namespace penstock::nat {
 namespace reply_owner_test {
 
-// A client must not be able to compute which worker its flows land on, and clients must spread.
+// A client must not be able to compute the worker of its flows, and clients must be distributed.
 TEST(ReplyOwner, ClientsAndTuplesAreSpreadEvenlyByTheSecret) {
     constexpr uint32_t kFlows = 20'000;
     for (const uint32_t workers : {1u, 2u, 3u, 4u, 64u}) {
@@ -31,7 +31,7 @@ TEST(ReplyOwner, ClientsAndTuplesAreSpreadEvenlyByTheSecret) {
     }
 }
 
-// Blocks go round, so that every contiguous range of a few blocks has a share for each worker.
+// Blocks are assigned in turn, so that every contiguous range of a few blocks has a share for each worker.
 TEST(ReplyOwner, SnatPortsGoRoundInBlocks) {
     const ReplyOwner owner{.workers = 4};
     EXPECT_EQ(owner.of_snat_port(1'024).value, 0);

@@ -17,7 +17,8 @@ const FlowKey kReply4{IpAddr::v4(10, 1, 2, 3), IpAddr::v4(192, 0, 2, 1), 9376, 0
 const FlowKey kReply6{
     IpAddr::v6({0xfd, 1, 2, 3, 4, 5, 6, 7, 8}), IpAddr::v6({0xfd, 9}), 9376, 0, Protocol::Udp, {}};
 
-// What a rule calls a worker's own ports are those whose replies it brings to that worker, by the definition of the hash.
+// A worker's own ports according to a rule are those with replies that arrive at the worker, by the
+// definition of the hash.
 TEST(ReplyRule, OwnPortsAreThoseWhoseRepliesComeHome) {
     const struct {
         uint32_t entries, workers;
@@ -48,8 +49,8 @@ TEST(ReplyRule, OwnPortsAreThoseWhoseRepliesComeHome) {
     }
 }
 
-// Whose rule it is: the egress's; of any egress the first NicPort's that has one; the blocks where there is none or it does not cover the
-// reply.
+// The rule that applies: that of the egress; for any egress, that of the first NicPort with a rule; the
+// blocks if there is no rule or it does not cover the reply.
 TEST(ReplyRules, AnAddressHasTheRuleOfItsEgress) {
     const ReplyHash all = test::hash_in_turn(128, 4);
     ReplyHash tcp4_only = all;
@@ -62,7 +63,7 @@ TEST(ReplyRules, AnAddressHasTheRuleOfItsEgress) {
         NicPortId egress;
         IpFamily family;
         Protocol protocol;
-        std::optional<uint8_t> port;  // whose rule; none: blocks
+        std::optional<uint8_t> port;  // NicPort of the rule; none: blocks
     } cases[] = {
         {"the egress's", {3}, IpFamily::V4, Protocol::Tcp, 3},
         {"the other's", {1}, IpFamily::V4, Protocol::Tcp, 1},
@@ -97,7 +98,7 @@ TEST(ReplyRules, AnAddressHasTheRuleOfItsEgress) {
     EXPECT_EQ(ReplyRules().of_replies({}, IpFamily::V4, Protocol::Tcp), nullptr);
 }
 
-// Ports are alike where both bring the same packet to the same worker: the key alone does not make them so.
+// Ports are alike if both assign the same packet to the same worker; an equal key alone is not sufficient.
 TEST(ReplyRules, PortsAreAlikeByKeyAndTable) {
     const ReplyHash one = test::hash_in_turn(128, 4), same = one;
     ReplyHash other_table = one, other_key = one, larger = test::hash_in_turn(512, 4);

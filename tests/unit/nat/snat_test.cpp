@@ -19,7 +19,7 @@ BindRequest request(uint64_t client_hash) {
     return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash};
 }
 
-// explain names the address without a search: they must be those of a search, in its order.
+// explain lists the addresses without a search. They must be those of a search, in its order.
 TEST(Snat, ChoicesBeginWithTheClientsOwnAmongThoseThatFit) {
     SnatConfig config;
     EXPECT_TRUE(choices_in_turn(config, request(0)).empty());

@@ -23,7 +23,7 @@ class SourceSearchTest : public testing::Test {
     [[nodiscard]] static BindRequest request(uint64_t client_hash = 0) {
         return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash};
     }
-    // One flow from its search to its entry in a table that is a set.
+    // One flow from its search to its entry in a table, here a set.
     std::optional<Source> bind(uint64_t client_hash, DropReason* why = nullptr) {
         SourceSearch search(ports, config, host, request(client_hash));
         search.prefetch_pool(ports);
@@ -83,7 +83,7 @@ TEST_F(SourceSearchTest, AClientKeepsItsAddressWhileThatHasPorts_RFC4787_REQ2) {
     const IpAddr in_order[] = {kSnatB, kSnatC, kSnatA};
     std::vector<Source> bound;
     for (int i = 0; i < 30; ++i) {
-        const auto source = bind(7);  // 7 % 3: the second that fits
+        const auto source = bind(7);  // 7 % 3: the second fitting address
         ASSERT_TRUE(source);
         EXPECT_EQ(source->address, in_order[i / 10]) << i;
         bound.push_back(*source);
@@ -92,7 +92,7 @@ TEST_F(SourceSearchTest, AClientKeepsItsAddressWhileThatHasPorts_RFC4787_REQ2) {
     EXPECT_FALSE(bind(7, &why));
     EXPECT_EQ(why, DropReason::SnatPortsExhausted);
     EXPECT_FALSE(bind(8)) << "nor is there another for other clients";
-    // What the first address gets back, it is asked for first.
+    // A port that the first address gets back is proposed first.
     table.erase({bound[4].address, bound[4].port});
     ports.give_back(bound[4].pool, bound[4].port);
     const auto again = bind(8);
@@ -116,7 +116,7 @@ TEST_F(SourceSearchTest, OnlyAnAddressSharedWithTheHostLeavesOutItsPorts_NAT002)
     EXPECT_EQ(*got.rbegin(), 32'767);
 }
 
-// All flows of a burst have their first proposal before any is in the table.
+// All flows of a burst get their first proposal before any of them is in the table.
 TEST_F(SourceSearchTest, ABurstProposesFirstAndConfirmsThen) {
     config.addresses = {{.address = kSnatA}, {.address = kSnatB}};
     config.ports = {2'000, 2'009};
@@ -147,8 +147,8 @@ TEST_F(SourceSearchTest, ABurstProposesFirstAndConfirmsThen) {
     EXPECT_EQ(ports.in_use(), 20u);
 }
 
-// With predictable RSS every proposal is one whose reply the egress's NIC brings to this worker; so is a former source, or it is not
-// preferred.
+// With predictable RSS, the egress NIC delivers the reply of every proposal to this worker. The same holds
+// for a former source; otherwise it is not preferred.
 TEST_F(SourceSearchTest, ProposesOnlyPortsWhoseRepliesComeHome) {
     const ReplyHash inside = test::hash_in_turn(128, 3);
     ReplyHash outside = inside;

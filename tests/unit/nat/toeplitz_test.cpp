@@ -10,13 +10,13 @@ namespace toeplitz_test {
 
 using packet::FlowKey;
 
-// The model is held to the published numbers as well: the property tests rest on it.
+// The model is checked against the published numbers as well, because the property tests depend on it.
 TEST(Toeplitz, AgreesWithThePublishedVerificationSuite) {
     const Toeplitz toeplitz(test::kRssSuiteKey);
     for (const test::RssVector& vector : test::kRssSuite) {
         FlowKey key{*IpAddr::parse(vector.source), *IpAddr::parse(vector.destination), vector.source_port,
                     vector.destination_port};
-        for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp}) {  // which the hash does not cover
+        for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp}) {  // not part of the hash
             key.protocol = protocol;
             EXPECT_EQ(toeplitz.of(key), vector.tuple) << key.to_string();
         }

@@ -16,8 +16,8 @@ struct LineRankTest : testing::Test {};
 using Keys = testing::Types<uint16_t, uint32_t, uint64_t>;
 TYPED_TEST_SUITE(LineRankTest, Keys);
 
-// The vector form of this build against the plain loop and against the definition, with every filling of a line, the extremes of the
-// numbers, and a caller's four bytes that look like keys.
+// Compares the vector form of this build with the plain loop and with the definition, for every fill level of
+// a line, the extreme numbers, and four bytes of the caller that look like keys.
 TYPED_TEST(LineRankTest, EveryFormCountsTheSmallerNumbers) {
     using Key = TypeParam;
     using Rank = LineRank<Key>;

@@ -73,7 +73,8 @@ TEST(Pending, OneNextHopCannotTakeAllRoom) {
     EXPECT_EQ(pending.hold(100, kP0, host(2), at_ms(0)), HoldResult::HeldFirst);
 }
 
-// A flood towards as many addresses as there is room for: the next is refused, those that wait stay, and time makes room.
+// A flood to as many addresses as there is room for: the next packet is refused, waiting packets stay, and
+// room is free again after they expire.
 TEST(Pending, AFloodIsRefusedAndPasses) {
     Pending pending(kRate);
     for (uint32_t i = 0; i < limits::kPendingMax; ++i) {
@@ -116,7 +117,7 @@ TEST(Pending, AsksAgainWhileItWaits) {
     EXPECT_EQ(asked(at_ms(kAskAgainMs * 2)), (Hops{{kP0, host(1)}, {kP1, host(2)}}));
 }
 
-// A packet that turns out to need another next hop is held anew from within the callback.
+// A packet that needs another next hop can be held again from within the callback.
 TEST(Pending, HoldingFromACallbackIsSafe) {
     Pending pending(kRate);
     for (int handle = 0; handle < 3; ++handle) {

@@ -1,4 +1,4 @@
-// A set of prefixes against the plain question whether any of them contains the address.
+// Compares a set of prefixes with a linear search for one that contains the address.
 #include "dataplane/route/prefix_set.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(PrefixSet, HoldsAPrefixOnlyAsAWhole) {
     }
 }
 
-// Few values a byte, so that prefixes nest and addresses hit.
+// Few values per byte, so that prefixes nest and addresses match.
 TEST(PrefixSet, IsTheSimplestModelForAnyList) {
     test::Prng random(test::seed());
     const auto any_address = [&] {
@@ -86,7 +86,7 @@ TEST(PrefixSet, IsTheSimplestModelForAnyList) {
             const IpAddr base = any_address();
             list.push_back(*Prefix::make(base, static_cast<unsigned>(random.below(base.bits() + 1U))));
             if (list.back().length() < 4) {
-                list.pop_back();  // or everything would be in nearly every set
+                list.pop_back();  // otherwise nearly every set would contain everything
             }
         }
         const PrefixSet set(list);

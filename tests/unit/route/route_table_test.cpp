@@ -83,7 +83,7 @@ TEST(RouteTable, TheLongestPrefixWins) {
     }
 }
 
-// A pod behind a bridge of the gateway's own host must not be sent out by a twin's default route.
+// A packet to a pod behind a bridge of the gateway host must not leave by a twin's default route.
 TEST(RouteTable, ARouteElsewhereHidesShorterPrefixes) {
     const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")},
                                           {prefix("10.244.1.0/24"), {}, std::nullopt},
@@ -94,8 +94,9 @@ TEST(RouteTable, ARouteElsewhereHidesShorterPrefixes) {
     EXPECT_EQ(told(*table, "10.244.2.1"), "p0 192.0.2.254");
 }
 
-// Linux lists a broadcast address as a neighbour with the Ethernet broadcast address once anything on the host has sent there (NUD_NOARP).
-// Reaching it through a flow would let a forged source have a packet answered to a whole link.
+// Linux lists a broadcast address as a neighbour with the Ethernet broadcast address once any process on the
+// host has sent to it (NUD_NOARP). If a flow could use it, a spoofed source would direct the answer to a
+// packet to a whole link.
 TEST(RouteTable, SendsNothingToEverybodyOnALink) {
     const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")},
                                           {prefix("192.0.2.0/24"), kP0, std::nullopt},
@@ -118,14 +119,14 @@ TEST(RouteTable, EqualPrefixesAreSettledByMetricThenPort) {
     EXPECT_EQ(told(*RouteTable::build({cheap, cheap_on_p0, costly}, {}, {}, {}), "10.0.0.1"), "p0 192.0.2.3");
 }
 
-// IPv4 by way of an IPv6 router (RFC 8950), as routing daemons do on unnumbered links.
+// IPv4 through an IPv6 router (RFC 8950), as routing daemons do on unnumbered links.
 TEST(RouteTable, AGatewayMayBeOfTheOtherFamily) {
     const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("fe80::1")}},
                                          {neighbour(1, kP0, "fe80::1")}, {}, {});
     EXPECT_EQ(told(*table, "8.8.8.8"), "p0 fe80::1 #1");
 }
 
-// A Hop is all that forwarding reads: each of its facts, by way of a router and on the link, usable and not.
+// Forwarding reads only the Hop: checks each of its fields, through a router and on the link, usable and not.
 TEST(RouteTable, AHopHoldsTheWholeDeparture) {
     const std::vector<Route> routes{{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")},
                                     {prefix("10.9.0.0/16"), kP1, std::nullopt}};
@@ -168,7 +169,8 @@ TEST(RouteTable, AHopHoldsTheWholeDeparture) {
     EXPECT_EQ(table->hop(ip("2001:db8::1")), nullptr);
 }
 
-// Without the port's own address there is no source to write: the packet waits instead of leaving with zeros.
+// If the port's own address is unknown, there is no source to write: the packet waits instead of leaving with
+// zeros.
 TEST(RouteTable, AHopThroughAnUnknownPortIsNotUsable) {
     const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")}},
                                          {neighbour(7, kP0, "192.0.2.254")}, {}, {});

@@ -26,7 +26,8 @@ std::map<std::string, std::string> documented_counters() {
     return rows;
 }
 
-// docs/counters.md is what an operator reads when packets go missing: it names every drop reason and counter, in the same words as the CLI.
+// docs/counters.md is the operators' reference for lost packets: it contains every drop reason and counter,
+// in the same words as the CLI.
 TEST(CountersPage, SaysWhatTheListsSay) {
     const std::map<std::string, std::string> page = documented_counters();
     const auto expect = [&](std::string_view name, std::string_view meaning) {
