@@ -196,8 +196,9 @@ Result<Table> Table::adopt(std::span<std::byte> memory) {
     if (needed == 0 || memory.size() < needed || header.size > header.units_used ||
         header.units_used > header.high_water || header.units_used > header.capacity ||
         header.high_water > units_for(header.capacity) || header.high_water % 2 != 0) {
-        return fail(Errc::Corrupt, "connection table: the header contradicts itself or the memory's " +
-                                       std::to_string(memory.size()) + " bytes");
+        return fail(Errc::Corrupt,
+                    "connection table: the header is inconsistent, or does not fit the memory of " +
+                        std::to_string(memory.size()) + " bytes");
     }
     return Table(memory, header.capacity);
 }

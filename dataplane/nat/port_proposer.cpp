@@ -88,8 +88,9 @@ Result<PortProposer> PortProposer::create(std::span<std::byte> memory, uint32_t 
                                           WorkerId self, uint32_t workers, const HashKey& secret,
                                           const ReplyRules* rules) {
     if (workers == 0 || workers > limits::kWorkersMax || self.value >= workers) {
-        return fail(Errc::InvalidArgument, "SNAT ports: there is no worker " + std::to_string(self.value) +
-                                               " of " + std::to_string(workers));
+        return fail(Errc::InvalidArgument, "SNAT ports: worker number " + std::to_string(self.value) +
+                                               " is invalid: the number of workers is " +
+                                               std::to_string(workers));
     }
     const size_t needed = memory_needed(connections, range, workers, rules);
     if (needed == 0) {

@@ -61,8 +61,8 @@ std::string obstacle_of(const ReplyHash& hash, uint32_t workers) {
     }
     for (const WorkerId worker : hash.worker_of) {
         if (worker.value >= workers) {
-            return "its table names worker " + std::to_string(worker.value) + " of " +
-                   std::to_string(workers);
+            return "its table contains worker " + std::to_string(worker.value) +
+                   ", but the number of workers is " + std::to_string(workers);
         }
     }
     if (!hash.tcp4 && !hash.udp4 && !hash.tcp6 && !hash.udp6) {

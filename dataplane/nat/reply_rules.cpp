@@ -36,7 +36,7 @@ Result<ReplyRules> ReplyRules::create(std::span<const PortReplyHash> hashes, uin
     for (const PortReplyHash& of_port : hashes) {
         const std::string port = "NicPort " + std::to_string(of_port.port.value);
         if (of_port.port.value >= limits::kNicPortsMax || rules.by_port_[of_port.port.value] != nullptr) {
-            return fail(Errc::InvalidArgument, port + " has two reply hashes, or is no port");
+            return fail(Errc::InvalidArgument, port + " has two reply hashes, or its number is out of range");
         }
         if (const std::string obstacle = obstacle_of(*of_port.hash, workers); !obstacle.empty()) {
             return fail(Errc::InvalidArgument, port + ": its RSS cannot be used: " + obstacle);
