@@ -64,10 +64,10 @@ template <size_t kWords>
 
 // A faster keyed hash for look-ups that are made once per packet: folded products of 64 x 64 bits, each input
 // word blinded by a secret word of its own. It is the family of wyhash, with six secret words in place of
-// public constants. Whether two keys collide depends on the secret; an attacker neither has the secret nor
-// sees any output of the hash. table_test shows that collisions change with the secret. KeyedMix is not a
-// pseudo-random function. Of the values that leave the gateway, only SNAT ports depend on it, each as one
-// position in a keyed order (nat/port_order.hpp).
+// public constants. Whether two keys collide depends on the secret (see table_test). An attacker neither has
+// the secret nor sees any output of the hash. KeyedMix is not a pseudo-random function. Of the values that
+// leave the gateway, only SNAT ports depend on it, each as one position in a keyed order
+// (nat/port_order.hpp).
 class KeyedMix {
  public:
     KeyedMix() = default;

@@ -2,8 +2,8 @@
 // once.
 //
 // An IPv4 address is stored as the 96-bit prefix ::ffff:0:0 followed by its four bytes. This needs no family
-// field. It cannot clash with a real IPv6 address, because IPv4-mapped IPv6 addresses are invalid everywhere
-// in Penstock: in objects (GEN-005) and on the wire (docs/adr/0003-one-address-type.md).
+// field. It cannot clash with a real IPv6 address: Penstock rejects IPv4-mapped IPv6 addresses everywhere, in
+// objects (GEN-005) and on the wire (docs/adr/0003-one-address-type.md).
 #pragma once
 
 #include <array>

@@ -8,7 +8,7 @@
 namespace penstock::limits {
 
 // Maximum number of packets that a worker takes from a queue at once. If the tables exceed the cache, each
-// pass over a burst waits for memory about once, whatever the length of the burst: look-ups in bursts of 64
+// pass over a burst waits for memory about once, whatever the length of the burst. Look-ups in bursts of 64
 // took two thirds of the time of look-ups in bursts of 32 (docs/adr/0010). A burst of 256 would evict the
 // first-level cache (grout measured 13 % less from 256 than from 64). A multiple of 32, the unit of the PMDs'
 // vector paths.
@@ -110,8 +110,9 @@ inline constexpr uint32_t kFlowOrderSlice = 32;
 inline constexpr uint32_t kResetFlowsPerSecond = 50'000;
 inline constexpr uint32_t kResetFlowsBurst = 1'000;
 
-// Segments of connections under reset that a worker answers per second, and at once: the answers to both
-// probes, and the same number again for senders in full transfer, which have a window in flight already.
+// Segments of connections under reset that a worker answers per second, and at once. The limit covers the
+// answers to both probes, and the same number again for senders in full transfer, which have a window in
+// flight already.
 inline constexpr uint32_t kResetAnswersPerSecond = 200'000;
 inline constexpr uint32_t kResetAnswersBurst = 8'000;
 

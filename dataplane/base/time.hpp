@@ -1,4 +1,4 @@
-// Types for time. Functions take the time as an argument and never read a clock: the poll loop reads the TSC
+// Types for time. Functions take the time as an argument and never read a clock. The poll loop reads the TSC
 // once per burst and passes it down; a test passes any value.
 #pragma once
 

@@ -30,8 +30,7 @@ enum class Verdict : uint8_t {
     X(FrameShorterThanIp, "frame_shorter_than_ip",                                                           \
       "the IP length exceeds the frame: it was cut on the way in (is the port's MTU too small?)")            \
     X(OwnSourceMac, "own_source_mac",                                                                        \
-      "the frame carries the port's own source address: an echo of a frame that the gateway or the kernel "  \
-      "sent")                                                                                                \
+      "the frame carries the port's own source address: an echo of a frame sent by this host")               \
     X(WrongDestinationMac, "wrong_destination_mac", "the frame is addressed to another host")                \
     X(BadIpHeader, "bad_ip_header", "IP version, header length or total length contradict each other")       \
     X(BadIpChecksum, "bad_ip_checksum", "the IPv4 header checksum is wrong")                                 \
@@ -49,8 +48,7 @@ enum class Verdict : uint8_t {
     X(FragmentTooSmall, "fragment_too_small",                                                                \
       "a first fragment without its whole L4 header, or a later one that would overwrite it")                \
     X(FragmentOverlap, "fragment_overlap", "a fragment that overlaps another one of its datagram")           \
-    X(FragmentExpired, "fragment_expired",                                                                   \
-      "a fragment whose datagram's first fragment did not arrive in time")                                   \
+    X(FragmentExpired, "fragment_expired", "the first fragment of its datagram did not arrive in time")      \
     X(FragmentsFull, "fragments_full",                                                                       \
       "too many fragments wait for the first one of their datagram, or too many datagrams are in progress")  \
     X(IpOptions, "ip_options",                                                                               \
@@ -64,8 +62,7 @@ enum class Verdict : uint8_t {
     X(NoUdpChecksum, "no_udp_checksum",                                                                      \
       "a UDP datagram over IPv6 without a checksum (RFC 8200, 8.1), or a fragment of one over IPv4 that is " \
       "to become IPv6")                                                                                      \
-    X(FrameTooLong, "frame_too_long",                                                                        \
-      "a frame that was received in several buffers and does not fit into one")                              \
+    X(FrameTooLong, "frame_too_long", "a frame in several receive buffers that does not fit into one")       \
     X(TooManyTags, "too_many_tags",                                                                          \
       "more than two VLAN tags: priority tags, or any tags if a blocklist is checked behind them")           \
     /* service and flow */                                                                                   \
@@ -75,8 +72,7 @@ enum class Verdict : uint8_t {
       "loadBalancerSourceRanges of the Service do not list this client")                                     \
     X(NoLocalEndpoint, "no_local_endpoint",                                                                  \
       "externalTrafficPolicy Local, and every usable endpoint is on another node")                           \
-    X(NoEndpoint, "no_endpoint",                                                                             \
-      "the Service has no usable endpoint and is configured to drop instead of reject")                      \
+    X(NoEndpoint, "no_endpoint", "the Service has no usable endpoint and is set to drop, not to reject")     \
     X(RejectLimited, "reject_limited",                                                                       \
       "an answer (RST or ICMP) was due, but the rate limit of answers is reached")                           \
     X(RejectNotAllowed, "reject_not_allowed",                                                                \
@@ -97,10 +93,10 @@ enum class Verdict : uint8_t {
     X(SctpWrongTag, "sctp_wrong_tag", "an SCTP packet whose verification tag is not its association's")      \
     X(InvalidTcpFlags, "invalid_tcp_flags", "a combination of TCP flags that no stack sends")                \
     X(ReversePath, "reverse_path",                                                                           \
-      "the source address has no route, or its route does not allow the port of arrival (--reverse-path)")   \
+      "the source address has no route, or its route does not use the port on which the packet arrived "     \
+      "(--reverse-path)")                                                                                    \
     X(StrayReply, "stray_reply",                                                                             \
-      "a packet from an endpoint's port that belongs to no flow: it would expose the endpoint's own "        \
-      "address")                                                                                             \
+      "a packet from an endpoint's port that belongs to no flow: it would expose the endpoint's address")    \
     X(ConnectionTableFull, "connection_table_full",                                                          \
       "this worker's connection table had no room for a new flow")                                           \
     X(SnatPortsExhausted, "snat_ports_exhausted", "every SNAT port towards this endpoint is in use")         \

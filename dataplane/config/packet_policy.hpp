@@ -30,13 +30,13 @@ struct PacketPolicy {
     bool passes_ip_options = true;
     // A refused INIT is answered with ABORT instead of port unreachable (REJ-004).
     bool aborts_sctp = false;
-    // A TCP segment of an unknown connection that carries neither SYN, FIN nor RST is taken for the middle of
-    // a connection that another gateway opened, if that gateway's choice of the backend can be repeated
-    // (REJ-005). Otherwise the segment is answered with RST.
+    // Whether a TCP segment of an unknown connection, without SYN, FIN and RST, may belong to a connection
+    // that another gateway opened (REJ-005). It is accepted if that gateway's choice of the backend can be
+    // repeated, and answered with RST otherwise.
     bool picks_up_midstream = false;
     // The largest MSS, in bytes, that a SYN may offer when it arrives or leaves through a NicPort; 0: no
     // limit. It applies in both directions, because segments of the offered size cross the port in either
-    // case: sent by the receiver of the SYN, or by the sender of the SYN that answers it.
+    // case. They are sent by the receiver of the SYN, or by the sender of the SYN that answers it.
     std::array<uint16_t, limits::kNicPortsMax> mss_max{};
     bool lowers_mss = false;  // at least one port has a limit
     // The smallest MTU that a client's "too big" may report to an endpoint that sees a SNAT address. The

@@ -1,7 +1,7 @@
 // Exchanges the snapshot that workers read, and frees the old one when no worker can still read it
-// (quiescent-state-based reclamation, DPDK's rte_rcu_qsbr). A worker loads the pointer once per round, uses
-// it for the bursts of that round, and reports a quiescent point when it holds no reference into the snapshot
-// any more.
+// (quiescent-state-based reclamation, DPDK's rte_rcu_qsbr). A worker loads the pointer once per round and
+// uses it for the bursts of that round. It reports a quiescent point when it holds no reference into the
+// snapshot any more.
 //
 // A stopped worker reports no quiescent point, and the wait for it is limited. The snapshot that it may still
 // read is retired; it is freed only after the worker has continued and reported a quiescent point. Until then

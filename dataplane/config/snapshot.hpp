@@ -31,8 +31,8 @@ struct Snapshot {
     bool rejects_closed_vip_ports = false;
     PacketPolicy packets;
     // Orders that not all workers have completed (WorkerSet::flow_orders_done). An order is published
-    // together with the Services that no longer offer the endpoint, so that no worker opens a flow that it
-    // has just been ordered to end.
+    // together with the Services that no longer offer the endpoint. Otherwise a worker could open a flow that
+    // it has just been ordered to end.
     std::shared_ptr<const conn::FlowOrders> flow_orders = std::make_shared<conn::FlowOrders>();
     std::shared_ptr<const conn::IdleLimits> idle_limits = std::make_shared<conn::IdleLimits>();
 };

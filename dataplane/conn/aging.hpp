@@ -22,7 +22,7 @@ struct Timeouts {
     uint32_t tcp_closing_s = 120;
     // After a RST that refuses a SYN, or one RST from each side. Long enough to translate stray segments of
     // both sides instead of answering them. The same time applies to a connection that a flow order resets:
-    // two sweeps, each of which sends probes. After any other RST the limit is tcp_closing_s: the RST may be
+    // two sweeps, each of which sends probes. After any other RST the limit is tcp_closing_s. The RST may be
     // forged, and the side that it names may stay silent for a while before it shows that the connection is
     // alive.
     uint32_t tcp_closed_s = 10;

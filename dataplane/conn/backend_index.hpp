@@ -1,5 +1,5 @@
-// Lists the connections of each backend in a worker's table: doubly linked lists beside the table, with a
-// link of eight bytes for each unit and a head for each BackendId. The lists are written only when a
+// Lists the connections of each backend in a worker's table. These are doubly linked lists beside the table,
+// with a link of eight bytes for each unit and a head for each BackendId. The lists are written only when a
 // connection opens or ends, so established packets do not touch them. They serve to find the flows of a
 // removed endpoint without a search of the whole table.
 //

@@ -47,7 +47,7 @@ enum class TcpState : uint8_t {
     // A RST from the client has passed; it may be spoofed (docs/adr/0028).
     RstForward,
     RstReverse,  // the same for the backend
-    // As the four states above after a FIN or a RST, but after the long silence that would end them: the
+    // As the four states above after a FIN or a RST, but after the long silence that would end them. The
     // sides have been probed to check whether the connection is alive (pipeline/liveness.hpp).
     FinForwardProbed,
     FinReverseProbed,

@@ -1,6 +1,6 @@
-// The rest time of a SNAT port: how long the port of a connection rests before another connection may use it,
-// when every port towards an endpoint is taken (docs/adr/0009). After its rest the port is safe to reuse. If
-// no port has completed its rest, pipeline/reclaim.hpp evicts the connection that a full table would evict
+// The rest time of the SNAT port of a connection, before another connection may use the port. It applies when
+// every port towards an endpoint is taken (docs/adr/0009). After its rest the port is safe to reuse. If no
+// port has completed its rest, pipeline/reclaim.hpp evicts the connection that a full table would evict
 // first.
 #pragma once
 

@@ -3,7 +3,7 @@
 // change the association. An ABORT or SHUTDOWN with a wrong tag is dropped here, as its receiver would drop
 // it.
 //
-// Two guarantees hold against an attacker that can send in the name of one side but sees no packets: it
+// Two guarantees hold against an attacker that can send in the name of one side but sees no packets. It
 // cannot end a live association, and it cannot prevent a new one. Therefore a tag is enforced only after both
 // sides have confirmed it:
 //

@@ -27,9 +27,9 @@ struct [[gnu::may_alias]] FreeUnit {
 
 // Two slots per connection, 60 % used in a full table. A bounded search would find room up to about 95 % (Fan
 // et al. 2014, table 2, for buckets of eight). But in a table that has long run at 90 %, more than a third of
-// the keys are in their second bucket, and each of these costs one more line and a mispredicted branch. The
-// price is 2 * 8 * (1 / 0.6 - 1 / 0.9) = 9 bytes per connection (docs/adr/0010). There are four additional
-// buckets, because in the smallest tables chance fills two buckets long before the others.
+// the keys are in their second bucket. Each of these costs one more line and a mispredicted branch. The price
+// is 2 * 8 * (1 / 0.6 - 1 / 0.9) = 9 bytes per connection (docs/adr/0010). There are four additional buckets,
+// because in the smallest tables chance fills two buckets long before the others.
 uint32_t buckets_for(uint32_t capacity) {
     const uint64_t slots = (uint64_t{capacity} * 2 * 5 + 2) / 3;
     return static_cast<uint32_t>((slots + Bucket::kSlots - 1) / Bucket::kSlots + 4);
@@ -227,8 +227,8 @@ uint64_t Table::hash_of(uint32_t unit, Direction direction) const noexcept {
 
 // --- Units ---
 // A pair is free, half used or used. Free pairs form a stack. The free halves of half-used pairs form a
-// doubly linked stack, so that a half can be removed when its neighbour is freed too and the pair becomes
-// whole again. IPv4 connections take halves first, which keeps pairs for connections that need two units.
+// doubly linked stack. A half is removed from it when its neighbour is freed too and the pair becomes whole
+// again. IPv4 connections take halves first, which keeps pairs for connections that need two units.
 
 uint32_t Table::fresh_pair() noexcept {
     const uint32_t unit = header_->high_water;

@@ -10,11 +10,12 @@
 //          |                                    |   different families, IPv4 addresses in mapped form
 //
 // Both keys of a connection are in the same index and refer to the same entry; the last bit of the reference
-// is the direction of the key. A key is in one of two buckets: the bucket selected by the low half of its
-// hash, or that position mirrored by its tag (partial-key cuckoo hashing, Fan et al. 2014). A slot can
-// therefore be moved to its other bucket without reading the key. An established packet costs two cache
-// lines: its bucket, compared whole by vector instructions, and its entry, which holds the exact key and
-// everything that the translation needs. docs/adr/0007 describes the other layouts that were measured.
+// is the direction of the key. A key is in one of two buckets. The low half of its hash selects the first;
+// the second is that position mirrored by the key's tag (partial-key cuckoo hashing, Fan et al. 2014). A slot
+// can therefore be moved to its other bucket without reading the key. An established packet costs two cache
+// lines: its bucket and its entry. The bucket is compared whole by vector instructions. The entry holds the
+// exact key and everything that the translation needs. docs/adr/0007 describes the other layouts that were
+// measured.
 //
 // At most 60 % of the slots are used. In a full table one key in fifty is in its second bucket, and one in
 // twelve after many connections have opened and closed (docs/adr/0010). Insertion tries a bounded number of

@@ -1,5 +1,5 @@
-// The TCP state machine of a middlebox: transitions as a table [state][direction][flag class], derived from
-// Linux's nf_conntrack_proto_tcp and reduced to the transitions that determine a timeout.
+// The TCP state machine of a middlebox: transitions as a table [state][direction][flag class]. It is derived
+// from Linux's nf_conntrack_proto_tcp and reduced to the transitions that determine a timeout.
 //
 // Sequence windows are not tracked. A segment that passes may therefore be one that its receiver rejects:
 // spoofed, or from an earlier connection on the tuple. Two kinds of segments are not trusted (docs/adr/0028):
@@ -261,8 +261,8 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
 }
 
 namespace detail {
-// Decrementing at End and at the removal of a connection that is still open, and incrementing when Revive or
-// Verify opens one, keeps the count of open connections balanced.
+// A count of open connections stays balanced by these rules: decrement at End and at the removal of an open
+// connection; increment when Revive or Verify opens one.
 consteval bool counts_balance() {
     for (size_t state = 0; state < kTcpStates; ++state) {
         const bool was_open = is_open(static_cast<TcpState>(state));

@@ -1,6 +1,6 @@
 // SNAT ports are managed in blocks of 64: one word of bits in a pool and in its map. If blocks belong to
-// workers and their number is a power of two, one masked rte_flow rule per worker suffices (bits 6 and up of
-// the port identify the owner).
+// workers, and the number of workers is a power of two, one masked rte_flow rule per worker suffices. Bits 6
+// and up of the port then identify the owner.
 #pragma once
 
 #include <cstdint>

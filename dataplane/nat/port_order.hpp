@@ -4,9 +4,9 @@
 // indexed by position can be found from a port.
 //
 // Blocks: a Feistel network of four rounds over the next power of four, repeated until the result is a valid
-// block (cycle walking, Black and Rogaway, 2002); fewer than four steps on average. It is keyed, but not a
-// cipher. An observer of a few ports of one pool cannot predict the next ones and gets no information about
-// another pool.
+// block (cycle walking, Black and Rogaway, 2002). This takes fewer than four steps on average. It is keyed,
+// but not a cipher. An observer of a few ports of one pool cannot predict the next ones and gets no
+// information about another pool.
 #pragma once
 
 #include <bit>

@@ -246,8 +246,8 @@ OwnPorts PortProposer::own_among_all(const PoolKey& key, NicPortId reply_egress)
                                    .protocol = key.protocol});
 }
 
-// propose_in_block() if the port at the next position is not available: it belongs to another worker, as most
-// do if ports are chosen by hash, or it is taken.
+// propose_in_block() if the port at the next position is not available. Either it is taken, or it belongs to
+// another worker, as most ports do if they are chosen by hash.
 PENSTOCK_NOINLINE L4Port PortProposer::propose_later_in_block(Pool& pool,
                                                               uint32_t rules_version) const noexcept {
     if (pool.version != rules_version || pool.usable == 0) {
@@ -319,9 +319,9 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
     return std::nullopt;
 }
 
-// A walk has a position of its own, because the cursor leaves the order when single ports become free: it
-// moves to the next of these, past ports that were allocated longer ago. When enough blocks have had free
-// ports that proposals must have continued in order, the cursor is correct again.
+// A walk has a position of its own, because the cursor leaves the order when single ports become free. It
+// then moves to the next of these, past ports that were allocated longer ago. When enough blocks have had
+// free ports that proposals must have continued in order, the cursor is correct again.
 uint32_t PortProposer::walk(PoolNumber number, const PortRules& rules, std::span<Place> out) noexcept {
     if (share_.blocks() == 0) {
         return 0;
@@ -451,8 +451,8 @@ void PortProposer::note_open(const Pool& pool, uint32_t turn, uint32_t block) co
     full_by_number_of(pool)[block / 64] &= ~bit(block);
 }
 
-// A map is always available: each pool with a map that cannot be withdrawn has map_from_ live ports, and
-// there are at most connections / map_from_ of these pools, fewer than maps.
+// A map is always available. Each pool with a map that cannot be withdrawn has map_from_ live ports. There
+// are at most connections / map_from_ of these pools, fewer than maps.
 void PortProposer::give_map(uint32_t number) noexcept {
     if (maps_free_ == kNone && maps_fresh_ == maps_count_) {
         PENSTOCK_ASSERT(line_oldest_ != kNone);

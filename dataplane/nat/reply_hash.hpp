@@ -46,7 +46,7 @@ inline constexpr uint32_t kReplyHashEntriesMax = 4'096;
 
 // The reason why SNAT ports cannot be chosen by this hash for this number of workers; it continues the text
 // "its RSS cannot be used: ". "" if they can. Besides malformed data, the reason may be that a worker would
-// own too few SNAT ports: it must own some towards every endpoint, at least half of an even share.
+// own too few SNAT ports. It must own at least half of an even share towards every endpoint.
 [[nodiscard]] std::string obstacle_of(const ReplyHash& hash, uint32_t workers);
 
 // The worker that receives a packet with this tuple, as on the wire. The hash must have no obstacle and cover

@@ -51,9 +51,9 @@ struct ReplyOwner {
         return static_cast<L4Port>((first + at / kPortsPerBlock * workers) * kPortsPerBlock +
                                    at % kPortsPerBlock);
     }
-    // If the source is kept, the client's address is the only field of the reply that also occurs in the
-    // first packet and can be relied on before the flow is known. Call it with the forward packet's source,
-    // or the reverse packet's destination.
+    // For flows that keep their source. The client's address is then the only field of the reply that also
+    // occurs in the first packet and is reliable before the flow is found. Call it with the forward packet's
+    // source, or the reverse packet's destination.
     [[nodiscard]] WorkerId of_client(const IpAddr& client) const noexcept {
         return spread(client_hash(client));
     }

@@ -120,9 +120,9 @@ class ReplyRules {
     [[nodiscard]] const ReplyRule* of_port(NicPortId port) const noexcept {
         return port.value < by_port_.size() ? by_port_[port.value] : nullptr;
     }
-    // The rule for replies to a SNAT address with this SnatAddress::egress: the rule of that NicPort or, if
-    // replies may arrive on any NicPort, of the first one with a rule. Null: the port's block determines the
-    // owner of the reply.
+    // The rule for replies to a SNAT address with this SnatAddress::egress. It is the rule of that NicPort
+    // or, if replies may arrive on any NicPort, of the first one with a rule. Null: the port's block
+    // determines the owner of the reply.
     [[nodiscard]] const ReplyRule* of_replies(NicPortId egress, IpFamily family,
                                               Protocol protocol) const noexcept {
         const ReplyRule* rule = egress.is_set() ? of_port(egress) : first_;

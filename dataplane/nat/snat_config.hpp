@@ -80,8 +80,8 @@ class SnatAddresses {
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool contains(const IpAddr& address) const noexcept {
         return may_be_listed_.may_hold(address) && find(address) != nullptr;
     }
-    // The egress NicPort with the RSS that determines the owner of a reply to element `number`: the egress of
-    // the first element with the same address, because a reply contains only the address.
+    // The egress NicPort with the RSS that determines the owner of a reply to element `number`. It is the
+    // egress of the first element with the same address, because a reply contains only the address.
     [[nodiscard]] NicPortId reply_egress(size_t number) const noexcept { return reply_egress_[number]; }
 
     [[nodiscard]] const SnatAddress& operator[](size_t number) const noexcept { return list_[number]; }

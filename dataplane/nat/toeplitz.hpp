@@ -1,6 +1,6 @@
 // The Toeplitz hash by which NICs select a receive queue (RSS). Each set bit of the input adds, by exclusive
 // or, the 32 bits of the key that start at its position. The hash is therefore linear: hash(a xor b) =
-// hash(a) xor hash(b), and the contribution of an L4 port to the hash of a tuple does not depend on the other
+// hash(a) xor hash(b). The contribution of an L4 port to the hash of a tuple does not depend on the other
 // fields. Implemented with one table per four bits of input, 4.6 KB per key. The tests contain the plain
 // definition.
 #pragma once

@@ -143,7 +143,7 @@ void RouteTable::add_routes() {
             hosts_v6.push_back({number_v6(neighbour.address), answer});
         }
     }
-    // Nothing is sent to the broadcast address of a link (RFC 2644), nor on a wire to the gateway itself: the
+    // Nothing is sent to the broadcast address of a link (RFC 2644), nor on a wire to the gateway itself. The
     // source that such an answer would go to is spoofed. These entries come last, because Linux may list the
     // broadcast address as a neighbour.
     for (const LocalAddress& local : addresses_) {

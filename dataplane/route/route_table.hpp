@@ -4,7 +4,7 @@
 //
 // Next hops are resolved when the table is built, not per packet. The gateway of a route has its neighbour
 // beside it, and each known neighbour on a link is a separate answer, one address wide. One search
-// (prefix_map.hpp) therefore yields a Hop, one cache line with everything that a departing packet needs: its
+// (prefix_map.hpp) therefore yields a Hop, one cache line with all data for a departing packet: its
 // destination, whether it can leave at once, and the Ethernet header.
 #pragma once
 

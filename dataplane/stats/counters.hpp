@@ -50,8 +50,7 @@ namespace penstock::stats {
     X(FragmentsMade, "fragments_made", "fragments that these packets were split into")                       \
     X(SegmentsMade, "segments_made",                                                                         \
       "probes, RSTs and ABORTs built in their own buffers, including those that could not be sent")          \
-    X(AffinityHits, "affinity_hits",                                                                         \
-      "new flows sent to their client's previous backend by session affinity")                               \
+    X(AffinityHits, "affinity_hits", "new flows sent to their client's former backend by session affinity")  \
     X(AffinityMisses, "affinity_misses",                                                                     \
       "new flows of Services with affinity for which a backend was selected anew")                           \
     X(AffinityEvictions, "affinity_evictions", "affinity entries evicted for another client's entry")        \

@@ -8,9 +8,9 @@
 namespace penstock {
 namespace hash_test {
 
-// A keyed hash must not let an attacker with access to the source code collect keys that share a bucket: the
-// set of colliding keys must depend on the secret. (A CRC with a secret seed fails this test: its collisions
-// are the same for every seed.)
+// An attacker with access to the source code must not be able to collect keys that share a bucket. Therefore
+// the set of colliding keys must depend on the secret. (A CRC with a secret seed fails this test: its
+// collisions are the same for every seed.)
 TEST(SipHash, CollisionsChangeWithTheKey) {
     constexpr uint64_t kBuckets = 1024;
     const HashKey a{1, 2};

@@ -336,7 +336,7 @@ TEST(Table, WhichKeysCollideFollowsFromTheSecret) {
 }
 
 // Two threads, as in production. The worker fills the table's only pair with one IPv6 or mixed connection,
-// then with two of IPv4, as fast as it can, with everything computed in advance, so that most copies of a
+// then with two of IPv4, as fast as it can. Everything is computed in advance, so that most copies of a
 // reader are overtaken. Each copy that the reader gets must be one whole connection. (Without the generation
 // check in read() torn copies occur within milliseconds.) The thread sanitizer verifies the rest.
 TEST(Table, AListerNeverSeesATornEntry) {

@@ -49,8 +49,8 @@ TEST(ReplyRule, OwnPortsAreThoseWhoseRepliesComeHome) {
     }
 }
 
-// The rule that applies: that of the egress; for any egress, that of the first NicPort with a rule; the
-// blocks if there is no rule or it does not cover the reply.
+// The rule that applies is that of the egress; for any egress, that of the first NicPort with a rule. The
+// blocks apply if there is no rule, or if the rule does not cover the reply.
 TEST(ReplyRules, AnAddressHasTheRuleOfItsEgress) {
     const ReplyHash all = test::hash_in_turn(128, 4);
     ReplyHash tcp4_only = all;

@@ -16,8 +16,8 @@ struct LineRankTest : testing::Test {};
 using Keys = testing::Types<uint16_t, uint32_t, uint64_t>;
 TYPED_TEST_SUITE(LineRankTest, Keys);
 
-// Compares the vector form of this build with the plain loop and with the definition, for every fill level of
-// a line, the extreme numbers, and four bytes of the caller that look like keys.
+// Compares the vector form of this build with the plain loop and with the definition. Covers every fill level
+// of a line, the extreme numbers, and four bytes of the caller that look like keys.
 TYPED_TEST(LineRankTest, EveryFormCountsTheSmallerNumbers) {
     using Key = TypeParam;
     using Rank = LineRank<Key>;
