@@ -15,7 +15,7 @@ namespace penstock {
 enum class Verdict : uint8_t {
     None,      // still in the pipeline
     Transmit,  // leaves through a NicPort
-    Split,     // leaves in IPv4 fragments, at once or when its next hop is resolved
+    Split,     // leaves in IP fragments, at once or when its next hop is resolved
     Punt,      // goes to Linux through the TAP twin
     Handoff,   // goes to the worker that owns its flow
     Hold,      // waits until its next hop is resolved

@@ -11,8 +11,8 @@ namespace penstock::config {
 
 // The NicPorts on which the first packet of a flow may arrive, by the route to its source (RFC 3704).
 enum class ReversePath : uint8_t {
-    // Inside sources (endpoints, Pod CIDRs, directly connected subnets of other ports): only a port of the
-    // route.
+    // Any port, if there is a route; inside sources (endpoints, Pod CIDRs, directly connected subnets of
+    // other ports) only a port of a route to them, whatever its metric.
     Feasible,
     Strict,  // only a port of the route, or of one of its equal-cost next hops
     Loose,   // any port, if there is a route
