@@ -10,7 +10,7 @@
 #include "control/annotations/value.hpp"
 #include "control/model/desired.hpp"
 #include "control/semantics/notices.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 
 namespace penstock::semantics {
 

@@ -1,5 +1,5 @@
 // Incremental Kubernetes Service semantics: the desired state of one gateway, updated as the objects and the
-// gateway change. After any sequence of changes the result equals evaluate() of the current objects
+// gateway change. After any sequence of changes the state equals that of a new engine for the current objects
 // (GEN-006). The cost of an update is proportional to the change.
 //
 //   Changes ─┬─ Node ─┬─ addresses, health ──> if Nodes are the backends: decide every Service again

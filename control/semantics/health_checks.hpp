@@ -13,7 +13,7 @@
 #include "control/semantics/conflicts.hpp"
 #include "control/semantics/endpoint_selection.hpp"
 #include "control/semantics/notices.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 #include "control/semantics/standing.hpp"
 
 namespace penstock::semantics {

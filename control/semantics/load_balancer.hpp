@@ -7,7 +7,7 @@
 
 #include "control/kube/objects.hpp"
 #include "control/semantics/notices.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 #include "control/semantics/standing.hpp"
 
 namespace penstock::semantics {

@@ -9,7 +9,7 @@
 #include "control/base/interned.hpp"
 #include "control/kube/changes.hpp"
 #include "control/semantics/address_count.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 #include "dataplane/base/ip.hpp"
 
 namespace penstock::semantics {

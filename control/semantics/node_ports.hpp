@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "control/kube/objects.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 
 namespace penstock::semantics {
 

@@ -12,8 +12,8 @@
 
 #include "control/kube/objects.hpp"
 #include "control/semantics/cluster_facts.hpp"
+#include "control/semantics/policy.hpp"
 #include "control/semantics/prefix_set.hpp"
-#include "control/semantics/semantics.hpp"
 
 namespace penstock::semantics {
 

@@ -18,8 +18,8 @@
 #include "control/semantics/frontends.hpp"
 #include "control/semantics/health_checks.hpp"
 #include "control/semantics/notices.hpp"
+#include "control/semantics/policy.hpp"
 #include "control/semantics/rights.hpp"
-#include "control/semantics/semantics.hpp"
 #include "control/semantics/slices.hpp"
 #include "control/semantics/surroundings.hpp"
 

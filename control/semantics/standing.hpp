@@ -8,7 +8,7 @@
 
 #include "control/kube/objects.hpp"
 #include "control/semantics/notices.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 
 namespace penstock::semantics {
 

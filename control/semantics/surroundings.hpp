@@ -6,7 +6,7 @@
 
 #include "control/kube/changes.hpp"
 #include "control/semantics/cluster_facts.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 
 namespace penstock::semantics {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::sync {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "control/model/desired.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 
 namespace penstock::sync {
 

@@ -10,7 +10,7 @@
 
 #include "control/client/target.hpp"
 #include "control/log/log.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 #include "control/sync/defaults.hpp"
 #include "control/sync/monitor_options.hpp"
 #include "dataplane/base/result.hpp"

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "control/sync/state_session.hpp"
+#include "tests/support/evaluate.hpp"
 #include "tests/support/prng.hpp"
 #include "tests/unit/sync/model_gateway.hpp"
 #include "tests/unit/sync/objects.hpp"

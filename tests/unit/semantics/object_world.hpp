@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/semantics/semantics.hpp"
+#include "tests/support/evaluate.hpp"
 
 namespace penstock::semantics::testing {
 

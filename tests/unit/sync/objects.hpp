@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "control/kube/changes.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/policy.hpp"
 
 namespace penstock::test {
 

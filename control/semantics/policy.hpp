@@ -1,9 +1,7 @@
-// Kubernetes Service semantics as one pure function: (Services, EndpointSlices, Nodes, gateway identity,
-// policy) -> desired state. All rules of the requirement sheet about objects are implemented in this folder
-// and tested as tables. engine.hpp is the incremental version of this function.
+// Vocabulary of the semantics: the settings of an operator that apply to every Service, and notices about
+// objects.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -72,16 +70,5 @@ struct ObjectNotice {
     model::Notice notice;
     auto operator<=>(const ObjectNotice&) const = default;
 };
-
-struct Outcome {
-    model::Desired desired;
-    // All notices, including those inside `desired`, sorted; for logs and Events.
-    std::vector<ObjectNotice> notices;
-    bool operator==(const Outcome&) const = default;
-};
-
-// Evaluates everything at once, like a new engine. Any thread.
-[[nodiscard]] Outcome evaluate(const kube::ObjectSet& objects, const model::GatewayIdentity& gateway,
-                               const Policy& policy);
 
 }  // namespace penstock::semantics

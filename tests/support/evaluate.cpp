@@ -1,4 +1,4 @@
-#include "control/semantics/semantics.hpp"
+#include "tests/support/evaluate.hpp"
 
 #include "control/semantics/engine.hpp"
 
