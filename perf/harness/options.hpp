@@ -14,7 +14,7 @@ struct Options {
     bool quick = false;
     std::vector<uint32_t> sizes;  // connections
     WindowPlan plan;
-    std::vector<std::string_view> flags;  // the bench's own, as given: "--candidates"
+    std::vector<std::string_view> flags;  // the bench's own, as given
 
     [[nodiscard]] bool has(std::string_view flag) const noexcept;
 };
