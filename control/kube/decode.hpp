@@ -75,9 +75,6 @@ class Decoder {
 // `kind` is the kind of the watched collection. Error: the text is not a watch event.
 [[nodiscard]] Result<WatchEvent> decode_watch_event(Decoder& decoder, ObjectKind kind, std::string_view json);
 
-// A whole list response. Items need not carry their kind.
-[[nodiscard]] Result<ListPage> decode_list_page(Decoder& decoder, ObjectKind kind, std::string_view json);
-
 // One object by itself, as in the response to a GET. Error: it has no name.
 [[nodiscard]] Result<DecodedObject> decode_object(Decoder& decoder, ObjectKind kind, std::string_view json);
 

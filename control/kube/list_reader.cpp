@@ -153,12 +153,4 @@ Result<ListPage> ListReader::finish() {
     return std::move(page_);
 }
 
-Result<ListPage> decode_list_page(Decoder& decoder, ObjectKind kind, std::string_view json) {
-    ListReader reader(decoder, kind);
-    if (const Status pushed = reader.push(json); !pushed) {
-        return std::unexpected(pushed.error());
-    }
-    return reader.finish();
-}
-
 }  // namespace penstock::kube

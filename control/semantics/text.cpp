@@ -12,17 +12,8 @@ constexpr bool is_lower_alphanumeric(char c) noexcept {
 constexpr bool is_printable(char c) noexcept {
     return c >= ' ' && c <= '~';
 }
-constexpr char to_lower(char c) noexcept {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 }  // namespace
-
-std::string lower_case(std::string_view text) {
-    std::string lowered(text);
-    std::ranges::transform(lowered, lowered.begin(), to_lower);
-    return lowered;
-}
 
 std::string printable(std::string_view text, size_t chars_max) {
     static constexpr std::string_view kHex = "0123456789abcdef";

@@ -17,8 +17,6 @@ inline constexpr size_t kShownCharsMax = 128;
 // `text` without leading and trailing white space (ANN-G2, SRC-002).
 using annotations::trimmed;
 
-[[nodiscard]] std::string lower_case(std::string_view text);
-
 // At most `chars_max` bytes of `text`. Bytes outside printable ASCII become \xNN; a cut is marked by "...".
 [[nodiscard]] std::string printable(std::string_view text, size_t chars_max = kShownCharsMax);
 

@@ -85,20 +85,6 @@ void apply(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rewrit
     }
 }
 
-void decrement_ttl(std::span<uint8_t> frame, const Parsed& parsed) noexcept {
-    PENSTOCK_ASSERT(parsed.kind != PacketKind::Other && parsed.l4_offset <= frame.size());
-    uint8_t* const ip_at = frame.data() + parsed.l3_offset;
-    if (parsed.family == IpFamily::V4) {
-        uint8_t* const sum_at = ip_at + offsetof(Ipv4Header, checksum);
-        PENSTOCK_ASSERT(ip_at[offsetof(Ipv4Header, ttl)] > 1);
-        --ip_at[offsetof(Ipv4Header, ttl)];
-        store(sum_at, kOneHopDelta.applied_to(load<Be16>(sum_at)));
-    } else {
-        PENSTOCK_ASSERT(ip_at[offsetof(Ipv6Header, hop_limit)] > 1);
-        --ip_at[offsetof(Ipv6Header, hop_limit)];
-    }
-}
-
 void set_ethernet(std::span<uint8_t> frame, const MacAddr& source, const MacAddr& destination) noexcept {
     PENSTOCK_ASSERT(frame.size() >= sizeof(EthernetHeader));
     store(frame.data() + offsetof(EthernetHeader, source), source);

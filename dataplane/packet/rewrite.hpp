@@ -148,10 +148,6 @@ inline void translate_association(uint8_t* frame, const Parsed& parsed, const Ad
 // deltas.
 void apply(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rewrite) noexcept;
 
-// Decrements the TTL or hop limit of an IP packet of any kind that is routed without translation. Same
-// precondition.
-void decrement_ttl(std::span<uint8_t> frame, const Parsed& parsed) noexcept;
-
 // Sets the outgoing Ethernet addresses.
 void set_ethernet(std::span<uint8_t> frame, const MacAddr& source, const MacAddr& destination) noexcept;
 

@@ -107,15 +107,6 @@ void translate(const Frame& before, const Parsed& parsed) {
                               before.begin() + after.payload_offset, before.end()));
 }
 
-void pass_on(Frame frame, const Parsed& parsed) {
-    const bool ip_was_right = has_right_ip_checksum(frame, parsed);
-    decrement_ttl(frame, parsed);
-    PENSTOCK_CHECK(has_right_ip_checksum(frame, parsed) == ip_was_right);
-    const size_t ttl =
-        parsed.family == IpFamily::V4 ? offsetof(Ipv4Header, ttl) : offsetof(Ipv6Header, hop_limit);
-    PENSTOCK_CHECK(frame[parsed.l3_offset + ttl] == parsed.ttl - 1);
-}
-
 void check_answer(Frame frame, const Parsed& asked, SctpRefusal sctp) {
     Parsed answer;
     PENSTOCK_CHECK(parse(frame, answer).has_value());
@@ -355,7 +346,6 @@ void use(const Frame& frame, const Parsed& parsed) {
     find_owner(frame, parsed);
     refuse(frame, parsed);
     if (parsed.kind != PacketKind::Other && parsed.ttl > 1) {
-        pass_on(frame, parsed);
         if (parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment) {
             convert(frame, parsed);
         }

@@ -266,18 +266,5 @@ TEST(Translate6, BehindExtensionHeadersAndNothingElseChanges) {
         frame, packet("fd00::5", "fd00:2::7", 8).tcp(1024, 9376, "S").payload("odd").pad_to(200).build()));
 }
 
-TEST(DecrementTtl, OfIpv6IsTheHopLimitAlone) {
-    for (const uint8_t hops : {uint8_t{2}, uint8_t{64}, uint8_t{255}}) {
-        const auto packet = [](uint8_t limit) {
-            return eth().ipv6("2001:db8::1", "2001:db8::2").hop_limit(limit).icmp(128, 0).build();
-        };
-        auto frame = packet(hops);
-        Parsed parsed;
-        ASSERT_TRUE(parse(frame, parsed));
-        decrement_ttl(frame, parsed);
-        EXPECT_TRUE(test::same_frame(frame, packet(static_cast<uint8_t>(hops - 1))));
-    }
-}
-
 }  // namespace translate_test
 }  // namespace penstock::packet

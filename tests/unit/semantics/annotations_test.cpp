@@ -431,7 +431,6 @@ TEST(Text, PrintableFitsATerminalAndAString_ANNG3) {
     EXPECT_EQ(printable(std::string(129, 'x')), std::string(128, 'x') + "...");
     EXPECT_EQ(trimmed(" \t a b \r\n"), "a b");
     EXPECT_EQ(trimmed("  "), "");
-    EXPECT_EQ(lower_case("RaNdOm-9"), "random-9");
 }
 
 TEST(Notices, AreSortedUniqueAndBounded_GEN006_EVT001) {
