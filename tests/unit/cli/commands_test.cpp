@@ -123,8 +123,7 @@ TEST_F(CommandTest, DrainAndUndrain_DRAIN006) {
     gateway_.set_drained_.set_not_kept("the drain was requested until the next start");
     EXPECT_EQ(run({"drain", "--until-restart"}).value(),
               "drained: health checks answer 503; not kept over a restart: the drain was requested until "
-              "the next start; 3 connections are open
-");
+              "the next start; 3 connections are open\n");
     EXPECT_TRUE(gateway_.until_restart);
     gateway_.set_drained_.set_not_kept("cannot remove x: why");
     EXPECT_EQ(exit_code(run({"undrain"}).error()), kExitRefused);
