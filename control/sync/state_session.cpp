@@ -346,7 +346,7 @@ Status StateSession::on_applied(const v1::Applied& answer, Time now) {
         answer.version().version() != in_flight_->version) {
         return fail(Errc::Internal,
                     "the gateway reports version " + std::to_string(answer.version().version()) + " of \"" +
-                        answer.version().source() + "\"as applied, which is not the version in flight");
+                        answer.version().source() + "\" as applied, which is not the version in flight");
     }
     const Flight flight = *std::exchange(in_flight_, std::nullopt);
     arrived(flight, now);

@@ -381,7 +381,7 @@ TEST(Transport, WarningsAreLoggedOncePerText_APISYNC019_AUTH009) {
     EXPECT_EQ(log.count("warning from the server: v1beta1 is \"deprecated\""), 1U);
     EXPECT_EQ(log.count("warning from the server: you sent ***"), 1U);
     EXPECT_EQ(log.count("warning from the server: number "), 254U);
-    EXPECT_EQ(log.count("further ones are not shown"), 1U);
+    EXPECT_EQ(log.count("further ones are not logged"), 1U);
     EXPECT_EQ(log.count(kToken), 0U);
 }
 

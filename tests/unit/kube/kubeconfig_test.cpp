@@ -253,8 +253,8 @@ TEST(InCluster, EnvironmentAndServiceAccount_AUTH003) {
     const auto outside = in_cluster_config(environment, folder.path());
     ASSERT_FALSE(outside);
     EXPECT_EQ(outside.error().what,
-              "not inside a cluster: KUBERNETES_SERVICE_PORT is not set; --kubeconfig names a cluster from "
-              "outside");
+              "not inside a cluster: KUBERNETES_SERVICE_PORT is not set; outside a cluster pass "
+              "--kubeconfig");
 }
 
 TEST(Base64, RoundTripsAndRefusesWhatIsNone) {

@@ -96,10 +96,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"depth", "a: 1\nb: " + nested(64), "nested deeper than 64 levels", 2},
                     Refusal{"deep_scan", nested(100'000), "nested deeper than 64 levels", 1},
                     Refusal{"laughs", billion_laughs(), "counting expanded aliases", 7},
-                    Refusal{"cycle", "a: &a\n  b: *a\n", "inside the very value", 2},
+                    Refusal{"cycle", "a: &a\n  b: *a\n", "the value that contains it", 2},
                     Refusal{"unknown_alias", "a: *nowhere\n", "YAML syntax", 1},
                     Refusal{"complex_key", "? [a, b]\n: c\n", "a key must be a scalar", 1},
-                    Refusal{"foreign_tag", "a: !!python/object:os.system ls\n", "not one that Kubernetes", 1},
+                    Refusal{"foreign_tag", "a: !!python/object:os.system ls\n", "not supported in Kubernetes manifests", 1},
                     Refusal{"wrong_tag", "a: 1\nb: !!int web\n", "does not fit its value", 2},
                     Refusal{"merge", "a: 1\n<<: 5\n", "<< requires", 2}),
     [](const auto& each) { return std::string(each.param.name); });

@@ -117,7 +117,7 @@ TEST(StateMessage, WhatBreaksTheProtocolIsAnError) {
     EXPECT_NE(refusal({}).find("neither a full state nor a delta"), std::string::npos);
     auto message = full({});
     message.mutable_full()->mutable_version()->clear_source();
-    EXPECT_NE(refusal(message).find("full.version: source"), std::string::npos);
+    EXPECT_NE(refusal(message).find("full.version: the length of source"), std::string::npos);
     message = full({});
     message.mutable_full()->mutable_version()->set_version(0);
     EXPECT_NE(refusal(message).find("full.version: version must be 1 or more"), std::string::npos);
