@@ -4,7 +4,7 @@
 // One thread, the loop's, serves all connections of all its servers, so neither idle nor slow clients delay
 // others. Their resources are limited: the number of connections (admission.hpp), the size of a request, and
 // the time for request, response and close. HTTP is parsed by Boost.Beast
-// (docs/adr/0031-http-by-an-event-loop.md).
+// (docs/adr/0031-http-server-with-an-event-loop.md).
 #pragma once
 
 #include <chrono>

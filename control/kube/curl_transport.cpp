@@ -433,7 +433,7 @@ void CurlTransport::check_liveness(Time now) {
 // libcurl has no usable PING here: curl_easy_upkeep() supports only connections of curl_easy_perform()
 // (libcurl 7.88, lib/easy.c). A request on the same connection has the same effect. /version needs no rights,
 // is small, and exists in all Kubernetes versions; any response is sufficient
-// (docs/adr/0013-probe-instead-of-ping.md).
+// (docs/adr/0013-detection-of-dead-api-server-connections.md).
 void CurlTransport::probe(Time now) {
     // This limit is only for the case that the probe is sent on a second connection: check_liveness() decides
     // about the probed one.

@@ -3,7 +3,7 @@
 //
 // An IPv4 address is stored as the 96-bit prefix ::ffff:0:0 followed by its four bytes. This needs no family
 // field. It cannot clash with a real IPv6 address: Penstock rejects IPv4-mapped IPv6 addresses everywhere, in
-// objects (GEN-005) and on the wire (docs/adr/0003-one-address-type.md).
+// objects (GEN-005) and on the wire (docs/adr/0003-ipv4-and-ipv6-address-representation.md).
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // Computes the owner worker of a packet: pure arithmetic with the same result on every worker. The two
 // directions of a connection therefore meet on one worker, whatever queue the NIC chose
-// (docs/architecture.md, "Replies come home"). A worker that receives a packet of another owner hands it off.
+// (docs/architecture.md, "Ownership of replies"). A worker that receives a packet of another owner hands it off.
 // These functions compute the owner without reading any worker's table.
 #pragma once
 

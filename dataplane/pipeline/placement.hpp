@@ -1,6 +1,6 @@
 // Computes the worker that owns a packet's connection. Pure: the result is the same on every worker, from the
 // packet and the snapshot alone. Therefore both directions of a flow reach the same owner, whatever queues
-// they arrive on (architecture page, "Replies come home").
+// they arrive on (architecture page, "Ownership of replies").
 //
 // Usually there is one candidate. A frontend with a traffic policy changed while it had flows has two:
 // existing flows were placed by the old rule, new ones are placed by the new rule. The packet then visits the

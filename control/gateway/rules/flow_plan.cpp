@@ -106,7 +106,7 @@ class Choice {
     size_t candidates_ = 0;
 };
 
-// The hash by which a SNAT address's ports are chosen (docs/architecture.md, "Replies come home"); null: by
+// The hash by which a SNAT address's ports are chosen (docs/architecture.md, "Ownership of replies"); null: by
 // blocks.
 const nat::ReplyHash* hash_for(const nat::SnatAddress& address, std::span<const FlowPort> ports) noexcept {
     for (const FlowPort& port : ports) {
