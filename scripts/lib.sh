@@ -1,18 +1,20 @@
-# Shared by the scripts beside it; sourced, not run. Messages, and build directories that are configured once and built quietly.
+# Shared by the scripts beside it; sourced, not executed. Messages, and build directories that are configured
+# once and built quietly.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# Paths below it count as relative ones: another clone finds what this one has compiled.
+# ccache treats paths below it as relative, so clones share compiled files.
 export CCACHE_BASEDIR=$root
 me=scripts/$(basename "$0")
 
 say() { printf '%s: %s\n' "$me" "$*" >&2; }
 fail() { say "$*"; exit 1; }
-# Exit code 2: the command line itself is wrong.
+# Exit code 2: invalid command line.
 usage_error() { say "$* (see $me --help)"; exit 2; }
-# A script's help is the comment that it opens with.
+# Prints the help of a script: its opening comment.
 usage_of() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$1"; }
 
-# use_clang: for what is configured from here on. Its sanitizers ask a program of LLVM's for the names and lines in their reports.
+# use_clang: selects clang for the build directories configured from here on. Its sanitizers need an LLVM
+# program for the names and lines in their reports.
 use_clang() {
     local program
     for program in clang++-19 llvm-symbolizer-19; do
@@ -21,8 +23,9 @@ use_clang() {
     export CXX=clang++-19 {ASAN,TSAN,UBSAN}_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19
 }
 
-# configure DIR [MESON-OPTION...]: a build directory with exactly these options. They are remembered in it, so that asking for the same again
-# costs nothing; others reconfigure it, except that a compiler cannot be exchanged (CXX) and starts afresh.
+# configure DIR [MESON-OPTION...]: a build directory with exactly these options. They are stored in it, so a
+# repeated call with the same options returns at once. Other options reconfigure it; another compiler (CXX)
+# needs a new build directory.
 configure() {
     local dir=$1 stamp=$1/.penstock-options log again=()
     shift
@@ -50,8 +53,9 @@ compile() {
 
 programs=(control/gateway/penstockd control/sync/penstock-sync control/cli/penstockctl)
 
-# progress WHAT INTERVAL COMMAND...: runs COMMAND and logs a line each INTERVAL seconds with how far it is and how long it will take.
-# `progress_of` prints how far as "DONE TOTAL"; nothing while that is unknown. The exit code is COMMAND's, which stays in the foreground.
+# progress WHAT INTERVAL COMMAND...: runs COMMAND and logs a line every INTERVAL seconds with the progress and
+# the remaining time. `progress_of` prints the progress as "DONE TOTAL", or nothing while it is unknown.
+# COMMAND stays in the foreground and its exit code is returned.
 progress() {
     local what=$1 interval=$2 code=0 reporter
     shift 2
@@ -81,7 +85,7 @@ report_progress() {
 # "45 s", "3 min"
 time_text() { if [ "$1" -lt 120 ]; then echo "$1 s"; else echo "$((($1 + 30) / 60)) min"; fi; }
 
-# build_programs: the three programs as they are shipped, without the tests, in build/, where README.md points.
+# build_programs: the three programs as they are shipped, without the tests, in build/, as in README.md.
 build_programs() {
     configure "$root/build" -Dtests=false --buildtype=release
     local started=$SECONDS
@@ -92,7 +96,7 @@ build_programs() {
     [ $((SECONDS - started)) -lt 5 ] || say "built in $((SECONDS - started)) s"
 }
 
-# link_programs DIR: short paths for people, DIR/penstockd and its companions.
+# link_programs DIR: short paths for users, DIR/penstockd and its companions.
 link_programs() {
     local program
     for program in "${programs[@]}"; do

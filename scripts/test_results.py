@@ -1,10 +1,11 @@
-"""Runs meson's test suites and counts single cases, which meson does not: it counts programs. Called by scripts/test.
+"""Runs meson's test suites and counts single cases; meson itself counts programs. Called by scripts/test.
 
-test_results.py targets BUILD FILTER SUITE...     the ninja targets that these suites need
-test_results.py run BUILD FILTER COUNTS SUITE...  runs them; shows failures and reasons of skips; appends "passed failed skipped" to COUNTS
+test_results.py targets BUILD FILTER SUITE...     prints the ninja targets that these suites need
+test_results.py run BUILD FILTER COUNTS SUITE...  runs them; prints failures and reasons of skips; appends
+                                                  "passed failed skipped" to COUNTS
 
-FILTER is a regular expression on the names of test programs; "" matches all. RUN_WITH in the environment is what programs that were built for
-another processor are started with, as in "qemu-aarch64 -L /usr/aarch64-linux-gnu".
+FILTER is a regular expression on the names of test programs; "" matches all. RUN_WITH in the environment is
+the command prefix for programs built for another processor, as in "qemu-aarch64 -L /usr/aarch64-linux-gnu".
 """
 import itertools
 import json
@@ -33,11 +34,12 @@ def targets(build, name_filter, suites):
 
 
 def run_one(build, test, reports):
-    """(test, exit code or None for a timeout, its output, path of its report)"""
+    """Returns (test, exit code or None for a timeout, its output, path of its report)."""
     report = os.path.join(reports, test["name"].replace("/", "_").replace(" ", "_") + ".xml")
     words = list(test["cmd"])
     if os.path.isabs(words[0]) and os.path.commonpath([words[0], os.path.realpath(build)]) == os.path.realpath(build):
-        words = os.environ.get("RUN_WITH", "").split() + words  # an interpreter of this machine needs no other
+        # an interpreter of this machine needs no prefix
+        words = os.environ.get("RUN_WITH", "").split() + words
     if test["protocol"] == "gtest":
         words.append(f"--gtest_output=xml:{report}")
     try:
@@ -55,7 +57,7 @@ def timeout_factor():
 
 def reason_of(skip):
     text = " ".join((skip.get("message") or skip.text or "no reason given").split())
-    return re.sub(r"^\S+:\d+ ", "", text)  # gtest puts the place before the words
+    return re.sub(r"^\S+:\d+ ", "", text)  # gtest prefixes the message with file and line
 
 
 def cases_in(report):
@@ -68,7 +70,7 @@ def cases_in(report):
                 yield name, "failed", ""
             elif skip is not None:
                 yield name, "skipped", reason_of(skip)
-            elif case.get("status") == "notrun":  # switched off by a DISABLED_ name
+            elif case.get("status") == "notrun":  # disabled by a DISABLED_ name
                 yield name, "skipped", "disabled by its name"
             else:
                 yield name, "passed", ""
@@ -78,7 +80,7 @@ def run(build, name_filter, counts_file, suites):
     totals = {"passed": 0, "failed": 0, "skipped": 0}
     tests = tests_of(build, name_filter, suites)
     together = [test for test in tests if test["is_parallel"]]
-    alone = [test for test in tests if not test["is_parallel"]]  # their own threads need the cores
+    alone = [test for test in tests if not test["is_parallel"]]  # multi-threaded tests: they need all cores
     with tempfile.TemporaryDirectory() as reports, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         done = itertools.chain(pool.map(lambda test: run_one(build, test, reports), together), (run_one(build, test, reports) for test in alone))
         for test, code, output, report in done:
@@ -86,10 +88,10 @@ def run(build, name_filter, counts_file, suites):
             try:
                 cases = list(cases_in(report))
             except (FileNotFoundError, xml.ParseError):
-                # No gtest, or one that died before it could report: the program is the case.
+                # No gtest, or the program died before its report: the program counts as one case.
                 cases = [(test["name"], "passed" if code == 0 else "failed", ended)]
             if code != 0 and not any(outcome == "failed" for _, outcome, _ in cases):
-                cases.append((test["name"], "failed", ended))  # a sanitizer's finding at exit, for one
+                cases.append((test["name"], "failed", ended))  # for example a sanitizer's report at exit
             for name, outcome, reason in cases:
                 totals[outcome] += 1
                 if outcome != "passed":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Turns the result lines of scripts/bench into one JSON object: to_json.py LINES FILE"""
+"""Converts the result lines of scripts/bench to one JSON object: to_json.py LINES FILE"""
 import json
 import sys
 

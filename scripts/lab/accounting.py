@@ -1,4 +1,5 @@
-"""Sends through frontends and compares what the client's kernel saw with what penstockd counted, service port by service port."""
+"""Sends traffic through frontends and compares the counts of the client's kernel with penstockd's counters,
+for each service port."""
 import collections
 import dataclasses
 import time
@@ -10,7 +11,8 @@ from .patience import Patience
 
 @dataclasses.dataclass
 class Account:
-    """Of one service port. Each pair is (seen at the client, counted by penstockd) and has to be equal."""
+    """The counts of one service port. Each pair is (counted at the client, counted by penstockd); both must
+    be equal."""
     flows: tuple
     forward_packets: tuple
     reverse_packets: tuple
@@ -30,7 +32,7 @@ class Report:
 
     @property
     def packets(self):
-        """As penstockd counted them."""
+        """The counts of penstockd."""
         return sum(account.forward_packets[1] + account.reverse_packets[1] for account in self.accounts.values())
 
     def problems(self):
@@ -58,7 +60,8 @@ def send_and_settle(network, gateway, frontends, requests_each):
 
 
 def _settled(gateway, before, outcomes, seen_by_client, patience_s=3):
-    """The last acknowledgement of a connection may still be under way as curl returns, so the accounts get a moment to agree."""
+    """Compares the accounts. The last acknowledgement of a connection may still be in flight when curl
+    returns, so the comparison is repeated for a moment."""
     patience = Patience(patience_s)
     while True:
         now, at_client, accounts = gateway.services(), seen_by_client.read(), {}

@@ -1,4 +1,4 @@
-"""The body of scripts/cluster-demo, which has installed and built what this needs."""
+"""The body of scripts/cluster-demo, which has already installed and built the dependencies."""
 import argparse
 import os
 import subprocess
@@ -55,7 +55,7 @@ def main():
 def find_server(options):
     deadline = time.monotonic() + 60 * options.minutes
     reasons = []
-    for build in (False, True):  # what is there already comes before what takes minutes
+    for build in (False, True):  # existing builds first: a new build takes minutes
         for name in [options.server] if options.server else api_servers.names():
             try:
                 if build:
@@ -95,7 +95,8 @@ class Demo:
         self._network.build()
         servers.start(self._network, self._run)
         step("penstockd, and penstock-sync with the rights of docs/deploy/rbac.yaml")
-        self._run.reserve_hugepages(self._gateway.memory_mb)  # where it cannot, penstockd says so and does without
+        # on failure penstockd logs it and runs without hugepages
+        self._run.reserve_hugepages(self._gateway.memory_mb)
         self._gateway.start_daemon()
         self._gateway.start_sync_of_cluster("--kubeconfig", self._cluster.file("sync.kubeconfig"))
 
@@ -138,7 +139,7 @@ scripts/cluster-demo --stop ends it.
         print(indented(self._kubectl.apply(*objects)))
 
     def _slice(self, *backends):
-        """Of the version that this API server has; before 1.21 that was a beta."""
+        """In the API version of this API server (beta before 1.21)."""
         old = self._cluster.version < (1, 21)
         return {"apiVersion": f"discovery.k8s.io/{'v1beta1' if old else 'v1'}", "kind": "EndpointSlice", "addressType": "IPv4",
                 "metadata": {"name": "my-service", "namespace": "default", "labels": {"kubernetes.io/service-name": "my-service"}},
@@ -146,7 +147,7 @@ scripts/cluster-demo --stop ends it.
                 "endpoints": [{"addresses": [BACKENDS[name]], "conditions": {"ready": True}} for name in backends]}
 
     def _curl(self, expected):
-        """Until each backend answers in its turn, and no other."""
+        """Waits until each of the backends answers in turn, and no other backend."""
         def answered():
             done = self._network.run("client", "curl", "--silent", "--max-time", "5", *[f"http://{EXTERNAL_IP}/"] * 6,
                                      "--header", "Connection: close")

@@ -1,4 +1,5 @@
-"""penstockd in the gateway's namespace, penstock-sync beside it, and penstockctl asking: as an operator would start them."""
+"""penstockd in the gateway's namespace, penstock-sync beside it, and penstockctl queries: started as an
+operator starts them."""
 import dataclasses
 import json
 import os
@@ -13,8 +14,8 @@ ALLOWED_EXTERNAL_CIDRS = ",".join(net.EXTERNAL_RANGES)
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    role: str   # namespace
-    name: str   # of the gateway and of its Node
+    role: str   # network namespace
+    name: str   # name of the gateway and of its Node
     ports: tuple
     files: str = "penstockd"
 
@@ -35,15 +36,15 @@ class Gateway:
         self._driver, self._workers, self._place = driver, workers, place
         self.socket = run.file(f"{place.files}.sock")
         self.state_file = run.file("last-good.pb" if place is FIRST else f"{place.files}-last-good.pb")
-        self.more_options = []  # of penstockd
-        self.port_fields = ""  # that each --port gets besides
-        self.port_mtu = {}  # IP bytes by interface, where it is not 1500
-        self.device_arguments = ""  # and each device
+        self.more_options = []  # options of penstockd
+        self.port_fields = ""  # appended to each --port
+        self.port_mtu = {}  # IP bytes by interface; 1500 if absent
+        self.device_arguments = ""  # appended to each device
         self.more_memory_mb = 0
-        self.wrap_sync = []  # words that start penstock-sync: unshare and the like
+        self.wrap_sync = []  # command prefix of penstock-sync, for example unshare
         self.daemon = self.sync = None
 
-    # What a person would type to reach this gateway.
+    # Commands that an operator types to reach this gateway.
     @property
     def address(self):
         return f"unix:{self.socket}"
@@ -54,7 +55,8 @@ class Gateway:
 
     @property
     def memory_mb(self):
-        """What penstockd is given. A worker's tables take 27 MB at their default capacity, packet buffers up to 80 more."""
+        """The memory option of penstockd. A worker's tables take 27 MB at their default capacity, packet
+        buffers up to 80 MB more."""
         return max(256, 128 * self._workers) + self.more_memory_mb
 
     def program(self, name):
@@ -83,14 +85,15 @@ class Gateway:
         self.sync = self._network.start(self._place.role, self.sync_words(manifests), "penstock-sync.log")
 
     def start_sync_of_cluster(self, *options, env=None):
-        """penstock-sync on the host itself, where an API server on 127.0.0.1 is: this gateway it reaches by a Unix socket."""
+        """Starts penstock-sync on the host, because the API server listens on 127.0.0.1. It reaches this
+        gateway by a Unix socket."""
         words = [*self.wrap_sync, self.program("penstock-sync"), "--gateway", self.address,
                  "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS, "--listen", self.sync_address, *options]
         self.sync = self._run.spawn(words, "penstock-sync.log", env)
 
     def until_served(self, services, patience_s=15, backends=True):
-        """Waits until each of these service ports has a frontend, and a backend that new flows may get unless `backends` is False: objects
-        that are applied one by one may reach the gateway one by one."""
+        """Waits until each of these service ports has a frontend and, unless `backends` is False, a backend
+        for new flows. Objects that are applied one by one may reach the gateway one by one."""
         def served():
             known = self.services()
             return (all(known.get(key, {}).get("listening") for key in services)
@@ -111,11 +114,11 @@ class Gateway:
         return json.loads(asked.stdout)
 
     def sync_status(self):
-        """What penstock-sync tells about itself."""
+        """The status of penstock-sync."""
         return self.json("--sync-server", self.sync_address, "get", "sync")
 
     def services(self):
-        """{"default/my-service:web/tcp": its ServiceStatus}"""
+        """The ServiceStatus of each service port, by key: {"default/my-service:web/tcp": ServiceStatus}"""
         return {key_of(status["desired"]["key"]): status for status in self.json("get", "services")}
 
     def _until(self, what, condition, process, log, patience_s=15):
@@ -138,12 +141,13 @@ def key_of(key):
 
 
 def traffic_of(status):
-    """A ServiceStatus' counters as numbers; above 2^53 they are strings in JSON."""
+    """The counters of a ServiceStatus as numbers. JSON carries counters above 2^53 as strings."""
     return {name: int(count) for name, count in status["traffic"].items()}
 
 
 def core_of_worker(worker):
-    """Workers poll, so they stay off the first core, where control, servers and clients run; with too few cores they share."""
+    """The cores of the workers. Workers poll, so they avoid the first core, where control, servers and
+    clients run. With too few cores they share."""
     others = cores_allowed()[1:] or cores_allowed()
     return others[worker % len(others)]
 

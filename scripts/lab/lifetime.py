@@ -1,4 +1,5 @@
-"""How a program's run ends: by itself, by a failure, or by whoever interrupts it. In each case what it took is given back."""
+"""The end of a program's run: regular, by a failure or by an interruption. In each case its resources are
+released."""
 import os
 import shutil
 import signal
@@ -9,8 +10,10 @@ from . import state
 
 
 def carry_out(purpose, body, failures=(RuntimeError, OSError)):
-    """body(run), in a run of its own that is undone however it ends, unless the body has kept it. What the program exits with: 0; 1 after one
-    of `failures`, told with a copy of the logs; 130 after Ctrl-C, a closed terminal or a kill, even where a shell started us with Ctrl-C ignored."""
+    """Calls body(run) in a run of its own. The run is undone however it ends, unless the body has kept it.
+    The exit code is 0; 1 after one of `failures`, which is printed with the path of a copy of the logs; or
+    130 after Ctrl-C, a closed terminal or a kill, even if the shell started this process with Ctrl-C
+    ignored."""
     run = None
     _on_interruption(_interrupted)
     try:
@@ -35,12 +38,12 @@ def _on_interruption(handler):
 
 
 def _interrupted(*_):
-    _on_interruption(signal.SIG_IGN)  # a second Ctrl-C must not end the clean-up
+    _on_interruption(signal.SIG_IGN)  # a second Ctrl-C must not interrupt the clean-up
     raise KeyboardInterrupt
 
 
 def _save_logs(run):
-    """The run's directory goes with the run; its logs must not when they are needed."""
+    """The run's directory is removed with the run. The logs are needed afterwards, so they are copied."""
     saved = os.path.join(tempfile.gettempdir(), f"penstock-{run.name}-logs")
     shutil.rmtree(saved, ignore_errors=True)
     for directory, _, names in os.walk(run.path):

@@ -1,8 +1,10 @@
-"""client ---- gw-up | gateway | gw-cl ---- switch (a bridge) ---- backend-1, backend-2, backend-3      each box a network namespace
+"""client ---- gw-up | gateway | gw-cl ---- switch (a bridge) ---- backend-1, backend-2, backend-3
 
-The gateway's two veth ends carry no addresses: penstockd drives them, and the addresses live on the twins it makes (uplink0 and cluster0).
-Its kernel forwards nothing and translates nothing, so whatever reaches a backend went through penstockd. Everyone but the
-switch has an address of each family.
+Each box is a network namespace.
+
+The gateway's two veth ends carry no addresses: penstockd drives them, and the addresses are on its twins
+(uplink0 and cluster0). The gateway's kernel neither forwards nor translates, so each packet that reaches a
+backend was forwarded by penstockd. Every namespace except the switch has an address of each family.
 """
 import contextlib
 import ctypes
@@ -14,7 +16,7 @@ CLIENT = "10.80.1.2"
 UPLINK = "10.80.1.1"
 CLUSTER = "10.80.2.1"
 BACKENDS = {f"backend-{i}": f"10.80.2.{10 + i}" for i in (1, 2, 3)}
-# Of a second gateway, in the labs that have one: a wire to the client of its own, and a place on the backends' switch.
+# Used by labs with a second gateway: its own wire to the client, and its addresses on the backends' switch.
 SECOND_CLIENT = "10.80.3.2"
 SECOND_UPLINK = "10.80.3.1"
 SECOND_CLUSTER = "10.80.2.2"
@@ -24,10 +26,11 @@ UPLINK6 = "fd00:80:1::1"
 CLUSTER6 = "fd00:80:2::1"
 BACKENDS6 = {f"backend-{i}": f"fd00:80:2::{10 + i}" for i in (1, 2, 3)}
 
-# Routed to the gateway by the client.
+# Prefixes that the client routes to the gateway.
 EXTERNAL_RANGES = {"80.11.12.0/24": UPLINK, "203.0.113.0/24": UPLINK, "2001:db8:80::/48": UPLINK6, "2001:db8:203::/48": UPLINK6}
 
-# Whatever IPv6 says by itself would be a frame that no test asked for, and whatever it waits for would be a second lost.
+# IPv6's own messages would add unexpected frames, and its waits (duplicate address detection) would add a
+# second to each set-up.
 _QUIET_IPV6 = {"accept_ra": 0, "autoconf": 0, "router_solicitations": 0, "accept_dad": 0, "dad_transmits": 0}
 
 _CLONE_NEWNET = 0x40000000
@@ -43,7 +46,7 @@ def family_of(address):
 
 
 def bracketed(address):
-    """As it stands before a port, or in a URL."""
+    """The address as written before a port, or in a URL."""
     return f"[{address}]" if ":" in address else address
 
 
@@ -56,7 +59,8 @@ def command(*words, stdin=None):
 
 @contextlib.contextmanager
 def inside(namespace):
-    """This thread is inside the namespace: sockets it opens and processes it starts are there, as are /proc/sys/net and ethtool."""
+    """The calling thread is inside the namespace: its new sockets and processes are in it, and so are
+    /proc/sys/net and ethtool."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
     try:
@@ -78,7 +82,7 @@ class Network:
         self._run = run
 
     def namespace(self, role):
-        """The name that `ip netns exec` takes."""
+        """The name for `ip netns exec`."""
         return f"penstock-{role}-{self._run.number}"
 
     def build(self):
@@ -93,14 +97,16 @@ class Network:
             self.ip("client", f"route add {network} via {gateway}")
         for role, address in BACKENDS.items():
             self.join(role, "eth0", "switch", f"to-{role}")
-            # The way back through the gateway is what lets a backend see the client's own address (externalTrafficPolicy Local).
+            # The route back through the gateway lets a backend see the client's own address
+            # (externalTrafficPolicy Local).
             self.ip(role, f"address add {address}/24 dev eth0\nroute add default via {CLUSTER}\n"
                           f"address add {BACKENDS6[role]}/64 dev eth0\nroute add ::/0 via {CLUSTER6}")
         for port in ("to-gateway", *(f"to-{role}" for role in BACKENDS)):
             self.ip("switch", f"link set {port} master br0")
 
     def add_second_gateway(self, external_ip):
-        """Reached by the client under this address; it forwards to the same backends, which answer its client's other address through it."""
+        """Adds a second gateway. The client reaches it under this address. It forwards to the same backends;
+        they send replies for the client's other address through it."""
         self.add("gateway-2")
         self.join("gateway-2", "gw-up", "client", "eth1")
         self.join("gateway-2", "gw-cl", "switch", "to-gateway-2")
@@ -120,9 +126,10 @@ class Network:
             return None
 
     def start(self, role, words, log):
-        """A process of its own session inside the namespace: Ctrl-C at the terminal is ours to handle, and it may outlive us (--keep).
+        """A process in a session of its own inside the namespace: Ctrl-C at the terminal is handled here, and
+        the process may outlive this one (--keep).
 
-        Through `ip netns exec`, which also mounts the namespace's own /sys: DPDK looks up interfaces there."""
+        `ip netns exec` also mounts the namespace's own /sys, where DPDK looks up interfaces."""
         with open(self._run.file(log), "ab") as output:
             return subprocess.Popen(["ip", "netns", "exec", self.namespace(role), *words], stdin=subprocess.DEVNULL, stdout=output,
                                     stderr=subprocess.STDOUT, start_new_session=True)
@@ -132,11 +139,12 @@ class Network:
                               timeout=timeout_s)
 
     def add(self, role):
-        """One more namespace, quiet and without interfaces."""
+        """Adds a namespace without interfaces, with IPv6's own messages disabled."""
         self._run.record("netns", name=self.namespace(role))
         command("ip", "netns", "add", self.namespace(role))
         self.ip(role, "link set lo up")
-        # Before any interface exists. The gateways' veth ends and the switch have no use for IPv6; the twins get it with their addresses.
+        # Must precede the first interface. The gateways' veth ends and the switch need no IPv6; the twins get
+        # it with their addresses.
         for key, value in _QUIET_IPV6.items():
             self.sysctl(role, f"ipv6/conf/default/{key}", value)
         if role == "switch" or role.startswith("gateway"):
@@ -145,13 +153,14 @@ class Network:
             self.sysctl(role, "ipv4/ip_forward", 0)
 
     def join(self, role, name, peer_role, peer_name):
-        """A wire between two namespaces."""
+        """Adds a veth pair between two namespaces."""
         here, there = self.namespace(role), self.namespace(peer_role)
         command("ip", "link", "add", name, "netns", here, "type", "veth", "peer", "name", peer_name, "netns", there)
         for end_role, end_name in ((role, name), (peer_role, peer_name)):
             self.ip(end_role, f"link set {end_name} up")
             with inside(self.namespace(end_role)):
-                # A veth fills in no checksums and passes 64 KB super-frames unless told that it is a wire.
+                # By default a veth fills in no checksums and passes 64 KB super-frames. These settings make
+                # it behave like a wire.
                 command("ethtool", "-K", end_name, "tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off")
 
 

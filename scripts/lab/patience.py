@@ -1,8 +1,9 @@
-"""How long to wait for other programs. Seconds count only while no task of this machine waits for a processor (pressure stall information), so
-that programs beside a test make it slower and not wrong."""
+"""Time limits for waiting for other programs. Seconds count only while no task of this machine waits for a
+processor (pressure stall information). Programs that run beside a test therefore slow it down but do not make
+it fail."""
 import time
 
-# What the clock allows all the same, as a multiple of the patience: a wait that fails has to end.
+# The limit in wall-clock time, as a multiple of the patience, because a failing wait has to end.
 CLOCK_FACTOR = 12
 
 
@@ -20,7 +21,8 @@ class Patience:
 
 
 def _stalled_s():
-    """Since boot, the seconds in which a task waited for a processor. Without the file (CONFIG_PSI) only the clock's limit is left."""
+    """Seconds since boot in which a task waited for a processor. If the file is missing (CONFIG_PSI), only
+    the wall-clock limit applies."""
     try:
         with open("/proc/pressure/cpu") as pressure:
             return int(pressure.readline().rpartition("total=")[2]) / 1e6

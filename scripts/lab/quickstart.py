@@ -1,4 +1,4 @@
-"""The body of scripts/quickstart, which has installed and built what this needs."""
+"""The body of scripts/quickstart, which has already installed and built the dependencies."""
 import argparse
 import os
 import shutil
@@ -9,14 +9,14 @@ from . import gateway as gw
 from . import network as net
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
-# Per frontend. The client counts packets, and penstockd has to agree to the last one.
+# Per frontend. The client counts packets, and penstockd's counters must match exactly.
 REQUESTS = 150
-# What docs/examples asks for, each way in.
+# The requests and datagrams for each frontend of docs/examples.
 FRONTENDS = (
     traffic.Frontend("ExternalIP", "default/my-service:http/tcp", "tcp", "80.11.12.10", 80),
     traffic.Frontend("LoadBalancer", "default/web:http/tcp", "tcp", "203.0.113.20", 80),
     traffic.Frontend("NodePort", "default/web-node:http/tcp", "tcp", net.UPLINK, 30080),
-    # Policy Local: of the three endpoints only the one on this node, edge-1, may be used.
+    # Policy Local: of the three endpoints only the one on this node, edge-1, is eligible.
     traffic.Frontend("ExternalIP, Local", "default/web-local:http/tcp", "tcp", "80.11.12.10", 8080, reaches=("backend-1",)),
     traffic.Frontend("ExternalIP, IPv6", "default/web-dual:http/tcp", "tcp", "2001:db8:80::20", 80),
     traffic.Frontend("ExternalIP", "default/echo:echo/udp", "udp", "80.11.12.10", 5353),
@@ -69,7 +69,8 @@ def check(run, options, keep):
     manifests = run.file("manifests")
     shutil.copytree(os.path.join(ROOT, "docs/examples"), manifests)
     gateway = gw.Gateway(network, run, options.build, options.driver, options.workers)
-    run.reserve_hugepages(gateway.memory_mb)  # where it cannot, penstockd says so and does without
+    # on failure penstockd logs it and uses the memory that is available
+    run.reserve_hugepages(gateway.memory_mb)
     gateway.start_daemon()
     gateway.start_sync(manifests)
     gateway.until_served({frontend.service for frontend in FRONTENDS})

@@ -1,4 +1,4 @@
-"""The backends: a real nginx that names itself, and a UDP echo that does the same."""
+"""The backends: a real nginx that returns its name, and a UDP echo that does the same."""
 import os
 import socket
 import sys
@@ -11,7 +11,7 @@ HTTP_PORT = 9376  # targetPort of the Kubernetes documentation's example
 ECHO_PORT = 5353
 ECHO_PROGRAM = os.path.join(os.path.dirname(__file__), "udp_echo.py")  # NAME PORT
 
-# daemon and root: one foreground process tree, which may read the files of a run (a directory of mode 0700).
+# daemon and root: one foreground process tree that may read the files of a run (a directory of mode 0700).
 _NGINX = """daemon off; user root; worker_processes 1; pid {dir}/nginx.pid; error_log {dir}/error.log;
 events {{ worker_connections 4096; }}
 http {{

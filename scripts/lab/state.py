@@ -1,9 +1,10 @@
-"""What a run takes from the machine is written down before it is taken, so that the next run can give it back when this one was killed.
+"""Journals each resource that a run takes from the machine, before it is taken. If the run is killed, the
+next run releases the resources.
 
-A run is a directory /run/penstock-lab/NAME with a journal of JSON lines. The run holds a lock on it for as long as it lives (the kernel drops
-the lock with the process, kill -9 included), and a run that is meant to outlive its process is marked `kept`. So a directory that is neither
-locked nor kept was left by a crash, and `sweep` undoes exactly what its journal names, nothing else.
-"""
+A run is a directory /run/penstock-lab/NAME with a journal of JSON lines. The run holds a lock on the
+directory until its process ends (the kernel releases the lock with the process, kill -9 included). A run that
+outlives its process is marked `kept`. A directory that is neither locked nor kept was therefore left by a
+crash. `sweep` undoes exactly the entries of its journal and nothing else."""
 import fcntl
 import json
 import os
@@ -13,7 +14,7 @@ import subprocess
 import time
 
 BASE = "/run/penstock-lab"
-PORT_LOCKS = "/run/penstock"  # where penstockd locks its ports
+PORT_LOCKS = "/run/penstock"  # penstockd's lock files of ports
 HUGEPAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 
 
@@ -25,9 +26,10 @@ class Run:
 
     @staticmethod
     def start(purpose):
-        """A new run of this process. Its name is unique, and what it creates carries the name's number."""
+        """A new run of this process. Its name is unique, and the names of its resources carry the name's
+        number."""
         run = Run(os.path.join(BASE, f"{purpose}-{os.getpid()}"))
-        with _exclusively():  # else a sweep could meet the directory before its lock
+        with _exclusively():  # otherwise a sweep could find the directory before it is locked
             os.makedirs(run.path, mode=0o700)
             run._hold()
         return run
@@ -46,7 +48,7 @@ class Run:
     def recorded(self, kind):
         try:
             with open(self.file("journal")) as journal:
-                # A line that a crash cut in two stands for something that was not created yet.
+                # A crash may have truncated the last line. Its resource was not created yet.
                 return [entry for line in journal if line.endswith("\n") and (entry := json.loads(line))["kind"] == kind]
         except FileNotFoundError:
             return []
@@ -59,15 +61,17 @@ class Run:
         return os.path.exists(self.file("kept"))
 
     def spawn(self, words, log, env=None):
-        """A process outside all namespaces, in a session of its own; its number is only good together with the moment it started at."""
+        """A process outside all namespaces, in a session of its own. Its PID identifies it only together with
+        its start time."""
         with open(self.file(log), "ab") as output:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, env=env)
         self.record("process", pid=process.pid, started=_started(process.pid))
         return process
 
     def reserve_hugepages(self, megabytes):
-        """Adds as many 2 MB pages. What is free already is not counted: another run may have added it, and not have taken it yet. False
-        where the machine has no room or no right; penstockd then takes what there is."""
+        """Adds as many 2 MB pages. Free pages are not counted: another run may have added them and not mapped
+        them yet. Returns False if the machine lacks memory or permission; penstockd then uses what is
+        available."""
         wanted, got = (megabytes + 1) // 2, 0
         self.record("hugepages", added=wanted)
         try:
@@ -75,7 +79,7 @@ class Run:
                 before = _read_int(HUGEPAGES)
                 _write_int(HUGEPAGES, before + wanted)
                 got = _read_int(HUGEPAGES) - before
-                if got < wanted:  # fragmented memory; give back what came
+                if got < wanted:  # fragmented memory: release the partial result
                     _write_int(HUGEPAGES, before)
         except OSError:
             pass
@@ -84,7 +88,7 @@ class Run:
         return got >= wanted
 
     def undo(self):
-        """Gives everything back. Safe to repeat, and safe when only half of it was ever taken."""
+        """Releases everything. Safe to repeat, and safe if only part of it was ever taken."""
         namespaces = [entry["name"] for entry in self.recorded("netns")]
         _end_processes([pid for name in namespaces for pid in pids_in(name)]
                        + [entry["pid"] for entry in self.recorded("process") if _started(entry["pid"]) == entry["started"] is not None])
@@ -97,7 +101,7 @@ class Run:
                 _write_int(HUGEPAGES, max(0, _read_int(HUGEPAGES) - added))
         shutil.rmtree(self.path, ignore_errors=True)
         try:
-            os.rmdir(BASE)  # unless others are there
+            os.rmdir(BASE)  # fails if other runs exist
         except OSError:
             pass
 
@@ -124,7 +128,7 @@ def runs():
 
 
 def sweep():
-    """Undoes what crashed runs left. Returns their names."""
+    """Undoes what crashed runs left. Returns the names of these runs."""
     if not os.path.isdir(BASE):
         return []
     with _exclusively():
@@ -135,13 +139,13 @@ def sweep():
 
 
 def pids_in(namespace):
-    """Processes inside a namespace of ours: we started them, or they were started by someone inside."""
+    """Processes inside a namespace of the run: started by the run, or by a process inside."""
     listed = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True)
     return [int(pid) for pid in listed.stdout.split()]
 
 
 def _started(pid):
-    """In clock ticks since boot; None for one that is gone."""
+    """Start time in clock ticks since boot; None if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return int(stat.read().rsplit(")", 1)[1].split()[19])
@@ -150,15 +154,16 @@ def _started(pid):
 
 
 def _remove_port_locks(namespace):
-    """penstockd leaves its lock files behind, because unlinking a file that somebody may be locking is a race. Their names carry the
-    namespace's inode; with the namespace gone nobody can want them."""
+    """Removes the lock files of penstockd. penstockd leaves them, because unlinking a file that another
+    process may be locking is a race. Their names carry the namespace's inode; once the namespace is deleted
+    no process can need them."""
     try:
         inode = os.stat(f"/run/netns/{namespace}").st_ino
         for name in os.listdir(PORT_LOCKS):
             if name.startswith(f"port-{inode}-"):
                 os.unlink(os.path.join(PORT_LOCKS, name))
         os.rmdir(PORT_LOCKS)
-    except OSError:  # no such namespace or folder, or others' locks are there
+    except OSError:  # no such namespace or folder, or lock files of other namespaces are left
         pass
 
 
@@ -178,7 +183,7 @@ def _end_processes(pids):
 
 def _alive(pid):
     try:
-        os.waitpid(pid, os.WNOHANG)  # reap it if it is a child of ours
+        os.waitpid(pid, os.WNOHANG)  # reap it if it is a child of this process
     except ChildProcessError:
         pass
     try:
@@ -189,13 +194,15 @@ def _alive(pid):
 
 
 def _exclusively():
-    """Runs that start and sweep at the same moment take turns. The lock is on /run itself, because a lock file would be left behind."""
+    """Serialises runs that start and sweep at the same time. The lock is on /run itself, because a lock file
+    would be left behind."""
     return _turn_on(os.path.dirname(BASE))
 
 
 class _turn_on:
-    """A lock on something that is there already. The pool of hugepages is locked as penstockd locks it (drivers/eal/hugepages.hpp): it counts
-    free pages and maps them in one turn, and whoever gives pages back in between makes it fail."""
+    """Locks an existing file or directory. The pool of hugepages is locked as penstockd locks it
+    (drivers/eal/hugepages.hpp). penstockd counts free pages and maps them under this lock; pages released in
+    between would make that fail."""
 
     def __init__(self, path):
         self._path = path

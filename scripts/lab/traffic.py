@@ -1,8 +1,8 @@
-"""Requests and datagrams from the client's namespace, and what the client's kernel saw of them.
+"""Requests and datagrams from the client's namespace, and the counts of the client's kernel.
 
-Counting at the client, by nftables, is what makes penstockd's counters checkable: its forward packets must be the packets that the client
-sent, its reverse packets those that the client got, its new flows the connections that were opened. Not about as many: the same number.
-"""
+The client counts by nftables, which makes penstockd's counters verifiable. penstockd's forward packets must
+equal the packets that the client sent, its reverse packets those that the client received, and its new flows
+the connections that were opened. The comparison is exact."""
 import collections
 import dataclasses
 import json
@@ -15,12 +15,12 @@ from .patience import Patience
 
 @dataclasses.dataclass(frozen=True)
 class Frontend:
-    title: str     # which way in
-    service: str   # "default/my-service:web/tcp": who must account for it
+    title: str     # kind of frontend
+    service: str   # "default/my-service:web/tcp": service port that must count the traffic
     protocol: str  # "tcp" or "udp"
     address: str
     port: int
-    reaches: tuple = tuple(BACKENDS)  # backends that must all get something, and no other
+    reaches: tuple = tuple(BACKENDS)  # backends: each must receive traffic, and no other may
 
     def __str__(self):
         return f"{self.title} {self.protocol} {bracketed(self.address)}:{self.port}"
@@ -35,7 +35,7 @@ class Outcome:
 
 
 class ClientCounters:
-    """Packets to and from each frontend as they cross the client's interface."""
+    """Counts packets to and from each frontend at the client's interface."""
 
     def __init__(self, network, frontends):
         self._network = network
@@ -54,7 +54,7 @@ class ClientCounters:
             raise RuntimeError(f"nft in the client's namespace: {loaded.stderr.strip()}")
 
     def read(self):
-        """{frontend: (sent, received)} in packets since this object was made."""
+        """{frontend: (sent, received)} in packets since this object was created."""
         listed = json.loads(self._network.run("client", "nft", "-j", "list", "table", "inet", "lab").stdout)
         packets = {}
         for rule in (entry["rule"] for entry in listed["nftables"] if "rule" in entry):
@@ -64,8 +64,8 @@ class ClientCounters:
 
 
 def http(network, frontend, requests, at_once=8):
-    """Real curl, a connection a request, `at_once` of them at the same time. Where a whole round of them fails there is nothing more to
-    learn, and waiting for the rest to time out would take minutes."""
+    """Sends requests with real curl, one connection per request, `at_once` in parallel. Stops when a whole
+    round has failed, because waiting for the rest to time out would take minutes."""
     outcome = Outcome()
     per_round = 5 * at_once
     while outcome.requests < requests and outcome.failures.total() < per_round:
@@ -92,7 +92,8 @@ def _http_round(network, frontend, first, last, at_once, outcome):
 
 
 def udp(network, frontend, datagrams, at_once=16, patience_s=2.0):
-    """A fresh socket a datagram, all kept open to the end, so that each has an L4 port of its own and is a flow of its own."""
+    """Sends each datagram from a new socket. All sockets stay open to the end, so each datagram has an L4
+    port of its own and is a separate flow."""
     outcome = Outcome()
     sockets = []
     try:

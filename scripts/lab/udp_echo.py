@@ -1,5 +1,6 @@
-"""UDP echo server on all addresses of both families: udp_echo.py NAME PORT. Answers each datagram with "NAME CLIENT-ADDRESS PAYLOAD", so that the
-client learns who answered and whose address that server saw."""
+"""UDP echo server on all addresses of both families: udp_echo.py NAME PORT. Answers each datagram with "NAME
+CLIENT-ADDRESS PAYLOAD". The client thereby learns the server's name and the client address that the server
+received."""
 import socket
 import sys
 

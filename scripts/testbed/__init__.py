@@ -1,1 +1,2 @@
-"""Real Kubernetes API servers on this machine: builds them, runs them with etcd, drives them with kubectl."""
+"""Real Kubernetes API servers on this machine: builds them, runs them with etcd, and controls them with
+kubectl."""

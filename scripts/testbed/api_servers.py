@@ -1,8 +1,9 @@
-"""Where a kube-apiserver and its kube-proxy come from: KUBEBUILDER_ASSETS, or sources that a package registry publishes, built once into a cache.
+"""Provides kube-apiserver and kube-proxy: from KUBEBUILDER_ASSETS, or built once into a cache from sources
+that a package registry publishes.
 
-Two releases, because five years of the API lie between them: the oldest that Penstock serves (v1beta1 slices, topologyKeys) and a current
-one. A build that runs out of time gives up cleanly; Go's build cache stays, so the next try goes on where this one ended.
-"""
+There are two releases, five years apart: the oldest one that Penstock supports (v1beta1 slices, topologyKeys)
+and a current one. A build that exceeds its time stops cleanly. Go's build cache is kept, so the next run
+continues there."""
 import contextlib
 import dataclasses
 import fcntl
@@ -14,16 +15,17 @@ import signal
 import subprocess
 import time
 
-OLD_GO = "/usr/lib/go-1.19/bin/go"  # of golang-1.19-go; 1.20's sources are from before Go's modules were everywhere
-# Kubernetes, the etcd that it is published with, and the Go that both want; newest first, and the first that this machine's Go can build is
-# `current`. Debian's etcd is 3.4, whose watches cannot be asked how far they are: a current API server then keeps features to itself.
+OLD_GO = "/usr/lib/go-1.19/bin/go"  # from golang-1.19-go; most sources of 1.20 predate Go modules
+# Kubernetes, the etcd that it is published with, and the Go version that both require. Newest first; the
+# first entry that this machine's Go can build is `current`. Debian's etcd is 3.4, whose watches do not report
+# progress on request; a current API server then disables features.
 CURRENT = (("v1.36.3", "v3.6.8", (1, 26)), ("v1.34.4", "v3.6.4", (1, 24)))
 PROGRAMS = ("kube-apiserver", "kube-proxy")
 OUT_OF_TIME = "out of time; what was built so far is kept, so the next try is faster"
 
 
 class NotToBeHad(Exception):
-    """In one line, why."""
+    """One line with the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +40,7 @@ class ApiServer:
 
     @property
     def version(self):
-        """(1, 20), as the program itself says."""
+        """(1, 20), as the program itself reports it."""
         said = subprocess.run([self.program("kube-apiserver"), "--version"], capture_output=True, text=True, timeout=60).stdout
         major, minor = re.search(r"v(\d+)\.(\d+)", said).groups()
         return int(major), int(minor)
@@ -53,7 +55,7 @@ def names():
 
 
 def obtain(name, deadline, build=True):
-    """The API server of that name, built first when it is not in the cache. Raises NotToBeHad."""
+    """The API server of that name, built first if it is not in the cache. Raises NotToBeHad."""
     if name == "assets":
         return _from_assets(os.environ["KUBEBUILDER_ASSETS"])
     recipe = {"current": _Current, "1.20": _Debian}[name]()
@@ -65,7 +67,7 @@ def obtain(name, deadline, build=True):
         began = time.monotonic()
         recipe.check()
         with locked(directory + ".lock", deadline):
-            if not _is_complete(directory):  # else the one before us built it
+            if not _is_complete(directory):  # otherwise the previous lock holder built it
                 _build(recipe, directory, deadline)
         found = ApiServer(name, directory, f"built in {(time.monotonic() - began) / 60:.1f} minutes")
     for program in ("etcd", "kubectl"):
@@ -94,14 +96,15 @@ def _build(recipe, directory, deadline):
     shutil.rmtree(new, ignore_errors=True)
     os.makedirs(new)
     recipe.build(work, new, lambda words, **how: _bounded(words, log, deadline, **how))
-    # In one step: a folder that is there is complete.
+    # The rename is atomic: a folder that exists is complete.
     shutil.rmtree(directory, ignore_errors=True)
     os.rename(new, directory)
     shutil.rmtree(work, ignore_errors=True)
 
 
 class _Current:
-    """The published module. Its own go.mod points at staging folders that a module cannot carry; each is a module of the same release."""
+    """Builds from the published module. Its go.mod refers to staging folders that a module cannot contain;
+    each of them is a module of the same release."""
 
     def __init__(self):
         self.go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
@@ -150,7 +153,8 @@ class _Current:
 
 
 class _Debian:
-    """Debian's source package `kubernetes`. Its place is a GOPATH; one source file is generated, as its Makefile would."""
+    """Builds from Debian's source package `kubernetes`, in a GOPATH. One source file is generated, as its
+    Makefile does."""
     version = "v1.20.2"
 
     def check(self):
@@ -179,7 +183,7 @@ class _Debian:
             run([OLD_GO, "build", "-ldflags", flags, "-o", os.path.join(into, program), f"./cmd/{program}"], cwd=tree, env=environment)
 
     def _unpack(self, work, tree, run):
-        """With lists of its own: the machine's own sources stay as they are."""
+        """Uses package lists of its own: the machine's sources stay unchanged."""
         apt = os.path.join(work, "apt")
         for directory in ("lists/partial", "archives/partial"):
             os.makedirs(os.path.join(apt, directory), exist_ok=True)
@@ -211,7 +215,8 @@ def _openapi_packages(tree):
 
 
 def _debian_mirror():
-    """The mirror that this machine installs from. Only bookworm still had the package when this was written."""
+    """The mirror that this machine installs from. Only bookworm still had the package when this was
+    written."""
     listed = subprocess.run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(CODENAME) $(REPO_URI)", "Created-By: Packages"],
                             capture_output=True, text=True, timeout=60)
     for line in listed.stdout.splitlines():
@@ -231,13 +236,14 @@ def _go_version(go):
 
 def _go_environment(**more):
     base = cache()
-    # For each process of the build, of which -p=2 lets two run.
+    # Memory limit of each process of the build; -p=2 runs two at a time.
     own = {"GOCACHE": os.path.join(base, "go-build"), "GOMODCACHE": os.path.join(base, "go-mod"), "GOMEMLIMIT": "3GiB", "GOTOOLCHAIN": "local"}
     return {**os.environ, **own, **more}
 
 
 def _bounded(words, log, deadline, **how):
-    """Runs to the end or to the deadline; a group of its own, so that all of it ends."""
+    """Runs to the end or to the deadline, in a process group of its own so that all its processes can be
+    ended."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise NotToBeHad(OUT_OF_TIME)

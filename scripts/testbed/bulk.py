@@ -1,4 +1,5 @@
-"""Objects by the thousand, over connections that stay open: kubectl would take minutes for what the API server takes in seconds."""
+"""Writes thousands of objects over persistent connections: kubectl would take minutes, the API server takes
+seconds."""
 import http.client
 import itertools
 import json
@@ -7,7 +8,7 @@ import threading
 
 
 def create(cluster, objects, threads=4):
-    """Creates all of them, each by a request of its own as controllers do; in no certain order."""
+    """Creates all objects in no particular order, each by a request of its own, as controllers do."""
     _in_threads(cluster, "POST", ((collection_of(entry), entry) for entry in objects), 201, threads)
 
 
@@ -16,7 +17,7 @@ def delete(cluster, objects, threads=4):
 
 
 def replace(cluster, objects, threads=4):
-    """Writes each over what is there under its name, whatever version that has. `objects` may be a generator that takes its time."""
+    """Replaces each object by name, whatever its version. `objects` may be a slow generator."""
     _in_threads(cluster, "PUT", ((f"{collection_of(entry)}/{entry['metadata']['name']}", entry) for entry in objects), 200, threads, batch=1)
 
 
@@ -33,7 +34,7 @@ def _in_threads(cluster, method, requests, expected, threads, batch=20):
             connection = http.client.HTTPSConnection("127.0.0.1", cluster.port, timeout=60,
                                                      context=ssl.create_default_context(cafile=cluster.file("ca.crt")))
             while not errors:
-                with lock:  # a generator serves one thread at a time
+                with lock:  # a generator may be used by one thread at a time
                     taken = list(itertools.islice(requests, batch))
                 if not taken:
                     break

@@ -1,8 +1,9 @@
-"""A Kubernetes control plane on 127.0.0.1: etcd, kube-apiserver and what belongs to them, of one run (lab.state), which ends them.
+"""A Kubernetes control plane on 127.0.0.1: etcd, kube-apiserver and their files. It belongs to one run
+(lab.state), which ends it.
 
-No kubelet and no controller: slices are written by whoever tests, so that they are exactly what a case is about. Everything is given by the
-moment: ports, certificates, tokens. The API server can be killed, restarted where it was, and made to forget its past.
-"""
+There is no kubelet and no controller: the tests write the EndpointSlices themselves, so that these match the
+case exactly. Ports, certificates and tokens are temporary. The API server can be killed, restarted at the
+same address, and made to discard its history."""
 import base64
 import glob
 import http.client
@@ -18,9 +19,9 @@ import time
 from .kubectl import Kubectl
 
 SYNC_USER = "penstock-sync"
-STRANGER = "stranger"  # a user whom nobody gave a right
+STRANGER = "stranger"  # a user without any rights
 SERVICE_RANGES = "10.96.0.0/16,fd00:96::/112"
-# A cold start takes 5 s alone, and tens of them on two cores that compile something.
+# A cold start takes 5 s on an idle machine, and tens of seconds on two cores that also compile.
 PATIENCE_S = 180
 
 
@@ -35,7 +36,7 @@ class Cluster:
         self.url = f"https://127.0.0.1:{self.port}"
         self.tokens = {user: secrets.token_hex(16) for user in ("admin", SYNC_USER, STRANGER)}
         self.api_server = self.etcd = None
-        self.rbac = []  # the objects of docs/deploy/rbac.yaml
+        self.rbac = []  # objects of docs/deploy/rbac.yaml
         self.admin = Kubectl(server.program("kubectl"), self.file("admin.kubeconfig"), self.file("kubectl-cache"))
 
     def file(self, name):
@@ -51,14 +52,15 @@ class Cluster:
         self.create_node("edge-1", "10.80.2.1")
         self.create_node("edge-2", "10.80.2.2")
 
-    # The API server's life.
+    # Life cycle of the API server.
 
     def start_api_server(self):
         self.api_server = self._run.spawn(self._api_server_words(), "kube-apiserver.log")
         self._until("the API server is ready", self.is_ready, self.api_server, "kube-apiserver.log")
 
     def kill_api_server(self):
-        """As a crash does: nobody is told, and connections end by the kernel's RST."""
+        """Kills the API server, as a crash does: no shutdown message is sent, and the kernel resets the
+        connections."""
         self.api_server.kill()
         self.api_server.wait()
 
@@ -68,7 +70,8 @@ class Cluster:
         self.start_api_server()
 
     def clear(self, namespace):
-        """Empties a namespace. Without controllers nobody deletes what is in it, and its external IPs are wanted again."""
+        """Empties a namespace. There are no controllers to delete its objects, and their external IPs are
+        used again by later cases."""
         if self.api_server.poll() is not None:
             self.start_api_server()
         self.admin("delete", "service,endpointslice", "--all", "-n", namespace, "--wait=false")
@@ -80,15 +83,15 @@ class Cluster:
             return False
 
     def forget_the_past(self):
-        """Compacts etcd up to now: no watch can be resumed from before."""
+        """Compacts etcd up to now: no watch can be resumed from an earlier version."""
         revision = self._etcd("range", {"key": _text64("/"), "limit": "1"})["header"]["revision"]
         self._etcd("compaction", {"revision": revision, "physical": True})
         return int(revision)
 
-    # Who may come in.
+    # Credentials and authorization.
 
     def write_tokens(self):
-        """The API server reads them as it starts."""
+        """Writes the token file. The API server reads it at start."""
         groups = {"admin": "system:masters"}
         with open(self.file("tokens.csv"), "w") as file:
             for user, token in self.tokens.items():
@@ -100,7 +103,8 @@ class Cluster:
         return self.tokens[user]
 
     def write_kubeconfig(self, name, user, **cluster):
-        """NAME.kubeconfig. JSON, which is YAML too. Entries of the user as kubeconfig calls them: token, tokenFile, client-certificate."""
+        """Writes NAME.kubeconfig, as JSON, which is valid YAML. The user's entries have kubeconfig's names:
+        token, tokenFile, client-certificate."""
         cluster = {"server": self.url, "certificate-authority": self.file("ca.crt"), **cluster}
         document = {"apiVersion": "v1", "kind": "Config", "current-context": "test",
                     "clusters": [{"name": "test", "cluster": cluster}], "users": [{"name": "test", "user": user}],
@@ -111,7 +115,8 @@ class Cluster:
         return path
 
     def new_authority(self):
-        """Another CA, which signed the server anew. The API server has to be restarted for it, and its clients follow the file."""
+        """Replaces the CA with a new one that signs the server's certificate. The API server must be
+        restarted to use it; its clients follow the file."""
         self._make_authority()
 
     def base64_of(self, name):
@@ -119,14 +124,15 @@ class Cluster:
             return base64.b64encode(file.read()).decode()
 
     def grant(self, path):
-        """Applies the shipped roles, and binds their ClusterRole to the token user too, as its ServiceAccount is bound to it."""
+        """Applies the shipped roles, and also binds their ClusterRole to the token user, in the same way as
+        to its ServiceAccount."""
         self.admin("apply", "-f", path)
         self.rbac = self.admin.json("get", "-f", path)["items"]
         role = next(entry["metadata"]["name"] for entry in self.rbac if entry["kind"] == "ClusterRole")
         self.admin("create", "clusterrolebinding", f"{SYNC_USER}-user", f"--clusterrole={role}", f"--user={SYNC_USER}")
 
     def service_account_token(self, namespace, name):
-        """From the TokenRequest API, which is older than kubectl's word for it."""
+        """A token from the TokenRequest API, which is older than kubectl's command for it."""
         status, answer = self.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
                                       {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
         if status != 201:
@@ -134,7 +140,8 @@ class Cluster:
         return answer["status"]["token"]
 
     def rules_of(self, token, namespace):
-        """{(group, resource, verb, name or "")} and {(URL, verb)}: what this token may do in a namespace, by the API server's own account."""
+        """{(group, resource, verb, name or "")} and {(URL, verb)}: the permissions of this token in a
+        namespace, as the API server reports them."""
         status, answer = self.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {
             "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}, token=token)
         if status != 201:
@@ -144,10 +151,10 @@ class Cluster:
         urls = {(url, verb) for rule in answer["status"]["nonResourceRules"] for url in rule.get("nonResourceURLs") or [] for verb in rule["verbs"]}
         return resources, urls
 
-    # Asking it, where kubectl is too slow, too new or too old.
+    # Direct requests, for cases in which kubectl is too slow, too new or too old.
 
     def request(self, method, path, body=None, token=None, kind="application/json", timeout_s=30):
-        """(HTTP status, decoded JSON or text)"""
+        """Returns (HTTP status, decoded JSON or text)."""
         context = ssl.create_default_context(cafile=self.file("ca.crt"))
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=timeout_s)
         try:
@@ -160,7 +167,8 @@ class Cluster:
             connection.close()
 
     def patch_status(self, namespace, service, status):
-        """As a cloud's load balancer controller does. kubectl has --subresource only since 1.24."""
+        """Writes the status as a cloud's load balancer controller does. kubectl has --subresource only since
+        1.24."""
         code, answer = self.request("PATCH", f"/api/v1/namespaces/{namespace}/services/{service}/status", {"status": status},
                                     kind="application/merge-patch+json")
         if code != 200:
@@ -174,7 +182,7 @@ class Cluster:
         self.request("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"addresses": [{"type": "InternalIP", "address": address}]}},
                      kind="application/merge-patch+json")
 
-    # How it is started.
+    # Start-up.
 
     def _start_etcd(self):
         client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._etcd_peer_port}"
@@ -184,7 +192,8 @@ class Cluster:
         helped = subprocess.run([words[0], "--help"], capture_output=True, text=True, timeout=30)
         if "unsafe-no-fsync" not in helped.stdout + helped.stderr:
             words.remove("--unsafe-no-fsync")
-        # It takes its flags from the environment too, and a stray one would win over none.
+        # The API server also takes its flags from the environment. A stray variable would set a flag that is
+        # absent here.
         clean = {key: value for key, value in os.environ.items() if not key.startswith("ETCD_")}
         self.etcd = self._run.spawn(words, "etcd.log", clean)
         self._until("etcd answers", self._etcd_answers, self.etcd, "etcd.log")
@@ -205,7 +214,8 @@ class Cluster:
 
     def _api_server_words(self):
         words = [self.server.program("kube-apiserver"), "--bind-address=127.0.0.1", f"--secure-port={self.port}",
-                 f"--etcd-servers=http://127.0.0.1:{self._etcd_port}", "--etcd-compaction-interval=0",  # the past goes when a case says so
+                 # history is compacted only by the test cases
+                 f"--etcd-servers=http://127.0.0.1:{self._etcd_port}", "--etcd-compaction-interval=0",
                  f"--service-cluster-ip-range={SERVICE_RANGES if self.version >= (1, 21) else SERVICE_RANGES.split(',')[0]}",
                  f"--tls-cert-file={self.file('server.crt')}", f"--tls-private-key-file={self.file('server.key')}",
                  f"--cert-dir={self.file('certificates')}", f"--client-ca-file={self.file('ca.crt')}",
@@ -222,7 +232,7 @@ class Cluster:
         self._openssl("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out accounts.key", "pkey -in accounts.key -pubout -out accounts.pub")
 
     def _make_authority(self):
-        """A CA, and what it signed: the server's certificate for 127.0.0.1 and a user's."""
+        """Creates a CA and the certificates that it signs: the server's for 127.0.0.1 and a user's."""
         names = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
         self._openssl(
             "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test-ca -keyout ca.key -out ca.crt",
@@ -250,7 +260,8 @@ class Cluster:
 
 
 def free_ports(count):
-    """Kept bound until all are found. Whoever takes one before its server does makes that server end with an error, which is shown."""
+    """Free TCP ports. All are kept bound until the last is found. If another process takes one before its
+    server does, that server ends with an error, which is shown."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [server.getsockname()[1] for server in sockets]
     for server in sockets:

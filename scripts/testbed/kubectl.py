@@ -1,4 +1,5 @@
-"""kubectl, bound to one kubeconfig. A call costs a fifth of a second or more, so a step hands over all its objects at once."""
+"""kubectl, bound to one kubeconfig. A call costs at least a fifth of a second, so a step passes all its
+objects in one call."""
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ class KubectlFailed(Exception):
 class Kubectl:
     def __init__(self, program, kubeconfig, cache):
         self._program, self._kubeconfig = program, kubeconfig
-        # Discovery is cached by address, and addresses come back: a folder of the run's own.
+        # Discovery is cached by address, and addresses are reused: the cache is a folder of the run.
         self._environment = {**os.environ, "KUBECONFIG": kubeconfig, "KUBECACHEDIR": cache, "HOME": cache}
 
     def __call__(self, *words, stdin=None, timeout_s=60):

@@ -1,9 +1,9 @@
-"""A virtual machine by software emulation, with the network cards and the IOMMU that a test asks for.
+"""A virtual machine by software emulation, with the network cards and the IOMMU that a test needs.
 
-The host's root file system is the guest's, read-only, so the programs under test are those that were just built. What the guest leaves
-(/mnt/share) is a folder of the run. Commands go through vm_agent.py; cards are pulled by QEMU's monitor. QEMU runs inside a network
-namespace of the run, with the TAPs that face its cards, and is the run's to end.
-"""
+The guest mounts the host's root file system read-only, so it tests the programs that were just built. Its
+output folder (/mnt/share) is a folder of the run. Commands are executed by vm_agent.py; cards are removed
+through QEMU's monitor. QEMU runs inside a network namespace of the run, with the TAPs that its cards are
+connected to. The run ends QEMU."""
 import dataclasses
 import json
 import os
@@ -18,20 +18,20 @@ from . import vm_image
 
 AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "vm_agent.py")
 SHARE = "/mnt/share"
-BOOT_PATIENCE_S = 180  # ten seconds on two idle cores, minutes where compilers crowd them
-COVERED = ("/tmp", "/run", "/var/tmp", "/mnt")  # by memory of the guest
+BOOT_PATIENCE_S = 180  # ten seconds on two idle cores, minutes while compilers run
+COVERED = ("/tmp", "/run", "/var/tmp", "/mnt")  # folders that tmpfs covers in the guest
 
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """A PCI network card. `tap` is the interface of the namespace that it is wired to."""
+    """A PCI network card. `tap` is the interface in the namespace that it is connected to."""
     id: str
-    model: str  # of QEMU: e1000e, vmxnet3, virtio-net-pci
+    model: str  # QEMU's name: e1000e, vmxnet3, virtio-net-pci
     tap: str
-    slot: int   # on the root complex, of the card or of the root port that it is plugged into
+    slot: int   # on the root complex: slot of the card, or of its root port
     queues: int = 1
     options: str = ""
-    pulled: bool = False  # can be pulled out of the running machine
+    pulled: bool = False  # hot-unpluggable
 
     @property
     def mac(self):
@@ -54,7 +54,7 @@ class GuestError(Exception):
 
 
 class GuestProcess:
-    """What subprocess.Popen is for a process here."""
+    """The counterpart of subprocess.Popen for a process in the guest."""
 
     def __init__(self, machine, pid):
         self._machine, self.pid = machine, pid
@@ -70,12 +70,13 @@ class GuestProcess:
 
 
 class Machine:
-    """Of one run. `start_inside(words, log)` starts a process inside the namespace with the TAPs."""
+    """The virtual machine of one run. `start_inside(words, log)` starts a process inside the namespace with
+    the TAPs."""
 
     def __init__(self, run, image, cards=(), processors=2, memory_mb=1536, hugepages_mb=512, visible=()):
         self._run, self._image, self.cards = run, image, tuple(cards)
         self._processors, self._memory_mb, self._hugepages_mb = processors, memory_mb, hugepages_mb
-        # Folders of the host whose place the guest covers with memory of its own.
+        # Folders of the host below a path that tmpfs covers in the guest.
         self._visible = [path for path in {os.path.dirname(AGENT), *visible} if path.startswith(tuple(f"{place}/" for place in COVERED))]
         self.share = run.file("share")
         os.mkdir(self.share)
@@ -84,13 +85,14 @@ class Machine:
 
     def words(self):
         iommu = "intel-iommu,intremap=on,device-iotlb=on"
-        # On a busy machine the emulated processor may stand still for longer than the kernel believes possible: it is not to panic for want
-        # of timer interrupts in its first moments, nor to distrust its clock.
+        # On a busy machine the emulated processor may be stopped for longer than the kernel tolerates. These
+        # options prevent a panic about missing timer interrupts early in the boot, and keep the kernel's
+        # clock source.
         arguments = ["console=ttyS0", "quiet", "panic=-1", "no_timer_check", "tsc=reliable", "nowatchdog", "intel_iommu=on",
                      f"hugepages={self._hugepages_mb // 2}",
                      f"penstock.python={sys.executable}", f"penstock.agent={AGENT}", *(f"penstock.bind={path}" for path in self._visible)]
         words = ["nice", "-n", "5", vm_image.QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-                 # Emulation everywhere, so that a run is the same where there is KVM.
+                 # Always emulation, so that a run is the same on machines with KVM.
                  "-machine", "q35,kernel-irqchip=split", "-accel", f"tcg,thread={self._threads()}", "-cpu", "max", "-smp", str(self._processors),
                  "-m", str(self._memory_mb), "-device", iommu, "-kernel", self._image.kernel, "-initrd", self._image.initramfs,
                  "-append", " ".join(arguments), "-serial", f"file:{self._run.file('console.log')}",
@@ -103,13 +105,14 @@ class Machine:
         return words
 
     def _threads(self):
-        """Emulated processors take turns where a card can be pulled. As the card's memory is unmapped, QEMU 7.2 replaces the table of
-        memory regions before it flushes the other processor's TLB, and that processor's next register access reaches a wrong region
-        (mended in QEMU 8.2: "softmmu: Use async_run_on_cpu in tcg_commit")."""
+        """With a hot-unpluggable card the emulated processors run in turns. When the card's memory is
+        unmapped, QEMU 7.2 replaces the table of memory regions before it flushes the other processor's TLB,
+        and that processor's next register access reaches a wrong region (fixed in QEMU 8.2: "softmmu: Use
+        async_run_on_cpu in tcg_commit")."""
         return "single" if any(card.pulled for card in self.cards) else "multi"
 
     def start(self, start_inside):
-        """Returns once the guest takes commands."""
+        """Returns when the guest accepts commands."""
         listeners = {name: _listener(self._run.file(f"{name}.sock")) for name in ("agent", "monitor")}
         began = time.monotonic()
         try:
@@ -121,25 +124,25 @@ class Machine:
                 listener.close()
         self._line("_monitor", began + BOOT_PATIENCE_S)  # QEMU's greeting
         self.monitor("qmp_capabilities")
-        self._line("_channel", began + BOOT_PATIENCE_S)  # the agent's
+        self._line("_channel", began + BOOT_PATIENCE_S)  # the agent's greeting
         return time.monotonic() - began
 
     # Commands in the guest.
 
     def run(self, *words, timeout_s=30, stdin=None):
-        """subprocess.CompletedProcess of words in the guest."""
+        """Runs words in the guest. Returns a subprocess.CompletedProcess."""
         answer = self.ask("run", 10 + timeout_s, words=list(words), timeout_s=timeout_s, stdin=stdin)
         return subprocess.CompletedProcess(words, answer["code"], answer["out"], answer["err"])
 
     def command(self, *words, timeout_s=30, stdin=None):
-        """What it wrote; raises where it fails."""
+        """Returns the command's output; raises if the command fails."""
         done = self.run(*words, timeout_s=timeout_s, stdin=stdin)
         if done.returncode != 0:
             raise GuestError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
     def spawn(self, words, log):
-        """A process that goes on; what it writes is in the share."""
+        """Starts a background process; its output is written to the share."""
         return GuestProcess(self, self.ask("start", words=list(words), log=os.path.join(SHARE, log))["pid"])
 
     def write(self, path, text, replace=False):
@@ -149,7 +152,7 @@ class Machine:
         return self.ask("read", path=path)["text"]
 
     def give_to_vfio(self, card):
-        """The card leaves its kernel driver, if it has one, and becomes one that DPDK can open."""
+        """Unbinds the card from its kernel driver, if it has one, and makes it available to DPDK."""
         address = self.address_of(card)
         device = f"/sys/bus/pci/devices/{address}"
         self.write(f"{device}/driver_override", "vfio-pci")
@@ -160,7 +163,7 @@ class Machine:
             raise GuestError(f"{address} was not taken by vfio-pci")
 
     def address_of(self, card):
-        """As the guest's kernel names it. A root port's bus has the number that the firmware gave it."""
+        """The PCI address in the guest's kernel. The firmware assigned the bus number of a root port."""
         address = f"0000:00:{card.slot:02x}.0"
         if not card.pulled:
             return address
@@ -168,7 +171,7 @@ class Machine:
         return next(name for name in listed if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", name))
 
     def drive_by_kernel(self, card):
-        """The interface that the guest's kernel has for the card: up, and handing on each frame as it came."""
+        """The interface of the guest's kernel for the card: up, and without offloads that change frames."""
         interface = self.command("sh", "-c", f"grep -l {card.mac} /sys/class/net/*/address").split("/")[4]
         self.command("ip", "link", "set", interface, "up")
         self.command("ethtool", "-K", interface, "gro", "off")
@@ -179,12 +182,12 @@ class Machine:
         self._channel.sendall(json.dumps({"id": self._asked, "do": do, **arguments}).encode() + b"\n")
         deadline = time.monotonic() + patience_s
         while (answer := self._line("_channel", deadline))["id"] != self._asked:
-            pass  # of a question whose asker was interrupted
+            pass  # answer to an interrupted request
         if "error" in answer:
             raise GuestError(answer["error"])
         return answer
 
-    # QEMU's own side.
+    # QEMU's side.
 
     def monitor(self, command, patience_s=30, **arguments):
         self._monitor.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
@@ -194,10 +197,10 @@ class Machine:
             if "error" in answer:
                 raise GuestError(f"{command}: {answer['error'].get('desc')}")
             if "return" in answer:
-                return answer["return"]  # what lies between are events
+                return answer["return"]  # other messages are events
 
     def end(self):
-        """QEMU is ended by its number. Nothing in the guest is worth waiting for."""
+        """Ends QEMU by its PID. The guest needs no orderly shutdown."""
         for channel in (self._channel, self._monitor):
             if channel:
                 channel.close()

@@ -1,9 +1,9 @@
-"""Runs inside the virtual machine, as its first process, and does what vm.py asks: a JSON object a line over a virtio-serial port, and one in
-answer. {"id": 7, "do": "run", "words": ["ip", "link"], "timeout_s": 10} -> {"id": 7, "code": 0, "out": "...", "err": ""}; where it
-cannot be done, {"id": 7, "error": "why"}.
+"""The first process inside the virtual machine. Executes the requests of vm.py, which arrive over a
+virtio-serial port: one JSON object per line, and one per answer. {"id": 7, "do": "run", "words": ["ip",
+"link"], "timeout_s": 10} -> {"id": 7, "code": 0, "out": "...", "err": ""}; on failure {"id": 7, "error":
+"why"}.
 
-Only Python's own library, and little of it: each import is read from the host through an emulated disk.
-"""
+Uses only few modules of Python's own library: each import is read from the host through an emulated disk."""
 import json
 import os
 import subprocess
@@ -48,7 +48,8 @@ class Agent:
             return {"text": file.read()}
 
     def write(self, path, text, replace=False):
-        """With `replace`, in one step, as editors do; a file of sysfs takes what is written to it."""
+        """Writes a file. With `replace` the file is replaced atomically, as editors do; sysfs needs a plain
+        write."""
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path + (".new" if replace else ""), "w") as file:
             file.write(text)
@@ -59,7 +60,7 @@ class Agent:
     def answer(self, request):
         try:
             return getattr(self, request.pop("do"))(**request)
-        except Exception as error:  # noqa: BLE001: whoever asked is to know
+        except Exception as error:  # noqa: BLE001: returned to the requester
             return {"error": f"{type(error).__name__}: {error}"}
 
 
@@ -74,9 +75,9 @@ def device():
 def main():
     agent = Agent()
     with open(device(), "r+b", buffering=0) as channel:
-        channel.write(b'{"id": 0}\n')  # here we are
+        channel.write(b'{"id": 0}\n')  # greeting
         pending = b""
-        while came := channel.read(65536):  # nothing: whoever asked is gone
+        while came := channel.read(65536):  # empty: the requester has closed
             pending += came
             while b"\n" in pending:
                 line, pending = pending.split(b"\n", 1)
@@ -90,5 +91,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except Exception:  # noqa: BLE001: the console is the only place left to say it, and the kernel's panic follows
+    except Exception:  # noqa: BLE001: only the console is left for output; the kernel's panic follows
         traceback.print_exc()

@@ -1,8 +1,8 @@
-"""What a virtual machine boots: Debian's kernel, out of its package and not installed, and an initramfs of busybox with the modules that
-drivers/ is tested with. Made once for a kernel version, into the cache.
+"""The boot files of a virtual machine: Debian's kernel, extracted from its package without installing it, and
+an initramfs of busybox with the modules that the tests of drivers/ need. Built once per kernel version, into
+the cache.
 
-Its root file system is the host's own (vm.py), so programs, libraries and Python are those that are installed here.
-"""
+The root file system is the host's own (vm.py), so the guest has the host's programs, libraries and Python."""
 import dataclasses
 import glob
 import hashlib
@@ -14,15 +14,16 @@ import tempfile
 
 from .api_servers import NotToBeHad, cache, locked
 
-# virtio: root file system, command channel, and the card that the kernel drives. vfio: cards for DPDK. The rest: twins, bridges, and what
-# net_tap makes of flow rules (TC's flower classifier and its actions), VLAN interfaces, and SCTP for hosts beside the gateway.
+# virtio: root file system, command channel, and the card that the kernel drives. vfio: cards for DPDK. The
+# rest: twins, bridges, the TC flower classifier and actions that net_tap uses for flow rules, VLAN
+# interfaces, and SCTP for hosts beside the gateway.
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "virtio_net", "vfio_pci", "vfio_iommu_type1", "tun", "bridge",
            "cls_flower", "sch_multiq", "sch_ingress", "act_mirred", "act_skbedit", "act_gact", "8021q", "sctp")
 QEMU = "qemu-system-x86_64"
-BUSYBOX = "/bin/busybox"  # of busybox-static: there is no C library yet when it runs
+BUSYBOX = "/bin/busybox"  # from busybox-static: the C library is not mounted yet when it runs
 
-# The kernel's command line says where the agent is, and which folders of the host lie where the guest has memory of its own. Those are
-# bound again, because a source tree may well stand in /tmp.
+# The kernel's command line names the agent, and the host folders below a path that tmpfs covers in the guest.
+# These are bound again, because a source tree may be in /tmp.
 _INIT = """#!/bin/busybox sh
 PATH=/bin
 b=/bin/busybox
@@ -65,13 +66,14 @@ exec $b chroot /root /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin $python -B 
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    version: str  # of the kernel: "6.1.0-50-amd64"
+    version: str  # kernel version: "6.1.0-50-amd64"
     kernel: str
     initramfs: str
 
 
 def obtain(deadline):
-    """The newest kernel that apt knows; where apt has no network, the newest one in the cache. Raises NotToBeHad."""
+    """The newest kernel in apt's lists, or without a network the newest one in the cache. Raises
+    NotToBeHad."""
     for program, package in ((QEMU, "qemu-system-x86"), (BUSYBOX, "busybox-static"), ("modprobe", "kmod"), ("dpkg-deb", "dpkg")):
         if not shutil.which(program):
             raise NotToBeHad(f"{package} is not installed; scripts/setup vm does that")
@@ -89,7 +91,7 @@ def obtain(deadline):
 
 
 def _version_of_apt():
-    """What Debian's metapackage stands for at the moment."""
+    """The package that Debian's metapackage currently depends on."""
     told = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True, text=True, timeout=60).stdout
     found = re.search(r"Depends: linux-image-(\S+-amd64)$", told, re.M)
     return found[1] if found else None
@@ -119,7 +121,7 @@ def _downloaded(base, version):
 
 
 def _make(directory, image):
-    """Unpacks the package (400 MB) for as long as it takes to pick a kernel and a few modules (20 MB) out of it."""
+    """Unpacks the package (400 MB) temporarily, and copies a kernel and a few modules (20 MB) out of it."""
     package, = glob.glob(os.path.join(directory, "linux-image-*.deb"))
     with tempfile.TemporaryDirectory(dir=directory) as work:
         tree, root = os.path.join(work, "package"), os.path.join(work, "initramfs")
@@ -143,11 +145,13 @@ def _make(directory, image):
         shutil.move(os.path.join(tree, "boot", f"vmlinuz-{image.version}"), image.kernel)
         for older in glob.glob(os.path.join(directory, "initramfs-*")):
             os.unlink(older)
-        os.rename(os.path.join(work, "cpio"), image.initramfs)  # last: where it is, all is
+        # last: if the initramfs exists, the image is complete
+        os.rename(os.path.join(work, "cpio"), image.initramfs)
 
 
 def _in_loading_order(tree, version):
-    """Files of MODULES and of what they need, each once and after what it needs. What is built into the kernel has none."""
+    """The files of MODULES and of their dependencies, each once and after its dependencies. Built-in modules
+    have no file."""
     paths = []
     for module in MODULES:
         listed = _run("modprobe", "-d", tree, "-S", version, "--show-depends", module)
