@@ -1,4 +1,5 @@
-"""Common parts of the suites with a lab: options, interruption, several cases at once, a time limit for each, results and counts."""
+"""Common parts of the suites with a lab: options, interruption, parallel cases, a time limit for each case,
+results and counts."""
 import argparse
 import collections
 import json
@@ -33,17 +34,18 @@ class Runner:
         return re.search(self.options.filter, name) is not None
 
     def begin(self):
-        """Once, before the first lab."""
+        """Called once, before the first lab."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupted)
         signal.signal(signal.SIGALRM, self._too_late)
-        # A thousand connections at once, and the sockets of the load around them.
+        # For a thousand connections at once, plus the sockets of the load generators.
         resource.setrlimit(resource.RLIMIT_NOFILE, (8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         state.sweep()
 
     def run_side_by_side(self, tasks, width=None):
-        """Each task, a function without arguments that calls run() or tell(), in a process of its own; as many at once as there are
-        processors. A lab's names derive from its process, so labs do not meet. Results are counted here."""
+        """Runs each task, a function without arguments that calls run() or tell(), in a process of its own.
+        As many run at once as there are processors. A lab's names derive from its process, so labs do not
+        collide. Results are counted here."""
         width = width or len(os.sched_getaffinity(0))
         waiting, running = collections.deque(tasks), {}
         try:
@@ -54,7 +56,7 @@ class Runner:
                 pid, status = os.wait()
                 with os.fdopen(running.pop(pid)) as results:
                     self._add(results.read(), status)
-        finally:  # interrupted: each process takes its lab down
+        finally:  # on interruption each process takes its lab down
             for pid in running:
                 os.kill(pid, signal.SIGTERM)
             for pid in running:
@@ -88,7 +90,7 @@ class Runner:
             self.tell("FAIL", "a case", time.monotonic(), f"its process ended with status {status}")
 
     def run(self, name, function, make_lab):
-        """function(lab), and what became of it. The lab is taken down whatever happens."""
+        """Runs function(lab) and records the outcome. The lab is always taken down."""
         began, lab = time.monotonic(), None
         signal.alarm(self._timeout_s)
         try:
@@ -112,7 +114,7 @@ class Runner:
         sys.stdout.flush()
 
     def end(self):
-        """The exit code. Where counts are asked for, whoever asked judges them."""
+        """The exit code. If a counts file is requested, its reader judges the counts, not the exit code."""
         if self.options.counts:
             with open(self.options.counts, "a") as file:
                 print(self._totals["ok"], self._totals["FAIL"], self._totals["SKIP"], file=file)
@@ -124,7 +126,7 @@ class Runner:
 
 
 def run_cases(suite, cases, make_lab):
-    """Cases side by side, and then those that must be alone, one after another."""
+    """Runs cases in parallel, and then the cases that must run alone, one after another."""
     def task(case):
         return lambda: suite.run(case.name, case.function, lambda: make_lab(case))
     suite.run_side_by_side([task(case) for case in cases if not case.alone])

@@ -40,7 +40,8 @@ def no_request_fails_while_backends_come_and_go_DRAIN001(lab):
 
 @case()
 def an_endpoint_that_moves_to_another_slice_costs_no_syn_GEN008_EP017(lab):
-    """Its only endpoint is taken from one slice and, up to 45 ms later, put into the other, as a controller's two requests do."""
+    """Moves the only endpoint from one slice to the other: removed first and added up to 45 ms later, as a
+    controller does in two requests."""
     def slice_of(name, backends):
         part = endpoints("web", backends)
         part["metadata"]["name"] = f"web-{name}"
@@ -60,7 +61,7 @@ def an_endpoint_that_moves_to_another_slice_costs_no_syn_GEN008_EP017(lab):
             took_ms = 1000 * (time.monotonic() - began)
             time.sleep(0.15)
         source, target = target, source
-        if took_ms <= 50:  # a busy machine may take longer than a controller does
+        if took_ms <= 50:  # a busy machine may be slower than a controller
             judged += 1
             equal(load.errors, [], f"errors at a gap of {gap_ms} ms")
             equal(set(load.results), {"open"}, f"outcomes of {len(load.results)} SYNs at a gap of {gap_ms} ms")
@@ -71,7 +72,8 @@ def an_endpoint_that_moves_to_another_slice_costs_no_syn_GEN008_EP017(lab):
 
 @case(workers=(1, 2))
 def a_service_changes_as_one_atom_GEN007_SVC016(lab):
-    """Two ports swap their backends, again and again. Half of a change would show one backend behind both."""
+    """Swaps the backends of two ports repeatedly. A partly applied change would show one backend behind both
+    ports."""
     def state(first, second):
         return (service("a", 80, external_ips=[VIP]), endpoints("a", [first]), service("b", 81, external_ips=[VIP]),
                 endpoints("b", [second]))
@@ -116,7 +118,7 @@ def an_invalid_document_leaves_the_last_good_state_and_its_neighbours_GEN001_GEN
     good = service("web", external_ips=[VIP])
     lab.start(good, endpoints("web"), service("other", 81, external_ips=[VIP]), endpoints("other"))
     bad = service("web", external_ips=[VIP])
-    bad["spec"]["ports"][0]["port"] = "80"  # a string where a number belongs
+    bad["spec"]["ports"][0]["port"] = "80"  # a string instead of a number
     lab.apply(bad, endpoints("web"), "kind: Service\nmetadata: [unclosed", service("other", 81, external_ips=[VIP]), endpoints("other"),
               service("third", 82, external_ips=[VIP]), endpoints("third"))
     until("the new Service beside the broken ones is served", lambda: lab.connection_outcome(VIP, 82) == "open")

@@ -1,4 +1,4 @@
-"""What is dropped is dropped by name: each case sends what deserves one reason and looks for exactly that one."""
+"""Drop reasons: each case sends a packet for one reason and expects exactly that reason to be counted."""
 import os
 import socket
 import struct
@@ -22,7 +22,7 @@ def counter(lab, name):
 
 
 def expect_one_drop(lab, reason, send, packets=1, patience_s=5.0):
-    """After `send` this reason, and no other, has moved by so many packets."""
+    """After `send` the counter of this reason, and no other, has increased by this number of packets."""
     before = drops(lab)
     send()
     until(f"{packets} x {reason}", lambda: drops(lab)[reason] - before[reason] >= packets, patience_s=patience_s)
@@ -38,7 +38,7 @@ def udp_datagram(lab, address, port, payload=b"x", ttl=64):
 
 
 def raw_frame(lab, *ip_packets):
-    """Frames as no kernel would send them."""
+    """Frames that no kernel would send."""
     gateway_mac = lab.network.run("gateway", "cat", "/sys/class/net/gw-up/address").stdout.strip()
     with inside(lab.network.namespace("client")):
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
@@ -66,10 +66,11 @@ def an_undeclared_port_of_a_vip_is_silence(lab):
 @case()
 def a_ttl_that_runs_out_is_told_or_named_ICMP006(lab):
     lab.start(*udp_service())
-    expect_one_drop(lab, "vip_port_closed", lambda: udp_datagram(lab, VIP, 5354))  # the client knows the gateway by now
+    # the gateway's address is resolved at the client by now
+    expect_one_drop(lab, "vip_port_closed", lambda: udp_datagram(lab, VIP, 5354))
     udp_datagram(lab, VIP, 5353, ttl=1)
     until("time exceeded is sent", lambda: counter(lab, "icmp_errors_sent") == 1)
-    # Nobody may be answered at the broadcast address of a subnet.
+    # A packet from the broadcast address of a subnet must not be answered.
     datagram = ip_header(28, source="10.80.1.255", ttl=1) + struct.pack("!HHHH", 5000, 5353, 8, 0)
     expect_one_drop(lab, "martian_source", lambda: raw_frame(lab, datagram))
     equal(counter(lab, "icmp_errors_sent"), 1, "ICMP errors sent")
@@ -77,7 +78,7 @@ def a_ttl_that_runs_out_is_told_or_named_ICMP006(lab):
 
 @case(driver=("af_xdp",))
 def fragments_that_belong_to_nothing_are_named_NAT007(lab):
-    """On af_xdp, because the kernel joins fragments before af_packet sees them."""
+    """On af_xdp, because the kernel reassembles fragments before af_packet receives them."""
     lab.start(*udp_service())
     later = ip_header(20 + 64, flags_and_offset=0x2000 | 8) + bytes(64)
     expect_one_drop(lab, "fragment_expired", lambda: raw_frame(lab, later))
@@ -131,7 +132,8 @@ def a_backend_without_a_route_is_named(lab):
 
 @case()
 def a_source_that_belongs_behind_another_port_is_named(lab):
-    """One datagram with a forged source would go round between two services that answer each other."""
+    """Without the check, one datagram with a forged source would circulate between two services that answer
+    each other."""
     lab.start(*udp_service())
     until("the service echoes", lambda: _echoes(lab))
     inside_address = "10.80.2.13"
@@ -166,7 +168,7 @@ def a_blocked_source_is_named_and_the_list_is_followed(lab):
     expect_one_drop(lab, "source_blocked", lambda: udp_datagram(lab, net.UPLINK, 9))  # the host's own address
     check("source_blocked" in lab.gateway.ctl("explain", "--proto", "udp", "--src", f"{net.CLIENT}:4000", "--dst", f"{VIP}:5353").stdout,
           "explain does not name the reason")
-    block(f"{net.UPLINK}/32\n")  # the gateway's own address: refused, and the last good list stays
+    block(f"{net.UPLINK}/32\n")  # the gateway's own address is rejected, and the last good list stays
     until("the log names the line", lambda: _log_says(lab, "line 1: "))
     expect_one_drop(lab, "source_blocked", lambda: udp_datagram(lab, VIP, 5353))
     block("")

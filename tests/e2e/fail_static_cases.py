@@ -1,4 +1,4 @@
-"""Nothing is torn down because something ended."""
+"""Fail static: the end of another process or source interrupts nothing."""
 import json
 import os
 import shutil
@@ -20,7 +20,8 @@ def web():
 def a_save_that_fails_is_repeated_and_shown_until_there_is_room(lab):
     lab.start(*web())
     until("the first state is saved", lambda: os.path.exists(lab.gateway.state_file))
-    # The new file is written beside the old one, which cannot be made while a folder has its name.
+    # The new file is created beside the old one and renamed. A folder of that temporary name prevents its
+    # creation.
     os.makedirs(os.path.join(lab.gateway.state_file + ".new", "in-the-way"))
     lab.apply(service("web", 8000, external_ips=[VIP]), endpoints("web"))
     until("status has the reason", lambda: "Not saved:" in lab.gateway.ctl("status").stdout)
@@ -79,7 +80,7 @@ def a_client_keeps_its_endpoint_over_frontends_and_a_restart_of_penstock_sync_AF
 
 
 def two_ports(scope, backends=tuple(net.BACKENDS)):
-    """A Service with affinity, HTTP by TCP 80 and an echo by UDP 5353, and its slices of both families."""
+    """A Service with affinity, HTTP on TCP 80 and an echo on UDP 5353, and its slices of both families."""
     made = service("web", external_ips=[VIP, VIP_6], families=("IPv4", "IPv6"), affinity_timeout_s=3600,
                    annotations={"penstock.io/affinity-scope": scope})
     made["spec"]["ports"] = [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 9376},
@@ -101,7 +102,7 @@ def a_client_has_one_endpoint_on_all_ports_of_a_service_AFF002_AFF005_AFF007(lab
         return lab.echo(vip, 5353)[0]
 
     met = set()
-    # Each order of the ports, again and again: the two schedulers would soon give different endpoints.
+    # Each order of the ports, repeatedly: independent schedulers would soon choose different endpoints.
     for orders in ((by_http, by_echo), (by_http, by_echo), (by_echo, by_http), (by_echo, by_http), (by_http, by_echo)):
         for vip in (VIP, VIP_6):
             first = orders[0](vip)
@@ -120,7 +121,7 @@ def a_client_has_one_endpoint_on_all_ports_of_a_service_AFF002_AFF005_AFF007(lab
         try:
             return lab.echo(VIP, 5353, timeout_s=1)[0] != first
         except TimeoutError:
-            return False  # it was under way to the endpoint, or back, when that went (UDP-001)
+            return False  # in flight to the endpoint, or back, when the endpoint was removed (UDP-001)
     until("the endpoint is gone", has_moved)
     moved = by_echo(VIP)
     equal(by_http(VIP), moved, "endpoint by HTTP after the first one has gone")
@@ -129,7 +130,7 @@ def a_client_has_one_endpoint_on_all_ports_of_a_service_AFF002_AFF005_AFF007(lab
           [each["endpoint"]["address"] for each in lab.gateway.json("get", "backends", "default/web") if each.get("sets")])
     equal((by_http(VIP), by_echo(VIP)), (moved, moved), "endpoints after the first one has come back")
 
-    # What is on disk has the scope.
+    # The stored state contains the scope.
     lab.gateway.sync.kill()
     lab.gateway.sync.wait()
     lab.gateway.daemon.kill()
@@ -179,7 +180,7 @@ def of_two_penstock_syncs_one_leads_and_the_other_waits(lab):
         until("the second leads", lambda: row_of_second().get("connected"))
         lab.apply(*web(), service("more", 81, external_ips=[VIP]), endpoints("more"))
         until("a change of the second is in force", lambda: lab.connection_outcome(VIP, 81) == "open")
-        # A higher priority takes the lead at once; the former leader waits and does not come back.
+        # A higher priority takes the lead at once. The former leader waits and does not preempt.
         _, row_of_third = other_sync(lab, 5)
         until("the third leads", lambda: row_of_third().get("connected"))
         until("the second waits again", lambda: row_of_second().get("leader", "").endswith("(priority 5)"))

@@ -1,4 +1,4 @@
-"""What the cases share: the register of cases, a running gateway, clients, and waiting with a bound."""
+"""Shared by the cases: the register of cases, a running gateway, clients, and bounded waiting."""
 import dataclasses
 import http.client
 import os
@@ -14,7 +14,7 @@ from lab import servers, state
 from lab.network import family_of, inside
 from lab.patience import Patience
 
-# Where clients find the services of the cases.
+# Addresses and ports of the cases' Services.
 VIP = "80.11.12.10"
 VIP2 = "80.11.12.11"
 LB_IP = "203.0.113.20"
@@ -33,14 +33,15 @@ class Case:
     name: str
     function: object
     variant: dict
-    alone: bool = False  # of all cases of the run only this one is running
+    alone: bool = False  # no other case of the run is running
 
 
 _cases = []
 
 
 def case(alone=False, **variants):
-    """Registers a function of one Lab. case(workers=(1, 2)) registers it once for each value. alone: for a case that measures time."""
+    """Registers a function of one Lab. case(workers=(1, 2)) registers it once for each value. alone: for a
+    case that measures time."""
     def register(function):
         room = function.__module__.removesuffix("_cases")
         combinations = [{}]
@@ -78,18 +79,20 @@ class Lab:
         os.mkdir(self.manifests)
 
     def start(self, *objects, wait_for=()):
-        """Network, servers, penstockd, penstock-sync; returns once the Services among the objects are served."""
+        """Starts network, servers, penstockd and penstock-sync. Returns when the Services among the objects
+        are served."""
         self.run.reserve_hugepages(self.gateway.memory_mb)
         self.network.build()
         servers.start(self.network, self.run)
         self.apply(*objects)
         self.gateway.start_daemon()
         self.gateway.start_sync(self.manifests)
-        # A folder is read as a whole, so that backends come with their frontends; and some cases are about having none.
+        # A folder is read as a whole, so frontends and backends arrive together. Some cases need Services
+        # without backends.
         self.gateway.until_served(wait_for or manifests.service_ports_of(objects), backends=False)
 
     def apply(self, *objects, file="objects.yaml"):
-        """Replaces the file in one step, as editors and kubectl-like tools do."""
+        """Replaces the file atomically, as editors and kubectl-like tools do."""
         path = os.path.join(self.manifests, file)
         with open(path + ".new", "w") as new:
             new.write(manifests.text_of(objects))
@@ -142,14 +145,15 @@ class Lab:
         return client
 
     def echo(self, address, port, payload=b"hello", timeout_s=10.0):
-        """(backend, the client's address as the backend saw it, the payload that came back)"""
+        """Returns (backend, the client's address as the backend saw it, the returned payload)."""
         with self.udp_socket(address, port, timeout_s) as client:
             client.send(payload)
             backend, seen, echoed = client.recv(65535).split(b" ", 2)
             return backend.decode(), seen.decode(), echoed
 
     def connection_outcome(self, address, port, timeout_s=1.0):
-        """"open", "refused", "silence" or the kernel's word for an ICMP error: what a client's connect() meets."""
+        """"open", "refused", "silence" or the kernel's text for an ICMP error: the result of a client's
+        connect()."""
         with inside(self.network.namespace("client")):
             client = socket.socket(family_of(address))
         client.settimeout(timeout_s)
@@ -174,7 +178,8 @@ class Lab:
 
 
 class Background:
-    """Requests, one after another, from a thread of its own, until stopped. `with Background(function) as load:`"""
+    """Sends requests one after another, from a thread of its own, until stopped. `with Background(function)
+    as load:`"""
 
     def __init__(self, function):
         self._function = function
@@ -194,7 +199,7 @@ class Background:
         while not self._stopped.is_set():
             try:
                 self.results.append(self._function())
-            except Exception as error:  # noqa: BLE001: whatever went wrong is the finding
+            except Exception as error:  # noqa: BLE001: any exception is the finding
                 self.errors.append(f"{type(error).__name__}: {error}")
 
 
@@ -218,7 +223,8 @@ def in_parallel(function, arguments):
 
 
 def until(what, condition, patience_s=5.0, step_s=0.005):
-    """Waits for a condition; returns the milliseconds it took. Seconds of patience are those of lab/patience.py."""
+    """Waits for a condition. Returns the milliseconds that it took. The patience is in seconds of
+    lab/patience.py."""
     began, patience = time.monotonic(), Patience(patience_s)
     while not condition():
         if not patience.lasts():

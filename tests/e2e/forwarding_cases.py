@@ -1,4 +1,4 @@
-"""Packets get there and back, unharmed, and are all accounted for."""
+"""Packets are forwarded in both directions unchanged, and all of them are counted."""
 import hashlib
 import socket
 
@@ -88,7 +88,7 @@ def backends_take_turns_exactly_SCHED002(lab):
 @case()
 def datagrams_of_any_size_that_fits_come_back_NAT001(lab):
     lab.start(*echo())
-    for size in (0, 1, 2, 7, 512, 1440):  # the echo adds up to 20 bytes of its own to the answer; 1472 fit the MTU
+    for size in (0, 1, 2, 7, 512, 1440):  # the echo adds up to 20 bytes to the answer; 1472 fit the MTU
         payload = bytes(range(256)) * 6
         backend, _, echoed = lab.echo(VIP, 5353, payload[:size])
         check(backend in BACKENDS, f"answered by {backend!r}")

@@ -1,4 +1,5 @@
-"""Who asks how the gateway is: load balancers by healthCheckNodePort and /healthz, and the operator who takes it out of service."""
+"""Health endpoints of the gateway: healthCheckNodePort and /healthz for load balancers, and the operator's
+`drain`."""
 import json
 
 import presence_cases as presence
@@ -48,7 +49,7 @@ def the_health_check_port_counts_local_endpoints_while_traffic_goes_on_HC001_HC0
     equal(lab.get(LB_IP).status, 200, "traffic, which endpoints that terminate still serve")
     lab.apply(web(), endpoints("web", node="other-node"))
     status_becomes(lab, 503)
-    # The port said 503 before.
+    # The port answered 503 before.
     until("traffic without a local endpoint is silence", lambda: lab.connection_outcome(LB_IP, 80) == "silence", patience_s=15)
     lab.apply(service("web", ingress_ips=[LB_IP]), endpoints("web"))
     until("the port closes with the policy", lambda: lab.connection_outcome(net.UPLINK, HEALTH_PORT) == "refused", patience_s=15)
@@ -126,13 +127,14 @@ def without_a_configuration_or_a_needed_port_health_fails_and_says_why_HC006(lab
 
 @case()
 def a_worker_that_stops_is_noticed_until_it_goes_on_HC006_LB018(lab):
-    presence.start(lab, presence.web(), endpoints("web"), options=["--idle", "poll"])  # so it stops within a round
+    # so it stops within a round
+    presence.start(lab, presence.web(), endpoints("web"), options=["--idle", "poll"])
     presence.becomes_present(lab)
     status_becomes(lab, 200, PROXY_PORT)
     workers = threads_of(lab.gateway.daemon.pid, "rte-worker")
     equal(len(workers), 1, "worker threads")
     with stopped(workers[0]):
-        # Its twin answers without it for nobody, so these are asked on the gateway itself.
+        # Only the gateway's own Linux answers at its twin, so these requests are sent on the gateway itself.
         local = lambda path: lab.network.run("gateway", "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}",
                                              f"http://127.0.0.1:{PROXY_PORT}{path}").stdout
         until("/healthz says 503", lambda: local("/healthz") == "503", patience_s=15)
@@ -143,7 +145,7 @@ def a_worker_that_stops_is_noticed_until_it_goes_on_HC006_LB018(lab):
         presence.becomes_absent(lab)
         metrics = lab.network.run("gateway", "curl", "-s", "http://127.0.0.1:9105/metrics").stdout
         check('penstock_loop_stalled{loop="worker 0"} 1\n' in metrics and "penstock_ready 0\n" in metrics, "metrics of a stopped worker")
-        # A change does not wait for it for ever.
+        # A change waits for it only for a limited time.
         lab.apply(presence.web(), presence.web("second", 81), endpoints("web"), endpoints("second"))
         lab.gateway.until_served({"default/second/tcp"})
     status_becomes(lab, 200, PROXY_PORT)
@@ -158,7 +160,7 @@ def a_worker_that_stops_is_noticed_until_it_goes_on_HC006_LB018(lab):
 def a_linux_follower_that_stops_is_noticed_until_it_goes_on_HC006(lab):
     lab.start(service("web", external_ips=[VIP]), endpoints("web"))
     status_becomes(lab, 200, PROXY_PORT)
-    lab.answered_by(12)  # the next hops are resolved; the follower resolves no more while it is stopped
+    lab.answered_by(12)  # the next hops are resolved; the stopped follower resolves no more
 
     def metrics():
         return lab.network.run("gateway", "curl", "-s", "http://127.0.0.1:9105/metrics").stdout

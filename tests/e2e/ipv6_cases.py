@@ -1,4 +1,4 @@
-"""The same gateway over IPv6, and both families side by side."""
+"""The same tests over IPv6, and both families side by side."""
 import hashlib
 import socket
 
@@ -82,9 +82,9 @@ def no_endpoint_refuses_tcp_and_udp_at_once_REJ001_REJ002(lab):
         try:
             answer = client.recv(100)
             raise AssertionError(f"an answer without an endpoint: {answer!r}")
-        except ConnectionRefusedError:  # the kernel's word for ICMPv6 port unreachable on a connected socket
+        except ConnectionRefusedError:  # the kernel reports ICMPv6 port unreachable on a connected socket
             pass
-    # One, unless the machine was so busy that the client sent its SYN again.
+    # One, unless the client retransmitted its SYN because the machine was busy.
     check(counted(lab, "default/web/tcp")["rejected"] >= 1, "the TCP reject is not counted")
     equal(counted(lab, "default/echo/udp")["rejected"], 1, "UDP rejects counted")
 
@@ -130,7 +130,7 @@ def download_of_20_megabytes_arrives_intact_NAT001_ETP002(lab):
 @case()
 def datagrams_of_any_size_that_fits_come_back_NAT001(lab):
     lab.start(*echo())
-    for size in (0, 1, 2, 7, 512, 1420):  # the echo adds some 25 bytes of its own to the answer; 1452 fit the MTU
+    for size in (0, 1, 2, 7, 512, 1420):  # the echo adds some 25 bytes to the answer; 1452 fit the MTU
         payload = (bytes(range(256)) * 6)[:size]
         backend, _, echoed = lab.echo(VIP_6, 5353, payload)
         check(backend in BACKENDS6, f"answered by {backend!r}")
@@ -168,7 +168,7 @@ def a_hop_limit_that_runs_out_is_told_ICMP006(lab):
         with inside(lab.network.namespace("client")), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as client:
             client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, 1)
             client.sendto(b"x", (VIP_6, 5353))
-    lab.echo(VIP_6, 5353)  # every neighbour is known by now
+    lab.echo(VIP_6, 5353)  # every neighbour is resolved by now
     send()
     until("time exceeded is sent", lambda: counter(lab, "icmp_errors_sent") == 1)
 
@@ -184,7 +184,8 @@ def the_host_answers_ping_on_both_twins_and_its_link_local_addresses(lab):
 
 @case()
 def linux_answers_solicitations_for_a_vip_on_a_twin_and_for_no_other_XIP003(lab):
-    """To a neighbour on the link, a VIP that is on no twin does not exist: it has to be routed to the gateway."""
+    """Neighbour Discovery on the link does not find a VIP that is on no twin: it has to be routed to the
+    gateway."""
     lab.start(service("web", external_ips=[VIP_6, VIP2_6], families=("IPv6",)), endpoints("web", family="IPv6"))
     lab.network.ip("client", f"route replace {VIP_6}/128 dev eth0\nroute replace {VIP2_6}/128 dev eth0")
     lab.network.ip("gateway", f"address add {VIP_6}/128 dev uplink0 nodad")
@@ -200,7 +201,7 @@ def linux_answers_solicitations_for_a_vip_on_a_twin_and_for_no_other_XIP003(lab)
 def replies_follow_a_link_local_next_hop(lab):
     lab.start(*web(policy="Local"))
     equal(client_that_nginx_saw(lab, VIP_6), net.CLIENT6, "source on the link")
-    far = "2001:db8:99::2"  # of the client, behind itself as behind a router
+    far = "2001:db8:99::2"  # of the client, reached through it as through a router
     lab.network.ip("client", f"address add {far}/128 dev lo")
     lab.network.ip("gateway", f"route add 2001:db8:99::/64 via {link_local_of(lab, 'client', 'eth0')} dev uplink0")
     until("the route is mirrored", lambda: any(route["destination"] == "2001:db8:99::/64" for route in lab.gateway.json("get", "routes")))

@@ -1,9 +1,10 @@
-"""Two gateways between a client and an endpoint that a test plays itself, frame by frame: penstockd, and Linux as nftables' NAT makes it one.
+"""Two gateways between a client and an endpoint that the test emulates frame by frame: penstockd, and Linux
+with nftables' NAT.
 
 far client -- eth0 | uplink, gateway, cluster | eth0 -- far endpoint
 
-The far hosts exist only as addresses behind the client's and backend-1's namespaces, whose kernels drop what they are not asked to forward. Both
-beds have the same addresses, so that what leaves can be compared byte by byte.
+The far hosts exist only as addresses behind the client's and backend-1's namespaces, whose kernels drop the
+packets that they do not route. Both beds have the same addresses, so the output can be compared byte by byte.
 """
 import contextlib
 import os
@@ -25,7 +26,8 @@ PATIENCE_S = 10.0
 
 
 class Bed:
-    """`hosts`: (role, address of the gateway's card there) of either side; `fence`: a UDP flow through the gateway, as the client has it."""
+    """`hosts`: (role, address of the gateway's card there) on each side; `fence`: a UDP flow through the
+    gateway, with the client's addresses."""
 
     def __init__(self, network, hosts, fence):
         self._wires = []
@@ -49,7 +51,8 @@ class Bed:
                 wire.send(macs + (b"\x86\xdd" if packet[0] >> 4 == 6 else b"\x08\x00") + packet)
 
     def open(self, flow, endpoint, flags=packets.SYN):
-        """A first packet of the client's until it is at the endpoint: next hops may have to be found. The flow as the endpoint sees it."""
+        """Repeats a first packet of the client until it reaches the endpoint, because next hops may need
+        resolution. Returns the flow as the endpoint sees it."""
         text, deadline = b"first of %d" % flow.source_port, time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             self.send(CLIENT, packets.packet(flow, text, flags))
@@ -65,12 +68,13 @@ class Bed:
         while not self._passes(ENDPOINT, self._inner_fence.reverse(), 0.5):
             if time.monotonic() > deadline:
                 raise AssertionError("nothing of the endpoint has come to the client")
-        self.after(CLIENT)  # what is still on its way of all that
+        self.after(CLIENT)  # frames that are still in flight
 
     def after(self, side, *sent):
-        """What left on either side, when both have received a datagram that was sent later, so that no wait ends by a timeout. A gateway of one
-        worker keeps the order of one port's packets, but for fragments that waited for their first one: they leave a burst after it, and
-        a datagram of that burst overtakes them. The third datagram is sent when the first one has left."""
+        """The frames that left on each side, complete once both sides have received a datagram that was sent
+        later; no wait ends by a timeout. A gateway of one worker keeps the order of one port's packets,
+        except for fragments that waited for their first one. These leave a burst after it, and a datagram of
+        that burst overtakes them. The third datagram is therefore sent when the first one has left."""
         self.send(side, *sent)
         left = [[], []]
         flows = (self._fence, self._inner_fence.reverse())
@@ -92,7 +96,7 @@ class Bed:
         return self._until(1 - side, text, patience_s)[1] is not None
 
     def _until(self, side, text, patience_s):
-        """(packets before, the one that ends in `text` or None)"""
+        """(packets before the marker, the packet that ends in `text` or None)"""
         wire, before, deadline = self._wires[side][0], [], time.monotonic() + patience_s
         while (left := deadline - time.monotonic()) > 0:
             wire.settimeout(left)
@@ -111,19 +115,19 @@ class Bed:
 
 
 def _is_the_links_own(packet):
-    """Neighbour discovery and groups."""
+    """Neighbour discovery and group membership."""
     return packet[0] >> 4 == 6 and (packet[6] == packets.ICMP6 and 133 <= packet[40] <= 137 or packet[24] == 0xFF or packet[6] == 0)
 
 
 def silence_behind(network, client, endpoint):
-    """The kernels that the far hosts are behind have nothing to say about them."""
+    """Silences the kernels in front of the far hosts, which would otherwise answer."""
     for role, behind in ((client, BEHIND_CLIENT), (endpoint, BEHIND_ENDPOINT)):
         network.ip(role, "\n".join(f"route add blackhole {prefix}" for prefix, _ in behind))
 
 
 @contextlib.contextmanager
 def one_processor():
-    """Frames of one sender stay in order on the way through the kernel's queues, which are one for each processor."""
+    """Keeps the frames of one sender in order. The kernel has one queue for each processor."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
@@ -150,7 +154,7 @@ class KernelGateway:
             mac = self.mac_of(role, "eth0")
             for prefix, via in (behind, behind_6):
                 network.ip("oracle", f"neighbour replace {via} dev {device} lladdr {mac} nud permanent\nroute add {prefix} via {via} dev {device}")
-        # What conntrack finds invalid is not translated, and has nowhere to go.
+        # Packets that conntrack finds invalid are not translated, and have no route.
         network.ip("oracle", "\n".join(f"route add blackhole {prefix}" for prefix in net.EXTERNAL_RANGES))
         for key, value in {"ipv4/ip_forward": 1, "ipv6/conf/all/forwarding": 1, "ipv4/icmp_ratelimit": 0, "ipv6/icmp/ratelimit": 0}.items():
             network.sysctl("oracle", key, value)
@@ -162,14 +166,15 @@ class KernelGateway:
         return (("oracle-client", self.mac_of("oracle", "up0")), ("oracle-endpoint", self.mac_of("oracle", "cl0")))
 
     def why_not(self):
-        """Why its kernel cannot be asked, in a line; empty where it can."""
+        """The reason why the kernel cannot be used, in one line; empty if it can."""
         asked = self._network.run("oracle", "nft", "-f", "-", stdin="table ip asked {\nchain before { type nat hook prerouting priority -100;\n}\n}\n"
                                                                     "table ip6 asked {\nchain before { type nat hook prerouting priority -100;\n}\n}\n")
-        refused = "Could not process rule" in asked.stderr  # by the kernel; any other failure is this file's
+        # rejected by the kernel; any other failure is this file's
+        refused = "Could not process rule" in asked.stderr
         return asked.stderr.splitlines()[0] if refused else ""
 
     def translate(self, services):
-        """(client's flow, endpoint, its port, the port that stands for the client's or None where its source is kept)"""
+        """(client's flow, endpoint, its port, SNAT port of the client or None if the source is kept)"""
         rules = {"ip": ([], []), "ip6": ([], [])}
         for flow, endpoint, port, snat_port in services:
             family = "ip6" if packets.is_v6(endpoint) else "ip"

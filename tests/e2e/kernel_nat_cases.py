@@ -1,5 +1,6 @@
-"""Linux as oracle: the same ICMP errors and fragments through the kernel's NAT and through penstockd. What leaves must be the same byte by
-byte, or differ by a choice that docs/semantics.md names and CHOICES describes."""
+"""Linux as oracle: sends the same ICMP errors and fragments through the kernel's NAT and through penstockd.
+The output must be equal byte by byte, or differ by a choice that is listed in docs/semantics.md and described
+in CHOICES."""
 import collections
 import contextlib
 import dataclasses
@@ -23,10 +24,10 @@ FAMILIES = {"IPv4": (FAR_CLIENT, FAR_ENDPOINT, OUTER_ROUTER, INNER_ROUTER, VIP, 
 @dataclasses.dataclass
 class Question:
     what: str
-    side: int    # whence they are sent
+    side: int    # sending side
     sent: list
-    choice: str = ""  # a difference that docs/semantics.md names
-    ours: bytes = b""  # what leaves on the other side then, where only that can be foretold
+    choice: str = ""  # a difference that docs/semantics.md lists
+    ours: bytes = b""  # expected output on the other side, if only penstockd's is predictable
 
     @property
     def far(self):
@@ -35,7 +36,7 @@ class Question:
 
 @dataclasses.dataclass
 class Ways:
-    """A flow from both sides, and who else has a word."""
+    """A flow as seen from both sides, and the other hosts on its path."""
     outside: Flow
     inside: Flow
     family: str
@@ -68,7 +69,8 @@ def kinds(family):
 
 
 def errors(ways):
-    """From both sides: by the far end itself and by a router before it, about what the gateway had sent there."""
+    """Errors from both sides, sent by the far end itself and by a router before it, about packets that the
+    gateway had sent there."""
     v4, about = ways.family == "IPv4", unreachable(ways.family)
     header = 20 if v4 else 40
     for side, sent, received, router, flags in ((ENDPOINT, ways.inside, ways.outside, ways.routers[1], SYN),
@@ -88,7 +90,8 @@ def errors(ways):
                    ("a first fragment", about, first), ("options", about, options), ("a quote whose sum was wrong before", about, wrong)]
         for what, kind, quoted in passing:
             yield Question(f"{where}, the far end: {what}", side, [error(sent.destination, sent.source, *kind, quoted)])
-            # To Linux, too, whoever keeps its source towards the endpoint is no far end of a translation.
+            # Linux does not treat a host that keeps its source towards the endpoint as the far end of a
+            # translation either.
             choice = "hops-keep-their-names" if side == ENDPOINT or not ways.kept else ""
             yield Question(f"{where}, a router: {what}", side, [error(router, sent.source, *kind, quoted)], choice)
 
@@ -115,7 +118,7 @@ def errors(ways):
 
 
 def own_errors(ways):
-    """What the gateway itself has to say."""
+    """Errors that the gateway itself sends."""
     v4 = ways.family == "IPv4"
     for side, sent, flags in ((CLIENT, ways.outside, SYN), (ENDPOINT, ways.inside.reverse(), SYN_ACK)):
         where = f"{ways.name}, to the {'endpoint' if side == ENDPOINT else 'client'}"
@@ -129,17 +132,18 @@ def own_errors(ways):
 
 
 def fragments(ways):
-    """From both sides."""
+    """Fragments from both sides."""
     for side, sent, flags in ((CLIENT, ways.outside, SYN), (ENDPOINT, ways.inside.reverse(), SYN_ACK)):
-        ident = 100 * (ways.outside.source_port % 100) + 50 * side  # of IPv6 the protocol is no part of what tells datagrams apart
+        # over IPv6 the protocol does not identify a datagram
+        ident = 100 * (ways.outside.source_port % 100) + 50 * side
         where = f"{ways.name}, from the {'endpoint' if side == ENDPOINT else 'client'}"
         body = transport(sent, bytes(range(256)) * 6, flags)
         cuts = ((0, 600), (600, 1200), (1200, len(body)))
         for what, order in (("in order", (0, 1, 2)), ("reversed", (2, 1, 0)), ("the middle first", (1, 0, 2)), ("one twice", (0, 1, 1, 2))):
             ident += 1
             yield Question(f"{where}: fragments, {what}", side, [fragment(sent, body, *cuts[i], ident) for i in order])
-        # Over IPv6 Linux does not translate such either (RFC 7112): it says so where it is the one they are sent to, and else forwards them as
-        # they are, which towards a VIP leads nowhere.
+        # Over IPv6 Linux does not translate such a fragment either (RFC 7112). It answers with an error if it
+        # is the destination, and otherwise forwards the fragment unchanged; towards a VIP there is no route.
         tiny = "no-tiny-fragments" if sent.protocol == TCP else ""
         if tiny and ways.family == "IPv6":
             tiny = "" if side == CLIENT else "nothing-untranslated" if ways.kept else "no-tiny-fragments"
@@ -156,7 +160,7 @@ def fragments(ways):
 
 
 def same_but_for_its_source(question, ours, theirs):
-    """A router's name as it sent it; the gateway's own where it answers itself."""
+    """The source of an error: a router's address unchanged; the gateway's own if it answers itself."""
     sender = packets.addresses(question.sent[0])[0]
     side, source = (question.far, sender) if packets.body_of(question.sent[0])[0] in (packets.ICMP, packets.ICMP6) else (
         question.side, net.UPLINK6 if packets.is_v6(sender) else net.UPLINK)
@@ -179,7 +183,8 @@ def foretold_instead(question, ours, theirs):
     return ours[question.far] == [question.ours] and not ours[question.side] and not theirs[question.side]
 
 
-# What may differ. Each has its row in docs/semantics.md under "Where Linux's NAT differs", by this name.
+# Permitted differences. Each has its row in docs/semantics.md under "Where Linux's NAT differs", by this
+# name.
 CHOICES = {
     "hops-keep-their-names": same_but_for_its_source,
     "ports-are-enough": foretold_instead,
@@ -241,9 +246,11 @@ def asked(bed, questions):
 
 
 def comparable(question, left, about):
-    """Without what is not promised: the order of fragments; their id over IPv6, and over IPv4 too where the source changes, because the gateway
-    gives each such datagram one of its own; the id, DF and class of the gateway's own packets."""
-    own_ids = "full NAT" in question.what or question.side == ENDPOINT  # replies leave with the VIP as their source
+    """Removes the parts that are not guaranteed: the order of fragments; their id over IPv6, and over IPv4
+    too if the source changes, because the gateway gives each such datagram an id of its own; the id, DF and
+    class of the gateway's own packets."""
+    # replies leave with the VIP as their source
+    own_ids = "full NAT" in question.what or question.side == ENDPOINT
 
     def plain(packet):
         packet = packets.with_plain_header(packet) if about == "own_errors" else packet
@@ -256,7 +263,8 @@ def ids_of_fragments(side):
 
 
 def verdict_on(question, ours, theirs):
-    """"same", the name of the choice that explains the difference, or what is not explained, in words."""
+    """"same", the name of the choice that explains the difference, or a description of an unexplained
+    difference."""
     if ours == theirs and not question.choice:
         return "same"
     if ours != theirs and question.choice and CHOICES[question.choice](question, ours, theirs):

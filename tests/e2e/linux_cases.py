@@ -1,4 +1,4 @@
-"""Linux beside the workers: the twins, their addresses, and everything that is no flow of ours."""
+"""Linux beside the workers: the twins, their addresses, and all packets outside the gateway's flows."""
 import errno
 import socket
 import threading
@@ -15,7 +15,7 @@ def web():
 
 
 class HostListener:
-    """A server of the gateway host itself, on all its addresses."""
+    """A server on the gateway host itself, on all its addresses."""
 
     def __init__(self, lab, port):
         with inside(lab.network.namespace("gateway")):
@@ -34,7 +34,7 @@ class HostListener:
 
 
 class HostEcho:
-    """A UDP server of the gateway host itself that says whose datagram it got."""
+    """A UDP server on the gateway host itself that returns the source address of each datagram."""
 
     def __init__(self, lab, address, port):
         with inside(lab.network.namespace("gateway")):
@@ -49,7 +49,7 @@ class HostEcho:
 
 
 def on_the_host(service_name, address, port=9376, protocol="TCP"):
-    """An EndpointSlice whose only endpoint is the gateway's node itself, as of a Pod with hostNetwork."""
+    """An EndpointSlice whose only endpoint is the gateway's node itself, as for a Pod with hostNetwork."""
     slice_of_any = endpoints(service_name, ["backend-1"], port=port, protocol=protocol, family="IPv6" if ":" in address else "IPv4")
     return {**slice_of_any, "endpoints": [{**slice_of_any["endpoints"][0], "addresses": [address]}]}
 
@@ -82,7 +82,8 @@ def the_veths_carry_no_address_and_the_kernel_forwards_nothing(lab):
 @case()
 def a_port_that_no_service_declares_goes_to_the_host_XIP003(lab):
     lab.start(*web())
-    lab.network.ip("gateway", f"address add {VIP}/32 dev uplink0")  # the operator puts the VIP on the twin: then Linux owns it too
+    # the operator puts the VIP on the twin, so Linux owns it too
+    lab.network.ip("gateway", f"address add {VIP}/32 dev uplink0")
     HostListener(lab, 8081)
     equal(said_by(lab, net.UPLINK, 8081), b"host\n", "undeclared port of the gateway's address")
     until("the VIP's other ports reach the host", lambda: lab.connection_outcome(VIP, 8081) == "open")
@@ -93,7 +94,7 @@ def a_port_that_no_service_declares_goes_to_the_host_XIP003(lab):
 
 @case()
 def a_node_port_at_the_hosts_own_address_is_linuxs_for_the_host_itself_NODEPORT002(lab):
-    """kube-proxy serves it. Here the connection never leaves the host's own stack."""
+    """kube-proxy serves it. The connection never leaves the host's own stack."""
     lab.start(*web())
     equal(lab.get(net.UPLINK, NODE_PORT).status, 200, "the NodePort, for a client outside")
 
@@ -119,7 +120,7 @@ def an_endpoint_on_the_gateway_host_answers_EP007(lab):
     HostEcho(lab, net.CLUSTER, 5353)
     HostEcho(lab, net.CLUSTER6, 5353)
     for address, port in ((VIP, 80), (net.UPLINK, NODE_PORT), (VIP, 81)):
-        for _ in range(8):  # ports that different workers own
+        for _ in range(8):  # ports of different workers
             equal(said_by(lab, address, port), b"host\n", f"answer of {address}:{port}")
     for address, client in ((VIP, net.CLIENT), (VIP_6, net.CLIENT6)):
         for _ in range(8):
@@ -130,7 +131,7 @@ def an_endpoint_on_the_gateway_host_answers_EP007(lab):
 
 @case(workers=(1, 2))
 def the_gateway_host_is_a_client_of_services_ETP006_SRC007(lab):
-    ranges = [f"{net.CLUSTER}/32"]  # the host asks from its uplink's address
+    ranges = [f"{net.CLUSTER}/32"]  # the host connects from its uplink's address
     lab.start(service("web", external_ips=[VIP], policy="Local"), endpoints("web"),
               service("elsewhere", 81, external_ips=[VIP], policy="Local"), endpoints("elsewhere", node="edge-2"),
               service("guarded", ingress_ips=[LB_IP], source_ranges=ranges), endpoints("guarded"),
@@ -140,7 +141,7 @@ def the_gateway_host_is_a_client_of_services_ETP006_SRC007(lab):
     def asked_by_host(address):
         return lab.network.run("gateway", "curl", "--silent", "--max-time", "5", f"http://{address}/client").stdout.strip()
     until("the mirror has the route", lambda: any(route["destination"] == "0.0.0.0/0" for route in lab.gateway.json("get", "routes")))
-    for address in (VIP, f"{VIP}:81", LB_IP):  # no Pod CIDR is known here
+    for address in (VIP, f"{VIP}:81", LB_IP):  # no Pod CIDR is configured here
         for _ in range(6):
             equal(asked_by_host(address), net.CLUSTER, f"source that nginx saw behind {address}")
     with inside(lab.network.namespace("gateway")):
@@ -173,7 +174,8 @@ def routes_and_neighbours_are_mirrored(lab):
 
 @case()
 def a_backend_that_changes_its_mac_is_found_again(lab):
-    """The kernel sees no flow traffic, so next hops in use are re-confirmed for it; a gratuitous ARP is enough."""
+    """The kernel sees no flow traffic, so the gateway re-confirms next hops in use for it; a gratuitous ARP
+    is enough."""
     lab.start(service("web", external_ips=[VIP]), endpoints("web", ["backend-1"]))
     equal(lab.get().status, 200, "before")
     lab.network.ip("backend-1", "link set eth0 down\nlink set eth0 address 02:00:00:00:be:01\nlink set eth0 up\n"
@@ -195,7 +197,8 @@ def arp_request(mac, asked):
 
 @case(workers=(1, 2))
 def control_frames_pass_beside_a_flood_for_the_host(lab):
-    """A flood has a ring of its own. Whether it overflows depends on the machine; that no control frame is lost to it does not."""
+    """A flood has a ring of its own. It may or may not overflow on a given machine, but no control frame may
+    be lost because of it."""
     lab.start(*web())
     mac = bytes.fromhex(lab.network.run("client", "cat", "/sys/class/net/eth0/address").stdout.strip().replace(":", ""))
     stopped = threading.Event()
@@ -218,7 +221,7 @@ def control_frames_pass_beside_a_flood_for_the_host(lab):
         wire.settimeout(0.2)
         for number in range(30):
             def answered():
-                # The NIC's own ring may lose a request when the machine is busy, so it is repeated.
+                # A busy machine may lose a request in the NIC's own ring, so it is repeated.
                 wire.send(arp_request(mac, net.UPLINK))
                 try:
                     frame = wire.recv(2048)
@@ -241,7 +244,8 @@ def twin_statistics(lab, twin):
 
 @case(workers=(1, 2))
 def each_frame_that_linux_sends_is_counted(lab):
-    """More at once than the ring towards a worker holds: what was taken, what was dropped, and what Linux itself dropped add up."""
+    """Sends more packets at once than fit into the ring towards a worker. The taken, the dropped and those
+    that Linux itself dropped must add up."""
     lab.start(*web())
     lab.network.ip("gateway", f"neigh replace {net.CLIENT} lladdr 02:00:00:00:00:99 dev uplink0 nud permanent")
     with inside(lab.network.namespace("gateway")):
@@ -260,7 +264,7 @@ def each_frame_that_linux_sends_is_counted(lab):
         reasons = drops(lab)
         ports = {port["twin"]: port for port in lab.gateway.json("get", "ports")}
         linux = {twin: twin_statistics(lab, twin) for twin in ports}
-        # What the twin refused was punted before (docs/counters.md).
+        # The packets that the twin refused were punted before (docs/counters.md).
         dropped = sum(reasons.values()) - reasons["punt_failed"]
         return {"frames of Linux": (sum(one["sent"] for one in linux.values()), counter(lab, "from_host")),
                 "frames that Linux dropped": (sum(one["dropped"] for one in linux.values()),
@@ -278,7 +282,8 @@ def each_frame_that_linux_sends_is_counted(lab):
 
 @case(slots=("", ",framesz=16384"))
 def fragments_that_the_kernel_joins_need_room_in_the_ring_NAT007(lab):
-    """docs/operations.md, Fragments: af_packet's sockets get IPv4 datagrams whole, and cut what a slot of the ring does not hold."""
+    """docs/operations.md, Fragments: af_packet's sockets receive IPv4 datagrams whole, and truncate those
+    that exceed a slot of the ring."""
     has_room = lab.variant["slots"] != ""
     lab.gateway.device_arguments = lab.variant["slots"]
     lab.gateway.more_memory_mb = 512 if has_room else 0

@@ -1,4 +1,5 @@
-"""Hundreds of flows that last: one thread sends a little through each of them again and again, and remembers who answered."""
+"""Hundreds of long-lived flows: one thread repeatedly sends a little through each of them, and records the
+answering server."""
 import collections
 import functools
 import os
@@ -16,7 +17,8 @@ SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "naming_echo.p
 
 
 def start_servers(network):
-    """On each backend one server for all of its addresses: whoever is asked answers with its own address. All of them answer by now."""
+    """Starts one server on each backend for all of its addresses; it answers with the address that the client
+    used. Returns when all of them answer."""
     for role in BACKENDS:
         network.start(role, [sys.executable, SERVER, str(PORT)], f"{role}-naming.log")
     for role in BACKENDS:
@@ -26,7 +28,7 @@ def start_servers(network):
 
 
 def _answers(client):
-    """By UDP, which the server opens last."""
+    """Checks by UDP, which the server opens last."""
     try:
         client.connect(("127.0.0.1", PORT))
         client.send(b"?")
@@ -38,9 +40,9 @@ def _answers(client):
 class Flow:
     def __init__(self, client):
         self.socket = client
-        self.answers = []      # (when, server), whenever the server is another than before
+        self.answers = []      # (time, server), whenever the server changes
         self.answered = 0
-        self.broken = None     # (when, why)
+        self.broken = None     # (time, reason)
 
     @property
     def server(self):
@@ -52,7 +54,8 @@ class Flow:
 
 
 class LongFlows:
-    """`with LongFlows(lab, "TCP", 200, address, port) as flows:`. Each sends every PULSE_S and never pauses longer."""
+    """`with LongFlows(lab, "TCP", 200, address, port) as flows:`. Each flow sends every PULSE_S and never
+    pauses longer."""
 
     PULSE_S = 0.2
 
@@ -110,7 +113,8 @@ class LongFlows:
         text = flow.socket.recv(4096)
         if not text:
             raise ConnectionAbortedError("the server closed it")
-        # A stream may bring several answers at once; all of one flow are from one server, or that is the finding.
+        # A stream may carry several answers at once. Answers of one flow from different servers are the
+        # finding.
         for server in text.decode().split():
             flow.answered += 1
             if server != flow.server:
@@ -124,4 +128,4 @@ class LongFlows:
         except OSError as error:
             if self._stream:
                 flow.broken = (time.monotonic(), error.strerror or str(error))
-            # To a datagram socket an ICMP error is news, not the end.
+            # An ICMP error on a datagram socket does not end the flow.

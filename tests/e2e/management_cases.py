@@ -1,4 +1,4 @@
-"""The API's doors: sockets, certificates, metrics, options from a file."""
+"""Management interfaces: API sockets, certificates, metrics, options from a file."""
 import contextlib
 import json
 import os
@@ -77,7 +77,7 @@ def idle_connections_of_one_source_are_capped_and_administrators_are_served(lab)
     idle = []
     with inside(lab.network.namespace("client")):
         for _ in range(300):
-            with contextlib.suppress(ConnectionResetError):  # refused as soon as it is there
+            with contextlib.suppress(ConnectionResetError):  # refused as soon as the server is up
                 idle.append(socket.create_connection((net.UPLINK, 9106), timeout=5))
     try:
         def metric(name):
@@ -132,7 +132,7 @@ def renewed_certificates_are_used_without_a_restart_and_refusals_are_told(lab):
     check(refused.returncode == 1 and "certificate refused: the gateway's certificate" in refused.stderr, refused.stderr)
     for log in ("penstockd.log", "penstock-sync.log"):
         with open(lab.run.file(log)) as lines:
-            records = [json.loads(line) for line in lines]  # each line is one
+            records = [json.loads(line) for line in lines]  # each line is one record
         if log == "penstockd.log":
             check(any("client certificate refused: CN=admin (issuer CN=ca)" in record["message"] for record in records),
                   "the log of penstockd names the client that it refuses")
@@ -235,7 +235,8 @@ def every_table_is_also_json_and_yaml(lab):
 @case()
 def connections_are_filtered(lab):
     lab.start(*web(), service("other", 81, external_ips=[VIP]), endpoints("other"))
-    # Each rotation begins at a random backend (SCHED-002), so what a backend got is what its own answers say.
+    # Each rotation begins at a random backend (SCHED-002), so the backend's share is derived from its own
+    # answers.
     answers = lab.answered_by(3) + lab.answered_by(2, VIP, 81)
     equal(len(lab.gateway.json("get", "connections", "--frontend", f"{VIP}:81")), 2, "by frontend")
     for backend, address in net.BACKENDS.items():

@@ -1,4 +1,5 @@
-"""Kubernetes objects for the cases. Written as JSON, which is YAML too; docs/examples holds the kind that people write."""
+"""Kubernetes objects for the cases, written as JSON, which is valid YAML; docs/examples holds hand-written
+YAML."""
 import json
 import zlib
 

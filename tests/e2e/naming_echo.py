@@ -1,10 +1,11 @@
-"""naming_echo.py PORT: answers whatever comes, over TCP connections that last and by UDP, with the local address that was asked and a blank."""
+"""naming_echo.py PORT: answers each message, over long-lived TCP connections and by UDP, with the local
+address that the client used and a blank."""
 import select
 import socket
 import struct
 import sys
 
-IP_PKTINFO = 8  # Linux; this Python has no name for it
+IP_PKTINFO = 8  # Linux; this Python does not define it
 
 port = int(sys.argv[1])
 listener = socket.create_server(("0.0.0.0", port), backlog=1024)

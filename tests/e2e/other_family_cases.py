@@ -1,5 +1,6 @@
-"""Clients of one family and endpoints of the other (ANN-32): each side has an ordinary TCP/IP stack, and the gateway between them exchanges
-the headers (RFC 7915). Wherever a case says nothing else, the Service is of the endpoints' family alone."""
+"""Clients of one family and endpoints of the other (ANN-32). Each side has an ordinary TCP/IP stack, and the
+gateway between them exchanges the headers (RFC 7915). Unless a case states otherwise, the Service is of the
+endpoints' family alone."""
 import http.client
 
 from drop_cases import counter, drops
@@ -52,7 +53,7 @@ def every_way_in_leads_to_endpoints_of_the_other_family_ANN32_DUAL002_XIP005(lab
         backend, source, echoed = lab.echo(VIPS[family], ECHO_PORT, payload)
         check(backend in BACKENDS, f"answered by {backend!r}")
         equal((source, echoed == payload), (seen, True), f"source that the echo saw, and {count} bytes")
-    # The endpoints' own family is served as ever.
+    # The endpoints' own family is served as before.
     equal(client_that_nginx_saw(lab, VIPS[OTHER[family]]), seen, "source behind the address of the endpoints' family")
     check(f"{OTHER[family]} endpoints behind {family} frontends" in described(lab), f"describe service:\n{described(lab)}")
     check("FamilyMismatch" not in described(lab), f"describe service:\n{described(lab)}")
@@ -91,10 +92,10 @@ def an_endpoint_learns_what_fits_towards_the_other_family_ANN32_ICMP003_ICMP004(
 @case(client=("IPv6", "IPv4"), workers=(1, 2), driver=("af_xdp",))
 def large_datagrams_arrive_whole_ANN32_NAT007(lab):
     family = lab.variant["client"]
-    lab.start(*echo(OTHER[family], ["backend-1"]))  # each of them would have to learn
+    lab.start(*echo(OTHER[family], ["backend-1"]))  # each of them would have to learn the path MTU
     until("next hop is known", lambda: echoes(lab, VIPS[family], b"?"), patience_s=10.0)
     for count in (WIDE - 60, WIDE, 4_000, 9_000, 60_000):
-        # Of those that fit the sender's link and no further, some are lost to learning what fits.
+        # Some datagrams that fit only the sender's link are lost while the sender learns the path MTU.
         check(any(echoes(lab, VIPS[family], payload_of(count)) for _ in range(LESSONS_MAX + 1)),
               f"{count} bytes to {VIPS[family]} did not come back: {drops(lab)}")
     check(counter(lab, "fragments_forwarded") > 0, "no fragment was forwarded")
@@ -112,7 +113,7 @@ def echoes(lab, address, payload):
 @case(client=("IPv6", "IPv4"))
 def errors_of_an_endpoint_reach_the_client_ANN32_ICMP001(lab):
     family = lab.variant["client"]
-    lab.start(*echo(OTHER[family], port=5999))  # nobody listens there
+    lab.start(*echo(OTHER[family], port=5999))  # no listener there
     with lab.udp_socket(VIPS[family], ECHO_PORT) as client:
         def refused():
             client.send(b"anyone?")
@@ -121,7 +122,7 @@ def errors_of_an_endpoint_reach_the_client_ANN32_ICMP001(lab):
             except ConnectionRefusedError:
                 return True
             except TimeoutError:
-                return False  # a neighbour was not known yet
+                return False  # a neighbour was not resolved yet
         until("port unreachable, in the client's family", refused, patience_s=10.0)
     check(counter(lab, "icmp_errors_translated") >= 1, "no error was translated")
 
@@ -198,7 +199,8 @@ def explain_and_connections_name_both_families_ANN32(lab):
     findings = [step["finding"] for step in told["steps"]]
     check(f"families: no {family} endpoint for new flows; {OTHER[family]} ones serve (penstock.io/translate-family)" in findings,
           f"explain: {findings}")
-    check(told["verdict"] in ("transmit", "hold"), f"verdict of {told}")  # held where the next endpoint in turn was never asked for
+    # held if the next hop of the next endpoint in turn was never resolved
+    check(told["verdict"] in ("transmit", "hold"), f"verdict of {told}")
     equal(told["source_after"]["address"], seen, "source after")
     check(told["destination_after"]["address"] in ENDPOINTS[OTHER[family]].values(), f"destination after: {told['destination_after']}")
     with lab.tcp_socket(VIPS[family], 80) as client:

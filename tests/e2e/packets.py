@@ -1,4 +1,5 @@
-"""IP packets of both families as bytes, each sum computed from what it covers, and a few words about one for people."""
+"""IP packets of both families as bytes, each checksum computed from the bytes that it covers, and a one-line
+description of a packet."""
 import dataclasses
 import socket
 import struct
@@ -7,7 +8,8 @@ from lab.network import family_of
 
 TCP, UDP, ICMP, ICMP6, FRAGMENT = 6, 17, 1, 58, 44
 SYN, ACK, SYN_ACK = 0x02, 0x10, 0x12
-# Of a connection that a client opens and goes on with, and an endpoint answers: by flags, what Linux finds in its windows.
+# Sequence numbers of a connection that a client opens and continues, and an endpoint answers: by flags,
+# inside Linux's windows.
 _SEQUENCES = {SYN: (1000, 0), SYN_ACK: (5000, 1001), ACK: (1001, 5001)}
 
 
@@ -21,7 +23,7 @@ def is_v6(address):
 
 @dataclasses.dataclass(frozen=True)
 class Flow:
-    """One direction."""
+    """The addresses and ports of one direction."""
     source: str
     source_port: int
     destination: str
@@ -33,7 +35,7 @@ class Flow:
 
 
 def sum_of(data):
-    """RFC 1071."""
+    """Internet checksum (RFC 1071)."""
     total = sum(struct.unpack(f"!{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2)))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -41,7 +43,7 @@ def sum_of(data):
 
 
 def _with_sum(source, destination, protocol, body, at):
-    """`body` with the sum at this place, over the pseudo header too, unless it is ICMP of IPv4."""
+    """`body` with the checksum at this offset, over the pseudo header too, unless it is ICMP of IPv4."""
     pseudo = b"" if protocol == ICMP else raw(source) + raw(destination) + struct.pack("!II", len(body), protocol)
     value = sum_of(pseudo + body)
     if protocol == UDP:
@@ -58,7 +60,8 @@ def transport(flow, payload=b"", flags=SYN):
 
 
 def ip(source, destination, protocol, body, ttl=64, ident=1, dont_fragment=False, offset=0, more=False, options=b""):
-    """`offset` in bytes. Options of IPv4 are whole words; over IPv6 they are the body of a destination options header, of 8n + 6 bytes."""
+    """`offset` in bytes. Options of IPv4 are whole words; over IPv6 they are the body of a destination
+    options header, of 8n + 6 bytes."""
     if not is_v6(source):
         words = 5 + len(options) // 4
         flags = (0x4000 if dont_fragment else 0) | (0x2000 if more else 0) | offset // 8
@@ -88,7 +91,7 @@ def error(source, destination, kind, code, rest, quoted, ttl=64):
 
 
 def trimmed(data):
-    """Without what Ethernet has padded."""
+    """The packet without Ethernet's padding."""
     return data[:struct.unpack("!H", data[2:4])[0]] if data[0] >> 4 == 4 else data[:40 + struct.unpack("!H", data[4:6])[0]]
 
 
@@ -98,7 +101,7 @@ def addresses(data):
 
 
 def body_of(data):
-    """(protocol, fragment offset in bytes, more fragments follow, id, what is behind the headers)"""
+    """(protocol, fragment offset in bytes, more fragments follow, id, payload behind the headers)"""
     if data[0] >> 4 == 4:
         ident, flags = struct.unpack("!HH", data[4:8])
         return data[9], 8 * (flags & 0x1FFF), bool(flags & 0x2000), ident, data[4 * (data[0] & 15):]
@@ -113,7 +116,8 @@ def body_of(data):
 
 
 def sums_are_right(data):
-    """Of the IP header and of the body; of a fragment's and of a quote's body nobody can tell."""
+    """Checks the checksums of the IP header and of the body; those of a fragment's and of a quote's body
+    cannot be checked."""
     source, destination = addresses(data)
     protocol, offset, more, _, body = body_of(data)
     if data[0] >> 4 == 4 and sum_of(data[:4 * (data[0] & 15)]):
@@ -129,7 +133,7 @@ def _with_header_sum(data):
 
 
 def with_source(data, source):
-    """An ICMP error without options as another host would have sent it."""
+    """An ICMP error without options, as another host would send it."""
     destination = addresses(data)[1]
     protocol, _, _, _, body = body_of(data)
     body = _with_sum(source, destination, protocol, body[:2] + b"\0\0" + body[4:], 2)
@@ -139,14 +143,15 @@ def with_source(data, source):
 
 
 def with_plain_header(data):
-    """Without class, flow label, id and DF of a packet without options; a fragment keeps its id."""
+    """The packet without class, flow label, id and DF, if it has no options; a fragment keeps its id."""
     if data[0] >> 4 == 6:
         return b"\x60\0\0\0" + data[4:]
     return data if body_of(data)[1] or body_of(data)[2] else _with_header_sum(data[:1] + b"\0" + data[2:4] + bytes(4) + data[8:])
 
 
 def without_fragment_id(data, over_ipv4):
-    """Over IPv6, where reassembly and fragmentation on the way may change it; over IPv4 only where the caller expects another one."""
+    """Permission to fragment: over IPv6, where the path may reassemble and fragment it again; over IPv4 only
+    if the caller expects another id."""
     if data[0] >> 4 == 6:
         return data[:44] + bytes(4) + data[48:] if data[6] == FRAGMENT else data
     is_fragment = body_of(data)[1] or body_of(data)[2]
@@ -154,7 +159,7 @@ def without_fragment_id(data, over_ipv4):
 
 
 def text_of(data):
-    """For people."""
+    """A one-line description of a packet."""
     source, destination = addresses(data)
     protocol, offset, more, ident, body = body_of(data)
     ttl = data[8] if data[0] >> 4 == 4 else data[7]

@@ -1,6 +1,7 @@
-"""Path MTU: real TCP stacks between links of different MTU, whose only way to learn what fits is ICMP. Each end claims in its SYN to take
-more than its own link carries (advmss of its routes): as between two jumbo-framed hosts with an ordinary link somewhere, the segment size
-that TCP agrees on says nothing about the way."""
+"""Path MTU: real TCP stacks between links of different MTU, with ICMP as the only signal about the path MTU.
+The SYN of each end offers a larger MSS than its own link carries (advmss of its routes). The negotiated MSS
+is therefore too large for the path, as between two hosts with jumbo frames and an ordinary link between
+them."""
 import hashlib
 import re
 import socket
@@ -35,8 +36,8 @@ _CHUNK = bytes(range(256)) * 1024
 
 
 class Peer:
-    """A server at an endpoint: takes as many bytes as the client has announced, sends as many as it has asked for, then the digest of what it
-    took."""
+    """A server at an endpoint: receives as many bytes as the client has announced, sends as many as it has
+    requested, then the digest of the received bytes."""
 
     def __init__(self, lab, role):
         with inside(lab.network.namespace(role)):
@@ -48,7 +49,7 @@ class Peer:
         return self
 
     def __exit__(self, *_):
-        self._socket.shutdown(socket.SHUT_RDWR)  # wakes it in accept(), which close() would not
+        self._socket.shutdown(socket.SHUT_RDWR)  # wakes accept(), which close() would not
         self._thread.join()
         self._socket.close()
 
@@ -66,7 +67,7 @@ class Peer:
                     send_chunks(connection, down)
                     connection.sendall(digest)
                 except OSError:
-                    pass  # the client's side says what went wrong
+                    pass  # the client's side reports the error
 
 
 def read_exactly(connection, count):
@@ -106,7 +107,8 @@ def digest_of_chunks(count):
 
 
 def transfer(lab, role, address, up, down, patience_s=60):
-    """One connection of `role` that sends `up` bytes, then takes `down`; both arrive as they were sent. Returns MB/s."""
+    """One connection of `role` that sends `up` bytes, then receives `down`; both must arrive unchanged.
+    Returns MB/s."""
     began = time.monotonic()
     with inside(lab.network.namespace(role)):
         connection = socket.socket(family_of(address))
@@ -133,23 +135,24 @@ def set_mtu(lab, role, interfaces, mtu):
 
 
 def claim_a_wide_link(lab):
-    """What the ends of the ordinary lab offer in their SYNs."""
+    """The MSS that the ends of the ordinary lab offer in their SYNs."""
     wide4, wide6 = CLAIMED_MSS[socket.AF_INET], CLAIMED_MSS[socket.AF_INET6]
     lab.network.ip("client", "\n".join(f"route change {to} via {via} advmss {wide6 if ':' in to else wide4}"
                                        for to, via in net.EXTERNAL_RANGES.items()))
     lab.network.ip("backend-1", f"route change default via {net.CLUSTER} advmss {wide4}\nroute change ::/0 via {net.CLUSTER6} advmss {wide6}\n"
                                 f"route change 10.80.2.0/24 dev eth0 advmss {wide4}\n"
-                                f"route add fd00:80:2::/64 dev eth0 metric 1 advmss {wide6}")  # ahead of the kernel's own
+                                # before the kernel's own
+                                f"route add fd00:80:2::/64 dev eth0 metric 1 advmss {wide6}")
 
 
 def path_mtu(lab, role, address):
-    """What the kernel has learnt about the way there; None: nothing."""
+    """The path MTU that the kernel has learnt for this destination; None if none."""
     found = re.search(r"\bmtu (\d+)", lab.network.run(role, "ip", "route", "get", address).stdout)
     return int(found[1]) if found else None
 
 
 def start_between(lab, uplink_mtu, cluster_mtu, *objects):
-    """Both ends of each wire agree on its MTU."""
+    """Sets the MTU of a wire at both of its ends."""
     lab.gateway.port_mtu = {"gw-up": uplink_mtu, "gw-cl": cluster_mtu}
     lab.start(*objects)
     set_mtu(lab, "client", ["eth0"], uplink_mtu)
@@ -159,7 +162,7 @@ def start_between(lab, uplink_mtu, cluster_mtu, *objects):
 
 
 def expect_transfers(lab, role, narrow_towards):
-    """Large ones in the direction that meets the narrow link, small ones in the other; IPv4, then IPv6."""
+    """Large datagrams in the direction with the narrow link, small ones in the other; IPv4, then IPv6."""
     rates = []
     for address in (VIP, VIP_6):
         up, down = (TRANSFER_BYTES, MEGABYTE) if narrow_towards == "endpoint" else (MEGABYTE, TRANSFER_BYTES)
@@ -193,7 +196,8 @@ def the_gateway_tells_an_endpoint_what_fits_towards_a_client_ICMP003_ICMP004(lab
 
 
 def start_with_routers(lab, policy="Cluster"):
-    """far-client -- client (a router) -- gateway -- switch -- backend-1 (a router) -- far-endpoint; the outermost links are narrow."""
+    """far-client -- client (a router) -- gateway -- switch -- backend-1 (a router) -- far-endpoint; the
+    outermost links are narrow."""
     slices = [endpoints("web", ["backend-1"], port=PORT, family=family) for family in ("IPv4", "IPv6")]
     slices += [endpoints("echo", ["backend-1"], port=ECHO_PORT, protocol="UDP", family=family) for family in ("IPv4", "IPv6")]
     for entry in slices:
@@ -224,10 +228,11 @@ def start_with_routers(lab, policy="Cluster"):
 def routers_on_either_side_are_heard_through_the_gateway_ICMP001_ICMP002_ICMP003(lab):
     start_with_routers(lab, lab.variant["policy"])
     with Peer(lab, "far-endpoint"):
-        # The routes are the kernel's business until the gateway has heard of them.
+        # The kernel has the routes before the gateway has read them.
         until("a connection across both routers", lambda: reaches(lab, "far-client", VIP) and reaches(lab, "far-client", VIP_6), step_s=0.05)
         for narrow_towards in ("endpoint", "client"):
-            # Each sender's own link is as narrow as the one beyond the gateway: widened for the direction under test.
+            # Each sender's own link has the MTU of the narrow link beyond the gateway. It is widened for the
+            # direction under test.
             role, router = ("far-client", "client") if narrow_towards == "endpoint" else ("far-endpoint", "backend-1")
             set_mtu(lab, role, ["eth0"], WIDE)
             set_mtu(lab, router, ["to-far"], WIDE)
@@ -250,14 +255,15 @@ LARGE = (9_000, 60_000)
 
 
 def payload_of(count):
-    """No part of it is like another, so that pieces in the wrong place show."""
+    """No two parts are equal, so that misplaced pieces are detected."""
     return hashlib.shake_128(b"datagram").digest(count)
 
 
 @case(driver=("af_xdp",), workers=(1, 2), policy=("Cluster", "Local"), narrow_towards=(None, "endpoint", "client"))
 def large_datagrams_arrive_whole_NAT007_ICMP003_ICMP004(lab):
-    # Where a link is narrower than the fragments that a sender makes for its own, IPv4's are cut once more on the way, and IPv6's sender is
-    # told, as is whoever has set DF: the datagram that taught it is lost.
+    # If a link is narrower than the fragments that a sender makes for its own link, IPv4 fragments are
+    # fragmented again on the path. A sender of IPv6, or of IPv4 with DF, gets an ICMP error, and that
+    # datagram is lost.
     narrow_towards = lab.variant["narrow_towards"]
     echo = service("echo", ECHO_PORT, protocol="UDP", target_port=ECHO_PORT, external_ips=[VIP, VIP_6], families=("IPv4", "IPv6"),
                    policy=lab.variant["policy"])
@@ -265,7 +271,8 @@ def large_datagrams_arrive_whole_NAT007_ICMP003_ICMP004(lab):
                   *(endpoints("echo", ["backend-1"], port=ECHO_PORT, protocol="UDP", family=family) for family in ("IPv4", "IPv6")))
     sent = 0
     for address in (VIP, VIP_6):
-        until(f"{address} answers", lambda address=address: echoes(lab, address, b"?"), patience_s=10.0)  # next hops are known by then
+        # next hops are resolved by then
+        until(f"{address} answers", lambda address=address: echoes(lab, address, b"?"), patience_s=10.0)
         for count in ((*LARGE, NARROW + 1) if narrow_towards else LARGE):
             for _ in range(LESSONS_MAX + 1):
                 sent += 1
@@ -280,8 +287,8 @@ def large_datagrams_arrive_whole_NAT007_ICMP003_ICMP004(lab):
                                                                                 "bad_l4_checksum", "bad_ip_checksum")}, {}, "drops")
 
 
-# One that fits its own link and no further is lost to learning what fits, once on the way there and once on the way back; so is one of IPv6 that
-# was cut for the link of its sender.
+# A datagram that fits only its sender's link is lost while the sender learns the path MTU, once in each
+# direction. The same holds for an IPv6 datagram that was fragmented for the link of its sender.
 LESSONS_MAX = 2
 ECHO_PATIENCE_S = 3.0
 
@@ -302,7 +309,8 @@ _SO_EE = struct.Struct("=IBBBBII")  # struct sock_extended_err: errno, origin, t
 
 
 def probe(lab, role, address, hops, patience_s=2.0):
-    """What a datagram that may go so many hops meets: ("hop", address) or ("answer", bytes); traceroute's step."""
+    """The result of a datagram with this hop limit: ("hop", address) or ("answer", bytes); one step of
+    traceroute."""
     family = family_of(address)
     level, ttl_option, recverr = _ERRQUEUE_OPTIONS[family]
     with inside(lab.network.namespace(role)):
@@ -320,7 +328,7 @@ def probe(lab, role, address, hops, patience_s=2.0):
             except TimeoutError:
                 continue
             except OSError:
-                pass  # of the error queue, which names who has sent it
+                pass  # the error queue, read below, has the error's source
             try:
                 _, ancillary, _, _ = client.recvmsg(2048, 1024, socket.MSG_ERRQUEUE)
             except (BlockingIOError, TimeoutError):
@@ -340,5 +348,5 @@ def a_trace_through_a_vip_shows_each_hop_ICMP001_ICMP006(lab):
         until(f"{address} answers across both routers", lambda: probe(lab, "far-client", address, 64)[0] == "answer", patience_s=10.0)
         for number, hop in enumerate(hops, start=1):
             equal(probe(lab, "far-client", address, number), ("hop", hop), f"hop {number} towards {address}")
-        # The endpoint itself is no hop of its own: it answers in the VIP's name.
+        # The endpoint itself is no separate hop: it answers with the VIP as its source.
         equal(probe(lab, "far-client", address, len(hops) + 1)[0], "answer", f"behind the last router towards {address}")

@@ -1,4 +1,5 @@
-"""Who is let in, whose address the backend sees, and what a client meets where nobody serves."""
+"""Access restrictions, the client address that the backend sees, and the result for clients of a Service
+without endpoints."""
 from fixture import LB_IP, NODE_PORT, VIP, VIP2, case, check, equal, until
 from lab import gateway as gw
 from lab import network as net
@@ -53,9 +54,9 @@ def no_endpoint_refuses_tcp_and_udp_at_once_REJ001_REJ002(lab):
         try:
             answer = client.recv(100)
             raise AssertionError(f"an answer without an endpoint: {answer!r}")
-        except ConnectionRefusedError:  # the kernel's word for ICMP port unreachable on a connected socket
+        except ConnectionRefusedError:  # the kernel reports ICMP port unreachable on a connected socket
             pass
-    # One, unless the machine was so busy that the client sent its SYN again.
+    # One, unless the client retransmitted its SYN because the machine was busy.
     check(counted(lab, "default/web/tcp")["rejected"] >= 1, "the TCP reject is not counted")
     equal(counted(lab, "default/echo/udp")["rejected"], 1, "UDP rejects counted")
 

@@ -1,4 +1,4 @@
-"""What happens to a port while the gateway runs: its link, its device, its MTU; and what its workers do when nothing comes."""
+"""Changes of a port while the gateway runs: its link, its device, its MTU; and idle workers."""
 import os
 import time
 
@@ -68,7 +68,8 @@ def a_port_that_vanishes_under_load_takes_nothing_else_with_it(lab):
     pinged = lab.network.run("client", "ping", "-c", "2", "-i", "0.2", "-W", "2", net.UPLINK)
     check(" 0% packet loss" in pinged.stdout, f"the host through the other port:\n{pinged.stdout}")
 
-    # It stays away until a restart; that refuses as long as the device is not there, and serves when it is.
+    # The port stays detached until a restart. The restart fails as long as the device is missing, and
+    # succeeds when it is back.
     lab.gateway.daemon.terminate()
     equal(lab.gateway.daemon.wait(timeout=10), 0, "exit code of a gateway that lost a port")
     started = lab.network.run("gateway", *lab.gateway.daemon_words(), timeout_s=20)
@@ -92,7 +93,7 @@ def an_idle_gateway_leaves_the_cpu_alone_unless_told_to_poll(lab):
         lab.gateway.more_options = ["--idle", "poll"]
     lab.start(*web())
     equal(lab.get().status, 200, "before")
-    pid = lab.gateway.daemon.pid  # `ip netns exec` has become it
+    pid = lab.gateway.daemon.pid  # `ip netns exec` has replaced itself with penstockd
     before, began = cpu_seconds(pid), time.monotonic()
     workers_before = lab.gateway.json("get", "workers")[0]
     time.sleep(3)
@@ -161,5 +162,5 @@ def af_xdp_tells_whether_it_copies(lab):
     lab.start(*web())
     equal(lab.get().status, 200, "status")
     mode = next(setting for setting in port_of(lab, "uplink0")["settings"] if setting["name"] == "af-xdp-mode")
-    # A veth shares no buffers.
+    # A veth has no shared buffers.
     equal((mode["asked"], mode["granted"], bool(mode.get("reason"))), (asked, "copy", asked != "copy"), "what was asked, what is, and why")

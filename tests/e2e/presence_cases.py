@@ -1,4 +1,5 @@
-"""VIPs that lie inside the uplink's own subnet, which clients on the link find by ARP and ND, without a route (--vip-presence)."""
+"""VIPs inside the uplink's own subnet: clients on the link resolve them by ARP and ND, without a route
+(--vip-presence)."""
 import json
 import os
 import signal
@@ -118,7 +119,7 @@ def node(labels=None, **conditions):
 
 
 def withheld(lab):
-    """The reason that status reports; "" if none."""
+    """The reason in the status; "" if none."""
     lines = lab.gateway.ctl("status").stdout.splitlines()
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("VIPs withheld:")), "")
 
@@ -176,7 +177,7 @@ def neighbours_hear_of_a_vip_that_has_moved_here_LB018(lab):
     start(lab, web("second", 81, [OTHER_VIP]), endpoints("second"))
     becomes_present(lab, OTHER_VIP)
     vips = (VIP_ON_LINK, VIP_ON_LINK_6)
-    for vip in vips:  # as if another gateway had it until now
+    for vip in vips:  # as if another gateway had owned it until now
         lab.network.ip("client", f"neigh replace {vip} lladdr 02:00:00:00:be:01 dev eth0 nud stale")
     lab.apply(web(vips=vips, families=("IPv4", "IPv6")), endpoints("web"), endpoints("web", family="IPv6"))
     with inside(lab.network.namespace("gateway")):

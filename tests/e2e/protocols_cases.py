@@ -1,4 +1,4 @@
-"""ICMP between real stacks: what a client and an endpoint learn about each other, and pings to VIPs."""
+"""ICMP between real stacks: errors that reach a client and an endpoint, and pings to VIPs."""
 import socket
 
 from drop_cases import drops
@@ -11,13 +11,13 @@ DUAL = ("IPv4", "IPv6")
 
 
 def datagrams(port=5300, target_port=9, **changes):
-    """A UDP Service of both families with one endpoint; on port 9 nobody listens there."""
+    """A UDP Service of both families with one endpoint; port 9 has no listener there."""
     return [service("datagrams", port, protocol="UDP", target_port=target_port, external_ips=[VIP, VIP_6], families=DUAL, **changes),
             *(endpoints("datagrams", ["backend-1"], port=target_port, protocol="UDP", family=family) for family in DUAL)]
 
 
 def error_of(sock, patience_s=20.0):
-    """The name of the error that the socket has been told of, or what it received instead."""
+    """The name of the error that the socket reports, or the data that it received instead."""
     sock.settimeout(patience_s)
     try:
         return f"received {sock.recv(100)!r}"

@@ -1,4 +1,5 @@
-"""Endpoints roll under flows that last: nobody whose endpoint stays notices, and nobody new meets an endpoint that leaves."""
+"""Endpoints roll under long-lived flows: flows of remaining endpoints continue, and no new flow reaches a
+leaving endpoint."""
 import manifests
 from fixture import VIP, Background, case, check, equal, until
 from lab.network import BACKENDS
@@ -8,7 +9,8 @@ STAYING, ROLLING, STEP, FLOWS = 50, 50, 10, 200
 
 
 def pods(first, count):
-    """Addresses of "pods", taking turns among the backends: 10.81.0.0/16 is backend-1's, 10.82 backend-2's, 10.83 backend-3's."""
+    """Addresses of "pods", distributed over the backends in turn: 10.81.0.0/16 is backend-1's, 10.82
+    backend-2's, 10.83 backend-3's."""
     return [f"10.{81 + i % 3}.0.{1 + i // 3}" for i in range(first, first + count)]
 
 

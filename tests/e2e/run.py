@@ -1,11 +1,12 @@
-"""End-to-end cases: penstockd, penstock-sync and penstockctl as they are shipped, between real clients and real servers.
+"""End-to-end cases: penstockd, penstock-sync and penstockctl as they are shipped, between real clients and
+real servers.
 
 run.py --build DIR [--filter REGEX] [--rooms ROOM,...] [--counts FILE] [--list]
 
---rooms leaves only cases of these files: `rollout` is rollout_cases.py.
+--rooms runs only the cases of these files: `rollout` is rollout_cases.py.
 
-Each case gets a network of its own (scripts/lab) and takes it down again. Case names end in the requirements that they stand for.
-"""
+Each case creates a network of its own (scripts/lab) and takes it down again. Case names end in the IDs of the
+requirements that they test."""
 import os
 import sys
 import time

@@ -50,7 +50,8 @@ def real_stacks_talk_on_every_frontend_and_close_SCTP001_SCTP002_SCTP004(lab):
     served = set()
     frontends = ((VIP, PORT), (LB_IP, PORT), (net.UPLINK, NODE_PORT), (VIP_6, PORT), (net.UPLINK6, NODE_PORT))
     for address, port in frontends:
-        for size in (1, 1000, 20_000) if address in (VIP, VIP_6) else (1000,):  # each starts a stack, which takes its time
+        # each starts a stack, which is slow
+        for size in (1, 1000, 20_000) if address in (VIP, VIP_6) else (1000,):
             answer = talk(lab, address, port, size=size)
             check("error" not in answer, f"{address} {port}, {size} bytes: {answer}")
             served.add(answer["by"])

@@ -1,11 +1,14 @@
-"""One end of real SCTP associations: usrsctp, the user-space stack that Debian packages as a library, over raw IP sockets.
+"""One end of real SCTP associations: usrsctp, the user-space stack that Debian packages as a library, over
+raw IP sockets.
 
-    sctp_peer.py serve NAME PORT ADDRESS...    answers each message with NAME, a blank and the message, until it is ended
+    sctp_peer.py serve NAME PORT ADDRESS...    answers each message with NAME, a blank and the message, until
+                                               it is ended
     sctp_peer.py talk LOCAL[@PORT] ADDRESS PORT MESSAGES BYTES [close|abort|hold]
 
-`talk` sends so many messages of so many bytes and checks what comes back. It prints a line of JSON, {"local_port": ..., "by": NAME} or {"error":
-...}; with hold it waits for a line on its standard input first, sends one more message and says what became of it. Where there is no usrsctp it says so
-and exits with 77. A namespace has room for one such process: each hears all SCTP there, and ends by an ABORT what is not its own.
+`talk` sends MESSAGES messages of BYTES bytes and checks the answers. It prints a line of JSON, {"local_port":
+..., "by": NAME} or {"error": ...}. With hold it first waits for a line on its standard input, then sends one
+more message and prints the result. Without usrsctp it prints that and exits with 77. A namespace may have
+only one such process: each receives all SCTP there, and answers packets of unknown associations with ABORT.
 """
 import ctypes
 import hashlib
@@ -63,7 +66,7 @@ def address_of(text, port):
 
 
 def open_socket(local, port):
-    """Bound to one address: an association of several would be reached past the gateway."""
+    """Binds to one address only: an association with several would bypass the gateway."""
     family = socket.AF_INET6 if ":" in local else socket.AF_INET
     made = sctp.usrsctp_socket(family, socket.SOCK_STREAM, IPPROTO_SCTP, None, None, 0, None)
     if not made:
@@ -80,7 +83,8 @@ def send(end, message):
 
 
 def receive(end, bytes_wanted):
-    """So many bytes, or fewer where the association ends: messages of a stream socket may come in pieces."""
+    """Receives this number of bytes, or fewer if the association ends. A stream socket may deliver a message
+    in pieces."""
     buffer = ctypes.create_string_buffer(MESSAGE_MAX)
     received = b""
     while len(received) < bytes_wanted:
@@ -96,7 +100,7 @@ def receive(end, bytes_wanted):
     return received
 
 
-# A message's length comes first, because a stream socket need not keep them apart.
+# Messages are prefixed by their length, because a stream socket need not preserve their boundaries.
 def send_message(end, message):
     send(end, struct.pack("!I", len(message)) + message)
 
@@ -111,7 +115,7 @@ def answer(end, name):
         while (message := receive_message(end)) is not None:
             send_message(end, name.encode() + b" " + message)
     except OSError:
-        pass  # the other end has aborted
+        pass  # the other end has sent ABORT
     sctp.usrsctp_close(end)
 
 
@@ -142,7 +146,7 @@ def local_port_of(end):
 
 
 def exchange(end, number, size):
-    """The name of who has answered."""
+    """The name of the answering server."""
     message = hashlib.shake_128(str(number).encode()).digest(size)
     send_message(end, message)
     reply = receive_message(end)
@@ -169,8 +173,8 @@ def talk(local, remote, port, messages, size, end_by):
         linger = struct.pack("=ii", 1, 0)
         sctp.usrsctp_setsockopt(end, SOL_SOCKET, SO_LINGER, linger, len(linger))
     sctp.usrsctp_close(end)
-    # Closing goes on in the library's thread: SHUTDOWN, its answer, and SHUTDOWN COMPLETE.
-    for _ in range(500):  # 10 s: a lost packet is sent again after 1 s and more
+    # The library's thread completes the shutdown: SHUTDOWN, its answer, and SHUTDOWN COMPLETE.
+    for _ in range(500):  # 10 s: a lost packet is retransmitted after at least 1 s
         if sctp.usrsctp_finish() == 0:
             break
         threading.Event().wait(0.02)
@@ -184,7 +188,7 @@ def main(words):
         talk(words[1], words[2], int(words[3]), int(words[4]), int(words[5]), words[6] if len(words) > 6 else "close")
     except (OSError, ValueError) as error:
         print(json.dumps({"error": str(error)}), flush=True)
-    os._exit(0)  # the library's threads wait for what will not come
+    os._exit(0)  # the library's threads would wait indefinitely
 
 
 main(sys.argv[1:])

@@ -1,9 +1,9 @@
-"""Few SNAT ports and many short connections: a real TCP stack at the endpoint holds each tuple in TIME-WAIT for a minute after it closed,
-and answers a SYN on such a tuple with a challenge ACK unless the sequence number or the timestamp has risen (RFC 6191; ADR 0009).
+"""Few SNAT ports and many short connections. A real TCP stack at the endpoint holds each tuple in TIME-WAIT
+for a minute after it closed. It answers a SYN on such a tuple with a challenge ACK unless the sequence number
+or the timestamp has risen (RFC 6191; ADR 0009).
 
-A challenge is told from a packet lost on a busy machine by its haste: no timer sends a SYN again before a second has passed, only the
-answer to a challenge ACK does.
-"""
+A challenge is distinguished from a packet lost on a busy machine by its delay: a retransmission timer sends a
+SYN again after a second at the earliest, the answer to a challenge ACK causes it at once."""
 import contextlib
 import dataclasses
 import socket
@@ -19,7 +19,7 @@ from manifests import endpoints, service
 from packets import TCP, Flow, packet
 
 PORT = 9400
-ENDPOINT = "backend-1"  # one endpoint, so that all flows want the same ports
+ENDPOINT = "backend-1"  # one endpoint, so that all flows use the same ports
 CLIENTS = [f"10.80.1.{host}" for host in range(21, 29)]
 ONE_BLOCK = "20032-20095"    # 64 ports
 MANY_BLOCKS = "20480-22527"  # 2,048 ports
@@ -28,8 +28,8 @@ _TCP_INFO_TOTAL_RETRANS = 100  # offset of tcpi_total_retrans in struct tcp_info
 
 
 class Listener:
-    """Accepts at the endpoint. "closes first": ends each connection at once, and its kernel keeps the TIME-WAIT; "answers": ends it when
-    the client has."""
+    """Accepts connections at the endpoint. "closes first": closes each connection at once, and its kernel
+    keeps the TIME-WAIT; "answers": closes it after the client has closed."""
 
     def __init__(self, lab, behaviour):
         self._behaviour = behaviour
@@ -43,7 +43,7 @@ class Listener:
         return self
 
     def __exit__(self, *_):
-        self._socket.shutdown(socket.SHUT_RDWR)  # wakes those in accept(), which close() would not
+        self._socket.shutdown(socket.SHUT_RDWR)  # wakes the threads in accept(), which close() would not
         for thread in self._threads:
             thread.join()
         self._socket.close()
@@ -61,7 +61,7 @@ class Listener:
 
 @dataclasses.dataclass
 class Opening:
-    again: int  # times that the client's kernel sent its SYN after the first
+    again: int  # retransmissions of the SYN by the client's kernel
     seconds: float
 
     @property
@@ -82,14 +82,15 @@ class Bench:
         lab.network.ip("client", "\n".join(f"address add {address}/24 dev eth0" for address in CLIENTS))
         for role in ("client", ENDPOINT):
             lab.network.sysctl(role, "ipv4/tcp_timestamps", timestamps)
-        # Neighbours are known before anything is counted. By another port of the endpoint, whose tuples are others.
+        # Neighbours are resolved before the counts begin. The traffic uses another port of the endpoint,
+        # which has other tuples.
         with inside(lab.network.namespace("client")):
             for address in CLIENTS:
                 socket.create_connection((VIP, 80), timeout=8, source_address=(address, 0)).close()
         return Bench(lab, _facts(lab))
 
     def since(self):
-        """What has moved since the start: flows of the service, drops by reason."""
+        """The changes since the start: flows of the service, drops by reason."""
         flows, reasons = _facts(self.lab).values()
         return {"flows": flows - self.known["flows"],
                 "drops": {name: n - self.known["drops"][name] for name, n in reasons.items() if n != self.known["drops"][name]}}
@@ -114,7 +115,8 @@ def connect(lab, source, timeout_s=8.0):
             info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
             return client, Opening(struct.unpack_from("I", info, _TCP_INFO_TOTAL_RETRANS)[0], seconds)
         except OSError as error:
-            # EADDRNOTAVAIL: the client's own kernel still waits for the last ACK of the connection before, which is on its way.
+            # EADDRNOTAVAIL: the client's own kernel still waits for the last ACK of the previous connection,
+            # which is in flight.
             if isinstance(error, (TimeoutError, ConnectionError)) or began > deadline:
                 client.close()
                 raise
@@ -122,7 +124,7 @@ def connect(lab, source, timeout_s=8.0):
 
 
 def short_connection(lab, source):
-    """Opens, waits for the endpoint's FIN, closes."""
+    """Opens a connection, waits for the endpoint's FIN, closes."""
     client, opening = connect(lab, source)
     with client:
         equal(client.recv(1), b"", "what came before the endpoint's FIN")
@@ -140,7 +142,8 @@ def short_connections_never_meet_a_time_wait_while_ports_can_rest_NAT002(lab):
 
 @case(timestamps=(1, 0))
 def a_client_may_use_its_port_again_at_once_NAT002(lab):
-    """More often than there are ports: the SYN meets TIME-WAITs at the endpoint, all of them this client's own, as without a gateway."""
+    """Opens more connections than there are ports: the SYN meets TIME-WAITs at the endpoint, all of them of
+    this client, as without a gateway."""
     bench = Bench.start(lab, ONE_BLOCK, lab.variant["timestamps"])
     with Listener(lab, "closes first"):
         openings = [short_connection(lab, (CLIENTS[0], 30000)) for _ in range(200)]
@@ -150,8 +153,9 @@ def a_client_may_use_its_port_again_at_once_NAT002(lab):
 
 @case(timestamps=(1, 0))
 def a_tuple_that_another_client_left_in_time_wait_costs_no_waiting_NAT002(lab):
-    """Whether a SYN is challenged is a toss of sequence numbers. The client's answer clears the tuple, and Linux sends the SYN again within
-    two ticks: once. A second time only because the gateway changed the tuple (or the machine stood still for a second)."""
+    """Whether a SYN is challenged depends on random sequence numbers. The client's answer clears the tuple,
+    and Linux sends the SYN again within two ticks, once. A second repetition means that the gateway changed
+    the tuple (or the machine stalled for a second)."""
     bench = Bench.start(lab, ONE_BLOCK, lab.variant["timestamps"])
     with Listener(lab, "closes first"):
         openings = sum(in_parallel(lambda address: [short_connection(lab, (address, 30000)) for _ in range(40)], CLIENTS), [])
@@ -168,9 +172,10 @@ def exhausted_ports_are_named_and_served_again_once_free_NAT002(lab):
         first, *_ = [held.enter_context(connect(lab, (CLIENTS[i % len(CLIENTS)], 31000 + i))[0]) for i in range(64)]
         equal(lab.connection_outcome(VIP, PORT, timeout_s=0.5), "silence", "a 65th connection")
         equal(list(bench.since()["drops"]), ["snat_ports_exhausted"], "drops")
-        # Who gives a port back and asks again has one at once.
+        # A released port is available to the next connection at once.
         source = first.getsockname()
-        first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # with a RST, so that nobody is in TIME-WAIT
+        # closes with a RST, so that no TIME-WAIT remains
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         first.close()
         held.enter_context(connect(lab, source)[0])
 
@@ -181,7 +186,8 @@ def _reclaimed(lab):
 
 @case()
 def spoofed_syns_leave_an_endpoint_served_NAT002(lab):
-    """SYNs of hosts that do not exist, eight times as many as there are ports before each connection. None of them has idled out by then."""
+    """SYNs of hosts that do not exist, eight times as many as there are ports before each connection. None of
+    them has idled out by then."""
     bench = Bench.start(lab, ONE_BLOCK)
     with Listener(lab, "answers"):
         for n in range(5):
@@ -194,7 +200,8 @@ def spoofed_syns_leave_an_endpoint_served_NAT002(lab):
 
 @case()
 def one_shot_queries_are_answered_whatever_their_number_NAT002(lab):
-    """One socket, and so one SNAT port, for each query; eight times as many as there are ports, within the time that an idle flow lasts."""
+    """One socket, and so one SNAT port, for each query; eight times as many as there are ports, within the
+    idle timeout of a flow."""
     lab.gateway.more_options = ["--snat-ports", ONE_BLOCK]
     lab.start(service("echo", 5353, protocol="UDP", target_port=5353, external_ips=[VIP]),
               endpoints("echo", [ENDPOINT], port=5353, protocol="UDP"))

@@ -1,4 +1,4 @@
-"""Starting, stopping, and being killed."""
+"""Start, stop, and kill."""
 import json
 import os
 import signal
@@ -74,8 +74,10 @@ def sighup_reads_the_files_again_and_logs_each(lab):
 def penstockd_runs_in_its_sandbox(lab):
     lab.start(*web())
     tasks = f"/proc/{lab.gateway.daemon.pid}/task"
-    allowed = {"af_packet": 1 << 12 | 1 << 13 | 1 << 14 | 1 << 10 | 1 << 2}  # NET_ADMIN, NET_RAW, IPC_LOCK, NET_BIND_SERVICE, DAC_READ_SEARCH
-    allowed["af_xdp"] = allowed["af_packet"] | 1 << 39 | 1 << 38 | 1 << 21 | 1 << 24  # BPF, PERFMON, SYS_ADMIN, SYS_RESOURCE
+    # NET_ADMIN, NET_RAW, IPC_LOCK, NET_BIND_SERVICE, DAC_READ_SEARCH
+    allowed = {"af_packet": 1 << 12 | 1 << 13 | 1 << 14 | 1 << 10 | 1 << 2}
+    # BPF, PERFMON, SYS_ADMIN, SYS_RESOURCE
+    allowed["af_xdp"] = allowed["af_packet"] | 1 << 39 | 1 << 38 | 1 << 21 | 1 << 24
     for task in os.listdir(tasks):
         with open(f"{tasks}/{task}/status") as status:
             facts = dict(line.rstrip("\n").split(":\t", 1) for line in status if ":\t" in line)
@@ -159,7 +161,7 @@ def a_start_after_kill_9_works(lab):
 @case(workers=(2,))
 def a_worker_without_a_snat_port_is_refused_by_name_NAT002(lab):
     lab.network.build()
-    lab.gateway.more_options = ["--snat-ports", "20032-20095"]  # one block of 64, which is worker 1's
+    lab.gateway.more_options = ["--snat-ports", "20032-20095"]  # one block of 64, which belongs to worker 1
     started = lab.network.run("gateway", *lab.gateway.daemon_words(), timeout_s=20)
     equal(started.returncode, 1, "exit code")
     check("--snat-ports: 20032-20095 leaves worker 0 without a port" in started.stderr, f"what it says:\n{started.stderr}")

@@ -1,5 +1,5 @@
-"""Stops one thread of a process, as a defect in it would, while the others go on: SIGSTOP is for whole processes. By ptrace, whose kernel side lets the thread go
-on when this process ends in whatever way."""
+"""Stops one thread of a process, as a defect in it would, while the others continue; SIGSTOP would stop the
+whole process. Uses ptrace: if this process ends for any reason, the kernel resumes the thread."""
 import contextlib
 import ctypes
 import os
@@ -19,7 +19,7 @@ def _ptrace(request, thread):
 
 
 def threads_of(process, name):
-    """Ids of the process's threads whose name begins so."""
+    """Ids of the process's threads whose name begins with `name`."""
     tasks = f"/proc/{process}/task"
     found = []
     for thread in os.listdir(tasks):
@@ -31,7 +31,8 @@ def threads_of(process, name):
 
 @contextlib.contextmanager
 def stopped(thread):
-    """The calling thread must also leave the block: the kernel knows it as the tracer."""
+    """Stops the thread inside the block. The calling thread must also leave the block, because the kernel has
+    registered it as the tracer."""
     _ptrace(PTRACE_SEIZE, thread)
     try:
         _ptrace(PTRACE_INTERRUPT, thread)
