@@ -1,4 +1,5 @@
-"""Who penstock-sync is at the API server: each kind of credentials, and rights that are exactly those that docs/deploy grants."""
+"""Authentication and authorization of penstock-sync at the API server: each kind of credentials, and exactly
+the rights that docs/deploy grants."""
 import json
 import os
 import re
@@ -10,7 +11,7 @@ from lab.network import BACKENDS
 from testbed.cluster import STRANGER
 
 READ, WRITE = ("get", "list", "watch"), ("create", "patch")
-# RBAC-001, word for word; endpoints only for API servers without EndpointSlices.
+# Exactly the rights of RBAC-001; endpoints only for API servers without EndpointSlices.
 CLUSTER_WIDE = {("", "services", verb, "") for verb in READ} | {("", "nodes", verb, "") for verb in READ} \
     | {("discovery.k8s.io", "endpointslices", verb, "") for verb in READ} \
     | {(group, "events", verb, "") for group in ("", "events.k8s.io") for verb in WRITE}
@@ -29,7 +30,8 @@ def is_served(lab):
 @case(credentials=("token", "tokenFile", "certificate", "inline"))
 def a_kubeconfig_lets_it_in_AUTH001_AUTH002(lab):
     cluster, credentials = lab.cluster, lab.variant["credentials"]
-    certificate = {"client-certificate": "sync.crt", "client-key": "sync.key"}  # relative: beside the kubeconfig
+    # relative: beside the kubeconfig
+    certificate = {"client-certificate": "sync.crt", "client-key": "sync.key"}
     with open(lab.run.file("token"), "w") as file:
         file.write(cluster.tokens["penstock-sync"])
     kubeconfig = {
@@ -61,7 +63,8 @@ def another_context_is_chosen_by_name_AUTH001(lab):
 
 @case()
 def a_pods_own_credentials_let_it_in_AUTH003_RBAC001(lab):
-    """A ServiceAccount, its token where kubelet puts it, and the address where kubelet tells it."""
+    """A ServiceAccount, with its token in kubelet's place and the API server's address in kubelet's
+    environment variables."""
     account = account_of_deployment(lab)
     token = lab.cluster.service_account_token(*account)
     lab.start_gateway()
@@ -70,8 +73,8 @@ def a_pods_own_credentials_let_it_in_AUTH003_RBAC001(lab):
     shutil.copy(lab.cluster.file("ca.crt"), secret)
     with open(os.path.join(secret, "token"), "w") as file:
         file.write(token)
-    # A mount namespace stands for the pod's file system: /run of its own, with the gateway's socket and the secret in it. Nothing of it is
-    # seen outside.
+    # A mount namespace emulates the pod's file system: a /run of its own, which contains the gateway's socket
+    # and the secret. The mounts are not visible outside.
     lab.gateway.wrap_sync = ["unshare", "--mount", "sh", "-euc", """
         lab=$1; shift
         mount --rbind /run /mnt
@@ -86,8 +89,8 @@ def a_pods_own_credentials_let_it_in_AUTH003_RBAC001(lab):
 
 @case()
 def its_rights_are_exactly_those_it_needs_RBAC001(lab):
-    """By the API server's own account, less what every authenticated user may do. RBAC-001 allows status writes and a Lease as well; they are
-    granted when penstock-sync uses them."""
+    """The rights as the API server reports them, without those of every authenticated user. RBAC-001 also
+    allows status writes and a Lease; they are granted when penstock-sync uses them."""
     namespace, name = account_of_deployment(lab)
     account = lab.cluster.service_account_token(namespace, name)
     lab.kubectl.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": namespace}})
@@ -119,8 +122,8 @@ def reading_is_enough_to_forward_and_may_be_granted_late_APISYNC013_RBAC001(lab)
     lab.kubectl("create", "clusterrole", "reader", "--verb=get,list,watch", "--resource=services,nodes,endpointslices.discovery.k8s.io")
     lab.kubectl("create", "clusterrolebinding", "reader", "--clusterrole=reader", f"--user={STRANGER}")
     try:
-        lab.gateway.until_served({lab.key("web/tcp")}, 120)  # it backs off for 30 to 60 s
-        # What it would like to tell is no reason to stop.
+        lab.gateway.until_served({lab.key("web/tcp")}, 120)  # the back-off is 30 to 60 s
+        # A refused Event must not stop penstock-sync.
         lab.apply(lab.objects.service("more", 81, external_ips=[VIP, "198.51.100.9"]), lab.objects.backends("more"), wait_for=["more/tcp"])
         equal(set(lab.answered_by(9, port=81)), set(BACKENDS), "backends that answer")
     finally:
@@ -132,7 +135,8 @@ def its_shipped_manifests_are_accepted_by_the_api_server(lab):
     files = sorted(os.path.join(DEPLOY, name) for name in os.listdir(DEPLOY) if re.search(r"\.ya?ml$", name)) if os.path.isdir(DEPLOY) else []
     if not files:
         raise Skip("docs/deploy has no manifests")
-    # A dry run creates no namespace, and without one the rest would be refused: rbac.yaml, which has it, is applied already.
+    # A dry run creates no namespace, and the other objects need one. rbac.yaml, which contains it, is applied
+    # already.
     words = [word for path in files for word in ("-f", path)]
     said = lab.kubectl("apply", "--dry-run=server", *words)
     check(len(said.splitlines()) >= len(files), f"fewer objects than files:\n{said}")

@@ -1,4 +1,4 @@
-"""What the cases share: the lab of suite e2e, whose objects come from a real API server instead of a folder."""
+"""Shared by the cases: the lab of suite e2e, with objects from a real API server instead of a folder."""
 import os
 
 from fixture import Lab, Skip, until
@@ -9,12 +9,14 @@ from testbed.cluster import free_ports
 
 DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/deploy")
 RBAC = os.path.join(DEPLOY, "rbac.yaml")
-# Applied means: through kubectl, the API server, etcd, a watch, gRPC and a compile, on cores that others may be using.
+# Time for a change to be applied: through kubectl, the API server, etcd, a watch, gRPC and a compile, on
+# cores that other processes may use.
 PATIENCE_S = 30.0
 
 
 class ClusterLab(Lab):
-    """A gateway of its own for each case; the API server and its etcd are shared, and each case has a namespace there."""
+    """A gateway of its own for each case; the API server and its etcd are shared, and each case has a
+    namespace there."""
 
     def __init__(self, cluster, build, case, number):
         super().__init__(build, case.variant, "cluster")
@@ -24,7 +26,8 @@ class ClusterLab(Lab):
         self.kubectl.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.kube_namespace}})
 
     def start(self, *objects, wait_for=(), options=(), kubeconfig=None):
-        """Network, servers, penstockd, penstock-sync, and then the objects: what is there is followed, not only listed."""
+        """Starts network, servers, penstockd and penstock-sync, and then creates the objects, so that they
+        arrive by the watch and not only by the list."""
         self.start_gateway()
         self.start_sync("--kubeconfig", kubeconfig or self.cluster.file("sync.kubeconfig"), *options)
         self.apply(*objects, wait_for=wait_for)
@@ -39,7 +42,7 @@ class ClusterLab(Lab):
         self.gateway.start_sync_of_cluster(*options, env=env)
 
     def apply(self, *objects, wait_for=()):
-        """`kubectl apply`; returns once these service ports ("web/tcp") are served."""
+        """`kubectl apply`. Returns when these service ports ("web/tcp") are served."""
         if objects:
             self.kubectl.apply(*objects)
         if wait_for:
@@ -66,16 +69,16 @@ class ClusterLab(Lab):
         with open(self.run.file("penstock-sync.log"), errors="replace") as log:
             return log.read()
 
-    # What the gateway has.
+    # The gateway's state.
 
     def usable_backends(self, service):
-        """{"10.81.1.7:9376", ...}: those that new flows may get."""
+        """{"10.81.1.7:9376", ...}: the endpoints for new flows."""
         listed = self.gateway.json("get", "backends")
         return {f"{backend['endpoint']['address']}:{backend['endpoint']['port']}" for backend in listed
                 if backend.get("sets") and (backend["service"]["namespace"], backend["service"]["name"]) == (self.kube_namespace, service)}
 
     def until_backends(self, service, addresses):
-        """Until new flows may get exactly these."""
+        """Waits until these are exactly the endpoints for new flows."""
         wanted = {f"{address}:9376" for address in addresses}
         until(f"{len(wanted)} backends of {service}", lambda: self.usable_backends(service) == wanted, PATIENCE_S, 0.05)
 
@@ -85,21 +88,23 @@ class ClusterLab(Lab):
     def until_closed(self, address, port=80):
         until(f"{address}:{port} is closed", lambda: self.connection_outcome(address, port, 0.3) != "open", PATIENCE_S)
 
-    # Endpoints by the thousand: each backend answers for a whole network.
+    # Thousands of endpoints: each backend answers for a whole network.
 
     def pod_addresses(self, count, first=0):
-        """Addresses of "pods", taking turns among the backends. 10.81.0.0/16 is backend-1's, 10.82 backend-2's, 10.83 backend-3's."""
+        """Addresses of "pods", distributed over the backends in turn. 10.81.0.0/16 is backend-1's, 10.82
+        backend-2's, 10.83 backend-3's."""
         return [f"10.{81 + i % 3}.{i // 3 // 200}.{1 + i // 3 % 200}" for i in range(first, first + count)]
 
     def route_pods(self):
-        """As a CNI does: the gateway's kernel knows which node has which pods."""
+        """Adds the routes of pods to nodes to the gateway's kernel, as a CNI does."""
         for i, role in enumerate(("backend-1", "backend-2", "backend-3")):
             network = f"10.{81 + i}.0.0/16"
             self.network.ip(role, f"route add local {network} dev lo")
             self.network.ip("gateway", f"route add {network} via 10.80.2.{11 + i} dev cluster0")
 
     def refuse_new_connections_to(self, addresses):
-        """What a pod that has ended does; the connections it has may end in peace. Each try is counted."""
+        """Rejects new connections, as a pod does that has ended; existing connections may finish. Each
+        attempt is counted."""
         by_role = {}
         for address in addresses:
             by_role.setdefault(f"backend-{int(address.split('.')[1]) - 80}", []).append(address)
@@ -111,7 +116,7 @@ class ClusterLab(Lab):
                 raise RuntimeError(f"nft in {role}: {loaded.stderr.strip()}")
 
     def server_address(self, address, port=80):
-        """Which pod answered, by its own word."""
+        """The answering pod, from its answer."""
         return self.get(address, port, "/server").body.decode().strip()
 
 

@@ -37,7 +37,8 @@ def slices_of_one_service_are_merged_and_each_may_go_EP002_EP003(lab):
     lab.until_backends("web", pods)
     lab.delete("endpointslice", "web-100")
     lab.until_backends("web", pods[:100] + pods[200:])
-    # An endpoint moves from one slice to another: it is in both for a moment, as the API allows, and never in none.
+    # An endpoint moves from one slice to another. For a moment it is in both, as the API allows, and never in
+    # none.
     moved = pods[0]
     lab.kubectl.apply(o.slice("web", pods[200:] + [moved], name="web-200"))
     lab.kubectl.apply(o.slice("web", pods[1:100], name="web-0"))
@@ -92,7 +93,8 @@ def a_rolling_update_of_fifty_endpoints_fails_no_new_connection_DRAIN001_DRAIN00
     lab.until_backends("web", old)
     with Background(lambda: lab.server_address(VIP)) as load, Background(lambda: lab.server_address(VIP)) as more_load:
         for done in range(step, 51, step):
-            # As a Deployment does: the new ones come first, then the old ones terminate, then they are gone and refuse.
+            # As in a Deployment: new endpoints are added, then the old ones terminate, and finally they are
+            # removed and refuse connections.
             lab.apply(o.slice("web", old[done - step:] + new[:done]))
             lab.until_backends("web", old[done - step:] + new[:done])
             leaving = old[done - step:done]

@@ -1,4 +1,5 @@
-"""What became of a Service is told where its owner looks: kubectl describe, and metrics and health for those who run Penstock."""
+"""The state of a Service for its owner in `kubectl describe`, and metrics and health for operators of
+Penstock."""
 import urllib.error
 import urllib.request
 
@@ -30,7 +31,7 @@ def the_loser_of_a_conflict_is_told_who_won_SVC018_EVT001(lab):
     equal(event["involvedObject"]["kind"], "Service", "kind of the object")
     equal((event.get("source") or {}).get("component") or event.get("reportingComponent"), "penstock", "component")
     equal(events_of(lab, "first", "FrontendConflict"), [], "Events on the winner")
-    # Its other address works, and the contested one follows when the owner goes.
+    # Its other address works. The contested address is granted when its owner is removed.
     lab.until_open(VIP2)
     lab.delete("service", "first")
     until("the loser takes over", lambda: lab.connection_outcome(VIP, 80, 0.5) == "open", PATIENCE_S)
@@ -76,7 +77,7 @@ def health_and_metrics_follow_the_api_server(lab):
     for user in ("penstock-sync", "admin"):
         check(lab.cluster.tokens[user] not in metrics, "a token among the metrics (AUTH-009)")
     lab.cluster.kill_api_server()
-    # Being restarted would help nobody: a gateway has what there is to have.
+    # A restart would not help: the gateway has the last known state.
     until("the outage is noticed", lambda: stale_seconds(answer("/metrics")[1]) > 1, PATIENCE_S, 0.2)
     equal((answer("/healthz")[0], answer("/readyz")[0]), (200, 200), "HTTP status of /healthz and /readyz without an API server")
     lab.cluster.start_api_server()
@@ -84,7 +85,7 @@ def health_and_metrics_follow_the_api_server(lab):
 
 
 def stale_seconds(metrics):
-    """Of the collection that is worst off."""
+    """The age of the most stale collection."""
     return max(float(line.split()[-1]) for line in metrics.splitlines() if line.startswith("penstock_sync_stale_seconds"))
 
 
@@ -96,7 +97,7 @@ def penstockctl_shows_the_source_its_collections_and_the_gateway(lab):
     shown = {}
 
     def in_step():
-        """What it tells is a picture of a moment ago."""
+        """The status is a snapshot and may be outdated by a moment."""
         shown.update(lab.gateway.sync_status())
         objects = {entry["kind"]: int(entry["objects"]) for entry in shown["collections"]}
         return objects == counts and int(shown["gateways"][0]["lag_ms"]) == 0

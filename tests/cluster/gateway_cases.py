@@ -1,4 +1,5 @@
-"""One penstock-sync, many gateways: each gets what is meant for it, and one that is away holds nobody back."""
+"""One penstock-sync, several gateways: each receives its own state, and an unreachable gateway delays no
+other."""
 from cluster_bed import PATIENCE_S
 from fixture import VIP, VIP2, case, equal, until
 from lab.network import BACKENDS
@@ -10,12 +11,12 @@ def answering(lab, address):
 
 @case()
 def each_gateway_has_its_own_desired_state_and_catches_up_after_it_was_away_ETP002(lab):
-    """By policy Local, which means another endpoint on each Node."""
+    """Services with policy Local, so that each Node has a different endpoint."""
     o = lab.objects
     lab.start_gateway()
     second = lab.start_second_gateway(VIP2)
     lab.start_sync("--kubeconfig", lab.cluster.file("sync.kubeconfig"), "--gateway", second.address)
-    # 1.20 takes the policy from a type that has node ports only.
+    # In 1.20 the policy is accepted only for types with node ports.
     lab.apply(o.service("web", kind="NodePort", external_ips=[VIP, VIP2], externalTrafficPolicy="Local"), o.backends("web", ["backend-1"]),
               o.backends("web", ["backend-2"], name="web-2", node="edge-2"), wait_for=["web/tcp"])
     lab.until_open(VIP2)

@@ -1,4 +1,5 @@
-"""Objects as people write them: what an API server fills in (clusterIP, families, node ports) is left to it."""
+"""Objects as users write them, without the fields that an API server fills in (clusterIP, families, node
+ports)."""
 from lab.network import BACKENDS, BACKENDS6
 
 HTTP_PORT, ECHO_PORT = 9376, 5353
@@ -18,7 +19,7 @@ class Objects:
 
     def slice(self, service, addresses, *, name=None, port=HTTP_PORT, protocol="TCP", port_name="", family="IPv4", node="edge-1", not_ready=(),
               terminating=()):
-        """An EndpointSlice of the version that this API server has."""
+        """An EndpointSlice in this API server's version."""
         endpoints = [self._endpoint(address, node, address not in not_ready and address not in terminating, address in terminating)
                      for address in addresses]
         old = self._version < (1, 21)
@@ -32,7 +33,8 @@ class Objects:
 
     def _endpoint(self, address, node, ready, terminating):
         conditions = {"ready": ready}
-        if terminating:  # before 1.20 there was only "ready"; 1.20 drops the others unless a feature gate is on
+        # before 1.20 only "ready" existed; 1.20 drops the other conditions unless a feature gate is on
+        if terminating:
             conditions |= {"serving": True, "terminating": True}
         where = {"topology": {"kubernetes.io/hostname": node}} if self._version < (1, 21) else {"nodeName": node}
         return {"addresses": [address], "conditions": conditions, **where}

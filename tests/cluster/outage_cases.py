@@ -1,4 +1,4 @@
-"""What an API server does to its clients in the course of a year: traffic does not notice, and what was missed is made up for."""
+"""Outages and restarts of an API server: traffic continues, and missed changes are applied afterwards."""
 import contextlib
 import os
 import signal
@@ -8,7 +8,8 @@ from fixture import Background, VIP, VIP2, case, check, equal, until
 from lab.network import BACKENDS
 
 outage_s = 20
-# penstock-sync backs off up to 30 s, times a random factor of up to 2 (APISYNC-012); and the machine may be busy.
+# penstock-sync backs off up to 30 s, times a random factor of up to 2 (APISYNC-012), and the machine may be
+# busy.
 RECONNECT_S = 120.0
 
 
@@ -23,7 +24,7 @@ def an_api_server_that_is_away_is_not_noticed_by_traffic_APISYNC014_APISYNC012(l
     with Background(lab.get) as load, contextlib.ExitStack() as anyway:
         if killed:
             lab.cluster.kill_api_server()
-        else:  # its kernel still acknowledges all there is
+        else:  # its kernel still acknowledges all data
             lab.cluster.api_server.send_signal(signal.SIGSTOP)
             anyway.callback(lab.cluster.api_server.send_signal, signal.SIGCONT)
         began, before = time.monotonic(), len(load.results)
@@ -61,8 +62,9 @@ def a_past_that_is_compacted_away_means_a_new_list_and_its_difference_APISYNC006
     lab.start(*web(lab), o.service("goes", 81, external_ips=[VIP]), o.backends("goes"), wait_for=["web/tcp", "goes/tcp"])
     before = relists(lab)
     with Background(lab.get) as load:
-        # It sleeps while the world changes, and its last version is older than anything the API server can tell of. What is sent on a
-        # connection that it had would reach it all the same, out of the kernel's buffer: so its connections end before the world changes.
+        # It is stopped while the objects change, so its last version is older than the API server's history.
+        # Data on an open connection would still reach it, from the kernel's buffer. Its connections therefore
+        # end before the objects change.
         lab.gateway.sync.send_signal(signal.SIGSTOP)
         try:
             last = lab.cluster.request("GET", "/api/v1/services?limit=1")[1]["metadata"]["resourceVersion"]
@@ -78,7 +80,7 @@ def a_past_that_is_compacted_away_means_a_new_list_and_its_difference_APISYNC006
         until("what came while it slept", lambda: lab.connection_outcome(VIP, 82, 0.5) == "open", RECONNECT_S)
         lab.until_closed(VIP, 81)
         until("what changed while it slept", lambda: set(lab.answered_by(6)) == {"backend-3"}, RECONNECT_S)
-        # And from there on it follows again.
+        # It then follows changes again.
         lab.apply(o.service("later", external_ips=[VIP2]), o.backends("later"), wait_for=["later/tcp"])
     equal(load.errors, [], "failed requests")
     after = relists(lab)
@@ -93,7 +95,7 @@ def a_rotated_token_is_used_without_a_restart_AUTH004_APISYNC013(lab):
     with Background(lab.get) as load:
         old = lab.cluster.tokens["penstock-sync"]
         new = lab.cluster.new_token("penstock-sync")
-        lab.cluster.write_kubeconfig("sync", {"token": new})  # for the cases after this one
+        lab.cluster.write_kubeconfig("sync", {"token": new})  # for the following cases
         lab.cluster.restart_api_server()
         equal(lab.cluster.request("GET", "/api/v1/services", token=old)[0], 401, "HTTP status for the old token")
         until("it is refused", lambda: "401" in lab.sync_log() or "nauthorized" in lab.sync_log(), RECONNECT_S)
@@ -123,7 +125,7 @@ def relists(lab):
 
 
 def write(path, text):
-    """In one step, as kubelet swaps the token of a pod."""
+    """Replaces the file atomically, as kubelet replaces the token of a pod."""
     with open(path + ".new", "w") as file:
         file.write(text)
     os.rename(path + ".new", path)

@@ -1,10 +1,10 @@
-"""Cluster cases: penstock-sync follows a real kube-apiserver and etcd, driven by kubectl; asserted are packets and what penstockctl shows.
+"""Cluster cases: penstock-sync follows a real kube-apiserver and etcd, changed by kubectl. The cases assert
+packets and the output of penstockctl.
 
 run.py --build DIR [--filter REGEX] [--counts FILE] [--list] [--server NAME] [--minutes N] [--minute]
 
-All cases run against each API server that can be had (scripts/testbed/build-api-server); one that cannot is one skipped case with its
-reason. --minute: outages last a minute instead of 20 s.
-"""
+All cases run against each available API server (scripts/testbed/build-api-server); an unavailable one counts
+as one skipped case with its reason. --minute: outages last a minute instead of 20 s."""
 import functools
 import os
 import sys
@@ -47,7 +47,8 @@ def main():
 
 
 def obtain(suite, names, chosen, minutes):
-    """All of them before the first case: the time for building them is no time for cases."""
+    """Builds all servers before the first case, because the time for building must not count as time of
+    cases."""
     servers, deadline = [], time.monotonic() + 60 * minutes
     for name in names:
         began = time.monotonic()
@@ -62,7 +63,7 @@ def obtain(suite, names, chosen, minutes):
 
 
 def run_against(suite, server, cases):
-    """One API server for all of them: starting it takes longer than a case."""
+    """One API server for all cases, because its start takes longer than a case."""
     began = time.monotonic()
     run = state.Run.start("apiserver")
     try:

@@ -1,4 +1,5 @@
-"""Each type of Service is created, changed and deleted by kubectl, and a client's packets follow."""
+"""Services of each type are created, changed and deleted by kubectl; the client's packets must follow each
+change."""
 import time
 
 from cluster_bed import needs
@@ -35,7 +36,7 @@ def a_node_port_service_is_created_updated_and_deleted_NODEPORT001_NODEPORT006(l
     lab.kubectl.apply(o.service("web", kind="NodePort", node_port=OTHER_NODE_PORT))
     lab.until_open(net.UPLINK, OTHER_NODE_PORT)
     lab.until_closed(net.UPLINK, NODE_PORT)
-    lab.kubectl.apply(o.service("web", external_ips=[VIP]))  # a type that has no node ports
+    lab.kubectl.apply(o.service("web", external_ips=[VIP]))  # a type without node ports
     lab.until_open(VIP)
     lab.until_closed(net.UPLINK, OTHER_NODE_PORT)
     lab.delete("service", "web")
@@ -71,7 +72,7 @@ def headless_and_external_name_services_are_nobodys_frontend_until_they_change_S
     equal(lab.connection_outcome(VIP, 80, 0.3) == "open", False, "the headless Service's address is served")
     check(not any(name in key for key, status in lab.gateway.services().items() if status.get("listening") for name in ("headless", "outside")),
           f"one of them is served: {list(lab.gateway.services())}")
-    # Headless is for ever, ExternalName is not.
+    # Headless cannot be changed, ExternalName can.
     lab.kubectl.apply(o.service("outside", external_ips=[VIP2]))
     lab.until_open(VIP2)
     equal(set(lab.answered_by(9, VIP2)), set(BACKENDS), "backends that answer")
@@ -90,7 +91,8 @@ def ports_of_one_service_come_and_go_one_by_one_SVC008(lab):
     lab.start(o.service("web", external_ips=[VIP], ports=two), http, echo, wait_for=["web:http/tcp", "web:echo/udp"])
     equal(lab.get().status, 200, "TCP")
     equal(lab.echo(VIP, 80)[2], b"hello", "UDP")
-    lab.patch("web", {"spec": {"ports": two[:1]}})  # apply merges by port number, and cannot tell the two apart
+    # apply merges by port number, and cannot distinguish the two
+    lab.patch("web", {"spec": {"ports": two[:1]}})
     until("the UDP port is gone", lambda: lab.key("web:echo/udp") not in lab.gateway.services(), 30)
     equal(lab.get().status, 200, "TCP without UDP")
 
@@ -110,7 +112,8 @@ def an_ipv6_service_has_slices_of_its_own_family_EP008(lab):
 
 @case()
 def six_hundred_services_are_more_than_a_page_and_all_are_served_APISYNC002(lab):
-    """A page holds 500. They are there before penstock-sync is, and one more comes while it lists."""
+    """A page holds 500 objects. They exist before penstock-sync starts, and one more is created while it
+    lists."""
     o, first_port, count = lab.objects, 1000, 600
     objects = [entry for i in range(count) for entry in (
         o.service(f"web-{i}", first_port + i, external_ips=[VIP]), o.backends(f"web-{i}", [f"backend-{1 + i % 3}"]))]

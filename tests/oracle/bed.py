@@ -1,9 +1,10 @@
-"""Two gateways of one Node before the same pods: penstockd in one namespace, the kernel as kube-proxy programs it in another. The client has an
-address for each, and what it sends from that address goes that way:
+"""Two gateways of one Node in front of the same pods: penstockd in one namespace, the kernel as programmed by
+kube-proxy in another. The client has an address for each gateway and uses it
+to select the gateway:
 
     client 10.80.1.2 ---- penstockd (edge-1) ----+
-           10.80.3.2 ---- kernel, kube-proxy ----+---- switch ---- nodes with pods 10.81.0.0/16, 10.82.0.0/16, 10.83.0.0/16
-                          (edge-1, too)
+           10.80.3.2 ---- kernel, kube-proxy ----+---- switch ---- nodes with pods 10.81.0.0/16, 10.82.0.0/16,
+                          (also edge-1)                            10.83.0.0/16
 """
 import json
 import os
@@ -28,7 +29,7 @@ class OracleLab(ClusterLab):
     logs = (*ClusterLab.logs, "kube-proxy.log")
 
     def start(self):
-        """Both gateways, and nothing for them to serve."""
+        """Starts both gateways without any Service."""
         self.run.reserve_hugepages(self.gateway.memory_mb)
         self.network.build()
         self._start_pods()
@@ -41,12 +42,14 @@ class OracleLab(ClusterLab):
         self._start_kube_proxy()
 
     def show(self, world, number):
-        """Makes the cluster this world; returns its Services as the API server has them once both gateways know it."""
+        """Applies this world to the cluster. Returns its Services as the API server stores them, once both
+        gateways have received it."""
         self.kubectl("delete", "service,endpointslice", "--all", "-n", self.kube_namespace, "--wait=false")
         self.kubectl.apply(*world.slices, *world.services)
         for name, address in world.ingress.items():
             self.cluster.patch_status(self.kube_namespace, name, {"loadBalancer": {"ingress": [{"ip": address}]}})
-        # Watches are in the order of changes: who knows the last Service and the last slice knows all before them.
+        # Watches deliver changes in order: a gateway that has the last Service and the last slice has all
+        # earlier ones.
         pod = f"10.81.250.{1 + number % 250}"
         self.kubectl.apply(self.objects.slice(MARKER, [pod]), self.objects.service(MARKER, external_ips=[MARKER_IP]))
         marker = worlds.Target("marker", MARKER_IP, 80, "TCP")
@@ -83,7 +86,8 @@ class OracleLab(ClusterLab):
                                   f"route add default via {net.SECOND_UPLINK} table 100\n"
                                   f"rule add from {net.SECOND_CLIENT} lookup 100")
         self.network.ip("gateway-2", f"address add {net.SECOND_UPLINK}/24 dev gw-up\naddress add {net.SECOND_CLUSTER}/24 dev gw-cl")
-        # As a node with a default route: what nobody translates is forwarded, and so meets the rules for what has no endpoints.
+        # Adds a default route, as on a node. Packets that are not translated are then forwarded, and so pass
+        # the rules for Services without endpoints.
         self.network.ip("gateway-2", f"route add default via {net.SECOND_CLIENT}")
         for i in range(3):
             self.network.ip("gateway-2", f"route add 10.{81 + i}.0.0/16 via 10.80.2.{11 + i}")
@@ -115,7 +119,8 @@ class OracleLab(ClusterLab):
 
 
 class Relay:
-    """127.0.0.1:PORT inside a namespace is 127.0.0.1:PORT of the host: kube-proxy and the API server both believe that they are at home."""
+    """Makes 127.0.0.1:PORT inside a namespace reach 127.0.0.1:PORT of the host. kube-proxy and the API server
+    both use the loopback address."""
 
     def __init__(self, namespace, port):
         self._port = port
@@ -150,7 +155,7 @@ def _pump(one, other):
 
 
 def kube_proxy_runs(server):
-    """Why not, in one line, or None."""
+    """The reason why kube-proxy does not run, in one line, or None."""
     program = server.program("kube-proxy")
     if not program:
         return f"there is no kube-proxy beside {server.directory}'s kube-apiserver"

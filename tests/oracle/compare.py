@@ -1,19 +1,21 @@
-"""Is it the same Service behind both gateways? Endpoints are drawn, so each way in is asked many times, until both have shown the same set."""
+"""Compares a Service behind both gateways. Endpoints are chosen at random, so each frontend is probed many
+times, until both gateways have shown the same set."""
 import collections
 import random
 
-ROUNDS_MIN = 24    # a set of four drawn evenly has shown itself in all but 4 of 1,000 times
+ROUNDS_MIN = 24    # a uniformly drawn set of four is incomplete in 4 of 1,000 times
 ROUNDS_MAX = 150
-ROUNDS_OF_SILENCE = 2  # what is not open is the same each time, and silence takes a second
+ROUNDS_OF_SILENCE = 2  # results other than open do not vary, and a timeout takes a second
 
 
 def outcomes_of(lab, targets):
-    """({target: set of Outcome} of penstock, the same of kube-proxy)"""
+    """Returns ({target: set of Outcome} of Penstock, the same of kube-proxy)."""
     seen = [collections.defaultdict(set), collections.defaultdict(set)]
     asked, rounds = list(targets), 0
     order = random.Random(len(targets))
     while asked and rounds < ROUNDS_MAX:
-        # Ways into one Service share its rotation, and in a fixed order each would meet the same endpoints again and again.
+        # Frontends of one Service share its rotation. In a fixed order each would get the same endpoints
+        # repeatedly.
         order.shuffle(asked)
         for gateway, into in zip((lab.through_penstock, lab.through_kube_proxy), seen):
             for target, outcome in gateway(asked).items():
@@ -29,7 +31,8 @@ def _is_open(outcomes):
     return any(outcome.kind == "open" for outcome in outcomes)
 
 
-# What may differ. Each has its paragraph in docs/semantics.md under "Where kube-proxy differs", by this name.
+# Permitted differences. Each has its paragraph in docs/semantics.md under "Where kube-proxy differs", by this
+# name.
 def choice_behind(target, penstock, proxy, world):
     """The name of the choice that explains the difference, or None."""
     ours, theirs = ({outcome.kind for outcome in outcomes} for outcomes in (penstock, proxy))

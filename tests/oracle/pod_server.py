@@ -1,15 +1,14 @@
-"""All pods of a node: answers each TCP connection and each UDP datagram on these ports, at whatever local address it came to, with
-"ADDRESS:PORT CLIENT-ADDRESS": who answered, and whom it saw.
+"""All pods of a node. Answers each TCP connection and each UDP datagram on these ports, on any local address,
+with "ADDRESS:PORT CLIENT-ADDRESS": the address of the pod, and the client address that it received.
 
-pod_server.py PORT...
-"""
+pod_server.py PORT..."""
 import ipaddress
 import select
 import socket
 import struct
 import sys
 
-IP_PKTINFO = 8  # Linux; this Python has no name for it
+IP_PKTINFO = 8  # Linux; this Python does not define it
 
 
 def main():

@@ -1,6 +1,7 @@
-"""What becomes of the first packet of a flow: many flows at once, through both gateways, each from a port of its own. One that came back
-while UDP flows of it are remembered would meet them: from the same socket to the same endpoint through two frontends, the source is
-translated to tell them apart, by Penstock and by the kernel in ways of their own."""
+"""Result of the first packet of a flow: many flows at once, through both gateways, each from a port of its
+own. A port is not reused while UDP flows of it are still in a table. Two flows from the same socket to the
+same endpoint through two frontends would need source translation to distinguish them, in which Penstock and
+the kernel differ."""
 import dataclasses
 import errno
 import itertools
@@ -10,14 +11,16 @@ import time
 
 from lab.network import family_of, inside
 
-# After that it is silence. An ICMP error that comes while connect() still holds its socket is only heard with the next SYN, a second later.
+# Afterwards the result is silence. If an ICMP error arrives while connect() still holds its socket, it is
+# reported only for the next SYN, a second later.
 PATIENCE_S = 2.5
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Target:
-    """What a client can aim at. `address` is the word node for a NodePort: each gateway has addresses of its own."""
-    what: str  # for people: "svc-3 external IP"
+    """A destination of the client. `address` is the word node for a NodePort, because each gateway has
+    addresses of its own."""
+    what: str  # description, for output: "svc-3 external IP"
     address: str
     port: int
     protocol: str
@@ -25,12 +28,12 @@ class Target:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Outcome:
-    kind: str           # "open", "refused", "silence", or the kernel's word for another ICMP error
+    kind: str           # "open", "refused", "silence", or the kernel's text for another ICMP error
     endpoint: str = ""  # "10.81.1.7:9376"
     source: str = ""    # "kept", "translated"
 
 
-_ports = itertools.cycle(range(20_000, 60_000))  # more than all worlds of a run take
+_ports = itertools.cycle(range(20_000, 60_000))  # more ports than all worlds of a run use
 
 
 def _bind(client, source):
@@ -44,7 +47,7 @@ def _bind(client, source):
 
 
 def probe(network, source, targets, node_address):
-    """{target: Outcome}, one flow for each."""
+    """{target: Outcome}, from one flow for each target."""
     waiting, outcomes = {}, {}
     with inside(network.namespace("client")):
         for target in targets:
@@ -82,7 +85,7 @@ def probe(network, source, targets, node_address):
 
 
 def _read(client, source):
-    """None where there is nothing yet."""
+    """The result, or None if there is none yet."""
     try:
         text = client.recv(200).decode().split()
     except BlockingIOError:

@@ -1,9 +1,10 @@
-"""kube-proxy as oracle: the same API server, the same random Services, slices and Nodes, the same first packets through the kernel as a real
-kube-proxy programs it, and through Penstock. Where a packet comes out, with which addresses, or how it is refused, must be the same, or be a
-choice that docs/semantics.md names.
+"""kube-proxy as oracle: sends the same first packets through Penstock and through the kernel as programmed by
+a real kube-proxy, with the same API server and the same random Services, slices and Nodes. The endpoint of a
+packet, its addresses, or the kind of refusal must be equal, or differ by a choice that docs/semantics.md
+lists.
 
-run.py --build DIR [--filter REGEX] [--counts FILE] [--list] [--server NAME] [--minutes N] [--seed N] [--worlds N]
-"""
+run.py --build DIR [--filter REGEX] [--counts FILE] [--list] [--server NAME] [--minutes N] [--seed N]
+[--worlds N]"""
 import functools
 import os
 import sys

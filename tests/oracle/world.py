@@ -1,5 +1,6 @@
-"""Random Services, EndpointSlices and what is said about them, as an API server of this version accepts them. A world is a function of its
-seed; what it leaves out is what kube-proxy leaves undefined: two Services that claim one tuple."""
+"""Random Services, EndpointSlices and settings, as an API server of this version accepts them. A world is a
+function of its seed. Cases that kube-proxy leaves undefined are excluded: two Services that claim one
+tuple."""
 import json
 import random
 
@@ -16,15 +17,16 @@ class World:
         self._namespace, self._version = namespace, version
         self._pods = list(pod_addresses)
         self.services, self.slices, self.ingress = [], [], {}
-        # By Service, how many endpoints one client may meet: it keeps its first draw, unless it comes by a way in that must be answered on
-        # this node, and draws again there.
+        # The number of endpoints, by Service, that one client may reach. Affinity keeps its first endpoint,
+        # except for a frontend that must be answered on this node, where a second one is chosen.
         self.with_affinity = {}
-        self.closed_to_client = set()  # places, as a Target names them: the client is in none of their source ranges
+        self.closed_to_client = set()  # Target.what of frontends whose source ranges exclude the client
         for number in range(10):
             self._add_service(number)
 
     def targets(self, service):
-        """All ways in, and a port beside each that nobody declared. `service` as the API server made it."""
+        """All frontends, and next to each a port that is not declared. `service` as the API server stored
+        it."""
         name, spec = service["metadata"]["name"], service["spec"]
         places = [("external IP", address) for address in spec.get("externalIPs", [])]
         places += [("ClusterIP", spec["clusterIP"])] if spec.get("clusterIP") not in (None, "", "None") else []
@@ -39,7 +41,7 @@ class World:
                 yield Target(f"{name} {place}, undeclared port", address, 7, "TCP")
 
     def text_of(self, name):
-        """What this world says about a Service, for whoever has to explain a difference."""
+        """The settings of a Service in this world, to explain a difference."""
         lines = [json.dumps(service["spec"]) for service in self.services if service["metadata"]["name"] == name]
         for entry in self.slices:
             if entry["metadata"]["labels"]["kubernetes.io/service-name"] == name:
@@ -55,7 +57,8 @@ class World:
         declared = draw.sample(SERVICE_PORTS, draw.choice((1, 1, 2)))
         protocols = [draw.choice(("TCP", "TCP", "UDP")) for _ in declared]
         if self._version < (1, 26):
-            protocols = protocols[:1] * len(declared)  # a LoadBalancer of several protocols came late
+            # LoadBalancers of several protocols were added in a later version
+            protocols = protocols[:1] * len(declared)
         ports = [{"name": f"p{port}", "port": port, "protocol": protocol, "targetPort": 9376} for port, protocol in zip(declared, protocols)]
         spec = {"type": kind, "ports": ports}
         if kind == "ClusterIP" or self._maybe(0.3):
@@ -89,7 +92,7 @@ class World:
         readiness = draw.choice(("ready", "ready", "mixed", "terminating", "not ready"))
         hinted = self._version >= (1, 26) and self._maybe(0.4)
         endpoints = [self._endpoint(readiness, hinted) for _ in range(count)]
-        # A controller cuts slices anywhere, and an endpoint that moves is in two of them for a moment.
+        # A controller may split slices anywhere, and a moving endpoint is in two of them for a moment.
         cut = draw.randint(0, count)
         parts = [endpoints[:cut], endpoints[cut:]]
         if endpoints and self._maybe(0.2):
