@@ -1,9 +1,8 @@
-"""Each line of docs/semantics.md and docs/rfc.md names the test that shows it, as a link to its file with the test's name: [Name](../tests/path). This
-is the test that the file is there and has that name, that nothing on these pages stands without a link, and that all other relative links lead
-somewhere, to a heading that is there where they name one.
+"""Each line of docs/semantics.md and docs/rfc.md links to its test: [Name](../tests/path). Checks that the
+file exists and contains that name, that no line of these pages lacks a link, and that all other relative
+links of the documents have a target, including the heading if they name one.
 
-links_test.py ROOT
-"""
+links_test.py ROOT"""
 import os
 import re
 import sys
@@ -14,7 +13,7 @@ ANCHOR = re.compile(r"\]\(([^)#\s:]*)#([^)\s]+)\)")
 
 
 def anchors_of(page):
-    """As forges make them of headings."""
+    """Anchors of headings, as forges derive them."""
     with open(page) as file:
         headings = re.findall(r"^#+ (.*)$", file.read(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}

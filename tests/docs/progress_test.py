@@ -1,7 +1,7 @@
-"""scripts/lib.sh: a long step reports how far it is, and its exit code is its command's.
+"""Tests `progress` in scripts/lib.sh: a long step reports its progress, and its exit code is that of its
+command.
 
-progress_test.py SOURCE_DIR
-"""
+progress_test.py SOURCE_DIR"""
 import os
 import re
 import subprocess
@@ -22,7 +22,7 @@ def check(condition, what):
         raise AssertionError(what)
 
 
-# The command goes on until it has been reported on, so that a slow machine changes nothing.
+# The command runs until its progress was reported, so the result does not depend on the machine's speed.
 done = run("""
 exec 2>lines
 trap 'cat lines' EXIT

@@ -1,9 +1,9 @@
-"""Several files of a room are compiled as one (docs/adr/0032). Then a function in an unnamed namespace is seen by the files behind it, where it may be
-the better match of a call. This is the test that no two files of a room have a function of one name there, and that each test file keeps its
-helpers in a namespace of the file's name.
+"""Several files of a room are compiled as one (docs/adr/0032). A function in an unnamed namespace is then
+visible in the files after it, where it may be the better match of a call. Checks that no two files of a room
+have such a function of the same name, and that each test file keeps its helpers in a namespace of the file's
+name.
 
-room_names_test.py ROOT
-"""
+room_names_test.py ROOT"""
 import collections
 import os
 import re
@@ -23,12 +23,12 @@ def sources(root):
 
 
 def functions_in(text):
-    """Names of the functions that unnamed namespaces hold."""
+    """Names of the functions in unnamed namespaces."""
     return {found[1] for body in UNNAMED.findall(text) for line in body.split("\n") if (found := FUNCTION.match(line))}
 
 
 def room_of(root, folder):
-    """The nearest folder with a meson.build: what is compiled together."""
+    """The nearest folder with a meson.build: its files are compiled together."""
     while not os.path.exists(os.path.join(root, folder, "meson.build")):
         folder = os.path.dirname(folder)
     return folder

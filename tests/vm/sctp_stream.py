@@ -1,6 +1,7 @@
 """One end of SCTP associations, using the kernel's own stack.
 
-    sctp_stream.py serve PORT ADDRESS...       answers each message with the peer's address and port, a blank and the message
+    sctp_stream.py serve PORT ADDRESS...       answers each message with the peer's address and port, a blank
+                                               and the message
     sctp_stream.py talk LOCAL[@PORT] ADDRESS PORT SIZE... [then close|abort|hold]
 
 `talk` sends a message of each size, checks the echo, and prints a line of JSON: {"local_port": ..., "seen":

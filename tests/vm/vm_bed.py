@@ -1,7 +1,9 @@
 """The laboratory of suite e2e with one part replaced: the programs of the gateway's namespace run in a
 virtual machine, on PCI cards.
 
-client ---- gw-up =(br-up)= tap-up ---- card | penstockd | card ---- tap-cl =(br-cl)= gw-cl ---- switch ---- backends
+client ---- gw-up =(br-up)= tap-up ---- card | penstockd | card ---- tap-cl =(br-cl)= gw-cl ---- switch
+                                                                                                   |
+                                                                                                backends
 
 The client, the switch and the backends are the host's own namespaces with real programs. The gateway's
 namespace holds QEMU and its TAPs.

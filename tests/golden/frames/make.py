@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Writes the golden frames: each file beside this one holds a frame, what is done to it, and the frame that must come out.
+"""Writes the golden frames: each file beside this one holds a frame, the operation on it, and the expected
+output frame.
 
-Both frames are spelled out here field by field and their checksums computed by scapy, so nothing of Penstock's own rewriting or answering
-code has a say in what is right. make.py writes the files; make.py --check says whether they are what it would write (exit 77: no scapy).
-"""
+Both frames are written here field by field and their checksums are computed by scapy, so the expected result
+does not depend on Penstock's own rewriting or answering code. make.py writes the files; make.py --check
+compares them with what it would write (exit 77: no scapy)."""
 import pathlib
 import sys
 
@@ -16,8 +17,10 @@ except ImportError:
 
 CLIENT, VIP, SNAT, BACKEND = "192.0.2.10", "80.11.12.10", "10.1.0.1", "10.2.0.7"
 CLIENT6, VIP6, SNAT6, BACKEND6 = "2001:db8:1::10", "2001:db8:80::10", "fd00:1::1", "fd00:2::7"
-CLIENT_MAC, GATEWAY_OUT_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"  # the frame comes in from one to the other
-GATEWAY_IN_MAC, BACKEND_MAC = "02:00:00:00:00:03", "02:00:00:00:00:04"  # and leaves between these
+# source and destination of the received frame
+CLIENT_MAC, GATEWAY_OUT_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+# source and destination of the sent frame
+GATEWAY_IN_MAC, BACKEND_MAC = "02:00:00:00:00:03", "02:00:00:00:00:04"
 COMES = {"src": CLIENT_MAC, "dst": GATEWAY_OUT_MAC}
 LEAVES = {"src": GATEWAY_IN_MAC, "dst": BACKEND_MAC}
 ANSWERS = {"src": GATEWAY_OUT_MAC, "dst": CLIENT_MAC}
@@ -30,7 +33,7 @@ REWRITE_REVERSE6 = f"rewrite {VIP6}:80 {CLIENT6}:51000 {GATEWAY_IN_MAC} {BACKEND
 
 
 def zero_sum_payload(packet, words):
-    """Two bytes of payload that make the UDP sum of `packet` come out zero, which is then written 0xffff."""
+    """Two bytes of payload that make the UDP sum of `packet` zero, which is then sent as 0xffff."""
     probe = packet / Raw(b"\0\0" + words)
     sum_without = packet.__class__(bytes(probe))[UDP].chksum
     return sum_without.to_bytes(2, "big") + words
