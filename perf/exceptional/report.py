@@ -1,7 +1,8 @@
-"""Instructions of what is no packet of an established flow, by callgrind, and how many times those of one that is.
+"""Instruction counts, by callgrind, of packets outside established flows, and their ratio to those of a
+packet inside.
 
-report.py PROGRAM FLAGS    `name value unit` a line; PROGRAM is exceptional_count, FLAGS the build's options as told in the remarks
-"""
+report.py PROGRAM FLAGS prints one `name value unit` per line; PROGRAM is exceptional_count, FLAGS the build
+options to print as a remark"""
 import os
 import sys
 
@@ -10,7 +11,7 @@ import report
 
 
 def main(program, flags):
-    # What report.run() splits by stage is left together: a path is a few functions of its own.
+    # The stages that report.run() separates are summed, because a path consists of few functions of its own.
     whole = {name: value for name, value in report.run(program).items() if name.count(".") == 2}
     for line in report.conditions(flags):
         print(f"# {line}")

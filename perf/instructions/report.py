@@ -1,11 +1,13 @@
-"""Runs the `instructions` program under callgrind, prints its figures, and compares them with perf/baseline/instructions.txt.
+"""Runs the `instructions` program under callgrind, prints its counts, and compares them with
+perf/baseline/instructions.txt.
 
-report.py print PROGRAM FLAGS             `name value unit` a line
-report.py write PROGRAM FLAGS BASELINE    the same, into the baseline, below the compiler that made them
-report.py check PROGRAM FLAGS BASELINE    one case a figure; the last line is `N passed, N failed, N skipped`
+report.py print PROGRAM FLAGS             prints one `name value unit` per line
+report.py write PROGRAM FLAGS BASELINE    writes the same to the baseline, after the compiler's version
+report.py check PROGRAM FLAGS BASELINE    one case per count; the last line is `N passed, N failed, N skipped`
 
-FLAGS is what else the figures depend on, as one word or several: options of the build. A figure that grew by more than GROWTH fails, and so
-does one that the baseline or the program alone knows. One that shrank passes with a remark: the next growth would hide in the gap.
+FLAGS are the build options that the counts depend on, as one word or several. A count that grew by more than
+GROWTH fails, and so does a count that only the baseline or only the program has. A count that shrank passes
+with a remark, because the gap would hide the next growth.
 """
 import collections
 import glob
@@ -17,15 +19,15 @@ import sys
 import tempfile
 
 GROWTH = 0.05
-# A stage that has nothing to do costs a few instructions a burst, less than one a packet; one more there is no growth to speak of.
+# An idle stage costs a few instructions per burst, less than one per packet; one more there is negligible.
 LEAST = 0.5
 RUN_STAGES = re.compile(r"\bpenstock::pipeline::run_stages\(")
-# Which memcpy glibc takes depends on the processor; without these all take SSE2's.
+# glibc selects memcpy by the processor; with these settings all processors use the SSE2 version.
 SAME_LIBC_EVERYWHERE = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM"
 
 
 def run(program):
-    """{name: (value, unit)} in the order of the program."""
+    """{name: (value, unit)} in the program's order."""
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
@@ -41,7 +43,7 @@ def run(program):
 
 
 def figures_of(path):
-    """One region: its whole, and for the pipeline each function that run_stages calls."""
+    """One region: its total, and for the pipeline each function that run_stages calls."""
     region = total = None
     function = callee = None
     is_call = False
@@ -59,15 +61,17 @@ def figures_of(path):
                 callee = line[4:]
             elif line.startswith("calls="):
                 is_call = True
-            elif is_call:  # the line behind calls=: where from, and the instructions of the calls with all that they called
+            # the line after calls=: source line, and the inclusive instruction count of the calls
+            elif is_call:
                 is_call = False
                 if RUN_STAGES.search(function):
                     stages[stage_name(callee)] += int(line.split()[1])
-    if region is None or total is None:  # what was collected between the last region and the program's end
+    if region is None or total is None:  # counts between the last region and the program's end
         return {}
     unit = "instructions/" + unit
     figures = {region: (total / int(operations), unit)}
-    figures.update({f"{region}.{stage}": (cost / int(operations), unit) for stage, cost in sorted(stages.items())})  # callgrind's own order is any
+    # callgrind's own order is arbitrary
+    figures.update({f"{region}.{stage}": (cost / int(operations), unit) for stage, cost in sorted(stages.items())})
     return figures
 
 
@@ -112,16 +116,16 @@ def check(program, flags, baseline):
             print(f"instructions {name}: {before[name]:.2f} -> {now[name]:.2f}, {now[name] / before[name] - 1:+.1%}")
     if failed or shrunk:
         print("If that is meant: `scripts/bench instructions --write-baseline`, in the commit that brings it, with the reason in its body.")
-    return totals(len({*before, *now}) + 1 - failed, failed, 0)  # and one for the reason
+    return totals(len({*before, *now}) + 1 - failed, failed, 0)  # plus one for the reason
 
 
 def commit_without_reason(baseline):
-    """The last commit that changed the baseline, if it says no word about it. Without a repository there is nothing to hold against it."""
+    """The last commit that changed the baseline, if its message has no reason; otherwise, or without a repository, ""."""
     def git(*words):
         done = subprocess.run(["git", "-C", os.path.dirname(baseline), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    # A shallow clone's first commit seems to have touched every file.
+    # The first commit of a shallow clone appears to change every file.
     if git("rev-parse", "--is-shallow-repository") != "false":
         return ""
     commit, _, body = git("log", "-1", "--no-merges", "--format=%h%n%b", "--", baseline).partition("\n")

@@ -1,10 +1,11 @@
-"""The body of scripts/bench ovs: OVS-DPDK's ct(nat) and Penstock, cycles for a packet (G7) and for setting up a connection (G8).
+"""The body of scripts/bench ovs: OVS-DPDK's ct(nat) and Penstock, cycles per packet (G7) and per new
+connection (G8).
 
-Both poll the same two net_pcap devices, with the same files, from the same CPU, in turns of a window each; what one sends goes nowhere. Both
-translate destinations only, one endpoint a Service: a file of replies cannot know SNAT ports that are chosen as it is played. Cycles are TSC
-cycles of poll rounds that found packets, reception included: OVS's "processing cycles", Penstock's busy_ticks. Gates take the minima, because
-whatever disturbs a window only adds to it.
-"""
+Both poll the same two net_pcap devices, with the same files, from the same CPU, in alternating windows; sent
+packets are discarded. Both translate destinations only, with one endpoint per Service, because a file of
+replies cannot contain SNAT ports that are chosen during the run. Cycles are TSC cycles of poll rounds with
+packets, reception included: OVS's "processing cycles", Penstock's busy_ticks. Gates use the minima, because a
+disturbance can only increase a window's cycles."""
 import argparse
 import os
 import statistics
@@ -19,8 +20,8 @@ from lab import lifetime, state
 G7 = {1_000: 4, 50_000: 7}
 G8 = 4
 LABELS = {1_000: "1k", 50_000: "50k"}
-LEAD = 400_000  # frames; OVS drops them in some 50 ms
-MBUFS = 262_143  # both files of the largest size twice over
+LEAD = 400_000  # frames; OVS drops them within some 50 ms
+MBUFS = 262_143  # twice the size of both files of the largest size
 
 
 def say(name, value, unit):
@@ -76,25 +77,28 @@ def established(options, run, ovs, penstock, size):
 
 
 def turn(side, seconds, size):
-    """Cycles of one window, in which everything that came was translated and sent, and no connection came or went."""
+    """Cycles of one window in which each received packet was translated and sent, and no connection was
+    opened or closed."""
     side.wake()
     for _ in range(3):
         seen = side.window(seconds)
-        if seen["cycles"] > 0:  # OVS clears when its PMD thread comes to it, and once did so just before it was asked
+        # OVS clears asynchronously, in its PMD thread, and once did so just before this read
+        if seen["cycles"] > 0:
             break
     connections = side.connections()
     side.sleep()
-    # A burst under way at either end of the window is all that may be missing.
+    # Only a burst in progress at either end of the window may be missing.
     if connections != size or seen["cycles"] == 0 or not 0.99 < seen["sent_share"] < 1.01:
         raise RuntimeError(f"{type(side).__name__}: {seen['sent_share']:.1%} of {seen['packets']} packets sent, {connections} of {size} connections")
     return seen["cycles"]
 
 
 def set_up(options, run, ovs, penstock, ticks_per_second):
-    """G8: each packet opens a connection, the file is played once, and the table tells how many it has made.
+    """G8: each packet opens a connection, the file is played once, and the table reports the number of new
+    connections.
 
-    OVS polls a port before it knows what to do with its packets, so the file begins with a lead of frames that both sides drop. What those
-    cost is measured with a file of nothing else, and taken off."""
+    OVS polls a port before the port's flows are installed, so the file begins with a lead of frames that both
+    sides drop. The cost of the lead is measured with a file of the lead alone, and subtracted."""
     size = options.new
     files = {0: run.file("lead.pcap"), size: run.file("new.pcap")}
     for flows, path in files.items():
@@ -122,7 +126,7 @@ def set_up(options, run, ovs, penstock, ticks_per_second):
 
 
 def played(side, flows):
-    """All cycles that the file took."""
+    """All cycles for the file."""
     sides.until("the end of the file", lambda: side.totals()["packets"] >= LEAD + flows, 60)
     seen = side.totals()
     connections = side.connections()

@@ -1,4 +1,5 @@
-"""pcap files for net_pcap: 60-byte UDP frames of the flows that perf/traffic/network.hpp numbers, one endpoint a Service, sources kept."""
+"""pcap files for net_pcap: 60-byte UDP frames of the flows that perf/traffic/network.hpp numbers, one
+endpoint per Service, sources kept."""
 import random
 import struct
 
@@ -7,18 +8,19 @@ SERVICES = 16
 VIP, ENDPOINT, CLIENT = 0xCB007101, 0x0A50020B, 0xC6120000  # 203.0.113.1, 10.80.2.11, 198.18.0.0
 UP_MAC, CLUSTER_MAC = bytes.fromhex("02000000000a"), bytes.fromhex("02000000000b")
 ROUTER_MAC, ENDPOINT_MAC = bytes.fromhex("020000000102"), bytes.fromhex("020000000202")
-# Whom frames of a lead are for: nobody on this wire, so both sides drop them as soon as they have seen the address.
+# Destination MAC of the lead's frames. It belongs to no host on this wire, so both sides drop the frames by
+# their address.
 LEAD_MAC = bytes.fromhex("02000000ffff")
 
 
 def endpoint_of(service):
-    """Each Service has eight places for endpoints and uses the first."""
+    """The first endpoint of a Service. Each Service has eight endpoint addresses and uses the first."""
     return ENDPOINT + 8 * service
 
 
 def write(path, flows, direction, seed, lead=0):
-    """One frame of each flow in random order: `forward` as clients send, `reply` as endpoints answer. Before them `lead` frames that mean
-    nothing, for a receiver that begins to poll before it is ready."""
+    """One frame of each flow in random order: `forward` as clients send, `reply` as endpoints answer. They
+    are preceded by `lead` frames to be dropped, for a receiver that polls before it is ready."""
     order = list(range(flows))
     random.Random(seed).shuffle(order)
     macs = UP_MAC + ROUTER_MAC if direction == "forward" else CLUSTER_MAC + ENDPOINT_MAC

@@ -1,5 +1,5 @@
-"""The two that are compared. Each is a process that polls two net_pcap devices from one CPU and can be put to sleep whole, so that they take
-turns on that CPU without meeting there."""
+"""The two compared programs. Each is a process that polls two net_pcap devices from one CPU. Each can be
+stopped as a whole, so that they run alternately on that CPU."""
 import json
 import os
 import re
@@ -32,7 +32,7 @@ class Side:
 
     def wake(self):
         os.kill(self.polls.pid, signal.SIGCONT)
-        time.sleep(0.05)  # caches and the clock's jump are behind it
+        time.sleep(0.05)  # until the caches are warm and the clock's jump is past
 
     def end(self):
         os.kill(self.polls.pid, signal.SIGCONT)
@@ -85,7 +85,8 @@ class Penstock(Side):
 
 
 class Ovs(Side):
-    """A bridge of the DPDK datapath with one PMD thread; database, sockets and logs in a directory of its own."""
+    """A bridge of the DPDK datapath with one PMD thread; database, sockets and logs in a directory of its
+    own."""
 
     def __init__(self, run, namespace, main_cpu, worker_cpu):
         self._run, self._namespace = run, namespace
@@ -109,11 +110,11 @@ class Ovs(Side):
         self._add_flows()
 
     def set_emc(self, on):
-        # One in so many packets that missed enters the cache; 100 is OVS's own default, 0 turns it off.
+        # One of N missed packets enters the cache. OVS's default is N = 100; 0 disables the cache.
         self._vsctl("set", "Open_vSwitch", ".", f"other_config:emc-insert-inv-prob={100 if on else 0}")
 
     def begin(self, devices):
-        """Polling begins while the rest of OVS still learns that the ports are there."""
+        """Polling begins while the rest of OVS still adds the ports."""
         for number, name, device in ((2, "cluster", devices[1]), (1, "up", devices[0])):
             self._vsctl("add-port", "br0", name, "--", "set", "Interface", name, "type=dpdk", f'options:dpdk-devargs="{device}"',
                         f"ofport_request={number}")
@@ -133,7 +134,7 @@ class Ovs(Side):
         self._appctl("dpif-netdev/pmd-stats-clear")
 
     def totals(self):
-        """Since clear()."""
+        """The counts since clear()."""
         shown = self._appctl("dpif-netdev/pmd-stats-show").split("main thread")[0]
         number = lambda what: int((re.search(what + r": (\d+)", shown) or [0, 0])[1])
         packets = number("packets received")
@@ -153,13 +154,15 @@ class Ovs(Side):
         self._server.wait(timeout=10)
 
     def _add_flows(self):
-        """What Penstock's Keep mode does: known connections are translated and sent on, VIPs open new ones, all else is dropped."""
+        """The same as Penstock's Keep mode: known connections are translated and forwarded, VIPs open new
+        ones, all other packets are dropped."""
         towards_endpoint = "mod_dl_src:02:00:00:00:00:0b,mod_dl_dst:02:00:00:00:02:02,dec_ttl,output:2"
         towards_client = "mod_dl_src:02:00:00:00:00:0a,mod_dl_dst:02:00:00:00:01:02,dec_ttl,output:1"
         flows = ["table=0,in_port=1,ip,actions=ct(zone=1,nat,table=1)", "table=0,in_port=2,ip,actions=ct(zone=1,nat,table=2)",
                  f"table=0,priority=40000,dl_dst={frames.LEAD_MAC.hex(':')},actions=drop", "table=0,priority=0,actions=drop",
                  f"table=1,priority=90,ct_state=+trk+est,ip,actions={towards_endpoint}",
-                 # Until a reply has come UDP is "new", though known and already translated.
+                 # Until a reply has arrived conntrack classifies UDP as "new", although the flow is known and
+                 # translated.
                  f"table=1,priority=80,ct_state=+trk,ip,nw_dst=10.80.2.0/24,actions={towards_endpoint}",
                  f"table=2,priority=90,ct_state=+trk+est+rpl,ip,actions={towards_client}", "table=2,priority=0,actions=drop"]
         for service in range(frames.SERVICES):
@@ -173,7 +176,7 @@ class Ovs(Side):
         _checked("ovs-ofctl", "add-flows", self._bridge(), path)
 
     def _port_packets(self):
-        """Received and sent by both devices."""
+        """Packets received and sent by both devices."""
         shown = _checked("ovs-ofctl", "dump-ports", self._bridge())
         ports = re.findall(r'port\s+"?(\S+?)"?: rx pkts=(\d+).*?\n\s+tx pkts=(\d+)', shown)
         devices = [(int(received), int(sent)) for name, received, sent in ports if name in ("up", "cluster", "1", "2")]

@@ -1,7 +1,7 @@
 """TRex, stateless: the clients of README.md, in uniform random order, and a stream for latency.
 
-Tunables: --dst_mac (the gateway's uplink0), --clients (1, 16, 152), --new 1 for as many flows as there are addresses and ports.
-"""
+Tunables: --dst_mac (the gateway's uplink0), --clients (1, 16, 152), --new 1 to use all addresses and ports as
+separate flows."""
 import argparse
 
 from trex_stl_lib.api import (CTRexVmInsFixHwCs, Ether, IP, UDP, STLFlowLatencyStats, STLPktBuilder, STLScVmRaw, STLStream, STLTXCont,
@@ -32,8 +32,8 @@ class Clients:
 
     @staticmethod
     def _packet(mac, first_client, clients, first_port, last_port):
-        """Client, its port and the VIP each drawn by itself. The NIC fills in both checksums; a UDP checksum of zero would spare the gateway
-        its work."""
+        """Client address, client port and VIP, each drawn independently. The NIC fills in both checksums;
+        with a UDP checksum of zero the gateway would skip the checksum update."""
         frame = Ether(dst=mac) / IP(src=address(first_client), dst="203.0.113.1") / UDP(sport=first_port, dport=80)
         frame = frame / (b"\0" * (FRAME_BYTES - len(frame)))
         draw = STLScVmRaw([

@@ -1,12 +1,15 @@
-"""The body of scripts/bench sync: how long a cluster's configuration takes to reach the workers, and what it costs to follow it.
-The API server is this folder's own, whose work costs next to nothing, and a real one where the test bed has it.
+"""The body of scripts/bench sync: the time for a cluster's configuration to reach the workers, and the cost
+of following it. The API server is this folder's own, with a negligible cost, and also a real one if the test
+bed has it.
 
-cold       penstock-sync starts against an API server that has everything and a penstockd that has nothing, until penstockd has all of it. The
-           processor seconds of the two programs (but the worker's, which polls) are our own time; the API server's stand beside
-           them, since it shares the machine.
-change     one endpoint of a slice stops being ready, or is ready again: from the arrival of the watch event's bytes until the last worker uses
-           the new state, as penstock-sync measures it; alone (idle), and at 1,000 a second (storm).
-memory     resident, as the kernel counts it; penstockd's hugepages are not in it.
+cold       penstock-sync starts against an API server that has everything and a penstockd that has nothing,
+           until penstockd has the whole configuration. The processor seconds of the two programs (without the
+           worker's, which polls) are Penstock's cost. The API server's are printed beside them, because it
+           shares the machine.
+change     one endpoint of a slice becomes unready, or ready again: from the arrival of the watch event's
+           bytes until the last worker uses the new state, as penstock-sync measures it; single (idle), and at
+           1,000 a second (storm).
+memory     resident, as the kernel counts it, without penstockd's hugepages.
 """
 import argparse
 import contextlib
@@ -16,7 +19,7 @@ import sys
 import threading
 import time
 
-import bed  # this and the next are of scripts/bench wire
+import bed  # this module and the next are of scripts/bench wire
 import wire
 import sync_bed
 from lab import lifetime, state
@@ -25,7 +28,7 @@ from testbed import api_servers
 # SIZE: services, endpoints of each
 SIZES = {"1000x10": (1_000, 10), "10000x10": (10_000, 10), "5000x50": (5_000, 50)}
 LARGEST = "5000x50"
-# What the gates hold the largest size to.
+# Limits of the gates for the largest size.
 COLD_OWN_S = 10
 CHANGE_P99_MS = 20
 BYTES_PER_ENDPOINT = 1024
@@ -41,7 +44,8 @@ def gate(name, value, limit):
 
 
 def histogram(metrics):
-    """[(upper bound in ms, how many at most that)] of all gateways together, bounds ascending."""
+    """[(upper bound in ms, number of samples up to that bound)] of all gateways together, bounds
+    ascending."""
     buckets = {}
     for name, count in metrics.items():
         found = re.match(APPLY_HISTOGRAM + r'_bucket\{.*le="([^"]+)"', name)
@@ -52,7 +56,7 @@ def histogram(metrics):
 
 
 def quantile(before, after, share):
-    """The upper bound of the bucket that holds it: never too good."""
+    """The upper bound of the bucket that contains the quantile, so the result is never too low."""
     since = dict(before)
     counts = [(bound, count - since.get(bound, 0)) for bound, count in after]
     total = counts[-1][1] if counts else 0
@@ -68,7 +72,7 @@ def measure_changes(server, sync, gateway, name, label, count, per_second):
     sync_cpu, daemon_cpu, before = sync_bed.cpu_s(sync.pid), gateway.control_cpu_s(), histogram(sync.metrics())
     seconds = server.flip(count, per_second)
     after = None
-    while after != (now := histogram(sync.metrics())):  # until nothing more is applied
+    while after != (now := histogram(sync.metrics())):  # until all changes are applied
         after = now
         time.sleep(0.5)
     say(f"sync_{name}_{label}_p50", quantile(before, after, 0.5), "ms")
@@ -107,7 +111,7 @@ def measure(options, run, size, kind):
     say(f"sync_{name}_cold_sync_cpu", sync_cpu, "s")
     say(f"sync_{name}_cold_penstockd_cpu", daemon_cpu, "s")
     say(f"sync_{name}_cold_api_server_cpu", server.cpu_s() - server_before, "s")
-    time.sleep(options.settle_s)  # what start-up leaves behind: the last-good file, freed memory
+    time.sleep(options.settle_s)  # follow-up work of the start: the last-good file, freed memory
     resident = sync_bed.resident_bytes(sync.pid)
     figures.per_endpoint = resident / endpoints
     say(f"sync_{name}_resident", resident / 2**20, "MiB")
@@ -132,8 +136,9 @@ def measure(options, run, size, kind):
 
 
 class Traffic:
-    """Established flows of Services that do not change, while others do. It shares its CPU with the API server and with penstock-sync, so its
-    pace is what a queue of 1,024 packets bridges while it waits for its turn."""
+    """Established flows of unchanged Services, while others change. The generator shares its CPU with the API
+    server and penstock-sync, so its rate is limited to the number of packets that a queue of 1,024 bridges
+    while the generator waits for the CPU."""
     FLOWS = 4096
     RATE = 20_000
 
@@ -145,7 +150,8 @@ class Traffic:
         wire.until("the twins' carrier", lambda: all(network.has_carrier(twin) for twin in ("uplink0", "cluster0")))
         network.teach_neighbours()
         self.generator.ask("once", self.RATE, 0, self.FLOWS)
-        self.generator.ask("once", self.RATE, 0, self.FLOWS)  # what the first packets of a next hop lost is sent again
+        # packets lost during the resolution of next hops are sent again
+        self.generator.ask("once", self.RATE, 0, self.FLOWS)
         self.result = None
 
     @contextlib.contextmanager
@@ -190,7 +196,8 @@ def measure_and_judge(options, run, size, kind):
         return
     if size == LARGEST:
         gate(f"SYNC-COLD-{kind}", figures.own_s, COLD_OWN_S)
-        # A real API server takes the processors that are measured, and when: its figures are shown, not judged.
+        # A real API server uses the measured processors at unpredictable times: its figures are printed, but
+        # no gate applies.
         if kind == "made-up":
             gate("SYNC-CHANGE-P99", figures.p99_idle_ms, CHANGE_P99_MS)
         gate(f"SYNC-MEMORY-{kind}", figures.per_endpoint, BYTES_PER_ENDPOINT)

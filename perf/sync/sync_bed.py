@@ -1,7 +1,7 @@
 """An API server and a penstock-sync beside the penstockd and the generator of scripts/bench wire.
 
-The API server is either this folder's own (a cluster made of numbers, next to no cost) or a real one of the test bed.
-"""
+The API server is either this folder's own (a generated cluster, negligible cost) or a real one of the test
+bed."""
 import json
 import os
 import subprocess
@@ -19,7 +19,8 @@ RING_LOG2 = 10
 
 
 class Gateway(bed.Gateway):
-    """scripts/bench wire's, with the file of the last good state, whose writing is part of what a change costs."""
+    """The penstockd of scripts/bench wire, plus the last-good file, whose writing is part of the cost of a
+    change."""
     def __init__(self, network, run, build):
         cpus = gw.cores_allowed()
         super().__init__(network, run, build, CONNECTIONS, gw.core_of_worker(0), cpus[0], RING_LOG2)
@@ -34,7 +35,7 @@ class Gateway(bed.Gateway):
         return words
 
     def control_cpu_s(self):
-        """Processor seconds of all threads but the worker, which polls whatever happens."""
+        """Processor seconds of all threads except the worker, which always polls."""
         tasks = f"/proc/{self.daemon.pid}/task"  # `ip netns exec` and `nice` become the program they start
         return sum(cpu_s(f"{self.daemon.pid}/task/{task}") for task in os.listdir(tasks) if not self._is_worker(f"{tasks}/{task}/status"))
 
@@ -44,12 +45,12 @@ class Gateway(bed.Gateway):
 
 
 def traffic_objects(allocated=True):
-    """scripts/bench wire's Services as an API server shows them: the generator's packets go to these."""
+    """The Services of scripts/bench wire as objects of an API server; the generator sends to them."""
     for number, line in enumerate(bed.manifests().removeprefix("---\n").split("---\n")):
         entry = json.loads(line)
         entry["metadata"] |= {"uid": f"00000000-0000-4000-8000-{number:012}", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
         if entry["kind"] == "Service":
-            if allocated:  # an API server does this itself
+            if allocated:  # an API server assigns it by itself
                 entry["spec"] |= {"clusterIP": f"10.111.255.{number}", "type": "ClusterIP", "ipFamilies": ["IPv4"]}
             entry["spec"]["ports"][0]["name"] = ""
         yield "services" if entry["kind"] == "Service" else "slices", entry
@@ -73,7 +74,7 @@ class MadeUpServer:
                        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}]}, file)
 
     def flip(self, count, per_second):
-        """Single-endpoint changes at an even pace; returns when all have been written."""
+        """Changes single endpoints at a constant rate; returns when all changes have been written."""
         print("flip", count, per_second, file=self._process.stdin, flush=True)
         return json.loads(self._process.stdout.readline())["seconds"]
 
@@ -117,7 +118,7 @@ class RealServer:
         return cpu_s(self._cluster.api_server.pid) + cpu_s(self._cluster.etcd.pid)
 
     def end(self):
-        """The run ends both."""
+        """Nothing to do: the run ends both."""
 
 
 def bench_service(number):
@@ -136,7 +137,7 @@ def bench_slice(number, endpoints):
 
 
 class Sync:
-    """A penstock-sync outside the namespace, where the API server is."""
+    """A penstock-sync outside the namespace, next to the API server."""
     def __init__(self, run, gateway, kubeconfig):
         self._log = run.file("penstock-sync.log")
         self._socket = run.file("penstock-sync.sock")
@@ -144,7 +145,7 @@ class Sync:
         (port,) = free_ports(1)
         self.metrics_url = f"http://127.0.0.1:{port}/metrics"
         self.began = time.monotonic()
-        # By the run, which ends it even where this program cannot.
+        # Started by the run, which ends it even if this program cannot.
         self.process = run.spawn(
             [*bed.FIRST_IN_LINE, gateway.program("penstock-sync"), "--kubeconfig", kubeconfig, "--gateway", gateway.address,
              "--listen", f"unix:{self._socket}", "--http", f"127.0.0.1:{port}", "--events", "off",

@@ -1,8 +1,8 @@
 """penstockd on two net_memif ports, in a network namespace of its own, and the generator at their other ends.
 
-perf/traffic/network.hpp draws the network and holds the numbers that are repeated here. No kernel carries any packet; the namespace is there
-for penstockd's TAP twins, whose routes and (permanent) neighbours tell it where clients and endpoints are.
-"""
+The network is drawn in perf/traffic/network.hpp, which also defines the numbers repeated here. No packet
+passes the kernel. The namespace is for penstockd's TAP twins; their routes and permanent neighbours give
+penstockd the paths to clients and endpoints."""
 import json
 import os
 import subprocess
@@ -17,15 +17,18 @@ ROUTER = ("10.80.1.2", "02:00:00:00:01:02")
 ENDPOINT_MAC = "02:00:00:00:02:02"
 SNAT_ADDRESSES = ("192.0.2.1", "192.0.2.2")
 GENERATOR_MB = 128
-# A connection takes less than this in all of penstockd's tables together, or penstockd says what is missing.
+# Upper bound of the memory for a connection in all of penstockd's tables together. If it is too low,
+# penstockd reports the missing memory.
 BYTES_PER_CONNECTION = 512
-MEMORY_MB = 320  # besides
-# Both ends poll; whatever else the machine does gets what they leave, which is little, and only for as long as a run takes.
+MEMORY_MB = 320  # in addition
+# Both ends poll at a high priority. Other processes get only the small remainder of the CPUs, for the
+# duration of a run.
 FIRST_IN_LINE = ("nice", "-n", "-20")
 
 
 def let_session_go_first(pid):
-    """Where the kernel shares the CPU between sessions first, a nice value counts only within one."""
+    """Raises the priority. If the kernel shares the CPU between sessions first, a nice value applies only
+    within one session."""
     try:
         with open(f"/proc/{pid}/autogroup", "w") as group:
             group.write("-20")
@@ -61,7 +64,8 @@ class Namespace(net.Network):
         self.sysctl("gateway", "ipv6/conf/default/disable_ipv6", 1)
 
     def teach_neighbours(self):
-        """Needs the twins, and their carrier, without which Linux takes no route."""
+        """Adds routes and neighbours. Needs the twins and their carrier; without a carrier Linux accepts no
+        route."""
         lines = [f"neigh replace {ROUTER[0]} lladdr {ROUTER[1]} nud permanent dev uplink0", f"route replace default via {ROUTER[0]} dev uplink0"]
         for number in range(SERVICES * ENDPOINTS_PER_SERVICE):
             lines.append(f"neigh replace {endpoint(number)} lladdr {ENDPOINT_MAC} nud permanent dev cluster0")
@@ -110,7 +114,7 @@ class Gateway(gw.Gateway):
         return found
 
     def preemptions(self):
-        """How often the kernel has taken the worker's CPU away from it."""
+        """The number of times that the kernel has preempted the worker."""
         tasks = f"/proc/{self.daemon.pid}/task"  # `ip netns exec` and `nice` become the program they start
         total = 0
         for task in os.listdir(tasks):
@@ -131,7 +135,7 @@ class Generator:
         self._log = run.file("generator.log")
 
     def until_linked(self):
-        """Lines of the fingerprint that it prints on the way."""
+        """The fingerprint lines of the generator's output."""
         lines = []
         while (line := self._line()).startswith(("fingerprint", "#")):
             lines.append(line)

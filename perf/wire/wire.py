@@ -1,9 +1,10 @@
-"""The body of scripts/bench wire: what penstockd forwards without loss, how long packets take, and how many connections a second it takes.
+"""The body of scripts/bench wire: penstockd's throughput without loss, the latency of packets, and the number
+of new connections per second.
 
-Full NAT, both directions: every packet of a client is answered by an endpoint. The worker has one CPU, the generator another. Rates are of
-packets through the gateway, both directions together. A search halves the span between a rate that passed and one that did not (RFC 2544,
-26.1); a trial in which the kernel gave the worker's or the generator's CPU to somebody else proves nothing about the gateway and is repeated.
-"""
+Full NAT, both directions: an endpoint answers every packet of a client. The worker has one CPU, the generator
+another. Rates count packets through the gateway, both directions together. A search halves the span between a
+rate that passed and one that failed (RFC 2544, 26.1). If the kernel preempted the worker or the generator,
+the trial is invalid and repeated."""
 import argparse
 import os
 import sys
@@ -13,21 +14,22 @@ import bed
 from lab import lifetime, state
 
 LOSS_TOLERATED = 0.001
-ESTABLISH_RATE = 300_000  # clients' packets a second while connections are set up to be used later
+ESTABLISH_RATE = 300_000  # clients' packets per second while the connections for later trials are set up
 ESTABLISH_PASSES = 8
-REPEATS = 4               # of a trial that was disturbed
-PAUSE_US = 400            # of the generator; its queues of 1,024 hold this much at 2.5 million packets a second
-HEADROOM = 1.3             # where a search begins, above what passed in a flood
+REPEATS = 4               # repetitions of a disturbed trial
+PAUSE_US = 400  # of the generator; its queues of 1,024 hold this much at 2.5 million packets a second
+HEADROOM = 1.3             # start of a search, relative to the rate that passed in a flood
 
 
 class Wire:
     def __init__(self, gateway, generator, seconds, steps):
         self._gateway, self._generator, self._seconds, self._steps = gateway, generator, seconds, steps
         self.trials = self.disturbed = self.wrong = 0
-        self._fresh = 1 << 24  # flows that were never used: far behind the established ones
+        self._fresh = 1 << 24  # flows that were never used: numbered far above the established ones
 
     def establish(self, flows):
-        """Until penstockd knows each of the flows; what a busy machine lost is sent again, with all others."""
+        """Repeats until penstockd has each of the flows. All flows are sent again, because a busy machine may
+        lose some."""
         for _ in range(ESTABLISH_PASSES):
             self._trial("once", ESTABLISH_RATE, 0, flows)
             known = self._gateway.counts()["connections"]
@@ -47,7 +49,8 @@ class Wire:
         return self._watched("once", rate, first, count)
 
     def search(self, trial, loss, top):
-        """The result of the highest rate at which trial(rate, loss) loses no more than that share; None where none does."""
+        """The result of the highest rate at which trial(rate, loss) loses at most that share; None if there
+        is none."""
         low, high, best = 0.0, top, None
         for step in range(self._steps):
             rate = high if step == 0 else (low + high) / 2
@@ -100,7 +103,8 @@ def say_latency(name, result):
 def measure_established(wire, flows, label, loads):
     wire.establish(flows)
     name = f"wire_{label}"
-    # More than anybody can send: what passes is the gateway's capacity or the generator's, and every burst is full.
+    # Above the generator's maximum rate: the passed rate is the gateway's capacity or the generator's, and
+    # every burst is full.
     flood = wire.established(50e6, flows, 1)
     say(f"{name}_flood", flood["passed_mpps"], "Mpps")
     say(f"{name}_flood_offered", flood["mpps"], "Mpps")
@@ -123,21 +127,23 @@ def measure_established(wire, flows, label, loads):
 
 
 def measure_new(wire, budget, per_trial, ticks_per_second):
-    """Each packet of a client opens a connection; each is answered, so half of the packets are new ones."""
+    """Each packet of a client opens a connection and is answered, so half of the packets are new
+    connections."""
     left = budget
 
     def trial(rate, tolerated):
         nonlocal left
         for _ in range(REPEATS):
             if left < per_trial:
-                return {"loss": 1.0}  # the table is as full as this measurement may make it
+                return {"loss": 1.0}  # the table has reached this measurement's limit
             result = wire.fresh(rate, per_trial)
             left -= per_trial
             if result["loss"] <= tolerated or not result["disturbed"]:
                 break
         return result
 
-    # Bursts are full, so this is what a connection costs at best; how many a second it comes to, the search must show.
+    # Bursts are full, so this is the minimum cost of a connection. The search determines the connections per
+    # second.
     flood = trial(50e6, 1)
     cycles = 2 * flood["cycles"]
     say("wire_new_cycles", cycles, "cycles/connection_of_two_packets")
@@ -149,7 +155,8 @@ def measure(options, run):
     network = bed.Namespace(run)
     network.build()
     gateway = bed.Gateway(network, run, options.build, options.connections, options.worker_cpu, options.generator_cpu, options.ring)
-    # Taken by the run and not by the two programs, so that the next run can give them back should this one be killed.
+    # Reserved by the run and not by the two programs, so that the next run can release them if this one is
+    # killed.
     run.reserve_hugepages(gateway.memory_mb + bed.GENERATOR_MB)
     gateway.start_daemon()
     generator = bed.Generator(network.namespace("gateway"), run, os.path.join(options.build, "perf/wire/generator"), options.generator_cpu,
@@ -165,7 +172,7 @@ def measure(options, run):
         file.write(bed.manifests())
     gateway.start_sync(manifests)
     gateway.until_served({f"default/wire-{k}/udp" for k in range(bed.SERVICES)})
-    gateway.sync.terminate()  # what is configured stays; the CPU is the generator's from now on
+    gateway.sync.terminate()  # the configuration stays; the generator uses the CPU from now on
     gateway.sync.wait(timeout=10)
 
     wire = Wire(gateway, generator, options.seconds, options.steps)
