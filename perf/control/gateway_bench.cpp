@@ -1,6 +1,7 @@
-// What a change of configuration costs penstockd, from a message's bytes to the moment when workers would have the new snapshot: decoding,
-// checking, accepting, compiling, building the table, answering. There are no workers, so publishing is a pointer; the grace period is what
-// perf/quiet and the wire measure. Lines are `name value unit`.
+// Cost of a configuration change in penstockd, from a message's bytes to the moment when workers would have
+// the new snapshot: decoding, checking, accepting, compiling, building the table, answering. There are no
+// workers, so publishing is a pointer assignment. The grace period is measured by perf/quiet and perf/wire.
+// Output: lines of `name value unit`.
 //
 //   gateway_bench [--quick] [--state-file FILE]
 #include <sys/resource.h>
@@ -54,7 +55,7 @@ void print(const std::string& name, double value, const char* unit) {
     std::fflush(stdout);
 }
 
-// penstockd between the stream and the workers.
+// The part of penstockd between the stream and the workers.
 class Gateway {
  public:
     explicit Gateway(const std::string& state_file)
@@ -73,7 +74,7 @@ class Gateway {
         });
     }
 
-    // What the gRPC thread does with a message.
+    // The gRPC thread's work for a message.
     template <typename Done>
     void receive(const std::string& bytes, Done done) {
         v1::StateMessage message;
@@ -104,7 +105,7 @@ class Gateway {
     std::unique_ptr<config::Snapshot> now_;
     std::atomic<uint64_t> publications_{0};
     rpc::StateParts parts_;
-    gateway::Reconciler reconciler_;  // last: its thread ends before what it writes to
+    gateway::Reconciler reconciler_;  // last: its thread ends before its outputs are destroyed
 };
 
 class Changes {
@@ -124,7 +125,7 @@ class Changes {
     std::mt19937 random_{1};
 };
 
-// One change after the other on an idle gateway.
+// One change after another on an idle gateway.
 void measure_one(Gateway& gateway, Changes& changes, uint32_t count, const std::string& suffix) {
     std::vector<double> us;
     for (uint32_t i = 0; i < count; ++i) {
@@ -139,7 +140,8 @@ void measure_one(Gateway& gateway, Changes& changes, uint32_t count, const std::
     print("gateway_apply_one_max_" + suffix, us.back(), "us");
 }
 
-// A thousand changes a second for some seconds, each sent when it is due, whatever has been answered.
+// A thousand changes a second for some seconds. Each is sent when it is due, even if earlier ones are
+// unanswered.
 void measure_storm(Gateway& gateway, Changes& changes, uint32_t seconds, const std::string& suffix) {
     constexpr uint32_t kPerSecond = 1'000;
     const uint32_t count = seconds * kPerSecond;
@@ -224,7 +226,7 @@ int main(int argc, char** argv) {
         }
     }
     PENSTOCK_CHECK(penstock::log::set_level("", "error"));
-    // Each in a process of its own, so that memory is that population's.
+    // Each in a process of its own, so that the memory is that of one population.
     for (const penstock::perf::Population& population :
          {penstock::perf::Population{10'000, 10}, {5'000, 50}}) {
         const pid_t child = ::fork();

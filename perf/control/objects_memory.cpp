@@ -1,9 +1,10 @@
-// What a cluster's endpoints cost penstock-sync before anything is done with them: memory of the objects that are kept, time to decode them
-// from lists and from watch events, time to find out that a relist brought nothing new.
+// Cost of a cluster's endpoints in penstock-sync before any evaluation: memory of the stored objects, time to
+// decode them from lists and from watch events, time to detect that a relist contains no change.
 //
 //   objects_memory [SLICES [ENDPOINTS]]     (default: 5000 slices of 50)
 //
-// The text is what an API server of 1.2x writes for a Deployment's slice, managed fields included, in chunks as curl delivers them.
+// The text is equal to an API server 1.2x's for a Deployment's slice, managed fields included, in chunks of
+// curl's size.
 #include <malloc.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace penstock::perf {
 namespace {
 
 constexpr size_t kChunkBytes = 16 * 1024;  // CURL_MAX_WRITE_SIZE
-constexpr size_t kPage = 500;              // items, as the reflector asks for (APISYNC-002)
+constexpr size_t kPage = 500;              // items, as the reflector requests (APISYNC-002)
 constexpr int kRuns = 5;
 
 struct Size {
@@ -119,7 +120,7 @@ kube::Objects from_events(const std::string& stream_text) {
     return kept;
 }
 
-// Of this thread: what others do on the machine is left out, as far as it can be.
+// Of this thread, so that other processes on the machine affect it as little as possible.
 double cpu_seconds() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

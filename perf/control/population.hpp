@@ -1,4 +1,4 @@
-// A cluster's worth of service ports as they travel: what a control plane would send for it, in parts.
+// The service ports of a whole cluster as messages: what a control plane would send, in parts.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ struct Population {
     uint32_t endpoints = 0;  // of each service
 };
 
-// Each service port has a cluster IP, a load balancer's address and a NodePort; one in four keeps its clients' addresses outside.
-// `moved` of its endpoints have another address than at first.
+// Each service port has a cluster IP, a load balancer's address and a NodePort; one in four is
+// source-preserving. If `moved` is above 0, its last endpoint has moved that many times to another address.
 [[nodiscard]] v1::Service service(const Population& population, uint32_t number, uint32_t moved = 0);
 
 // The whole in parts of about 1 MiB, serialized.

@@ -1,5 +1,6 @@
-// Cycles of what is no packet of an established flow, beside one that is, in the same run: bursts of nothing else, as in a flood of it.
-// `.ratio` is to `established` of the same family, by minima. docs/performance.md says what the figures mean.
+// Cycles of packets outside established flows and of a packet inside, in the same run. Each burst has one
+// kind of packet, as in a flood. `.ratio` is relative to `established` of the same family, by minima. The
+// results are explained in docs/performance.md.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

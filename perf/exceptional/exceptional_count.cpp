@@ -1,4 +1,5 @@
-// The same paths for callgrind: instructions, which no other program on the machine disturbs (perf/instructions/report.py reads them).
+// The same paths for callgrind: instruction counts, which other programs on the machine do not affect (read
+// by perf/instructions/report.py).
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,5 @@
-// The bench's packets without its clock: each goes the way that its figure is named for, and the bench would notice one that does not.
+// The bench's packets without its clock: each takes the path of its name, and the bench detects one that does
+// not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ class Exceptional : public testing::TestWithParam<IpFamily> {
         exceptional_journeys(GetParam() == IpFamily::V4 ? test::ends4() : test::ends6());
 };
 
-// Twice, because what a round leaves behind must not change the next.
+// Twice, because the state after a round must not change the next one.
 TEST_P(Exceptional, PacketsTakeTheWayThatTheirFigureIsNamedFor) {
     std::set<std::string> names;
     for (const Journey& journey : journeys) {

@@ -19,7 +19,7 @@ using Frames = std::vector<FrameBytes>;
 
 constexpr uint32_t kBurst = limits::kBurstMax;
 constexpr uint32_t kNewFlows = 4'096;
-// So many datagrams that the table of them, which gives up the oldest, has forgotten each when its turn comes again.
+// Number of datagrams after which the table, which evicts the oldest, no longer has the first one.
 constexpr uint32_t kForgotten = 8 * limits::kFragmentedDatagramsMax;
 constexpr size_t kPiece = 256;  // bytes of a datagram in a fragment
 constexpr size_t kEthernetBytes = 14;
@@ -52,7 +52,7 @@ class Maker {
         }
         return frames;
     }
-    // Bursts of as many different packets.
+    // Bursts with `count` different packets in total.
     static std::vector<Step> bursts_of(const std::function<FrameBytes(uint32_t)>& one, uint32_t count,
                                        const Step& like) {
         std::vector<Step> steps;
@@ -73,7 +73,7 @@ class Maker {
     }
 
     void add(const std::shared_ptr<Road>& road, Path path) { journeys_.push_back({std::move(path), road}); }
-    // One burst that leaves, with what counts each of its packets.
+    // One burst that is forwarded, and the counter of its packets.
     void add_sent(const std::shared_ptr<Road>& road, std::string name, Frames frames, Counter counter,
                   NicPortId port = kUp) {
         const uint64_t packets = frames.size();
@@ -126,7 +126,7 @@ class Maker {
                              .frames = segments("A"),
                              .state = static_cast<uint8_t>(conn::TcpState::Established)}},
                   .counts = {{Counter::ConnectionHits, 3 * kBurst}}});
-        // From the endpoint's port, towards a client that has no flow.
+        // From the endpoint's port, to a client without a flow.
         add_dropped(common, "stray_reply", burst_of([&](uint32_t n) {
                         return ends_.from_backend_to_client(Road::kHost)
                             .udp(Road::kKeptEndpointPort, port_of(n))
@@ -151,7 +151,8 @@ class Maker {
         add_sent(common, "error_from_client",
                  burst_of([&](uint32_t n) { return error(ends_.from_client(), common->to_client(n)); }),
                  Counter::IcmpErrorsTranslated);
-        // As long as an error may be (RFC 1812, 4.3.2.3; RFC 4443, 2.4): the sums of outer packet and quote are over all of it.
+        // The maximum length of an error (RFC 1812, 4.3.2.3; RFC 4443, 2.4): the checksums of outer packet
+        // and quote cover all of it.
         const size_t quoted = is_v4() ? 576 - 28 : 1'280 - 48;
         const Frames long_ones = burst_of([&](uint32_t n) {
             const FrameBytes whole = common->sent(
@@ -171,7 +172,7 @@ class Maker {
                     DropReason::IcmpUnknownFlow);
     }
 
-    // What the gateway says itself.
+    // Packets that the gateway itself sends.
     void own_answers(const std::shared_ptr<Road>& common) {
         add_sent(common, "echo", from_clients([&](PacketBuilder packet, uint16_t port) {
                      return packet.icmp(is_v4() ? 8 : 128, 0, port).payload(FrameBytes(56, 'p'));
@@ -208,7 +209,7 @@ class Maker {
                      return packet.sctp(port, Road::kEmptyPort, 0).sctp_init(Road::kClientTag);
                  }),
                  Counter::Rejected);
-        // What most of a flood meets.
+        // The result for most packets of a flood.
         const auto silent = std::make_shared<Road>(ends_, Road::Policy{.answers_one_packet_only = true});
         silent->send(refused.front(), kUp);
         add_dropped(silent, "reject_limited", refused, DropReason::RejectLimited);
@@ -242,7 +243,7 @@ class Maker {
         add_dropped(common, "source_route", with_options(loose_source_route), DropReason::IpOptions);
     }
 
-    // Datagrams that leave as packets of the other family, and what an endpoint says about them.
+    // Datagrams that leave as packets of the other family, and an endpoint's ICMP errors about them.
     void other_family(const std::shared_ptr<Road>& common) {
         const auto datagram = [&](size_t bytes) {
             return from_clients([&, bytes](PacketBuilder packet, uint16_t port) {
@@ -264,7 +265,8 @@ class Maker {
                  Counter::IcmpErrorsTranslated, kCluster);
     }
 
-    // Fragment `which` of two of the n-th datagram. It is the first flow's, or of a source of its own.
+    // Fragment `which` of the n-th datagram, which has two. The datagram is of the first flow, or of a forged
+    // source of its own.
     [[nodiscard]] FrameBytes fragment(uint32_t n, size_t which, bool is_forged = false) {
         FrameBytes frame = pieces_[which];
         const auto put = [&](size_t at, uint64_t value, size_t bytes) {
@@ -310,7 +312,7 @@ class Maker {
             twice->sent(frame, kUp);
         }
         add_dropped(twice, "fragment_duplicate", firsts, DropReason::FragmentOverlap);
-        // Datagrams that are never complete, in a table full of others.
+        // Datagrams that are never completed, in a table full of others.
         const auto full = std::make_shared<Road>(ends_);
         for (const FrameBytes& frame : burst_of(of_first, 2 * limits::kFragmentedDatagramsMax, kForgotten)) {
             full->sent(frame, kUp);
@@ -319,7 +321,7 @@ class Maker {
                    .steps = bursts_of(of_first, kForgotten, {.port = kUp}),
                    .counts = {{Counter::ConnectionHits, kForgotten}},
                    .time_passes = true});
-        // Nobody's later fragments, with all seats taken by others.
+        // Later fragments of unknown datagrams, while others occupy all places.
         const auto flooded = std::make_shared<Road>(ends_);
         for (uint32_t n = 0; n < 4 * limits::kFragmentsWaitingMax; ++n) {
             flooded->send(fragment(n, 1, true), kUp);
@@ -330,7 +332,7 @@ class Maker {
             {.name = "fragment_flood",
              .steps = bursts_of([&](uint32_t n) { return fragment(n, 1, true); }, kForgotten, dropped),
              .time_passes = true});
-        // More is to follow, and its length is no multiple of 8.
+        // The more-fragments flag is set, and the length is not a multiple of 8.
         const FrameBytes impossible = test::fragment_like(datagram_, 7, kPiece, true, FrameBytes(60, 'b'));
         add_dropped(common, "fragment_impossible", Frames(kBurst, impossible), DropReason::BadFragment);
     }

@@ -1,4 +1,5 @@
-// The list of what is measured: every kind of packet that takes another way than an established flow's, with the fate that it must have.
+// The measured paths: every kind of packet that takes a path other than an established flow's, with its
+// required result.
 #pragma once
 
 #include <memory>
@@ -10,10 +11,11 @@ namespace penstock::perf {
 
 struct Journey {
     Path path;
-    std::shared_ptr<Road> road;  // some leave something behind, and have one of their own
+    std::shared_ptr<Road> road;  // paths that change the state have a Road of their own
 };
 
-// The first one is the yardstick: bare segments of established TCP connections. docs/performance.md says what each of the others is.
+// The first one is the yardstick: segments of established TCP connections without data. docs/performance.md
+// describes the others.
 [[nodiscard]] std::vector<Journey> exceptional_journeys(const test::Ends& ends);
 
 }  // namespace penstock::perf

@@ -13,14 +13,15 @@ namespace penstock::perf {
 namespace {
 
 constexpr uint8_t kCookieEcho = 10, kCookieAck = 11;
-// Answers must not run into their limit, which would measure the limit. As many as this machine's clock has ticks, all of them at once.
+// The limit of answers must not be reached, because otherwise the limit would be measured. One answer for
+// each tick of this machine's clock, all of them available at once.
 constexpr uint32_t kNoLimit = 1'000'000'000;
-// Half-open flows of every protocol are gone by then (conn::Timeouts).
+// By then half-open flows of every protocol have expired (conn::Timeouts).
 constexpr uint64_t kIdleSeconds = 100;
 
 test::VirtualGateway::Options options_of(const Road::Policy& policy) {
     const uint32_t answers = policy.answers_one_packet_only ? 1 : kNoLimit;
-    // Secrets that are the same in every run: so is where each packet falls in a table.
+    // Secrets that are equal in every run, and so are the packets' positions in the tables.
     return {.connections = 16'384,
             .rejects_per_second = answers,
             .rejects_burst = answers,
@@ -134,7 +135,7 @@ void Road::fill(const Path& path, uint32_t at) {
         uint8_t* const data = buffers_.data() + buffer * kBufferBytes + kHeadroom;
         std::memcpy(data, frame.data(), frame.size());
         lengths_[buffer] = static_cast<uint16_t>(frame.size());
-        // A handle that tells the buffer, as an mbuf's address does.
+        // A handle that identifies the buffer, as an mbuf's address does.
         burst_.add(reinterpret_cast<rte_mbuf*>(data), data, lengths_[buffer], kBufferBytes - kHeadroom,
                    {step.port, {}}, kHeadroom);
     }
@@ -164,7 +165,7 @@ void Road::seat(const pipeline::Burst& burst, uint32_t i) {
     context().fragments.fill(burst.seat[i], burst.handle[i], burst.arrival[i].port, burst.arrival[i].note);
 }
 
-// As tx.cpp does it, with plain memory for the buffers of a pool.
+// As in tx.cpp, with plain memory instead of a pool's buffers.
 void Road::cut(const pipeline::Burst& burst, uint32_t i) {
     const uint16_t l3_offset = burst.parsed[i].l3_offset;
     uint8_t* const frame = burst.data[i];

@@ -1,10 +1,10 @@
-// A gateway of one worker with open flows of each protocol, and bursts of one kind of packet that go through its real stages again and
-// again. How that is measured, the caller says (drive()); whether every packet ended as its path says is judged here, so that no figure can
-// be another path's.
+// A gateway of one worker with open flows of each protocol, and bursts of one kind of packet that pass its
+// real stages repeatedly. The caller of drive() selects the measurement. Road itself checks that every packet
+// ended as its path requires, so that no result belongs to another path.
 //
 //   client, ports 40000 to 40063 --- port 0 [gateway] port 1 --- endpoint 11
 //
-// Time stands still, but for paths that need it to pass.
+// Time does not advance, except for paths that need it.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,25 @@ namespace penstock::perf {
 
 using FrameBytes = std::vector<uint8_t>;
 
-// One burst, and how each of its packets ends.
+// One burst, and the result of each of its packets.
 struct Step {
     NicPortId port;
     std::vector<FrameBytes> frames;  // limits::kBurstMax at most
     Verdict verdict = Verdict::Transmit;
-    DropReason reason{};             // where Drop
+    DropReason reason{};             // for Verdict::Drop
     std::optional<uint8_t> state{};  // of the packets' connections afterwards
 };
 
-// What a worker meets, as a round of bursts; every round is like the one before.
+// A path, as a round of bursts; all rounds are equal.
 struct Path {
     std::string name;
     std::vector<Step> steps;
-    std::vector<std::pair<stats::Counter, uint64_t>> counts{};  // what a round adds to these
-    // What waits is seated, what is released follows, and what is too long is cut, as the worker does it behind the stages; and measured.
+    std::vector<std::pair<stats::Counter, uint64_t>> counts{};  // increase of these counters per round
+    // The worker's work after the stages is done and measured as well: waiting fragments are stored, released
+    // ones follow, and packets that are too long are fragmented.
     bool is_disposed_of = false;
-    bool time_passes = false;  // from burst to burst, so that an older packet is older
-    // Before each round idle time passes, so that the flows of the last one are gone.
+    bool time_passes = false;  // from burst to burst, so that packets differ in age
+    // Before each round the idle timeout passes, so that the flows of the last round have expired.
     bool opens_flows = false;
 
     [[nodiscard]] uint64_t packets() const noexcept;
@@ -56,26 +57,28 @@ class Road {
 
     struct Policy {
         bool passes_ip_options = true;
-        bool answers_one_packet_only = false;  // the limit of answers is reached behind the first
+        bool answers_one_packet_only = false;  // the limit of answers is reached after the first packet
     };
     explicit Road(const test::Ends& ends) : Road(ends, Policy{}) {}
     Road(const test::Ends& ends, const Policy& policy);
 
-    // Through the gateway, outside of any measurement; what leaves. Ends the program where nothing does.
+    // Sends a frame through the gateway, outside of any measurement. Returns the frame that leaves; ends the
+    // program if none does.
     FrameBytes sent(const FrameBytes& frame, NicPortId port);
-    // The same, whatever becomes of it.
+    // The same, without a check of the result.
     void send(const FrameBytes& frame, NicPortId port);
 
-    // The n-th flow's datagram as the endpoint gets it, and the endpoint's as the client does.
+    // The n-th flow's datagram as the endpoint receives it, and the endpoint's as the client receives it.
     [[nodiscard]] const FrameBytes& to_endpoint(uint32_t n) const { return to_endpoint_[n]; }
     [[nodiscard]] const FrameBytes& to_client(uint32_t n) const { return to_client_[n]; }
-    // The n-th flow's port of TCP as the endpoint sees it.
+    // The n-th flow's TCP port as the endpoint sees it.
     [[nodiscard]] L4Port tcp_port_at_endpoint(uint32_t n) const { return tcp_ports_at_endpoint_[n]; }
-    // The n-th flow's datagram to a Service that has endpoints of the other family alone, as one of them gets it.
+    // The n-th flow's datagram to a Service with endpoints of the other family only, as one of them receives
+    // it.
     [[nodiscard]] const FrameBytes& to_other_endpoint(uint32_t n) const { return to_other_endpoint_[n]; }
 
-    // One round. `meter(work, packets)` calls work() once: the stages of a burst of so many. Empty where every packet ended as it should,
-    // else what did not.
+    // One round. `meter(work, packets)` calls work() once, which runs the stages for a burst of `packets`
+    // packets. Returns an empty text if every packet ended as required, otherwise a description.
     template <typename Meter>
     [[nodiscard]] std::string drive(const Path& path, Meter&& meter) {
         begin(path);
@@ -99,7 +102,7 @@ class Road {
 
  private:
     static constexpr uint16_t kBufferBytes = 2'176, kHeadroom = 128;  // an mbuf's data room and headroom
-    // Steps whose packets are in buffers of their own: what waits in one is released by the next.
+    // Steps whose packets are in separate buffers: a packet that waits in one is released by the next.
     static constexpr uint32_t kStepsApart = 2;
 
     [[nodiscard]] pipeline::WorkerContext& context() { return gateway_.worker(0); }
@@ -121,7 +124,7 @@ class Road {
     std::vector<uint8_t> buffers_ =
         std::vector<uint8_t>(size_t{kStepsApart} * limits::kBurstMax * kBufferBytes);
     std::vector<uint16_t> lengths_ = std::vector<uint16_t>(size_t{kStepsApart} * limits::kBurstMax);
-    std::vector<uint8_t> pieces_;  // of a packet that was cut
+    std::vector<uint8_t> pieces_;  // pieces of a fragmented packet
     std::string wrong_;
 };
 

@@ -1,5 +1,6 @@
-// Time by the TSC, read so that nothing of the measured work slides out of the measured span: TSC cycles, not core cycles (the core may run
-// faster or slower than its TSC counts). On processors without one, the nearest monotonic counter.
+// Time by the TSC, fenced so that no measured work is executed outside the measured span. The unit is TSC
+// cycles, not core cycles (the core may run faster or slower than its TSC counts). Processors without a TSC
+// use the nearest monotonic counter.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace penstock::perf {
 
-// Everything before has finished, nothing behind has begun.
+// All earlier instructions have finished, no later one has begun.
 PENSTOCK_ALWAYS_INLINE uint64_t cycles_begin() noexcept {
 #if defined(__x86_64__)
     _mm_lfence();
@@ -26,7 +27,7 @@ PENSTOCK_ALWAYS_INLINE uint64_t cycles_begin() noexcept {
 #endif
 }
 
-// rdtscp waits for all loads and stores in front of it to execute; the fence keeps what follows behind it.
+// rdtscp waits until all earlier loads and stores have executed; the fence delays the later ones.
 PENSTOCK_ALWAYS_INLINE uint64_t cycles_end() noexcept {
 #if defined(__x86_64__)
     unsigned cpu;
@@ -38,10 +39,11 @@ PENSTOCK_ALWAYS_INLINE uint64_t cycles_end() noexcept {
 #endif
 }
 
-// Ticks a second, measured once against CLOCK_MONOTONIC.
+// Ticks per second, measured once against CLOCK_MONOTONIC.
 [[nodiscard]] uint64_t cycles_per_second();
 
-// What an empty span between cycles_begin() and cycles_end() costs: subtracted from each measured one. Measured once, the minimum of many.
+// Cost of an empty span between cycles_begin() and cycles_end(), subtracted from each measured one. Measured
+// once, as the minimum of many spans.
 [[nodiscard]] uint64_t empty_span_cycles();
 
 }  // namespace penstock::perf

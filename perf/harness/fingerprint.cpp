@@ -37,7 +37,7 @@ std::string first_line(const char* path) {
     return line;
 }
 
-// Since boot, of all processors: what the hypervisor gave to others while this machine wanted to run.
+// Steal time of all processors since boot: the hypervisor ran others while this machine was runnable.
 double stolen_percent() {
     std::istringstream words(first_line("/proc/stat"));
     std::string cpu;
@@ -54,7 +54,7 @@ void line(const char* name, const std::string& text) {
     std::printf("fingerprint %s %s\n", name, text.c_str());
 }
 
-// "/autogroup-12 nice 0": the session's nice value, as the kernel sets it against other sessions'.
+// "/autogroup-12 nice 0": nice value of the session relative to other sessions.
 int session_nice() {
     const std::string text = first_line("/proc/self/autogroup");
     const size_t at = text.rfind(' ');
@@ -66,9 +66,10 @@ bool set_session_nice(int nice) {
     return session.good();
 }
 
-// Ahead of whatever else runs here, where root may ask for it: a build beside a measurement should cost the build. Where the kernel shares
-// processors between sessions first (sched_autogroup), a nice value counts only within one, so the session is raised as well, until the
-// program ends: the shell that it was started from is of the same session.
+// Gives the process priority over others, if root may do that, so that a concurrent build slows down instead
+// of the measurement. If the kernel shares processors between sessions first (sched_autogroup), a nice value
+// counts only within one session. The session is therefore raised as well, until the program ends, because
+// the shell that started it is in the same session.
 const char* raise_priority() {
     if (setpriority(PRIO_PROCESS, 0, -20) != 0) {
         return "ordinary";

@@ -42,7 +42,7 @@ HugeMemory::HugeMemory(size_t bytes)
         if (!std::exchange(said, true)) {
             std::printf("# too few hugepages are reserved: tables are on transparent ones\n");
         }
-        mapped_ += kHugePage;  // the kernel joins pages at 2 MiB borders only
+        mapped_ += kHugePage;  // the kernel joins pages at 2 MiB boundaries only
         memory_ = map(mapped_, 0);
         if (memory_ == nullptr) {
             std::fprintf(stderr, "no memory for %zu MiB\n", mapped_ >> 20);

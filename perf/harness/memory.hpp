@@ -1,5 +1,5 @@
-// Memory for tables on pages of 2 MiB, touched before anything is timed. Both sides of a comparison must have them: at ten million
-// connections small pages would cost a TLB miss an access and hide what is compared.
+// Memory for tables on pages of 2 MiB, touched before any measurement. Both sides of a comparison must use
+// it: at ten million connections small pages would add a TLB miss per access and hide the difference.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace penstock::perf {
 
 class HugeMemory {
  public:
-    // Zeroed. From the kernel's hugepage pool where that has enough, else transparent hugepages, said by a remark on stdout (once).
-    // Stops the program where the machine has no memory left.
+    // Zeroed. From the kernel's hugepage pool if it has enough, otherwise transparent hugepages, reported by
+    // a remark on stdout (once). Ends the program if the machine has not enough memory.
     explicit HugeMemory(size_t bytes);
     ~HugeMemory();
     HugeMemory(HugeMemory&& other) noexcept;
@@ -30,7 +30,7 @@ class HugeMemory {
     size_t mapped_ = 0;
 };
 
-// What the machine could still give, free hugepages included.
+// The memory that the machine has available, free hugepages included.
 [[nodiscard]] size_t available_bytes();
 
 }  // namespace penstock::perf

@@ -76,7 +76,7 @@ Options read_options(int argc, char** argv, std::span<const uint32_t> usual,
 }
 
 bool fits_memory(std::string_view what, uint32_t size, size_t bytes) {
-    // A tenth is left to the rest of the machine.
+    // A tenth stays free for the rest of the machine.
     if (bytes <= available_bytes() / 10 * 9) {
         return true;
     }

@@ -1,4 +1,4 @@
-// The command line that benchmarks share: --quick, --sizes 1k,1M, --windows N, and flags of their own.
+// The common command line of the benchmarks: --quick, --sizes 1k,1M, --windows N, and flags of their own.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct Options {
     [[nodiscard]] bool has(std::string_view flag) const noexcept;
 };
 
-// Sizes are `usual`, or `quick_sizes` with --quick, unless --sizes names others. Ends the program with code 2 where it meets an option that
-// is neither shared nor in `own_flags`.
+// Sizes are `usual`, or `quick_sizes` with --quick, unless --sizes lists others. Ends the program with code 2
+// on an option that is neither shared nor in `own_flags`.
 [[nodiscard]] Options read_options(int argc, char** argv, std::span<const uint32_t> usual,
                                    std::span<const uint32_t> quick_sizes,
                                    std::span<const std::string_view> own_flags);
 
-// False, with a remark that names the size, where `bytes` exceed what the machine has left.
+// Returns false and prints a remark with the size if `bytes` exceed the available memory.
 [[nodiscard]] bool fits_memory(std::string_view what, uint32_t size, size_t bytes);
 
 }  // namespace penstock::perf

@@ -6,8 +6,8 @@ namespace penstock::perf {
 namespace {
 
 constexpr double kTheta = 0.99;
-// Ranks are spread over the numbers by a multiplier that is prime and larger than any n here, or neighbours in the table would be hot
-// together.
+// The multiplier spreads ranks over the numbers. It is prime and larger than any n here. Without it
+// neighbours in the table would be hot together.
 constexpr uint64_t kSpread = 4'294'967'291;
 
 }  // namespace

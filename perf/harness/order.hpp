@@ -1,5 +1,6 @@
-// The same random numbers in every run, and the orders in which connections are visited: uniform (what gates are measured with), Zipf 0.99
-// (a few connections carry most packets), sequential (the processor's own prefetchers hide the table).
+// Random numbers that are equal in every run, and the orders in which connections are visited: uniform (for
+// gates), Zipf 0.99 (a few connections carry most packets), sequential (the processor's prefetchers hide the
+// table).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The lines that benchmarks print: `name value unit`, `gate ID value limit pass|fail`, `# remark`. scripts/bench makes JSON of them and
-// its exit code from the gates.
+// The output lines of benchmarks: `name value unit`, `gate ID value limit pass|fail`, `# remark`.
+// scripts/bench converts them to JSON and derives its exit code from the gates.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace penstock::perf {
 
-// "name value unit"; no name or unit holds a space.
+// "name value unit"; neither name nor unit contains a space.
 void print_value(std::string_view name, double value, std::string_view unit);
 void print_remark(const std::string& text);
 
 void print_gate_at_most(std::string_view id, double value, double limit);
 void print_gate_at_least(std::string_view id, double value, double limit);
-// An aim: printed like a gate under its own word, and nothing fails by it.
+// A target: printed like a gate under its own keyword, but it never fails.
 void print_aim_at_most(std::string_view id, double value, double limit);
 
 // 1000 "1k", 65536 "64k", 10000000 "10M".
 [[nodiscard]] std::string short_count(uint32_t n);
-// ".1k": what a result's name ends in.
+// ".1k": suffix of a result's name.
 [[nodiscard]] std::string size_suffix(uint32_t n);
 
 }  // namespace penstock::perf

@@ -69,7 +69,8 @@ RteYardstick::~RteYardstick() {
 }
 
 size_t RteYardstick::memory_needed(uint32_t keys) noexcept {
-    // A slot: 8 bytes of bucket, 4 of the ring of free positions; a key: 32 with its data pointer and padding, and half a state line.
+    // A slot: 8 bytes of bucket, 4 of the ring of free positions. A key: 32 with its data pointer and
+    // padding, and half a state line.
     return size_t{std::bit_ceil(entries_for(keys))} * 12 +
            size_t{entries_for(keys)} * (32 + sizeof(StateLine) / 2);
 }

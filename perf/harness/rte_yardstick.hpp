@@ -1,5 +1,6 @@
-// rte_hash, the table that everybody with DPDK has, as the yardstick: keys of 16 bytes, rte_hash_crc, no flags, on hugepages of EAL. Holds
-// both keys of each connection; the state of a connection is one line beside it, found by the position that rte_hash gives a key.
+// rte_hash, DPDK's own hash table, as the yardstick: keys of 16 bytes, rte_hash_crc, no flags, on hugepages
+// of EAL. Contains both keys of each connection. The state of a connection is a separate line, indexed by the
+// position that rte_hash returns for a key.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ struct RteKey {
 };
 static_assert(sizeof(RteKey) == 16);
 
-// Starts EAL without devices, files or telemetry; once. Stops the program where it cannot.
+// Starts EAL without devices, files or telemetry; once. Ends the program on failure.
 void start_eal();
 
 struct alignas(64) StateLine {
@@ -34,24 +35,26 @@ class RteYardstick {
  public:
     static constexpr uint32_t kBurst = 32;
 
-    // Room for `keys` at 90 % of its slots.
+    // Sized so that `keys` fill 90 % of its slots.
     explicit RteYardstick(uint32_t keys);
     ~RteYardstick();
     RteYardstick(const RteYardstick&) = delete;
     RteYardstick& operator=(const RteYardstick&) = delete;
 
-    // False where no slot could be made free.
+    // False if no slot could be made free.
     [[nodiscard]] bool add(const RteKey& key) noexcept;
     [[nodiscard]] bool erase(const RteKey& key) noexcept;
     [[nodiscard]] uint32_t size() const noexcept;
-    // rte_hash rounds its slots up to a power of two, so it is not as full as it was asked for.
+    // rte_hash rounds its number of slots up to a power of two, so its load may be lower than requested.
     [[nodiscard]] double load() const noexcept;
     [[nodiscard]] static size_t memory_needed(uint32_t keys) noexcept;
 
-    // Looks the burst up; the count of hits. Not inlined: rte_hash_lookup_bulk is a call for everybody.
+    // Looks the burst up and returns the number of hits. Not inlined, because rte_hash_lookup_bulk is a call
+    // for every user.
     uint32_t lookup(std::span<const RteKey> keys) noexcept;
-    // And reads and writes one word in the state line of each hit's connection. Two keys have one line: they were added one after the
-    // other, so their positions differ in the lowest bit, and rte_hash recycles positions in the order they were given back.
+    // Also reads and writes one word in the state line of each hit's connection. Two keys share one line:
+    // they were added one after the other, so their positions differ in the lowest bit, and rte_hash reuses
+    // positions in the order of their release.
     uint32_t lookup_with_state(std::span<const RteKey> keys) noexcept;
 
  private:

@@ -1,6 +1,6 @@
-// Comparing A and B on a machine that others use too: short windows of each in turn (ABAB...), because what disturbs one then disturbs the
-// other, and the minimum of each, because disturbance only ever adds. Gates are ratios of minima; median and spread tell how much to
-// believe them.
+// Compares A and B on a shared machine: short windows of each in turn (ABAB...), so that a disturbance
+// affects both, and the minimum of each, because a disturbance only increases the result. Gates are ratios of
+// minima; median and spread show how reliable they are.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,12 @@
 
 namespace penstock::perf {
 
-// One window's sum over timed bursts; what is between bursts is not in it, nor is a burst during which another thread had the processor.
+// The sum over the timed bursts of one window. The time between bursts is excluded, and so is a burst during
+// which another thread had the processor.
 class BurstClock {
  public:
-    // No operation measured here takes a tenth of this, and the scheduler's shortest slice is a multiple of it for a whole burst.
+    // No operation measured here takes a tenth of this, and the scheduler's shortest slice is a multiple of
+    // it for a whole burst.
     static constexpr uint64_t kPreemptedPerOperation = 20'000;
 
     // `cycles` between cycles_begin() and cycles_end().
@@ -27,7 +29,7 @@ class BurstClock {
         cycles_ += cycles > empty_span_cycles() ? cycles - empty_span_cycles() : 1;
         operations_ += operations;
     }
-    // A sum that other clocks took.
+    // A sum that was measured by other clocks.
     void add_all(uint64_t cycles, uint64_t operations) noexcept {
         cycles_ += cycles;
         operations_ += operations;
@@ -43,13 +45,14 @@ class BurstClock {
     uint64_t operations_ = 0;
 };
 
-// One of the things compared. `window` runs bursts until their cycles reach `budget_cycles` and returns its clock.
+// One side of the comparison. `window` runs bursts until their cycles reach `budget_cycles` and returns its
+// clock.
 struct Side {
     std::string name;
     std::function<BurstClock(uint64_t budget_cycles)> window;
 };
 
-// Cycles an operation over all windows of one side.
+// Cycles per operation over all windows of one side.
 struct Summary {
     double min = 0;
     double median = 0;
@@ -59,11 +62,11 @@ struct Summary {
 struct WindowPlan {
     uint32_t windows = 7;
     uint32_t window_ms = 30;
-    // Beyond this spread of any side the windows are run once more, and all of them count.
+    // If the spread of any side exceeds this, the windows are run once more, and all of them count.
     double spread_max = 0.15;
 };
 
-// One unmeasured window of each side first. Prints `NAME.min`, `.median` and `.spread` of each.
+// Starts with one unmeasured window of each side. Prints `NAME.min`, `.median` and `.spread` of each.
 std::vector<Summary> interleave(std::span<const Side> sides, const WindowPlan& plan);
 
 }  // namespace penstock::perf

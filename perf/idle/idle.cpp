@@ -1,6 +1,7 @@
-// What an idle worker costs, and what its sleep costs a packet: polling against adaptive in one run, on net_ring ports. A packet goes into
-// one port's ring after a silence of known length and is taken from the other's; the time between, by the sender's TSC, is the worker's
-// wake-up and its work. The rings cannot interrupt, so sleeps end by time: the worse one of the two ways.
+// Cost of an idle worker, and cost of its sleep for a packet: polling against adaptive in one run, on
+// net_ring ports. A packet is put into one port's ring after a silence of known length and taken from the
+// other's. The time between, by the sender's TSC, is the worker's wake-up and its work. The rings have no
+// interrupts, so sleeps end by timeout: the slower of the two ways.
 #include <rte_cycles.h>
 #include <rte_mbuf.h>
 
@@ -31,7 +32,7 @@ struct Gap {
     const char* name;
     uint64_t us;
 };
-// As in a conversation across a rack; between two requests; and what an idle gateway sees at night.
+// Gaps of a conversation across a rack, between two requests, and of an idle gateway at night.
 constexpr std::array kGaps{Gap{"100us", 100}, Gap{"2ms", 2'000}, Gap{"50ms", 50'000}};
 
 struct Latencies {
@@ -44,7 +45,7 @@ uint64_t ticks_of_us(uint64_t us) {
 }
 
 void wait_until(uint64_t tsc) {
-    constexpr uint64_t kSpinUs = 1'000;  // the end is spun, so that it comes when it is due
+    constexpr uint64_t kSpinUs = 1'000;  // the end is spun, so that it is exact
     const uint64_t now = rte_rdtsc();
     if (tsc > now + ticks_of_us(kSpinUs)) {
         std::this_thread::sleep_for(
@@ -61,7 +62,8 @@ Latencies measure(const RingWire& up, const RingWire& cluster, rte_mempool* pool
     Latencies out;
     uint64_t due = rte_rdtsc();
     for (uint32_t i = 0; i < samples; ++i) {
-        // Neither in step with the sleeps nor with anything else: the gap varies by a quarter either way.
+        // The gap varies by a quarter in either direction, so that it is not in step with the sleeps or other
+        // periods.
         due = std::max(due, rte_rdtsc()) +
               ticks_of_us(gap_us * 3 / 4 + gap_us / 2 * (i * 2'654'435'761U >> 16) / 65'536);
         rte_mbuf* packet = rte_pktmbuf_alloc(pool);
@@ -98,7 +100,7 @@ double process_cpu_seconds() {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// CPU time that the process takes while nothing comes and this thread sleeps: the worker's.
+// CPU time of the process while no packet arrives and this thread sleeps: the worker's.
 double idle_share(double seconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const double before = process_cpu_seconds();
@@ -128,7 +130,7 @@ Result run(const drivers::Eal& eal, rte_mempool* pool, worker::IdleMode mode, bo
         std::exit(1);
     }
     Result result;
-    measure(up, cluster, pool, 100, 200);  // connections set up, functions resolved
+    measure(up, cluster, pool, 100, 200);  // warm-up: connections are set up, functions resolved
     result.cpu_share = idle_share(quick ? 1 : 5);
     for (size_t i = 0; i < kGaps.size(); ++i) {
         const uint64_t seconds = quick ? 1 : 5;

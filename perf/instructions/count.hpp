@@ -1,9 +1,9 @@
-// Counts instructions between two points, under `valgrind --tool=callgrind --collect-atstart=no`. Outside valgrind everything runs the same
-// and nothing is counted.
+// Counts instructions between two points, under `valgrind --tool=callgrind --collect-atstart=no`. Outside
+// valgrind the code runs in the same way and nothing is counted.
 //
-// A figure is "instructions of one measured region / operations in it". The region is cut into as many pieces as the caller likes, so that
-// what prepares a burst is left out; report() ends it and writes it to callgrind's next file under the region's name (report.py reads
-// them).
+// A result is "instructions of one measured region / operations in it". The caller may divide the region into
+// any number of pieces, to exclude the preparation of a burst. report() ends the region and writes it to
+// callgrind's next file under the region's name (read by report.py).
 #pragma once
 
 #include <valgrind/callgrind.h>
@@ -26,7 +26,8 @@ class InstructionCount {
         work();
         CALLGRIND_TOGGLE_COLLECT;
     }
-    // `operations`: what the instructions are divided by. The unit is what one of them is: "packet", "call".
+    // `operations`: the divisor of the instruction count. `unit`: the name of one operation: "packet",
+    // "call".
     void report(uint64_t operations, const char* unit) const {
         const std::string trigger = region_ + " " + std::to_string(operations) + " " + unit;
         CALLGRIND_DUMP_STATS_AT(trigger.c_str());
@@ -36,7 +37,7 @@ class InstructionCount {
     std::string region_;
 };
 
-// Keeps the compiler from leaving out what is computed only to be counted.
+// Prevents the compiler from removing a computation whose result is unused.
 template <typename T>
 __attribute__((always_inline)) inline void keep(const T& value) {
     asm volatile("" : : "m"(value) : "memory");

@@ -1,12 +1,13 @@
-// The same "random" bytes in every run, so that every table is laid out alike and figures repeat. A program linked with fixed_secrets (see
-// meson.build) gets them from each getrandom(2) that its own objects call, HashKey::random() above all; the product has no such switch.
+// The same "random" bytes in every run, so that every table has the same layout and results repeat. In a
+// program linked with fixed_secrets (see meson.build) each getrandom(2) of its own objects returns them,
+// HashKey::random() above all. The product has no such switch.
 #include <sys/types.h>
 
 #include <cstddef>
 
 extern "C" ssize_t __wrap_getrandom(void* buffer, size_t length, unsigned flags) {
     static_cast<void>(flags);
-    // SplitMix64 (Steele, Lea and Flood, 2014) from a fixed start; one thread draws.
+    // SplitMix64 (Steele, Lea and Flood, 2014) from a fixed start; called by one thread.
     static unsigned long long state = 0x70656e73746f636bULL;
     auto* bytes = static_cast<unsigned char*>(buffer);
     for (size_t i = 0; i < length; ++i) {

@@ -1,5 +1,6 @@
-// Runs every stage and the rooms' hot calls on fixed traffic, so that callgrind can count their instructions (scripts/bench instructions).
-// Nothing here depends on time, on addresses in memory or on random numbers: the same build counts the same everywhere.
+// Runs every stage and the rooms' hot calls on fixed traffic, so that callgrind can count their instructions
+// (scripts/bench instructions). The program does not depend on time, on addresses in memory or on random
+// numbers: the same build has the same counts everywhere.
 //
 //   pipeline   run_stages on whole bursts; report.py splits it by the functions that run_stages calls
 //   rooms      one call each, in a loop over keys of a table as full as it may get

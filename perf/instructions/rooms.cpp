@@ -31,7 +31,8 @@ std::string region(const char* call, IpFamily family) {
 conn::Connection connection_of(IpFamily family, uint32_t n) {
     conn::Connection connection;
     connection.forward = client_flow(family, Protocol::Tcp, n);
-    // One backend for all: the SNAT port tells the replies apart, as far as it reaches; a second backend port goes on from there.
+    // One backend for all: the SNAT port distinguishes the replies. When the SNAT ports are used up, a second
+    // backend port continues.
     connection.reverse.source = client_flow(family, Protocol::Tcp, 1).destination;
     connection.reverse.source_port = static_cast<L4Port>(8'080 + n / 60'000);
     connection.reverse.destination = client_flow(family, Protocol::Tcp, 2).destination;
@@ -100,7 +101,7 @@ void count_table(IpFamily family) {
         PENSTOCK_CHECK(std::ranges::all_of(found, &conn::Found::is_hit));
     }
 
-    // Into a table that stays nine tenths full.
+    // Inserts into a table that stays nine tenths full.
     constexpr uint32_t kBatch = 128;
     std::vector<ConnectionIndex> indices(kBatch);
     InstructionCount count(region("conn.insert_and_erase", family));
@@ -175,7 +176,7 @@ void count_snat_ports(IpFamily family, const config::Snapshot& snapshot, uint32_
     auto ports = nat::PortProposer::create(memory.span(), connections, {}, {0}, 1, {1, 2});
     PENSTOCK_CHECK(ports);
     std::vector<IpAddr> endpoints;
-    std::map<uint32_t, const lb::Service*> services;  // the same ones in every run
+    std::map<uint32_t, const lb::Service*> services;  // sorted, for the same order in every run
     snapshot.services->for_each_row(
         [&](const lb::FrontendRow& row) { services.emplace(row.service->id.value, row.service); });
     for (const auto& [id, service] : services) {
@@ -239,7 +240,7 @@ void count_snat_ports(IpFamily family, const config::Snapshot& snapshot, uint32_
 }
 
 void count_routes(IpFamily family, const config::Snapshot& snapshot) {
-    // Clients and backends in turn, as a gateway's packets leave.
+    // Clients and backends alternate, as in a gateway's traffic.
     std::vector<IpAddr> destinations;
     const auto& neighbours = snapshot.routes->neighbours();
     for (uint32_t n = 0; destinations.size() < kCalls; ++n) {

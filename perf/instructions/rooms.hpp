@@ -1,4 +1,5 @@
-// Counts the rooms' hot calls one by one, apart from the stages that make them: a stage that grew is then told from a table that did.
+// Counts the rooms' hot calls one by one, separately from the stages that call them. This distinguishes a
+// larger stage from a slower table.
 #pragma once
 
 #include "dataplane/base/ip.hpp"

@@ -15,7 +15,7 @@ constexpr uint32_t kServices = 32;  // of each family and protocol
 constexpr uint32_t kFrontendsPerService = 8;
 constexpr uint32_t kBackends = 16;
 constexpr uint32_t kRoutes = 256;
-constexpr uint16_t kPayloadBytes = 6;  // fills an IPv4 TCP frame up to Ethernet's 60 bytes
+constexpr uint16_t kPayloadBytes = 6;  // pads an IPv4 TCP frame to Ethernet's 60 bytes
 
 IpAddr address(IpFamily family, uint8_t network, uint16_t host) {
     const auto low = static_cast<uint8_t>(host);
@@ -79,7 +79,8 @@ Frame make_frame(const packet::FlowKey& key, NicPortId port, packet::TcpFlags fl
         tcp.source_port = source;
         tcp.destination_port = destination;
         tcp.seq = Be32::from_host(
-            flags.has(packet::TcpFlags::kSyn) ? 0xffff'ffff : 0);  // behind it comes 0, which is acknowledged
+            // the next number is 0, which is acknowledged
+            flags.has(packet::TcpFlags::kSyn) ? 0xffff'ffff : 0);
         tcp.flags = flags.bits;
         tcp.checksum = checksum;
         store(at, tcp);
@@ -91,7 +92,7 @@ Frame make_frame(const packet::FlowKey& key, NicPortId port, packet::TcpFlags fl
 
 packet::FlowKey client_flow(IpFamily family, Protocol protocol, uint32_t n) {
     packet::FlowKey key;
-    // A client has 32,768 sockets here; the next one is behind the same router.
+    // A client has 32,768 sockets here; the next client is behind the same router.
     key.source = address(family, 100, static_cast<uint16_t>(2 + n / 32'768));
     key.source_port = static_cast<L4Port>(1'024 + n % 32'768);
     key.destination = vip(family, n % kServices);
@@ -143,7 +144,8 @@ config::Snapshot make_snapshot() {
         for (const Protocol protocol : kProtocols) {
             for (uint32_t s = 0; s < kServices; ++s) {
                 auto service = std::make_shared<lb::Service>();
-                // The services of both families and protocols share their counters' rows: VirtualGateway has 64.
+                // The Services of both families and protocols share counter rows, because VirtualGateway has
+                // 64.
                 service->id = {s};
                 service->namespace_name = "default";
                 service->name = "web-" + std::to_string(s);
@@ -218,7 +220,7 @@ packet::FlowKey World::open(const packet::FlowKey& forward) {
     const bool is_tcp = forward.protocol == Protocol::Tcp;
     const Frame first = make_frame(forward, test::kUp, kSyn);
     send({&first, 1});
-    // What left the gateway says how it was translated.
+    // The forwarded frame contains the translation.
     packet::Parsed left;
     PENSTOCK_CHECK(packet::parse(ByteView(burst_.data[0], burst_.length[0]), left));
     const packet::FlowKey reverse = left.key.reversed();

@@ -1,8 +1,9 @@
-// What the counted packets meet: a gateway of one worker with two ports, IPv4 and IPv6, some hundred frontends and routes, so that no
-// search ends at its first comparison. Clients come from behind a router; every packet that is sent must leave translated, or the program
-// stops.
+// The gateway of the counted packets: one worker with two ports, IPv4 and IPv6, some hundred frontends and
+// routes, so that no search ends at its first comparison. Clients are behind a router. Every sent packet must
+// leave translated; otherwise the program ends.
 //
-//   clients 10.80.1.2, fd00:80:1::2 --- port 0 [gateway] port 1 --- backends 10.80.2.11 .. 26, fd00:80:2::11 .. 26
+//   clients 10.80.1.2, fd00:80:1::2 --- port 0 [gateway] port 1 --- backends 10.80.2.11 .. 26,
+//                                                                            fd00:80:2::11 .. 26
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace penstock::perf {
 
-// A packet as it waits for its turn: 64 bytes on an IPv4 wire, 84 on an IPv6 one.
+// A prepared packet: 64 bytes on an IPv4 wire, 84 on an IPv6 one.
 struct Frame {
     std::vector<uint8_t> bytes;
     NicPortId port;
@@ -29,10 +30,11 @@ inline constexpr packet::TcpFlags kSyn{packet::TcpFlags::kSyn};
 inline constexpr packet::TcpFlags kSynAck{packet::TcpFlags::kSyn | packet::TcpFlags::kAck};
 inline constexpr packet::TcpFlags kAck{packet::TcpFlags::kAck};
 
-// `flags` is for TCP alone. The IPv4 header's checksum is right; the transport's is any, because the gateway only moves it.
+// `flags` is for TCP alone. The IPv4 header's checksum is correct; the transport's is arbitrary, because the
+// gateway only updates it.
 [[nodiscard]] Frame make_frame(const packet::FlowKey& key, NicPortId port, packet::TcpFlags flags = {});
 
-// The n-th client socket of the family, and the frontend that it talks to.
+// The n-th client socket of the family, and the frontend of its connection.
 [[nodiscard]] packet::FlowKey client_flow(IpFamily family, Protocol protocol, uint32_t n);
 
 [[nodiscard]] config::Snapshot make_snapshot();
@@ -41,9 +43,11 @@ class World {
  public:
     explicit World(uint32_t connections);
 
-    // Runs the frames through the stages in bursts of kBurstMax. Counted where `count` is given; the copies into the buffers are not.
+    // Runs the frames through the stages in bursts of kBurstMax. Instructions are counted if `count` is
+    // given, without the copies into the buffers.
     void send(std::span<const Frame> frames, InstructionCount* count = nullptr);
-    // Opens the connection: the packets that make it established in both directions. Returns its reverse key, backend -> gateway.
+    // Opens the connection with the packets that make it established in both directions. Returns its reverse
+    // key, backend -> gateway.
     packet::FlowKey open(const packet::FlowKey& forward);
 
     [[nodiscard]] const config::Snapshot& snapshot() const { return snapshot_; }

@@ -1,4 +1,4 @@
-// conn::Table behind the form that population.hpp asks of a table. The only file of the table benches that knows its API.
+// conn::Table with the interface of population.hpp. The only file of the table benches that uses its API.
 #pragma once
 
 #include <array>
@@ -47,7 +47,8 @@ class ConnStore {
         return count<kWithState>(found);
     }
 
-    // In two parts, as find_hashed() allows: while a burst's entries are on their way, so are the buckets of the next.
+    // In two steps, as find_hashed() allows: the entries of a burst are prefetched together with the buckets
+    // of the next one.
     PENSTOCK_NOINLINE void expect(std::span<const Key> keys) noexcept {
         newest_ ^= 1;
         for (uint32_t i = 0; i < kBurst; ++i) {
@@ -56,7 +57,7 @@ class ConnStore {
         }
         ++expected_count_;
     }
-    // The oldest burst that expect() was told of; at most two wait.
+    // The oldest burst passed to expect(); at most two are pending.
     template <bool kWithState>
     PENSTOCK_NOINLINE uint32_t lookup_expected(std::span<const Key> keys) noexcept {
         const auto& hash = expected_[expected_count_ == 2 ? newest_ ^ 1 : newest_];
@@ -86,7 +87,8 @@ class ConnStore {
 
     template <bool kWithState>
     PENSTOCK_ALWAYS_INLINE uint32_t count(const std::array<conn::Found, kBurst>& found) noexcept {
-        // Each burst is a second after the one before, so that each hit finds its last_seen aged and writes it.
+        // Each burst is a second after the previous one, so that each hit finds an old last_seen and writes
+        // it.
         now_ = {now_.value + conn::kTouchAfterUnits};
         uint32_t hits = 0;
         for (const conn::Found& each : found) {

@@ -1,5 +1,6 @@
-// Connections by number: every key follows from a number, so that a bench makes packets without a second table whose cache lines would
-// compete with the one that is measured. Full NAT over 1,000 endpoints of 100 Services.
+// Connections by number: every key is computed from a number. A bench therefore creates packets without a
+// second table, whose cache lines would compete with the measured one. Full NAT over 1,000 endpoints of 100
+// Services.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@ namespace penstock::perf {
 inline constexpr uint32_t kServices = 100;
 inline constexpr uint32_t kEndpoints = 1'000;
 inline constexpr L4Port kFirstPort = 1'024;
-// Ports a client, or a SNAT address towards one endpoint, is given here.
+// Number of ports in use per client, and per SNAT address and endpoint.
 inline constexpr uint32_t kPortsUsed = 60'000;
-// Numbers from here on are never inserted: their packets miss.
+// Numbers from here on are never inserted, so their packets miss.
 inline constexpr uint32_t kStrangers = 3'000'000'000;
 
-// The parts of a connection's two tuples, IPv4 in host order.
+// The fields of a connection's two tuples, IPv4 in host order.
 struct Tuple {
     uint32_t client;
     uint32_t frontend;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kGateFromCache = 0.85;
 constexpr double kGateFromMemory = 0.60;
-// Up to here the tables may lie in the cache.
+// Up to this size the tables may fit into the cache.
 constexpr uint32_t kCachedKeysMax = 100'000;
 
 void measure_size(const Options& options, uint32_t keys) {
@@ -39,7 +39,7 @@ void measure_size(const Options& options, uint32_t keys) {
              [&](uint64_t budget) { return rte.look_up<false>(rte_uniform, budget); }},
         Side{"lookup_only.table" + at,
              [&](uint64_t budget) { return table.look_up_ahead<false>(uniform, budget); }},
-        // A lone burst, as a worker meets it that is not busy.
+        // A single burst, as on a worker with low load.
         Side{"lookup_alone.table" + at,
              [&](uint64_t budget) { return table.look_up<true>(uniform, budget); }},
     };

@@ -1,8 +1,9 @@
-// A table full of connections, replaced at random until it has the shape of one that has worked for long: fresh tables flatter, because
-// ever more keys come to lie in their second bucket (docs/adr/0010).
+// A full table of connections, replaced at random until its layout is that of a long-running table. Fresh
+// tables are too fast, because over time more keys are in their second bucket (docs/adr/0010).
 //
-// A Store is: Key; static key(number, direction); insert(slot, number); erase(slot, number); lookup<with state>(keys) -> hits. One that can
-// begin a burst before it ends the one before has expect(keys) and lookup_expected<with state>(keys).
+// A Store provides: Key; static key(number, direction); insert(slot, number); erase(slot, number);
+// lookup<with state>(keys) -> hits. A Store that can begin a burst before it ends the previous one has
+// expect(keys) and lookup_expected<with state>(keys).
 #pragma once
 
 #include <array>
@@ -22,7 +23,8 @@ template <typename Store>
 class Population {
  public:
     static constexpr uint32_t kBurst = RteYardstick::kBurst;
-    // Timed as one span, as a busy worker's bursts follow one another: the fences of a span would empty the processor after each burst.
+    // Timed as one span, because the bursts of a busy worker follow one another directly; the fences of a
+    // span per burst would drain the processor's pipeline after each burst.
     static constexpr uint32_t kBurstsTogether = 16;
 
     explicit Population(uint32_t connections) : store_(connections), number_in_slot_(connections) {
@@ -42,17 +44,18 @@ class Population {
         }
     }
 
-    // Bursts of lookups of keys that are in the table, both directions alike; every one must be found.
+    // Bursts of lookups of keys that are in the table, both directions in equal shares; every one must be
+    // found.
     template <bool kWithState>
     BurstClock look_up(Order& order, uint64_t budget_cycles) {
         return run<kWithState, false>(budget_cycles, kBurst, [&] { return number_in_slot_[order.next()]; });
     }
-    // The same, each burst begun before the one in front of it has ended.
+    // The same, each burst begun before the previous one has ended.
     template <bool kWithState>
     BurstClock look_up_ahead(Order& order, uint64_t budget_cycles) {
         return run<kWithState, true>(budget_cycles, kBurst, [&] { return number_in_slot_[order.next()]; });
     }
-    // Of keys that are not; none may be found.
+    // Lookups of absent keys; none may be found.
     BurstClock miss(uint64_t budget_cycles) {
         return run<false, false>(budget_cycles, 0,
                                  [&] { return kStrangers + static_cast<uint32_t>(prng_.next() >> 34); });

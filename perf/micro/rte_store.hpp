@@ -1,4 +1,4 @@
-// rte_hash behind the form that population.hpp asks of a table.
+// rte_hash with the interface of population.hpp.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// The price of a pick: every scheduler with 4, 100, 1,000 and 10,000 backends on a gateway of four workers, each beside rr in the same run;
-// and of making a Service ready for it. docs/performance.md says what the figures mean.
+// Cost of a pick: every scheduler with 4, 100, 1,000 and 10,000 backends on a gateway of four workers, each
+// against rr in the same run; and cost of preparing a Service for it. The results are explained in
+// docs/performance.md.
 #include "dataplane/lb/scheduler.hpp"
 
 #include <array>
@@ -30,7 +31,7 @@ Subject subject_of(lb::SchedulerKind kind, uint32_t n) {
                  .service = {.id = {1}, .scheduler = kind}};
     lb::BackendSet& set = made.service.sets.emplace_back();
     for (uint32_t i = 0; i < n; ++i) {
-        // Weights that share no divisor, and open flows, so that nothing is short-cut.
+        // Weights without a common divisor, and open flows, so that no shortcut applies.
         set.usable.push_back({{i},
                               IpAddr::v4(Be32::from_host(0x0a000000u + i)),
                               8'080,
@@ -80,7 +81,8 @@ void measure(const Options& options, uint32_t n) {
                                      sum += lb::pick(subject.service, subject.service.sets[0],
                                                      flows[at++ % kFlows], state);
                                  }
-                                 // All that there was: a look at thousands of rows takes longer than BurstClock::add() believes.
+                                 // The whole sum without a limit: scanning thousands of rows takes longer
+                                 // than the limit of BurstClock::add().
                                  clock.add_all(cycles_end() - begin, kBurst);
                              }
                              return clock;
@@ -92,7 +94,7 @@ void measure(const Options& options, uint32_t n) {
                     "ratio");  // rr is the first kind
         print_value(subjects[i].name + ".prepare", subjects[i].prepare_ms, "ms");
     }
-    print_remark("sum " + std::to_string(sum));  // what was picked is used
+    print_remark("sum " + std::to_string(sum));  // uses the picks, so that they are not optimised away
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ constexpr double kGateG12 = 128;
 constexpr nat::PortRange kPorts{kFirstPort, 65'535};
 constexpr uint32_t kBurst = RteYardstick::kBurst;
 
-// Connections with their SNAT ports. A burst of them ends and as many begin, in passes, as the packet path serves the misses of a burst.
+// Connections with their SNAT ports. A burst of them ends and as many begin, in passes, as the packet path
+// handles the misses of a burst.
 class NatStore {
  public:
     explicit NatStore(uint32_t connections)
@@ -39,7 +40,7 @@ class NatStore {
             std::array<uint32_t, kBurst> slots;
             for (uint32_t& slot : slots) {
                 slot = prng_.below(static_cast<uint32_t>(index_of_slot_.size()));
-                // Distinct, or one would be closed twice.
+                // Distinct numbers, so that none is closed twice.
                 for (const uint32_t* other = slots.data(); other != &slot; ++other) {
                     if (*other == slot) {
                         slot = (slot + kBurst) % static_cast<uint32_t>(index_of_slot_.size());
@@ -83,7 +84,7 @@ class NatStore {
         open_burst(slots);
     }
 
-    // As pipeline/new_flow: each step for all before the next.
+    // As in pipeline/new_flow: each step for all connections before the next step.
     void open_burst(std::span<const uint32_t> slots) {
         conn::Table& table = store_.table();
         struct Opening {
@@ -96,7 +97,7 @@ class NatStore {
         for (Opening& each : opened) {
             each.forward = flow_key(next_number_, conn::Direction::Forward);
             each.reverse = flow_key(next_number_++, conn::Direction::Reverse);
-            // One SNAT address does: 10M connections to 1,000 endpoints take 10,000 ports towards each.
+            // One SNAT address is enough: 10M connections to 1,000 endpoints take 10,000 ports towards each.
             each.reverse.destination = v4(0xc000'0201);
             each.forward_hash = table.hash(each.forward);
             table.prefetch_buckets(each.forward_hash);
@@ -162,7 +163,7 @@ void measure_size(const Options& options, uint32_t connections, bool gated) {
     Population<RteStore> rte(connections);
     NatStore table(connections);
     rte.churn(2 * uint64_t{connections});
-    // Twice the table, by the clock that its own windows use.
+    // Twice the table, by the clock of its own windows.
     for (uint64_t replaced = 0; replaced < 2 * uint64_t{connections};) {
         replaced += table.replace(cycles_per_second() / 100).operations();
     }
@@ -179,7 +180,8 @@ void measure_size(const Options& options, uint32_t connections, bool gated) {
     }
 }
 
-// The share of its keys at which a table of a quarter million connections first refuses one, without anything deleted before.
+// The share of its keys at which a table of a quarter million connections first rejects one, without any
+// earlier deletion.
 void measure_first_failure() {
     constexpr uint32_t kConnections = 250'000;
     RteStore rte(kConnections);

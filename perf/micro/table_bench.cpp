@@ -1,4 +1,4 @@
-// The connection table against rte_hash in the same run. docs/performance.md says what the figures mean.
+// The connection table against rte_hash in the same run. The results are explained in docs/performance.md.
 #include "perf/micro/table_bench.hpp"
 
 #include <array>
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     const Options options = read_options(argc, argv, kSizes, kQuickSizes, kFlags);
     print_fingerprint();
     start_eal();
-    // Named parts only, or all of them.
+    // Only the named parts, or all of them.
     const auto wants = [&](std::string_view part) { return options.flags.empty() || options.has(part); };
     if (wants("--lookup")) {
         measure_lookup(options);

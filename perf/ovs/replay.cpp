@@ -1,10 +1,11 @@
-// Penstock's side of scripts/bench ovs: one real worker between two DPDK devices that are given as OVS gets them, DNAT without SNAT, one
-// endpoint a Service. Reads commands from standard input and answers each by one line of JSON.
+// Penstock's side of scripts/bench ovs: one real worker between two DPDK devices with the device strings of
+// OVS, DNAT without SNAT, one endpoint per Service. Reads commands from standard input and answers each by
+// one line of JSON.
 //
 //   replay MAIN_CPU WORKER_CPU MEMORY_MB CONNECTIONS MBUFS CLIENTS_DEVICE CLUSTER_DEVICE
 //
-//   totals            what the worker has counted so far
-//   window SECONDS    what it counted in that time
+//   totals            the worker's counts so far
+//   window SECONDS    the worker's counts in that time
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -94,7 +95,7 @@ int run(char** argument) {
         return 1;
     }
     if (!(*eal)->has_hugepages()) {
-        std::cerr << "replay: " << (*eal)->memory_description() << "\n";  // OVS has them
+        std::cerr << "replay: " << (*eal)->memory_description() << "\n";  // OVS has hugepages
         return 1;
     }
     rte_mempool* const pool =

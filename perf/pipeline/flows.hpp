@@ -1,4 +1,4 @@
-// Connections that stand in a gateway, and the packets of them that a bench asks for.
+// The open connections of a gateway, and their packets for a bench.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,18 @@ class Flows {
  public:
     Flows(Gateway& gateway, uint32_t connections);
 
-    // Opens all of them: SYN, SYN-ACK and ACK, every packet checked. The clock gets the SYNs' time.
+    // Opens all of them with SYN, SYN-ACK and ACK; every packet is checked. The clock gets the time of the
+    // SYNs.
     void establish(Player& player, BurstClock& syn_clock);
 
     // A packet of an established connection, forward or reverse.
     [[nodiscard]] Packet packet(uint32_t slot, bool from_client) const;
-    // The SYN of a connection that has never been.
+    // The SYN of a new connection.
     [[nodiscard]] Packet fresh_syn();
-    // After such SYNs came out: each takes over a slot, whose connection is closed, so that the table stays as full as it is; and its
-    // handshake goes on.
+    // Called after such SYNs were forwarded. Each new connection takes over the slot of another one, which is
+    // closed, so the table's load stays constant. Its handshake continues.
     void take_over(Player& player, std::span<const Packet> syns, Order& slots);
-    // A SYN to a port that no Service has.
+    // A SYN to a port without a Service.
     [[nodiscard]] Packet stray();
 
     [[nodiscard]] uint32_t count() const noexcept { return static_cast<uint32_t>(numbers_.size()); }

@@ -91,7 +91,8 @@ uint16_t make_frame(uint8_t* frame, const packet::FlowKey& key, uint8_t tcp_flag
     put16(l4, key.source_port);
     put16(l4 + 2, key.destination_port);
     if (key.protocol == Protocol::Tcp) {
-        // A SYN has the number before 0, which is what all segments acknowledge. Otherwise any number.
+        // A SYN has the number before 0, which is the number that all segments acknowledge. Otherwise the
+        // number is arbitrary.
         put16(l4 + 4, (tcp_flags & kSyn) != 0 ? 0xffff : key.source_port);
         put16(l4 + 6, (tcp_flags & kSyn) != 0 ? 0xffff : 0);
         l4[12] = 0x50;
@@ -101,7 +102,7 @@ uint16_t make_frame(uint8_t* frame, const packet::FlowKey& key, uint8_t tcp_flag
         put16(l4 + 4, segment);
     }
     const auto checksum = static_cast<uint16_t>(~folded(l4_sum(frame)));
-    // Zero would say that there is none (RFC 768).
+    // Zero means that there is no checksum (RFC 768).
     put16(l4_checksum(l4, protocol), checksum == 0 && key.protocol == Protocol::Udp ? 0xffff : checksum);
     return static_cast<uint16_t>(std::max(kFrameMin, l4_offset(frame) + segment));
 }

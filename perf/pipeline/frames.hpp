@@ -1,5 +1,5 @@
-// Frames as they come from the wire, made and checked here byte by byte: with none of the product's own code for headers and checksums, so
-// that a mistake there cannot confirm itself.
+// Frames as received from the wire, created and checked here byte by byte. The product's code for headers and
+// checksums is not used, so that an error there cannot hide itself.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@ namespace penstock::perf {
 
 inline constexpr uint8_t kFin = 0x01, kSyn = 0x02, kAck = 0x10;
 
-// A TCP segment without options or payload, or a UDP datagram without payload, padded to the 60 bytes that Ethernet asks for; both
-// checksums correct; addressed to `port`. Returns the frame's length.
+// A TCP segment without options or payload, or a UDP datagram without payload, padded to Ethernet's minimum
+// of 60 bytes; both checksums correct; addressed to `port`. Returns the frame's length.
 uint16_t make_frame(uint8_t* frame, const packet::FlowKey& key, uint8_t tcp_flags,
                     const MacAddr& port) noexcept;
 
-// The tuple that a frame carries.
+// The tuple of a frame.
 [[nodiscard]] packet::FlowKey tuple_in(const uint8_t* frame) noexcept;
 
-// Whether the frame carries this tuple, its time to live has been lowered, and its checksums are right when they are computed anew.
+// Whether the frame has this tuple, its time to live was decremented, and its recomputed checksums are
+// correct.
 [[nodiscard]] bool is_translated_to(const uint8_t* frame, const packet::FlowKey& key) noexcept;
 
 }  // namespace penstock::perf

@@ -18,7 +18,8 @@ constexpr L4Port kFirstClientPort = 20'000;
 
 }  // namespace
 
-// Host `host` of a net: NET.x.y.z, or 2001:db8:NET::/64 with the host in its low bytes. Pods: ten in each /24 or /112, one for each node.
+// Host `host` of a net: NET.x.y.z, or 2001:db8:NET::/64 with the host in its low bytes. Pods: ten in each /24
+// or /112, one for each node.
 IpAddr Gateway::address(uint8_t net, uint32_t host) const noexcept {
     const auto a = static_cast<uint8_t>(host >> 16), b = static_cast<uint8_t>(host >> 8),
                c = static_cast<uint8_t>(host);
@@ -88,7 +89,7 @@ void Gateway::publish_services() {
             service->protocol = protocol;
             lb::BackendSet set;
             for (uint32_t e = 0; e < kEndpointsEach; ++e) {
-                // A Service's endpoints lie on different nodes.
+                // A Service's endpoints are on different nodes.
                 const uint32_t node = (s + e * (kNodes / kEndpointsEach)) % kNodes;
                 set.usable.push_back(
                     {{backend_id++}, address(kPodNet, node << 8 | (10 + s)), kEndpointPort, 1});

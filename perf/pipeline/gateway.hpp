@@ -1,5 +1,6 @@
-// One worker as it would be in penstockd, built from hugepages and without EAL: 100 Services of ten endpoints, the endpoints on 100 nodes,
-// ten each, behind a route a node; clients behind one router. Full NAT over four SNAT addresses.
+// One worker as in penstockd, built from hugepages and without EAL: 100 Services of ten endpoints; the
+// endpoints on 100 nodes, ten each, with one route per node; clients behind one router. Full NAT over four
+// SNAT addresses.
 //
 //   clients -- router -- port 0 [worker] port 1 -- node 0 .. 99 -- ten endpoints each
 #pragma once
@@ -20,22 +21,22 @@ class Gateway {
     static constexpr MacAddr kUpMac{{2, 0, 0, 0, 0, 0x0a}}, kClusterMac{{2, 0, 0, 0, 0, 0x0b}};
     static constexpr L4Port kServicePort = 80, kEndpointPort = 8'080;
 
-    // Room for `connections`. `hz` ticks of the time that now() counts are a second.
+    // With capacity for `connections`. `hz`: ticks per second of the time that now() counts.
     Gateway(IpFamily family, uint32_t connections, uint64_t hz);
-    // What a gateway takes, its own arrays left aside.
+    // The memory of a gateway, without its own arrays.
     [[nodiscard]] static size_t memory_needed(uint32_t connections) noexcept;
 
     // The tuple of a client's packets, by the connection's number.
     [[nodiscard]] packet::FlowKey client_tuple(uint32_t number,
                                                Protocol protocol = Protocol::Tcp) const noexcept;
 
-    // What the gateway chose for a connection, in few bytes: ten million of them are kept.
+    // The gateway's choices for a connection, in few bytes, because ten million of them are stored.
     struct Binding {
         uint16_t endpoint = 0;  // the low bytes of its address
         uint16_t snat_port = 0;
         uint8_t snat_address = 0;  // the lowest byte
     };
-    // From the tuple that a client's packet leaves with.
+    // Derived from the tuple of a client's packet after translation.
     [[nodiscard]] Binding binding_of(const packet::FlowKey& leaves_as) const noexcept;
     // The tuple of the endpoint's replies.
     [[nodiscard]] packet::FlowKey reply_tuple(const Binding& binding,

@@ -1,6 +1,7 @@
-// Ending the flows of endpoints that are gone: how long a slice keeps packets waiting, and how long it takes until all are ended, with a
-// burst of a busy worker between every two slices. `one`: one endpoint of a thousand; `all`: every one, as when a Service is deleted that
-// had all flows. Each list's connections lie far apart in the table, so that each costs its lines.
+// Ending the flows of removed endpoints: the time for which a slice delays packets, and the time until all
+// flows are ended, with a burst of a busy worker between every two slices. `one`: one endpoint of a thousand;
+// `all`: every endpoint, as when a Service with all flows is deleted. Each list's connections are far apart
+// in the table, so that each access is a cache miss.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -21,7 +22,8 @@ namespace {
 
 constexpr uint32_t kMillion = 1'000'000;
 constexpr uint32_t kEndpoints = Gateway::kServices * Gateway::kEndpointsEach;  // of each protocol
-// What a packet may wait longer for a slice than for a burst of its own size: G-none, an aim. 20 us is a tenth of what p99 may be.
+// Additional delay of a packet by a slice, compared with a burst of its own size: G-none, a target. 20 us is
+// a tenth of the limit of p99.
 constexpr double kAimSliceUs = 20;
 
 struct Cost {
@@ -109,7 +111,8 @@ void measure(uint32_t flows, Protocol protocol, uint32_t endpoints, std::string_
     print_value(name + ".total" + at, cost.total_ms, "ms");
     print_value(name + ".slice.median" + at, cost.median_us, "us");
     print_value(name + ".slice.p99" + at, cost.p99_us, "us");
-    // One preemption of this program is longer than any slice; on a quiet machine it is what it says.
+    // One preemption of this program takes longer than any slice. On a quiet machine this is the longest
+    // slice.
     print_value(name + ".slice.longest" + at, cost.longest_us, "us");
     print_aim_at_most(name + ".slice" + at, cost.p99_us, kAimSliceUs);
 }

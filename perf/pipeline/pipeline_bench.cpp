@@ -1,5 +1,6 @@
-// Whole bursts through the stages, from what the PMD hands over until it could be handed back: receive's bookkeeping, parse, lookup, TCP
-// state, translation, checksums, next hop. Both directions alike, full NAT, every packet checked outside the timed span.
+// Whole bursts through the stages, from the PMD's receive call until the packets could be returned to it:
+// receive's bookkeeping, parse, lookup, TCP state, translation, checksums, next hop. Both directions in equal
+// shares, full NAT, every packet checked outside the timed span.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -20,7 +21,7 @@ namespace {
 constexpr uint32_t kMillion = 1'000'000;
 constexpr double kG4AtMillion = 3.0, kG4AtTenMillion = 2.2, kG5 = 2.0, kG6 = 0.03, kG13 = 1.35;
 constexpr double kAimCached = 150, kAimMillion = 220;
-// Every hundredth packet opens a connection, every hundredth finds nothing.
+// Every hundredth packet opens a connection, every hundredth has no match.
 constexpr uint32_t kOneIn = 100;
 
 // A gateway with its established connections.
@@ -32,7 +33,7 @@ class Load {
           flows_(gateway_, connections),
           order_(OrderKind::Uniform, connections, 3) {
         flows_.establish(player_, syn_clock_);
-        // So that each connection's last-seen time is of its own age, as after seconds of traffic.
+        // Gives each connection's last-seen time a different age, as after seconds of traffic.
         BurstClock unused;
         while (unused.operations() < connections) {
             batch(unused, false);
@@ -61,7 +62,8 @@ class Load {
     }
 
  private:
-    // Connections that open take over those that close a moment later, so there is room for a batch more.
+    // New connections replace others, which are closed a moment later, so the capacity includes one more
+    // batch.
     static uint32_t capacity_for(IpFamily family, uint32_t connections) {
         const uint32_t units = family == IpFamily::V6 ? 2 : 1;
         return units * (connections + Player::kFramesMax);
@@ -101,10 +103,10 @@ class Load {
     uint64_t expiry_cycles_ = 0, all_cycles_ = 0;
 };
 
-// The pipeline's minimum over IPv4, for the comparison between sizes; 0 where the size was left out.
+// The pipeline's minimum over IPv4, for the comparison between sizes; 0 if the size was skipped.
 double measure_size(const Options& options, uint32_t connections) {
     const std::string at = size_suffix(connections);
-    // IPv6's entries are larger, and the gates need it at a million only.
+    // IPv6's entries are larger, and the gates need IPv6 at a million only.
     const bool with_v6 = connections <= kMillion && !options.has("--v4-only");
     if (!fits_memory("pipeline", connections,
                      Load::memory_needed(IpFamily::V4, connections) +
@@ -146,7 +148,7 @@ double measure_size(const Options& options, uint32_t connections) {
     return cycles;
 }
 
-// Where the cycles of an established packet go.
+// The cycles of an established packet by stage.
 void measure_stages(const Options& options, uint32_t connections) {
     Load load(IpFamily::V4, connections, limits::kBurstMax);
     const uint64_t budget = cycles_per_second() / 1'000 * options.plan.window_ms;
@@ -166,7 +168,7 @@ void measure_stages(const Options& options, uint32_t connections) {
     }
 }
 
-// Burst sizes, at the size that is asked for first.
+// Burst sizes, at the first requested size.
 void sweep_bursts(const Options& options, uint32_t connections) {
     std::vector<std::unique_ptr<Load>> loads;
     std::vector<Side> sides;

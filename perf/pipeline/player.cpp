@@ -15,7 +15,7 @@
 namespace penstock::perf {
 namespace {
 
-// As an mbuf of DPDK's default size: 128 bytes of headroom, and the frame begins on a cache line.
+// As in an mbuf of DPDK's default size: 128 bytes of headroom, and the frame begins on a cache line.
 constexpr uint32_t kBufferBytes = 2'176, kHeadroom = 128;
 
 }  // namespace
@@ -48,8 +48,8 @@ void Player::play(std::span<Packet> packets, BurstClock& clock) {
     }
 }
 
-// Timed: what a worker does from the moment that the PMD has given it packets until it could give them back, burst after burst, as one
-// span.
+// Timed: a worker's work from the moment that the PMD has delivered packets until they could be returned,
+// burst after burst, as one span.
 void Player::run_bursts(std::span<const Packet> packets, BurstClock& clock) {
     auto* const buffers = reinterpret_cast<uint8_t*>(buffers_.span().data()) + kHeadroom;
     const auto count = static_cast<uint32_t>(packets.size());
@@ -74,13 +74,13 @@ void Player::run_bursts(std::span<const Packet> packets, BurstClock& clock) {
         } else {
             run_stages_apart(cycles_end() - received_at);
         }
-        // What becomes of each packet, for check(): a few lines a burst, where a worker's disposal reads as much.
+        // The result of each packet, for check(): a few lines per burst; a worker's disposal reads as much.
         std::copy_n(burst_.verdict.begin(), end - first, verdict_.begin() + first);
         std::copy_n(burst_.answers.begin(), end - first, answers_.begin() + first);
     }
     const uint64_t cycles = cycles_end() - start;
     clock.add(cycles, count);
-    // An interruption is not the worker's time.
+    // An interruption does not count as the worker's time.
     now_ = now_ +
            TscTicks{std::min(cycles, count * BurstClock::kPreemptedPerOperation) + count * ticks_per_packet_};
 }
@@ -134,7 +134,7 @@ void Player::check(Packet& packet, uint32_t i) const {
     }
 }
 
-// As Worker::housekeeping.
+// As in Worker::housekeeping.
 void Player::housekeeping() {
     pipeline::WorkerContext& context = gateway_.context();
     context.begin_round(&gateway_.snapshot(), now_);

@@ -1,6 +1,6 @@
-// Plays packets through a gateway: makes frames in few buffers, times the stages burst by burst, and checks each frame that comes out.
-// Time is virtual: it advances by what the bursts took, so that it is a busy worker's time, and whatever else the machine does is not in
-// it.
+// Plays packets through a gateway: creates frames in few buffers, times the stages burst by burst, and checks
+// each forwarded frame. Time is virtual: it advances by the duration of the bursts. It is therefore the time
+// of a busy worker, without the machine's other work.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace penstock::perf {
 struct Packet {
     enum class Outcome : uint8_t {
         Translated,  // leaves as `expected`
-        Opens,       // leaves for an endpoint of the gateway's choice, which `leaves_as` tells afterwards
+        Opens,       // leaves for an endpoint of the gateway's choice, which `leaves_as` then contains
         Refused,     // does not pass
     };
     packet::FlowKey key;
@@ -28,7 +28,7 @@ struct Packet {
     Outcome outcome = Outcome::Translated;
 };
 
-// Cycles by stage, in the order in which run_stages() calls them, behind what receive does; the names are the stages'.
+// Cycles by stage, in the order in which run_stages() calls them, after receive; the names are the stages'.
 struct StageCosts {
     static constexpr std::array<const char*, 5> kNames = {"receive", "classify", "conn_lookup", "serve_hits",
                                                           "new_flow"};
@@ -38,19 +38,20 @@ struct StageCosts {
 
 class Player {
  public:
-    // Frames under way at once; a batch is as many.
+    // Frames in flight at once; equal to the size of a batch.
     static constexpr uint32_t kFramesMax = 512;
 
-    // Bursts of `burst` packets, at most limits::kBurstMax. `hz` as the gateway was told.
+    // Bursts of `burst` packets, at most limits::kBurstMax. `hz` as for the gateway.
     Player(Gateway& gateway, uint32_t burst, uint64_t hz);
 
-    // Sends them, at most kFramesMax. Ends the program where one does not come out as it should.
+    // Sends them, at most kFramesMax. Ends the program if a result is not the expected one.
     void play(std::span<Packet> packets, BurstClock& clock);
 
-    // Ticks of virtual time that pass for each packet beside those that its burst took.
+    // Ticks of virtual time that pass for each packet in addition to those of its burst.
     void set_ticks_per_packet(uint64_t ticks) noexcept { ticks_per_packet_ = ticks; }
 
-    // Stops the clock between stages too, from now on: each is then kept from overlapping with the next, so the sum is above the whole.
+    // From now on, also stops the clock between stages. Stages then do not overlap, so their sum exceeds the
+    // total.
     void count_stages(StageCosts* costs) noexcept { stage_costs_ = costs; }
 
     [[nodiscard]] uint64_t expiry_cycles() const noexcept { return expiry_cycles_; }

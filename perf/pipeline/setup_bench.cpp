@@ -1,5 +1,5 @@
-// Connections that come and go: how long a burst of first packets takes while a table fills, and what a whole TCP connection of six packets
-// costs a worker whose table is half full of connections that have closed.
+// Short-lived connections: the duration of a burst of first packets while a table fills, and the cost of a
+// whole TCP connection of six packets on a worker whose table is half full of closed connections.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -47,7 +47,7 @@ void measure_new(const Options& options, uint32_t capacity) {
         return;
     }
     const std::string at = size_suffix(capacity);
-    // A fill is a window of its own; large ones are long enough to need few.
+    // A fill is a window of its own; large fills are long enough that few are needed.
     const uint32_t repetitions = capacity > kMillion ? 1 : options.plan.windows;
     double tcp = 0, udp = 0;
     for (uint32_t i = 0; i < repetitions; ++i) {
@@ -62,31 +62,32 @@ void measure_new(const Options& options, uint32_t capacity) {
     print_aim_at_most(std::string("new").append(at), std::min(tcp, udp), kAimNew);
 }
 
-// Six packets: SYN, SYN-ACK, ACK, FIN, FIN, ACK. A batch holds one packet of each of six groups of connections, each a phase further than
-// the next, so that no two packets of a batch are of one connection.
+// Six packets: SYN, SYN-ACK, ACK, FIN, FIN, ACK. A batch has one packet of each of six groups of connections,
+// each group one phase ahead of the next, so that no two packets of a batch are of one connection.
 class ShortConnections {
  public:
     static constexpr uint32_t kPhases = 6;
     static constexpr uint32_t kGroup = Player::kFramesMax / kPhases;
 
-    // Aging adds a second to every limit, by as much as last_seen may lag.
+    // Aging adds a second to every timeout, the maximum lag of last_seen.
     static constexpr uint64_t kStaySeconds = conn::Timeouts{}.tcp_closing_s + 1;
 
-    // Time passes so fast that, with each closed connection staying for its timeout, half the table is closed connections.
+    // The virtual time advances fast enough that half the table is closed connections in their timeout.
     explicit ShortConnections(uint32_t capacity)
         : gateway_(IpFamily::V4, capacity, cycles_per_second()),
           player_(gateway_, limits::kBurstMax, cycles_per_second()),
           capacity_(capacity) {
         player_.set_ticks_per_packet(cycles_per_second() * kStaySeconds / (capacity / 2 * kPhases));
-        // Until as many have expired as half the table holds: by then as many go as come.
+        // Until as many have expired as half the table contains. From then on the number of connections is
+        // constant.
         BurstClock unused;
         while (player_.expired() < capacity / 2) {
             batch(unused);
         }
     }
 
-    // Cycles of bursts and of expiry, for each connection. Whole sweeps of the table, because entries that were opened together lie
-    // together and expire together.
+    // Cycles of bursts and of expiry, for each connection. Measured over whole sweeps of the table, because
+    // entries that were opened together are adjacent and expire together.
     BurstClock window(uint64_t budget_cycles) {
         const uint64_t batches_per_sweep =
             uint64_t{capacity_} / 2 * conn::kSweepPeriodMs / 1'000 / kStaySeconds / kGroup + 1;

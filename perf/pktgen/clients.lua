@@ -1,12 +1,15 @@
--- Pktgen-DPDK: the clients of README.md. Prints frames sent and received on port 0, and their share.
+-- Pktgen-DPDK: the clients of README.md. Prints the frames sent and received on port 0,
+-- and the received share.
 package.path = package.path .. ";?.lua"
 require "Pktgen"
 
 local gateway_mac = "02:00:00:00:00:0a" -- of uplink0: ip link show uplink0
-local clients = 17                      -- 1, 17, 61 or 151: prime, so that ranges which move together still meet every combination
+-- 1, 17, 61 or 151: prime, so that ranges that move together still have every combination
+local clients = 17
 local rate = 10                         -- percent of the line
 local seconds = 60
-local fresh = false                     -- true: every frame a flow of its own, until 198.18.0.0/16 x 64,511 ports wrap
+-- true: each frame is a new flow, until 198.18.0.0/16 x 64,511 ports wrap
+local fresh = false
 
 local port = "0"
 
@@ -46,7 +49,7 @@ pktgen.clr()
 pktgen.start(port)
 pktgen.delay(seconds * 1000)
 pktgen.stop(port)
-pktgen.delay(1000) -- what is still on its way
+pktgen.delay(1000) -- for frames in flight
 
 local seen = pktgen.portStats(port, "port")[tonumber(port)]
 printf("sent %d received %d share %.6f missed here %d\n", seen.opackets, seen.ipackets, seen.ipackets / seen.opackets, seen.imissed)

@@ -13,7 +13,7 @@
 namespace penstock::perf {
 namespace {
 
-std::atomic<pid_t> watched{0};  // 0: nobody
+std::atomic<pid_t> watched{0};  // 0: none
 std::atomic<uint64_t> heap{0}, locks{0};
 
 bool is_watched() noexcept {
@@ -38,7 +38,7 @@ void note_lock() noexcept {
     }
 }
 
-// The function that ours stands before.
+// The libc function that the replacement below hides.
 template <typename Function>
 Function* behind(const char* name) noexcept {
     return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
@@ -60,7 +60,7 @@ Counted stop_counting() {
 
 // The names below are libc's; NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
-// glibc keeps its allocator under these names for whoever stands before it.
+// glibc's allocator has these names for programs that replace malloc.
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* old, size_t bytes);

@@ -1,6 +1,7 @@
-// Counts what one thread asks of the heap and of locks. The program's own malloc, pthread_mutex_lock and their kin stand before libc's
-// (counting.cpp), so calls out of DPDK's and the C++ library are seen too; what libc and DPDK do inside, between their own functions, is
-// not: a futex of theirs is a system call (tracer.hpp), and DPDK's spinlocks are inline.
+// Counts one thread's heap operations and locks. The program's own malloc, pthread_mutex_lock and similar
+// functions replace libc's (counting.cpp), so calls from DPDK and the C++ library are counted too. Operations
+// inside libc and DPDK are not counted: their futexes are system calls (tracer.hpp), and DPDK's spinlocks are
+// inline.
 #pragma once
 
 #include <sys/types.h>
@@ -15,9 +16,9 @@ struct Counted {
     bool operator==(const Counted&) const = default;
 };
 
-// From now on, of this thread of ours only.
+// Counts from now on, for this one thread only.
 void start_counting(pid_t thread);
-// What it did since, and counting off.
+// Ends counting and returns the counts.
 [[nodiscard]] Counted stop_counting();
 
 }  // namespace penstock::perf

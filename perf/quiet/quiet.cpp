@@ -1,8 +1,10 @@
-// G15: what a busy worker asks of the heap, of locks and of the kernel while 10^7 packets go through it. It should ask nothing.
+// G15: heap operations, locks and system calls of a busy worker while it processes 10^7 packets. The expected
+// number is zero.
 //
-// The process forks before anything else. The child runs a real worker on net_ring ports, with connections set up and used in both
-// directions at full NAT; the parent counts the worker's system calls by ptrace. Both counters first watch a thread that does a known
-// number of everything there is to count, so a counter that sees nothing cannot pass.
+// The process forks before anything else. The child runs a real worker on net_ring ports, with connections
+// set up and used in both directions at full NAT; the parent counts the worker's system calls by ptrace. Both
+// counters are first tested on a thread with a known number of each counted operation, so a defective counter
+// cannot pass.
 #include <pthread.h>
 #include <rte_mbuf.h>
 #include <sched.h>
@@ -46,20 +48,22 @@ namespace {
 constexpr uint64_t kPackets = 10'000'000;
 constexpr uint32_t kConnections = 262'144;
 constexpr uint32_t kFlows = 131'072;
-constexpr double kRate = 2e6;       // clients' packets a second; as many again are answers
+constexpr double kRate = 2e6;       // clients' packets per second, and as many answers
 constexpr double kSecondsMax = 60;  // for all packets, on a machine with other work
 constexpr Counted kKnown{.heap = 6, .locks = 2};
 constexpr uint64_t kKnownSystemCalls = 5;
 
-// What the two processes say to one another.
+// Messages between the two processes.
 enum class Word : int32_t { Watch, Stop, Ready, Ended };
 struct Message {
     Word word = Word::Ended;
-    int64_t number =
-        0;  // Watch: the thread. Stop: not 0 where none is expected, so that they are named. Its answer: system calls
+    // Watch: the thread. Stop: not 0 if no calls are expected, so that they are listed. Its answer: number of
+    // system calls.
+    int64_t number = 0;
 };
 
-// One end of a socket pair. A peer that is gone ends this process too: there is nothing left to measure.
+// One end of a socket pair. If the peer has ended, this process ends too, because no measurement is possible
+// any more.
 class Line {
  public:
     explicit Line(int fd) : fd_(fd) {}
@@ -68,7 +72,7 @@ class Line {
             std::_Exit(3);
         }
     }
-    // Null: nothing was said yet.
+    // Null: no message was received yet.
     [[nodiscard]] std::optional<Message> hear(bool wait) const {
         Message message;
         const ssize_t got = recv(fd_, &message, sizeof(message), wait ? 0 : MSG_DONTWAIT);
@@ -86,7 +90,7 @@ class Line {
     int fd_;
 };
 
-// The parent: attaches and detaches as it is told.
+// The parent: attaches and detaches on request.
 int trace(const Line& child) {
     SystemCallTracer tracer;
     bool attached = false;
@@ -119,7 +123,8 @@ struct Watched {
     bool possible = false;
 };
 
-// Counts what `thread` does while `work` runs. Where nothing is expected, what comes all the same is named on stderr.
+// Counts the operations of `thread` while `work` runs. If none are expected, any operations are listed on
+// stderr.
 template <typename Work>
 Watched watch(const Line& parent, pid_t thread, bool expect_none, Work&& work) {
     Watched seen;
@@ -134,12 +139,13 @@ Watched watch(const Line& parent, pid_t thread, bool expect_none, Work&& work) {
     return seen;
 }
 
-// Whether both counters count: a thread that does known things, and spins before and after.
+// Checks both counters, with a thread that performs known operations, and spins before and after.
 bool counters_work(const Line& parent) {
     std::atomic<pid_t> id{0};
     std::atomic<int> stage{0};
     std::thread known([&] {
-        void* volatile first = std::malloc(64);  // a thread's first allocation asks the kernel for an arena
+        // a thread's first allocation requests an arena from the kernel
+        void* volatile first = std::malloc(64);
         std::free(first);
         id = static_cast<pid_t>(syscall(SYS_gettid));
         while (stage != 1) {
@@ -169,7 +175,7 @@ bool counters_work(const Line& parent) {
     });
     stage = 3;
     known.join();
-    // The counter itself asks once who the thread is.
+    // The counter itself calls gettid once.
     const bool works = seen.possible && seen.counted == kKnown && seen.system_calls == kKnownSystemCalls;
     if (!works) {
         std::cerr << "quiet: a thread with 6 heap calls, 2 locks and 5 system calls was counted as "
@@ -198,7 +204,7 @@ bool pass_packets(const TrialPorts& ports, const worker::WorkerSet& workers) {
     const auto received = [&] { return workers.inspect().counter({0}, stats::Counter::RxPackets); };
     const uint64_t before = received();
     double seconds = 0;
-    // New connections first, half of them while everything is counted, then all of them in random order.
+    // New connections first, half of them counted, then all of them in random order.
     TrialResult result = run_trial(ports, {.rate = kRate / 4,
                                            .seconds = kSecondsMax,
                                            .first_flow = kFlows / 2,
@@ -221,8 +227,8 @@ bool pass_packets(const TrialPorts& ports, const worker::WorkerSet& workers) {
     return true;
 }
 
-// Both threads poll, and pass something on only while both have a CPU. A session of its own, because that is what the kernel may share CPUs
-// between before it looks at nice values.
+// Both threads poll, and packets pass only while both have a CPU. The session is new, because the kernel may
+// share CPUs between sessions before it applies nice values.
 void go_first() {
     if (setsid() >= 0) {
         std::ofstream("/proc/self/autogroup") << "-20";  // not there in every kernel
@@ -231,7 +237,7 @@ void go_first() {
 }
 
 int measure(const Line& parent) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);  // Ctrl-C reaches the parent only, now
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // Ctrl-C now reaches the parent only
     go_first();
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof(allowed), &allowed);

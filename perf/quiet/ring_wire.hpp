@@ -1,5 +1,5 @@
-// Two DPDK ports with a wire between them, made of two rings: what one sends the other receives. No memory is shared but the rings', and no
-// system call is made.
+// Two DPDK ports with a wire between them, made of two rings: one port receives what the other sends. No
+// memory except the rings' is shared, and no system call is made.
 #pragma once
 
 #include <rte_eth_ring.h>
@@ -42,7 +42,7 @@ class RingWire {
 
  private:
     static constexpr unsigned kSlots =
-        8192;  // so that little is lost where another process takes one end's CPU for a while
+        8192;  // so that little is lost while another process has one end's CPU
 
     static uint16_t open(const std::string& name, rte_ring* receive, rte_ring* send, rte_mempool* pool) {
         const int port = rte_eth_from_rings(name.c_str(), &receive, 1, &send, 1, 0);

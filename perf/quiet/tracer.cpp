@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kSystemCallStop = SIGTRAP | 0x80;  // PTRACE_O_TRACESYSGOOD
 
-// ptrace takes numbers in place of pointers.
+// ptrace takes numbers in pointer arguments.
 template <typename T>
 void* as_pointer(T number) {
     return reinterpret_cast<void*>(static_cast<uintptr_t>(number));
@@ -51,7 +51,7 @@ void SystemCallTracer::on_stop(int status) {
             ++by_number_[info.entry.nr];
         }
     } else if (status >> 16 != PTRACE_EVENT_STOP) {
-        deliver = signal;  // somebody's signal, which the thread must get
+        deliver = signal;  // a signal for the thread, which must receive it
     }
     ptrace(PTRACE_SYSCALL, thread_, nullptr, as_pointer(deliver));
 }

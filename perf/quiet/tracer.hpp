@@ -1,5 +1,6 @@
-// Counts the system calls of one thread of a child process, by ptrace: the kernel stops the thread at each of them and tells us, so none
-// can be missed, whoever makes it. Between system calls a traced thread runs at full speed.
+// Counts the system calls of one thread of a child process, by ptrace. The kernel stops the thread at each of
+// them and notifies the tracer, so none can be missed, whichever code makes it. Between system calls a traced
+// thread runs at full speed.
 #pragma once
 
 #include <sys/types.h>
@@ -11,15 +12,15 @@ namespace penstock::perf {
 
 class SystemCallTracer {
  public:
-    // Attaches to a thread of a child; false: the kernel refuses.
+    // Attaches to a thread of a child. False if the kernel refuses.
     [[nodiscard]] bool attach(pid_t thread);
-    // Deals with every stop that has happened; call it again and again, for a stopped thread waits.
+    // Handles all pending stops. Call it repeatedly, because a stopped thread waits.
     void look();
-    // Lets go. The thread runs on.
+    // Detaches. The thread continues.
     void detach();
 
     [[nodiscard]] uint64_t calls() const;
-    // How often, by number.
+    // Number of calls, by system call number.
     [[nodiscard]] const std::map<uint64_t, uint64_t>& by_number() const noexcept { return by_number_; }
 
  private:

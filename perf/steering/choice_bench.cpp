@@ -1,7 +1,8 @@
-// The price of a SNAT port that brings its reply home: PortProposer with the ports of a NicPort's RSS hash beside whole blocks, in the same
-// run, with 1 to 8 workers, IPv4 and IPv6, one worker's ports towards 64 endpoints at 10 % and at 95 % use. Beside them what DPDK offers
-// for the purpose, rte_thash_adjust_tuple, which finds a port for one tuple and leaves to others whether it is free.
-// docs/performance.md says what the figures mean.
+// Cost of a SNAT port whose reply reaches the owner: PortProposer with the ports of a NicPort's RSS hash
+// against whole blocks, in the same run, with 1 to 8 workers, IPv4 and IPv6, one worker's ports towards 64
+// endpoints at 10 % and at 95 % use. Also DPDK's own function for this purpose, rte_thash_adjust_tuple, which
+// finds a port for one tuple and does not check whether it is free. The results are explained in
+// docs/performance.md.
 #include <rte_thash.h>
 
 #include <array>
@@ -50,8 +51,8 @@ nat::ReplyRules rules_of(uint32_t workers) {
     return std::move(*rules);
 }
 
-// One worker's ports towards the endpoints, as full as is wanted and kept so. The bits of taken ports stand for the connection table, which
-// says in the packet path that a tuple exists.
+// One worker's ports towards the endpoints, at a constant load. The bits of taken ports replace the
+// connection table, which contains the existing tuples in the packet path.
 class Ports {
  public:
     // `rules` null: whole blocks.
@@ -73,7 +74,7 @@ class Ports {
         }
     }
 
-    // A burst of connections has gone, and as many come; these are timed.
+    // Ends a burst of connections and begins as many; the new ones are timed.
     BurstClock window(uint64_t budget_cycles) {
         BurstClock clock;
         std::array<uint32_t, kBurst> endpoints;
@@ -116,7 +117,7 @@ class Ports {
         return usable;
     }
 
-    // As pipeline/new_flow: each step for all before the next.
+    // As in pipeline/new_flow: each step for all connections before the next step.
     PENSTOCK_NOINLINE void open_burst(std::span<const uint32_t> endpoints) {
         std::array<uint64_t, kBurst> hashes;
         std::array<nat::PoolNumber, kBurst> probably;
@@ -174,8 +175,8 @@ class Ports {
     Prng prng_{7};
 };
 
-// DPDK's own way: a port for the tuple at hand by which the hash's low bits come out as wanted. It rewrites a part of the key, so it is no
-// help with a NIC whose key is fixed.
+// DPDK's own method: finds a port for the given tuple with the required low bits of the hash. It changes a
+// part of the key, so it is unusable with a NIC whose key is fixed.
 class Adjuster {
  public:
     explicit Adjuster(IpFamily family) : bytes_(family == IpFamily::V4 ? 12 : 36) {

@@ -1,4 +1,5 @@
-// A NicPort made of rings, a queue for each worker: the bench preloads what workers receive, and takes what they send.
+// A NicPort made of rings, a queue for each worker: the bench preloads the received packets, and removes the
+// sent ones.
 #pragma once
 
 #include <rte_eth_ring.h>
@@ -17,7 +18,7 @@ namespace penstock::perf {
 
 class QueuePort {
  public:
-    // `slots` hold a whole preloaded batch, on either side.
+    // Each ring has `slots` places for a whole preloaded batch, in either direction.
     QueuePort(const std::string& name, uint16_t queues, unsigned slots, rte_mempool* pool) {
         for (uint16_t q = 0; q < queues; ++q) {
             in_.push_back(make(name + "_in" + std::to_string(q), slots));

@@ -1,11 +1,14 @@
-// What a handed-off packet costs beside one that comes to its owner, and what a second worker brings: real workers on rings that are filled
-// before they are looked at, established full-NAT flows of 64-byte UDP, IPv4. docs/performance.md says what the figures mean.
+// Cost of a handed-off packet against one that arrives at its owner, and gain of a second worker: real
+// workers on rings that are filled before they are polled, established full-NAT flows of 64-byte UDP, IPv4.
+// The results are explained in docs/performance.md.
 //
-//   worker 0 alone on the second CPU; worker 1 shares the first one with this program, which sleeps while workers work
+//   worker 0 alone on the second CPU; worker 1 shares the first one with this program, which sleeps while the
+//   workers run
 //
-// A worker's cycles are those of the rounds in which it found something (BusyTicks), so what is between batches does not count. A batch is
-// complete before worker 1 can look, and this program then sleeps for longer than it takes: whenever it woke, worker 1 would stand still
-// and find its caches used, which made two workers look no faster than one.
+// A worker's cycles are those of the rounds with packets (BusyTicks), so the time between batches does not
+// count. A batch is complete before worker 1 can poll, and this program then sleeps for longer than the batch
+// takes. If it woke earlier, worker 1 would stop and lose its cache contents, which made two workers appear
+// no faster than one.
 #include <rte_mbuf.h>
 #include <unistd.h>
 
@@ -32,13 +35,14 @@ namespace penstock::perf {
 namespace {
 
 constexpr uint32_t kFlowsPerWorker =
-    8'192;  // a batch is each flow once: their entries fit the second-level cache, as a busy gateway's do not
+    8'192;  // a batch is each flow once: their entries fit the second-level cache, unlike a busy gateway's
 constexpr uint32_t kWorkersMax = 2;
-// Of each queue at once where packets are handed over: less than a handoff ring holds (limits::kHandoffRing), so that nothing is lost when
-// an owner has no CPU for a while.
+// Packets per queue at once if they are handed off. Less than a handoff ring's capacity
+// (limits::kHandoffRing), so that nothing is lost while an owner has no CPU.
 constexpr uint32_t kHandedChunk = 1'024;
 static_assert(kHandedChunk < limits::kHandoffRing && kFlowsPerWorker % kHandedChunk == 0);
-// More than the 576 cycles of a packet that is handed off (docs/performance.md), at 2 GHz and faster; what takes longer gets further naps.
+// More than the 576 cycles of a packet that is handed off (docs/performance.md), at 2 GHz and faster. If a
+// batch takes longer, more sleeps follow.
 constexpr uint32_t kSleepNsPerPacket = 300;
 constexpr uint32_t kNapUs = 100;
 constexpr uint32_t kNapsMax = 50'000;
@@ -46,7 +50,7 @@ using Bytes = std::array<uint8_t, kFrameBytes>;
 
 struct Batch {
     double cycles_a_packet = 0;      // both workers' cycles over all packets
-    double packets_a_kilocycle = 0;  // of all workers together, each at its own pace
+    double packets_a_kilocycle = 0;  // of all workers together, each at its own rate
     bool whole = false;
 };
 
@@ -88,7 +92,7 @@ class Bed {
         for (uint32_t flow = 0; flow < flows(); ++flow) {
             writer.write(forward_[flow].data(), forward_tuple(flow), flow, 0, 0);
         }
-        // Opens them all, and learns what their endpoints would answer.
+        // Opens all flows, and stores the answers of their endpoints.
         PENSTOCK_CHECK(pass(up_, cluster_, forward_, false));
         cluster_.take_all([&](rte_mbuf& packet) {
             auto* frame = rte_pktmbuf_mtod(&packet, uint8_t*);
@@ -99,7 +103,7 @@ class Bed {
     }
 
     Batch forward() { return run(up_, cluster_, forward_, false); }
-    // To the queue of their owner, or all to another's.
+    // To the queue of their owner, or all to another queue.
     Batch replies(bool misplaced) { return run(cluster_, up_, reply_, misplaced); }
     [[nodiscard]] uint64_t handed_off() const { return counter(stats::Counter::HandedOff); }
 
@@ -112,7 +116,7 @@ class Bed {
         }
         return sum;
     }
-    // Each flow once, in chunks. Flow f is worker f % workers's: its first frame went there.
+    // Each flow once, in chunks. Flow f belongs to worker f % workers, which received its first frame.
     [[nodiscard]] bool pass(QueuePort& in, const QueuePort& out, const std::vector<Bytes>& frames,
                             bool misplaced) {
         const uint32_t chunk = misplaced ? kHandedChunk : kFlowsPerWorker;
@@ -126,7 +130,8 @@ class Bed {
                           reinterpret_cast<uint8_t*>(rte_pktmbuf_append(packet, kFrameBytes)));
                 of_queue[(flow + (misplaced ? 1 : 0)) % workers_count_].push_back(packet);
             }
-            // Worker 1 cannot run before this program sleeps; worker 0 begins at once, so it gets its packets last.
+            // Worker 1 cannot run before this program sleeps. Worker 0 begins at once, so its packets are
+            // added last.
             for (uint16_t q = static_cast<uint16_t>(workers_count_); q-- > 0;) {
                 in.preload(q, of_queue[q]);
             }
@@ -138,7 +143,7 @@ class Bed {
                 usleep(kNapUs);
             }
         }
-        usleep(kNapUs);  // the last round's ticks are counted when it has ended
+        usleep(kNapUs);  // the last round's ticks are counted at its end
         return true;
     }
     Batch run(QueuePort& in, QueuePort& out, const std::vector<Bytes>& frames, bool misplaced) {
@@ -165,7 +170,7 @@ class Bed {
     rte_mempool* pool_;
     QueuePort up_, cluster_;
     std::vector<Bytes> forward_, reply_;
-    std::unique_ptr<worker::WorkerSet> workers_;  // ends first
+    std::unique_ptr<worker::WorkerSet> workers_;  // destroyed first
 };
 
 // Batches of one kind.
@@ -225,7 +230,7 @@ int measure(const Options& options) {
         handed2("rings.workers2.reply_handed_off");
     const uint32_t rounds = options.quick ? 3 : options.plan.windows;
     constexpr uint32_t kBatches = 10;
-    // One worker and two in turn, so that what disturbs one disturbs the other.
+    // One worker and two alternately, so that a disturbance affects both.
     for (uint32_t round = 0, number = 0; round < rounds; ++round) {
         {
             Bed one(**eal, 1, pool, number++);

@@ -1,10 +1,15 @@
-// An API server that costs next to nothing: it answers lists and watches of the made-up cluster over plain HTTP/1.1 on loopback, so that
-// what is measured is penstock-sync and penstockd. It does what current servers do with the requests that a well-behaved client makes
-// (chunked lists, streaming lists, watches with bookmarks), and accepts Events without keeping them.
+// An API server with a negligible cost: it answers lists and watches of a generated cluster over plain
+// HTTP/1.1 on loopback, so that penstock-sync and penstockd dominate the measurement. It behaves as current
+// servers do for a correct client (chunked lists, streaming lists, watches with bookmarks), and accepts
+// Events without storing them.
 //
-//   api_server SERVICES ENDPOINTS [FILE]     FILE: further objects, a line each: "services", "slices" or "nodes", a blank, and JSON. Prints
-//   {"port": N}; then a line of stdin is a command, each answered with a line of JSON: flip COUNT PER_SECOND                    one
-//   endpoint of a slice each time, slices in turn, at an even pace; PER_SECOND 0: at once quit
+//   api_server SERVICES ENDPOINTS [FILE]
+//
+//   FILE: further objects, one per line: "services", "slices" or "nodes", a blank, and JSON.
+//   Prints {"port": N}. Then each line of stdin is a command; each answer is a line of JSON:
+//     flip COUNT PER_SECOND    changes one endpoint of a slice COUNT times, slices in turn, at an even pace;
+//                              PER_SECOND 0: all at once
+//     quit
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -40,11 +45,11 @@ struct Connection {
     std::string out;
     size_t sent = 0;
     std::optional<Collection> watches;
-    // Of a list that is still being streamed: the next object, so that the buffer holds only a little of it.
+    // The next object of a list that is still being streamed, so that the buffer stays small.
     std::optional<uint32_t> initial_next;
 };
 
-// A parameter of the query, as it stands there; "" where it is absent.
+// A parameter of the query, unchanged; "" if it is absent.
 std::string_view parameter(std::string_view target, std::string_view name) {
     size_t at = target.find('?');
     while (at != std::string_view::npos) {
@@ -109,7 +114,7 @@ class Server {
         std::fflush(stdout);
     }
 
-    // Returns when stdin says so, or has ended.
+    // Returns on the quit command, or at the end of stdin.
     void run() {
         while (!quit_) {
             std::vector<pollfd> waiting{{STDIN_FILENO, POLLIN, 0}, {listener_, POLLIN, 0}};
@@ -187,7 +192,7 @@ class Server {
         }
     }
 
-    // False where the client has gone.
+    // False if the client has disconnected.
     bool receive(Connection& connection) {
         char bytes[16384];
         const ssize_t got = ::recv(connection.descriptor, bytes, sizeof bytes, 0);
@@ -282,7 +287,7 @@ class Server {
         }
     }
 
-    // False where the client has gone.
+    // False if the client has disconnected.
     bool send(Connection& connection) {
         do {
             if (connection.initial_next) {

@@ -123,7 +123,7 @@ std::string Cluster::slice(uint32_t index) const {
     text.reserve(text.size() + endpoints_ * 360);
     for (uint32_t i = 0; i < endpoints_; ++i) {
         const uint32_t pod = index * endpoints_ + i;
-        // Each flip moves on to the next endpoint once it has come back.
+        // After an endpoint is ready again, the next flip changes the following endpoint.
         const bool ready = slice.flips % 2 == 0 || slice.flips / 2 % endpoints_ != i;
         const char* conditions = ready ? R"({"ready":true,"serving":true,"terminating":false})"
                                        : R"({"ready":false,"serving":false,"terminating":false})";

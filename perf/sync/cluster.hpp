@@ -1,6 +1,7 @@
-// A cluster as numbers: so many Services, each with one EndpointSlice of so many endpoints, and a Node for every 110 endpoints. Objects are
-// written when they are asked for, with the metadata that a real API server sends along (owner, managed fields, target references), because
-// reading past those is a good part of a reader's work. Nothing is stored but what flips have changed.
+// A generated cluster: a number of Services, each with one EndpointSlice, and a Node for every 110 endpoints.
+// Objects are generated on request, with the metadata that a real API server sends (owner, managed fields,
+// target references), because parsing these is a large part of a reader's work. Only the changes by flips are
+// stored.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ enum class Collection : uint8_t { Services, Slices, Nodes };
 class Cluster {
  public:
     Cluster(uint32_t services, uint32_t endpoints);
-    // One more object, as it is; it never flips.
+    // Adds one more object, unchanged; it never flips.
     void add(Collection collection, std::string object) {
         more_[static_cast<size_t>(collection)].push_back(std::move(object));
     }
@@ -25,13 +26,14 @@ class Cluster {
     [[nodiscard]] uint32_t size(Collection collection) const noexcept;
     // One object, as JSON without line breaks.
     [[nodiscard]] std::string object(Collection collection, uint32_t index) const;
-    // The collection's list without its items: what stands before, {"kind":...,"items":[, and the kind of one item.
+    // The collection's list without its items: the text before them, {"kind":...,"items":[, and the kind of
+    // one item.
     [[nodiscard]] static const char* list_kind(Collection collection) noexcept;
     [[nodiscard]] static const char* api_version(Collection collection) noexcept;
 
-    // How many slices can flip.
+    // The number of slices that can flip.
     [[nodiscard]] uint32_t flippable() const noexcept { return services_; }
-    // One endpoint of the slice stops being ready, or is ready again; the slice has a new version.
+    // Makes one endpoint of the slice unready, or ready again. The slice gets a new version.
     void flip(uint32_t slice);
     [[nodiscard]] uint64_t version() const noexcept { return version_; }
 

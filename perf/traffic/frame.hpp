@@ -1,10 +1,12 @@
-// The frame that the benches send: a 64-byte UDP packet (60 bytes without the FCS) that says who it is and when it left.
+// The frame that the benches send: a 64-byte UDP packet (60 bytes without the FCS) with its flow number and
+// its time of sending.
 //
 //   0        14      34    42      48      54     58    60
 //   Ethernet | IPv4 | UDP | time | ~time | flow | run |
 //
-// Time stands there twice, the second time as its complement, so the words add up to nothing: an endpoint puts in a new time, and swaps
-// addresses and ports, without touching the checksum. Checksums are real ones, since a zero would spare the gateway its work on them.
+// The time is stored twice, the second time as its complement, so the sum of these words is constant. An
+// endpoint can therefore set a new time, and swap addresses and ports, without changing the checksum.
+// Checksums are real, because with a zero the gateway would skip its checksum update.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +23,7 @@ inline constexpr uint32_t kFrameBytes = 60;
 inline constexpr uint32_t kIpAt = sizeof(packet::EthernetHeader);
 inline constexpr uint32_t kUdpAt = kIpAt + sizeof(packet::Ipv4Header);
 inline constexpr uint32_t kTimeAt = kUdpAt + sizeof(packet::UdpHeader);
-inline constexpr uint32_t kTimeBytes = 6;  // 48 bits of ticks go round once in a day
+inline constexpr uint32_t kTimeBytes = 6;  // 48 bits of ticks wrap once in a day
 inline constexpr uint32_t kFlowAt = kTimeAt + 2 * kTimeBytes;
 inline constexpr uint32_t kRunAt = kFlowAt + sizeof(uint32_t);
 static_assert(kRunAt + sizeof(uint16_t) == kFrameBytes);
@@ -54,13 +56,13 @@ inline void put_time(uint8_t* frame, uint64_t ticks) noexcept {
     std::memcpy(frame + kTimeAt + kTimeBytes, &complement, kTimeBytes);
 }
 
-// One of our frames, and not something else that a gateway sends (ARP, an ICMP error).
+// True for a frame of the benches, false for other frames that a gateway sends (ARP, an ICMP error).
 [[nodiscard]] inline bool is_ours(const uint8_t* frame, uint32_t length) noexcept {
     return length == kFrameBytes && load<Be16>(frame + 12).host() == packet::kEtherTypeIpv4 &&
            frame[kIpAt] == 0x45 && frame[kIpAt + 9] == 17;
 }
 
-// Both checksums, from the bytes.
+// Both checksums, computed from the bytes.
 [[nodiscard]] inline bool has_valid_checksums(const uint8_t* frame) noexcept {
     const auto ip = load<packet::Ipv4Header>(frame + kIpAt);
     packet::ChecksumSum header, datagram;
@@ -73,7 +75,7 @@ inline void put_time(uint8_t* frame, uint64_t ticks) noexcept {
     return header.is_valid() && datagram.is_valid();
 }
 
-// Writes whole frames from one side of the gateway.
+// Writes complete frames of one side of the gateway.
 class FrameWriter {
  public:
     FrameWriter(MacAddr from, MacAddr to) noexcept {
@@ -87,7 +89,8 @@ class FrameWriter {
         udp.length = Be16::from_host(kFrameBytes - kUdpAt);
         store(blank_ + kUdpAt, udp);
         ip_sum_.add(ByteView(blank_ + kIpAt, sizeof(ip)));
-        // The pseudo header's protocol and length, the header's length again, and two complements of time, which add nothing.
+        // The pseudo header's protocol and length, the header's length again, and two complements of time,
+        // which add zero.
         udp_sum_.add(Be16::from_host(17)).add(udp.length).add(udp.length);
     }
 
@@ -121,7 +124,7 @@ class FrameWriter {
     packet::ChecksumSum ip_sum_, udp_sum_;
 };
 
-// What an endpoint does with a frame: back to where it came from, with a new time.
+// An endpoint's answer: sends a frame back to its source, with a new time.
 inline void turn_around(uint8_t* frame, uint64_t ticks) noexcept {
     auto ethernet = load<packet::EthernetHeader>(frame);
     std::swap(ethernet.source, ethernet.destination);

@@ -1,4 +1,4 @@
-// Times of many packets as counts in classes of 1.6 % width: 64 of them to each doubling. Adding is an increment.
+// Times of many packets as counts in classes of 1.6 % width, 64 classes per doubling. Adding is an increment.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ class LatencyHistogram {
         ++total_;
     }
     [[nodiscard]] uint64_t count() const noexcept { return total_; }
-    // The upper end of the class that holds the packet at `share` of all in order of time; 0 without packets.
+    // The upper end of the class with the packet at `share` of all in order of time; 0 without packets.
     [[nodiscard]] uint64_t at(double share) const noexcept {
         auto left = static_cast<uint64_t>(share * static_cast<double>(total_));
         for (uint32_t i = 0; i < counts_.size(); ++i) {

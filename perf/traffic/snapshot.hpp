@@ -12,8 +12,8 @@ namespace penstock::perf {
 inline constexpr NicPortId kUp{0};
 inline constexpr NicPortId kCluster{1};
 
-// `source`: Translate is full NAT, from the addresses that perf/wire gives penstockd; Keep is DNAT only.
-// `endpoints_per_service` may be 1, so that where a flow goes follows from its number.
+// `source`: Translate is full NAT, from the SNAT addresses of perf/wire's penstockd; Keep is DNAT only.
+// `endpoints_per_service` may be 1, so that a flow's number determines its endpoint.
 [[nodiscard]] std::unique_ptr<config::Snapshot> make_snapshot(lb::SourceMode source,
                                                               uint32_t endpoints_per_service);
 

@@ -1,4 +1,4 @@
-// What the benches send and how they count, held against the parser and the packet builder of the tests.
+// The benches' frames and counts, compared with the parser and the packet builder of the tests.
 #include <gtest/gtest.h>
 
 #include <algorithm>

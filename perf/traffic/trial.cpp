@@ -15,9 +15,10 @@ namespace penstock::perf {
 namespace {
 
 constexpr uint16_t kBurst = 32;
-// A frame this late has been lost as far as a trial is concerned; longer than anybody keeps the gateway's CPU.
+// A frame this late counts as lost in a trial. It is longer than any process preempts the gateway.
 constexpr double kPatienceSeconds = 0.1;
-// Frames the sender may be behind its schedule before the schedule moves: what a device's queue of 1,024 takes without loss.
+// Frames that the sender may be behind its schedule before the schedule moves: the number that a device's
+// queue of 1,024 takes without loss.
 constexpr uint64_t kBehindMax = 256;
 constexpr uint32_t kVerifyOneIn = 64;
 
@@ -85,7 +86,7 @@ class Trial {
     void send(uint16_t count) {
         std::array<rte_mbuf*, kBurst> mbufs;
         if (rte_pktmbuf_alloc_bulk(ports_.pool, mbufs.data(), count) != 0) {
-            return;  // everything is on its way; what is due waits, and the rate says so
+            return;  // all buffers are in flight; due frames wait, which lowers the measured rate
         }
         const uint64_t now = rte_rdtsc();
         position_ = 0;
@@ -162,7 +163,7 @@ class Trial {
         const auto* const frame = rte_pktmbuf_mtod(mbuf, const uint8_t*);
         return is_ours(frame, mbuf->pkt_len) && run_of(frame) == run_;
     }
-    // Checksums are looked at in some frames only, lest the sender become what is measured.
+    // Checksums are verified in some frames only, so that the sender does not become the bottleneck.
     [[nodiscard]] bool is_sound(const uint8_t* frame) noexcept {
         return (!plan_.verify_all && ++unverified_ % kVerifyOneIn != 0) || has_valid_checksums(frame);
     }

@@ -1,8 +1,9 @@
-// One trial as RFC 2544 means it (26.1): frames at a steady rate for some time, counting what comes back. One thread plays the clients on
-// one DPDK port and the endpoints, which answer every frame, on another; the gateway is whatever stands between the two.
+// One trial by RFC 2544 (26.1): sends frames at a steady rate for some time and counts the returned ones. One
+// thread plays the clients on one DPDK port and the endpoints, which answer every frame, on another; the
+// gateway is between the two.
 //
-// The rate is kept by the clock and not by what comes back (an open loop). A sender that was held up does not make up for it by a burst,
-// which no wire would carry: it goes on at the rate from where it is, and the result says what the rate has been.
+// The rate follows the clock and not the returned frames (an open loop). A delayed sender does not catch up
+// with a burst, which no wire would carry: it continues at the rate, and the result reports the actual rate.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +27,12 @@ enum class FlowOrder : uint8_t {
 };
 
 struct TrialPlan {
-    double rate = 0;  // frames a second from the clients
+    double rate = 0;  // frames per second from the clients
     double seconds = 0;
     uint32_t first_flow = 0;
     uint32_t flows = 1;
     FlowOrder order = FlowOrder::Random;  // Once ends the trial after `flows` frames
-    bool verify_all = false;              // checksums of every frame that comes out, not only of one in 64
+    bool verify_all = false;              // checksums of every received frame, not only of one in 64
 };
 
 struct TrialResult {
@@ -40,17 +41,17 @@ struct TrialResult {
     uint64_t reached = 0;          // arrived at endpoints
     uint64_t answers_blocked = 0;  // like blocked, for the answers
     uint64_t returned = 0;         // arrived back at clients
-    uint64_t wrong = 0;            // arrived where they do not belong, or with a wrong checksum
+    uint64_t wrong = 0;            // arrived at a wrong place, or with a wrong checksum
     uint64_t strange = 0;          // frames of others (ARP, ICMP) and of earlier trials
     double seconds = 0;
-    double longest_pause_us = 0;  // of this thread: somebody else had its CPU
+    double longest_pause_us = 0;  // of this thread: another process had its CPU
     LatencyHistogram forward, reverse;
 
-    // Lost in either direction, of offered + reached.
+    // Lost in either direction, as a share of offered + reached.
     [[nodiscard]] uint64_t lost() const noexcept { return (offered - reached) + (reached - returned); }
 };
 
-// The calling thread polls both ports until everything is back, or nothing has come for a while.
+// The calling thread polls both ports until all frames have returned, or none has arrived for a while.
 [[nodiscard]] TrialResult run_trial(const TrialPorts& ports, const TrialPlan& plan);
 
 }  // namespace penstock::perf

@@ -1,11 +1,13 @@
-// The other end of the wire: clients and endpoints of the network in perf/traffic/network.hpp, on two net_memif ports of which a penstockd
-// has the other halves. Reads commands from standard input and answers each by one line of JSON; perf/wire/wire.py does the thinking.
+// The other end of the wire: clients and endpoints of the network in perf/traffic/network.hpp, on two
+// net_memif ports whose other halves belong to a penstockd. Reads commands from standard input and answers
+// each by one line of JSON; the decisions are made by perf/wire/wire.py.
 //
 //   generator CPU MEMORY_MB CLIENTS_SOCKET ENDPOINTS_SOCKET
 //
 //   once RATE FIRST COUNT          each flow once, in order, every checksum verified
 //   random RATE SECONDS FLOWS      frames of flows 0 to FLOWS-1 at random
-//   quit                           after the gateway has ended: whoever still polls a memif port while its peer goes may crash in the PMD
+//   quit                           after the gateway has ended: the PMD may crash a program that polls a
+//                                  memif port while its peer ends
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
@@ -28,7 +30,7 @@
 namespace penstock::perf {
 namespace {
 
-// As penstockd asks for, so that neither end is the one with the shorter queue.
+// As in penstockd, so that both ends have queues of the same length.
 constexpr uint16_t kDescriptors = 1024;
 constexpr int kLinkPatienceSeconds = 15;  // memif tries to connect every few seconds
 
@@ -75,7 +77,7 @@ void print(const TrialResult& result) {
     std::fflush(stdout);
 }
 
-// False ends the program.
+// Returns false to end the program.
 bool obey(const std::string& line, const TrialPorts& ports) {
     std::istringstream words(line);
     std::string verb;
@@ -84,7 +86,7 @@ bool obey(const std::string& line, const TrialPorts& ports) {
     if (verb == "once" && words >> plan.first_flow >> plan.flows) {
         plan.order = FlowOrder::Once;
         plan.verify_all = true;
-        plan.seconds = 2 * plan.flows / plan.rate + 1;  // a bound; it ends with its last flow
+        plan.seconds = 2 * plan.flows / plan.rate + 1;  // an upper bound; it ends with its last flow
     } else if (verb == "random" && words >> plan.seconds >> plan.flows) {
         plan.order = FlowOrder::Random;
     } else {
@@ -113,7 +115,7 @@ int run(unsigned cpu, unsigned memory_mb, const std::string& clients, const std:
     if (!(*eal)->has_hugepages()) {
         std::cerr << "generator: " << (*eal)->memory_description() << "\n";
     }
-    // Both ports' rings full, and as much again on its way.
+    // Both ports' rings full, and as many frames again in flight.
     rte_mempool* const pool = rte_pktmbuf_pool_create("generator", 8 * kDescriptors - 1, 256, 0,
                                                       RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     TrialPorts ports;
