@@ -120,7 +120,8 @@ def check(program, flags, baseline):
 
 
 def commit_without_reason(baseline):
-    """The last commit that changed the baseline, if its message has no reason; otherwise, or without a repository, ""."""
+    """The last commit that changed the baseline, if its message has no reason. Otherwise, or without a
+    repository, the empty string."""
     def git(*words):
         done = subprocess.run(["git", "-C", os.path.dirname(baseline), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
