@@ -1,4 +1,4 @@
-// The tests' own cluster keeps the rules that tests rely on, seen through the real transport.
+// Tests, through the real transport, the rules of the fake cluster that other tests rely on.
 #include "tests/support/fake_cluster.hpp"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST_F(FakeClusterTest, ListsComeInPages) {
     const RecordedAnswer first = get(kServices + "?limit=2");
     const std::string token = between(first.body, R"("continue":")", "\"");
     EXPECT_EQ(between(first.body, R"("kind":")", "\""), "ServiceList");
-    put("d");  // the rest of a list is of the same moment
+    put("d");  // the rest of a list has the same resource version
     const RecordedAnswer second = get(kServices + "?limit=2&continue=" + token);
     EXPECT_EQ(between(first.body, R"("metadata":{"resourceVersion":")", "\""),
               between(second.body, R"("metadata":{"resourceVersion":")", "\""));

@@ -1,5 +1,5 @@
-// The reflector over the real transport, against servers that do what a real one cannot be made to do. (tests/unit/kube/reflector_*: the
-// same machine on a clock of the test's own, case by case.)
+// The reflector over the real transport, against scripted servers, for cases that a real one cannot produce.
+// (tests/unit/kube/reflector_*: the same state machine on a test clock, case by case.)
 #include "control/kube/reflector.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class ReflectorOverHttp : public testing::Test {
  protected:
     using Script = std::function<void(const RecordedRequest&, Connection&)>;
 
-    // `watch` answers watches, `list` everything else.
+    // `watch` answers watches, `list` all other requests.
     void begin(Script list, Script watch, const TransportOptions& options = {}, bool streamed_lists = false) {
         server_ = std::make_unique<FakeApiServer>(
             [list, watch](const RecordedRequest& request, Connection& connection) {
@@ -55,14 +55,15 @@ class ReflectorOverHttp : public testing::Test {
         transport_->poll(5ms);
         reflector_->on_time(now());
         readers_.apply(store_.take_changes());
-        // Nobody shall wait for a back-off. Those are below a minute and a half; what is further away is the end of a watch.
+        // Back-off times are skipped. They are below a minute and a half; a later deadline is the end of a
+        // watch.
         const auto left = reflector_->next_deadline() - now();
         if (skips_waits_ && reflector_->status(now()).state == CollectionStatus::State::BackingOff &&
             left < 90s) {
             skipped_ += std::max(left, decltype(left)::zero());
         }
     }
-    // The deadline is far beyond what any machine takes.
+    // The deadline exceeds the time needed on any machine.
     [[nodiscard]] bool run_until(const std::function<bool()>& reached) {
         const auto deadline = std::chrono::steady_clock::now() + 60s;
         while (!reached() && std::chrono::steady_clock::now() < deadline) {
@@ -96,7 +97,7 @@ class ReflectorOverHttp : public testing::Test {
             c.respond(200, text);
         };
     }
-    // The first watch does `first`, those behind it tell of Service "later" and stay open.
+    // The first watch runs `first`; the following ones report Service "later" and stay open.
     static Script first_watch(Script first) {
         return [first, count = std::make_shared<std::atomic<int>>(0)](const RecordedRequest& request,
                                                                       Connection& c) {
@@ -262,7 +263,7 @@ TEST_F(ReflectorOverHttp, RetryAfterIsHonoured_APISYNC012) {
 }
 
 TEST_F(ReflectorOverHttp, AServerThatIgnoresEveryParameter_APISYNC011) {
-    // Streams what there is, without an end, and gives lists whole.
+    // Streams the present objects without an end, and returns lists whole.
     begin(
         lists("100", {service_text("web", "7"), service_text("mail", "8")}),
         [](const RecordedRequest& request, Connection& c) {

@@ -1,4 +1,4 @@
-// The transport over HTTP/2: many requests on one connection, and a peer that is silent on it.
+// The transport over HTTP/2: many requests on one connection, and an unresponsive peer on it.
 #include <gtest/gtest.h>
 
 #include "control/kube/curl_transport.hpp"
@@ -35,12 +35,12 @@ class TransportHttp2 : public testing::Test {
             return {.body = std::string(10 << 20, 'x')};
         }
         if (request.path() == "/version") {
-            return {.status = 403};  // any answer shows that somebody is there
+            return {.status = 403};  // any answer shows that the server is reachable
         }
         return {.body = "{\"list\":1}"};
     }
-    // Whether the client closed the connection that it gave up. Asked before the next request, which would wait on a connection that
-    // stayed in the pool until its own time is over.
+    // Whether the client closed its abandoned connection. Checked before the next request, which would
+    // otherwise wait on a pooled connection until its own timeout.
     bool gave_up_its_connection(CurlTransport& client) const {
         return poll_until(client, [&] { return server_.are_frozen_connections_closed(); }, 5s);
     }
@@ -101,7 +101,7 @@ TEST_F(TransportHttp2, CancelledStreamLeavesTheOthers_APISYNC019) {
     EXPECT_EQ(server_.connection_count(), 1);
 }
 
-// Waiting is the kernel's work: a poll that spins would take the whole second.
+// Waiting must be done by the kernel: a poll that spins would use the whole second.
 TEST_F(TransportHttp2, IdleWatchesCostNoProcessorTime_APISYNC015) {
     const auto client = transport();
     RecordedAnswer services, nodes;
@@ -114,7 +114,7 @@ TEST_F(TransportHttp2, IdleWatchesCostNoProcessorTime_APISYNC015) {
     EXPECT_EQ(services.call_backs + nodes.call_backs, 4);
 }
 
-// A quiet connection is asked, answers, and is left alone.
+// An idle connection is probed, answers, and stays open.
 TEST_F(TransportHttp2, ProbeThatIsAnsweredKeepsTheConnection_APISYNC015) {
     const auto client = transport({.liveness = {.probe_after = 200ms, .probe_answer_max = 60s}});
     RecordedAnswer watch;
@@ -125,8 +125,8 @@ TEST_F(TransportHttp2, ProbeThatIsAnsweredKeepsTheConnection_APISYNC015) {
     EXPECT_EQ(server_.connection_count(), 1);
 }
 
-// A peer whose kernel still acknowledges, but who answers nothing, PING or request: both watches end, and the next ones find a connection
-// of their own.
+// A peer whose kernel still acknowledges, but which answers nothing, neither PING nor request: both watches
+// end, and the next ones get a new connection.
 TEST_F(TransportHttp2, ProbeThatIsNotAnsweredEndsTheConnection_APISYNC015) {
     const auto client = transport({.liveness = {.probe_after = 1s, .probe_answer_max = 2s}});
     RecordedAnswer services, nodes, again;
@@ -146,7 +146,7 @@ TEST_F(TransportHttp2, ProbeThatIsNotAnsweredEndsTheConnection_APISYNC015) {
     EXPECT_EQ(server_.connection_count(), 2);
 }
 
-// No watch is there to notice; the request that ran out of time does.
+// No watch exists that could detect it; the request that timed out does.
 TEST_F(TransportHttp2, TimeoutOnASilentConnectionLeavesItBehind_APISYNC015) {
     const auto client = transport();
     RecordedAnswer before, lost, after;
@@ -163,7 +163,7 @@ TEST_F(TransportHttp2, TimeoutOnASilentConnectionLeavesItBehind_APISYNC015) {
     EXPECT_EQ(server_.connection_count(), 2);
 }
 
-// A watch that finds nobody on a pooled connection, and never gets a head.
+// A watch on a pooled connection without a responding peer, which never gets a response head.
 TEST_F(TransportHttp2, WatchWithoutAHeadIsHalfOpen_APISYNC015) {
     const auto client = transport({.liveness = {.silence_max = 2s}});
     RecordedAnswer before, lost, after;
@@ -179,7 +179,7 @@ TEST_F(TransportHttp2, WatchWithoutAHeadIsHalfOpen_APISYNC015) {
     EXPECT_EQ(server_.connection_count(), 2);
 }
 
-// A server that shuts down in order lets streams end and takes no new ones.
+// A server in orderly shutdown lets streams end and accepts no new ones.
 TEST_F(TransportHttp2, GoAwaySendsNewRequestsElsewhere_APISYNC019) {
     const auto client = transport();
     RecordedAnswer watch, next;

@@ -1,4 +1,5 @@
-// The transport against a scripted HTTP/1.1 server: requests as they are sent, answers however they are cut, and every way to fail.
+// The transport against a scripted HTTP/1.1 server: requests as sent, answers split anywhere, and every kind
+// of failure.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -117,7 +118,7 @@ TEST(Transport, EveryMethodCarriesItsBody) {
     EXPECT_EQ(server.connection_count(), 1);  // kept alive
 }
 
-// Every way to cut one answer gives the same answer (APISYNC-008).
+// An answer has the same result however it is split (APISYNC-008).
 TEST(Transport, AnswersMayBeCutAnywhere_APISYNC008) {
     const std::string text =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: "
@@ -139,7 +140,7 @@ TEST(Transport, WatchIsHandedOnAsItComes_APISYNC008) {
     FakeApiServer server([&](const RecordedRequest&, Connection& c) {
         c.start_chunks(200);
         for (int event = 1; event <= 3 && c.chunk("{}\n"); ++event) {
-            // The next event is sent when this one has been handed on: nothing may hold it back.
+            // The next event is sent after this one was delivered, so no event may be delayed.
             while (seen < event && c.wait(1ms)) {
             }
         }
@@ -320,7 +321,7 @@ TEST(Transport, ServerThatIsAwayIsAConnectErrorAndMayComeBack_APISYNC014) {
 TEST(Transport, WatchThatIsSilentIsHalfOpen_APISYNC015) {
     FakeApiServer server([](const RecordedRequest& request, Connection& c) {
         if (request.query("quiet") == "head") {
-            c.wait_for_close();  // not even a head
+            c.wait_for_close();  // not even a response head
         }
         c.start_chunks(200);
         for (int i = 0; request.query("quiet") == "no" && i < 8; ++i) {
@@ -430,7 +431,7 @@ TEST(Transport, RedirectsStayOnTheHost_APISYNC019) {
     EXPECT_EQ(other.connection_count(), 0);
 }
 
-// A handler that does what it likes in the middle of things.
+// A handler that starts and cancels requests while it is called.
 struct Meddler : RecordedAnswer {
     std::function<void()> in_head, in_body, in_end;
     void on_head(const ResponseHead& got) override {
@@ -504,7 +505,7 @@ TEST(Transport, WakeEndsAPollOfAnotherThread) {
     const auto transport = transport_to(config_for(server));
     const auto began = std::chrono::steady_clock::now();
     transport->wake();
-    transport->poll(60s);  // remembered
+    transport->poll(60s);  // the earlier wake() ends it
     std::thread waker([&] {
         ::usleep(50'000);
         transport->wake();
@@ -599,7 +600,7 @@ TEST(Transport, ExecPluginThatFailsFailsTheRequests_AUTH007) {
 }
 
 TEST(Transport, ProxyIsUsed_AUTH008) {
-    // To a proxy, a plain http request names the whole URL.
+    // To a proxy, a plain http request has the whole URL.
     FakeApiServer proxy(
         [](const RecordedRequest& request, Connection& c) { c.respond(200, request.target); });
     ClientConfig config = config_for(proxy);

@@ -1,4 +1,4 @@
-// Who the transport believes, and whom it shows itself to be: TLS with good certificates, bad ones and changing ones.
+// Authentication of both sides: TLS with valid, invalid and changing certificates.
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
 
@@ -67,7 +67,7 @@ TEST_F(TransportTls, ChainAndNameAreVerified_AUTH006) {
     stranger.ca.data = Secret(CertificateAuthority("another-ca").pem());
     expect_refused(fetch(stranger), "certificate");
     ClientConfig system = config;
-    system.ca = {};  // the system's authorities do not know a test's
+    system.ca = {};  // the system's authorities have not signed a test's certificate
     expect_refused(fetch(system), "certificate");
     EXPECT_EQ(server.request_count(), 1U);
 
@@ -144,7 +144,7 @@ TEST_F(TransportTls, ClientCertificateIsShown_AUTH002) {
         const auto issued = authority_.issue({.common_name = is_rsa ? "rsa" : "ec", .is_rsa = is_rsa});
         config.client_certificate.data = Secret(issued.certificate);
         config.client_key.data = Secret(issued.key);
-        config.token = Secret("beside-it");  // both may be there
+        config.token = Secret("beside-it");  // both may be configured
         const RecordedAnswer answer = fetch(config);
         EXPECT_TRUE(answer.is_well()) << answer.what();
         EXPECT_EQ(server.requests().back().client_name, is_rsa ? "rsa" : "ec");
@@ -210,7 +210,7 @@ TEST_F(TransportTls, WatchOverTlsIsFoundHalfOpen_APISYNC015) {
     EXPECT_NE(watch.what().find("half-open: nothing received for 2 s"), std::string::npos) << watch.what();
 }
 
-// Without HTTP/2 each watch has its connection, and none waits for another to end.
+// Without HTTP/2 each watch has its own connection, and none waits for another to end.
 TEST_F(TransportTls, WatchesRunSideBySideOverHttp1_APISYNC019) {
     for (const bool has_alpn : {true, false}) {
         FakeApiServer server(
@@ -233,7 +233,8 @@ TEST_F(TransportTls, WatchesRunSideBySideOverHttp1_APISYNC019) {
     }
 }
 
-// A plain server waits for the rest of a request, the client for the rest of a handshake: only the limit ends it.
+// A plain server waits for the rest of a request, the client for the rest of a handshake: only the timeout
+// ends it.
 TEST_F(TransportTls, HandshakeThatHangsEnds_AUTH006) {
     FakeApiServer plain(answer_ok);
     ClientConfig config = config_for(plain);

@@ -1,4 +1,4 @@
-// Packets that open no flow: who gets an answer, who gets silence, and what is Linux's.
+// Packets that open no flow: the answered ones, the silently dropped ones, and those for Linux.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -168,7 +168,7 @@ TEST(Rejects, MidStreamWithoutAFlowGetsARst_REJ005) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// SRC-001: a client outside the ranges learns nothing, not even that there is no endpoint.
+// SRC-001: a client outside the ranges gets no information, not even about a missing endpoint.
 TEST(SourceRanges, ComeBeforeTheReject_SRC001) {
     VirtualGateway gateway;
     TestService guarded = web();
@@ -182,7 +182,7 @@ TEST(SourceRanges, ComeBeforeTheReject_SRC001) {
     EXPECT_EQ(inside.verdict, Verdict::Transmit) << "a RST, by the default route";
 }
 
-// SRC-005: ranges are asked of new flows only.
+// SRC-005: ranges apply to new flows only.
 TEST(SourceRanges, LeaveEstablishedFlowsAlone_SRC005) {
     VirtualGateway gateway;
     gateway.publish({web()});
@@ -274,7 +274,8 @@ TEST(NodePorts, DoNotAnswerOnAVip_NODEPORT004) {
               DropReason::VipPortClosed);
 }
 
-// LB-021: closed ports of addresses that are only Services' may say so; whatever may not be answered stays silent all the same.
+// LB-021: closed ports of addresses that belong to Services only may be answered. Packets that must not be
+// answered are still dropped silently.
 TEST(ClosedVipPorts, AreAnsweredWhereTheOperatorWantsIt_LB021) {
     VirtualGateway gateway;
     TestService on_host = web();
@@ -302,14 +303,14 @@ TEST(ClosedVipPorts, AreAnsweredWhereTheOperatorWantsIt_LB021) {
     EXPECT_EQ(gateway.send(to_vip().tcp(40000, 8080, "R").build()).reason, DropReason::VipPortClosed)
         << "a RST is never answered";
     EXPECT_EQ(gateway.send(to_vip().tcp(40000, 8080, "SF").build()).reason, DropReason::VipPortClosed);
-    // An address that Linux has as well is Linux's on its other ports (XIP-003).
+    // An address that Linux has as well belongs to Linux on its other ports (XIP-003).
     EXPECT_EQ(
         gateway.send(from_client().ipv4("10.80.1.2", "10.80.1.1").tcp(40000, 8080, "S").build()).verdict,
         Verdict::Punt);
     EXPECT_EQ(gateway.connections(), 0U);
 }
 
-// A VIP that Linux has for the link's sake answers echo and ND, and is otherwise no address of the host's.
+// A VIP that Linux has for the link only answers echo and ND, and otherwise is not an address of the host.
 TEST(ClosedVipPorts, APresentVipAnswersTheLinkAndIsNotTheHosts_LB018_LB021_ICMP007) {
     VirtualGateway gateway;
     TestService over_ipv6 = web();

@@ -1,5 +1,6 @@
-// IPv6 frames in, IPv6 frames out, through the real stages. What IPv4 cannot show stands here: the flow label, extension headers, checksums
-// that nothing but the transport carries, ICMPv6 in answers; and that each family of a dual-stack Service keeps to itself.
+// IPv6 frames in, IPv6 frames out, through the real stages. Covers cases without an IPv4 equivalent: the flow
+// label, extension headers, checksums of the transport only, ICMPv6 in answers; and the separation of the
+// families of a dual-stack Service.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +51,7 @@ PacketBuilder to_backend() {
 }
 const std::string kBackendText = backend_address(11, IpFamily::V6).to_string();
 
-// The SNAT port, which the gateway chose.
+// The SNAT port that the gateway chose.
 uint16_t source_port_of(const Outcome& outcome) {
     packet::Parsed parsed;
     EXPECT_TRUE(packet::parse(outcome.frame, parsed).has_value()) << to_scapy(outcome.frame);
@@ -155,7 +156,8 @@ TEST(KeptSource6, LeavesTheClientsAddressAndPort_ETP002_NAT003) {
     EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 0u);
 }
 
-// One client socket, two frontends, one endpoint, source kept: the second flow is translated, or both would have one reverse tuple.
+// One client socket, two frontends, one endpoint, source kept: the second flow is translated, because
+// otherwise both would have one reverse tuple.
 TEST(KeptSource6, OneSocketThroughTwoFrontendsStaysTwoFlows_NAT003) {
     VirtualGateway gateway;
     gateway.publish({web(lb::SourceMode::Keep)});
@@ -302,7 +304,8 @@ TEST(Rejects6, MidStreamWithoutAFlowGetsARst_REJ005) {
                                              .build()));
 }
 
-// RFC 4443, 3.1 and 2.4 (c): port unreachable, quoting as much as fits 1,280 bytes; the transport's checksum is the client's own.
+// RFC 4443, 3.1 and 2.4 (c): port unreachable, quoting as much as fits 1,280 bytes; the transport's checksum
+// is the client's own.
 TEST(Rejects6, UdpGetsPortUnreachable_REJ001_REJ002) {
     VirtualGateway gateway;
     TestService empty = dns();

@@ -1,5 +1,6 @@
-// Frames in, frames out, through the real stages: what a client, a backend and an operator would see on the wire. The expected frames are
-// built by packet_builder, which computes its sums without a line of dataplane/packet.
+// Frames in, frames out, through the real stages: the frames that a client, a backend and an operator see on
+// the wire. The expected frames are built by packet_builder, which computes its checksums without any code of
+// dataplane/packet.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -43,7 +44,7 @@ PacketBuilder to_backend(uint8_t host) {
     return eth().from_mac(kClusterMac.to_string()).to_mac(backend_mac(host).to_string());
 }
 
-// What the test has to read out of a frame because the gateway chose it.
+// Values that the gateway chooses, so that the test reads them from a frame.
 packet::FlowKey key_of(const std::vector<uint8_t>& frame) {
     packet::Parsed parsed;
     EXPECT_TRUE(packet::parse(frame, parsed).has_value()) << to_scapy(frame);
@@ -167,7 +168,8 @@ TEST(Scheduling, RoundRobinIsExactOnOneWorker_SCHED002) {
     EXPECT_EQ(share, (std::map<uint8_t, int>{{11, 100}, {12, 100}, {13, 100}}));
 }
 
-// DRAIN-001, GEN-007: a flow stays with its endpoint whatever happens to the set; new flows see the new set only.
+// DRAIN-001, GEN-007: a flow stays with its endpoint after any change of the set; new flows use the new set
+// only.
 TEST(Flows, OutliveTheirBackendsRemovalAndTheirFrontends_DRAIN001) {
     VirtualGateway gateway;
     gateway.publish({web()});
@@ -213,7 +215,8 @@ TEST(Hairpin, IsTranslatedWhateverThePolicy_NAT005) {
         answer.frame, to_backend(11).ipv4("80.11.12.10", "10.80.2.11").ttl(63).tcp(80, 40000, "SA").build()));
 }
 
-// One client socket, two frontends, one endpoint, source kept: without care both flows would have one reverse tuple.
+// One client socket, two frontends, one endpoint, source kept: without translation both flows would have one
+// reverse tuple.
 TEST(KeptSource, OneSocketThroughTwoFrontendsStaysTwoFlows) {
     VirtualGateway gateway;
     TestService local = web();
@@ -318,7 +321,7 @@ TEST(IdleTimeouts, FollowTheState_NAT008) {
         gateway.advance_seconds(c.limit_s - 1);
         gateway.age();
         EXPECT_EQ(gateway.connections(), 1u) << c.name << ": gone too early";
-        gateway.advance_seconds(3);  // the limit, the second within which last-seen may lag, and one more
+        gateway.advance_seconds(3);  // the limit, the second by which last-seen may lag, and one more
         gateway.age();
         EXPECT_EQ(gateway.connections(), 0u) << c.name << ": still there";
         EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 0u)

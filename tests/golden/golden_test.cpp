@@ -1,4 +1,4 @@
-// The room's output against frames whose bytes scapy computed (tests/golden/frames/make.py).
+// Compares the room's output with frames whose bytes scapy computed (tests/golden/frames/make.py).
 #include <gtest/gtest.h>
 
 #include "dataplane/packet/parse.hpp"

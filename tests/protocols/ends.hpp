@@ -1,4 +1,5 @@
-// The two ends of a flow through the virtual gateway, in the words of packet_builder, so that a test of both families is written once:
+// The two ends of a flow through the virtual gateway, as calls of packet_builder, so that a test of both
+// families is written once:
 //
 //     for (const Ends& ends : {ends4(), ends6()}) {
 //         ends.from_client().tcp(40000, 80, "S")        client -> VIP, as the gateway receives it
@@ -6,7 +7,7 @@
 //         ends.from_backend(11).tcp(9376, port, "SA")   endpoint 11 -> the gateway's SNAT address
 //         ends.to_backend(11).tcp(port, 9376, "S")      the gateway's SNAT address -> endpoint 11
 //
-// TTL is 64 towards the gateway and 63 from it, unless a test says otherwise.
+// TTL is 64 towards the gateway and 63 from it, unless a test states otherwise.
 #pragma once
 
 #include <string>
@@ -25,7 +26,8 @@ struct Ends {
                       ? kClusterAddress
                       : kClusterAddress6;  // what an endpoint sees where the source is translated
 
-    // An IP packet between any two; the Ethernet addresses say on which link, and whether to the gateway or from it.
+    // An IP packet between any two addresses. The Ethernet addresses determine the link, and the direction to
+    // the gateway or from it.
     [[nodiscard]] PacketBuilder ip(PacketBuilder link, const IpAddr& source, const IpAddr& destination,
                                    uint8_t ttl) const {
         return family == IpFamily::V4 ? link.ipv4(source.to_string(), destination.to_string()).ttl(ttl)
@@ -52,7 +54,7 @@ struct Ends {
     [[nodiscard]] PacketBuilder to_backend(uint8_t host) const {
         return ip(to_cluster(host), snat, backend_address(host, family), 63);
     }
-    // The same where the client's source is kept.
+    // The same if the client's source is kept.
     [[nodiscard]] PacketBuilder from_backend_to_client(uint8_t host) const {
         return ip(from_cluster(host), backend_address(host, family), client, 64);
     }
@@ -68,7 +70,7 @@ struct Ends {
     return {.family = IpFamily::V6, .vip = *IpAddr::parse("2001:db8:80::10")};
 }
 
-// One Service on both families' VIPs with one endpoint, so that a test knows who answers.
+// One Service on both families' VIPs with one endpoint, so that the answering endpoint is determined.
 [[nodiscard]] inline TestService service_on_both(Protocol protocol, L4Port port, L4Port backend_port,
                                                  lb::SourceMode source = lb::SourceMode::Translate) {
     return {.name = "protocols-" + std::string(to_string(protocol)) + "-" + std::to_string(port),

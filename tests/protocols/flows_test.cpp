@@ -1,5 +1,5 @@
-// What the other subjects are measured against: whole TCP and UDP packets of a flow, whichever worker's queue the NIC drops each of them
-// into. Everything that is exceptional elsewhere has to end as exactly as this.
+// The reference for the other subjects: whole TCP and UDP packets of a flow, on any worker's queue. The
+// exceptional packets of the other subjects must have the same result.
 #include <gtest/gtest.h>
 
 #include <tuple>

@@ -1,6 +1,6 @@
-// Fragments follow the first one of their datagram, which follows its flow: in any order, from whatever queue of whatever worker. What
-// leaves is held against what fragment_cutter makes of the whole datagram as it would have been translated, so addresses, every checksum
-// and each byte are compared.
+// Fragments follow the first fragment of their datagram, which follows its flow: in any order, from any queue
+// of any worker. The output is compared with fragment_cutter's fragments of the translated whole datagram,
+// which covers addresses, every checksum and each byte.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using Frames = std::vector<Frame>;
 using stats::Counter;
 
 constexpr uint32_t kManyWorkers = 4;
-constexpr size_t kEthernetPiece = 1448;  // of a datagram, in 1,500 bytes of either family
+constexpr size_t kEthernetPiece = 1448;  // bytes of a datagram in 1,500 bytes of either family
 
 packet::FlowKey key_of(const Frame& frame) {
     packet::Parsed parsed;
@@ -40,12 +40,13 @@ Frame payload_of(size_t bytes, uint64_t start = 1) {
     return Prng(start).bytes(bytes);
 }
 
-// One frame, apart from its identification.
+// Compares frames without their identification.
 testing::AssertionResult same_but_id(const Frame& actual, const Frame& expected) {
     return same_frame(with_id(actual, 0), with_id(expected, 0));
 }
 
-// Frames that left, in no order. What has one identification in `expected` has one in `actual`, and what has another one another.
+// Compares the forwarded frames in any order. Frames with equal identification in `expected` must have an
+// equal one in `actual`, and different ones must differ.
 testing::AssertionResult same_frames(const Frames& actual, const Frames& expected) {
     if (actual.size() != expected.size()) {
         return testing::AssertionFailure() << actual.size() << " frames, expected " << expected.size();
@@ -79,16 +80,17 @@ class Fragments : public ThroughOneEndpoint {
     Prng random;
     uint32_t next_id = 1;
 
-    // IPv4's id is in the whole packet as well, which for cut() does not matter, and in what is compared it is that of the fragments.
+    // IPv4's id is in the whole packet as well. This has no effect on cut(), and in the comparison the
+    // fragments' id counts.
     WorkerId any_queue() { return {static_cast<uint8_t>(random.below(workers))}; }
-    // The port that the endpoint sees, of a flow opened by a small datagram.
+    // Opens a flow by a small datagram. Returns the port that the endpoint sees.
     uint16_t open(L4Port client_port = 5000) {
         const Outcome first =
             gateway.send(ends.from_client().udp(client_port, 53).payload("?").build(), kUp, any_queue());
         EXPECT_EQ(first.verdict, Verdict::Transmit) << to_string(first.verdict);
         return key_of(first.frame).source_port;
     }
-    // Sends each on a queue of any worker; what left in the end.
+    // Sends each on a queue of any worker. Returns all frames that left in the end.
     Frames pass(const Frames& frames, NicPortId port) {
         Frames left;
         for (const Frame& frame : frames) {
@@ -193,7 +195,7 @@ TEST_P(Fragments, InAnyOrderFollowTheFirst_NAT007) {
     EXPECT_EQ(gateway.service_counters(0, "protocols-UDP-53").dropped.read(), 0u);
 }
 
-// Released in the order in which they came, behind the first one.
+// Released in the order of arrival, after the first fragment.
 TEST_P(Fragments, ThatWaitedLeaveInTheOrderInWhichTheyCame_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const uint16_t port = open();
@@ -204,13 +206,13 @@ TEST_P(Fragments, ThatWaitedLeaveInTheOrderInWhichTheyCame_NAT007) {
     std::ranges::reverse(pieces);
     const Frames left = pass(pieces, kUp);
     std::rotate(expected.begin(), expected.begin() + 1, expected.end());
-    std::ranges::reverse(expected);  // the first one, then from the last one on
+    std::ranges::reverse(expected);  // the first one, then the others in reverse order
     ASSERT_EQ(left.size(), 42u);
     for (size_t i = 0; i < left.size(); ++i) {
         EXPECT_TRUE(same_but_id(left[i], expected[i])) << i;
         EXPECT_EQ(id_of(left[i]), id_of(left[0])) << i;
     }
-    if (workers == 1) {  // others find the note of the first one where it was handed on
+    if (workers == 1) {  // other workers find the note of the first one at handoff
         EXPECT_EQ(gateway.count(Counter::FragmentsHeld), 41u);
     }
     EXPECT_EQ(waiting(), 0u);
@@ -261,8 +263,9 @@ TEST_P(Fragments, OfManyDatagramsInOneBurst_NAT007) {
     EXPECT_EQ(datagrams(), 0u);
 }
 
-// An endpoint joins fragments by addresses and identification. Where it sees the gateway for its clients, one client must not be able to
-// put its own beginning before another's end, nor may it happen by chance. A client behind its own address can only hurt itself.
+// An endpoint reassembles fragments by addresses and identification. If it sees the gateway's address for all
+// clients, a client must not be able to join its first fragment to another client's later ones, and this must
+// not happen by chance either. A client with its own address can affect only itself.
 TEST_P(Fragments, OfTwoClientsWithOneIdAreNotJoined_NAT007_RFC6864_5_3_1) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const IpAddr attacker = family == IpFamily::V4 ? IpAddr::v4(10, 80, 1, 66) : v6_on_link(1, 66);
@@ -288,7 +291,7 @@ TEST_P(Fragments, OfTwoClientsWithOneIdAreNotJoined_NAT007_RFC6864_5_3_1) {
     }
 }
 
-// Nor two endpoints' answers by a client, which sees the Service's address for both of them.
+// The same for answers of two endpoints at a client, which sees the Service's address for both of them.
 TEST_P(Fragments, OfTwoEndpointsWithOneIdAreNotJoined_NAT007_RFC6864_5_3_1) {
     TestService service = service_on_both(Protocol::Udp, 53, 5353, source);
     service.backends = {11, 12};
@@ -343,7 +346,8 @@ TEST_P(Fragments, CarryAnAbsentUdpChecksumAsItIs_NAT007_NAT001) {
     expect_drop(gateway.send(pieces[1]), DropReason::Fragment, "the rest of it");
 }
 
-// Over IPv6 the headers behind the fragment header are the datagram's, and only the first fragment has them.
+// Over IPv6 the headers after the fragment header belong to the datagram, and only the first fragment has
+// them.
 TEST_P(Fragments, WithDestinationOptionsAreReadBehindThem_NAT007) {
     if (family == IpFamily::V4) {
         return;  // no such headers
@@ -381,7 +385,7 @@ TEST_P(Fragments, OfADatagramWhoseFirstIsDroppedAreDropped_NAT007) {
     for (const auto& c : cases) {
         PacketBuilder whole = c.whole;
         const Frames pieces = cut(whole.payload(payload_of(100)).build(), ++next_id, 48);
-        // One of the others waits, is released by the first one's end, and one comes behind it.
+        // One of the others waits and is released by the result of the first one; one arrives after it.
         const Outcome early = gateway.send(pieces[2], kUp, any_queue());
         const bool is_known_at_once = early.verdict == Verdict::Drop;
         EXPECT_TRUE(early.verdict == Verdict::Await || is_known_at_once) << c.name;
@@ -395,7 +399,8 @@ TEST_P(Fragments, OfADatagramWhoseFirstIsDroppedAreDropped_NAT007) {
     EXPECT_EQ(waiting(), 0u);
 }
 
-// Overlaps, and whatever contradicts itself. By the byte: of a datagram of `bytes`, the fragments in the order in which they come.
+// Overlapping and contradictory fragments, by the byte: the fragments of a datagram of `bytes`, in the order
+// of arrival.
 TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const uint16_t port = open();
@@ -406,7 +411,7 @@ TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
         size_t begin, end;
         bool more;
     };
-    // Now or later. The name of what a fragment never is.
+    // Leaves at once or later. The value is a reason that no fragment gets.
     static constexpr DropReason kLeaves = DropReason::FrameTooShort;
     struct Step {
         Piece piece;
@@ -481,7 +486,7 @@ TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
     }
 }
 
-// An attack that is seen while others wait for the first one takes these along.
+// An attack that is detected while others wait for the first one drops these as well.
 TEST_P(Fragments, ThatWaitAreDroppedWithADeadDatagram_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const Frame whole = ends.from_client().udp(5000, 53).payload(payload_of(248)).build();
@@ -500,7 +505,7 @@ TEST_P(Fragments, ThatWaitAreDroppedWithADeadDatagram_NAT007) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// What the first one meets in the burst in which the attack shows brings nobody back.
+// After the detection, the presence of the first fragment in the same burst releases none of the others.
 TEST_P(Fragments, OfADatagramThatDiesInItsFirstBurstAreDropped_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const Frame whole = ends.from_client().udp(5000, 53).payload(payload_of(248)).build();
@@ -515,7 +520,7 @@ TEST_P(Fragments, OfADatagramThatDiesInItsFirstBurstAreDropped_NAT007) {
     EXPECT_EQ(waiting(), 0u);
 }
 
-// A datagram whose time is over is not begun anew while some of its fragments are on their way to their end.
+// An expired datagram is not created anew while some of its fragments are being dropped.
 TEST_P(Fragments, ThatDieWhenTheirDatagramIsOldAreDroppedWithIt_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const Frame whole = ends.from_client().udp(5000, 53).payload(payload_of(248)).build();
@@ -599,7 +604,7 @@ TEST_P(Fragments, WaitForAWhileOnly_NAT007) {
     EXPECT_EQ(waiting(), 0u);
     expect_drop(gateway.send(pieces[0], kUp, queue), DropReason::Fragment,
                 "too late: what would follow it is gone");
-    // The id is free again once the datagram is forgotten.
+    // The id is free again after the datagram's timeout.
     gateway.advance_milliseconds(pipeline::kDatagramMs);
     EXPECT_TRUE(same_frames(pass(pieces, kUp),
                             cut(to_endpoint().udp(port, 5353).payload(payload_of(248)).build(), 5, 64)));
@@ -614,7 +619,7 @@ TEST_P(Fragments, OfAFlowThatEndedMeanwhileAreDropped_NAT007) {
     gateway.work_off_orders();
     ASSERT_EQ(gateway.connections(), 0u);
     expect_drop(gateway.send(pieces[1]), DropReason::Fragment);
-    // Another connection in the same place of the table is another life.
+    // Another connection in the same place of the table has another generation.
     open(6000);
     expect_drop(gateway.send(pieces[2]), DropReason::Fragment);
 }
@@ -638,7 +643,7 @@ TEST_P(Fragments, WhoseTimeRunsOutAreDroppedOneByOne_NAT007_ICMP006) {
     EXPECT_EQ(gateway.send(pieces[2]).verdict, Verdict::Transmit);
 }
 
-// ICMP errors may be about a first fragment, and are about no other (RFC 1122, 3.2.2).
+// ICMP errors may be about a first fragment, and about no other (RFC 1122, 3.2.2).
 TEST_P(Fragments, OfAFirstThatIsAnsweredAreDropped_NAT007_ICMP006) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const Frames dying = cut(
@@ -655,7 +660,8 @@ TEST_P(Fragments, OfAFirstThatIsAnsweredAreDropped_NAT007_ICMP006) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// Linux has the SNAT addresses too. What is no flow's there is its own, in any order, and so is what it has asked for itself.
+// Linux uses the SNAT addresses too. Packets without a flow are Linux's there, in any order, including
+// answers to its own requests.
 TEST_P(Fragments, ToTheHostThatAreNoFlowsAreLinuxs_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const auto to_host = [&] {
@@ -690,12 +696,13 @@ TEST_P(Fragments, ToTheHostThatAreNoFlowsAreLinuxs_NAT007) {
     Frame sctp = to_host().ip_protocol(132).payload(payload_of(248)).build();
     expect_drop(gateway.send(cut(sctp, ++next_id, 64)[0], kUp, any_queue()), DropReason::Fragment,
                 "SCTP that may be an endpoint's; Linux would abort the association");
-    if (family == IpFamily::V4) {  // IPv6's later fragments do not tell their protocol for certain
+    if (family == IpFamily::V4) {  // IPv6's later fragments have no reliable protocol field
         EXPECT_EQ(datagrams(), 0u);
     }
 }
 
-// An endpoint on the host: Linux gets the fragments of a request, and its answer's are translated.
+// An endpoint on the host: Linux receives the fragments of a request, and the fragments of its answer are
+// translated.
 TEST_P(Fragments, ToAndFromAnEndpointOnTheHost_NAT007_EP007) {
     TestService service = service_on_both(Protocol::Udp, 53, 5353, source);
     service.backends = {1};  // the gateway's own address on the cluster's link
@@ -721,7 +728,7 @@ TEST_P(Fragments, ToAndFromAnEndpointOnTheHost_NAT007_EP007) {
     }
     EXPECT_TRUE(
         same_frames(out, cut(ends.to_client().udp(53, 5000).payload(payload_of(248)).build(), next_id, 64)));
-    // What Linux says to others leaves as it is.
+    // Linux's packets to other hosts leave unchanged.
     for (const Frame& piece :
          cut(from_linux().udp(123, 124).payload(payload_of(248)).build(), ++next_id, 64)) {
         const Outcome outcome = gateway.send_from_host(piece, kUp);
@@ -731,7 +738,7 @@ TEST_P(Fragments, ToAndFromAnEndpointOnTheHost_NAT007_EP007) {
     EXPECT_EQ(datagrams(), 0u);
 }
 
-// Once a flood has driven their datagram out nobody can say whose they are.
+// After a flood has evicted their datagram, the owner of fragments is unknown.
 TEST_P(Fragments, OfAnEndpointOnTheHostNeverShowItsAddress_NAT007_NAT006_EP007) {
     TestService service = service_on_both(Protocol::Udp, 53, 5353, source);
     service.backends = {1};
@@ -782,8 +789,8 @@ TEST_P(Fragments, OfABlockedSourceAreDropped_NAT007) {
     EXPECT_EQ(waiting(), 0u);
 }
 
-// What waits holds its datagram. It must let go of it even where the configuration that it comes back to drops it at once, or the datagram
-// keeps its place for ever.
+// A waiting fragment holds its datagram. It must release the datagram even if the new configuration drops the
+// fragment at once. Otherwise the datagram would keep its place for ever.
 TEST_P(Fragments, ThatComeBackToAnotherConfigurationHoldNothing_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     for (const bool blocks : {true, false}) {
@@ -829,7 +836,8 @@ TEST_P(Fragments, ThatComeBackToAnotherConfigurationHoldNothing_NAT007) {
     }
 }
 
-// A full table gives one-sided connections up for new flows. What is noted of a datagram must not lead to whoever has their place then.
+// In a full table one-sided connections are evicted for new flows. The note of a datagram must not lead to
+// the connection that has their place afterwards.
 class FragmentsInAFullTable : public testing::Test {
  protected:
     static constexpr uint32_t kFull = 2;  // a new flow of IPv6 takes both
@@ -844,12 +852,13 @@ class FragmentsInAFullTable : public testing::Test {
     void open(L4Port client_port) {
         ASSERT_EQ(gateway.send(ends.from_client().udp(client_port, kOpenPort).payload("?").build()).verdict,
                   Verdict::Transmit);
-        gateway.advance_seconds(2);  // the first is the oldest
+        gateway.advance_seconds(2);  // so that the first flow is the oldest
     }
     Frames pieces_of(L4Port client_port) {
         return cut(ends.from_client().udp(client_port, kOpenPort).payload(payload_of(248)).build(), 5, 64);
     }
-    // The first fragment and the packet that takes its connection's place, in one burst; then a later fragment.
+    // The first fragment and the packet whose connection takes its place, in one burst; then a later
+    // fragment.
     void rest_is_dropped(L4Port client_port, const Frame& newcomer) {
         const Frames pieces = pieces_of(client_port);
         const std::vector<Outcome> outcomes = gateway.send_burst({pieces[0], newcomer}, kUp, {0});
@@ -883,7 +892,8 @@ TEST_F(FragmentsInAFullTable, DoNotFollowAnIpv6FlowThatTookTheirs_NAT007) {
     }
 }
 
-// In the place of a connection that is gone there may be half of an IPv6 one, whose client has chosen what stands where a generation would.
+// The place of a removed connection may contain half of an IPv6 one. Its client chooses the bytes in the
+// position of the generation.
 TEST_F(FragmentsInAFullTable, TakeNoAddressForAGeneration_NAT007) {
     open(5001);
     const Frames pieces = pieces_of(5000);
@@ -905,7 +915,7 @@ TEST_F(FragmentsInAFullTable, TakeNoAddressForAGeneration_NAT007) {
     gateway.age();
 }
 
-// Seats: so many of a datagram, of a source, and of all; they come free again.
+// Limits of waiting fragments: per datagram, per source, and in total. The places become free again.
 TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const Frame like = ends.from_client().udp(5000, 53).payload(payload_of(8)).build();
@@ -918,8 +928,8 @@ TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
         outcome.verdict == Verdict::Await ? void(++held) : expect_drop(outcome, DropReason::FragmentsFull);
     }
     EXPECT_EQ(held, limits::kFragmentsWaitingPerDatagram);
-    // Of one source there are more, but not without end. Which worker gets an id is a secret's choice, and ids in a row may go to few for
-    // long.
+    // The limit per source is higher. The worker of an id depends on a secret, so consecutive ids may go to
+    // few workers for some time.
     for (uint32_t id = 2;
          id < 60'000 && (id < 1'000 || waiting() < workers * limits::kFragmentsWaitingPerSource); ++id) {
         const Outcome outcome = gateway.send(later(like, id, 0));
@@ -937,7 +947,7 @@ TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
         outcome.verdict == Verdict::Await ? void() : expect_drop(outcome, DropReason::FragmentsFull);
     }
     EXPECT_EQ(waiting(), workers * limits::kFragmentsWaitingMax);
-    // In order nobody needs a seat.
+    // Fragments in order need no place.
     const uint16_t port = open();
     constexpr uint32_t kFreshId = 65'000;
     const Frames pieces =
@@ -952,8 +962,8 @@ TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
     EXPECT_EQ(waiting(), 0u);
 }
 
-// A flood of fragments that complete nothing, from everywhere: tables stay within their bounds, fragmented datagrams in order pass, and
-// flows without fragments lose nothing.
+// A flood of fragments that complete no datagram, from many sources: tables stay within their limits,
+// fragmented datagrams in order pass, and flows without fragments lose no packet.
 TEST_P(Fragments, FloodsLeaveOtherTrafficAlone_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const uint16_t port = open();
@@ -967,7 +977,7 @@ TEST_P(Fragments, FloodsLeaveOtherTrafficAlone_NAT007) {
             Frame frame = fragment_like(like, static_cast<uint32_t>(random.next()), 8 * random.below(1000),
                                         random.one_in(2), payload_of(64));
             frame[family == IpFamily::V4 ? 26 + random.below(4) : 29 + random.below(8)] ^=
-                static_cast<uint8_t>(1 + random.below(255));  // somebody else's source
+                static_cast<uint8_t>(1 + random.below(255));  // a source other than the client
             if (family == IpFamily::V4) {
                 frame[24] = frame[25] = 0;
                 const uint16_t sum = reference_checksum(ByteView(frame).subspan(14, 20));

@@ -1,5 +1,5 @@
-// Odd and hostile headers below the transport: what is dropped and by which name, what passes and how, and that none of it gets past a rule
-// that an ordinary packet meets.
+// Odd and hostile headers below the transport: the dropped ones and their reasons, the forwarded ones and
+// their output. None of them may bypass a rule for ordinary packets.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Bytes changed(Bytes frame, size_t at, uint8_t value) {
     frame.at(at) = value;
     return frame;
 }
-// With a right sum over the IPv4 header that it says it has.
+// With a correct checksum over the IPv4 header of the stated length.
 Bytes with_ip_sum(Bytes frame) {
     const size_t header = std::min<size_t>((frame[14] & 0x0f) * 4, frame.size() - 14);
     frame[24] = frame[25] = 0;
@@ -59,7 +59,7 @@ packet::FlowKey key_of(const Outcome& outcome) {
     return parsed.key;
 }
 
-// Workers and family; each frame comes out of every queue.
+// Workers and family; each frame arrives on every queue.
 class Headers : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {
  protected:
     uint32_t workers = std::get<0>(GetParam());
@@ -80,7 +80,7 @@ class Headers : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {
                      : ends.from_uplink().ipv6(source, ends.vip.to_string());
     }
     [[nodiscard]] PacketBuilder syn() const { return ends.from_client().tcp(40'000, 80, "S"); }
-    // Of a flow that is open; the port that the endpoint sees.
+    // Opens a flow. Returns the port that the endpoint sees.
     uint16_t open() {
         const Outcome first = gateway.send(syn().build());
         EXPECT_EQ(first.verdict, Verdict::Transmit);
@@ -111,8 +111,8 @@ struct Refused {
     Bytes frame;
 };
 
-// One frame and more for each reason of the group "the frame itself", with those for whom there is a page of their own left out: fragments,
-// TTL, and what arrives in several buffers.
+// At least one frame for each reason of the group "the frame itself", except the subjects with tests of their
+// own: fragments, TTL, and packets in several buffers.
 TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
     using enum DropReason;
     gateway.set_blocked_sources(list({"198.51.100.0/24", "2001:db8:bad::/48"}));
@@ -236,7 +236,7 @@ TEST_P(Headers, WhatContradictsItselfIsDroppedByName) {
     }
 }
 
-// IEEE 802.1Q: a tag whose VLAN id is 0 tells a priority and no VLAN.
+// IEEE 802.1Q: a tag whose VLAN id is 0 has a priority and no VLAN.
 TEST_P(Headers, AFrameWithAPriorityIsAnUntaggedOne) {
     const std::vector<std::vector<Tag>> ways{
         {kPriority}, {kProviderPriority}, {kProviderPriority, kPriority}, {{0x8100, 0x0000}}};
@@ -253,7 +253,7 @@ TEST_P(Headers, AFrameWithAPriorityIsAnUntaggedOne) {
             ASSERT_EQ(reverse.verdict, Verdict::Transmit) << to_string(reverse.verdict);
             EXPECT_TRUE(same_frame(reverse.frame, ends.to_client().tcp(80, 40'000, "SA").build()));
         }
-        // What an untagged one meets, it meets.
+        // The same rules as for an untagged frame apply.
         dropped("a port that no Service declares",
                 tagged(ends.from_client().tcp(40'000, 8'080, "S").build(), tags), DropReason::VipPortClosed);
         const Bytes arp = eth()
@@ -275,7 +275,7 @@ TEST_P(Headers, AFrameWithAPriorityIsAnUntaggedOne) {
     EXPECT_EQ(gateway.connections(), 1u);
 }
 
-// They are for VLAN interfaces that Linux has on the twin, byte for byte.
+// Such frames are for VLAN interfaces that Linux has on the twin, byte for byte.
 TEST_P(Headers, FramesOfAVlanAreLinuxs) {
     const Bytes plain = syn().build();
     for (const auto& tags :
@@ -380,7 +380,8 @@ TEST_P(Headers, EightExtensionHeadersPassAsTheyCame) {
     }
 }
 
-// A hop count of 0 or 1 has run out here, for a first packet and for one of a flow alike. Whether its sender is told is another matter.
+// A hop count of 0 or 1 ends here, for a first packet and for one of a flow alike. The ICMP error to the
+// sender has other tests.
 TEST_P(Headers, WhatHasNoHopLeftNeverReachesAnEndpoint_ICMP006) {
     const auto expired = [&](uint8_t ttl, uint16_t source_port) {
         PacketBuilder packet = ends.from_client();
@@ -403,7 +404,7 @@ TEST_P(Headers, WhatHasNoHopLeftNeverReachesAnEndpoint_ICMP006) {
     }
 }
 
-// What stands behind the IP packet is Ethernet's padding, or somebody's attempt: it is no data, and ends here.
+// Bytes after the IP packet are Ethernet's padding, or an attack. They are not data, and are removed.
 TEST_P(Headers, WhatComesBehindThePacketStaysHere) {
     const uint16_t port = open();
     const auto with_trailer = [](const PacketBuilder& packet, size_t bytes) {
@@ -427,7 +428,7 @@ TEST_P(Headers, WhatComesBehindThePacketStaysHere) {
                    ends.to_backend(11).tcp(port, 9376, "S"));
         }
     }
-    // The first packet of a flow, an association's, a fragment and one that follows it.
+    // The first packet of a flow, a packet of an association, a fragment and a later one.
     const Outcome first =
         gateway.send(with_trailer(ends.from_client().udp(5'000, kDnsPort).payload("query"), 9));
     const L4Port dns_port = key_of(first).source_port;
@@ -471,7 +472,7 @@ TEST_P(Headers, JumboFramesPassWhereBothPortsTakeThem_NAT001) {
     }
 }
 
-// A datagram's sum is the endpoint's to check: none stays none, and a wrong one stays wrong.
+// The endpoint verifies a datagram's checksum: no checksum stays none, and a wrong one stays wrong.
 TEST_P(Headers, TheSumOfADatagramStaysWhatItIs) {
     const auto query = [&] { return ends.from_client().udp(5'000, kDnsPort).payload("query"); };
     const Outcome first = gateway.send(query().build());

@@ -1,6 +1,7 @@
-// ICMP and ICMPv6 errors through the real stages: whatever queue they come by, from either side, about flows of all kinds, whole and cut;
-// and echo requests. An expected error quotes the packet as its sender had sent it, one hop older, built anew by packet_builder: so each
-// sum in it was computed from its bytes, and not by difference.
+// ICMP and ICMPv6 errors through the real stages, from any queue, from either side, about flows of all kinds,
+// whole and truncated; and echo requests. An expected error quotes the packet as its sender had sent it, one
+// hop later, and is built by packet_builder. Each checksum in it is therefore computed from its bytes, and
+// not incrementally.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,12 +67,12 @@ PacketBuilder packet_of(const Link& link, const FlowKey& key, uint8_t ttl = 64, 
                                   : packet.udp(key.source_port, key.destination_port);
     return packet.payload(Bytes(payload_bytes, 0x5a));
 }
-// What an error quotes: everything behind the Ethernet header, or no more than `most` bytes of it.
+// The quote of an error: everything after the Ethernet header, or at most `most` bytes of it.
 Bytes quote(const Bytes& frame, size_t most = 10'000) {
     return {frame.begin() + 14,
             frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most))};
 }
-// The same after one more hop.
+// The same for a packet after one more hop.
 Bytes quote(const PacketBuilder& packet, size_t most = 10'000) {
     return quote(packet.build(), most);
 }
@@ -85,21 +86,21 @@ struct Kind {
     uint8_t type, code;
     uint32_t rest = 0;
 };
-// Fragmentation needed and packet too big carry an MTU that no link here has.
+// Fragmentation needed and packet too big report an MTU that no link here has.
 std::vector<Kind> kinds_of(IpFamily family) {
     return family == IpFamily::V4
                ? std::vector<Kind>{{3, 0},  {3, 1},  {3, 3},  {3, 4, 1'396},
                                    {3, 13}, {11, 0}, {11, 1}, {12, 0, 0x14000000}}
                : std::vector<Kind>{{1, 0}, {1, 4}, {2, 0, 1'396}, {3, 0}, {3, 1}, {4, 1, 40}};
 }
-// About a packet that such a link would not carry.
+// For an error about a packet that exceeds such a link's MTU.
 size_t payload_for(const Kind& kind) {
     return (kind.type == 3 && kind.code == 4) || kind.type == 2 ? kManyBytes : kFewBytes;
 }
 Kind too_big(IpFamily family, uint32_t mtu) {
     return family == IpFamily::V4 ? Kind{3, 4, mtu} : Kind{2, 0, mtu};
 }
-// As much of a packet as routers quote.
+// The length that routers quote of a packet.
 constexpr size_t kQuotedBytes = 500;
 Kind unreachable(IpFamily family) {
     return family == IpFamily::V4 ? Kind{3, 3} : Kind{1, 4};
@@ -122,12 +123,13 @@ TestService served_by(std::vector<uint8_t> backends, Protocol protocol,
             .source = source};
 }
 
-// A flow that the gateway has opened: as the client sees it, and as the endpoint does.
+// A flow through the gateway: with the client's addresses, and with the endpoint's.
 struct Opened {
     FlowKey outside;
     FlowKey inside;
     [[nodiscard]] uint8_t host() const { return inside.destination.bytes()[15]; }
-    // The client's packet when the gateway has sent it on, and when an error about that is translated back; the same of the answer.
+    // The client's packet as the gateway sends it, and as an error about it quotes it after translation; the
+    // same for the answer.
     [[nodiscard]] PacketBuilder request(size_t bytes = kFewBytes) const {
         return packet_of(to_backend(host()), inside, 63, "S", bytes);
     }
@@ -179,7 +181,7 @@ class IcmpErrors : public testing::TestWithParam<Variant> {
         uint64_t translated = 0;
         for (uint8_t client = 2; client < 12; ++client) {
             const Opened flow = open(client);
-            // As the flow's packets come from that side, and as they leave.
+            // The flow's packets as they arrive from that side, and as they leave.
             const FlowKey comes = of_endpoint ? flow.inside.reversed() : flow.outside;
             const FlowKey leaves = of_endpoint ? flow.outside.reversed() : flow.inside;
             const Link from_end = of_endpoint ? from_backend(flow.host()) : kFromClient;
@@ -223,7 +225,8 @@ TEST_P(IcmpErrors, FromTheClientsSideQuoteWhatTheEndpointHadSent_ICMP002_ICMP003
     expect_errors_of(Side::Client);
 }
 
-// From the ports on every length is enough (RFC 792 has eight bytes, RFC 1812 as much as fits): of what is there each sum is right.
+// Any length that includes the ports is enough (RFC 792 has eight bytes, RFC 1812 as much as fits). Each
+// checksum inside the quoted part is correct.
 TEST_P(IcmpErrors, MayQuoteAnyPartFromThePortsOn_ICMP001_ICMP002) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
@@ -231,7 +234,7 @@ TEST_P(IcmpErrors, MayQuoteAnyPartFromThePortsOn_ICMP001_ICMP002) {
     const Kind kind = unreachable(family);
     const size_t whole = quote(flow.request()).size();
     const size_t half_a_sum =
-        ip_header + (protocol == Protocol::Tcp ? 17 : 7);  // what half of it should be, nobody can tell
+        ip_header + (protocol == Protocol::Tcp ? 17 : 7);  // half of a checksum has no defined value
     for (size_t length = ip_header + 4; length <= whole; ++length) {
         if (length == half_a_sum) {
             continue;
@@ -281,7 +284,7 @@ TEST_P(IcmpErrors, MayQuoteOptionsExtensionsAndFirstFragments_ICMP001_ICMP002) {
     }
 }
 
-// The error's own header may have options or extension headers; padding behind it ends here.
+// The error's own header may have options or extension headers; padding after it is removed.
 TEST_P(IcmpErrors, MayComeWithOptionsAndPadding_ICMP001) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
@@ -301,7 +304,7 @@ TEST_P(IcmpErrors, MayComeWithOptionsAndPadding_ICMP001) {
         shaped(ip(kToClient, flow.outside.destination, flow.outside.source, 63), flow.request_as_sent(), 0));
 }
 
-// A flow of before the change lives by the rule of before; its errors find it all the same.
+// A flow keeps the policy of its creation. Errors about it find it after a change of the policy.
 TEST_P(IcmpErrors, FindFlowsThatAreOlderThanThePolicy_ICMP001_ICMP002) {
     gateway.publish({served_by({11}, protocol, source)});
     std::vector<Opened> flows;
@@ -327,7 +330,7 @@ TEST_P(IcmpErrors, FindFlowsThatAreOlderThanThePolicy_ICMP001_ICMP002) {
     }
 }
 
-// A Pod that is its own Service's client: both ends of the flow are one host.
+// A Pod that is a client of its own Service: both ends of the flow are one host.
 TEST_P(IcmpErrors, OfHairpinFlowsGoBackToTheSender_ICMP001_NAT005) {
     gateway.publish({served_by({11}, protocol, source)});
     const IpAddr pod = backend_address(11, family);
@@ -345,7 +348,7 @@ TEST_P(IcmpErrors, OfHairpinFlowsGoBackToTheSender_ICMP001_NAT005) {
            kCluster, error(to_backend(11), flow.inside.source, pod, kind, quote(flow.answer_as_sent()), 63));
 }
 
-// Linux is the endpoint, and says that nobody listens; or a router beyond the client has a word for it.
+// Linux is the endpoint, and reports a port without listener; or a router beyond the client sends an error.
 TEST_P(IcmpErrors, OfAnEndpointOnTheHostComeThroughTheTwin_ICMP001_ICMP002_EP007) {
     gateway.publish({served_by({kHostItself}, protocol, source)});
     for (uint8_t client = 2; client < 22; ++client) {
@@ -371,7 +374,7 @@ TEST_P(IcmpErrors, OfAnEndpointOnTheHostComeThroughTheTwin_ICMP001_ICMP002_EP007
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 40u);
 }
 
-// The host as a client: what it is told about its own requests, and what it tells about their answers.
+// The host as a client: errors to the host about its requests, and from the host about their answers.
 TEST_P(IcmpErrors, OfAFlowOfTheHostGoToTheHost_ICMP001_ICMP002_ETP006) {
     TestService service = served_by({11}, protocol, source);
     service.inside = TestService::Inside{lb::SourceMode::Translate, {11}};
@@ -415,21 +418,22 @@ TEST_P(IcmpErrors, AboutNoFlowAreDroppedUnlessTheyMayBeTheHosts_ICMP005) {
          {other_port, other_client, other_protocol, FlowKey{own.source, router, 81, 5, protocol, {}}}) {
         expect_drop(gateway.send(about(kFromClient, sent), kUp, any_worker()), DropReason::IcmpUnknownFlow);
     }
-    // Addressed to somebody else than the quoted packet's sender.
+    // Addressed to a host other than the quoted packet's sender.
     expect_drop(gateway.send(error(kFromClient, router, far(family, 9), kind, quote(flow.answer())), kUp,
                              any_worker()),
                 DropReason::IcmpUnknownFlow);
-    // What the gateway itself may have answered: a RST or an error of its own.
+    // About a possible answer of the gateway itself: a RST or an error of its own.
     const Bytes icmp =
         ip(kToClient, own.source, router).icmp(kind.type, kind.code).payload(Bytes(40)).build();
     expect_drop(gateway.send(error(kFromClient, router, own.source, kind, quote(icmp)), kUp, any_worker()),
                 DropReason::IcmpUnknownFlow);
 
-    // The host's own address: Linux may have asked from there.
+    // The host's own address: Linux may have sent the request.
     const Outcome hosts = gateway.send(
         about(from_backend(kRouterHost), {host, router, 999, 53, protocol, {}}), kCluster, any_worker());
     EXPECT_EQ(hosts.verdict, Verdict::Punt);
-    // Through the gateway, and about nothing of ours: Linux's to forward. About an endpoint's packets that belong to no flow: nobody's.
+    // Forwarded traffic outside the Services is Linux's to forward. Errors about an endpoint's packets
+    // without a flow are dropped.
     const FlowKey foreign{far(family, 30), far(family, 31), 1'000, 2'000, protocol, {}};
     EXPECT_EQ(gateway.send(about(kFromClient, foreign), kUp, any_worker()).verdict, Verdict::Punt);
     if (source == lb::SourceMode::Keep) {
@@ -437,7 +441,7 @@ TEST_P(IcmpErrors, AboutNoFlowAreDroppedUnlessTheyMayBeTheHosts_ICMP005) {
         expect_drop(gateway.send(about(from_backend(11), stray), kCluster, any_worker()),
                     DropReason::IcmpUnknownFlow);
     }
-    // What Linux says about its own business leaves as Linux made it.
+    // Errors of Linux about its own traffic leave unchanged.
     const Bytes from_linux =
         error(kToClient, host, far(family, 50), kind,
               quote(packet_of(kFromClient, {far(family, 50), host, 5, 6, protocol, {}})));
@@ -469,14 +473,15 @@ TEST_P(IcmpErrors, BrokenOnesEndHere_ICMP001) {
     expect_drop(gateway.send(error(from_backend(11), host, flow.inside.source, kind, quote(flow.request())),
                              kCluster, any_worker()),
                 DropReason::MartianSource);
-    // In a frame to a group it is never ours to translate (RFC 1122, 3.3.6).
+    // An error in a multicast or broadcast frame is never translated (RFC 1122, 3.3.6).
     EXPECT_EQ(gateway.send(about().to_mac("ff:ff:ff:ff:ff:ff").build(), kCluster, any_worker()).verdict,
               Verdict::Punt);
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
 
-// RFC 5927, 7.2: whoever can forge errors, or has a client's right to send them, must not make everybody's packets tiny. What an endpoint
-// believes of a path it believes of the SNAT address, so of all clients; below --min-path-mtu it is not told.
+// RFC 5927, 7.2: an attacker that forges errors, or any single client, must not reduce the packet size of all
+// clients. An endpoint stores a path MTU per SNAT address, so for all clients. Below --min-path-mtu the error
+// is therefore not forwarded.
 TEST_P(IcmpErrors, TellNoMtuThatCannotBeTrue_ICMP003) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
@@ -529,7 +534,7 @@ TEST_P(IcmpErrors, TellNoMtuThatCannotBeTrue_ICMP003) {
         expect_refused(kManyBytes, 0xffffffff);
         return;
     }
-    // What would be told to the endpoint is not below the length either.
+    // The MTU after translation for the endpoint must not be below the packet's length either.
     constexpr size_t kSomeBytes = 450;
     const Outcome small = to_endpoint(flow.answer(kSomeBytes), too_big(family, 400));
     if (is_shared) {
@@ -538,15 +543,15 @@ TEST_P(IcmpErrors, TellNoMtuThatCannotBeTrue_ICMP003) {
         EXPECT_EQ(small.verdict, Verdict::Transmit);
     }
     EXPECT_EQ(to_client(flow.request(kSomeBytes), too_big(family, 400)).verdict, Verdict::Transmit);
-    // The upper half of the word is nobody's (RFC 1191, 4), and another code of the type has no MTU.
+    // The upper half of the word is unused (RFC 1191, 4), and another code of the type has no MTU.
     EXPECT_EQ(to_client(flow.request(kManyBytes), {3, 4, 0xffff0000 + 1'396}).verdict, Verdict::Transmit);
     EXPECT_EQ(to_client(flow.request(kManyBytes), {3, 1, 67}).verdict, Verdict::Transmit);
-    // A kernel that sends more than 64 KiB at once quotes a packet that tells no length.
+    // A kernel that sends more than 64 KiB at once quotes a packet without a total length.
     EXPECT_EQ(to_client(flow.request(kManyBytes).ip_total_length(0), too_big(family, 1'396)).verdict,
               Verdict::Transmit);
 }
 
-// Whom an error comes from, its receiver believes; some it cannot come from.
+// The receiver trusts the source address of an error; some source addresses are impossible.
 TEST_P(IcmpErrors, FromWhomTheyCannotComeEndHere_ICMP005) {
     TestService other = served_by({12}, protocol, source);
     const IpAddr other_vip =
@@ -569,24 +574,24 @@ TEST_P(IcmpErrors, FromWhomTheyCannotComeEndHere_ICMP005) {
         expect_drop(to_client(own), DropReason::MartianSource);
         expect_drop(to_endpoint(own), DropReason::MartianSource);
     }
-    // It would tell the receiver about itself.
+    // The source is the receiver's own address.
     expect_drop(to_client(flow.outside.source), DropReason::MartianSource);
     expect_drop(to_endpoint(flow.inside.destination), DropReason::MartianSource);
-    // Nobody's own address: of the links alone, and of everybody on one of the gateway's.
+    // Addresses of no single host: link-local ones, and the broadcast addresses of the gateway's links.
     for (const char* nobody :
          family == IpFamily::V6 ? std::vector{"fe80::1"} : std::vector{"10.80.1.255", "10.80.2.255"}) {
         expect_drop(to_client(*IpAddr::parse(nobody)), DropReason::MartianSource);
         expect_drop(to_endpoint(*IpAddr::parse(nobody)), DropReason::MartianSource);
     }
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
-    // What goes nowhere was not sent on.
+    // An error without a route is not counted as forwarded.
     gateway.remove_routes();
     expect_drop(to_client(far(family, 200)), DropReason::NoRoute);
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
 
-// Later fragments, and what is cut off before the ports. An endpoint that sees its client's own address may have got it, so it must not go
-// to that client untranslated.
+// Errors about later fragments, and quotes that end before the ports. An endpoint that sees its client's own
+// address may have received such an error, so the error must not reach that client untranslated.
 TEST_P(IcmpErrors, ThatShowNoPortsEndHere_ICMP005_NAT006) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
@@ -610,7 +615,7 @@ TEST_P(IcmpErrors, ThatShowNoPortsEndHere_ICMP005_NAT006) {
         expect_drop(gateway.send(error(kFromClient, client, vip, kind, of(vip, client, number, is_fragment)),
                                  kUp, any_worker()),
                     DropReason::BadIcmp);
-        // The host's own address: Linux may have asked from there.
+        // The host's own address: Linux may have sent the request.
         const IpAddr host = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
         EXPECT_EQ(gateway
                       .send(error(kFromClient, client, host, kind, of(host, client, number, is_fragment)),
@@ -618,7 +623,7 @@ TEST_P(IcmpErrors, ThatShowNoPortsEndHere_ICMP005_NAT006) {
                       .verdict,
                   Verdict::Punt);
     }
-    // Of a protocol without ports, so nothing of a Service's: Linux's to forward.
+    // A protocol without ports belongs to no Service, so Linux forwards the error.
     constexpr uint8_t kGre = 47;
     EXPECT_EQ(gateway
                   .send(error(from_backend(11), endpoint, far(family, 9), kind,
@@ -628,7 +633,8 @@ TEST_P(IcmpErrors, ThatShowNoPortsEndHere_ICMP005_NAT006) {
               Verdict::Punt);
 }
 
-// A redirect is for its own link, and source quench is no more; of ICMPv6 only the four kinds of RFC 4443 are known.
+// A redirect applies to its own link only, and source quench is obsolete; for ICMPv6 only the four types of
+// RFC 4443 are supported.
 TEST_P(IcmpErrors, OtherKindsAreNotPassedOn_ICMP001) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
@@ -643,7 +649,8 @@ TEST_P(IcmpErrors, OtherKindsAreNotPassedOn_ICMP001) {
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
 
-// Source ranges say who may open flows. A router on the way to a client that may is nobody's client.
+// Source ranges determine which clients may open flows. A router on the path to an allowed client is not a
+// client.
 TEST_P(IcmpErrors, AreNoConcernOfSourceRanges_SRC006_ICMP003) {
     TestService service = served_by({11}, protocol, source);
     service.source_ranges = std::vector<Prefix>{
@@ -671,7 +678,7 @@ TEST_P(IcmpErrors, FromABlockedSourceAreNotTranslated) {
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
 
-// Whoever can forge errors could otherwise keep entries for ever.
+// Otherwise a sender of forged errors could keep entries indefinitely.
 TEST_P(IcmpErrors, KeepNoConnectionAlive_ICMP001_NAT008) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
@@ -702,7 +709,8 @@ TEST(IcmpQuotes, AnAbsentUdpChecksumStaysAbsent_ICMP001_NAT001) {
                                              quote(packet_of(kFromClient, outside, 63).l4_checksum(0)), 63)));
 }
 
-// Sums inside a quote are not judged: hosts exist that quote what they have worked on. What came wrong leaves wrong by as much.
+// Checksums inside a quote are not verified, because some hosts quote packets that they have modified. A
+// wrong checksum stays wrong by the same difference.
 TEST(IcmpQuotes, WrongSumsInsideStayWrong_ICMP001) {
     VirtualGateway gateway;
     gateway.publish({served_by({11}, Protocol::Udp)});
@@ -731,7 +739,8 @@ TEST(IcmpQuotes, WrongSumsInsideStayWrong_ICMP001) {
               Bytes(right.begin() + kQuoteAt, right.begin() + kQuoteAt + 26));
 }
 
-// Where receive queues choose a flow's owner and an error's hash says nothing of it, all are asked; but not for every forged one.
+// If receive queues determine a flow's owner and an error's hash is unrelated, all workers are asked, but
+// with a limit for forged errors.
 TEST(IcmpSearch, AsksAllWorkersABoundedNumberOfTimes_ICMP002) {
     constexpr uint32_t kWorkers = 8;
     VirtualGateway gateway(VirtualGateway::Options{.workers = kWorkers, .flow_stays_on_queue = true});
@@ -767,7 +776,8 @@ TEST(IcmpSearch, AsksAllWorkersABoundedNumberOfTimes_ICMP002) {
     EXPECT_LE(asked_all, pipeline::kErrorSearchesPerSecond);
     EXPECT_GE(asked_all, pipeline::kErrorSearchesPerSecond - kWorkers * kWorkers);
     EXPECT_EQ(gateway.send(about(unknown), kUp, {3}).handoffs, 0u);
-    // Errors to other Services' addresses have turns of their own, of which two addresses in 64 share some by chance.
+    // Errors to other Services' addresses have limits of their own, in 64 classes by address. Some addresses
+    // share a class by chance.
     uint32_t others = 0;
     for (uint8_t n = 1; n <= 20; ++n) {
         const FlowKey other{far(IpFamily::V4, 99), IpAddr::v4(80, 11, 13, n), 40'000, 80, Protocol::Udp, {}};
@@ -776,7 +786,7 @@ TEST(IcmpSearch, AsksAllWorkersABoundedNumberOfTimes_ICMP002) {
     EXPECT_GE(others, 10u);
 }
 
-// Broken errors cost their sender nothing; they must not cost the others their turn.
+// Malformed errors are free for their sender, so they must not use up the limit of valid ones.
 TEST(IcmpSearch, IsNotForBrokenErrors_ICMP002) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true});
     gateway.publish({served_by({11}, Protocol::Udp)});
@@ -796,7 +806,7 @@ TEST(IcmpSearch, IsNotForBrokenErrors_ICMP002) {
     EXPECT_EQ(gateway.send(about().build(), kUp, {3}).verdict, Verdict::Transmit);
 }
 
-// Whose an association is never depends on a queue.
+// The owner of an association never depends on a queue.
 TEST(IcmpSearch, IsNotForSctp_ICMP002_SCTP001) {
     constexpr uint32_t kWorkers = 8;
     VirtualGateway gateway(VirtualGateway::Options{.workers = kWorkers, .flow_stays_on_queue = true});
@@ -810,7 +820,8 @@ TEST(IcmpSearch, IsNotForSctp_ICMP002_SCTP001) {
     }
 }
 
-// A flow is where its own port's queue brought it, whatever the port that the error comes by promises.
+// The owner of a flow is the worker of its own port's queue, independent of the steering of the port on which
+// the error arrives.
 TEST(IcmpSearch, FindsFlowsOfPortsThatPromiseMore_ICMP002) {
     constexpr uint32_t kWorkers = 8;
     VirtualGateway gateway(VirtualGateway::Options{.workers = kWorkers, .flow_stays_on_queue = true});
@@ -870,14 +881,15 @@ TEST_P(Echo, IsAnsweredByTheGatewayForAVip_ICMP007_LB018) {
     EXPECT_EQ(gateway.count(Counter::EchoReplies), 2u);
     EXPECT_EQ(gateway.connections(), 0u);
 
-    // Not ours: the host's own address, and an address that no Service has.
+    // Not the gateway's: the host's own address, and an address without a Service.
     vip = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
     EXPECT_EQ(send(request()).verdict, Verdict::Punt);
     vip = far(family, 99);
     EXPECT_EQ(send(request()).verdict, Verdict::Punt);
 }
 
-// The one message whose sum has a single spelling: a reply of zeros alone, whose checksum field must not be one of them.
+// The only message whose checksum has two representations of zero: a reply that consists of zeros, whose
+// checksum field must not be zero.
 TEST_P(Echo, OfNothingButZerosHasAChecksum_ICMP007) {
     gateway.publish({served_by({11}, Protocol::Tcp)});
     const Outcome plain = send(ip(kFromClient, client, vip, 1).icmp(request_type, 0, 0));
@@ -898,14 +910,14 @@ TEST_P(Echo, NobodyIsAnsweredWhoMustNotBe_ICMP007_REJ003) {
     PacketBuilder fragment = request();
     family == IpFamily::V4 ? fragment.more_fragments() : fragment.fragment(0, true);
     EXPECT_EQ(send(fragment).verdict, Verdict::Drop);
-    // A reply that nobody has asked for, and other questions.
+    // An unsolicited reply, and other kinds of requests.
     expect_drop(send(ip(kFromClient, client, vip).icmp(reply_type, 0)), DropReason::VipPortClosed);
     expect_drop(send(ip(kFromClient, client, vip).icmp(family == IpFamily::V4 ? 13 : 139, 0)),
                 DropReason::VipPortClosed);
     client = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
     expect_drop(send(request()), DropReason::MartianSource);
     if (family == IpFamily::V6) {
-        client = *IpAddr::parse("fe80::1");  // on which link?
+        client = *IpAddr::parse("fe80::1");  // link-local: the link is ambiguous
         expect_drop(send(request()), DropReason::MartianSource);
     }
     gateway.set_packets(without_reverse_path_check());
@@ -925,7 +937,8 @@ TEST_P(Echo, IsDroppedWhereTheOperatorSaysSo_ICMP007) {
     EXPECT_EQ(send(request()).verdict, Verdict::Punt) << "on a twin the VIP is Linux's to answer for";
 }
 
-// Source ranges are of Services, and a VIP may have several: who may come to one of them may know that the VIP is there.
+// Source ranges belong to Services, and a VIP may have several Services. A client that is allowed for one of
+// them may ping the VIP.
 TEST_P(Echo, ObeysTheSourceRangesOfTheVip_SRC006_ICMP007) {
     const auto ranges = [&](const char* v4, const char* v6) {
         return std::vector<Prefix>{*Prefix::parse(family == IpFamily::V4 ? v4 : v6)};
@@ -950,7 +963,7 @@ TEST_P(Echo, ObeysTheSourceRangesOfTheVip_SRC006_ICMP007) {
     EXPECT_EQ(from(8).verdict, Verdict::Punt);
 }
 
-// Where its endpoints are all on other nodes, their gateways answer for the VIP.
+// If all its endpoints are on other nodes, their gateways answer for the VIP.
 TEST_P(Echo, IsNotAnsweredForAVipThatIsWithdrawn_LB018_ICMP007) {
     TestService local = served_by({}, Protocol::Tcp);
     local.when_empty = lb::EmptyAction::DropNoLocal;
@@ -964,7 +977,7 @@ TEST_P(Echo, IsNotAnsweredForAVipThatIsWithdrawn_LB018_ICMP007) {
         << "clients are to get the reject, so the VIP stays";
 }
 
-// Its own pings to a VIP never leave the gateway.
+// The host's own pings to a VIP never leave the gateway.
 TEST_P(Echo, OfTheHostIsAnsweredThroughTheTwin_ICMP007) {
     gateway.publish({served_by({11}, Protocol::Tcp)});
     client = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
@@ -975,7 +988,7 @@ TEST_P(Echo, OfTheHostIsAnsweredThroughTheTwin_ICMP007) {
                                                     kUp, any_worker());
     ASSERT_EQ(answered.verdict, Verdict::Punt) << text_of(answered.reason).counter;
     EXPECT_EQ(quote(answered.frame), quote(reply()));
-    client = far(family, 8);  // what Linux forwards for others has its own ways
+    client = far(family, 8);  // Linux forwards this for another host: no answer
     const Bytes forwarded = ip(kToClient, client, vip).icmp(request_type, 0, 0xbeef0001).build();
     const Outcome relayed = gateway.send_from_host(forwarded, kUp, any_worker());
     EXPECT_EQ(relayed.verdict, Verdict::Transmit);

@@ -10,7 +10,7 @@
 
 namespace penstock::test {
 
-// Of tests that run with so many workers, over one family, with the source translated or kept.
+// For tests with this number of workers, over one family, with the source translated or kept.
 class ThroughOneEndpoint : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
  protected:
     static constexpr uint8_t kEndpointHost = 11;  // service_on_both()'s endpoint

@@ -1,6 +1,7 @@
-// Flows whose client and endpoint are of different families (ANN-32; RFC 7915), both ways round: every packet through the real stages, from
-// whatever queue. What leaves is held against the same packet as packet_builder says it in the other family, so that no sum in it was
-// computed by difference. What conversion does to single packets and errors is tested beside it (unit_packet).
+// Flows whose client and endpoint are of different families (ANN-32; RFC 7915), in both directions: every
+// packet through the real stages, from any queue. The output is compared with the same packet as
+// packet_builder builds it in the other family, so that no checksum in the expectation was computed
+// incrementally. The conversion of single packets and errors has a test of its own (unit_packet).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +43,7 @@ bool is_v4(const Frame& frame) {
     return packet::ether_type(frame.data()) == packet::kEtherTypeIpv4;
 }
 
-// With so many workers, and clients of that family.
+// With this number of workers, and clients of that family.
 class OtherFamily : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {
  protected:
     const uint32_t workers = std::get<0>(GetParam());
@@ -51,7 +52,7 @@ class OtherFamily : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>
     const Ends inside = client_is_v4 ? ends6() : ends4();   // the SNAT address and the endpoint
     VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
     Prng random;
-    uint8_t queue = 0;  // the next packet's, as unlucky as can be
+    uint8_t queue = 0;  // queue of the next packet, chosen arbitrarily
 
     [[nodiscard]] TestService service(Protocol protocol,
                                       lb::SourceMode source = lb::SourceMode::Translate) const {
@@ -62,7 +63,7 @@ class OtherFamily : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>
     [[nodiscard]] WorkerId next_queue() { return {static_cast<uint8_t>(queue++ % workers)}; }
     [[nodiscard]] Outcome up(const Frame& frame) { return gateway.send(frame, kUp, next_queue()); }
     [[nodiscard]] Outcome down(const Frame& frame) { return gateway.send(frame, kCluster, next_queue()); }
-    // A packet of IPv6 that was whole has a new id as IPv4, and lets routers cut it unless it is long (RFC 7915, 5.1).
+    // An unfragmented IPv6 packet gets a new id as IPv4, and has no DF unless it is long (RFC 7915, 5.1).
     static Frame as_converted(PacketBuilder expected, const Frame& actual) {
         if (is_v4(actual)) {
             expected.id(load<Be16>(actual.data() + kEthernetBytes + offsetof(packet::Ipv4Header, id)).host());
@@ -81,7 +82,7 @@ class OtherFamily : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>
         EXPECT_EQ(out.verdict, Verdict::Drop) << to_string(out.verdict);
         EXPECT_EQ(text_of(out.reason).counter, text_of(reason).counter);
     }
-    // The port that the endpoint sees, of a flow that was opened by a small datagram.
+    // Opens a flow by a small datagram. Returns the port that the endpoint sees.
     L4Port open_udp(L4Port client_port = kClientPort) {
         const Outcome first = up(outside.from_client().udp(client_port, kPort).payload("?").build());
         EXPECT_EQ(first.verdict, Verdict::Transmit) << text_of(first.reason).counter;
@@ -95,7 +96,7 @@ class OtherFamily : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>
                   kUp);
         return port;
     }
-    // Bytes of payload with which a datagram has so many in all.
+    // The payload length of a datagram with this total length.
     static size_t for_udp(const Ends& ends, size_t ip_bytes) {
         return ip_bytes - (ends.family == IpFamily::V4 ? 20 : 40) - 8;
     }
@@ -156,7 +157,7 @@ TEST_P(OtherFamily, UdpWithAndWithoutAChecksum_ANN32) {
     const L4Port port = open_udp();
     for (const size_t bytes : {0u, 1u, 4u, 300u}) {
         for (const bool has_sum : {true, false}) {
-            // IPv4 alone may leave it out; as IPv6 it has one (RFC 7915, 4.5).
+            // Only IPv4 may omit it; as IPv6 it has one (RFC 7915, 4.5).
             const auto udp = [&](const Ends& ends, PacketBuilder ip, L4Port from, L4Port to, bool is_sent) {
                 ip.udp(from, to).payload(payload_of(bytes));
                 return is_sent && !has_sum && ends.family == IpFamily::V4 ? ip.l4_checksum(0) : ip;
@@ -217,7 +218,7 @@ TEST_P(OtherFamily, TrafficClassAndHopLimitGoAlong_ANN32_ICMP006) {
                     kUp,
                     hops(outside.to_client(), client_is_v4, 1).tos(tos).udp(kPort, kClientPort).payload("a"));
     }
-    // Who sends one that ends here is told in its own family, of the packet as it was.
+    // If its hop limit ends here, the sender gets an error in its own family that quotes the packet as sent.
     const Frame last =
         hops(outside.from_client(), client_is_v4, 1).udp(kClientPort, kPort).payload("q").build();
     const Outcome told = up(last);
@@ -238,7 +239,7 @@ TEST_P(OtherFamily, OptionsAndExtensionHeadersAreLeftOut_ANN32) {
     };
     for (const size_t bytes : {1u, 10u, 200u}) {
         if (client_is_v4) {
-            // 20 bytes of options make the header as long as that of IPv6.
+            // 20 bytes of options make the header as long as IPv6's.
             for (const size_t options : {4u, 8u, 20u, 40u}) {
                 Frame frame = outside.from_client()
                                   .options(Frame(options, 1))
@@ -281,7 +282,7 @@ TEST_P(OtherFamily, FragmentsOfUdpInAnyOrder_ANN32_NAT007) {
         std::ranges::sort(actual, {}, without_id);
         std::ranges::sort(expected, {}, without_id);
         ASSERT_EQ(actual.size(), expected.size());
-        const uint32_t id = id_of(actual[0]);  // the gateway's own
+        const uint32_t id = id_of(actual[0]);  // chosen by the gateway
         for (size_t i = 0; i < actual.size(); ++i) {
             EXPECT_TRUE(same_frame(actual[i], with_id(expected[i], id))) << i;
         }
@@ -312,12 +313,13 @@ TEST_P(OtherFamily, FragmentsOfUdpInAnyOrder_ANN32_NAT007) {
     EXPECT_EQ(gateway.fragments_waiting(), 0u);
 }
 
-// A later fragment of IPv6 names any protocol it likes, and one that IPv4 cannot say ends here; neither becomes another flow's.
+// A later IPv6 fragment may name any protocol. One without an IPv4 equivalent is dropped; neither kind is
+// assigned to another flow.
 TEST_P(OtherFamily, ALaterFragmentIsOfItsFlowsProtocol_ANN32_NAT007) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
     const Frame query = payload_of(400);
-    const bool is_down = client_is_v4;  // from the side that has IPv6
+    const bool is_down = client_is_v4;  // from the IPv6 side
     const PacketBuilder from = is_down ? inside.from_backend(kHost).udp(kServerPort, port)
                                        : outside.from_client().udp(kClientPort, kPort);
     const PacketBuilder to = is_down ? outside.to_client().udp(kPort, kClientPort)
@@ -350,14 +352,15 @@ TEST_P(OtherFamily, FragmentsOfUdpWithoutAChecksumAreNotConverted_ANN32) {
     expect_drop(up(pieces[2]), DropReason::Fragment);
 }
 
-// What is too long is told to its sender as the packet was, with what fits in its own family.
+// The sender of a packet that is too long gets an error that quotes the packet as sent, with the maximum
+// length in the sender's own family.
 TEST_P(OtherFamily, ASenderIsToldWhatFitsTowardsTheOtherFamily_ANN32_ICMP004) {
     gateway.publish({service(Protocol::Udp)});
     gateway.set_mtu(1400);
     const L4Port port = open_udp();
     struct Way {
         const Ends& sender;
-        PacketBuilder packet;  // from it, without payload
+        PacketBuilder packet;  // from the sender, without payload
         NicPortId arrival;
         IpAddr from, to;  // of the error
     };
@@ -406,7 +409,7 @@ TEST_P(OtherFamily, ASenderIsToldWhatFitsTowardsTheOtherFamily_ANN32_ICMP004) {
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), 2u * workers);
 }
 
-// The fragment header that a fragment gets takes room, too.
+// The fragment header of a fragment takes room, too.
 TEST_P(OtherFamily, ASenderOfFragmentsIsToldWhatFitsWithTheirHeader_ANN32_ICMP004) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
@@ -428,7 +431,7 @@ TEST_P(OtherFamily, ASenderOfFragmentsIsToldWhatFitsWithTheirHeader_ANN32_ICMP00
     EXPECT_EQ(load<Be16>(icmp + 6).host(), 1'500 - 20 - 8);
 }
 
-// A SYN may carry data (RFC 7413), and its sender hears of what it sent, not of what a port with a limit of MSS would have made of it.
+// A SYN may carry data (RFC 7413). The error quotes the SYN as sent, without a port's limit of the MSS.
 TEST_P(OtherFamily, ASynThatDoesNotFitIsQuotedAsItWasSent_ANN32_ICMP004) {
     config::PacketPolicy policy;
     policy.lowers_mss = true;
@@ -457,8 +460,9 @@ TEST_P(OtherFamily, ASynThatDoesNotFitIsQuotedAsItWasSent_ANN32_ICMP004) {
     EXPECT_EQ(load<Be16>(passed.frame.data() + option_behind + 2).host(), 1'200);
 }
 
-// Nobody who sends IPv6 is asked for less than 1,280 bytes, so what is no longer than that is cut as IPv4; and IPv4 whose sender allows it
-// is cut as IPv6, for any link (RFC 7915, 4), which a gateway does to nobody else's.
+// A sender of IPv6 is never asked for less than 1,280 bytes, so IPv6 packets up to this length are fragmented
+// as IPv4. IPv4 without DF is fragmented as IPv6, for any link (RFC 7915, 4). A gateway fragments no other
+// IPv6 packets.
 TEST_P(OtherFamily, WhatMayBeCutLeavesInFragments_ANN32_ICMP004) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
@@ -521,8 +525,8 @@ TEST_P(OtherFamily, WhatMayBeCutLeavesInFragments_ANN32_ICMP004) {
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), 1u);
 }
 
-// A packet of IPv6 has no id, and as IPv4 it may be cut, so it gets one that no other to that destination has for long, whichever worker
-// converts it.
+// An IPv6 packet has no id, and as IPv4 it may be fragmented. It therefore gets an id that is not reused
+// towards that destination for a long time, by any worker.
 TEST_P(OtherFamily, EachPacketHasAnIdOfItsOwn_ANN32) {
     gateway.publish({service(Protocol::Udp)});
     constexpr uint32_t kFlows = 20, kPackets = 15;
@@ -542,7 +546,8 @@ TEST_P(OtherFamily, EachPacketHasAnIdOfItsOwn_ANN32) {
     }
 }
 
-// No link of IPv6 is that narrow (RFC 8200, 5); where one is all the same, what may be cut is cut for it.
+// No IPv6 link is that narrow (RFC 8200, 5). If one is nevertheless, packets that may be fragmented are
+// fragmented for it.
 TEST_P(OtherFamily, WhatMayBeCutFitsEvenALinkTooNarrowForIpv6_ANN32) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
@@ -563,7 +568,8 @@ TEST_P(OtherFamily, WhatMayBeCutFitsEvenALinkTooNarrowForIpv6_ANN32) {
     }
 }
 
-// An error that came about a flow, as its receiver hears it: of its own family, about what it has sent itself.
+// An error about a flow as its receiver gets it: in the receiver's own family, about the receiver's own
+// packet.
 class OtherFamilyErrors : public OtherFamily {
  protected:
     struct Kind {
@@ -669,7 +675,7 @@ TEST_P(OtherFamilyErrors, WithoutWordsInTheOtherFamilyEndHere_ANN32) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
     const Frame request = inside.to_backend(kHost).udp(port, kServerPort).payload("q").build();
-    // Precedence violation; an option that is not known.
+    // Precedence violation; an unknown option.
     const Kind wordless = inside.family == IpFamily::V4 ? Kind{3, 14} : Kind{4, 2, 40};
     const IpAddr endpoint = backend_address(kHost, inside.family);
     expect_drop(down(error(inside, Ends::from_cluster(kHost), endpoint, inside.snat, wordless, request)),
@@ -687,7 +693,7 @@ TEST_P(OtherFamilyErrors, WithoutWordsInTheOtherFamilyEndHere_ANN32) {
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
 
-// An old router does not say what fits (RFC 1191, 5); over IPv6 that is never less than 1,280 bytes.
+// An old router reports no MTU (RFC 1191, 5); over IPv6 the MTU is never less than 1,280 bytes.
 TEST_P(OtherFamilyErrors, WithoutAnMtuGetOne_ANN32_ICMP003) {
     if (client_is_v4) {
         GTEST_SKIP() << "this endpoint's routers have IPv6, whose errors always tell an MTU";
@@ -719,7 +725,8 @@ TEST_P(OtherFamily, OneServiceServesBothFamiliesByTheSameEndpoints_ANN32) {
     EXPECT_EQ(gateway.connections(), 2u);
 }
 
-// A client whose address no packet to the endpoint can hold is translated; one of the endpoint's family keeps its own.
+// A client's address of the other family cannot be kept, so it is translated. A client of the endpoint's
+// family keeps its own.
 TEST_P(OtherFamily, ASourceOfTheOtherFamilyIsNeverKept_ANN32_NAT003) {
     gateway.publish({service(Protocol::Tcp, lb::SourceMode::Keep)});
     const Outcome other = up(outside.from_client().tcp(kClientPort, kPort, "S").build());
@@ -733,7 +740,7 @@ TEST_P(OtherFamily, ASourceOfTheOtherFamilyIsNeverKept_ANN32_NAT003) {
                            inside.to_backend_from_client(kHost).tcp(kClientPort, kServerPort, "S").build()));
 }
 
-// It would be delivered with the client's own address, which it cannot have.
+// It would be delivered with the client's own address, which is impossible in the other family.
 TEST_P(OtherFamily, AnEndpointOnTheHostIsOutOfReach_ANN32) {
     TestService service_here = service(Protocol::Tcp);
     service_here.backends = {1};  // the cluster twin's own addresses
@@ -759,7 +766,7 @@ TEST_P(OtherFamily, TheHostAsClient_ANN32) {
     EXPECT_EQ(key.destination_port, kClientPort);
 }
 
-// It waits as what it has become.
+// It waits in its converted form.
 TEST_P(OtherFamily, APacketWaitsForItsNextHop_ANN32) {
     gateway.publish({service(Protocol::Udp)});
     gateway.set_unresolved({kHost});
@@ -791,7 +798,7 @@ TEST_P(OtherFamily, RejectsAreOfTheClientsFamily_ANN32_REJ001) {
     EXPECT_TRUE(parsed_of(out.frame).tcp_flags.has(packet::TcpFlags::kRst));
 }
 
-// Each side hears it in its own family.
+// Each side gets the RST in its own family.
 TEST_P(OtherFamily, AnOrderResetsBothSides_ANN32_DRAIN004) {
     gateway.publish({service(Protocol::Tcp)});
     const L4Port port = open_tcp();
@@ -827,7 +834,8 @@ TEST_P(OtherFamily, AnOrderResetsBothSides_ANN32_DRAIN004) {
     EXPECT_EQ(parsed_of(onward[0].frame).key.destination, backend_address(kHost, inside.family));
 }
 
-// One takes two units; where the table is full, half-open ones go for it, both of a pair where two of IPv4 are in it.
+// A connection takes two units. In a full table half-open connections are evicted for it; if a pair contains
+// two IPv4 connections, both.
 TEST(OtherFamilyTable, FullGivesUpWhatIsHalfOpen_ANN32) {
     for (const bool client_is_v4 : {true, false}) {
         VirtualGateway gateway(VirtualGateway::Options{.connections = 2});

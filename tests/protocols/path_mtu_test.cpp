@@ -1,5 +1,5 @@
-// A packet that exceeds the MTU of the way that it would leave by: its sender is told, or it leaves in fragments. And what keeps TCP from
-// sending such packets at all: the segment size that a SYN offers.
+// A packet that exceeds the MTU of its egress port: its sender gets an ICMP error, or it leaves in fragments.
+// Also the segment size in a SYN, which prevents such TCP packets.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ uint16_t source_port_of(const std::vector<uint8_t>& frame) {
     return parsed.key.source_port;
 }
 
-// The bytes of the IP packet in `frame` that an error about it quotes.
+// The number of bytes that an error quotes of the IP packet in `frame`.
 std::vector<uint8_t> quote_of(const std::vector<uint8_t>& frame, IpFamily family) {
     const size_t most = family == IpFamily::V4 ? 576 - 28 : 1280 - 48;
     return {frame.begin() + kEthernetBytes,
@@ -47,7 +47,7 @@ class PathMtu : public ThroughOneEndpoint {
     [[nodiscard]] PacketBuilder with_df(PacketBuilder builder) const {
         return ends.family == IpFamily::V4 ? builder.dont_fragment() : builder;
     }
-    // What the gateway makes up itself.
+    // Fields that the gateway itself chooses.
     [[nodiscard]] PacketBuilder error(PacketBuilder link, const IpAddr& from, const IpAddr& to) const {
         return ends.family == IpFamily::V4
                    ? link.ipv4(from.to_string(), to.to_string())
@@ -58,7 +58,7 @@ class PathMtu : public ThroughOneEndpoint {
                          .icmp(3, 4, kNarrow)
                    : link.ipv6(from.to_string(), to.to_string()).hop_limit(64).tos(0xc0).icmp(2, 0, kNarrow);
     }
-    // Client port 40000 and the endpoint have shaken hands.
+    // A completed handshake between client port 40000 and the endpoint.
     void open(VirtualGateway& through) const {
         const Outcome syn = through.send(from_client().tcp(40000, 80, "S").build());
         ASSERT_EQ(syn.verdict, Verdict::Transmit);
@@ -92,8 +92,9 @@ TEST_P(PathMtu, AClientIsToldByTheVipWhatFitsTowardsTheEndpoint_ICMP003_ICMP004)
     EXPECT_EQ(gateway.count(stats::Counter::IcmpErrorsSent), workers);
 }
 
-// Whom the endpoint talks to is the gateway, where the source is translated. Where it is kept that is the client, in whose name the gateway
-// must not speak: it is a router on the way, and says so by its own address.
+// If the source is translated, the endpoint's peer is the gateway. If the source is kept, the peer is the
+// client. The gateway must not send in the client's name: it is a router on the path, and uses its own
+// address.
 TEST_P(PathMtu, AnEndpointIsToldWhatFitsTowardsTheClient_ICMP003_ICMP004) {
     serve(Protocol::Udp);
     gateway.set_mtu(kUp, kNarrow);
@@ -113,8 +114,8 @@ TEST_P(PathMtu, AnEndpointIsToldWhatFitsTowardsTheClient_ICMP003_ICMP004) {
     }
 }
 
-// UDP over IPv6 and TCP with DF are covered above; a first datagram opens its flow all the same, so that the smaller one that follows meets
-// the same endpoint.
+// UDP over IPv6 and TCP with DF are covered above. A first datagram opens the flow nevertheless, so that the
+// smaller one that follows goes to the same endpoint.
 TEST_P(PathMtu, TheFirstPacketOfAFlowIsAnsweredToo_ICMP004) {
     serve(Protocol::Udp);
     gateway.set_mtu(kCluster, kNarrow);
@@ -130,7 +131,7 @@ TEST_P(PathMtu, TheFirstPacketOfAFlowIsAnsweredToo_ICMP004) {
 
 TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
     if (ends.family == IpFamily::V6) {
-        return;  // routers do not cut IPv6 packets (RFC 8200, 5)
+        return;  // routers do not fragment IPv6 packets (RFC 8200, 5)
     }
     serve(Protocol::Udp);
     gateway.set_mtu(kCluster, kNarrow);
@@ -142,7 +143,8 @@ TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
     ASSERT_EQ(out.fragments.size(), 2u);
     const uint16_t port = source_port_of(out.frame);
     const auto towards = to_endpoint();
-    // Built whole, so that the UDP checksum counts all of it, and cut by hand: 1,376 of 1,480 bytes fit.
+    // Built whole, so that the UDP checksum covers all of it, and fragmented by hand: 1,376 of 1,480 bytes
+    // fit.
     const auto whole = PacketBuilder(towards).id(77).udp(port, 9376).payload(payload).build();
     const auto piece = [&](size_t from, size_t to) {
         const auto l4 = whole.begin() + kEthernetBytes + 20;
@@ -179,7 +181,7 @@ TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
     EXPECT_EQ(gateway.count(stats::Counter::IcmpErrorsSent), 0u);
 }
 
-// Of a datagram in fragments the first one may be told of, and no other (RFC 1122, 3.2.2; RFC 4443, 2.4).
+// For a fragmented datagram only the first fragment causes an error (RFC 1122, 3.2.2; RFC 4443, 2.4).
 TEST_P(PathMtu, ADatagramInFragmentsIsToldByItsFirst_ICMP004_NAT007) {
     serve(Protocol::Udp);
     const auto pieces = [&](uint32_t id) {
@@ -187,8 +189,7 @@ TEST_P(PathMtu, ADatagramInFragmentsIsToldByItsFirst_ICMP004_NAT007) {
             cut(ends.from_client().udp(5000, 80).payload(payload_for(ends, Protocol::Udp, 4000)).build(), id,
                 1448);
         for (auto& frame : frames) {
-            if (ends.family ==
-                IpFamily::V4) {  // Linux sends such over a socket that discovers the path's MTU
+            if (ends.family == IpFamily::V4) {  // Linux sends these over a socket with path MTU discovery
                 frame[20] |= 0x40;
                 frame[24] = frame[25] = 0;
                 const uint16_t sum = reference_checksum(ByteView(frame).subspan(kEthernetBytes, 20));
@@ -241,7 +242,7 @@ TEST_P(PathMtu, AnswersAreFewAndNeverToGroups_ICMP004_REJ003) {
     EXPECT_EQ(damaged.reason, DropReason::BadL4Checksum);
 }
 
-// The host as client: what comes back must not have an address of its own for a source, or Linux drops it.
+// The host as client: a reply must not have one of the host's own addresses as its source, or Linux drops it.
 TEST_P(PathMtu, TheHostIsToldThroughItsTwin_ICMP004) {
     if (!translated) {
         return;  // the host's source is always translated
@@ -285,14 +286,14 @@ TEST_P(PathMtu, ASynOffersNoMoreThanItsPortsTake) {
     const Outcome again =
         gateway.send(from_client().tcp(40000, 80, "S").seq(7).tcp_options(mss(1460)).build());
     EXPECT_TRUE(same_frame(again.frame, syn.frame)) << "the same SYN once more, now a packet of a known flow";
-    // What the endpoint offers came by the narrow port, and what is sent for it leaves there.
+    // The endpoint's SYN+ACK arrived by the port with the limit, and the client's segments leave by it.
     const Outcome answer =
         gateway.send(from_endpoint().tcp(9376, port, "SA").seq(90).ack(8).tcp_options(mss(8960)).build(),
                      kCluster, {last});
     EXPECT_TRUE(same_frame(
         answer.frame,
         with_df(ends.to_client()).tcp(80, 40000, "SA").seq(90).ack(8).tcp_options(mss(1300)).build()));
-    // Not a SYN: an option there is nobody's business.
+    // Not a SYN: the option is ignored.
     const Outcome data =
         gateway.send(from_client().tcp(40000, 80, "A").seq(8).ack(91).tcp_options(mss(1460)).build());
     EXPECT_TRUE(same_frame(
@@ -300,8 +301,8 @@ TEST_P(PathMtu, ASynOffersNoMoreThanItsPortsTake) {
         PacketBuilder(at_endpoint).tcp(port, 9376, "A").seq(8).ack(91).tcp_options(mss(1460)).build()));
 }
 
-// A SYN may carry data (RFC 7413). What its sender is told about it quotes what it sent, whatever a smaller one would have been made to
-// offer.
+// A SYN may carry data (RFC 7413). The error to its sender quotes the SYN as sent, without the reduction of
+// the segment size.
 TEST_P(PathMtu, ASynThatDoesNotFitIsQuotedAsItWasSent_ICMP004) {
     config::PacketPolicy policy;
     policy.lowers_mss = true;

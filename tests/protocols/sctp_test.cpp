@@ -1,4 +1,4 @@
-// SCTP associations: opened, translated, tracked and ended, from whatever queue their packets come.
+// SCTP associations: opened, translated, tracked and ended, from any queue.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,14 +34,14 @@ std::vector<uint8_t> data_of(size_t bytes) {
 class Sctp : public ThroughOneEndpoint {
  protected:
     TestService service = service_on_both(Protocol::Sctp, kPort, kBackendPort, source);
-    uint8_t queue = 0;  // the next packet's, as unlucky as can be
+    uint8_t queue = 0;  // queue of the next packet, chosen arbitrarily
 
     [[nodiscard]] WorkerId next_queue() { return {static_cast<uint8_t>(queue++ % workers)}; }
 
     Outcome up(const PacketBuilder& packet) { return gateway.send(packet.build(), kUp, next_queue()); }
     Outcome down(const PacketBuilder& packet) { return gateway.send(packet.build(), kCluster, next_queue()); }
 
-    // The same chunks as they come and as they must leave.
+    // The same chunks as they arrive and as they must leave.
     template <typename Chunks>
     void passes_up(uint32_t tag, Chunks&& chunks, const char* what) {
         const Outcome out = up(chunks(ends.from_client().sctp(kClientPort, kPort, tag)));
@@ -104,7 +104,7 @@ TEST_P(Sctp, AnAssociationLivesFromInitToShutdownComplete_SCTP001_SCTP002_SCTP00
     EXPECT_EQ(gateway.connections(), 0u) << "a closed association goes soon";
 }
 
-// From the port that it serves on: its INIT is no reply of a flow that is gone, and Linux routes it.
+// From the endpoint's service port: its INIT is not a reply of a removed flow, and Linux routes it.
 TEST_P(Sctp, AnEndpointMayBeginOneOfItsOwn_NAT006) {
     gateway.publish({service});
     const auto outward = [&](uint32_t tag) {
@@ -128,7 +128,7 @@ TEST_P(Sctp, OnlyAnInitBeginsOne_SCTP002_SCTP003) {
         EXPECT_EQ(up_dropped(begins_none), DropReason::SctpNoAssociation);
     }
     open();
-    // SCTP-003: the association's second path is none of ours.
+    // SCTP-003: the association's second path is not tracked.
     EXPECT_EQ(up_dropped(Ends::from_uplink()
                              .ipv4("10.80.1.3", "80.11.12.10")
                              .sctp(kClientPort, kPort, kBackendTag)
@@ -166,7 +166,7 @@ TEST_P(Sctp, AnAbortEndsItAndItsTupleMayBeginAgain_SCTP002) {
     EXPECT_EQ(gateway.connections(), 1u);
     EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kData, data_of(8))),
               DropReason::SctpWrongTag);
-    // The backend has lost the association; its ABORT reflects our tag (RFC 9260, 8.4).
+    // The backend has lost the association; its ABORT has the gateway's tag (RFC 9260, 8.4).
     passes_up(0x8888, one(kData, data_of(8)), "data");
     passes_down(0x8888, one(kAbort, {}, 1), "reflecting ABORT");
     gateway.advance_seconds(13);
@@ -174,7 +174,7 @@ TEST_P(Sctp, AnAbortEndsItAndItsTupleMayBeginAgain_SCTP002) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// Who sees nothing but knows a peer's address and its fixed port.
+// An off-path sender that knows a peer's address and its fixed port.
 TEST_P(Sctp, ForgedHandshakesKeepNobodyOut_SCTP002) {
     gateway.publish({service});
     constexpr uint32_t kForged = 0x666;
@@ -266,8 +266,7 @@ TEST_P(Sctp, AWrongChecksumLeavesWrongAndNoneLeavesAsNone_SCTP001) {
     const auto frame_with = [&](PacketBuilder link, uint16_t from, uint16_t to, uint32_t wrong) {
         const PacketBuilder right = link.sctp(from, to, kBackendTag).chunk(kData, data_of(777));
         const std::vector<uint8_t> frame = right.build();
-        const size_t sum_at =
-            frame.size() - 4 - 792 - 4;  // in front of the chunk's header and its padded value
+        const size_t sum_at = frame.size() - 4 - 792 - 4;  // before the chunk's header and its padded value
         return PacketBuilder(right).sctp_checksum(load<uint32_t>(frame.data() + sum_at) ^ wrong);
     };
     for (const uint32_t wrong : {1U, 0x8000'0000U}) {
@@ -281,7 +280,8 @@ TEST_P(Sctp, AWrongChecksumLeavesWrongAndNoneLeavesAsNone_SCTP001) {
         "RFC 9653");
 }
 
-// Path MTU discovery and refusals: the quoted ports, and the quoted checksum where the quote has it, are those that the sender had sent.
+// Path MTU discovery and refusals: the quoted ports, and the quoted checksum if the quote has it, are those
+// of the packet as sent.
 TEST_P(Sctp, ErrorsAboutItReachItsEnds_ICMP001_ICMP002_SCTP005) {
     gateway.publish({service});
     open();
@@ -362,7 +362,7 @@ TEST_P(Sctp, AServicesIdleTimeIsThatOfEstablishedOnes_NAT008_SCTP005) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// DRAIN-004: both ends are told by an ABORT that carries their own tag, and told again when they go on.
+// DRAIN-004: both ends get an ABORT with their own tag, and another one if they continue.
 TEST_P(Sctp, AnEndpointThatIsGoneEndsItOnBothSides_DRAIN004_SCTP005) {
     gateway.publish({service});
     open();
@@ -445,7 +445,7 @@ TEST_P(Sctp, RefusalsAreIcmpUnlessAbortsAreAskedFor_REJ002_REJ003_REJ004) {
     ASSERT_EQ(abort.verdict, Verdict::Transmit) << text_of(abort.reason).counter;
     EXPECT_TRUE(same_frame(abort.frame,
                            PacketBuilder(answer).sctp(kPort, kClientPort, kClientTag).chunk(kAbort).build()));
-    // What is no INIT is not answered, and neither is what comes too often.
+    // A packet other than INIT is not answered, and neither are packets above the limit.
     EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 7).chunk(kData, data_of(8))),
               DropReason::SctpNoAssociation);
     uint32_t limited = 0;
@@ -526,7 +526,7 @@ INSTANTIATE_TEST_SUITE_P(All, Sctp,
                                           testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
-// SCTP-003: the port stays the client's own where it is free towards that endpoint.
+// SCTP-003: the client's own port is kept if it is free towards that endpoint.
 class SctpPorts : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {};
 
 TEST_P(SctpPorts, SnatKeepsTheSourcePortUnlessItIsTaken_SCTP003) {
@@ -546,7 +546,7 @@ TEST_P(SctpPorts, SnatKeepsTheSourcePortUnlessItIsTaken_SCTP003) {
         ASSERT_EQ(kept.verdict, Verdict::Transmit);
         EXPECT_EQ(key_of(kept).source_port, port);
     }
-    // Another client with the same port: the endpoint could not tell the two apart.
+    // Another client with the same port: the endpoint could not distinguish the two.
     const IpAddr other = *IpAddr::parse(family == IpFamily::V4 ? "198.51.100.9" : "2001:db8:99::9");
     const Outcome second = init_from(other, 1024, 1);
     ASSERT_EQ(second.verdict, Verdict::Transmit);
@@ -560,7 +560,7 @@ TEST_P(SctpPorts, SnatKeepsTheSourcePortUnlessItIsTaken_SCTP003) {
         EXPECT_EQ(key_of(ack).destination, other);
         EXPECT_EQ(key_of(ack).destination_port, 1024);
     }
-    // Below the range that SNAT ports are taken from.
+    // Below the range of SNAT ports.
     const Outcome low = init_from(ends.client, 700, 0);
     ASSERT_EQ(low.verdict, Verdict::Transmit);
     EXPECT_GE(key_of(low).source_port, 1024);
@@ -570,7 +570,7 @@ INSTANTIATE_TEST_SUITE_P(All, SctpPorts,
                          testing::Combine(testing::Values(1, 2, 3, 4),
                                           testing::Values(IpFamily::V4, IpFamily::V6)));
 
-// An endpoint on the gateway host gets the client's packets and answers through the twin, whichever worker serves that.
+// An endpoint on the gateway host receives the client's packets and answers through the twin, on any worker.
 TEST(SctpOnTheHost, IsServedThroughTheTwin_SCTP001_EP007) {
     for (const Ends& ends : {ends4(), ends6()}) {
         for (const uint32_t workers : {1u, 2u, 4u}) {
@@ -606,7 +606,7 @@ TEST(SctpOnTheHost, IsServedThroughTheTwin_SCTP001_EP007) {
     }
 }
 
-// Linux's own associations stay Linux's.
+// Linux's own associations are not changed.
 TEST(SctpOnTheHost, WhatNoServiceDeclaresIsLinuxs_XIP003) {
     for (const Ends& ends : {ends4(), ends6()}) {
         VirtualGateway gateway;

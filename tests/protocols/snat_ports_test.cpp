@@ -1,6 +1,6 @@
-// SNAT ports that run out, played in fast-forward: every packet passes the real stages, the clock is virtual, and idle connections are
-// looked for as a worker does it, a slice of the table each millisecond. The SNAT addresses are shared with the host and have the default
-// range: 36,280 ports each towards an endpoint.
+// Exhausted SNAT ports, in fast-forward: every packet passes the real stages, the clock is virtual, and idle
+// connections are expired as in a worker, a slice of the table each millisecond. The SNAT addresses are
+// shared with the host and have the default range: 36,280 ports each towards an endpoint.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,7 +23,7 @@ constexpr uint32_t kBackendBits = 10U << 24 | 80 << 16 | 2 << 8;  // and the hos
 constexpr L4Port kBackendPort = 9376;
 constexpr uint32_t kUsablePorts = 36'280;
 
-// Where a packet comes from or goes to, in host order.
+// The source or destination of a packet, in host order.
 struct Socket {
     uint32_t address = 0;
     L4Port port = 0;
@@ -34,7 +34,7 @@ struct Segment {
     uint32_t seq = 0, ack = 0;
 };
 
-// A frame that is built once and gets other sockets and numbers each time it is sent.
+// A frame that is built once; sockets and numbers are replaced each time it is sent.
 class Frame {
  public:
     explicit Frame(std::vector<uint8_t> bytes) : bytes_(std::move(bytes)) {}
@@ -71,7 +71,7 @@ class Frame {
     std::vector<uint8_t> bytes_;
 };
 
-// What became of a packet: the sockets that it left with; nothing where it did not leave.
+// The sockets of a packet after forwarding; nothing if it was not forwarded.
 struct Left {
     Socket source, destination;
 };
@@ -81,7 +81,7 @@ class Time {
     explicit Time(VirtualGateway& gateway) : gateway_(gateway) {}
 
     [[nodiscard]] uint64_t now_ms() const { return now_ms_; }
-    // The next millisecond: what idles too long goes, as in Worker::housekeeping().
+    // The next millisecond: idle connections expire, as in Worker::housekeeping().
     void pass() {
         ++now_ms_;
         pipeline::WorkerContext& worker = begin();
@@ -133,7 +133,8 @@ VirtualGateway::Options shared_with_host(std::vector<nat::SnatAddress> more = {}
             .more_snat = std::move(more)};
 }
 
-// One-shot questions of many clients at an even rate, each answered once: most within 50 ms, one in 64 after four seconds.
+// Single queries of many clients at an even rate, each answered once: most within 50 ms, one in 64 after four
+// seconds.
 struct OneShots {
     uint64_t asked = 0, lost_questions = 0, lost_answers = 0;
 };
@@ -188,7 +189,7 @@ OneShots ask_for(VirtualGateway& gateway, uint64_t seconds, uint64_t per_second)
     return count;
 }
 
-// 36,280 ports that rested for two minutes each would carry 302 a second.
+// If 36,280 ports rested for two minutes each, 302 connections a second would be possible.
 TEST(OneShotUdp, SixHundredASecondToOneEndpointForTenMinutes_NAT002) {
     VirtualGateway gateway(shared_with_host());
     const OneShots count = ask_for(gateway, 600, 600);
@@ -206,8 +207,9 @@ TEST(OneShotUdp, FiveThousandASecondWithTwoSnatAddresses_NAT002) {
     EXPECT_EQ(count.lost_answers, 0u);
 }
 
-// Clients that open a connection, send a request, get a response, and close. The way between clients and the gateway takes 100 ms. In one
-// of eight connections the client's ACK is lost, and the endpoint sends its SYN+ACK again after a second.
+// Clients that open a connection, send a request, get a response, and close. The path between clients and the
+// gateway takes 100 ms. In one of eight connections the client's ACK is lost, and the endpoint sends its
+// SYN+ACK again after a second.
 class Clients {
  public:
     explicit Clients(Time& time) : time_(time) {}
@@ -230,7 +232,7 @@ class Clients {
             act(clients_[due.client], due);
         }
     }
-    // Of those whose turn was over: how many are served.
+    // The number of served clients among those whose time is over.
     [[nodiscard]] uint32_t served(const Service& service) const { return tally(service, true); }
     [[nodiscard]] uint32_t begun(const Service& service) const { return tally(service, false); }
 
@@ -378,7 +380,7 @@ TEST(SynFlood, LeavesHonestClientsOfEveryServiceServed_NAT002) {
                                 {kVipBits, 80});
                 if (const auto left = time.send(syn, kUp); left && forged % 2 == 0) {
                     answers.add(time.now_ms() + 1,
-                                left->source);  // the other half finds the endpoint's queue full
+                                left->source);  // for the other half the endpoint's queue is full
                 }
             }
             if (ms % 50 == 0) {

@@ -1,5 +1,5 @@
-// What TCP stacks do beside the plain handshake, what old and forged segments do to a connection that lives, and what of a segment is not
-// the gateway's to touch.
+// TCP beyond the plain handshake, old and forged segments on a live connection, and the parts of a segment
+// that the gateway must not change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,12 +25,12 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr uint32_t kManyWorkers = 4;
 
-// Each packet comes out of a queue drawn anew.
+// Each packet arrives on a randomly chosen queue.
 class Tcp : public ThroughOneEndpoint {
  protected:
     TestService web = service_on_both(Protocol::Tcp, 80, 9376, source);
     Prng prng;
-    uint16_t port = 0;  // that the endpoint sees
+    uint16_t port = 0;  // as the endpoint sees it
 
     void SetUp() override { gateway.publish({web}); }
 
@@ -49,7 +49,7 @@ class Tcp : public ThroughOneEndpoint {
     Outcome send(const Bytes& frame, NicPortId from) {
         return gateway.send(frame, from, {static_cast<uint8_t>(prng.below(workers))});
     }
-    // A segment of the client's or the endpoint's leaves, changed in nothing but what translation changes.
+    // A segment of the client or the endpoint leaves, changed by nothing except translation.
     void passes_to_endpoint(const PacketBuilder& sent, const PacketBuilder& expected) {
         const Outcome outcome = send(sent.build(), kUp);
         ASSERT_EQ(outcome.verdict, Verdict::Transmit)
@@ -82,7 +82,7 @@ class Tcp : public ThroughOneEndpoint {
         client_says("A");
         ASSERT_EQ(open(), 1);
     }
-    // What least connection counts of the endpoint.
+    // The endpoint's open flows, as least connection counts them.
     int64_t open() {
         int64_t sum = 0;
         const BackendId id = gateway.backend_of(web, 11, ends.family);
@@ -91,7 +91,7 @@ class Tcp : public ThroughOneEndpoint {
         }
         return sum;
     }
-    // Of the only connection.
+    // State of the only connection.
     conn::TcpState state() {
         for (uint32_t w = 0; w < workers; ++w) {
             const conn::Table& table = gateway.worker(w).connections;
@@ -114,8 +114,9 @@ INSTANTIATE_TEST_SUITE_P(All, Tcp,
                                           testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
-// A client that has reset a connection acknowledges nothing, and an endpoint that has sends nothing: if the client acknowledges what the
-// endpoint has sent behind a RST, neither has.
+// After a RST its sender stops: a client that has reset a connection acknowledges nothing, and an endpoint
+// that has sends nothing. If the client acknowledges data that the endpoint has sent after a RST, neither has
+// reset the connection.
 TEST_P(Tcp, AConnectionThatLivesComesBackBehindAForgedRst_NAT006) {
     establish();
     for (const char* rst : {"R", "RA"}) {
@@ -171,7 +172,7 @@ TEST_P(Tcp, AForgedRstAloneDoesNotEndASilentConnectionForTwoMinutes_NAT006_NAT00
     EXPECT_EQ(open(), 0);
 }
 
-// A handshake is as easily forged into as a connection, and lasts as long as its slowest link.
+// A RST is as easily forged during a handshake as later, and a handshake lasts as long as its slowest link.
 TEST_P(Tcp, AForgedRstDoesNotEndAHandshake_NAT006) {
     const auto goes_on = [&] {
         client_says("A");
@@ -197,7 +198,7 @@ TEST_P(Tcp, AForgedRstDoesNotEndAHandshake_NAT006) {
         begin();
         endpoint_says("SA");
         client_says(rst);
-        client_says("S");  // the client has not had it
+        client_says("S");  // the client has not received it
         endpoint_says("SA");
         EXPECT_EQ(open(), 1);
         goes_on();
@@ -211,7 +212,7 @@ TEST_P(Tcp, AForgedRstDoesNotEndAHandshake_NAT006) {
         EXPECT_EQ(open(), 1);
         goes_on();
 
-        // The client's ACK has overtaken what the endpoint says next.
+        // The client's ACK has overtaken the endpoint's next segment.
         begin();
         endpoint_says("SA");
         endpoint_says(rst);
@@ -225,8 +226,9 @@ TEST_P(Tcp, AForgedRstDoesNotEndAHandshake_NAT006) {
     EXPECT_EQ(gateway.count(Counter::NewConnections), 8u);
 }
 
-// A sender that does not see the endpoint's SYN+ACK can only guess its number. Nothing that it sends in the client's name makes a
-// connection that lives longer than a half-open one, and the client's own ACK establishes it at once.
+// A sender that does not see the endpoint's SYN+ACK can only guess its number. None of its segments in the
+// client's name keeps a connection longer than a half-open one, and the client's own ACK establishes it at
+// once.
 TEST_P(Tcp, OnlyAnAckOfTheSynAckEstablishes_NAT006_NAT008) {
     using enum conn::TcpState;
     constexpr uint32_t kClients = 0xffff'fffe, kEndpoints = 0x7000'0000, kCookie = 0x1234'5678;
@@ -346,7 +348,7 @@ TEST_P(Tcp, OnlyAnAckOfTheSynAckEstablishes_NAT006_NAT008) {
     }
 }
 
-// Forged segments do not keep a half-open connection, whose idle time ends as if they had not come.
+// Forged segments do not keep a half-open connection. Its idle timeout ends as without them.
 TEST_P(Tcp, ForgedAcksDoNotKeepAHalfOpenConnection_NAT008) {
     begin();
     endpoint_says("SA");
@@ -359,12 +361,12 @@ TEST_P(Tcp, ForgedAcksDoNotKeepAHalfOpenConnection_NAT008) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-// An attacker who knows the tuple of a connection that has really been reset cannot bring it back.
+// An attacker that has the tuple of a connection that was really reset cannot revive it.
 TEST_P(Tcp, AForgedAckDoesNotReviveAConnectionThatWasReset_NAT006) {
     establish();
     endpoint_says("A");
     client_says("R");
-    // What the endpoint had under way, and its answers to forged SYNs.
+    // The endpoint's data in flight, and its answers to forged SYNs.
     passes_to_client(endpoint("PA").seq(5'000).payload("data"), at_client("PA").seq(5'000).payload("data"));
     client_says("S");
     passes_to_client(endpoint("A").seq(5'004), at_client("A").seq(5'004));
@@ -378,7 +380,7 @@ TEST_P(Tcp, AForgedAckDoesNotReviveAConnectionThatWasReset_NAT006) {
     EXPECT_EQ(open(), 1) << "or this test shows nothing";
 }
 
-// Who scans ports resets what answers. Nothing follows, and it goes.
+// A port scanner resets answered connections. No segment follows, and the entry expires.
 TEST_P(Tcp, AHandshakeThatIsResetGoesInSilence_NAT006_NAT008) {
     for (const bool by_client : {true, false}) {
         begin();
@@ -394,7 +396,7 @@ TEST_P(Tcp, AHandshakeThatIsResetGoesInSilence_NAT006_NAT008) {
     }
 }
 
-// Off the path, an attacker who knows the tuple can send both, in sequence or not.
+// An off-path attacker that has the tuple can send both, in sequence or not.
 TEST_P(Tcp, AForgedRstAndAForgedSynDoNotReplaceAConnectionThatLives_NAT006) {
     establish();
     client_says("R");
@@ -432,7 +434,7 @@ TEST_P(Tcp, ATupleWhoseEndpointRefusesIsServedAnew_NAT006) {
     EXPECT_EQ(open(), 1);
 }
 
-// An endpoint that is gone refuses nothing. Its client's SYNs must not keep the entry that leads to it.
+// An unreachable endpoint refuses nothing. Its client's SYNs must not keep the entry that leads to it.
 TEST_P(Tcp, ATupleWhoseEndpointIsSilentIsServedAnew_NAT006_NAT008) {
     establish();
     client_says("R");
@@ -453,12 +455,13 @@ TEST_P(Tcp, ARstDoesNotShortenTimeWait_NAT006_NAT008) {
     client_says("R");
     endpoint_says("R");
     wait_s(100);
-    endpoint_says("FA");  // sent again, because the client's ACK was lost
+    endpoint_says("FA");  // retransmitted, because the client's ACK was lost
     EXPECT_EQ(gateway.connections(), 1u);
 }
 
-// Sequence numbers are the stacks' business: whatever they are, a segment of a connection is translated, so neither a stray retransmission
-// nor an answer to it shows an endpoint's own address, and the stack that gets it challenges it (RFC 5961).
+// Sequence numbers are the end hosts' matter: a segment of a connection is translated with any number.
+// Neither a stray retransmission nor an answer to it therefore shows an endpoint's own address, and the
+// receiving host challenges it (RFC 5961).
 TEST_P(Tcp, SegmentsFarOutsideTheWindowLeaveFromTheVip_NAT006) {
     establish();
     for (const uint32_t seq : {0u, 1u, 0x7fff'ffffu, 0x8000'0000u, 0xffff'ffffu}) {
@@ -485,7 +488,7 @@ TEST_P(Tcp, WhatNoStackSendsInAStateIsDropped_NAT006) {
     EXPECT_EQ(open(), 1);
 }
 
-// RFC 9293, 3.5, figure 8: through a gateway only where the client's SYN has opened the way.
+// RFC 9293, 3.5, figure 8: through a gateway only if the client's SYN has opened the flow.
 TEST_P(Tcp, SimultaneousOpenPasses_NAT001) {
     begin();
     endpoint_says("S");
@@ -515,7 +518,7 @@ TEST_P(Tcp, DataInTheSynPasses_NAT001) {
     EXPECT_EQ(open(), 1);
 }
 
-// RFC 3168: the bits of the IP header and the flags pass both ways, in the handshake and after it.
+// RFC 3168: the bits of the IP header and the flags pass in both directions, in the handshake and after it.
 TEST_P(Tcp, CongestionNotificationPasses_NAT001) {
     constexpr uint8_t kEct0 = 2, kEct1 = 1, kCe = 3, kDscp = 0xb8;
     const Outcome syn = send(client("SEC").tos(kDscp).build(), kUp);
@@ -531,7 +534,7 @@ TEST_P(Tcp, CongestionNotificationPasses_NAT001) {
     }
 }
 
-// `field` written at `offset` of the TCP header, and the checksum made right.
+// Writes `field` at `offset` of the TCP header, and corrects the checksum.
 Bytes with_tcp_bytes(Bytes frame, IpFamily family, size_t offset, std::initializer_list<uint8_t> field) {
     const size_t tcp_at = 14 + (family == IpFamily::V4 ? 20 : 40);
     std::ranges::copy(field, frame.begin() + static_cast<std::ptrdiff_t>(tcp_at + offset));
@@ -583,8 +586,8 @@ TEST_P(Tcp, SequenceNumbersWrap_NAT001) {
     }
 }
 
-// The endpoint and the client check sums; the gateway must not mend one. It adds the difference of what it has changed, so a sum that was
-// wrong by d is wrong by d.
+// The endpoint and the client verify checksums; the gateway must not correct one. It adds the difference of
+// its changes, so a checksum that was wrong by d stays wrong by d.
 TEST_P(Tcp, AWrongChecksumLeavesWrongByAsMuch_NAT001) {
     establish();
     const auto difference = [](const Bytes& frame, size_t sum_at) {
@@ -605,7 +608,7 @@ TEST_P(Tcp, AWrongChecksumLeavesWrongByAsMuch_NAT001) {
     }
 }
 
-// REJ-005: nothing of a connection that is unknown here goes to an endpoint. Its answers are counted and limited.
+// REJ-005: no packet of an unknown connection reaches an endpoint. The answers are counted and limited.
 TEST_P(Tcp, MidStreamSegmentsAreAnsweredByRstsUpToTheLimit_REJ003_REJ005) {
     VirtualGateway limited(VirtualGateway::Options{.rejects_per_second = 1, .rejects_burst = 3});
     limited.publish({web});
@@ -629,8 +632,9 @@ TEST_P(Tcp, MidStreamSegmentsAreAnsweredByRstsUpToTheLimit_REJ003_REJ005) {
     EXPECT_EQ(limited.connections(), 0u);
 }
 
-// REJ-005, its exception: after the failure of the first gateway. The next one has other secrets, and has seen nothing. A hash chooses
-// alike on every gateway, and an endpoint that knows the client itself knows the connection.
+// The exception of REJ-005: after the failure of the first gateway. The next gateway has other secrets, and
+// no state. A hash scheduler chooses the same endpoint on every gateway, and an endpoint that sees the
+// client's own address recognises the connection.
 TEST_P(Tcp, MidStreamIsPickedUpWhereEveryGatewayChoosesAlike_REJ005) {
     constexpr uint32_t kClients = 10;
     web.backends = {11, 12, 13, 14, 15};
@@ -680,13 +684,13 @@ TEST_P(Tcp, MidStreamIsPickedUpWhereEveryGatewayChoosesAlike_REJ005) {
     }
 }
 
-// What may be picked up is an ACK, of a client who may open flows, for a Service that has an endpoint. It is half open until that endpoint
-// speaks, and what the endpoint does not know it resets.
+// Only an ACK is picked up, of a client that may open flows, for a Service with an endpoint. The connection
+// is half open until that endpoint sends, and the endpoint resets unknown connections.
 TEST_P(Tcp, OnlyASegmentInTheMiddleIsPickedUp_REJ005) {
     web.scheduler = lb::SchedulerKind::Maglev;
     gateway.set_packets({.picks_up_midstream = true});
     gateway.publish({web});
-    const NicPortId onward = translated ? kUp : kCluster;  // picked up, or a RST
+    const NicPortId onward = translated ? kUp : kCluster;  // picked up, or RST
     for (const char* flags : {"FA", "FPA", "SA"}) {
         EXPECT_EQ(send(client(flags).build(), kUp).egress, kUp) << flags << ": a RST";
     }
@@ -723,9 +727,10 @@ TEST_P(Tcp, OnlyASegmentInTheMiddleIsPickedUp_REJ005) {
     }
 }
 
-// A sender that sees nothing of a handshake can have its connection picked up before it is over, and make the endpoint send an ACK. So it
-// is established when the ACK numbers agree: the client's first one is where the endpoint continues, or a later one is what the endpoint
-// has sent meanwhile.
+// A sender that does not see the handshake can have its connection picked up before it is over, and make the
+// endpoint send an ACK. The connection is therefore established only if the ACK numbers agree: the client's
+// first one is the endpoint's next sequence number, or a later one acknowledges the endpoint's data since
+// then.
 TEST_P(Tcp, APickedUpConnectionIsEstablishedWhenItsNumbersAgree_REJ005) {
     if (translated) {
         return;  // nothing is picked up
@@ -752,7 +757,7 @@ TEST_P(Tcp, APickedUpConnectionIsEstablishedWhenItsNumbersAgree_REJ005) {
         wait_s(15);
         ASSERT_EQ(gateway.connections(), 0u);
     };
-    // Nothing is under way.
+    // No data is in flight.
     EXPECT_EQ(client_sends("PA", 1'000), kCluster);
     EXPECT_EQ(state(), conn::TcpState::PickedUp);
     EXPECT_EQ(endpoint_sends(1'000), kUp);
@@ -768,7 +773,7 @@ TEST_P(Tcp, APickedUpConnectionIsEstablishedWhenItsNumbersAgree_REJ005) {
     EXPECT_EQ(client_sends("A", 9'004), kCluster);
     EXPECT_EQ(state(), conn::TcpState::Established);
     end();
-    // In somebody's name.
+    // A forged sender.
     EXPECT_EQ(client_sends("A", 1'000), kCluster);
     for (int challenge = 0; challenge < 3; ++challenge) {
         EXPECT_EQ(send(client("S").build(), kUp).egress, kCluster);
@@ -781,7 +786,8 @@ TEST_P(Tcp, APickedUpConnectionIsEstablishedWhenItsNumbersAgree_REJ005) {
     EXPECT_EQ(open(), 0);
 }
 
-// AFF-006: a client that has an endpoint here keeps it; another one gets what the hash of its address says, and keeps that.
+// AFF-006: a client with an affinity entry here keeps its endpoint; another one gets the endpoint of its
+// address's hash, and keeps it.
 TEST_P(Tcp, APickedUpConnectionFollowsItsClientsAffinity_REJ005_AFF006) {
     if (translated) {
         return;
@@ -801,8 +807,8 @@ TEST_P(Tcp, APickedUpConnectionFollowsItsClientsAffinity_REJ005_AFF006) {
     EXPECT_EQ(gateway.count(Counter::AffinityHits), 10u);
 }
 
-// One client socket on two frontends of one endpoint, and an endpoint that is its own client: what opens a flow there is translated, and
-// nothing in mid-stream can be.
+// One client socket on two frontends of one endpoint, and an endpoint that is its own client. A new flow
+// there is translated; a mid-stream one cannot be.
 TEST_P(Tcp, WhatCouldNotKeepItsSourceIsNotPickedUp_REJ005) {
     web.scheduler = lb::SchedulerKind::SourceHash;
     TestService other = web;
@@ -820,15 +826,16 @@ TEST_P(Tcp, WhatCouldNotKeepItsSourceIsNotPickedUp_REJ005) {
     EXPECT_EQ(gateway.count(Counter::Rejected), translated ? 3u : 2u);
 }
 
-// An endpoint's late words about a flow that is over. Where clients are shown to endpoints, Linux would forward them as they are, and the
-// client would get an answer from an address that it has never asked.
+// An endpoint's late segments of a removed flow. If endpoints see client addresses, Linux would forward these
+// segments unchanged, and the client would get an answer from an unknown address.
 TEST_P(Tcp, AnEndpointsPacketsOfNoFlowNeverLeaveWithItsOwnAddress_NAT006) {
     const auto to_client = [&](const char* flags) {
         return ends.from_backend_to_client(11).tcp(9376, 40'000, flags);
     };
     const auto to_gateway = [&](const char* flags) { return ends.from_backend(11).tcp(9376, 40'000, flags); };
     for (const char* flags : {"A", "PA", "FA", "SA", "R", "RA", ""}) {
-        // Where sources are translated an endpoint knows no client, so what it sends elsewhere is its own.
+        // If sources are translated, an endpoint sees no client addresses, so its packets to other hosts are
+        // its own traffic.
         const Outcome outcome = send(to_client(flags).build(), kCluster);
         EXPECT_EQ(outcome.verdict, translated ? Verdict::Punt : Verdict::Drop) << flags;
         EXPECT_TRUE(translated || outcome.reason == DropReason::StrayReply)
@@ -843,7 +850,7 @@ TEST_P(Tcp, AnEndpointsPacketsOfNoFlowNeverLeaveWithItsOwnAddress_NAT006) {
     const auto other_protocol = ends.from_backend_to_client(11).udp(9376, 40'000).build();
     EXPECT_EQ(send(other_protocol, kCluster).verdict, Verdict::Punt) << "no endpoint's protocol";
 
-    // The endpoint is taken away while its last segments are under way.
+    // The endpoint is removed while its last segments are in flight.
     TestService without = web;
     without.backends = {12};
     gateway.publish({without});

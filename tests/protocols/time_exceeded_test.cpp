@@ -1,4 +1,4 @@
-// Packets whose time to live ends at the gateway: it is a hop, and traceroute through a VIP sees it as one.
+// Packets whose time to live ends at the gateway: it is a hop, and traceroute through a VIP shows it as one.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -89,7 +89,7 @@ TEST_P(TimeExceeded, AnEndpointHearsTheGatewayItself_ICMP006) {
     }
 }
 
-// A packet does nothing to its connection if it goes no further: not even a FIN.
+// A packet that goes no further does not change its connection: not even a FIN.
 TEST_P(TimeExceeded, LeavesTheConnectionAsItWas_ICMP006) {
     gateway.publish({service_on_both(Protocol::Tcp, 80, 9376)});
     ASSERT_EQ(gateway.send(ends.from_client().tcp(40000, 80, "S").build()).egress, kCluster);
