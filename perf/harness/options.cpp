@@ -80,7 +80,7 @@ bool fits_memory(std::string_view what, uint32_t size, size_t bytes) {
     if (bytes <= available_bytes() / 10 * 9) {
         return true;
     }
-    print_remark(std::string(what) + " at " + short_count(size) + " left out: it takes " +
+    print_remark(std::string(what) + " at " + short_count(size) + " skipped: it needs " +
                  std::to_string(bytes >> 20) + " MiB and the machine has " +
                  std::to_string(available_bytes() >> 20));
     return false;

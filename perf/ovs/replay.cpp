@@ -95,7 +95,7 @@ int run(char** argument) {
         return 1;
     }
     if (!(*eal)->has_hugepages()) {
-        std::cerr << "replay: " << (*eal)->memory_description() << "\n";  // OVS has hugepages
+        std::cerr << "replay: " << (*eal)->memory_description() << "\n";  // OVS has them
         return 1;
     }
     rte_mempool* const pool =
