@@ -135,7 +135,7 @@ class Generator:
         self._log = run.file("generator.log")
 
     def until_linked(self):
-        """The fingerprint lines of the generator's output."""
+        """Waits for the link. Returns the fingerprint lines that the generator printed before."""
         lines = []
         while (line := self._line()).startswith(("fingerprint", "#")):
             lines.append(line)

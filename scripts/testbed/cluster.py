@@ -192,8 +192,7 @@ class Cluster:
         helped = subprocess.run([words[0], "--help"], capture_output=True, text=True, timeout=30)
         if "unsafe-no-fsync" not in helped.stdout + helped.stderr:
             words.remove("--unsafe-no-fsync")
-        # The API server also takes its flags from the environment. A stray variable would set a flag that is
-        # absent here.
+        # etcd also takes its flags from the environment. A stray variable would set a flag that is absent here.
         clean = {key: value for key, value in os.environ.items() if not key.startswith("ETCD_")}
         self.etcd = self._run.spawn(words, "etcd.log", clean)
         self._until("etcd answers", self._etcd_answers, self.etcd, "etcd.log")

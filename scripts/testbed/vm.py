@@ -171,7 +171,7 @@ class Machine:
         return next(name for name in listed if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", name))
 
     def drive_by_kernel(self, card):
-        """The interface of the guest's kernel for the card: up, and without offloads that change frames."""
+        """The interface of the guest's kernel for the card: up, and without GRO, which merges frames."""
         interface = self.command("sh", "-c", f"grep -l {card.mac} /sys/class/net/*/address").split("/")[4]
         self.command("ip", "link", "set", interface, "up")
         self.command("ethtool", "-K", interface, "gro", "off")
