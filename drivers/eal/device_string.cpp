@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "drivers/pmd/profiles.hpp"
 #include "drivers/port/bond.hpp"
-#include "drivers/port/capabilities.hpp"
 
 namespace penstock::drivers {
 namespace {

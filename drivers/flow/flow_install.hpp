@@ -12,6 +12,7 @@
 #include "dataplane/base/result.hpp"
 #include "drivers/flow/flow_compile.hpp"
 #include "drivers/flow/flow_rule.hpp"
+#include "drivers/pmd/profiles.hpp"
 #include "drivers/port/capabilities.hpp"
 
 struct rte_flow;

@@ -21,6 +21,7 @@
 #include "drivers/host/ingress_guard.hpp"
 #include "drivers/host/interface_address.hpp"
 #include "drivers/host/kernel_interface.hpp"
+#include "drivers/pmd/profiles.hpp"
 #include "drivers/port/capabilities.hpp"
 #include "drivers/port/interrupts.hpp"
 #include "drivers/port/notice.hpp"

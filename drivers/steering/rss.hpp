@@ -13,7 +13,7 @@
 
 #include "dataplane/base/result.hpp"
 #include "dataplane/nat/reply_hash.hpp"
-#include "drivers/port/capabilities.hpp"
+#include "drivers/pmd/profiles.hpp"
 #include "drivers/port/port_setting.hpp"
 
 namespace penstock::drivers {

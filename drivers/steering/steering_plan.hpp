@@ -12,6 +12,7 @@
 #include <string>
 
 #include "dataplane/nat/reply_hash.hpp"
+#include "drivers/pmd/profiles.hpp"
 #include "drivers/port/capabilities.hpp"
 #include "drivers/steering/rss.hpp"
 

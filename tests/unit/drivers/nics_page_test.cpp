@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "drivers/port/capabilities.hpp"
+#include "drivers/pmd/profiles.hpp"
 #include "drivers/steering/rss.hpp"
 
 namespace penstock::drivers {
