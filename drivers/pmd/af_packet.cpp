@@ -9,10 +9,10 @@
 // *silently*, so framesz must follow the MTU. Fragments are not visible here at all. The PMD puts its sockets
 // into a fanout group that reassembles IPv4 fragments first, and the reassembled datagram is truncated to the
 // slot as well. The parser drops it as shorter than its IP length.
+#include <algorithm>
 #include <bit>
 
 #include "drivers/pmd/completion.hpp"
-#include "drivers/pmd/profiles.hpp"
 
 namespace penstock::drivers {
 namespace {
@@ -40,35 +40,7 @@ static_assert(kSlotMin * kSlotsMax <= kRingBytesMax);
 // RTE_PMD_AF_PACKET_MAX_RINGS.
 constexpr unsigned kQueuePairsMax = 16;
 
-constexpr Quirk kAfPacketQuirks[] = {
-    {"the kernel reassembles IPv4 fragments before the driver receives them, and truncates the datagram to a "
-     "slot of the ring; longer datagrams are dropped as frame_shorter_than_ip, unless framesz has room for "
-     "them",
-     "drivers/net/af_packet/rte_eth_af_packet.c, PACKET_FANOUT_FLAG_DEFRAG"},
-    {"only the kernel counts the frames that the ring had no room for; penstockd reads the count from the "
-     "sockets (RX-MISSED)",
-     "packet(7), PACKET_STATISTICS"},
-    {"the kernel's own stack receives each frame as well; penstockd prevents that by a netdev ingress drop",
-     "run here"},
-    {"reports 1,518 as its largest frame for any slot size, so ethdev refuses a larger MTU",
-     "drivers/net/af_packet/rte_eth_af_packet.c, eth_dev_info()"},
-};
-
 }  // namespace
-
-constinit const PmdProfile kAfPacketProfile = {
-    .driver = "net_af_packet",
-    .family = "any Linux interface, by packet sockets",
-    .binding = Binding::Interface,
-    .spread = RxSpread::Unsteady,
-    .spread_reason = "the kernel's fanout moves a flow to another queue when its own is full",
-    .kernel_hears = true,
-    .counts_no_missed = true,
-    .uses_interface = true,
-    .needs_interface = true,
-    .mtu_by_interface = true,
-    .quirks = kAfPacketQuirks,
-};
 
 Result<CompletionResult> complete_af_packet(DeviceString& device, const CompletionFacts& facts) {
     device.complete("qpairs", std::to_string(std::min(facts.queues, kQueuePairsMax)));

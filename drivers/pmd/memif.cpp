@@ -5,17 +5,8 @@
 #include <bit>
 
 #include "drivers/pmd/completion.hpp"
-#include "drivers/pmd/profiles.hpp"
 
 namespace penstock::drivers {
-
-constinit const PmdProfile kMemifProfile = {
-    .driver = "net_memif",
-    .family = "shared memory with another process",
-    .binding = Binding::Software,
-    .spread = RxSpread::None,
-    .spread_reason = "the other process chooses the queue",
-};
 
 Result<CompletionResult> complete_memif(DeviceString& device, const CompletionFacts& facts) {
     const uint32_t frame = frame_bytes(facts.mtu);

@@ -1,8 +1,8 @@
-// The profile of each PMD (poll mode driver): its capabilities and known properties, as data. Capabilities
-// that a driver reports are read from it (drivers/port/capabilities.hpp). Facts that it does not report, and
-// that are hard to find out, are recorded here, each PMD's in a file of its name. They are expectations: if
-// the device reports something else, the report is used. The facts are from DPDK 22.11; paths are relative to
-// its source tree.
+// The profile of each PMD (poll mode driver): its capabilities and known properties, as one table.
+// Capabilities that a driver reports are read from it (drivers/port/capabilities.hpp). Facts that it does not
+// report, and that are hard to find out, are recorded in the table. They are expectations: if the device
+// reports something else, the report is used. The facts are from DPDK 22.11; paths are relative to its source
+// tree.
 #pragma once
 
 #include <cstdint>
@@ -106,34 +106,6 @@ struct PmdProfile {
 // rely on its own report.
 [[nodiscard]] const PmdProfile& pmd_profile(std::string_view driver) noexcept;
 // All recorded profiles, for documents and tests.
-[[nodiscard]] std::span<const PmdProfile* const> pmd_profiles() noexcept;
-
-extern const PmdProfile kAfPacketProfile;
-extern const PmdProfile kAfXdpProfile;
-extern const PmdProfile kBondingProfile;
-extern const PmdProfile kEmProfile;
-extern const PmdProfile kEnaProfile;
-extern const PmdProfile kI40eProfile;
-extern const PmdProfile kIavfProfile;
-extern const PmdProfile kIceProfile;
-extern const PmdProfile kIgbProfile;
-extern const PmdProfile kIxgbeProfile;
-extern const PmdProfile kIxgbeVfProfile;
-extern const PmdProfile kMemifProfile;
-extern const PmdProfile kMlx5Profile;
-extern const PmdProfile kNullProfile;
-extern const PmdProfile kPcapProfile;
-extern const PmdProfile kRingProfile;
-extern const PmdProfile kTapProfile;
-extern const PmdProfile kVhostProfile;
-extern const PmdProfile kVirtioProfile;
-extern const PmdProfile kVirtioUserProfile;
-extern const PmdProfile kVmxnet3Profile;
-
-// The common RSS properties of Intel's Ethernet families.
-inline constexpr RssExpectation kIntelRss40{
-    .kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable};
-inline constexpr RssExpectation kIntelRss52{
-    .kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 52, .table = RssAccess::Settable};
+[[nodiscard]] std::span<const PmdProfile> pmd_profiles() noexcept;
 
 }  // namespace penstock::drivers

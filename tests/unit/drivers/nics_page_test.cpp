@@ -92,8 +92,8 @@ TEST(NicsPage, HasARowForEachDriverAndNoOther) {
     const std::vector<std::string> lines = lines_of_the_page();
     ASSERT_FALSE(lines.empty()) << PENSTOCK_NICS_PAGE;
     std::set<std::string> wanted;
-    for (const PmdProfile* profile : pmd_profiles()) {
-        wanted.insert(row_of(*profile));
+    for (const PmdProfile& profile : pmd_profiles()) {
+        wanted.insert(row_of(profile));
     }
     std::set<std::string> found;
     for (const std::string& line : lines) {
@@ -113,11 +113,11 @@ TEST(NicsPage, HasARowForEachDriverAndNoOther) {
 
 TEST(NicsPage, TellsEachQuirkWithItsSource) {
     const std::vector<std::string> lines = lines_of_the_page();
-    for (const PmdProfile* profile : pmd_profiles()) {
-        for (const Quirk& quirk : profile->quirks) {
+    for (const PmdProfile& profile : pmd_profiles()) {
+        for (const Quirk& quirk : profile.quirks) {
             const std::string line =
                 "- " + std::string(quirk.what) + " *(" + std::string(quirk.source) + ")*";
-            EXPECT_NE(std::ranges::find(lines, line), lines.end()) << profile->driver << " | " << line;
+            EXPECT_NE(std::ranges::find(lines, line), lines.end()) << profile.driver << " | " << line;
         }
     }
 }
@@ -136,15 +136,15 @@ TEST(PmdProfiles, TheLongestNameWinsAndAnUnknownDriverIsTrusted) {
 
 TEST(PmdProfiles, ContradictNeitherThemselvesNorEachOther) {
     std::set<std::string_view> names;
-    for (const PmdProfile* profile : pmd_profiles()) {
-        EXPECT_TRUE(names.insert(profile->driver).second) << profile->driver << " stands twice";
-        EXPECT_EQ(profile->spread_reason.empty(), profile->spread == RxSpread::Reported) << profile->driver;
-        EXPECT_EQ(profile->flow.items == 0, profile->flow.actions == 0) << profile->driver;
-        EXPECT_EQ(profile->rss.key_bytes != 0, profile->rss.kinds.any()) << profile->driver;
-        EXPECT_FALSE(profile->family.empty()) << profile->driver;
-        EXPECT_TRUE(profile->other_hash_if.empty() || !profile->other_hash_reason.empty()) << profile->driver;
-        for (const Quirk& quirk : profile->quirks) {
-            EXPECT_FALSE(quirk.what.empty() || quirk.source.empty()) << profile->driver;
+    for (const PmdProfile& profile : pmd_profiles()) {
+        EXPECT_TRUE(names.insert(profile.driver).second) << profile.driver << " stands twice";
+        EXPECT_EQ(profile.spread_reason.empty(), profile.spread == RxSpread::Reported) << profile.driver;
+        EXPECT_EQ(profile.flow.items == 0, profile.flow.actions == 0) << profile.driver;
+        EXPECT_EQ(profile.rss.key_bytes != 0, profile.rss.kinds.any()) << profile.driver;
+        EXPECT_FALSE(profile.family.empty()) << profile.driver;
+        EXPECT_TRUE(profile.other_hash_if.empty() || !profile.other_hash_reason.empty()) << profile.driver;
+        for (const Quirk& quirk : profile.quirks) {
+            EXPECT_FALSE(quirk.what.empty() || quirk.source.empty()) << profile.driver;
         }
     }
 }
