@@ -4,14 +4,9 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
-#include <netlink/netlink.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <deque>
 #include <optional>
 #include <tuple>
@@ -22,6 +17,7 @@
 #include "dataplane/base/limits.hpp"
 #include "drivers/host/kernel_routes.hpp"
 #include "drivers/host/netlink_messages.hpp"
+#include "drivers/host/netlink_sockets.hpp"
 
 namespace penstock::drivers {
 namespace {
@@ -43,18 +39,6 @@ constexpr std::chrono::microseconds kRoundGapPerRoute{1};
 constexpr seconds kAskAgain{1};
 constexpr seconds kAskAgainFailed{3};
 
-// Socket buffer for pending notifications of the kernel: about 20,000 neighbour messages.
-constexpr int kReceiveBuffer = 8 << 20;
-// One recv() of notifications; the kernel fills at most 32 KB at a time.
-constexpr size_t kMessageBuffer = 32'768;
-// Notifications read in one poll(): a burst of messages must not delay the twins' frames.
-constexpr int kDatagramsPerPoll = 1'024;
-
-// A dump that was interrupted by a change is repeated. If the table changes all the time, the last attempt is
-// used. The table is read again in the next round, because an interrupted dump may lack routes that did not
-// change.
-constexpr int kDumpAttempts = 3;
-
 struct NeighbourKey {
     NicPortId port;
     IpAddr address;
@@ -70,9 +54,7 @@ struct NeighbourKeyHash {
 
 struct NetlinkMirror::Impl {
     NoticeSink sink;
-    nl_sock* hearing = nullptr;  // notifications
-    nl_sock* asking = nullptr;   // dumps
-    nl_sock* nudging = nullptr;  // requests to resolve, whose refusals are ignored
+    NetlinkSockets sockets;
     TwinsByIndex twins_by_index;
     std::unordered_map<uint8_t, int> ifindex_of;
 
@@ -95,17 +77,7 @@ struct NetlinkMirror::Impl {
     Clock::time_point round_allowed{};
     std::unordered_map<NeighbourKey, Clock::time_point, NeighbourKeyHash> asked;
 
-    ~Impl() {
-        nl_socket_free(hearing);
-        nl_socket_free(asking);
-        nl_socket_free(nudging);
-    }
-
-    Status connect();
     Status read_everything();
-    // Sends a dump request and passes every message of the answer to `take`.
-    template <typename Header, typename Take>
-    Status dump(int type, const Header& header, Take take, bool* interrupted = nullptr);
     Status read_routes();
     Status read_addresses();
     Status read_neighbours();
@@ -118,8 +90,7 @@ struct NetlinkMirror::Impl {
     [[nodiscard]] bool takes_routes_along(const nlmsghdr* message) const;
     void take_neighbour(const NeighbourFact& fact);
     void forget_neighbour(const NeighbourKey& key);
-    bool hear();
-    void hear_out() { lost = !hear() || lost; }
+    void receive_messages();
     [[nodiscard]] bool has_changes() const noexcept;
     Status catch_up();
     void ask_kernel(NicPortId port, const IpAddr& address);
@@ -129,70 +100,6 @@ struct NetlinkMirror::Impl {
         }
     }
 };
-
-Status NetlinkMirror::Impl::connect() {
-    for (nl_sock** socket : {&hearing, &asking, &nudging}) {
-        *socket = nl_socket_alloc();
-        if (const int result = nl_connect(*socket, NETLINK_ROUTE); result < 0) {
-            return fail(Errc::Unavailable, std::string("netlink: ") + nl_geterror(result));
-        }
-        // Root may exceed net.core.rmem_max. Other users get up to that limit, and read everything again more
-        // often.
-        if (setsockopt(nl_socket_get_fd(*socket), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer,
-                       sizeof(kReceiveBuffer)) != 0) {
-            nl_socket_set_buffer_size(*socket, kReceiveBuffer, 0);
-        }
-    }
-    // Makes the kernel apply the filters in dump requests (Linux 4.20). Older kernels send more, which is
-    // filtered here.
-    const int on = 1;
-    setsockopt(nl_socket_get_fd(asking), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
-    nl_socket_disable_seq_check(hearing);
-    nl_socket_set_nonblocking(hearing);
-    if (const int result =
-            nl_socket_add_memberships(hearing, RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR,
-                                      RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);
-        result < 0) {
-        return fail(Errc::Unavailable, std::string("netlink groups: ") + nl_geterror(result));
-    }
-    // A kernel that refuses this group has no next hop objects.
-    nl_socket_add_memberships(hearing, RTNLGRP_NEXTHOP, 0);
-    return {};
-}
-
-template <typename Header, typename Take>
-Status NetlinkMirror::Impl::dump(int type, const Header& header, Take take, bool* interrupted) {
-    int result = 0;
-    for (int attempt = 0; attempt < kDumpAttempts; ++attempt) {
-        auto copy = header;
-        result = nl_send_simple(asking, type, NLM_F_DUMP, &copy, sizeof(copy));
-        if (result < 0) {
-            break;
-        }
-        nl_cb* const callbacks = nl_cb_alloc(NL_CB_DEFAULT);
-        nl_cb_set(
-            callbacks, NL_CB_VALID, NL_CB_CUSTOM,
-            [](nl_msg* message, void* argument) {
-                (*static_cast<Take*>(argument))(nlmsg_hdr(message));
-                return static_cast<int>(NL_OK);
-            },
-            &take);
-        result = nl_recvmsgs(asking, callbacks);
-        nl_cb_put(callbacks);
-        if (result != -NLE_DUMP_INTR) {
-            break;
-        }
-    }
-    if (interrupted != nullptr) {
-        *interrupted = result == -NLE_DUMP_INTR;
-    }
-    // A family's main table is created with its first route. Until then, filtering by it fails with this
-    // error.
-    if (result < 0 && result != -NLE_DUMP_INTR && result != -NLE_OBJ_NOTFOUND) {
-        return fail(Errc::Unavailable, std::string("netlink dump: ") + nl_geterror(result));
-    }
-    return {};
-}
 
 Status NetlinkMirror::Impl::read_routes() {
     KernelRoutes fresh(knows_routes ? &routes : nullptr);
@@ -209,7 +116,7 @@ Status NetlinkMirror::Impl::read_routes() {
                 fresh.dumped(std::move(*fact));
             }
         };
-        if (auto done = dump(RTM_GETROUTE, header, take, &interrupted); !done) {
+        if (auto done = sockets.dump(RTM_GETROUTE, header, take, &interrupted); !done) {
             return done;
         }
         is_whole = is_whole && !interrupted;
@@ -234,7 +141,7 @@ Status NetlinkMirror::Impl::read_addresses() {
                 (fact->is_vip ? vips : addresses).push_back(fact->address);
             }
         };
-        if (auto done = dump(RTM_GETADDR, header, take); !done) {
+        if (auto done = sockets.dump(RTM_GETADDR, header, take); !done) {
             return done;
         }
     }
@@ -257,7 +164,7 @@ Status NetlinkMirror::Impl::read_neighbours() {
     ndmsg header{};
     header.ndm_family = AF_UNSPEC;
     std::unordered_set<NeighbourKey, NeighbourKeyHash> seen;
-    auto done = dump(RTM_GETNEIGH, header, [&](const nlmsghdr* message) {
+    auto done = sockets.dump(RTM_GETNEIGH, header, [&](const nlmsghdr* message) {
         if (const auto fact = neighbour_in(message, twins_by_index)) {
             take_neighbour(*fact);
             seen.insert({fact->port, fact->address});
@@ -282,7 +189,7 @@ Status NetlinkMirror::Impl::read_neighbours() {
 Status NetlinkMirror::Impl::read_links() {
     ifinfomsg header{};
     header.ifi_family = AF_UNSPEC;
-    return dump(RTM_GETLINK, header, [&](const nlmsghdr* message) { take_message(message); });
+    return sockets.dump(RTM_GETLINK, header, [&](const nlmsghdr* message) { take_message(message); });
 }
 
 Status NetlinkMirror::Impl::read_everything() {
@@ -406,54 +313,22 @@ void NetlinkMirror::Impl::take_message(const nlmsghdr* message) {
     }
 }
 
-// Reads the pending messages. False if messages were lost.
-bool NetlinkMirror::Impl::hear() {
-    alignas(nlmsghdr) std::array<unsigned char, kMessageBuffer> buffer;
-    const int fd = nl_socket_get_fd(hearing);
-    for (int i = 0; i < kDatagramsPerPoll; ++i) {
-        const ssize_t length = recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC);
-        if (length < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
-            overlaps = overlaps && errno == ENOBUFS;
-            return errno != ENOBUFS;
-        }
-        if (static_cast<size_t>(length) > buffer.size()) {
-            return false;  // truncated: equivalent to a loss
-        }
-        int left = static_cast<int>(length);
-        for (auto* message = reinterpret_cast<nlmsghdr*>(buffer.data()); nlmsg_ok(message, left) != 0;
-             message = nlmsg_next(message, &left)) {
-            take_message(message);
-        }
+void NetlinkMirror::Impl::receive_messages() {
+    switch (sockets.receive([this](const nlmsghdr* message) { take_message(message); })) {
+        case NetlinkSockets::Received::All:
+            overlaps = false;
+            break;
+        case NetlinkSockets::Received::Some:
+            break;
+        case NetlinkSockets::Received::Lost:
+            lost = true;
+            break;
     }
-    return true;
 }
 
 void NetlinkMirror::Impl::ask_kernel(NicPortId port, const IpAddr& address) {
-    const auto ifindex = ifindex_of.find(port.value);
-    if (ifindex == ifindex_of.end()) {
-        return;
-    }
-    // `ip neigh replace ADDRESS dev TWIN nud none use`: creates the entry if it is missing, and marks it as
-    // used, which makes the kernel resolve it.
-    nl_msg* const message = nlmsg_alloc_simple(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
-    ndmsg facts{};
-    facts.ndm_family = address.is_v4() ? AF_INET : AF_INET6;
-    facts.ndm_ifindex = ifindex->second;
-    facts.ndm_state = NUD_NONE;
-    facts.ndm_flags = NTF_USE;
-    nlmsg_append(message, &facts, sizeof(facts), NLMSG_ALIGNTO);
-    const auto& bytes = address.bytes();
-    const size_t skipped = address.is_v4() ? 12 : 0;
-    nla_put(message, NDA_DST, static_cast<int>(bytes.size() - skipped), bytes.data() + skipped);
-    // No acknowledgement is requested. After a refusal (the kernel's table is full) the neighbour stays
-    // unknown.
-    nl_send_auto(nudging, message);
-    nlmsg_free(message);
-    std::array<unsigned char, 4096> refusal;
-    while (recv(nl_socket_get_fd(nudging), refusal.data(), refusal.size(), MSG_DONTWAIT) > 0) {
+    if (const auto ifindex = ifindex_of.find(port.value); ifindex != ifindex_of.end()) {
+        sockets.request_resolution(ifindex->second, address);
     }
 }
 
@@ -478,7 +353,7 @@ Result<std::unique_ptr<NetlinkMirror>> NetlinkMirror::open(const std::vector<Twi
     }
     std::ranges::sort(impl->state.ports, {}, &route::EgressPort::id);
     // Subscribe first, so that changes between subscription and reading are received.
-    auto done = impl->connect();
+    auto done = impl->sockets.open();
     if (done) {
         done = impl->read_everything();
     }
@@ -494,7 +369,7 @@ NetlinkMirror::NetlinkMirror(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 NetlinkMirror::~NetlinkMirror() = default;
 
 int NetlinkMirror::fd() const noexcept {
-    return nl_socket_get_fd(impl_->hearing);
+    return impl_->sockets.fd();
 }
 const MirroredState& NetlinkMirror::state() const noexcept {
     return impl_->state;
@@ -517,7 +392,7 @@ Status NetlinkMirror::Impl::catch_up() {
         if (auto done = read_routes(); !done) {
             return done;
         }
-        hear_out();
+        receive_messages();
     }
     if (addresses_dirty) {
         if (auto done = read_addresses(); !done) {
@@ -537,7 +412,7 @@ Status NetlinkMirror::Impl::catch_up() {
 
 MirrorChange NetlinkMirror::poll(Clock::time_point now) {
     Impl& self = *impl_;
-    self.hear_out();
+    self.receive_messages();
     if (!self.lost && !self.has_changes()) {
         return {};
     }
@@ -552,7 +427,7 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
                   "netlink messages were lost (the socket buffer overflowed): reading all routes, neighbours "
                   "and addresses again");
         done = self.read_everything();
-        self.hear_out();
+        self.receive_messages();
     }
     if (done) {
         done = self.catch_up();
