@@ -7,14 +7,12 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <deque>
-#include <optional>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "dataplane/base/limits.hpp"
+#include "drivers/host/kernel_neighbours.hpp"
 #include "drivers/host/kernel_routes.hpp"
 #include "drivers/host/netlink_messages.hpp"
 #include "drivers/host/netlink_sockets.hpp"
@@ -22,33 +20,14 @@
 namespace penstock::drivers {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
 // Minimum time between rebuilds of state(). The first change after a quiet period is applied at once. After a
 // long round (a full routing table) the gap is four times its duration, so rounds never take more than a
 // fifth of the thread.
-constexpr milliseconds kRoundGap{10};
+constexpr std::chrono::milliseconds kRoundGap{10};
 constexpr int kRoundGapFactor = 4;
 // After each round the control thread builds the workers' table again, at 0.25 us per route. With this gap,
 // 100,000 flapping routes cost a quarter of that thread.
 constexpr std::chrono::microseconds kRoundGapPerRoute{1};
-
-// The kernel itself sends three requests in three seconds. Repeating the request sooner has no effect, and
-// after a failure it would only multiply ARP on the wire.
-constexpr seconds kAskAgain{1};
-constexpr seconds kAskAgainFailed{3};
-
-struct NeighbourKey {
-    NicPortId port;
-    IpAddr address;
-    bool operator==(const NeighbourKey&) const = default;
-};
-struct NeighbourKeyHash {
-    size_t operator()(const NeighbourKey& key) const noexcept {
-        return std::hash<IpAddr>{}(key.address) ^ key.port.value;
-    }
-};
 
 }  // namespace
 
@@ -58,9 +37,7 @@ struct NetlinkMirror::Impl {
     TwinsByIndex twins_by_index;
     std::unordered_map<uint8_t, int> ifindex_of;
 
-    std::unordered_map<NeighbourKey, route::Neighbour, NeighbourKeyHash> neighbours;
-    // Taken from the front, returned to the back, so that an id stays unused as long as possible.
-    std::deque<uint32_t> free_ids;
+    KernelNeighbours neighbours;
     bool told_full = false;
 
     MirroredState state;
@@ -75,7 +52,6 @@ struct NetlinkMirror::Impl {
     uint64_t route_readings = 0;
     bool lost = false;  // messages were lost
     Clock::time_point round_allowed{};
-    std::unordered_map<NeighbourKey, Clock::time_point, NeighbourKeyHash> asked;
 
     Status read_everything();
     Status read_routes();
@@ -89,7 +65,6 @@ struct NetlinkMirror::Impl {
     // True if the kernel may have changed routes without a message about them.
     [[nodiscard]] bool takes_routes_along(const nlmsghdr* message) const;
     void take_neighbour(const NeighbourFact& fact);
-    void forget_neighbour(const NeighbourKey& key);
     void receive_messages();
     [[nodiscard]] bool has_changes() const noexcept;
     Status catch_up();
@@ -163,7 +138,7 @@ Status NetlinkMirror::Impl::read_addresses() {
 Status NetlinkMirror::Impl::read_neighbours() {
     ndmsg header{};
     header.ndm_family = AF_UNSPEC;
-    std::unordered_set<NeighbourKey, NeighbourKeyHash> seen;
+    KernelNeighbours::Keys seen;
     auto done = sockets.dump(RTM_GETNEIGH, header, [&](const nlmsghdr* message) {
         if (const auto fact = neighbour_in(message, twins_by_index)) {
             take_neighbour(*fact);
@@ -174,14 +149,8 @@ Status NetlinkMirror::Impl::read_neighbours() {
         return done;
     }
     // Neighbours that were removed do not occur in the dump.
-    std::vector<NeighbourKey> gone;
-    for (const auto& [key, neighbour] : neighbours) {
-        if (!seen.contains(key)) {
-            gone.push_back(key);
-        }
-    }
-    for (const NeighbourKey& key : gone) {
-        forget_neighbour(key);
+    if (neighbours.keep_only(seen)) {
+        pending.forwarding = true;
     }
     return {};
 }
@@ -221,54 +190,25 @@ void NetlinkMirror::Impl::take_link(const LinkFact& fact) {
     }
 }
 
-void NetlinkMirror::Impl::forget_neighbour(const NeighbourKey& key) {
-    const auto found = neighbours.find(key);
-    if (found != neighbours.end()) {
-        free_ids.push_back(found->second.id.value);
-        neighbours.erase(found);
-        pending.forwarding = true;
-    }
-}
-
 void NetlinkMirror::Impl::take_neighbour(const NeighbourFact& fact) {
-    const NeighbourKey key{fact.port, fact.address};
-    if (!fact.state) {
-        forget_neighbour(key);
-        return;
-    }
-    route::Neighbour now;
-    now.port = fact.port;
-    now.address = fact.address;
-    now.state = *fact.state;
-    now.mac = fact.mac.value_or(MacAddr{});
-    if (now.is_usable() && !fact.mac) {
-        return;  // a device without link addresses: there is no MAC for the Ethernet header
-    }
-    const auto known = neighbours.find(key);
-    if (known == neighbours.end()) {
-        if (free_ids.empty()) {
+    switch (neighbours.apply(fact)) {
+        case KernelNeighbours::Applied::Nothing:
+            break;
+        case KernelNeighbours::Applied::State:
+            pending.states = true;
+            break;
+        case KernelNeighbours::Applied::Forwarding:
+            pending.forwarding = true;
+            break;
+        case KernelNeighbours::Applied::Full:
             if (!told_full) {
                 tell(NoticeLevel::Warning, "more than " + std::to_string(limits::kNeighboursMax) +
                                                " neighbours on the twins: " + fact.address.to_string() +
                                                " and others are unreachable");
                 told_full = true;
             }
-            return;
-        }
-        now.id = NeighbourId{free_ids.front()};
-        free_ids.pop_front();
-        neighbours.emplace(key, now);
-        pending.forwarding = true;
-        return;
+            break;
     }
-    now.id = known->second.id;
-    if (now == known->second) {
-        return;
-    }
-    const bool forwards_alike =
-        now.is_usable() == known->second.is_usable() && (!now.is_usable() || now.mac == known->second.mac);
-    (forwards_alike ? pending.states : pending.forwarding) = true;
-    known->second = now;
 }
 
 void NetlinkMirror::Impl::take_route(RouteFact fact) {
@@ -336,9 +276,6 @@ Result<std::unique_ptr<NetlinkMirror>> NetlinkMirror::open(const std::vector<Twi
                                                            const NoticeSink& sink) {
     auto impl = std::make_unique<Impl>();
     impl->sink = sink;
-    for (uint32_t id = 0; id < limits::kNeighboursMax; ++id) {
-        impl->free_ids.push_back(id);
-    }
     for (const Twin& twin : twins) {
         const unsigned index = if_nametoindex(twin.name.c_str());
         if (index == 0) {
@@ -439,11 +376,7 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
     }
     const MirrorChange change = std::exchange(self.pending, {});
     if (change.any()) {
-        self.state.neighbours.clear();
-        for (const auto& [key, neighbour] : self.neighbours) {
-            self.state.neighbours.push_back(neighbour);
-        }
-        std::ranges::sort(self.state.neighbours, {}, &route::Neighbour::id);
+        self.state.neighbours = self.neighbours.list();
     }
     if (now != Clock::time_point::max()) {
         const auto table = kRoundGapPerRoute * static_cast<int64_t>(self.state.routes.size());
@@ -454,41 +387,15 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
 }
 
 void NetlinkMirror::resolve(NicPortId port, const IpAddr& address, Clock::time_point now) {
-    Impl& self = *impl_;
-    const NeighbourKey key{port, address};
-    const auto known = self.neighbours.find(key);
-    if (known != self.neighbours.end() && known->second.is_usable()) {
-        return;
+    if (impl_->neighbours.start_resolution({port, address}, now)) {
+        impl_->ask_kernel(port, address);
     }
-    const bool failed_before =
-        known != self.neighbours.end() && known->second.state == route::NeighbourState::Failed;
-    const auto pause = failed_before ? kAskAgainFailed : kAskAgain;
-    const auto asked = self.asked.find(key);
-    if (asked != self.asked.end() && now < asked->second + pause) {
-        return;
-    }
-    if (self.asked.size() >= limits::kNeighboursMax) {
-        std::erase_if(self.asked, [&](const auto& entry) { return entry.second + kAskAgainFailed <= now; });
-        if (self.asked.size() >= limits::kNeighboursMax) {
-            return;  // an on-link prefix is being scanned; the kernel's own table is full by now too
-        }
-    }
-    self.asked[key] = now;
-    self.ask_kernel(port, address);
 }
 
 void NetlinkMirror::confirm(const route::Neighbour& neighbour, Clock::time_point now) {
-    Impl& self = *impl_;
-    if (neighbour.state != route::NeighbourState::Stale) {
-        return;
+    if (impl_->neighbours.start_confirmation(neighbour, now)) {
+        impl_->ask_kernel(neighbour.port, neighbour.address);
     }
-    const NeighbourKey key{neighbour.port, neighbour.address};
-    const auto asked = self.asked.find(key);
-    if (asked != self.asked.end() && now < asked->second + kAskAgain) {
-        return;
-    }
-    self.asked[key] = now;
-    self.ask_kernel(neighbour.port, neighbour.address);
 }
 
 }  // namespace penstock::drivers
