@@ -6,10 +6,8 @@
 #include <rte_ethdev.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "drivers/eal/host_facts.hpp"
-#include "drivers/flow/flow_install.hpp"
 #include "drivers/pmd/completion.hpp"
 #include "drivers/port/bond.hpp"
 #include "drivers/port/port_lock.hpp"
@@ -20,10 +18,6 @@ namespace {
 // Requested descriptors, adjusted to the device's limits (rte_eth_dev_adjust_nb_rx_tx_desc). 1,024 hold 0.7
 // ms at 1.4 Mpps, which covers a worker's housekeeping, and their mbufs still fit in the second-level cache.
 constexpr uint16_t kDescriptors = 1024;
-
-// Time limit for the known packets of a loopback check. They need microseconds, or longer if the link must
-// come up first. The limit bounds the start if the device loses them.
-constexpr unsigned kLoopbackPatienceMs = 1000;
 
 // Hashing of addresses and L4 ports. A device that hashes addresses only would put all flows of a client on
 // one queue. IP without ports is included for ICMP and fragments, which reach their owner by handoff from any
@@ -323,53 +317,6 @@ Status NicPort::set_up_queues() {
     return {};
 }
 
-Status NicPort::start() {
-    if (auto started = start_device(); !started) {
-        return started;
-    }
-    SteeringFacts found = read_steering_facts();
-    if (plan_steering(*profile_, found).steering == Steering::PredictableRss) {
-        if (auto checked = check_steering(found); !checked) {
-            return checked;
-        }
-    }
-    facts_.check_failed = found.check_failed;
-    // Before isolation: an isolated mlx5 port does not report its RSS any more.
-    facts_.flow_facts = flow_port_facts(facts_.dpdk_port, facts_.rx_queues);
-    if (auto isolated = isolate_device(); !isolated) {
-        return isolated;
-    }
-    ask_flow_support();
-    found.snat_to_queue = facts_.flow_support.snat_to_queue;
-    facts_.steering = plan_steering(*profile_, found);
-    return {};
-}
-
-// The last step of the start, because an isolated port receives no loopback packets. The port is stopped for
-// it, because mlx5 accepts isolation only then. If the device refuses, it is used without isolation, and the
-// setting holds the reason.
-Status NicPort::isolate_device() {
-    if (!options_.isolate || !options_.flow_rules || profile_->binding != Binding::Bifurcated ||
-        facts_.is_isolated) {
-        return {};
-    }
-    stop();
-    isolated_ = open_flow_driver(facts_.dpdk_port)->isolate(true);
-    facts_.is_isolated = isolated_.has_value();
-    note_setting(facts_.settings, {.name = "isolation",
-                                   .asked = "on",
-                                   .granted = isolated_ ? "on" : "off",
-                                   .reason = isolated_ ? std::string() : isolated_.error().what});
-    return start_device();
-}
-
-void NicPort::ask_flow_support() {
-    if (options_.flow_rules) {
-        const auto driver = open_flow_driver(facts_.dpdk_port);
-        facts_.flow_support = probe_flow_support(*driver, *profile_, facts_.flow_facts, workers_, isolated_);
-    }
-}
-
 Status NicPort::start_device() {
     if (const int result = start_with_interrupts(); result != 0) {
         return refused(facts_.name, "start", result);
@@ -400,80 +347,6 @@ Status NicPort::restart_device(bool loopback) {
         done = set_up_queues();
     }
     return done ? start_device() : done;
-}
-
-SteeringFacts NicPort::read_steering_facts() {
-    SteeringFacts found;
-    found.workers = workers_;
-    found.rx_queues = facts_.rx_queues;
-    const std::string* const spoils =
-        profile_->other_hash_if.empty() ? nullptr : device_.argument(profile_->other_hash_if);
-    found.other_hash = !profile_->other_hash_reason.empty() &&
-                       (profile_->other_hash_if.empty() || (spoils != nullptr && *spoils != "0"));
-    if (rss_granted_) {
-        found.rss = settle_rss(facts_.dpdk_port, rss_, facts_.settings);
-        if (const std::string unlike = difference(*profile_, found.rss); !unlike.empty()) {
-            note_setting(facts_.settings, {.name = "rss",
-                                           .asked = {},
-                                           .granted = unlike,
-                                           .reason = "differs from the profile of " + facts_.driver});
-        }
-    }
-    return found;
-}
-
-// Verifies the RSS that the started port reports. Errors are the device's, if it does not start again.
-Status NicPort::check_steering(SteeringFacts& found) {
-    const std::vector<KnownPacket> packets = known_packets(found.rss);
-    const std::string all = std::to_string(packets.size());
-    PortSetting setting{.name = "self-check",
-                        .asked = "by computing",
-                        .granted = all + " known packets predicted alike",
-                        .reason = {}};
-    found.check_failed = disagreement_by_computing(found.rss, packets);
-    // The known packets must not reach a wire, so hardware is looped back only if its driver is known to
-    // support it. A virtual device without a profile is tried.
-    const bool may_loop = profile_->loops_back || (!device_.is_pci && profile_->driver.empty());
-    if (found.check_failed.empty() && may_loop) {
-        setting.asked = "by loopback";
-        LoopbackAnswer answer;
-        const Status looped = loop_back(found, packets, answer);
-        if (looped) {
-            found.check_failed = answer.disagreement();
-            setting.granted = std::to_string(answer.returned - answer.misplaced) + " of " + all +
-                              " known packets reached their queue";
-        }
-        if (!looped || answer.returned == 0) {
-            setting.granted = "by computing: " + all + " known packets predicted alike";
-            setting.reason = looped ? "no packet came back" : looped.error().what;
-        }
-        if (auto again = restart_device(false); !again) {
-            return in_context("after the loopback", again.error());
-        }
-        SteeringFacts restarted = read_steering_facts();
-        restarted.check_failed = std::move(found.check_failed);
-        found = std::move(restarted);
-    }
-    if (!found.check_failed.empty()) {
-        setting.reason = found.check_failed;
-    }
-    note_setting(facts_.settings, std::move(setting));
-    return {};
-}
-
-// Starts the port with its transmit side looped back and sends the known packets. Does not restore the port.
-Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets,
-                          LoopbackAnswer& answer) {
-    if (auto restarted = restart_device(true); !restarted) {
-        return restarted;
-    }
-    const RssReading looped = read_steering_facts().rss;
-    if (looped.key != found.rss.key || looped.table != found.rss.table) {
-        return fail(Errc::Unavailable, "the RSS key or table changed in loopback mode");
-    }
-    answer = check_by_loopback(facts_.dpdk_port, facts_.rx_queues, facts_.mac, pool_, packets,
-                               kLoopbackPatienceMs);
-    return {};
 }
 
 }  // namespace penstock::drivers
