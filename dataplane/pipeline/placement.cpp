@@ -198,46 +198,30 @@ Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& s
     return candidates;
 }
 
-std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot,
-                           const nat::ReplyOwner& owner, const Arrived& arrived) {
+PlacementReason placement_reason(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                                 const Arrived& arrived) noexcept {
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
     switch (rule_of(key, snapshot, arrived.known, modes, replied)) {
         case Rule::Frontend:
             if (modes.current == lb::SourceMode::Keep) {
-                return "the keyed hash of the client's address, because the Service keeps the source";
+                return {PlacementRule::ClientOfKeptSource, {}};
             }
             if (key.protocol == Protocol::Sctp) {
-                return keeps_port(key, snapshot) ? "the block of the association's own port, which it keeps"
-                                                 : "the keyed hash of the 5-tuple";
+                return {keeps_port(key, snapshot) ? PlacementRule::AssociationPort : PlacementRule::Tuple,
+                        {}};
             }
-            return comes_to_one_of_many(key, snapshot, arrived.promises)
-                       ? "the receiver, because the port keeps a flow on one queue"
-                       : "the keyed hash of the 5-tuple";
+            return {comes_to_one_of_many(key, snapshot, arrived.promises) ? PlacementRule::ReceiverOfFlow
+                                                                          : PlacementRule::Tuple,
+                    {}};
         case Rule::SnatReply:
-            return reply_rule_text(key, replied->egress, owner);
+            return {PlacementRule::SnatReply, replied->egress};
         case Rule::KeptReply:
-            return "the keyed hash of the client's address, because the source is a backend of a Service "
-                   "that keeps client addresses";
+            return {PlacementRule::ClientOfKeptReply, {}};
         case Rule::Receiver:
-            return "the receiver: the packet belongs to no Service";
+            break;
     }
-    return "";
-}
-
-std::string reply_rule_text(const packet::FlowKey& reply, NicPortId egress, const nat::ReplyOwner& owner) {
-    const nat::ReplyRule* rule = owner.rule_of_replies(egress, reply.source.family(), reply.protocol);
-    if (rule == nullptr) {
-        return "the SNAT port's block " + std::to_string(reply.destination_port / nat::kPortsPerBlock) +
-               " -> worker " + std::to_string(owner.of_snat_port(reply.destination_port).value);
-    }
-    const nat::ReplyRule::Way way = rule->way_of(reply);
-    std::array<char, 9> hex{};
-    for (uint32_t digit = 0; digit < 8; ++digit) {
-        hex[digit] = "0123456789abcdef"[way.hash >> (28 - 4 * digit) & 15];
-    }
-    return "RSS of NicPort " + std::to_string(rule->port().value) + ": hash 0x" + hex.data() + ", entry " +
-           std::to_string(way.entry) + " -> worker " + std::to_string(way.worker.value);
+    return {PlacementRule::NoService, {}};
 }
 
 }  // namespace penstock::pipeline

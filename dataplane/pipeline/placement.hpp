@@ -13,7 +13,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/config/snapshot.hpp"
@@ -118,12 +117,21 @@ struct ErrorOwners {
 [[nodiscard]] Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot,
                                          const nat::ReplyOwner& owner, WorkerId receiver) noexcept;
 
-// The rule that decided, for explain: "the keyed hash of the 5-tuple", "RSS of NicPort 1: hash 0x51ccc178,
-// entry 120 -> worker 0", ...
-[[nodiscard]] std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot,
-                                         const nat::ReplyOwner& owner, const Arrived& arrived);
-// Same for a reply to a SNAT address with that nat::SnatAddresses::reply_egress().
-[[nodiscard]] std::string reply_rule_text(const packet::FlowKey& reply, NicPortId egress,
-                                          const nat::ReplyOwner& owner);
+// The rule by which place() selects the owner. Used by explain.
+enum class PlacementRule : uint8_t {
+    ClientOfKeptSource,  // keyed hash of the client's address: the Service keeps the source
+    AssociationPort,     // the block of the association's own port, which it keeps
+    Tuple,               // keyed hash of the 5-tuple
+    ReceiverOfFlow,      // the receiver: the port keeps a flow on one queue
+    SnatReply,           // nat::ReplyOwner::of_snat_reply()
+    ClientOfKeptReply,   // same: the source is a backend of a Service that keeps client addresses
+    NoService,           // the receiver: the packet belongs to no Service
+};
+struct PlacementReason {
+    PlacementRule rule;
+    NicPortId reply_egress;  // of SnatReply: nat::SnatAddresses::reply_egress()
+};
+[[nodiscard]] PlacementReason placement_reason(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                                               const Arrived& arrived) noexcept;
 
 }  // namespace penstock::pipeline

@@ -4,6 +4,7 @@
 #include <rte_cycles.h>
 
 #include <bit>
+#include <string>
 
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/nat/snat.hpp"
@@ -13,6 +14,7 @@
 #include "dataplane/pipeline/placement.hpp"
 #include "dataplane/pipeline/reverse_path.hpp"
 #include "dataplane/worker/inspect.hpp"
+#include "dataplane/worker/placement_text.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 
 namespace penstock::worker {
@@ -101,7 +103,7 @@ class Teller {
             pipeline::place(query_.key, snapshot_, context.owner, arrived, pipeline::Ask::Everybody);
         owner_ = candidates.workers[candidates.count - 1];
         std::string finding = "worker " + std::to_string(owner_.value) + ", by " +
-                              pipeline::placement_rule(query_.key, snapshot_, context.owner, arrived);
+                              placement_text(query_.key, snapshot_, context.owner, arrived);
         finding += owner_ == query_.receiver ? "" : "; the packet is handed to it";
         if (candidates.is_foretold) {
             finding += owner_ == query_.receiver
