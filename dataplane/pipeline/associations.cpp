@@ -4,6 +4,7 @@
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/sctp.hpp"
+#include "dataplane/pipeline/answers/own_segments.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/other_family.hpp"
 

@@ -7,7 +7,6 @@
 namespace penstock::pipeline {
 
 using conn::Appraisal;
-using conn::Direction;
 using conn::Worth;
 
 namespace {
@@ -15,12 +14,6 @@ uint32_t held_by(const WorkerContext& ctx, ServiceId service) noexcept {
     return static_cast<uint32_t>(ctx.counters.services[service.value].connections.read());
 }
 }  // namespace
-
-uint32_t prefix_slot_of(const conn::Entry& connection, const KeyedMix& mix) noexcept {
-    return PrefixCounts::slot_of(connection.is_v6() ? IpAddr::v6(connection.v6_source(Direction::Forward))
-                                                    : IpAddr::v4(connection.v4_source(Direction::Forward)),
-                                 mix);
-}
 
 FairShare::FairShare(const WorkerContext& ctx, ServiceId service, const IpAddr& client) noexcept
     : ctx_(ctx),

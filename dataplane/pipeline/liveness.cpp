@@ -2,6 +2,7 @@
 
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/packet/reset.hpp"
+#include "dataplane/pipeline/answers/own_segments.hpp"
 #include "dataplane/pipeline/state/context.hpp"
 
 namespace penstock::pipeline {

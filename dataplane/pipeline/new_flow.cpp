@@ -15,6 +15,7 @@
 #include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
+#include "dataplane/pipeline/fair_share.hpp"
 #include "dataplane/pipeline/handshake.hpp"
 #include "dataplane/pipeline/offered_mss.hpp"
 #include "dataplane/pipeline/reclaim.hpp"

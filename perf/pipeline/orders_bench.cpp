@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dataplane/base/check.hpp"
+#include "dataplane/pipeline/flow_orders.hpp"
 #include "perf/harness/cycles.hpp"
 #include "perf/harness/fingerprint.hpp"
 #include "perf/harness/options.hpp"

@@ -2,6 +2,7 @@
 
 #include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/liveness.hpp"
 
 namespace penstock::pipeline {
