@@ -45,7 +45,7 @@ inline constexpr uint32_t kPendingPerNextHop = 16;
 inline constexpr uint32_t kPendingMax = 256;
 
 // Resolutions of next hops that a worker requests per second, and at once, while no more packets can wait for
-// a next hop (pipeline/answers/unheld_asks.hpp). For endpoints and routers, which the configuration names,
+// a next hop (pipeline/state/unheld_asks.hpp). For endpoints and routers, which the configuration names,
 // the limit is the number of packets that may wait. The limit of other hosts on a link is lower, because an
 // attacker that forges addresses chooses them. Linux keeps an unanswered entry for 3 s in a table of 1,024
 // (gc_thresh3), so this limit leaves most of that table to other neighbours.
@@ -87,7 +87,7 @@ inline constexpr uint32_t kRejectsPerSecond = 1'000;
 inline constexpr uint32_t kRejectsBurst = 1'000;
 
 // ICMP errors of one kind (packet too big, or time exceeded) that a worker may originate per second, and at
-// once, to one prefix of addresses (pipeline/answers/prefix_limiter.hpp). A host needs one error for each
+// once, to one prefix of addresses (pipeline/state/prefix_limiter.hpp). A host needs one error for each
 // path that is narrower than it assumed, so 100 serve a network of 256 hosts within seconds. The traffic
 // reflected to the owner of a forged address stays below 1.1 Mbit/s (1,280 bytes each, the longest error of
 // IPv6).

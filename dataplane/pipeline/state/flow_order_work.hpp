@@ -6,7 +6,7 @@
 
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/time.hpp"
-#include "dataplane/pipeline/answers/reject_limiter.hpp"
+#include "dataplane/pipeline/state/reject_limiter.hpp"
 
 namespace penstock::pipeline {
 

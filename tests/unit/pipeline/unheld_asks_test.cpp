@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/answers/unheld_asks.hpp"
+#include "dataplane/pipeline/state/unheld_asks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/time.hpp"
 #include "dataplane/nat/reply_owner.hpp"
-#include "dataplane/pipeline/answers/reject_limiter.hpp"
+#include "dataplane/pipeline/state/reject_limiter.hpp"
 
 namespace penstock::pipeline {
 

@@ -13,7 +13,7 @@
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/time.hpp"
-#include "dataplane/pipeline/answers/reject_limiter.hpp"
+#include "dataplane/pipeline/state/reject_limiter.hpp"
 #include "dataplane/route/pending.hpp"
 
 namespace penstock::pipeline {
