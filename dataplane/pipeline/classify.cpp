@@ -5,6 +5,7 @@
 #include "dataplane/packet/vlan.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/ip_options.hpp"
+#include "dataplane/pipeline/placement.hpp"
 
 namespace penstock::pipeline {
 namespace {

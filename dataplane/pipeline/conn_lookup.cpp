@@ -1,5 +1,7 @@
 #include "dataplane/pipeline/conn_lookup.hpp"
 
+#include "dataplane/pipeline/placement.hpp"
+
 namespace penstock::pipeline {
 namespace {
 

@@ -11,46 +11,16 @@
 // works as predicted, this costs a reply nothing; otherwise it costs one visit.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/nat/reply_owner.hpp"
 #include "dataplane/packet/flow_key.hpp"
+#include "dataplane/pipeline/state/candidates.hpp"
+#include "dataplane/pipeline/state/port_promises.hpp"
 
 namespace penstock::pipeline {
-
-struct Candidates {
-    std::array<WorkerId, 3> workers{};
-    uint8_t count = 0;
-    // RSS or a flow rule of the arrival port should have delivered the packet to its owner
-    bool is_foretold = false;
-    bool is_first_guess = false;  // computed with Ask::ReceiverFirst: on a miss compute again with Everybody
-    void add(WorkerId worker) noexcept {
-        if (count == 0 || workers[count - 1] != worker) {  // two rules may agree
-            workers[count++] = worker;
-        }
-    }
-    // The configuration may change while a packet is handed over, so a position counted by another worker may
-    // no longer exist.
-    [[nodiscard]] uint8_t in_range(uint8_t tried) const noexcept {
-        return tried < count ? tried : static_cast<uint8_t>(count - 1);
-    }
-    [[nodiscard]] bool is_last(uint8_t tried) const noexcept { return tried + 1 >= count; }
-};
-
-// Guarantees of a NicPort about the queue on which packets arrive.
-struct PortPromises {
-    // All packets of one 5-tuple arrive on the queues of one worker: true with RSS over as many queues as
-    // workers, or with a single worker. The worker that receives the first packet of a full-NAT flow then
-    // owns the flow. False, for example, with one af_xdp queue for several workers. In that case only
-    // ReplyOwner::of_tuple() and of_client() keep a flow together.
-    bool flow_stays_on_queue = false;
-    // rte_flow rules steer each block of SNAT ports to its owner's queue; packets that arrive elsewhere are
-    // counted.
-    bool snat_blocks_on_queue = false;
-};
 
 // How a packet reached the gateway.
 struct Arrived {

@@ -4,6 +4,7 @@
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/other_family.hpp"
+#include "dataplane/pipeline/placement.hpp"
 
 namespace penstock::pipeline {
 namespace {

@@ -8,6 +8,7 @@
 #include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/other_family.hpp"
+#include "dataplane/pipeline/placement.hpp"
 
 namespace penstock::pipeline {
 namespace {

@@ -7,13 +7,15 @@
 #include <cstdint>
 
 #include "dataplane/base/check.hpp"
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/verdict.hpp"
+#include "dataplane/config/snapshot.hpp"
 #include "dataplane/conn/table.hpp"
 #include "dataplane/packet/parsed.hpp"
 #include "dataplane/pipeline/fragments/fragment_table.hpp"
-#include "dataplane/pipeline/placement.hpp"
+#include "dataplane/pipeline/state/candidates.hpp"
 #include "dataplane/pipeline/state/handoff.hpp"
 
 struct rte_mbuf;
