@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "dataplane/base/check.hpp"
+#include "dataplane/pipeline/ageing.hpp"
 #include "dataplane/pipeline/classify.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/hits.hpp"

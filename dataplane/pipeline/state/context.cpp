@@ -2,8 +2,6 @@
 
 #include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
-#include "dataplane/pipeline/flow_orders.hpp"
-#include "dataplane/pipeline/liveness.hpp"
 
 namespace penstock::pipeline {
 
@@ -73,17 +71,6 @@ void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
     release_connection(ctx, index);
     ctx.connections.erase(index);
     ctx.count()[stats::Counter::Connections].set(ctx.connections.size());
-}
-
-void age_connections(WorkerContext& ctx, uint32_t budget_units) noexcept {
-    const uint32_t gone = ctx.aging.tick(
-        ctx.connections, ctx.now_coarse, *ctx.snapshot->idle_limits, budget_units,
-        [&](ConnectionIndex index) { release_connection(ctx, index); },
-        [&](ConnectionIndex index) { end_again(ctx, index); },
-        [&](ConnectionIndex index) { return probe_for_life(ctx, index); });
-    if (gone > 0) {
-        ctx.count()[stats::Counter::Connections].set(ctx.connections.size());
-    }
 }
 
 }  // namespace penstock::pipeline

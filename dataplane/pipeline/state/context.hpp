@@ -136,7 +136,4 @@ void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
 // release_connection, then erase.
 void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
 
-// One scan for idle connections, over `budget_units` units.
-void age_connections(WorkerContext& ctx, uint32_t budget_units) noexcept;
-
 }  // namespace penstock::pipeline
