@@ -8,12 +8,12 @@
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/nat/source_search.hpp"
-#include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/sctp.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/answers/own_errors.hpp"
+#include "dataplane/pipeline/answers/reject.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/fair_share.hpp"
 #include "dataplane/pipeline/handshake.hpp"
@@ -34,47 +34,6 @@ constexpr uint32_t kVictimSearchUnits = 64;
 
 // Ports tried for a flow to an endpoint on the host before the flow is dropped.
 constexpr uint8_t kOwnPortsMax = 64;
-
-void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend,
-                  DropReason reason) noexcept {
-    burst.drop(i, reason);
-    if (frontend != nullptr) {
-        ctx.counters.services[frontend->service->id.value].dropped.add(1);
-        if (reason == DropReason::SnatPortsExhausted) {
-            ctx.count().exhausted.note(frontend->service->id);
-        }
-    }
-}
-
-// Turns the packet into its own answer, addressed to the client.
-void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend) noexcept {
-    // Cheap checks first, the checksums of a flood last. The token is taken only for answers that leave: a
-    // packet that cannot be answered takes none.
-    if (!ctx.rejects.has_token(ctx.now)) {
-        return drop_counted(ctx, burst, i, frontend, DropReason::RejectLimited);
-    }
-    const IpAddr client = burst.parsed[i].key.source;
-    if (!has_way_to(*ctx.snapshot->routes, client)) {
-        return drop_counted(ctx, burst, i, frontend, DropReason::NoRoute);
-    }
-    const auto answer = packet::make_reject(
-        std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i],
-        ctx.snapshot->packets.aborts_sctp ? packet::SctpRefusal::Abort : packet::SctpRefusal::Icmp);
-    if (!answer) {
-        return drop_counted(ctx, burst, i, frontend, answer.error());
-    }
-    burst.length[i] = *answer;
-    burst.answers[i] = true;
-    forward_one(ctx, burst, i, client, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
-    if (burst.verdict[i] == Verdict::Drop) {  // no route back, or the answer exceeds its MTU
-        return drop_counted(ctx, burst, i, frontend, burst.reason[i]);
-    }
-    ctx.rejects.take(ctx.now);
-    if (frontend != nullptr) {
-        ctx.counters.services[frontend->service->id.value].rejected.add(1);
-    }
-    ctx.count()[Counter::Rejected].add(1);
-}
 
 // Inserts a complete entry. If the table is full, a half-open, finished or brief connection is evicted for
 // it, or one of a holder with too many connections.
@@ -256,8 +215,10 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
     }
 }
 
-// The flow to the chosen backend is not opened after all.
-void drop_chosen(WorkerContext& ctx, Burst& burst, const Opening& opening, DropReason reason) noexcept {
+// The flow to the chosen backend is not opened after all. Inlined, because a call changes the allocation of
+// registers on the way of the flows that are opened.
+PENSTOCK_ALWAYS_INLINE void drop_chosen(WorkerContext& ctx, Burst& burst, const Opening& opening,
+                                        DropReason reason) noexcept {
     ctx.counters.backends[opening.backend->id.value].open.subtract(1);
     drop_counted(ctx, burst, opening.packet, opening.frontend, reason);
 }

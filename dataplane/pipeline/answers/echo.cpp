@@ -12,7 +12,7 @@ namespace {
 void answer_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const std::span<uint8_t> frame(burst.data[i], burst.length[i]);
-    // In the same order as for rejects (new_flow.cpp).
+    // In the same order as for rejects (reject.cpp).
     if (!ctx.echoes.has_token(ctx.now)) {
         return burst.drop(i, DropReason::RejectLimited);
     }
