@@ -15,9 +15,9 @@
 #include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/answers/reject.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
-#include "dataplane/pipeline/fair_share.hpp"
-#include "dataplane/pipeline/handshake.hpp"
 #include "dataplane/pipeline/offered_mss.hpp"
+#include "dataplane/pipeline/opening.hpp"
+#include "dataplane/pipeline/pick_up.hpp"
 #include "dataplane/pipeline/reclaim.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
@@ -28,49 +28,9 @@ namespace {
 using packet::FlowKey;
 using stats::Counter;
 
-// Units of a full table that are examined for a connection to evict (conn/aging.hpp); under a SYN flood
-// nearly all are half-open.
-constexpr uint32_t kVictimSearchUnits = 64;
-
 // Ports tried for a flow to an endpoint on the host before the flow is dropped.
 constexpr uint8_t kOwnPortsMax = 64;
 
-// Inserts a complete entry. If the table is full, a half-open, finished or brief connection is evicted for
-// it, or one of a holder with too many connections.
-PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry,
-                                             uint64_t forward_hash, uint64_t reverse_hash) noexcept {
-    conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
-    if (inserted.status == conn::InsertStatus::Full) [[unlikely]] {
-        const bool is_v4 = entry.forward.source.is_v4() && entry.reverse.source.is_v4();
-        const FairShare share(ctx, entry.service, entry.forward.source);
-        const conn::Victims victims = ctx.aging.find_victims(
-            ctx.connections, is_v4 ? IpFamily::V4 : IpFamily::V6, kVictimSearchUnits, share.appraiser());
-        for (uint32_t i = 0; i < victims.count; ++i) {
-            close_connection(ctx, victims.index[i]);
-            ctx.count()[Counter::EvictedConnections].add(1);
-        }
-        if (victims.count > 0) {
-            inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
-        }
-    }
-    return inserted;
-}
-
-// A flow that is being opened, between the passes of open_flows().
-struct Opening {
-    const lb::Service* service;
-    const lb::FrontendRow* frontend;
-    const lb::Backend* backend;
-    nat::SourceSearch search;             // if the source is translated
-    const nat::Source* source = nullptr;  // the first proposal; the search owns it
-    uint64_t reverse_hash;                // of the first proposal
-    uint8_t packet;
-    bool keep_source;
-    uint8_t own_ports_tried = 0;
-    L4Port
-        // if the source is kept: the client's port, except for some endpoints on the host (take_own_port)
-        kept_port;
-};
 // For flows of Services with session affinity; stored separately, so that the others pay nothing for it.
 using Pins = std::array<lb::AffinityTable::Pin, limits::kBurstMax>;
 
@@ -81,14 +41,6 @@ struct FormerSource {
     IpAddr address;
     L4Port port = 0;
 };
-
-PENSTOCK_ALWAYS_INLINE FlowKey reverse_key(const FlowKey& forward, const Opening& opening) noexcept {
-    return {.source = opening.backend->address,
-            .destination = opening.keep_source ? forward.source : opening.source->address,
-            .source_port = opening.backend->port,
-            .destination_port = opening.keep_source ? opening.kept_port : opening.source->port,
-            .protocol = forward.protocol};
-}
 
 // Starts the search for a source. The egress determines which SNAT addresses are suitable. False: no route to
 // the backend.
@@ -183,7 +135,7 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
                                                  entry.reverse.destination_port, entry.reverse.source_port});
         entry.l4_delta = deltas.l4;
         entry.ip_delta = deltas.ip;
-        const conn::Inserted inserted = insert(ctx, entry, burst.hash[i], reverse_hash);
+        const conn::Inserted inserted = insert_connection(ctx, entry, burst.hash[i], reverse_hash);
         switch (inserted.status) {
             case conn::InsertStatus::Inserted:
                 ctx.by_backend.add(inserted.index, entry.backend);
@@ -223,47 +175,6 @@ PENSTOCK_ALWAYS_INLINE void drop_chosen(WorkerContext& ctx, Burst& burst, const 
     drop_counted(ctx, burst, opening.packet, opening.frontend, reason);
 }
 
-PENSTOCK_ALWAYS_INLINE void count_opened(WorkerContext& ctx, const Burst& burst,
-                                         const Opening& opening) noexcept {
-    stats::ServiceCounters& counters = ctx.counters.services[opening.service->id.value];
-    counters.new_flows.add(1);
-    counters.connections.add(1);
-    ctx.prefixes.add(PrefixCounts::slot_of(burst.parsed[opening.packet].key.source, ctx.owner.mix));
-    counters.passed[0].packets.add(1);
-    counters.passed[0].bytes.add(burst.parsed[opening.packet].l3_length);
-    stats::BackendCounters& backend_counters = ctx.counters.backends[opening.backend->id.value];
-    backend_counters.new_flows.add(1);
-    backend_counters.connections.add(1);
-    ctx.count()[Counter::NewConnections].add(1);
-    ctx.count()[Counter::Connections].set(ctx.connections.size());
-}
-
-// Returns the client's former backend (affinity precedes the scheduler: AFF-006), otherwise a new choice that
-// is the same on all workers.
-PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb::Service& service,
-                                                   const lb::BackendSet& set, const FlowKey& forward,
-                                                   lb::AffinityTable::Pin& pin) noexcept {
-    const lb::AffinityTable::Question question =
-        affinity_question(ctx, service, set, forward.source, ctx.now_coarse);
-    lb::AffinityTable::Answer answer = ctx.affinity.find(question);
-    const bool is_known = answer.position != lb::AffinityTable::Answer::kNone;
-    if (!is_known) {
-        answer = ctx.affinity.agree(question, lb::pick(service, set, forward, ctx.schedulers));
-        ctx.count()[Counter::AffinityEvictions].add(answer.evicted ? 1 : 0);
-    }
-    ctx.count()[is_known ? Counter::AffinityHits : Counter::AffinityMisses].add(1);
-    pin = answer.pin;
-    return &set.usable[answer.position];
-}
-
-// Confirms or withdraws the affinity entry, depending on whether the flow was opened.
-PENSTOCK_ALWAYS_INLINE void settle_pin(WorkerContext& ctx, const Opening& opening,
-                                       const lb::AffinityTable::Pin& pin, bool is_open) noexcept {
-    if (opening.service->has_affinity()) [[unlikely]] {
-        is_open ? lb::AffinityTable::open(pin, ctx.now_coarse) : lb::AffinityTable::withdraw(pin);
-    }
-}
-
 // Returns the association's own port if it is available (SCTP-003): peers are often configured by port.
 // placement.cpp has placed the packet on the worker that owns the port.
 PENSTOCK_NOINLINE const nat::Source* associations_source(WorkerContext& ctx, const FlowKey& forward,
@@ -271,56 +182,6 @@ PENSTOCK_NOINLINE const nat::Source* associations_source(WorkerContext& ctx, con
     return ctx.owner.of_snat_port(forward.source_port) == ctx.self
                ? opening.search.prefer(ctx.snat_ports, forward.source_port)
                : nullptr;
-}
-
-// Picks up a connection, opened by another gateway, in mid-stream (REJ-005). The endpoint identifies it by
-// the client's own address and port. If these cannot be kept, the client gets a RST: the endpoint is the
-// client itself, or the client's socket already has a flow to it through another frontend.
-PENSTOCK_NOINLINE void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i,
-                               const Admission& admission) noexcept {
-    const FlowKey& forward = burst.parsed[i].key;
-    Opening opening{};
-    opening.packet = static_cast<uint8_t>(i);
-    opening.frontend = admission.frontend;
-    opening.service = admission.frontend->service;
-    opening.keep_source = true;
-    opening.kept_port = forward.source_port;
-    lb::AffinityTable::Pin pin{};
-    opening.backend =
-        opening.service->has_affinity()
-            ? choose_pinned(ctx, *opening.service, *admission.set, forward, pin)
-            : &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
-    conn::Inserted inserted{conn::InsertStatus::ReverseTaken, {}};
-    if (!nat::must_translate(true, forward.source, opening.backend->address)) {
-        const FlowKey reverse = reverse_key(forward, opening);
-        const packet::TranslationDeltas deltas = packet::translation_deltas(
-            forward, {reverse.destination, reverse.source, reverse.destination_port, reverse.source_port});
-        const conn::Connection entry{.forward = forward,
-                                     .reverse = reverse,
-                                     .last_seen = ctx.now_coarse,
-                                     .opened_at = ctx.now_coarse,
-                                     .service = opening.service->id,
-                                     .backend = opening.backend->id,
-                                     .l4_delta = deltas.l4,
-                                     .ip_delta = deltas.ip,
-                                     .state = static_cast<uint8_t>(conn::TcpState::PickedUp),
-                                     .source_kept = true,
-                                     .is_pinned = opening.service->has_affinity(),
-                                     .tags = tags_of_picked_up(burst, i)};
-        inserted = insert(ctx, entry, burst.hash[i], ctx.connections.hash(reverse));
-    }
-    const bool is_open = inserted.status == conn::InsertStatus::Inserted;
-    settle_pin(ctx, opening, pin, is_open);
-    if (!is_open) {
-        return inserted.status == conn::InsertStatus::ReverseTaken
-                   ? reject(ctx, burst, i, admission.frontend)
-                   : drop_counted(ctx, burst, i, admission.frontend, DropReason::ConnectionTableFull);
-    }
-    burst.found[i] = {inserted.index, conn::Direction::Forward};
-    ctx.by_backend.add(inserted.index, opening.backend->id);
-    ctx.counters.backends[opening.backend->id.value].open.add(1);
-    count_opened(ctx, burst, opening);
-    send_one(ctx, burst, i);
 }
 
 // Packet i opens no flow.
