@@ -1,5 +1,6 @@
 #include "dataplane/pipeline/answers/own_errors.hpp"
 
+#include "dataplane/base/check.hpp"
 #include "dataplane/packet/icmp.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/restore.hpp"
@@ -67,6 +68,7 @@ RejectLimiter* bucket_for(WorkerContext& ctx, Burst& burst, uint32_t i, PrefixLi
 // Turns packet i, which is as it arrived, into the error, and takes its token.
 void answer(WorkerContext& ctx, Burst& burst, uint32_t i, RejectLimiter& bucket, packet::IcmpError error,
             const IpAddr& source) noexcept {
+    PENSTOCK_ASSERT(!burst.answers[i]);  // bounds the recursion through forward_one()
     const IpAddr sender = burst.parsed[i].key.source;
     if (!packet::has_valid_l4_checksum(std::span(burst.data[i], burst.length[i]), burst.parsed[i])) {
         return burst.drop(i, DropReason::BadL4Checksum);

@@ -6,6 +6,12 @@
 // name a single host. The rate is limited by the kind of error and by the prefix of the sender (REJ-003,
 // prefix_limiter.hpp). A packet that gets no answer is dropped. The reason is the one for which it could not
 // be forwarded, the rate limit, or the obstacle that keeps the answer from leaving.
+//
+// Callers: track and new_flow call tell_expired(); forward (exceed_mtu()) and other_family call
+// tell_too_big(). Both forward the error by forward_one(), which calls tell_too_big() again if the error
+// exceeds the MTU of its own hop and must not be fragmented. burst.answers[i], set before the error is
+// forwarded, ends this recursion: tell_too_big() drops an answer. At most one error is built for a packet,
+// which an assertion verifies.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
