@@ -1,14 +1,13 @@
 #include "dataplane/conn/table.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <string>
+#include <array>
+#include <bit>
 
 namespace penstock::conn {
 namespace {
 
 using detail::Bucket;
-using detail::Header;
+using detail::units_for;
 using detail::V6Addresses;
 
 // Entries are copied by whole words, so that readers on other threads see each field whole. may_alias: the
@@ -24,21 +23,6 @@ struct [[gnu::may_alias]] FreeUnit {
     uint32_t next;      // unit + 1, or 0
     uint32_t previous;  // in the list of halves only
 };
-
-// Two slots per connection, 60 % used in a full table. A bounded search would find room up to about 95 % (Fan
-// et al. 2014, table 2, for buckets of eight). But in a table that has long run at 90 %, more than a third of
-// the keys are in their second bucket. Each of these costs one more line and a mispredicted branch. The price
-// is 2 * 8 * (1 / 0.6 - 1 / 0.9) = 9 bytes per connection (docs/adr/0010). There are four additional buckets,
-// because in the smallest tables chance fills two buckets long before the others.
-uint32_t buckets_for(uint32_t capacity) {
-    const uint64_t slots = (uint64_t{capacity} * 2 * 5 + 2) / 3;
-    return static_cast<uint32_t>((slots + Bucket::kSlots - 1) / Bucket::kSlots + 4);
-}
-
-// Units are allocated in pairs, so that two adjacent units can hold an IPv6 or mixed connection.
-uint64_t units_for(uint32_t capacity) {
-    return (uint64_t{capacity} + 1) / 2 * 2;
-}
 
 void store_word(uint32_t& word, uint32_t value) noexcept {
     __atomic_store_n(&word, value, __ATOMIC_RELEASE);
@@ -145,62 +129,6 @@ Entry pack(const Connection& from) noexcept {
 
 packet::FlowKey Entry::key(Direction direction) const noexcept {
     return unpack(*this, *reinterpret_cast<const V6Addresses*>(this + 1), direction);
-}
-
-size_t Table::memory_needed(uint32_t capacity) noexcept {
-    if (capacity == 0 || capacity > kCapacityMax) {
-        return 0;
-    }
-    return sizeof(Header) + buckets_for(capacity) * sizeof(Bucket) + units_for(capacity) * sizeof(Entry);
-}
-
-Table::Table(std::span<std::byte> memory, uint32_t capacity) noexcept
-    : header_(reinterpret_cast<Header*>(memory.data())),
-      buckets_(reinterpret_cast<Bucket*>(memory.data() + sizeof(Header))),
-      entries_(
-          reinterpret_cast<Entry*>(memory.data() + sizeof(Header) + buckets_for(capacity) * sizeof(Bucket))),
-      buckets_count_(buckets_for(capacity)),
-      capacity_(capacity),
-      mix_(header_->secret) {}
-
-Result<Table> Table::create(std::span<std::byte> memory, uint32_t capacity, const HashKey& secret) {
-    const size_t needed = memory_needed(capacity);
-    if (needed == 0) {
-        return fail(Errc::InvalidArgument, "connection table: capacity " + std::to_string(capacity) +
-                                               " is not between 1 and " + std::to_string(kCapacityMax));
-    }
-    if (memory.size() < needed || reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
-        return fail(Errc::InvalidArgument, "connection table: " + std::to_string(capacity) +
-                                               " connections need " + std::to_string(needed) +
-                                               " bytes from the start of a cache line");
-    }
-    std::memset(memory.data(), 0, needed);
-    auto* header = reinterpret_cast<Header*>(memory.data());
-    header->magic = Header::kMagic;
-    header->version = Header::kVersion;
-    header->capacity = capacity;
-    header->secret = secret;
-    return Table(memory, capacity);
-}
-
-Result<Table> Table::adopt(std::span<std::byte> memory) {
-    if (memory.size() < sizeof(Header) || reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
-        return fail(Errc::Corrupt, "connection table: no header at the start of a cache line");
-    }
-    const auto header = load<Header>(memory.data());
-    if (header.magic != Header::kMagic || header.version != Header::kVersion) {
-        return fail(Errc::Corrupt, "connection table: the memory holds no table of layout version " +
-                                       std::to_string(Header::kVersion));
-    }
-    const size_t needed = memory_needed(header.capacity);
-    if (needed == 0 || memory.size() < needed || header.size > header.units_used ||
-        header.units_used > header.high_water || header.units_used > header.capacity ||
-        header.high_water > units_for(header.capacity) || header.high_water % 2 != 0) {
-        return fail(Errc::Corrupt,
-                    "connection table: the header is inconsistent, or does not fit the memory of " +
-                        std::to_string(memory.size()) + " bytes");
-    }
-    return Table(memory, header.capacity);
 }
 
 Found Table::find_slowly(const packet::FlowKey& key, uint64_t hash) const noexcept {

@@ -27,7 +27,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <type_traits>
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/base/cpu.hpp"
@@ -37,7 +36,9 @@
 #include "dataplane/base/match8.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/conn/connection.hpp"
+#include "dataplane/conn/entry.hpp"
 #include "dataplane/conn/sent_numbers.hpp"
+#include "dataplane/conn/table_layout.hpp"
 
 namespace penstock::conn {
 
@@ -60,104 +61,6 @@ struct Inserted {
     InsertStatus status = InsertStatus::Full;
     ConnectionIndex index;  // set where status is Inserted
 };
-
-// The families of a connection's two keys. Mixed: client and endpoint are of different families
-// (docs/adr/0029). V6 and Mixed take two units.
-enum class KeyFamilies : uint8_t { V4 = 4, V6 = 6, Mixed = 10 };
-
-// One connection as stored in the table. Ports and addresses are stored by Direction, as in the packets that
-// arrive in that direction. A packet leaves with those of the other direction, source and destination
-// exchanged.
-struct alignas(kCacheLine) Entry {
-    // Odd: live. Even: free or being filled. Each life of an entry has a number that is unique in this table.
-    uint32_t generation;
-    Protocol protocol;
-    // Differs from V4 as long as the pair's second unit holds addresses.
-    KeyFamilies families;
-    uint8_t state;  // a TcpState, DatagramState or SctpState, by protocol
-    uint8_t source_kept : 1;
-    uint8_t is_pinned : 1;
-    uint8_t snat_index : 6;
-    std::array<uint64_t, 2> v4_addresses;  // packet::v4_addresses() of each key; IPv4 only
-    std::array<uint32_t, 2> port_pairs;    // packet::port_pair() of each key
-    CoarseTime last_seen;
-    CoarseTime opened_at;
-    ServiceId service;
-    BackendId backend;
-    uint32_t snat_pool;
-    packet::FoldedDelta l4_delta;
-    packet::FoldedDelta ip_delta;
-    std::array<uint32_t, 2> tags;  // by Direction, as in Connection
-
-    [[nodiscard]] bool is_tcp() const noexcept { return protocol == Protocol::Tcp; }
-    [[nodiscard]] bool is_sctp() const noexcept { return protocol == Protocol::Sctp; }
-    // At least one key is IPv6: the connection takes two units, and all four addresses are stored where those
-    // of IPv6 are.
-    [[nodiscard]] bool is_v6() const noexcept { return families >= KeyFamilies::V6; }
-    [[nodiscard]] bool is_mixed() const noexcept { return families == KeyFamilies::Mixed; }
-    [[nodiscard]] TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
-    [[nodiscard]] DatagramState datagram_state() const noexcept { return static_cast<DatagramState>(state); }
-    [[nodiscard]] SctpState sctp_state() const noexcept { return static_cast<SctpState>(state); }
-    // Source and destination of `direction`. Use v4_ if not is_v6(), v6_ otherwise. An IPv4 address of a
-    // mixed connection is in mapped form.
-    [[nodiscard]] Be32 v4_source(Direction direction) const noexcept {
-        return Be32::from_raw(static_cast<uint32_t>(v4_addresses[static_cast<size_t>(direction)]));
-    }
-    [[nodiscard]] Be32 v4_destination(Direction direction) const noexcept {
-        return Be32::from_raw(static_cast<uint32_t>(v4_addresses[static_cast<size_t>(direction)] >> 32));
-    }
-    [[nodiscard]] const std::array<uint8_t, 16>& v6_source(Direction direction) const noexcept;
-    [[nodiscard]] const std::array<uint8_t, 16>& v6_destination(Direction direction) const noexcept;
-    [[nodiscard]] L4Port source_port(Direction direction) const noexcept {
-        return static_cast<L4Port>(port_pairs[static_cast<size_t>(direction)]);
-    }
-    [[nodiscard]] L4Port destination_port(Direction direction) const noexcept {
-        return static_cast<L4Port>(port_pairs[static_cast<size_t>(direction)] >> 16);
-    }
-    // The whole key, unpacked; slower than the accessors above.
-    [[nodiscard]] packet::FlowKey key(Direction direction) const noexcept;
-};
-static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry> &&
-              limits::kSnatAddressesMax <= 1U << 6);
-
-namespace detail {
-struct alignas(kCacheLine) Bucket {
-    static constexpr uint32_t kSlots = 8;
-    uint32_t tags[kSlots];        // 0: free
-    uint32_t references[kSlots];  // unit << 1 | direction
-};
-static_assert(sizeof(Bucket) == kCacheLine);
-
-// The second unit of an IPv6 or mixed connection: source and destination by direction, in the format of
-// IpAddr.
-struct alignas(kCacheLine) V6Addresses {
-    struct OneWay {
-        std::array<uint8_t, 16> source;
-        std::array<uint8_t, 16> destination;
-    };
-    std::array<OneWay, 2> by_direction;
-};
-static_assert(sizeof(V6Addresses) == kCacheLine);
-
-// At the start of the memory. A change to any layout of this file, or to the number of a state, changes
-// kVersion.
-struct alignas(kCacheLine) Header {
-    static constexpr uint64_t kMagic = 0x6e6e6f636b736e70;  // "pnskconn"
-    static constexpr uint32_t kVersion = 6;
-    uint64_t magic;
-    uint32_t version;
-    uint32_t capacity;     // units
-    uint32_t free_pairs;   // first of the pairs without a live unit, as its even unit + 1, or 0
-    uint32_t free_halves;  // first of the free units next to a live one, as unit + 1, or 0
-    uint32_t size;         // connections; read by any thread
-    uint32_t units_used;   // an IPv6 or mixed connection uses two
-    uint32_t high_water;   // units from here on have never been used; read by any thread
-    uint32_t lives;        // connections ever opened, modulo 2^31
-    HashKey secret;
-    uint64_t spare;
-};
-static_assert(sizeof(Header) == kCacheLine);
-}  // namespace detail
 
 class Table {
  public:
@@ -358,17 +261,6 @@ class Table {
     uint32_t capacity_;
     KeyedMix mix_;
 };
-
-inline const std::array<uint8_t, 16>& Entry::v6_source(Direction direction) const noexcept {
-    return reinterpret_cast<const detail::V6Addresses*>(this + 1)
-        ->by_direction[static_cast<size_t>(direction)]
-        .source;
-}
-inline const std::array<uint8_t, 16>& Entry::v6_destination(Direction direction) const noexcept {
-    return reinterpret_cast<const detail::V6Addresses*>(this + 1)
-        ->by_direction[static_cast<size_t>(direction)]
-        .destination;
-}
 
 PENSTOCK_ALWAYS_INLINE bool Table::holds_v4(uint32_t reference, const packet::FlowKey& key) const noexcept {
     const Entry& entry = entries_[reference >> 1];
