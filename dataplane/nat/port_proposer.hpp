@@ -236,7 +236,8 @@ class PortProposer {
     uint64_t draws_ = 0;
 };
 
-// The operations that most connections need. The others are in port_proposer.cpp.
+// The operations that most connections need. The others are in port_proposer.cpp, those
+// of the start in port_proposer_memory.cpp.
 
 PENSTOCK_ALWAYS_INLINE uint64_t PortProposer::hash(const PoolKey& key) const noexcept {
     const auto snat = load<std::array<uint64_t, 2>>(&key.snat);
