@@ -97,6 +97,8 @@ class Reflector final : private ResponseHandler {
     [[nodiscard]] CollectionStatus status(Time now) const;
 
  private:
+    static constexpr int kOk = 200;  // HTTP status
+
     enum class Doing : uint8_t {
         Listing,
         Streaming,
