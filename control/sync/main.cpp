@@ -20,6 +20,7 @@
 #include "control/sync/manifest_source.hpp"
 #include "control/sync/monitor.hpp"
 #include "control/sync/options.hpp"
+#include "control/sync/policy_options.hpp"
 #include "control/sync/policy_watch.hpp"
 #include "control/sync/server_address.hpp"
 #include "control/tls/watch.hpp"

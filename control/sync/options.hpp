@@ -49,10 +49,6 @@ struct Information {
     std::string text;
 };
 
-// Warnings about valid but possibly surprising values: --nodeport-addresses with prefixes of one IP family
-// leave the other family unrestricted (NODEPORT-003).
-[[nodiscard]] std::vector<std::string> hints_of(const semantics::Policy& policy);
-
 // `arguments` excludes the program name. InvalidArgument names the option and the rule.
 [[nodiscard]] Result<std::variant<Options, Information>> read_options(
     const std::vector<std::string>& arguments);

@@ -1,4 +1,5 @@
 #include "control/sync/options.hpp"
+#include "control/sync/policy_options.hpp"
 
 #include <gtest/gtest.h>
 
