@@ -35,12 +35,4 @@ struct Environment {
 [[nodiscard]] Result<std::variant<Invocation, Information>> read_command_line(
     const std::vector<std::string>& arguments, const Environment& environment = {});
 
-[[nodiscard]] std::string help_text();
-// Synopsis, summary and options of one command.
-[[nodiscard]] std::string help_text(const Command& command);
-// Long names of all options of `command`, including the general ones: "--output".
-[[nodiscard]] std::vector<std::string> option_names(const Command& command);
-// Spellings of the options with a value, in the long and the short form: "--output", "-o".
-[[nodiscard]] std::vector<std::string> options_with_value();
-
 }  // namespace penstock::cli

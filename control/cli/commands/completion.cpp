@@ -5,7 +5,7 @@
 
 #include "control/annotations/table.hpp"
 #include "control/cli/commands/list.hpp"
-#include "control/cli/options.hpp"
+#include "control/cli/option_list.hpp"
 
 namespace penstock::cli {
 namespace {

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "control/cli/exit_code.hpp"
+#include "control/cli/option_list.hpp"
 #include "control/cli/options.hpp"
 #include "tests/unit/cli/fake_gateway.hpp"
 
