@@ -38,6 +38,7 @@ inline constexpr size_t kProbePathBytesMax = 1024;
 [[nodiscard]] v1::Notice to_proto(const model::Notice& notice);
 [[nodiscard]] v1::ObservedNotice to_proto(const model::ObservedNotice& observed);
 [[nodiscard]] v1::Endpoint to_proto(const model::Endpoint& endpoint);
+[[nodiscard]] v1::BackendSet to_proto(const model::BackendSet& set);
 [[nodiscard]] v1::Service to_proto(const model::Service& service);
 [[nodiscard]] v1::Environment to_proto(const model::Environment& environment);
 [[nodiscard]] v1::NodePortAddresses to_proto(const model::NodePortAddresses& addresses);
@@ -57,6 +58,7 @@ inline constexpr size_t kProbePathBytesMax = 1024;
 [[nodiscard]] Result<model::ObservedNotice> from_proto(const v1::ObservedNotice& observed);
 // Endpoints are returned sorted, because their order is part of the state. Frontends and notices keep their
 // order.
+[[nodiscard]] Result<model::BackendSet> from_proto(const v1::BackendSet& message);
 [[nodiscard]] Result<model::Service> from_proto(const v1::Service& service);
 [[nodiscard]] Result<model::Environment> from_proto(const v1::Environment& environment);
 [[nodiscard]] Result<model::NodePortAddresses> from_proto(const v1::NodePortAddresses& addresses);

@@ -43,6 +43,32 @@ inline Status check_name(const char* field, std::string_view name, bool may_be_e
     return {};
 }
 
+// The Kubernetes API's rule for endpoint addresses. Link-local addresses are refused for all classes, since
+// they are valid on one link only.
+inline Status check_unicast(const IpAddr& address) {
+    const char* why = address.is_unspecified()   ? "unspecified"
+                      : address.is_loopback()    ? "loopback"
+                      : address.is_link_local()  ? "link-local"
+                      : address.is_multicast()   ? "multicast"
+                      : address.is_reserved_v4() ? "reserved"
+                                                 : nullptr;
+    if (why != nullptr) {
+        return invalid("address " + address.to_string() + " is " + why);
+    }
+    return {};
+}
+
+inline Result<IpAddr> unicast_address(std::string_view text) {
+    auto address = IpAddr::parse(text);
+    if (!address) {
+        return in_context("address", std::move(address.error()));
+    }
+    if (auto status = check_unicast(*address); !status) {
+        return std::unexpected(std::move(status.error()));
+    }
+    return *address;
+}
+
 template <typename T>
 void sort_unique(std::vector<T>& values) {
     std::ranges::sort(values);
