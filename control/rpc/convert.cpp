@@ -4,93 +4,115 @@
 #include <utility>
 
 #include "control/rpc/convert_rules.hpp"
+#include "control/rpc/enum_table.hpp"
 
 namespace penstock::rpc {
+namespace {
+
+// clang-format off
+constexpr auto kProtocols = enum_table<Protocol, v1::Protocol>("protocol", {
+    {Protocol::Tcp, v1::PROTOCOL_TCP},
+    {Protocol::Udp, v1::PROTOCOL_UDP},
+    {Protocol::Sctp, v1::PROTOCOL_SCTP},
+});
+static_assert(kProtocols.covers(v1::Protocol_MAX));
+
+constexpr auto kSchedulers = enum_table<lb::SchedulerKind, v1::Scheduler>("scheduler", {
+    {lb::SchedulerKind::RoundRobin, v1::SCHEDULER_RR},
+    {lb::SchedulerKind::Random, v1::SCHEDULER_RANDOM},
+    {lb::SchedulerKind::Maglev, v1::SCHEDULER_MH},
+    {lb::SchedulerKind::WeightedRoundRobin, v1::SCHEDULER_WRR},
+    {lb::SchedulerKind::LeastConnection, v1::SCHEDULER_LC},
+    {lb::SchedulerKind::WeightedLeastConnection, v1::SCHEDULER_WLC},
+    {lb::SchedulerKind::SourceHash, v1::SCHEDULER_SH},
+    {lb::SchedulerKind::DestinationHash, v1::SCHEDULER_DH},
+    {lb::SchedulerKind::ShortestExpectedDelay, v1::SCHEDULER_SED},
+    {lb::SchedulerKind::NeverQueue, v1::SCHEDULER_NQ},
+    {lb::SchedulerKind::TwoChoices, v1::SCHEDULER_P2C},
+    {lb::SchedulerKind::RoundRobin, v1::SCHEDULER_UNSPECIFIED},
+});
+static_assert(kSchedulers.covers(v1::Scheduler_MAX));
+
+constexpr auto kSourceModes = enum_table<lb::SourceMode, v1::SourceMode>("source mode", {
+    {lb::SourceMode::Translate, v1::SOURCE_MODE_TRANSLATE},
+    {lb::SourceMode::Keep, v1::SOURCE_MODE_KEEP},
+    {lb::SourceMode::Translate, v1::SOURCE_MODE_UNSPECIFIED},
+});
+static_assert(kSourceModes.covers(v1::SourceMode_MAX));
+
+constexpr auto kEmptyActions = enum_table<lb::EmptyAction, v1::EmptyAction>("empty action", {
+    {lb::EmptyAction::Reject, v1::EMPTY_ACTION_REJECT},
+    {lb::EmptyAction::Drop, v1::EMPTY_ACTION_DROP},
+    {lb::EmptyAction::DropNoLocal, v1::EMPTY_ACTION_DROP_NO_LOCAL},
+    {lb::EmptyAction::Reject, v1::EMPTY_ACTION_UNSPECIFIED},
+});
+static_assert(kEmptyActions.covers(v1::EmptyAction_MAX));
+
+constexpr auto kFrontendClasses = enum_table<lb::FrontendClass, v1::FrontendClass>("frontend class", {
+    {lb::FrontendClass::ClusterIp, v1::FRONTEND_CLASS_CLUSTER_IP},
+    {lb::FrontendClass::LoadBalancerIp, v1::FRONTEND_CLASS_LOAD_BALANCER_IP},
+    {lb::FrontendClass::ExternalIp, v1::FRONTEND_CLASS_EXTERNAL_IP},
+    {lb::FrontendClass::NodePort, v1::FRONTEND_CLASS_NODE_PORT},
+});
+static_assert(kFrontendClasses.covers(v1::FrontendClass_MAX));
+
+constexpr auto kGatewayModes = enum_table<model::GatewayMode, v1::Identity::Mode>("mode", {
+    {model::GatewayMode::Node, v1::Identity::MODE_NODE},
+    {model::GatewayMode::External, v1::Identity::MODE_EXTERNAL},
+});
+static_assert(kGatewayModes.covers(v1::Identity::Mode_MAX));
+
+// UNSPECIFIED is the same as WARNING.
+constexpr auto kNoticeLevels = enum_table<model::Notice::Level, v1::Notice::Level>("notice level", {
+    {model::Notice::Level::Normal, v1::Notice::LEVEL_NORMAL},
+    {model::Notice::Level::Warning, v1::Notice::LEVEL_WARNING},
+    {model::Notice::Level::Warning, v1::Notice::LEVEL_UNSPECIFIED},
+});
+static_assert(kNoticeLevels.covers(v1::Notice::Level_MAX));
+// clang-format on
+
+}  // namespace
 
 v1::Protocol to_proto(Protocol protocol) {
-    switch (protocol) {
-        case Protocol::Tcp:
-            return v1::PROTOCOL_TCP;
-        case Protocol::Udp:
-            return v1::PROTOCOL_UDP;
-        case Protocol::Sctp:
-            return v1::PROTOCOL_SCTP;
-    }
-    return v1::PROTOCOL_UNSPECIFIED;
+    return kProtocols.to_wire(protocol);
+}
+Result<Protocol> from_proto(v1::Protocol protocol) {
+    return kProtocols.from_wire(protocol);
 }
 
 v1::Scheduler to_proto(lb::SchedulerKind scheduler) {
-    switch (scheduler) {
-        case lb::SchedulerKind::RoundRobin:
-            return v1::SCHEDULER_RR;
-        case lb::SchedulerKind::Random:
-            return v1::SCHEDULER_RANDOM;
-        case lb::SchedulerKind::Maglev:
-            return v1::SCHEDULER_MH;
-        case lb::SchedulerKind::WeightedRoundRobin:
-            return v1::SCHEDULER_WRR;
-        case lb::SchedulerKind::LeastConnection:
-            return v1::SCHEDULER_LC;
-        case lb::SchedulerKind::WeightedLeastConnection:
-            return v1::SCHEDULER_WLC;
-        case lb::SchedulerKind::SourceHash:
-            return v1::SCHEDULER_SH;
-        case lb::SchedulerKind::DestinationHash:
-            return v1::SCHEDULER_DH;
-        case lb::SchedulerKind::ShortestExpectedDelay:
-            return v1::SCHEDULER_SED;
-        case lb::SchedulerKind::NeverQueue:
-            return v1::SCHEDULER_NQ;
-        case lb::SchedulerKind::TwoChoices:
-            return v1::SCHEDULER_P2C;
-    }
-    return v1::SCHEDULER_UNSPECIFIED;
+    return kSchedulers.to_wire(scheduler);
+}
+Result<lb::SchedulerKind> from_proto(v1::Scheduler scheduler) {
+    return kSchedulers.from_wire(scheduler);
 }
 
 v1::SourceMode to_proto(lb::SourceMode mode) {
-    switch (mode) {
-        case lb::SourceMode::Translate:
-            return v1::SOURCE_MODE_TRANSLATE;
-        case lb::SourceMode::Keep:
-            return v1::SOURCE_MODE_KEEP;
-    }
-    return v1::SOURCE_MODE_UNSPECIFIED;
+    return kSourceModes.to_wire(mode);
+}
+Result<lb::SourceMode> from_proto(v1::SourceMode mode) {
+    return kSourceModes.from_wire(mode);
 }
 
 v1::EmptyAction to_proto(lb::EmptyAction action) {
-    switch (action) {
-        case lb::EmptyAction::Reject:
-            return v1::EMPTY_ACTION_REJECT;
-        case lb::EmptyAction::Drop:
-            return v1::EMPTY_ACTION_DROP;
-        case lb::EmptyAction::DropNoLocal:
-            return v1::EMPTY_ACTION_DROP_NO_LOCAL;
-    }
-    return v1::EMPTY_ACTION_UNSPECIFIED;
+    return kEmptyActions.to_wire(action);
+}
+Result<lb::EmptyAction> from_proto(v1::EmptyAction action) {
+    return kEmptyActions.from_wire(action);
 }
 
 v1::FrontendClass to_proto(lb::FrontendClass cls) {
-    switch (cls) {
-        case lb::FrontendClass::ClusterIp:
-            return v1::FRONTEND_CLASS_CLUSTER_IP;
-        case lb::FrontendClass::LoadBalancerIp:
-            return v1::FRONTEND_CLASS_LOAD_BALANCER_IP;
-        case lb::FrontendClass::ExternalIp:
-            return v1::FRONTEND_CLASS_EXTERNAL_IP;
-        case lb::FrontendClass::NodePort:
-            return v1::FRONTEND_CLASS_NODE_PORT;
-    }
-    return v1::FRONTEND_CLASS_UNSPECIFIED;
+    return kFrontendClasses.to_wire(cls);
+}
+Result<lb::FrontendClass> from_proto(v1::FrontendClass cls) {
+    return kFrontendClasses.from_wire(cls);
 }
 
 v1::Identity::Mode to_proto(model::GatewayMode mode) {
-    switch (mode) {
-        case model::GatewayMode::Node:
-            return v1::Identity::MODE_NODE;
-        case model::GatewayMode::External:
-            return v1::Identity::MODE_EXTERNAL;
-    }
-    return v1::Identity::MODE_UNSPECIFIED;
+    return kGatewayModes.to_wire(mode);
+}
+Result<model::GatewayMode> from_proto(v1::Identity::Mode mode) {
+    return kGatewayModes.from_wire(mode);
 }
 
 v1::SocketAddress to_proto(const IpAddr& address, L4Port port) {
@@ -111,8 +133,7 @@ v1::ServiceKey to_proto(const model::ServiceKey& key) {
 
 v1::Notice to_proto(const model::Notice& notice) {
     v1::Notice message;
-    message.set_level(notice.level == model::Notice::Level::Normal ? v1::Notice::LEVEL_NORMAL
-                                                                   : v1::Notice::LEVEL_WARNING);
+    message.set_level(kNoticeLevels.to_wire(notice.level));
     message.set_reason(notice.reason);
     message.set_message(notice.message);
     return message;
@@ -168,107 +189,6 @@ v1::Identity to_proto(const model::GatewayIdentity& identity) {
     return message;
 }
 
-Result<Protocol> from_proto(v1::Protocol protocol) {
-    switch (protocol) {
-        case v1::PROTOCOL_UNSPECIFIED:
-            return invalid("protocol is missing");
-        case v1::PROTOCOL_TCP:
-            return Protocol::Tcp;
-        case v1::PROTOCOL_UDP:
-            return Protocol::Udp;
-        case v1::PROTOCOL_SCTP:
-            return Protocol::Sctp;
-        default:
-            return unknown("protocol", protocol);
-    }
-}
-
-Result<lb::SchedulerKind> from_proto(v1::Scheduler scheduler) {
-    switch (scheduler) {
-        case v1::SCHEDULER_UNSPECIFIED:
-        case v1::SCHEDULER_RR:
-            return lb::SchedulerKind::RoundRobin;
-        case v1::SCHEDULER_RANDOM:
-            return lb::SchedulerKind::Random;
-        case v1::SCHEDULER_MH:
-            return lb::SchedulerKind::Maglev;
-        case v1::SCHEDULER_WRR:
-            return lb::SchedulerKind::WeightedRoundRobin;
-        case v1::SCHEDULER_LC:
-            return lb::SchedulerKind::LeastConnection;
-        case v1::SCHEDULER_WLC:
-            return lb::SchedulerKind::WeightedLeastConnection;
-        case v1::SCHEDULER_SH:
-            return lb::SchedulerKind::SourceHash;
-        case v1::SCHEDULER_DH:
-            return lb::SchedulerKind::DestinationHash;
-        case v1::SCHEDULER_SED:
-            return lb::SchedulerKind::ShortestExpectedDelay;
-        case v1::SCHEDULER_NQ:
-            return lb::SchedulerKind::NeverQueue;
-        case v1::SCHEDULER_P2C:
-            return lb::SchedulerKind::TwoChoices;
-        default:
-            return unknown("scheduler", scheduler);
-    }
-}
-
-Result<lb::SourceMode> from_proto(v1::SourceMode mode) {
-    switch (mode) {
-        case v1::SOURCE_MODE_UNSPECIFIED:
-        case v1::SOURCE_MODE_TRANSLATE:
-            return lb::SourceMode::Translate;
-        case v1::SOURCE_MODE_KEEP:
-            return lb::SourceMode::Keep;
-        default:
-            return unknown("source mode", mode);
-    }
-}
-
-Result<lb::EmptyAction> from_proto(v1::EmptyAction action) {
-    switch (action) {
-        case v1::EMPTY_ACTION_UNSPECIFIED:
-        case v1::EMPTY_ACTION_REJECT:
-            return lb::EmptyAction::Reject;
-        case v1::EMPTY_ACTION_DROP:
-            return lb::EmptyAction::Drop;
-        case v1::EMPTY_ACTION_DROP_NO_LOCAL:
-            return lb::EmptyAction::DropNoLocal;
-        default:
-            return unknown("empty action", action);
-    }
-}
-
-Result<lb::FrontendClass> from_proto(v1::FrontendClass cls) {
-    switch (cls) {
-        case v1::FRONTEND_CLASS_UNSPECIFIED:
-            return invalid("frontend class is missing");
-        case v1::FRONTEND_CLASS_CLUSTER_IP:
-            return lb::FrontendClass::ClusterIp;
-        case v1::FRONTEND_CLASS_LOAD_BALANCER_IP:
-            return lb::FrontendClass::LoadBalancerIp;
-        case v1::FRONTEND_CLASS_EXTERNAL_IP:
-            return lb::FrontendClass::ExternalIp;
-        case v1::FRONTEND_CLASS_NODE_PORT:
-            return lb::FrontendClass::NodePort;
-        default:
-            return unknown("frontend class", cls);
-    }
-}
-
-Result<model::GatewayMode> from_proto(v1::Identity::Mode mode) {
-    switch (mode) {
-        case v1::Identity::MODE_UNSPECIFIED:
-            return invalid("mode is missing");
-        case v1::Identity::MODE_NODE:
-            return model::GatewayMode::Node;
-        case v1::Identity::MODE_EXTERNAL:
-            return model::GatewayMode::External;
-        default:
-            return unknown("mode", mode);
-    }
-}
-
 Result<model::ServiceKey> from_proto(const v1::ServiceKey& key) {
     const auto protocol = from_proto(key.protocol());
     if (!protocol) {
@@ -286,18 +206,11 @@ Result<model::ServiceKey> from_proto(const v1::ServiceKey& key) {
 }
 
 Result<model::Notice> from_proto(const v1::Notice& notice) {
-    model::Notice out{model::Notice::Level::Warning, notice.reason(), notice.message()};
-    switch (notice.level()) {
-        case v1::Notice::LEVEL_UNSPECIFIED:
-        case v1::Notice::LEVEL_WARNING:
-            break;
-        case v1::Notice::LEVEL_NORMAL:
-            out.level = model::Notice::Level::Normal;
-            break;
-        default:
-            return unknown("notice level", notice.level());
+    const auto level = kNoticeLevels.from_wire(notice.level());
+    if (!level) {
+        return std::unexpected(level.error());
     }
-    return out;
+    return model::Notice{*level, notice.reason(), notice.message()};
 }
 
 Result<model::ObservedNotice> from_proto(const v1::ObservedNotice& observed) {

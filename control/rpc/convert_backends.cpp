@@ -7,10 +7,25 @@
 
 #include "control/rpc/convert.hpp"
 #include "control/rpc/convert_rules.hpp"
+#include "control/rpc/enum_table.hpp"
 #include "dataplane/base/limits.hpp"
 
 namespace penstock::rpc {
 namespace {
+
+// clang-format off
+using Why = v1::ExcludedEndpoint::Why;
+constexpr auto kExclusionReasons = enum_table<model::Exclusion, Why>("reason of exclusion", {
+    {model::Exclusion::ForbiddenAddress, v1::ExcludedEndpoint::WHY_FORBIDDEN_ADDRESS},
+    {model::Exclusion::NodeSelector, v1::ExcludedEndpoint::WHY_NODE_SELECTOR},
+    {model::Exclusion::NotReady, v1::ExcludedEndpoint::WHY_NOT_READY},
+    {model::Exclusion::Terminating, v1::ExcludedEndpoint::WHY_TERMINATING},
+    {model::Exclusion::NotLocal, v1::ExcludedEndpoint::WHY_NOT_LOCAL},
+    {model::Exclusion::TopologyKeys, v1::ExcludedEndpoint::WHY_TOPOLOGY_KEYS},
+    {model::Exclusion::TopologyHints, v1::ExcludedEndpoint::WHY_TOPOLOGY_HINTS},
+}, Unset::IsUnknown);
+// clang-format on
+static_assert(kExclusionReasons.covers(v1::ExcludedEndpoint::Why_MAX));
 
 // Names the address family expected by the set, for the error text.
 std::string family_text(const model::BackendSet& set) {
@@ -45,48 +60,6 @@ Result<model::Endpoint> endpoint_from(const v1::Endpoint& message, const model::
                            message.zone()};
 }
 
-// A value outside the enumeration is named by its number in the error.
-Result<model::Exclusion> exclusion_from(v1::ExcludedEndpoint::Why why) {
-    switch (why) {
-        case v1::ExcludedEndpoint::WHY_FORBIDDEN_ADDRESS:
-            return model::Exclusion::ForbiddenAddress;
-        case v1::ExcludedEndpoint::WHY_NODE_SELECTOR:
-            return model::Exclusion::NodeSelector;
-        case v1::ExcludedEndpoint::WHY_NOT_READY:
-            return model::Exclusion::NotReady;
-        case v1::ExcludedEndpoint::WHY_TERMINATING:
-            return model::Exclusion::Terminating;
-        case v1::ExcludedEndpoint::WHY_NOT_LOCAL:
-            return model::Exclusion::NotLocal;
-        case v1::ExcludedEndpoint::WHY_TOPOLOGY_KEYS:
-            return model::Exclusion::TopologyKeys;
-        case v1::ExcludedEndpoint::WHY_TOPOLOGY_HINTS:
-            return model::Exclusion::TopologyHints;
-        default:
-            return unknown("reason of exclusion", why);
-    }
-}
-
-v1::ExcludedEndpoint::Why exclusion_to_proto(model::Exclusion why) {
-    switch (why) {
-        case model::Exclusion::ForbiddenAddress:
-            return v1::ExcludedEndpoint::WHY_FORBIDDEN_ADDRESS;
-        case model::Exclusion::NodeSelector:
-            return v1::ExcludedEndpoint::WHY_NODE_SELECTOR;
-        case model::Exclusion::NotReady:
-            return v1::ExcludedEndpoint::WHY_NOT_READY;
-        case model::Exclusion::Terminating:
-            return v1::ExcludedEndpoint::WHY_TERMINATING;
-        case model::Exclusion::NotLocal:
-            return v1::ExcludedEndpoint::WHY_NOT_LOCAL;
-        case model::Exclusion::TopologyKeys:
-            return v1::ExcludedEndpoint::WHY_TOPOLOGY_KEYS;
-        case model::Exclusion::TopologyHints:
-            return v1::ExcludedEndpoint::WHY_TOPOLOGY_HINTS;
-    }
-    return v1::ExcludedEndpoint::WHY_UNSPECIFIED;
-}
-
 Result<model::ExcludedEndpoint> excluded_from(const v1::ExcludedEndpoint& message,
                                               const model::BackendSet& set) {
     const std::string& bytes = message.address();
@@ -108,7 +81,7 @@ Result<model::ExcludedEndpoint> excluded_from(const v1::ExcludedEndpoint& messag
         return std::unexpected(port.error());
     }
     out.port = *port;
-    const auto why = exclusion_from(message.why());
+    const auto why = kExclusionReasons.from_wire(message.why());
     if (!why) {
         return std::unexpected(why.error());
     }
@@ -123,7 +96,7 @@ v1::ExcludedEndpoint excluded_to_proto(const model::ExcludedEndpoint& excluded) 
     const size_t from = excluded.address.is_v4() ? bytes.size() - 4 : 0;
     message.set_address(bytes.data() + from, bytes.size() - from);
     message.set_port(excluded.port);
-    message.set_why(exclusion_to_proto(excluded.why));
+    message.set_why(kExclusionReasons.to_wire(excluded.why));
     message.set_not_serving(!excluded.serving);
     return message;
 }

@@ -7,9 +7,18 @@
 
 #include "control/rpc/convert.hpp"
 #include "control/rpc/convert_rules.hpp"
+#include "control/rpc/enum_table.hpp"
 
 namespace penstock::rpc {
 namespace {
+
+// clang-format off
+constexpr auto kProbeKinds = enum_table<model::Probe::Kind, v1::Probe::Kind>("kind", {
+    {model::Probe::Kind::Tcp, v1::Probe::KIND_TCP},
+    {model::Probe::Kind::Http, v1::Probe::KIND_HTTP},
+}, Unset::IsUnknown);
+// clang-format on
+static_assert(kProbeKinds.covers(v1::Probe::Kind_MAX));
 
 Result<uint32_t> within(const char* field, uint32_t value, uint32_t least, uint32_t most) {
     if (value < least || value > most) {
@@ -21,16 +30,11 @@ Result<uint32_t> within(const char* field, uint32_t value, uint32_t least, uint3
 
 Result<model::Probe> probe_from(const v1::Probe& message) {
     model::Probe probe;
-    switch (message.kind()) {
-        case v1::Probe::KIND_TCP:
-            probe.kind = model::Probe::Kind::Tcp;
-            break;
-        case v1::Probe::KIND_HTTP:
-            probe.kind = model::Probe::Kind::Http;
-            break;
-        default:
-            return unknown("kind", message.kind());
+    const auto kind = kProbeKinds.from_wire(message.kind());
+    if (!kind) {
+        return std::unexpected(kind.error());
     }
+    probe.kind = *kind;
     if (message.port() > 65535) {
         return invalid("port " + std::to_string(message.port()) + " is not in 0-65535");
     }
@@ -68,7 +72,7 @@ Result<model::Probe> probe_from(const v1::Probe& message) {
 
 v1::Probe to_proto(const model::Probe& probe) {
     v1::Probe message;
-    message.set_kind(probe.kind == model::Probe::Kind::Tcp ? v1::Probe::KIND_TCP : v1::Probe::KIND_HTTP);
+    message.set_kind(kProbeKinds.to_wire(probe.kind));
     message.set_port(probe.port);
     message.set_path(probe.path);
     message.set_interval_s(probe.interval_s);
