@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "control/gateway/compile/port_addresses.hpp"
+#include "dataplane/base/check.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -60,62 +61,7 @@ std::vector<Place> places_of(const model::Service& service) {
     return places;
 }
 
-template <typename Pointer>
-void remove_from(std::vector<Pointer>& list, const Pointer& gone) {
-    if (const auto found = std::ranges::find(list, gone); found != list.end()) {
-        *found = list.back();
-        list.pop_back();
-    }
-}
-
 }  // namespace
-
-Claim::Claim(const model::Frontend& frontend, Protocol of)
-    : node_port(frontend.cls == FrontendClass::NodePort),
-      family(frontend.family),
-      port(frontend.port),
-      protocol(of) {
-    if (!node_port) {
-        address = frontend.address;
-    }
-}
-
-Claim Claim::exact(const IpAddr& address, L4Port port, Protocol protocol) {
-    Claim claim;
-    claim.family = address.family();
-    claim.address = address;
-    claim.port = port;
-    claim.protocol = protocol;
-    return claim;
-}
-
-Claim Claim::of_node_port(IpFamily family, L4Port port, Protocol protocol) {
-    Claim claim;
-    claim.node_port = true;
-    claim.family = family;
-    claim.port = port;
-    claim.protocol = protocol;
-    return claim;
-}
-
-std::string Claim::to_string() const {
-    const std::string where =
-        node_port ? std::string(penstock::to_string(family)) + " NodePort " + std::to_string(port)
-                  : address.to_string() + " port " + std::to_string(port);
-    return std::string(penstock::to_string(protocol)) + " " + where;
-}
-
-size_t ClaimHash::operator()(const Claim& claim) const noexcept {
-    const size_t numbers = size_t{claim.port} << 16 | size_t{static_cast<uint8_t>(claim.protocol)} << 8 |
-                           size_t{static_cast<uint8_t>(claim.family)} << 1 | size_t{claim.node_port};
-    return std::hash<IpAddr>{}(claim.address) ^ numbers * kHashFactor;
-}
-
-bool Compiler::ByRank::operator()(const ServicePort* a, const ServicePort* b) const noexcept {
-    const bool a_is_new = a->former.service == nullptr;
-    const bool b_is_new = b->former.service == nullptr;
-    return a_is_new != b_is_new ? b_is_new : a->key < b->key;
-}
 
 void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey> touched) {
     changes_ = {};
@@ -138,22 +84,12 @@ void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey>
 }
 
 void Compiler::begin_round() {
-    // Service ports that came into force in the last round now outrank newer ones. This never revokes a
-    // claim. A service port that was refused already may now conflict with a different owner, so it is
-    // considered again to report the first obstacle.
-    for (const auto& key : std::exchange(newly_in_force_, {})) {
-        const ServicePort& port = ports_.at(key);
-        for (const auto& frontend : port.in_force.desired->frontends) {
-            for (ServicePort* other : find(Claim(frontend, key.protocol))->wanting) {
-                if (other->owned == nullptr) {
-                    due_.insert(other);
-                }
-            }
-        }
-    }
+    arbiter_.begin_round();
     // Room can only shrink until ids are released.
     if (std::exchange(was_released_, false)) {
-        due_.insert(short_of_ids_.begin(), short_of_ids_.end());
+        for (ServicePort* port : short_of_ids_) {
+            arbiter_.make_due(*port);
+        }
     }
 }
 
@@ -166,40 +102,31 @@ void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key
         }
         ServicePort& port = found->second;
         note_change(port);
-        due_.erase(&port);
         short_of_ids_.erase(&port);
-        let_go(port, false, false);
-        hold_no_longer(port);
-        want_no_longer(port);
         affinity_.expect(port.desired.get(), nullptr);
         affinity_.service_is_gone(key, port.in_force.service.get());
-        port.desired = nullptr;
+        arbiter_.withdraw(port);
         port.in_force = {};
         port.refusal.reset();
         considered_.insert(&port);
         return;
     }
-    ServicePort& port = ports_.try_emplace(key, ServicePort{.key = key}).first->second;
+    ServicePort& port = ports_.try_emplace(key, key).first->second;
     if (port.desired != *next) {
-        want_no_longer(port);
         affinity_.expect(port.desired.get(), next->get());
-        port.desired = *next;
-        want(port);
-        due_.insert(&port);
+        arbiter_.want(port, *next);
     }
     const auto* health = input.health.get(key);
     const SharedHealth next_health = health == nullptr ? nullptr : *health;
     if (port.health != next_health) {
         port.health = next_health;
-        due_.insert(&port);
+        arbiter_.make_due(port);
     }
 }
 
 void Compiler::settle() {
-    while (!due_.empty()) {
-        ServicePort& port = **due_.begin();
-        due_.erase(due_.begin());
-        consider(port);
+    while (Claimant* due = arbiter_.take_due()) {
+        consider(static_cast<ServicePort&>(*due));
     }
 }
 
@@ -207,9 +134,7 @@ void Compiler::settle() {
 void Compiler::end_round() {
     for (ServicePort* port : considered_) {
         release_ids(port->former, port->in_force);
-        if (port->former.service == nullptr && port->in_force.service != nullptr) {
-            newly_in_force_.push_back(port->key);
-        }
+        arbiter_.set_in_force(*port, port->in_force.service != nullptr);
         port->former = port->in_force;
     }
     affinity_.release_unused();
@@ -241,7 +166,7 @@ void Compiler::consider(ServicePort& port) {
 
 // Returns nullopt if there is no obstacle.
 std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) const {
-    std::unordered_set<Claim, ClaimHash> own;
+    ClaimSet own;
     for (const auto& frontend : port.desired->frontends) {
         const Claim claim(frontend, port.key.protocol);
         // Neither case can arrive over gRPC (rpc/convert.hpp).
@@ -252,8 +177,7 @@ std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) con
         if (!own.insert(claim).second) {
             return model::Refusal{model::kInvalidService, claim.to_string() + " is listed twice"};
         }
-        const ServicePort* owner = find(claim)->owner;
-        if (owner != nullptr && owner != &port && ByRank{}(owner, &port)) {
+        if (const Claimant* owner = arbiter_.better_owner(port, claim)) {
             return model::Refusal{model::kFrontendConflict,
                                   claim.to_string() + " belongs to service " + owner->key.to_string()};
         }
@@ -284,7 +208,9 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
         return nullptr;
     }
     auto service = std::make_shared<lb::Service>();
-    service->id = *ids_.services.take(key);
+    const auto service_id = ids_.services.take(key);
+    PENSTOCK_ASSERT(service_id);  // there is room
+    service->id = *service_id;
     service->namespace_name = key.namespace_name;
     service->name = key.name;
     service->port_name = key.port_name;
@@ -337,8 +263,6 @@ void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> serv
     if (port.owned == port.desired && port.in_force.service == service) {
         return;  // unchanged
     }
-    let_go(port, true, true);
-    hold_no_longer(port);
     Programmed programmed{.desired = port.desired,
                           .service = std::move(service),
                           .filter = nullptr,
@@ -354,92 +278,14 @@ void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> serv
             lb::SourceFilter{true, port.desired->source_ranges, port.desired->source_ranges_deny});
     }
     port.in_force = std::move(programmed);
-    port.owned = port.desired;
-    for (const auto& frontend : port.desired->frontends) {
-        const Claim claim(frontend, port.key.protocol);
-        touched_.insert(claim);
-        Interest& interest = interests_of(claim).at(claim);
-        if (std::exchange(interest.owner, &port) != &port) {
-            make_due(interest, port, true);
-        }
-    }
+    arbiter_.grant(port);
 }
 
 // The version in force stays, except for claims that others own.
 void Compiler::refuse(ServicePort& port, model::Refusal refusal) {
     refusal.why = "service " + port.key.to_string() + ": " + refusal.why;
     port.refusal = std::move(refusal);
-    let_go(port, false, true);
-    if (port.in_force.service != nullptr && port.held == nullptr) {
-        hold(port);
-    }
-}
-
-void Compiler::want(ServicePort& port) {
-    for (const auto& frontend : port.desired->frontends) {
-        const Claim claim(frontend, port.key.protocol);
-        interests_of(claim)[claim].wanting.push_back(&port);
-    }
-}
-
-void Compiler::want_no_longer(ServicePort& port) {
-    if (port.desired == nullptr) {
-        return;
-    }
-    for (const auto& frontend : port.desired->frontends) {
-        const Claim claim(frontend, port.key.protocol);
-        touched_.insert(claim);
-        remove_from(interests_of(claim).at(claim).wanting, &port);
-    }
-}
-
-void Compiler::hold(ServicePort& port) {
-    port.held = port.in_force.desired;
-    for (const auto& frontend : port.held->frontends) {
-        const Claim claim(frontend, port.key.protocol);
-        touched_.insert(claim);
-        interests_of(claim)[claim].holding.push_back(&port);
-    }
-}
-
-void Compiler::hold_no_longer(ServicePort& port) {
-    if (port.held == nullptr) {
-        return;
-    }
-    for (const auto& frontend : port.held->frontends) {
-        const Claim claim(frontend, port.key.protocol);
-        touched_.insert(claim);
-        remove_from(interests_of(claim).at(claim).holding, &port);
-    }
-    port.held = nullptr;
-}
-
-// Gives up the claims of the owned version. `only_unwanted`: except for those that the desired version has
-// too.
-void Compiler::let_go(ServicePort& port, bool only_unwanted, bool only_worse) {
-    if (port.owned == nullptr) {
-        return;
-    }
-    for (const auto& frontend : port.owned->frontends) {
-        const Claim claim(frontend, port.key.protocol);
-        Interest& interest = interests_of(claim).at(claim);
-        if (interest.owner != &port ||
-            (only_unwanted && std::ranges::find(interest.wanting, &port) != interest.wanting.end())) {
-            continue;
-        }
-        touched_.insert(claim);
-        interest.owner = nullptr;
-        make_due(interest, port, only_worse);
-    }
-    port.owned = nullptr;
-}
-
-void Compiler::make_due(const Interest& interest, const ServicePort& of, bool only_worse) {
-    for (ServicePort* other : interest.wanting) {
-        if (other != &of && (!only_worse || ByRank{}(&of, other))) {
-            due_.insert(other);
-        }
-    }
+    arbiter_.refuse(port, port.in_force.desired);
 }
 
 void Compiler::note_change(const ServicePort& port) {
@@ -469,7 +315,7 @@ void Compiler::release_ids(const Programmed& before, const Programmed& now) {
 }
 
 void Compiler::place_rows(const CompileInput& input) {
-    for (const Claim& claim : touched_) {
+    for (const Claim& claim : arbiter_.touched()) {
         if (!claim.node_port) {
             count_vip(claim);
         }
@@ -483,14 +329,12 @@ void Compiler::place_rows(const CompileInput& input) {
     auto addresses = gateway::node_port_addresses(input.node_ports, input.addresses, own_vips);
     std::vector<IpAddr> concerned = addresses;
     if (addresses != node_port_addresses_) {
-        for (const auto& [claim, interest] : node_ports_) {
-            touched_.insert(claim);
-        }
+        arbiter_.touch_node_ports();
         concerned.insert(concerned.end(), node_port_addresses_.begin(), node_port_addresses_.end());
         node_port_addresses_ = std::move(addresses);
     }
     std::set<std::tuple<IpAddr, L4Port, Protocol>> rows;
-    for (const Claim& claim : touched_) {
+    for (const Claim& claim : arbiter_.touched()) {
         if (!claim.node_port) {
             rows.emplace(claim.address, claim.port, claim.protocol);
             continue;
@@ -505,7 +349,7 @@ void Compiler::place_rows(const CompileInput& input) {
     for (const auto& [address, l4_port, protocol] : rows) {
         place_row(address, l4_port, protocol);
     }
-    forget_unused();
+    arbiter_.forget_touched();
 }
 
 // An exact frontend, otherwise a NodePort, otherwise none (NODEPORT-004).
@@ -536,32 +380,31 @@ void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protoco
 }
 
 Compiler::Row Compiler::row_of(const Claim& claim) const {
-    const Interest* interest = find(claim);
-    if (interest == nullptr) {
-        return {};
-    }
-    const ServicePort* of = interest->owner;
-    if (of == nullptr && !interest->holding.empty()) {
-        of = *std::ranges::min_element(interest->holding, ByKey{});
-    }
+    const auto* of = static_cast<const ServicePort*>(arbiter_.winner(claim));
     if (of == nullptr) {
         return {};
     }
     const auto frontend = std::ranges::find_if(
         of->in_force.desired->frontends,
         [&](const model::Frontend& each) { return Claim(each, of->key.protocol) == claim; });
+    PENSTOCK_ASSERT(frontend != of->in_force.desired->frontends.end());  // an owner's or holder's version
     return {&*frontend, of};
 }
 
 void Compiler::count_vip(const Claim& claim) {
-    Interest& interest = exact_.at(claim);
     const Row row = row_of(claim);
     const bool counts = row.of != nullptr && is_vip_class(row.frontend->cls);
-    if (std::exchange(interest.counts_as_vip, counts) == counts) {
+    if (counts == vip_claims_.contains(claim)) {
         return;
     }
     uint32_t& rows = vips_[claim.address];
-    counts ? ++rows : --rows;
+    if (counts) {
+        vip_claims_.insert(claim);
+        ++rows;
+    } else {
+        vip_claims_.erase(claim);
+        --rows;
+    }
     if (rows == 0) {
         vips_.erase(claim.address);
         table_.set_vip(claim.address, false);
@@ -574,10 +417,13 @@ void Compiler::count_vip(const Claim& claim) {
 void Compiler::declare_node_port(const Claim& claim) {
     const bool is_served = std::ranges::any_of(
         node_port_addresses_, [&](const IpAddr& address) { return address.family() == claim.family; });
-    node_ports_.at(claim).is_declared = is_served && row_of(claim).of != nullptr;
+    if (is_served && row_of(claim).of != nullptr) {
+        declared_node_ports_.insert(claim);
+    } else {
+        declared_node_ports_.erase(claim);
+    }
     const auto declares = [&](IpFamily family) {
-        const Interest* interest = find(Claim::of_node_port(family, claim.port, claim.protocol));
-        return interest != nullptr && interest->is_declared;
+        return declared_node_ports_.contains(Claim::of_node_port(family, claim.port, claim.protocol));
     };
     table_.set_node_port(claim.port, claim.protocol, declares(IpFamily::V4) || declares(IpFamily::V6));
 }
@@ -599,18 +445,6 @@ void Compiler::count_kept_backends() {
     }
 }
 
-void Compiler::forget_unused() {
-    for (const Claim& claim : touched_) {
-        Interests& interests = interests_of(claim);
-        const auto found = interests.find(claim);
-        if (found->second.wanting.empty() && found->second.holding.empty() &&
-            found->second.owner == nullptr) {
-            interests.erase(found);
-        }
-    }
-    touched_.clear();
-}
-
 void Compiler::publish() {
     auto next = std::make_shared<Compiled>(*compiled_);
     next->table = table_.table();
@@ -630,12 +464,6 @@ void Compiler::publish() {
         }
     }
     compiled_ = std::move(next);
-}
-
-const Compiler::Interest* Compiler::find(const Claim& claim) const {
-    const Interests& interests = claim.node_port ? node_ports_ : exact_;
-    const auto found = interests.find(claim);
-    return found == interests.end() ? nullptr : &found->second;
 }
 
 }  // namespace penstock::gateway

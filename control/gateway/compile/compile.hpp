@@ -7,9 +7,9 @@
 //   NodePort rule ------+--> Compiler --> ServiceTable (all frontends, NodePorts filled in), the versions in
 //   own addresses ------+     keeps claims and ids between runs         force, and the refusals
 //
-// Claims are granted in order of rank: first service ports that were in force before the run, by key; then
-// the new ones, by key (GEN-009). A service port can therefore only lose to one of better rank. A run
-// processes service ports in order of rank, each one once:
+// Claims are granted by the arbiter (claim_arbiter.hpp) in order of rank: first service ports that were in
+// force before the run, by key; then the new ones, by key (GEN-009). A service port can therefore only lose to
+// one of better rank. A run processes service ports in order of rank, each one once:
 //
 //   changed --> due, by rank --> consider: better claim? room for ids? --> accepted or refused
 //                   ^                                                                           |
@@ -21,12 +21,12 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "control/gateway/compile/affinity_epochs.hpp"
+#include "control/gateway/compile/claim_arbiter.hpp"
 #include "control/gateway/compile/endpoint_health.hpp"
 #include "control/gateway/compile/id_map.hpp"
 #include "control/gateway/compile/shared_map.hpp"
@@ -83,28 +83,6 @@ struct CompileInput {
     const ProbeResults& health = kNoProbeResults;
 };
 
-// The address or port that a frontend claims. NodePorts are claimed as a whole: (family, number, protocol),
-// on all addresses that serve them.
-struct Claim {
-    bool node_port = false;
-    IpFamily family = IpFamily::V4;
-    IpAddr address;
-    L4Port port = 0;
-    Protocol protocol = Protocol::Tcp;
-    bool operator==(const Claim&) const = default;
-
-    Claim(const model::Frontend& frontend, Protocol of);
-    static Claim exact(const IpAddr& address, L4Port port, Protocol protocol);
-    static Claim of_node_port(IpFamily family, L4Port port, Protocol protocol);
-    [[nodiscard]] std::string to_string() const;
-
- private:
-    Claim() = default;
-};
-struct ClaimHash {
-    size_t operator()(const Claim& claim) const noexcept;
-};
-
 class Compiler {
  public:
     explicit Compiler(IdMap ids = IdMap()) : ids_(std::move(ids)) {}
@@ -123,34 +101,16 @@ class Compiler {
     [[nodiscard]] const CompileChanges& changes() const noexcept { return changes_; }
 
  private:
-    struct ServicePort {
-        model::ServiceKey key;
-        std::shared_ptr<const model::Service> desired;  // null: no longer desired
+    struct ServicePort : Claimant {
+        using Claimant::Claimant;
         SharedHealth health;
-        std::shared_ptr<const model::Service> owned;  // the version with granted claims; null: refused
-        // If refused: the version with the unowned claims that it keeps.
-        std::shared_ptr<const model::Service> held;
         Programmed in_force;  // service null: nothing in force
         Programmed former;    // in force before this round
         std::optional<model::Refusal> refusal;
     };
-    struct ByRank {
-        bool operator()(const ServicePort* a, const ServicePort* b) const noexcept;
-    };
     struct ByKey {
         bool operator()(const ServicePort* a, const ServicePort* b) const noexcept { return a->key < b->key; }
     };
-    // The service ports interested in one claim. The owner is an accepted one among those that want it. If
-    // there is no owner, the first of those that hold it has the row.
-    struct Interest {
-        std::vector<ServicePort*> wanting;  // the claim is in their desired version
-        // The claim is in the former version that a refused service port keeps.
-        std::vector<ServicePort*> holding;
-        ServicePort* owner = nullptr;
-        bool counts_as_vip = false;  // has a row of class L or X
-        bool is_declared = false;    // NodePorts: has an owner and an address that serves it
-    };
-    using Interests = std::unordered_map<Claim, Interest, ClaimHash>;
     struct Row {
         const model::Frontend* frontend = nullptr;
         const ServicePort* of = nullptr;
@@ -167,12 +127,6 @@ class Compiler {
                                            const model::BackendSet& desired) const;
     void accept(ServicePort& port, std::shared_ptr<const lb::Service> service);
     void refuse(ServicePort& port, model::Refusal refusal);
-    void want(ServicePort& port);
-    void want_no_longer(ServicePort& port);
-    void hold(ServicePort& port);
-    void hold_no_longer(ServicePort& port);
-    void let_go(ServicePort& port, bool only_unwanted, bool only_worse);
-    void make_due(const Interest& interest, const ServicePort& of, bool only_worse);
     void note_change(const ServicePort& port);
     void release_ids(const Programmed& before, const Programmed& now);
 
@@ -182,11 +136,7 @@ class Compiler {
     void count_vip(const Claim& claim);
     void declare_node_port(const Claim& claim);
     void count_kept_backends();
-    void forget_unused();
     void publish();
-
-    Interests& interests_of(const Claim& claim) noexcept { return claim.node_port ? node_ports_ : exact_; }
-    [[nodiscard]] const Interest* find(const Claim& claim) const;
 
     IdMap ids_;
     AffinityEpochs affinity_;
@@ -196,20 +146,19 @@ class Compiler {
 
     // By key. Addresses of entries are stable.
     std::unordered_map<model::ServiceKey, ServicePort, ServiceKeyHash> ports_;
-    Interests exact_;
-    Interests node_ports_;
-    std::map<IpAddr, uint32_t> vips_;          // addresses of rows of class L and X, with the number of rows
+    ClaimArbiter arbiter_;
+    ClaimSet vip_claims_;              // exact claims with a row of class L or X
+    std::map<IpAddr, uint32_t> vips_;  // addresses of rows of class L and X, with the number of rows
+    // NodePorts that have an owner and an address that serves them.
+    ClaimSet declared_node_ports_;
     std::vector<IpAddr> node_port_addresses_;  // addresses that serve NodePorts now; sorted
     std::unordered_set<ServicePort*> short_of_ids_;
     bool was_released_ = false;  // ids were released since service ports short of ids were considered
 
     // State of the current run.
-    std::set<ServicePort*, ByRank> due_;
     std::set<ServicePort*, ByKey> considered_;  // considered in this round, or removed
     // With the version of the last run.
     std::map<model::ServiceKey, std::shared_ptr<const lb::Service>> changed_;
-    std::unordered_set<Claim, ClaimHash> touched_;
-    std::vector<model::ServiceKey> newly_in_force_;  // since the previous round: their rank has improved
 };
 
 }  // namespace penstock::gateway
