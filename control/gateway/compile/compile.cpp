@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "control/gateway/compile/backend_sets.hpp"
 #include "control/gateway/compile/port_addresses.hpp"
 #include "dataplane/base/check.hpp"
 
@@ -28,21 +29,6 @@ bool same_backends(const model::Service& a, const model::Service& b) {
            std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
                return x.source == y.source && x.when_empty == y.when_empty &&
                       std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
-           });
-}
-
-bool passes_any(const model::BackendSet& set, const std::optional<model::Probe>& probe,
-                const SharedHealth& health) {
-    return !probe || std::ranges::any_of(set.endpoints, [&](const model::Endpoint& endpoint) {
-        return passes(*probe, health_of(health, endpoint));
-    });
-}
-
-// Whether all endpoints of a set are down and are used nevertheless (HC-010).
-bool fails_open(const model::Service& service, const SharedHealth& health) {
-    return service.probe && !service.probe->fails_closed &&
-           std::ranges::any_of(service.sets, [&](const model::BackendSet& set) {
-               return !set.endpoints.empty() && !passes_any(set, service.probe, health);
            });
 }
 
@@ -221,40 +207,10 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
         ids_.backends.take({service->id, address, l4_port, desired.uid});
     }
     for (const auto& set : desired.sets) {
-        service->sets.push_back(build_set(service->id, port, set));
+        service->sets.push_back(build_set(desired, set, service->id, ids_, port.health));
     }
     affinity_.apply(*service, desired, port.former.service.get(), port.former.desired.get());
     return service;
-}
-
-lb::BackendSet Compiler::build_set(ServiceId id, const ServicePort& port,
-                                   const model::BackendSet& desired) const {
-    const model::Service& service = *port.desired;
-    const auto& probe = service.probe;
-    lb::BackendSet set{.usable = {},
-                       .ring = {},
-                       .order = {},
-                       .positions = {},
-                       .by_id = {},
-                       .source = desired.source,
-                       .when_empty = desired.when_empty};
-    const bool any_passes = passes_any(desired, probe, port.health);
-    if (!any_passes && probe && probe->fails_closed && !desired.endpoints.empty()) {
-        set.when_empty = lb::EmptyAction::Reject;  // endpoints exist, so clients are rejected at once
-        return set;
-    }
-    set.usable.reserve(desired.endpoints.size());
-    for (const auto& endpoint : desired.endpoints) {
-        if (probe && any_passes && !passes(*probe, health_of(port.health, endpoint))) {
-            continue;
-        }
-        if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
-            const auto backend = ids_.backends.find({id, endpoint.address, endpoint.port, service.uid});
-            set.usable.push_back({*backend, endpoint.address, endpoint.port, endpoint.weight});
-        }
-    }
-    lb::prepare(set, service.scheduler);
-    return set;
 }
 
 void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> service) {

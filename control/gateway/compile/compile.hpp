@@ -123,8 +123,6 @@ class Compiler {
     void consider(ServicePort& port);
     [[nodiscard]] std::optional<model::Refusal> obstacle_of(const ServicePort& port) const;
     [[nodiscard]] std::shared_ptr<const lb::Service> build_service(ServicePort& port);
-    [[nodiscard]] lb::BackendSet build_set(ServiceId id, const ServicePort& port,
-                                           const model::BackendSet& desired) const;
     void accept(ServicePort& port, std::shared_ptr<const lb::Service> service);
     void refuse(ServicePort& port, model::Refusal refusal);
     void note_change(const ServicePort& port);
