@@ -1,22 +1,11 @@
 #include "control/gateway/apply/reconciler.hpp"
 
-#include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "control/gateway/compile/routed_prefixes.hpp"
 #include "control/log/log.hpp"
-#include "drivers/eal/host_facts.hpp"
 
 namespace penstock::gateway {
-namespace {
-
-std::string version_text(const rpc::StateVersion& version) {
-    return version.number == 0 ? "nothing"
-                               : "version " + std::to_string(version.number) + " of " + version.source;
-}
-
-}  // namespace
 
 // An accepted message that waits for its publication.
 struct Reconciler::Answer {
@@ -25,7 +14,14 @@ struct Reconciler::Answer {
 };
 
 Reconciler::Reconciler(ReconcilerOptions options, IdMap ids)
-    : options_(std::move(options)), state_(std::move(ids)) {
+    : options_(std::move(options)),
+      state_(std::move(ids)),
+      acceptance_(state_),
+      parts_({.twins = options_.twins,
+              .snat_addresses = options_.snat_addresses,
+              .snat_ports = options_.snat_ports,
+              .host_ephemeral = options_.host_ephemeral,
+              .packets = options_.packets}) {
     state_.identity = options_.identity;
     state_.identity.addresses.clear();
 }
@@ -43,7 +39,7 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
         // Must take effect before the first packet.
         const std::lock_guard inputs_lock(input_mutex_);
         if (inputs_.blocked) {
-            take_over(std::move(*std::exchange(inputs_.blocked, std::nullopt)));
+            parts_.block(std::move(*std::exchange(inputs_.blocked, std::nullopt)));
             inputs_.since.reset();
         }
     }
@@ -142,10 +138,6 @@ void Reconciler::publish_again() {
     input_ready_.notify_one();
 }
 
-void Reconciler::take_over(route::PrefixSet blocked) {
-    blocked_ = blocked.empty() ? nullptr : std::make_shared<const route::PrefixSet>(std::move(blocked));
-}
-
 std::optional<std::chrono::steady_clock::time_point> Reconciler::waiting_since() const {
     const std::lock_guard lock(input_mutex_);
     return processing_since_ ? processing_since_ : inputs_.since;
@@ -207,7 +199,7 @@ void Reconciler::process(Inputs inputs) {
         const std::lock_guard lock(state_mutex_);
         std::vector<model::ServiceKey> all_touched;
         for (auto& update : inputs.updates) {
-            auto touched = accept(update);
+            auto touched = acceptance_.accept(update, state_.compiler.compiled()->refusals);
             if (touched) {
                 all_touched.insert(all_touched.end(), touched->begin(), touched->end());
                 answers.push_back({std::move(update), std::move(*touched)});
@@ -241,7 +233,7 @@ void Reconciler::process(Inputs inputs) {
         }
         const bool blocks = inputs.blocked.has_value();
         if (blocks) {
-            take_over(std::move(*inputs.blocked));
+            parts_.block(std::move(*inputs.blocked));
         }
         if (publication || inputs.forwarding || drained || blocks || inputs.again) {
             next = snapshot();
@@ -274,109 +266,9 @@ void Reconciler::process(Inputs inputs) {
     }
 }
 
-// Returns the keys that the message changed. Changes nothing if it returns an error.
-Result<std::vector<model::ServiceKey>> Reconciler::accept(rpc::StateUpdate& update) {
-    if (update.base && (state_.accepted.number == 0 || *update.base != state_.accepted)) {
-        return fail(Errc::Outdated, "the delta builds on " + version_text(*update.base) + ", but " +
-                                        version_text(state_.accepted) + " is in force");
-    }
-    auto touched = update.base ? accept_delta(update) : accept_full(update);
-    for (auto& [key, why] : update.invalid) {
-        log::get("control").warn("{}", why);
-        state_.invalid.insert_or_assign(key, why);
-    }
-    state_.accepted = update.version;
-    return touched;
-}
-
-std::vector<model::ServiceKey> Reconciler::accept_full(rpc::StateUpdate& update) {
-    std::unordered_set<model::ServiceKey, ServiceKeyHash> named;
-    for (const auto& [key, why] : update.invalid) {
-        named.insert(key);
-    }
-    for (const auto& service : update.services) {
-        named.insert(service.key);
-    }
-    std::vector<model::ServiceKey> touched;
-    for (const auto& [key, service] : state_.asked) {
-        if (!named.contains(key)) {
-            touched.push_back(key);
-        }
-    }
-    for (const auto& key : touched) {
-        note_affinity_end(key, nullptr);
-        state_.asked.erase(key);
-    }
-    state_.invalid.clear();
-    for (auto& service : update.services) {
-        model::ServiceKey key = service.key;
-        // Service ports that could not be programmed are tried again with every message, and therefore
-        // reported again.
-        if (put(std::move(service)) || state_.compiler.compiled()->refusals.contains(key)) {
-            touched.push_back(std::move(key));
-        }
-    }
-    state_.environment = update.environment.value_or(model::Environment{});
-    return touched;
-}
-
-std::vector<model::ServiceKey> Reconciler::accept_delta(rpc::StateUpdate& update) {
-    std::vector<model::ServiceKey> touched;
-    for (const auto& key : update.removed) {
-        state_.invalid.erase(key);
-        note_affinity_end(key, nullptr);
-        if (state_.asked.erase(key) != 0) {
-            touched.push_back(key);
-        }
-    }
-    for (auto& service : update.services) {
-        state_.invalid.erase(service.key);
-        touched.push_back(service.key);
-        put(std::move(service));
-    }
-    if (update.environment) {
-        state_.environment = std::move(*update.environment);
-    }
-    return touched;
-}
-
-// Returns true if the service port is new or differs. An equal one keeps its object, by which compile()
-// detects that it is unchanged.
-bool Reconciler::put(model::Service service) {
-    const auto* present = state_.asked.get(service.key);
-    if (present != nullptr && **present == service) {
-        return false;
-    }
-    const model::ServiceKey key = service.key;
-    note_affinity_end(key, &service);
-    state_.asked.insert_or_assign(key, std::make_shared<const model::Service>(std::move(service)));
-    return true;
-}
-
-// Call before `next` (null: nothing) replaces the key's entry. Messages that are combined into one
-// compilation leave no trace of intermediate versions, but a Service with affinity off for a moment
-// starts empty (AFF-007).
-void Reconciler::note_affinity_end(const model::ServiceKey& key, const model::Service* next) {
-    const auto* present = state_.asked.get(key);
-    if (present != nullptr && (*present)->affinity_timeout_s != 0 &&
-        (next == nullptr || !keeps_affinity(**present, *next))) {
-        affinity_ended_.push_back(key);
-    }
-}
-
 // Updates routes, source addresses and the identity from the state of Linux.
 Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& mirror) {
-    routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports,
-                                       mirror.vips);
-    nat::SnatConfig snat{
-        .addresses = snat_addresses(
-            options_.snat_addresses, options_.twins, mirror.addresses,
-            options_.snat_addresses.empty() ? std::vector<IpAddr>{} : drivers::host_addresses()),
-        .ports = options_.snat_ports,
-        .host_ephemeral = options_.host_ephemeral};
-    if (snat != *snat_) {
-        snat_ = std::make_shared<const nat::SnatConfig>(std::move(snat));
-    }
+    parts_.follow_linux(mirror);
     const auto replace = [](auto& held, auto now) {
         const bool differs = held != now;
         held = std::move(now);
@@ -393,81 +285,22 @@ Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& m
 }
 
 void Reconciler::recompile(std::span<const model::ServiceKey> touched) {
-    follow_pod_cidrs();
+    parts_.follow_pod_cidrs(state_.environment.pod_cidrs, state_.compiler.ids().services.size() == 0);
     state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses,
-                         affinity_ended_, state_.health},
+                         acceptance_.affinity_ended(), state_.health},
                         touched);
-    affinity_ended_.clear();
+    acceptance_.forget_affinity_ended();
     issue(keeper_.follow(state_.compiler.changes(), *state_.compiler.compiled(), state_.compiler.ids(),
                          flows_.flows_of, options_.now()));
-    follow_idle_limits();
+    parts_.follow_idle_limits(state_.compiler);
 }
 
-void Reconciler::follow_pod_cidrs() {
-    if (state_.environment.pod_cidrs == pod_cidrs_) {
-        return;
-    }
-    // Before the first Service no flow depends on other Pod CIDRs.
-    const bool is_first = state_.compiler.ids().services.size() == 0;
-    pod_cidrs_ = state_.environment.pod_cidrs;
-    cluster_clients_ = std::make_shared<const lb::ClusterClients>(
-        is_first ? lb::ClusterClients(pod_cidrs_) : cluster_clients_->changed_to(pod_cidrs_));
-}
-
-// A removed Service leaves its limit to its remaining flows. A Service that gets its id sets its own limit.
-void Reconciler::follow_idle_limits() {
-    std::shared_ptr<conn::IdleLimits> next;
-    for (const auto& key : state_.compiler.changes().services) {
-        const auto* programmed = state_.compiler.compiled()->services.get(key);
-        if (programmed == nullptr) {
-            continue;
-        }
-        const ServiceId id = programmed->service->id;
-        const uint32_t seconds = programmed->desired->idle_timeout_s;
-        if ((next == nullptr ? *idle_limits_ : *next).of(id) == seconds) {
-            continue;
-        }
-        if (next == nullptr) {
-            next = std::make_shared<conn::IdleLimits>(*idle_limits_);
-        }
-        if (id.value >= next->seconds.size()) {
-            next->seconds.resize(id.value + 1);
-        }
-        next->seconds[id.value] = seconds;
-    }
-    if (next != nullptr) {
-        idle_limits_ = std::move(next);
-    }
-}
-
-// Appends the orders to those that some worker has not finished.
-void Reconciler::issue(std::vector<conn::FlowOrder> orders) {
-    const uint64_t done = flows_.orders_done ? flows_.orders_done() : 0;
-    const conn::FlowOrders& former = *orders_;
-    const uint64_t first = std::clamp(done + 1, former.first, former.last() + 1);
-    if (orders.empty() && first == former.first) {
-        return;
-    }
-    auto next = std::make_shared<conn::FlowOrders>();
-    next->first = first;
-    next->orders.assign(former.orders.begin() + static_cast<std::ptrdiff_t>(first - former.first),
-                        former.orders.end());
-    next->orders.insert(next->orders.end(), orders.begin(), orders.end());
-    orders_ = std::move(next);
+void Reconciler::issue(const std::vector<conn::FlowOrder>& orders) {
+    parts_.issue(orders, flows_.orders_done ? flows_.orders_done() : 0);
 }
 
 std::unique_ptr<config::Snapshot> Reconciler::snapshot() const {
-    auto next = std::make_unique<config::Snapshot>();
-    next->services = state_.compiler.compiled()->table;
-    next->routes = routes_;
-    next->snat = snat_;
-    next->cluster_clients = cluster_clients_;
-    next->packets = options_.packets;
-    next->rejects_closed_vip_ports = state_.environment.rejects_closed_vip_ports;
-    next->flow_orders = orders_;
-    next->idle_limits = idle_limits_;
-    next->blocked_sources = blocked_;
-    return next;
+    return parts_.assemble(state_.compiler.compiled()->table, state_.environment.rejects_closed_vip_ports);
 }
 
 void Reconciler::answer(std::vector<Answer>& answers) {

@@ -22,7 +22,9 @@
 #include <thread>
 #include <vector>
 
+#include "control/gateway/apply/acceptance.hpp"
 #include "control/gateway/apply/last_good.hpp"
+#include "control/gateway/apply/snapshot_assembly.hpp"
 #include "control/gateway/apply/state_saver.hpp"
 #include "control/gateway/compile/compile.hpp"
 #include "control/gateway/compile/flow_keeper.hpp"
@@ -56,16 +58,12 @@ struct FlowReadings {
 enum class StateOrigin : uint8_t { None, Stream, LastGood };
 
 // The state that the thread works on. Other threads access it only through Reconciler::read().
-struct ReconcilerState {
+struct ReconcilerState : AcceptedState {
     explicit ReconcilerState(IdMap&& ids) : compiler(std::move(ids)) {}
     model::GatewayIdentity identity;
-    rpc::StateVersion accepted;  // the newest accepted version; in force once published
-    rpc::StateVersion applied;   // in force in every worker
+    rpc::StateVersion applied;  // in force in every worker
     StateOrigin origin = StateOrigin::None;
     std::chrono::steady_clock::time_point applied_at;
-    DesiredServices asked;                              // the newest valid version of each service port
-    SharedMap<model::ServiceKey, std::string> invalid;  // in a message, but not valid there
-    model::Environment environment;
     ProbeResults health;
     Compiler compiler;
     std::shared_ptr<const drivers::MirroredState> mirror = std::make_shared<drivers::MirroredState>();
@@ -165,37 +163,19 @@ class Reconciler {
 
     void run();
     void process(Inputs inputs);
-    Result<std::vector<model::ServiceKey>> accept(rpc::StateUpdate& update);
-    std::vector<model::ServiceKey> accept_full(rpc::StateUpdate& update);
-    std::vector<model::ServiceKey> accept_delta(rpc::StateUpdate& update);
-    bool put(model::Service service);
     IdentityChange take_over(const drivers::MirroredState& mirror);
-    void note_affinity_end(const model::ServiceKey& key, const model::Service* next);
     void recompile(std::span<const model::ServiceKey> touched);
-    void follow_idle_limits();
-    void follow_pod_cidrs();
-    void take_over(route::PrefixSet blocked);
-    void issue(std::vector<conn::FlowOrder> orders);
+    void issue(const std::vector<conn::FlowOrder>& orders);
     std::unique_ptr<config::Snapshot> snapshot() const;
     void answer(std::vector<Answer>& answers);
     void save();
 
     const ReconcilerOptions options_;
-    // Service ports whose affinity was ended by a message since the last compilation, regardless of later
-    // messages.
-    std::vector<model::ServiceKey> affinity_ended_;
 
     mutable std::mutex state_mutex_;
     ReconcilerState state_;
-    std::shared_ptr<const route::RouteTable> routes_ = std::make_shared<route::RouteTable>();
-    std::shared_ptr<const nat::SnatConfig> snat_ = std::make_shared<nat::SnatConfig>();
-
-    std::shared_ptr<const lb::ClusterClients> cluster_clients_ = std::make_shared<lb::ClusterClients>();
-    std::vector<Prefix> pod_cidrs_;                    // as in cluster_clients_
-    std::shared_ptr<const route::PrefixSet> blocked_;  // null: none
-    std::shared_ptr<const conn::IdleLimits> idle_limits_ = std::make_shared<conn::IdleLimits>();
-    // Orders that were not all done at the last check.
-    std::shared_ptr<const conn::FlowOrders> orders_ = std::make_shared<conn::FlowOrders>();
+    Acceptance acceptance_;
+    SnapshotAssembly parts_;
     FlowKeeper keeper_;
 
     mutable std::mutex input_mutex_;
