@@ -1,5 +1,5 @@
 // The list of penstockd's options: names, defaults and descriptions for --help, in groups. options.cpp parses
-// and applies them.
+// them, and option_reader.cpp reads their values.
 #pragma once
 
 #include <boost/program_options/options_description.hpp>

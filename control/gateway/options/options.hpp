@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/gateway/options/core_plan.hpp"
+#include "control/gateway/options/listen_address.hpp"
 #include "control/gateway/options/port_option.hpp"
 #include "control/log/log.hpp"
 #include "control/model/desired.hpp"
@@ -22,17 +23,6 @@
 #include "dataplane/worker/idle.hpp"
 
 namespace penstock::gateway {
-
-// A gRPC listen address: "unix:/run/penstock/penstockd.sock" or "192.0.2.1:9106".
-struct ListenAddress {
-    std::string text;  // in gRPC's format
-    std::string path;  // of a Unix socket, otherwise ""
-    [[nodiscard]] bool is_unix() const noexcept { return !path.empty(); }
-    bool operator==(const ListenAddress&) const = default;
-
-    // InvalidArgument: neither unix:/ABSOLUTE/PATH nor HOST:PORT.
-    static Result<ListenAddress> parse(const std::string& text);
-};
 
 struct Options {
     enum class Action : uint8_t { Run, Help, Version, Check };

@@ -1,0 +1,15 @@
+// Converts the values of penstockd's options, as Boost stored them, into Options. All rules about values and
+// their combinations are here. Reads the host's name if --gateway-name is absent; otherwise pure.
+#pragma once
+
+#include <boost/program_options/variables_map.hpp>
+
+#include "control/gateway/options/options.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::gateway {
+
+// InvalidArgument: the first error, which names the option.
+[[nodiscard]] Result<Options> read_options(const boost::program_options::variables_map& values);
+
+}  // namespace penstock::gateway
