@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "control/gateway/options/snat_shares.hpp"
+#include "control/gateway/program/driver_notices.hpp"
+#include "control/gateway/program/port_setup.hpp"
 #include "control/gateway/rules/blocklist.hpp"
 #include "control/gateway/views/metrics_reading.hpp"
 #include "control/log/log.hpp"
@@ -16,25 +16,6 @@
 
 namespace penstock::gateway {
 namespace {
-
-// The drivers room does not log itself.
-void to_log(drivers::NoticeLevel level, std::string_view text) {
-    auto& logger = log::get("drivers");
-    switch (level) {
-        case drivers::NoticeLevel::Debug:
-            logger.debug("{}", text);
-            break;
-        case drivers::NoticeLevel::Info:
-            logger.info("{}", text);
-            break;
-        case drivers::NoticeLevel::Warning:
-            logger.warn("{}", text);
-            break;
-        case drivers::NoticeLevel::Error:
-            logger.error("{}", text);
-            break;
-    }
-}
 
 std::vector<TwinAddresses> twin_addresses(const std::vector<PortOption>& ports) {
     std::vector<TwinAddresses> out;
@@ -208,7 +189,7 @@ Status Daemon::start_eal() {
                             .main_cpu = cores_.main_cpu,
                             .memory_mb = options_.memory_mb,
                             .no_huge = options_.no_huge,
-                            .sink = to_log};
+                            .sink = log_driver_notice};
     for (const PortOption& port : options_.ports) {
         const auto device = drivers::DeviceString::parse(port.device);
         if (device && device->is_pci) {
@@ -230,49 +211,7 @@ Status Daemon::start_eal() {
 }
 
 Status Daemon::open_ports() {
-    const auto workers = static_cast<unsigned>(cores_.worker_cpus.size());
-    const std::vector<uint8_t> rss_key = drivers::random_rss_key();
-    int some_socket = -1;  // a port without a NUMA node allocates its buffers on another port's node
-    for (const PortOption& option : options_.ports) {
-        const NicPortId id{static_cast<uint8_t>(ports_.size())};
-        auto port = drivers::NicPort::probe(id,
-                                            {.device = option.device,
-                                             .twin_name = option.twin,
-                                             .addresses = option.addresses,
-                                             .mtu = option.mtu,
-                                             .rx_queues = workers,
-                                             .tx_queues = workers,
-                                             .rss_key = rss_key,
-                                             .rx_interrupts = options_.idle == worker::IdleMode::Adaptive,
-                                             .flow_rules = options_.flow_rules > 0,
-                                             .isolate = options_.vip_isolate},
-                                            to_log);
-        if (!port) {
-            return std::unexpected(std::move(port.error()));
-        }
-        some_socket = std::max(some_socket, (*port)->facts().socket);
-        ports_.push_back(std::move(*port));
-    }
-    const auto socket_of = [&](const drivers::NicPort& port) {
-        return port.facts().socket < 0 ? some_socket : port.facts().socket;
-    };
-    std::map<int, drivers::MempoolDemand> demands;
-    for (const auto& port : ports_) {
-        drivers::MempoolDemand& demand = demands[socket_of(*port)];
-        port->add_demand(demand);
-        demand.workers = workers;  // each one may hold buffers of every port
-    }
-    for (const auto& [socket, demand] : demands) {
-        if (auto added = pools_.add(socket, demand); !added) {
-            return added;
-        }
-    }
-    for (const auto& port : ports_) {
-        if (auto configured = port->configure(pools_.on(socket_of(*port)), workers); !configured) {
-            return configured;
-        }
-    }
-    return {};
+    return open_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), pools_, ports_);
 }
 
 Status Daemon::open_twins() {
@@ -289,7 +228,7 @@ Status Daemon::open_twins() {
         names.push_back({port->facts().id, (*twin)->name()});
         twins_.push_back(std::move(*twin));
     }
-    auto mirror = drivers::NetlinkMirror::open(names, to_log);
+    auto mirror = drivers::NetlinkMirror::open(names, log_driver_notice);
     if (!mirror) {
         return std::unexpected(std::move(mirror.error()));
     }
@@ -335,76 +274,17 @@ Status Daemon::load_last_good() {
     return {};
 }
 
-// The rules that a port supports can be determined only after its start, and the path of its replies depends
-// on them.
 Status Daemon::start_ports() {
-    const FlowLimits limits{.workers = static_cast<unsigned>(cores_.worker_cpus.size()),
-                            .budget = options_.flow_rules,
-                            .isolate = options_.vip_isolate,
-                            .mark = options_.vip_mark};
-    std::vector<FlowFollower::Port> ports;
-    for (const auto& port : ports_) {
-        if (auto started = port->start(); !started) {
-            return started;
-        }
-        const auto& facts = port->facts();
-        log::get("drivers").info(
-            "port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering {}: {}", facts.id.value,
-            facts.name, facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu,
-            drivers::to_string(facts.steering.steering), facts.steering.reason);
-        if (!facts.check_failed.empty()) {
-            log::get("drivers").error("port {}: predictable RSS is not used, its self-check failed: {}",
-                                      facts.id.value, facts.check_failed);
-        }
-        if (options_.vip_isolate && !facts.is_isolated) {
-            log::get("drivers").warn("port {} is not isolated: {}", facts.id.value,
-                                     facts.flow_support.vip_isolate.reason);
-        }
-        auto flows = std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port),
-                                                          facts.flow_facts);
-        if (facts.is_isolated) {
-            flows->note_isolated();
-        }
-        ports.push_back({{.id = facts.id,
-                          .reply_hash = facts.steering.reply_hash,
-                          .support = facts.flow_support,
-                          .is_isolated = facts.is_isolated},
-                         std::move(flows)});
+    auto flows = start_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), ports_);
+    if (!flows) {
+        return std::unexpected(std::move(flows.error()));
     }
-    flows_ = std::make_unique<FlowFollower>(limits, std::move(ports));
+    flows_ = std::move(*flows);
     return {};
 }
 
 Status Daemon::start_workers() {
-    worker::WorkerSetOptions options{.lcores = eal_->worker_lcores(),
-                                     .cpus = eal_->worker_cpus(),
-                                     .connections_per_worker = options_.connections,
-                                     .affinity_entries = options_.affinity_entries,
-                                     .burst = options_.burst,
-                                     .snat_ports = options_.snat_ports,
-                                     .ports = {},
-                                     .idle = options_.idle};
-    for (const auto& port : ports_) {
-        const auto& facts = port->facts();
-        if (const auto& hash = facts.steering.reply_hash) {
-            const std::string remark = remark_on_hashed_shares(
-                *hash, facts.id, options_.snat_ports, static_cast<unsigned>(cores_.worker_cpus.size()));
-            if (!remark.empty()) {
-                log::get("control").warn("{}", remark);
-            }
-        }
-        options.ports.push_back(
-            {.id = facts.id,
-             .dpdk_port = facts.dpdk_port,
-             .rx_queues = facts.rx_queues,
-             .tx_queues = facts.tx_queues,
-             .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
-             .rx_checksum_checked = facts.rx_checksum_checked,
-             .mac = facts.mac,
-             .reply_hash = facts.steering.reply_hash,
-             .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules,
-             .rx_interrupts = facts.rx_interrupts});
-    }
+    worker::WorkerSetOptions options = worker_options(options_, *eal_, ports_);
     flows_->before_publish(*initial_);
     while (flows_->work()) {  // rules of the initial configuration are in the NICs before the first packet
     }

@@ -1,0 +1,131 @@
+#include "control/gateway/program/port_setup.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "control/gateway/options/snat_shares.hpp"
+#include "control/gateway/program/driver_notices.hpp"
+#include "control/log/log.hpp"
+
+namespace penstock::gateway {
+
+Status open_nic_ports(const Options& options, unsigned workers, drivers::Mempools& pools, NicPorts& ports) {
+    const std::vector<uint8_t> rss_key = drivers::random_rss_key();
+    int some_socket = -1;  // a port without a NUMA node allocates its buffers on another port's node
+    for (const PortOption& option : options.ports) {
+        const NicPortId id{static_cast<uint8_t>(ports.size())};
+        auto port = drivers::NicPort::probe(id,
+                                            {.device = option.device,
+                                             .twin_name = option.twin,
+                                             .addresses = option.addresses,
+                                             .mtu = option.mtu,
+                                             .rx_queues = workers,
+                                             .tx_queues = workers,
+                                             .rss_key = rss_key,
+                                             .rx_interrupts = options.idle == worker::IdleMode::Adaptive,
+                                             .flow_rules = options.flow_rules > 0,
+                                             .isolate = options.vip_isolate},
+                                            log_driver_notice);
+        if (!port) {
+            return std::unexpected(std::move(port.error()));
+        }
+        some_socket = std::max(some_socket, (*port)->facts().socket);
+        ports.push_back(std::move(*port));
+    }
+    const auto socket_of = [&](const drivers::NicPort& port) {
+        return port.facts().socket < 0 ? some_socket : port.facts().socket;
+    };
+    std::map<int, drivers::MempoolDemand> demands;
+    for (const auto& port : ports) {
+        drivers::MempoolDemand& demand = demands[socket_of(*port)];
+        port->add_demand(demand);
+        demand.workers = workers;  // each one may hold buffers of every port
+    }
+    for (const auto& [socket, demand] : demands) {
+        if (auto added = pools.add(socket, demand); !added) {
+            return added;
+        }
+    }
+    for (const auto& port : ports) {
+        if (auto configured = port->configure(pools.on(socket_of(*port)), workers); !configured) {
+            return configured;
+        }
+    }
+    return {};
+}
+
+Result<std::unique_ptr<FlowFollower>> start_nic_ports(const Options& options, unsigned workers,
+                                                      const NicPorts& ports) {
+    const FlowLimits limits{.workers = workers,
+                            .budget = options.flow_rules,
+                            .isolate = options.vip_isolate,
+                            .mark = options.vip_mark};
+    std::vector<FlowFollower::Port> followed;
+    for (const auto& port : ports) {
+        if (auto started = port->start(); !started) {
+            return std::unexpected(std::move(started.error()));
+        }
+        const auto& facts = port->facts();
+        log::get("drivers").info(
+            "port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering {}: {}", facts.id.value,
+            facts.name, facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu,
+            drivers::to_string(facts.steering.steering), facts.steering.reason);
+        if (!facts.check_failed.empty()) {
+            log::get("drivers").error("port {}: predictable RSS is not used, its self-check failed: {}",
+                                      facts.id.value, facts.check_failed);
+        }
+        if (options.vip_isolate && !facts.is_isolated) {
+            log::get("drivers").warn("port {} is not isolated: {}", facts.id.value,
+                                     facts.flow_support.vip_isolate.reason);
+        }
+        auto flows = std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port),
+                                                          facts.flow_facts);
+        if (facts.is_isolated) {
+            flows->note_isolated();
+        }
+        followed.push_back({{.id = facts.id,
+                             .reply_hash = facts.steering.reply_hash,
+                             .support = facts.flow_support,
+                             .is_isolated = facts.is_isolated},
+                            std::move(flows)});
+    }
+    return std::make_unique<FlowFollower>(limits, std::move(followed));
+}
+
+worker::WorkerSetOptions worker_options(const Options& options, const drivers::Eal& eal,
+                                        const NicPorts& ports) {
+    const auto workers = static_cast<unsigned>(eal.worker_cpus().size());
+    worker::WorkerSetOptions out{.lcores = eal.worker_lcores(),
+                                 .cpus = eal.worker_cpus(),
+                                 .connections_per_worker = options.connections,
+                                 .affinity_entries = options.affinity_entries,
+                                 .burst = options.burst,
+                                 .snat_ports = options.snat_ports,
+                                 .ports = {},
+                                 .idle = options.idle};
+    for (const auto& port : ports) {
+        const auto& facts = port->facts();
+        if (const auto& hash = facts.steering.reply_hash) {
+            const std::string remark = remark_on_hashed_shares(*hash, facts.id, options.snat_ports, workers);
+            if (!remark.empty()) {
+                log::get("control").warn("{}", remark);
+            }
+        }
+        out.ports.push_back({.id = facts.id,
+                             .dpdk_port = facts.dpdk_port,
+                             .rx_queues = facts.rx_queues,
+                             .tx_queues = facts.tx_queues,
+                             .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
+                             .rx_checksum_checked = facts.rx_checksum_checked,
+                             .mac = facts.mac,
+                             .reply_hash = facts.steering.reply_hash,
+                             .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules,
+                             .rx_interrupts = facts.rx_interrupts});
+    }
+    return out;
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,36 @@
+// NicPorts from the options to running ports, and what workers and flow rules need to know about them.
+//
+//   open_nic_ports() -> (the twins open) -> start_nic_ports() -> worker_options()
+//     probed and configured,                  started, with        for WorkerSet::start()
+//     with buffers                            their flow rules
+//
+// Main thread, at start.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "control/gateway/options/options.hpp"
+#include "control/gateway/rules/flow_follower.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/worker/worker_set.hpp"
+#include "drivers/eal/eal.hpp"
+#include "drivers/eal/mempool.hpp"
+#include "drivers/port/nic_port.hpp"
+
+namespace penstock::gateway {
+
+using NicPorts = std::vector<std::unique_ptr<drivers::NicPort>>;
+
+// Appends the ports to `ports`, also those before one that fails, and creates the pools of their buffers.
+[[nodiscard]] Status open_nic_ports(const Options& options, unsigned workers, drivers::Mempools& pools,
+                                    NicPorts& ports);
+// The rules that a port supports can be determined only after its start, and the path of its replies depends
+// on them.
+[[nodiscard]] Result<std::unique_ptr<FlowFollower>> start_nic_ports(const Options& options, unsigned workers,
+                                                                    const NicPorts& ports);
+// Logs remarks about the SNAT ports of workers.
+[[nodiscard]] worker::WorkerSetOptions worker_options(const Options& options, const drivers::Eal& eal,
+                                                      const NicPorts& ports);
+
+}  // namespace penstock::gateway
