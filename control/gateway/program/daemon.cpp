@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <set>
 #include <utility>
 
 #include "control/gateway/options/snat_shares.hpp"
 #include "control/gateway/program/driver_notices.hpp"
+#include "control/gateway/program/exhausted_services.hpp"
 #include "control/gateway/program/port_setup.hpp"
+#include "control/gateway/program/watched_loops.hpp"
 #include "control/gateway/rules/blocklist.hpp"
 #include "control/gateway/views/metrics_reading.hpp"
 #include "control/log/log.hpp"
@@ -37,54 +38,7 @@ TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
     return twins;
 }
 
-// Returns the service ports with flows that found no SNAT port since the last call. A stamp that differs from
-// the previous one identifies a service port.
-std::function<std::vector<model::ServiceKey>()> exhausted_services(const worker::WorkerSet& workers,
-                                                                   const Reconciler& reconciler) {
-    return [&workers, &reconciler, seen = std::vector<uint64_t>()]() mutable {
-        constexpr size_t kSlots = stats::ExhaustionSlots::kSlots;
-        const worker::Inspector inspector = workers.inspect();
-        seen.resize(inspector.workers() * kSlots);
-        std::set<ServiceId> services;
-        for (size_t i = 0; i < seen.size(); ++i) {
-            const uint64_t stamp = inspector.exhaustion_stamp({static_cast<uint8_t>(i / kSlots)}, i % kSlots);
-            if (std::exchange(seen[i], stamp) != stamp) {
-                services.insert({static_cast<uint32_t>(stamp)});
-            }
-        }
-        std::vector<model::ServiceKey> keys;
-        if (!services.empty()) {
-            reconciler.read([&](const ReconcilerState& state) {
-                for (const ServiceId id : services) {
-                    if (const model::ServiceKey* key = state.compiler.ids().services.key_of(id)) {
-                        keys.push_back(*key);
-                    }
-                }
-            });
-        }
-        return keys;
-    };
-}
-
 }  // namespace
-
-// The workers' side of the twins' I/O.
-class Daemon::TwinPorts final : public drivers::TwinIoPorts {
- public:
-    explicit TwinPorts(worker::WorkerSet& workers) : workers_(workers) {}
-    size_t take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out) override {
-        return workers_.take_punted(port, punt_class, out);
-    }
-    size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) override {
-        return workers_.send_from_host(port, frames);
-    }
-    void count_host_drop(DropReason reason, uint64_t packets) override {
-        workers_.count_host_drop(reason, packets);
-    }
-
- private:
-    worker::WorkerSet& workers_;
-};
 
 Daemon::Daemon(Options options) : options_(std::move(options)), drain_file_(options_.state_file) {}
 
@@ -370,44 +324,6 @@ std::vector<PortState> Daemon::port_states() const {
     return states;
 }
 
-// A worker's round takes microseconds, and it sleeps for at most a millisecond. The Linux follower may read a
-// large routing table again in one round, and the compiler may process a state of 250,000 endpoints. While
-// the follower is stopped, traffic continues with the last routes and neighbours, and new next hops stay
-// unresolved. The workers are the first loops, in their order.
-LoopWatch::Options Daemon::watched_loops() {
-    using namespace std::chrono_literals;
-    LoopWatch::Options options{.sources = {},
-                               .on_change = [this] { caretaker_->look_again(); },
-                               .at_each_look = [this] { workers_->reclaim(); }};
-    const worker::Inspector inspector = workers_->inspect();
-    for (uint8_t w = 0; w < inspector.workers(); ++w) {
-        options.sources.push_back(
-            {{.name = "worker " + std::to_string(w), .limit = 1s, .forwards = true}, [this, w] {
-                 const worker::Inspector now = workers_->inspect();
-                 return LoopReading{.rounds = now.counter({w}, stats::Counter::Polls),
-                                    .stage = now.worker({w}).phase};
-             }});
-    }
-    options.sources.push_back({{.name = "control loop", .limit = 5s, .forwards = true}, [this] {
-                                   const uint64_t rounds = control_rounds_.load(std::memory_order_relaxed);
-                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
-                               }});
-    options.sources.push_back({{.name = "compiler", .limit = 30s}, [this] {
-                                   const auto progress = reconciler_->progress();
-                                   return LoopReading{.rounds = progress.rounds,
-                                                      .is_resting = progress.is_waiting};
-                               }});
-    options.sources.push_back({{.name = "linux follower", .limit = 30s}, [this] {
-                                   const uint64_t rounds = linux_follower_->rounds();
-                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
-                               }});
-    options.sources.push_back({{.name = "caretaker", .limit = 10s}, [this] {
-                                   const uint64_t rounds = caretaker_->rounds();
-                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
-                               }});
-    return options;
-}
-
 Status Daemon::serve() {
     const bool drained = drain_file_.is_drained();
     if (drained) {
@@ -445,7 +361,8 @@ Status Daemon::serve() {
         return std::unexpected(std::move(caretaker.error()));
     }
     caretaker_ = std::move(*caretaker);
-    loops_ = std::make_unique<LoopWatch>(watched_loops());
+    loops_ = std::make_unique<LoopWatch>(
+        watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_, control_rounds_));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
     running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_,
                                                  *twin_io_, pools_, *flows_, *loops_, drain_file_,

@@ -16,6 +16,7 @@
 #include "control/gateway/program/control_loop.hpp"
 #include "control/gateway/program/loop_watch.hpp"
 #include "control/gateway/program/running.hpp"
+#include "control/gateway/program/twin_ports.hpp"
 #include "control/gateway/rules/blocklist_watch.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
 #include "control/gateway/views/explain_view.hpp"
@@ -60,12 +61,10 @@ class Daemon {
     void run();
 
  private:
-    class TwinPorts;
     void publish(std::unique_ptr<config::Snapshot> next);
     void reload();
     void open_metrics(std::chrono::steady_clock::time_point now);
     [[nodiscard]] VipPresenceOptions vip_presence();
-    [[nodiscard]] LoopWatch::Options watched_loops();
     [[nodiscard]] bool has_stopped_worker() const;
     [[nodiscard]] std::vector<PortState> port_states() const;
     [[nodiscard]] std::vector<IpAddr> own_addresses() const;

@@ -1,0 +1,47 @@
+#include "control/gateway/program/watched_loops.hpp"
+
+#include <chrono>
+#include <string>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/stats/counters.hpp"
+
+namespace penstock::gateway {
+
+LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& reconciler,
+                                 const LinuxFollower& linux_follower, Caretaker& caretaker,
+                                 const std::atomic<uint64_t>& control_rounds) {
+    using namespace std::chrono_literals;
+    LoopWatch::Options options{.sources = {},
+                               .on_change = [&caretaker] { caretaker.look_again(); },
+                               .at_each_look = [&workers] { workers.reclaim(); }};
+    const worker::Inspector inspector = workers.inspect();
+    for (uint8_t w = 0; w < inspector.workers(); ++w) {
+        options.sources.push_back(
+            {{.name = "worker " + std::to_string(w), .limit = 1s, .forwards = true}, [&workers, w] {
+                 const worker::Inspector now = workers.inspect();
+                 return LoopReading{.rounds = now.counter({w}, stats::Counter::Polls),
+                                    .stage = now.worker({w}).phase};
+             }});
+    }
+    options.sources.push_back({{.name = "control loop", .limit = 5s, .forwards = true}, [&control_rounds] {
+                                   const uint64_t rounds = control_rounds.load(std::memory_order_relaxed);
+                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                               }});
+    options.sources.push_back({{.name = "compiler", .limit = 30s}, [&reconciler] {
+                                   const auto progress = reconciler.progress();
+                                   return LoopReading{.rounds = progress.rounds,
+                                                      .is_resting = progress.is_waiting};
+                               }});
+    options.sources.push_back({{.name = "linux follower", .limit = 30s}, [&linux_follower] {
+                                   const uint64_t rounds = linux_follower.rounds();
+                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                               }});
+    options.sources.push_back({{.name = "caretaker", .limit = 10s}, [&caretaker] {
+                                   const uint64_t rounds = caretaker.rounds();
+                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                               }});
+    return options;
+}
+
+}  // namespace penstock::gateway

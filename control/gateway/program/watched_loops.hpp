@@ -1,0 +1,25 @@
+// The loops of the gateway's threads, as LoopWatch watches them, with the time that a round may take.
+//
+// A worker's round takes microseconds, and it sleeps for at most a millisecond. The Linux follower may read a
+// large routing table again in one round, and the compiler may process a state of 250,000 endpoints. While
+// the follower is stopped, traffic continues with the last routes and neighbours, and new next hops stay
+// unresolved. The workers are the first loops, in their order.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "control/gateway/apply/reconciler.hpp"
+#include "control/gateway/care/caretaker.hpp"
+#include "control/gateway/program/linux_follower.hpp"
+#include "control/gateway/program/loop_watch.hpp"
+#include "dataplane/worker/worker_set.hpp"
+
+namespace penstock::gateway {
+
+// The LoopWatch uses all arguments until it is stopped. `control_rounds`: of the control loop.
+[[nodiscard]] LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& reconciler,
+                                               const LinuxFollower& linux_follower, Caretaker& caretaker,
+                                               const std::atomic<uint64_t>& control_rounds);
+
+}  // namespace penstock::gateway
