@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "control/log/log.hpp"
 #include "control/rpc/convert.hpp"
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/base/check.hpp"
@@ -226,6 +227,26 @@ Result<std::optional<LastGood>> read_last_good(const std::string& path) {
         out.state.services.insert_or_assign(key, std::make_shared<const model::Service>(std::move(*service)));
     }
     return out;
+}
+
+std::optional<LastGood> load_last_good(const std::string& path) {
+    auto& logger = log::get("control");
+    auto read = read_last_good(path);
+    if (!read) {
+        logger.error("the last good configuration is not usable, starting without one: {}",
+                     read.error().what);
+        return std::nullopt;
+    }
+    if (*read) {
+        const LastGood& last_good = **read;
+        logger.info("last good configuration from {}: {} service ports, version {} of {}", path,
+                    last_good.state.services.size(), last_good.state.version.number,
+                    last_good.state.version.source);
+        for (const std::string& why : last_good.refused) {
+            logger.warn("last good configuration: {}", why);
+        }
+    }
+    return std::move(*read);
 }
 
 }  // namespace penstock::gateway

@@ -12,7 +12,6 @@
 #include "control/gateway/rules/blocklist.hpp"
 #include "control/gateway/views/metrics_reading.hpp"
 #include "control/log/log.hpp"
-#include "drivers/eal/device_string.hpp"
 #include "drivers/eal/host_facts.hpp"
 
 namespace penstock::gateway {
@@ -143,18 +142,8 @@ Status Daemon::start_eal() {
                             .main_cpu = cores_.main_cpu,
                             .memory_mb = options_.memory_mb,
                             .no_huge = options_.no_huge,
+                            .pci_allow = pci_devices(options_.ports),
                             .sink = log_driver_notice};
-    for (const PortOption& port : options_.ports) {
-        const auto device = drivers::DeviceString::parse(port.device);
-        if (device && device->is_pci) {
-            eal.pci_allow.push_back(device->to_string());  // with its arguments, because EAL probes it
-        }
-        for (const std::string& member : device ? device->members() : std::vector<std::string>()) {
-            if (drivers::is_pci_address(member)) {
-                eal.pci_allow.push_back(member);
-            }
-        }
-    }
     auto started = drivers::Eal::start(std::move(eal));
     if (!started) {
         return std::unexpected(std::move(started.error()));
@@ -198,29 +187,17 @@ Status Daemon::load_last_good() {
                                                                  .host_ephemeral = host_ephemeral_,
                                                                  .packets = options_.packets,
                                                                  .state_file = options_.state_file});
-    auto& logger = log::get("control");
     std::optional<LastGood> last_good;
     if (!options_.state_file.empty()) {
-        auto read = read_last_good(options_.state_file);
-        if (!read) {
-            logger.error("the last good configuration is not usable, starting without one: {}",
-                         read.error().what);
-        } else if (*read) {
-            last_good = std::move(**read);
-            logger.info("last good configuration from {}: {} service ports, version {} of {}",
-                        options_.state_file, last_good->state.services.size(),
-                        last_good->state.version.number, last_good->state.version.source);
-            for (const std::string& why : last_good->refused) {
-                logger.warn("last good configuration: {}", why);
-            }
-        }
+        last_good = gateway::load_last_good(options_.state_file);
     }
     if (!options_.blocklist.empty()) {
         auto list = read_blocklist(options_.blocklist, own_addresses());
         if (!list) {
             return in_context("--blocklist", std::move(list.error()));
         }
-        logger.info("{} prefixes are blocked by {}", list->prefixes().size(), options_.blocklist);
+        log::get("control").info("{} prefixes are blocked by {}", list->prefixes().size(),
+                                 options_.blocklist);
         reconciler_->block(std::move(*list));
     }
     initial_ = reconciler_->begin(std::move(last_good),

@@ -9,8 +9,25 @@
 #include "control/gateway/options/snat_shares.hpp"
 #include "control/gateway/program/driver_notices.hpp"
 #include "control/log/log.hpp"
+#include "drivers/eal/device_string.hpp"
 
 namespace penstock::gateway {
+
+std::vector<std::string> pci_devices(const std::vector<PortOption>& ports) {
+    std::vector<std::string> devices;
+    for (const PortOption& port : ports) {
+        const auto device = drivers::DeviceString::parse(port.device);
+        if (device && device->is_pci) {
+            devices.push_back(device->to_string());  // with its arguments, because EAL probes it
+        }
+        for (const std::string& member : device ? device->members() : std::vector<std::string>()) {
+            if (drivers::is_pci_address(member)) {
+                devices.push_back(member);
+            }
+        }
+    }
+    return devices;
+}
 
 Status open_nic_ports(const Options& options, unsigned workers, drivers::Mempools& pools, NicPorts& ports) {
     const std::vector<uint8_t> rss_key = drivers::random_rss_key();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "control/gateway/options/options.hpp"
@@ -22,6 +23,8 @@ namespace penstock::gateway {
 
 using NicPorts = std::vector<std::unique_ptr<drivers::NicPort>>;
 
+// The PCI devices of ports and of their members, for EAL to probe.
+[[nodiscard]] std::vector<std::string> pci_devices(const std::vector<PortOption>& ports);
 // Appends the ports to `ports`, also those before one that fails, and creates the pools of their buffers.
 [[nodiscard]] Status open_nic_ports(const Options& options, unsigned workers, drivers::Mempools& pools,
                                     NicPorts& ports);
