@@ -1,6 +1,6 @@
-// `explain`: a dry run of the pipeline. It calls the same pure functions as the stages (place, admit, peek,
-// must_translate, next_hop) and reports each result. Where a stage would allocate something (a port, a table
-// entry, a token), it reports that and allocates nothing.
+// `explain`: a dry run of the pipeline. It calls the same pure functions as the stages (place, step, admit,
+// peek, must_translate, next_hop) and reports each result. Where a stage would allocate something (a port, a
+// table entry, a token), it reports that and allocates nothing.
 #include <rte_cycles.h>
 
 #include <bit>
@@ -14,6 +14,7 @@
 #include "dataplane/pipeline/placement.hpp"
 #include "dataplane/pipeline/reverse_path.hpp"
 #include "dataplane/worker/inspect.hpp"
+#include "dataplane/worker/known_connection.hpp"
 #include "dataplane/worker/placement_text.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 
@@ -29,17 +30,25 @@ std::string socket_text(const IpAddr& address, L4Port port) {
 
 class Teller {
  public:
-    Teller(const Inspector& inspector, const WorkerSet::Impl& impl, const config::Snapshot& snapshot,
-           const ExplainQuery& query)
-        : inspector_(inspector), impl_(impl), snapshot_(snapshot), query_(query) {}
+    Teller(const WorkerSet::Impl& impl, const config::Snapshot& snapshot, const ExplainQuery& query)
+        : impl_(impl), snapshot_(snapshot), query_(query) {
+        packet_.key = query_.key;
+        packet_.kind = packet::PacketKind::Flow;
+        packet_.ttl = 64;
+        if (query_.key.protocol == Protocol::Tcp) {
+            packet_.tcp_flags.bits = query_.tcp_not_syn ? packet::TcpFlags::kAck : packet::TcpFlags::kSyn;
+        } else if (query_.key.protocol == Protocol::Sctp) {
+            packet_.sctp_event = packet::SctpEvent::Init;
+        }
+    }
 
     Explanation tell() {
         receive();
         if (!decided_) {
             owner();
         }
-        if (!decided_ && !known_connection()) {
-            open();
+        if (!decided_) {
+            connection();
         }
         return std::move(out_);
     }
@@ -77,8 +86,10 @@ class Teller {
         if (packet::is_for_the_host(destination)) {
             return settle("no Service can have the address " + destination.to_string());
         }
-        step("classify", "a whole " + std::string(to_string(destination.family())) +
-                             " packet with a complete header that may belong to a flow");
+        step("classify",
+             "a whole " + std::string(to_string(destination.family())) +
+                 " packet with a complete header that may belong to a flow; assumed: TTL above 1, no IP "
+                 "options, no more bytes than the MTU");
     }
 
     // Packets that cannot belong to a flow are for Linux, unless only a Service has the address.
@@ -93,12 +104,13 @@ class Teller {
     }
 
     void owner() {
-        const pipeline::WorkerContext& context = impl_.workers_[query_.receiver.value]->context();
+        const pipeline::WorkerContext& context = context_of(query_.receiver);
+        const pipeline::Arrived arrived{query_.receiver, query_.port,
+                                        context.ports[query_.port.value].promises};
+        searched_ = searched_workers(query_.key, snapshot_, context, arrived);
         if (context.workers == 1) {
             return step("owner", "worker 0, the only worker");
         }
-        const pipeline::Arrived arrived{query_.receiver, query_.port,
-                                        context.ports[query_.port.value].promises};
         const pipeline::Candidates candidates =
             pipeline::place(query_.key, snapshot_, context.owner, arrived, pipeline::Ask::Everybody);
         owner_ = candidates.workers[candidates.count - 1];
@@ -116,41 +128,96 @@ class Teller {
         step("owner", finding);
     }
 
-    bool known_connection() {
-        bool found = false;
-        inspector_.for_each_connection([&](const ConnectionView& view) {
-            const bool forward = view.forward == query_.key;
-            if (!forward && view.reverse != query_.key) {
-                return true;
-            }
-            found = true;
-            step("connection", std::string(forward ? "forward" : "reverse") +
-                                   " direction of a connection on worker " +
-                                   std::to_string(view.worker.value) + ", " + view.state + ", idle for " +
-                                   std::to_string(view.idle_ms) + " ms");
-            leave(forward ? view.reverse.reversed() : view.forward.reversed());
-            return false;
-        });
-        if (!found) {
-            step("connection", "none: this would be the first packet of a flow");
+    [[nodiscard]] const pipeline::WorkerContext& context_of(WorkerId id) const {
+        return impl_.workers_[id.value]->context();
+    }
+
+    void connection() {
+        for (auto worker = searched_.begin(); worker != searched_.end() && !known_; ++worker) {
+            known_ = find_connection(context_of(*worker), query_.key);
         }
-        return found;
+        if (!known_) {
+            step("connection", "none: this would be the first packet of a flow" + unreached_text());
+            return open();
+        }
+        // The worker that opens flows may have a connection of this tuple as well, from before or after a
+        // change of the Service's source mode.
+        if (known_->worker != owner_ && effect_on(*known_, packet_) == Effect::Reopens) {
+            step("connection", finding_of(*known_) + "; it is removed, and the packet is handed to worker " +
+                                   std::to_string(owner_.value));
+            known_ = find_connection(context_of(owner_), query_.key);
+            if (!known_) {
+                step("connection", "none on that worker: a new flow may be opened in its place");
+                return open();
+            }
+        }
+        known_connection();
+    }
+
+    // Connections of this tuple on workers that do not look it up.
+    std::string unreached_text() const {
+        std::string text;
+        for (const auto& worker : impl_.workers_) {
+            if (find_connection(worker->context(), query_.key)) {
+                text += "; worker " + std::to_string(worker->context().self.value) +
+                        " has one, but this packet does not reach that worker";
+            }
+        }
+        return text;
+    }
+
+    std::string finding_of(const KnownConnection& known) const {
+        const pipeline::WorkerContext& context = context_of(known.worker);
+        const CoarseTime now = context.clock.at(context.timeline.shown(rte_rdtsc()));
+        return std::string(known.direction == conn::Direction::Forward ? "forward" : "reverse") +
+               " direction of a connection on worker " + std::to_string(known.worker.value) + ", " +
+               std::string(known.connection.state_name()) + ", idle for " +
+               std::to_string(context.clock.to_milliseconds(units_between(known.connection.last_seen, now))) +
+               " ms";
+    }
+
+    void known_connection() {
+        const bool is_forward = known_->direction == conn::Direction::Forward;
+        const std::string finding = finding_of(*known_);
+        const auto refuse = [&](DropReason reason) {
+            step("connection", finding + "; dropped: " + std::string(text_of(reason).meaning));
+            drop(reason);
+        };
+        switch (effect_on(*known_, packet_)) {
+            case Effect::Continues:
+                step("connection", finding);
+                return leave(is_forward ? known_->connection.reverse.reversed()
+                                        : known_->connection.forward.reversed());
+            case Effect::Reopens:
+                step("connection", finding + "; it is removed, and a new flow may be opened in its place");
+                return open();
+            case Effect::Resets:
+                step("connection", finding + "; the packet is answered by RSTs to both sides");
+                return reject();
+            case Effect::IsInvalid:
+                return refuse(DropReason::InvalidTcpFlags);
+            case Effect::IsStray:
+                return refuse(DropReason::SctpNoAssociation);
+            case Effect::IsNotAllowed:
+                return refuse(DropReason::RejectNotAllowed);
+        }
+    }
+
+    // The packet is answered, unless no route leads to its sender.
+    void reject() {
+        if (pipeline::has_way_to(*snapshot_.routes, query_.key.source)) {
+            return decide("reject");
+        }
+        step("route", "no route to the sender " + query_.key.source.to_string() +
+                          " through a port of the gateway: it gets no answer");
+        drop(DropReason::NoRoute);
     }
 
     void open() {
-        packet::Parsed parsed;
-        parsed.key = query_.key;
-        parsed.kind = packet::PacketKind::Flow;
-        parsed.ttl = 64;
-        if (query_.key.protocol == Protocol::Tcp) {
-            parsed.tcp_flags.bits = query_.tcp_not_syn ? packet::TcpFlags::kAck : packet::TcpFlags::kSyn;
-        } else if (query_.key.protocol == Protocol::Sctp) {
-            parsed.sctp_event = packet::SctpEvent::Init;
-        }
         const lb::FrontendRow* frontend = snapshot_.services->find(
             query_.key.destination, query_.key.destination_port, query_.key.protocol);
         service_step(frontend);
-        const pipeline::Admission admission = pipeline::admit(snapshot_, frontend, parsed, query_.port);
+        const pipeline::Admission admission = pipeline::admit(snapshot_, frontend, packet_, query_.port);
         switch (admission.kind) {
             case pipeline::Admission::Kind::Punt:
                 return decide("punt");
@@ -171,7 +238,7 @@ class Teller {
                      : query_.key.destination.is_v4()
                          ? "rejected with ICMP port unreachable: the Service has no usable endpoint"
                          : "rejected with ICMPv6 port unreachable: the Service has no usable endpoint");
-                return decide("reject");
+                return reject();
             case pipeline::Admission::Kind::PickUp:
                 step("admit",
                      "picked up as a mid-stream segment of a connection that another gateway has opened "
@@ -269,7 +336,7 @@ class Teller {
 
     void choose(const lb::FrontendRow& frontend, const lb::BackendSet& set) {
         const lb::Service& service = *frontend.service;
-        const pipeline::WorkerContext& context = impl_.workers_[owner_.value]->context();
+        const pipeline::WorkerContext& context = context_of(owner_);
         const std::optional<uint32_t> pinned = pinned_position(context, service, set);
         const lb::Backend& backend =
             set.usable[pinned ? *pinned : lb::peek(service, set, query_.key, context.schedulers)];
@@ -281,26 +348,31 @@ class Teller {
         FlowKey after{query_.key.source, backend.address,     query_.key.source_port,
                       backend.port,      query_.key.protocol, {}};
         const bool keep = set.source == lb::SourceMode::Keep;
-        if (query_.tcp_not_syn && nat::must_translate(keep, query_.key.source, backend.address)) {
-            step("snat",
-                 "rejected with RST: the backend is the client itself, and its address would have to be "
-                 "translated");
-            return decide("reject");
+        const bool is_converted = query_.key.source.is_v4() != backend.address.is_v4();
+        const bool translates = nat::must_translate(keep, query_.key.source, backend.address);
+        const bool is_taken = is_in_use(context, after.reversed());
+        if (packet_.tcp_flags.has(packet::TcpFlags::kAck) && (translates || is_taken)) {
+            const char* why =
+                is_converted ? "the client is of the other family" : "the backend is the client itself";
+            step("snat", "rejected with RST: " +
+                             (translates ? why + std::string(", and its address would have to be translated")
+                                         : taken_text(backend)));
+            return reject();
         }
-        if (!nat::must_translate(keep, query_.key.source, backend.address)) {
+        if (!translates && !is_taken) {
             step("snat", "none: this backend set keeps the client's address and port");
             return leave(after);
         }
         const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(backend.address);
-        const bool is_converted = query_.key.source.is_v4() != backend.address.is_v4();
         if (!next_hop && snapshot_.routes->is_host_address(backend.address) && !is_converted) {
-            const bool keeps_port = context.owner.of_client(query_.key.source) == owner_;
+            const bool keeps_port =
+                !is_taken && (!translates || context.owner.of_client(query_.key.source) == owner_);
             step("snat",
                  "none: the endpoint is on the gateway host, which accepts a client's packet only with the "
                  "client's own address" +
                      (keeps_port ? std::string()
                                  : "; the source port becomes one of worker " + std::to_string(owner_.value) +
-                                       "'s share"));
+                                       "'s share" + (is_taken ? ", because " + taken_text(backend) : "")));
             after.source_port = keeps_port ? after.source_port : 0;
             return leave(after);
         }
@@ -319,6 +391,13 @@ class Teller {
                              " is usable on the NicPort towards the backend");
             return drop(DropReason::NoSnatAddress);
         }
+        if (translates) {
+            if (const std::optional<FlowKey> former = former_source(context, after, in_turn)) {
+                step("snat", "the source becomes " + socket_text(former->source, former->source_port) +
+                                 ", which the finished connection had");
+                return leave(*former);
+            }
+        }
         const PortChoice choice = choose_port(context, backend, in_turn);
         if (choice.source == nullptr) {
             step("snat", "all " + std::to_string(choice.use.usable) + " SNAT ports of worker " +
@@ -329,17 +408,16 @@ class Teller {
         }
         after.source = choice.source->address;
         after.source_port = 0;
-        const bool may_keep_port = query_.key.protocol == Protocol::Sctp && choice.is_free;
-        step("snat", "the source becomes " + choice.source->address.to_string() + " with " +
+        const bool may_keep_port = query_.key.protocol == Protocol::Sctp && choice.is_free && translates;
+        const bool may_differ = !choice.is_free && in_turn.size() > 1;
+        step("snat", "the source becomes " + choice.source->address.to_string() +
+                         (may_differ ? " or another SNAT address, with " : " with ") +
                          (may_keep_port ? "the client's own port if it is free, otherwise " : "") +
                          (choice.is_free ? "a free port " : "a port reclaimed from another connection, ") +
                          whose_reply_comes_home(context, backend, *choice.source) +
-                         (choice.is_free
-                              ? std::string()
-                              : ": all " + std::to_string(choice.use.usable) + " are taken, and " +
-                                    std::to_string(choice.use.reclaimable) +
-                                    " are of connections that may be evicted (half-open, finished, brief)") +
-                         (!keep          ? ""
+                         (choice.is_free ? std::string() : reclaim_text(choice.use)) +
+                         (!keep          ? std::string()
+                          : !translates  ? ", because " + taken_text(backend)
                           : is_converted ? ", because the client is of the other family"
                                          : ", because the client is the backend itself"));
         leave(after);
@@ -351,6 +429,62 @@ class Teller {
         // taken by a connection that may be evicted for a new one (pipeline/reclaim.hpp)
         uint32_t reclaimable = 0;
     };
+    // The worker examines only some of the ports (pipeline/reclaim.cpp), so the result is not predicted.
+    static std::string reclaim_text(const PortUse& use) {
+        return ": all " + std::to_string(use.usable) + " are taken, and " + std::to_string(use.reclaimable) +
+               " are of connections that may be evicted (half-open, finished, brief); the worker examines "
+               "some of the ports and drops the packet (snat_ports_exhausted) if it may evict none of these";
+    }
+
+    // One client socket can reach one endpoint through two frontends. If both flows kept the source, their
+    // replies could not be told apart.
+    std::string taken_text(const lb::Backend& backend) const {
+        return "the client's address and port already have a flow to " +
+               socket_text(backend.address, backend.port);
+    }
+
+    // Whether a connection of the worker has this key, apart from one that the packet would remove.
+    bool is_in_use(const pipeline::WorkerContext& context, const FlowKey& key) const {
+        const auto found = find_connection(context, key);
+        return found && !is_removed(context, found->unit);
+    }
+    bool is_removed(const pipeline::WorkerContext& context, uint32_t unit) const {
+        return known_ && known_->worker == context.self && known_->unit == unit;
+    }
+
+    // The source of the finished connection that the packet would reopen, if the new flow may have it too;
+    // `after` with that source.
+    std::optional<FlowKey> former_source(const pipeline::WorkerContext& context, FlowKey after,
+                                         const std::vector<const nat::SnatAddress*>& in_turn) {
+        if (!known_ || known_->worker != context.self || known_->connection.source_kept) {
+            return std::nullopt;
+        }
+        after.source = known_->connection.reverse.destination;
+        after.source_port = known_->connection.reverse.destination_port;
+        for (const nat::SnatAddress* source : in_turn) {
+            const nat::PortRules rules =
+                rules_of(context, after.destination, after.destination_port, *source);
+            const uint32_t port = after.source_port;
+            const bool is_usable =
+                (rules.usable(port / nat::kPortsPerBlock) >> port % nat::kPortsPerBlock & 1) != 0;
+            if (source->address == after.source && is_usable && !is_in_use(context, after.reversed())) {
+                return after;
+            }
+        }
+        return std::nullopt;
+    }
+
+    nat::PortRules rules_of(const pipeline::WorkerContext& context, const IpAddr& endpoint,
+                            L4Port endpoint_port, const nat::SnatAddress& source) const {
+        const Protocol protocol = query_.key.protocol;
+        const nat::HostPorts host{snapshot_.services->node_port_bits(protocol),
+                                  static_cast<uint32_t>(snapshot_.generation)};
+        nat::PortRules rules = nat::rules_for(*snapshot_.snat, source, host);
+        rules.own = context.snat_ports.own_ports({source.address, endpoint, endpoint_port, protocol},
+                                                 reply_egress_of(source));
+        return rules;
+    }
+
     struct PortChoice {
         const nat::SnatAddress* source = nullptr;  // null: there is none
         bool is_free = false;
@@ -390,17 +524,13 @@ class Teller {
             conn::Connection connection;
             if (!context.connections.read(unit, connection) || connection.reverse.source != backend.address ||
                 connection.reverse.source_port != backend.port || connection.reverse.protocol != protocol ||
-                connection.reverse.destination != source.address) {
+                connection.reverse.destination != source.address || is_removed(context, unit)) {
                 continue;
             }
             const bool stays = conn::worth_of(connection) == conn::Worth::Keep;
             ports[connection.reverse.destination_port] = stays ? Port::Taken : Port::Reclaimable;
         }
-        const nat::HostPorts host{snapshot_.services->node_port_bits(protocol),
-                                  static_cast<uint32_t>(snapshot_.generation)};
-        nat::PortRules rules = nat::rules_for(*snapshot_.snat, source, host);
-        rules.own = context.snat_ports.own_ports({source.address, backend.address, backend.port, protocol},
-                                                 reply_egress_of(source));
+        const nat::PortRules rules = rules_of(context, backend.address, backend.port, source);
         PortUse use;
         context.snat_ports.for_each_usable(rules, [&](L4Port first, uint64_t bits) {
             for (; bits != 0; bits &= bits - 1) {
@@ -497,11 +627,13 @@ class Teller {
         decide("transmit");
     }
 
-    const Inspector& inspector_;
     const WorkerSet::Impl& impl_;
     const config::Snapshot& snapshot_;
     const ExplainQuery& query_;
-    WorkerId owner_{0};
+    packet::Parsed packet_;                 // as far as the query describes it
+    std::vector<WorkerId> searched_;        // for the packet's connection, in turn
+    std::optional<KnownConnection> known_;  // that the packet belongs to, or would reopen
+    WorkerId owner_{0};                     // opens the flow
     bool decided_ = false;
     Explanation out_;
 };
@@ -516,7 +648,7 @@ NicPortId Inspector::arrival_port(const IpAddr& source) const {
 
 Explanation Inspector::explain(const ExplainQuery& query) const {
     const config::Snapshot snapshot = workers_->current();
-    return Teller(*this, *workers_->impl_, snapshot, query).tell();
+    return Teller(*workers_->impl_, snapshot, query).tell();
 }
 
 }  // namespace penstock::worker

@@ -85,25 +85,30 @@ struct BufferPoolView {
     uint32_t in_use = 0;
 };
 
-// A packet to be explained: a TCP SYN (or mid-stream ACK) or a UDP datagram.
+// A packet to be explained: a TCP SYN (or mid-stream ACK), a UDP datagram, or an SCTP INIT. It is whole, has
+// a TTL above 1, has no IP options, and does not exceed an MTU. Fragments, ICMP messages, other TCP segments
+// and other SCTP packets are not covered.
 struct ExplainQuery {
     packet::FlowKey key;
-    NicPortId port{0};     // the port on which it arrives
-    WorkerId receiver{0};  // the worker on which it arrives
-    bool tcp_not_syn = false;
+    NicPortId port{0};         // the port on which it arrives
+    WorkerId receiver{0};      // the worker on which it arrives
+    bool tcp_not_syn = false;  // an ACK; ignored for UDP and SCTP
 };
 
 struct ExplainStep {
-    // receive, classify, owner, connection, service, admit, affinity, schedule, snat, route, neighbour
+    // receive, classify, blocklist, owner, connection, service, admit, affinity, schedule, snat, convert,
+    // route, neighbour
     std::string stage;
     std::string finding;  // one sentence
 };
 
 struct Explanation {
     std::vector<ExplainStep> steps;
-    std::string verdict;               // transmit, punt, hold, reject, drop
-    std::optional<DropReason> reason;  // for drop, and for a reject that the packet itself does not allow
+    std::string verdict;                              // transmit, punt, hold, reject, drop
+    std::optional<DropReason> reason;                 // for drop
     std::optional<lb::FrontendClass> frontend_class;  // of the frontend matched by a first packet
+    // Source port 0: the port is chosen when the connection is created. If the port must be reclaimed from
+    // another connection, the source may also be another SNAT address (the snat step reports this).
     std::optional<packet::FlowKey> leaves_as;
     NicPortId egress;
     std::optional<IpAddr> next_hop;
@@ -148,7 +153,9 @@ class Inspector {
     // The port on which packets from `source` are expected to arrive: the port of the route to it; port 0 if
     // there is none.
     [[nodiscard]] NicPortId arrival_port(const IpAddr& source) const;
-    // Reports what would happen to this packet now. Allocates nothing, sends nothing, counts nothing.
+    // Reports what would happen to this packet now. Allocates nothing, sends nothing, counts nothing. Not
+    // predicted: rate limits of answers, and a full connection table. tests/bound/explain_property_test.cpp
+    // compares the result with the stages.
     [[nodiscard]] Explanation explain(const ExplainQuery& query) const;
 
  private:

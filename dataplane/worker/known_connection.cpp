@@ -1,0 +1,94 @@
+#include "dataplane/worker/known_connection.hpp"
+
+#include <algorithm>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/conn/sctp_state.hpp"
+#include "dataplane/conn/tcp_state.hpp"
+
+namespace penstock::worker {
+namespace {
+
+Effect effect_on_tcp(const KnownConnection& known, packet::TcpFlags flags) {
+    switch (conn::step(known.connection.tcp_state(), known.direction, flags).action) {
+        case conn::TcpAction::Reopen:
+            return Effect::Reopens;
+        case conn::TcpAction::Reset:
+            return Effect::Resets;
+        case conn::TcpAction::Invalid:
+            return Effect::IsInvalid;
+        default:
+            return Effect::Continues;
+    }
+}
+
+// What becomes of an INIT depends on the state only, not on its tags.
+Effect effect_on_association(const KnownConnection& known, packet::SctpEvent event) {
+    PENSTOCK_ASSERT(event == packet::SctpEvent::Init);
+    const conn::Association association{known.connection.sctp_state(), known.connection.tags};
+    switch (conn::step(association, known.direction, {.event = event}).action) {
+        case conn::SctpAction::Reopen:
+            return Effect::Reopens;
+        case conn::SctpAction::Answer:
+            return Effect::IsNotAllowed;  // packet::make_reflecting_abort() answers no INIT
+        case conn::SctpAction::Stray:
+        case conn::SctpAction::WrongTag:
+            return Effect::IsStray;
+        case conn::SctpAction::Pass:
+            break;
+    }
+    return Effect::Continues;
+}
+
+}  // namespace
+
+std::vector<WorkerId> searched_workers(const packet::FlowKey& key, const config::Snapshot& snapshot,
+                                       const pipeline::WorkerContext& receiver,
+                                       const pipeline::Arrived& arrived) {
+    if (receiver.workers == 1) {
+        return {receiver.self};
+    }
+    std::vector<WorkerId> searched;
+    const auto add = [&](const pipeline::Candidates& candidates) {
+        searched.insert(searched.end(), candidates.workers.begin(),
+                        candidates.workers.begin() + candidates.count);
+    };
+    if (arrived.promises.flow_stays_on_queue) {
+        searched.push_back(arrived.receiver);
+    } else {
+        add(pipeline::place(key, snapshot, receiver.owner, arrived, pipeline::Ask::ReceiverFirst));
+    }
+    add(pipeline::place(key, snapshot, receiver.owner, arrived, pipeline::Ask::Everybody));
+    return searched;
+}
+
+std::optional<KnownConnection> find_connection(const pipeline::WorkerContext& context,
+                                               const packet::FlowKey& key) {
+    const uint32_t end = context.connections.high_water();
+    KnownConnection known{.worker = context.self};
+    for (known.unit = 0; known.unit < end; ++known.unit) {
+        if (!context.connections.read(known.unit, known.connection)) {
+            continue;
+        }
+        if (known.connection.forward == key || known.connection.reverse == key) {
+            known.direction =
+                known.connection.forward == key ? conn::Direction::Forward : conn::Direction::Reverse;
+            return known;
+        }
+    }
+    return std::nullopt;
+}
+
+Effect effect_on(const KnownConnection& known, const packet::Parsed& packet) {
+    switch (packet.key.protocol) {
+        case Protocol::Tcp:
+            return effect_on_tcp(known, packet.tcp_flags);
+        case Protocol::Sctp:
+            return effect_on_association(known, packet.sctp_event);
+        case Protocol::Udp:
+            break;
+    }
+    return Effect::Continues;
+}
+
+}  // namespace penstock::worker

@@ -1,0 +1,47 @@
+// For explain: the connection of a packet, and what the packet does to it. The same transitions as
+// pipeline/track.hpp, but on a copy, without changing the connection. Any control thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/verdict.hpp"
+#include "dataplane/conn/connection.hpp"
+#include "dataplane/packet/parsed.hpp"
+#include "dataplane/pipeline/placement.hpp"
+#include "dataplane/pipeline/state/context.hpp"
+
+namespace penstock::worker {
+
+// The workers on which the pipeline looks up a packet of this key (pipeline/conn_lookup.cpp), in turn. The
+// last one may open a flow.
+[[nodiscard]] std::vector<WorkerId> searched_workers(const packet::FlowKey& key,
+                                                     const config::Snapshot& snapshot,
+                                                     const pipeline::WorkerContext& receiver,
+                                                     const pipeline::Arrived& arrived);
+
+struct KnownConnection {
+    WorkerId worker;
+    uint32_t unit = 0;  // of the worker's table
+    conn::Direction direction = conn::Direction::Forward;
+    conn::Connection connection;
+};
+
+// The connection in this worker's table that has `key` in one of its directions.
+[[nodiscard]] std::optional<KnownConnection> find_connection(const pipeline::WorkerContext& context,
+                                                             const packet::FlowKey& key);
+
+enum class Effect : uint8_t {
+    Continues,     // translated and forwarded
+    Reopens,       // the connection is finished: it is removed, and the packet is the first of a new flow
+    Resets,        // the connection was ended by an order: answered with RSTs to both sides
+    IsInvalid,     // drop (InvalidTcpFlags)
+    IsStray,       // drop (SctpNoAssociation)
+    IsNotAllowed,  // drop (RejectNotAllowed): answers are due, but not to this packet
+};
+// `packet`: protocol, TCP flags and SCTP event. Of the SCTP events only an INIT.
+[[nodiscard]] Effect effect_on(const KnownConnection& known, const packet::Parsed& packet);
+
+}  // namespace penstock::worker
