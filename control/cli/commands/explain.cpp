@@ -49,11 +49,16 @@ Result<std::string> run_explain(Gateway* gateway, const Request& request) {
 }  // namespace
 
 std::string explanation_text(const v1::ExplainRequest& request, const v1::Explanation& explanation) {
-    const bool is_tcp = request.protocol() == v1::PROTOCOL_TCP;
-    std::string text =
-        text_of(request.protocol()) + (is_tcp ? (request.tcp_not_syn() ? " ACK" : " SYN") : "") + " " +
-        text_of(request.source()) + " -> " + text_of(request.destination()) + ", arriving on port " +
-        std::to_string(explanation.arrival_port()) + ", queue " + std::to_string(request.queue()) + "\n\n";
+    const char* packet_text = "";
+    if (request.protocol() == v1::PROTOCOL_TCP) {
+        packet_text = request.tcp_not_syn() ? " ACK" : " SYN";
+    } else if (request.protocol() == v1::PROTOCOL_SCTP) {
+        packet_text = " INIT";
+    }
+    std::string text = text_of(request.protocol()) + packet_text + " " + text_of(request.source()) + " -> " +
+                       text_of(request.destination()) + ", arriving on port " +
+                       std::to_string(explanation.arrival_port()) + ", queue " +
+                       std::to_string(request.queue()) + "\n\n";
     Table table({{"STAGE"}, {"FINDING"}});
     for (const v1::ExplainStep& step : explanation.steps()) {
         table.add({step.stage(), step.finding()});
@@ -78,13 +83,13 @@ std::string explanation_text(const v1::ExplainRequest& request, const v1::Explan
 }
 
 Command explain() {
-    return {.words = {"explain"},
-            .options = {"proto", "src", "dst", "port", "queue", "not-syn", "output"},
-            .summary =
-                "Show step by step how a whole TCP, UDP or SCTP packet would be handled, and why, without "
-                "side effects; not "
-                "for ICMP and fragments",
-            .run = run_explain};
+    return {
+        .words = {"explain"},
+        .options = {"proto", "src", "dst", "port", "queue", "not-syn", "output"},
+        .summary =
+            "Show step by step how a TCP SYN or ACK, a UDP datagram or an SCTP INIT would be handled, and "
+            "why, without side effects; ICMP messages and fragments are not covered",
+        .run = run_explain};
 }
 
 }  // namespace penstock::cli

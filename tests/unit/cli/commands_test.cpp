@@ -203,6 +203,8 @@ TEST_F(CommandTest, ExplainAsksForThePacketDescribed) {
     EXPECT_EQ(packet.port(), 1u);
     EXPECT_EQ(packet.queue(), 2u);
     EXPECT_TRUE(packet.tcp_not_syn());
+    EXPECT_TRUE(run({"explain", "--proto", "sctp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80"}));
+    EXPECT_EQ(packet.protocol(), v1::PROTOCOL_SCTP);
 }
 
 // The gateway uses the port of the route to the source.

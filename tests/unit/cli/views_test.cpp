@@ -365,6 +365,8 @@ TEST(Views, ExplanationOfAForwardedAndOfADroppedPacket) {
         "STAGE  FINDING\n"
         "\n"
         "Verdict: drop (no_route)\n");
+    request.set_protocol(v1::PROTOCOL_SCTP);
+    EXPECT_TRUE(explanation_text(request, {}).starts_with("SCTP INIT 10.80.1.2:40000 -> 80.11.12.10:80, "));
 }
 
 TEST(Views, StatusPage) {
