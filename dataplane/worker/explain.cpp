@@ -16,6 +16,7 @@
 #include "dataplane/worker/inspect.hpp"
 #include "dataplane/worker/known_connection.hpp"
 #include "dataplane/worker/placement_text.hpp"
+#include "dataplane/worker/snat_forecast.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 
 namespace penstock::worker {
@@ -350,7 +351,8 @@ class Teller {
         const bool keep = set.source == lb::SourceMode::Keep;
         const bool is_converted = query_.key.source.is_v4() != backend.address.is_v4();
         const bool translates = nat::must_translate(keep, query_.key.source, backend.address);
-        const bool is_taken = is_in_use(context, after.reversed());
+        const SnatForecast snat(snapshot_, context, query_.key.protocol, known_ ? &*known_ : nullptr);
+        const bool is_taken = snat.is_in_use(after.reversed());
         if (packet_.tcp_flags.has(packet::TcpFlags::kAck) && (translates || is_taken)) {
             const char* why =
                 is_converted ? "the client is of the other family" : "the backend is the client itself";
@@ -392,13 +394,13 @@ class Teller {
             return drop(DropReason::NoSnatAddress);
         }
         if (translates) {
-            if (const std::optional<FlowKey> former = former_source(context, after, in_turn)) {
+            if (const std::optional<FlowKey> former = snat.former_source(after, in_turn)) {
                 step("snat", "the source becomes " + socket_text(former->source, former->source_port) +
                                  ", which the finished connection had");
                 return leave(*former);
             }
         }
-        const PortChoice choice = choose_port(context, backend, in_turn);
+        const SnatForecast::PortChoice choice = snat.choose_port(backend, in_turn);
         if (choice.source == nullptr) {
             step("snat", "all " + std::to_string(choice.use.usable) + " SNAT ports of worker " +
                              std::to_string(owner_.value) + " towards " +
@@ -414,7 +416,7 @@ class Teller {
                          (may_differ ? " or another SNAT address, with " : " with ") +
                          (may_keep_port ? "the client's own port if it is free, otherwise " : "") +
                          (choice.is_free ? "a free port " : "a port reclaimed from another connection, ") +
-                         whose_reply_comes_home(context, backend, *choice.source) +
+                         whose_reply_comes_home(snat.rule_of_replies(backend, *choice.source)) +
                          (choice.is_free ? std::string() : reclaim_text(choice.use)) +
                          (!keep          ? std::string()
                           : !translates  ? ", because " + taken_text(backend)
@@ -423,14 +425,8 @@ class Teller {
         leave(after);
     }
 
-    // Counts of the ports that the owner may use towards an endpoint, over one or more SNAT addresses.
-    struct PortUse {
-        uint32_t usable = 0, free = 0;
-        // taken by a connection that may be evicted for a new one (pipeline/reclaim.hpp)
-        uint32_t reclaimable = 0;
-    };
     // The worker examines only some of the ports (pipeline/reclaim.cpp), so the result is not predicted.
-    static std::string reclaim_text(const PortUse& use) {
+    static std::string reclaim_text(const SnatForecast::PortUse& use) {
         return ": all " + std::to_string(use.usable) + " are taken, and " + std::to_string(use.reclaimable) +
                " are of connections that may be evicted (half-open, finished, brief); the worker examines "
                "some of the ports and drops the packet (snat_ports_exhausted) if it may evict none of these";
@@ -443,116 +439,8 @@ class Teller {
                socket_text(backend.address, backend.port);
     }
 
-    // Whether a connection of the worker has this key, apart from one that the packet would remove.
-    bool is_in_use(const pipeline::WorkerContext& context, const FlowKey& key) const {
-        const auto found = find_connection(context, key);
-        return found && !is_removed(context, found->unit);
-    }
-    bool is_removed(const pipeline::WorkerContext& context, uint32_t unit) const {
-        return known_ && known_->worker == context.self && known_->unit == unit;
-    }
-
-    // The source of the finished connection that the packet would reopen, if the new flow may have it too;
-    // `after` with that source.
-    std::optional<FlowKey> former_source(const pipeline::WorkerContext& context, FlowKey after,
-                                         const std::vector<const nat::SnatAddress*>& in_turn) {
-        if (!known_ || known_->worker != context.self || known_->connection.source_kept) {
-            return std::nullopt;
-        }
-        after.source = known_->connection.reverse.destination;
-        after.source_port = known_->connection.reverse.destination_port;
-        for (const nat::SnatAddress* source : in_turn) {
-            const nat::PortRules rules =
-                rules_of(context, after.destination, after.destination_port, *source);
-            const uint32_t port = after.source_port;
-            const bool is_usable =
-                (rules.usable(port / nat::kPortsPerBlock) >> port % nat::kPortsPerBlock & 1) != 0;
-            if (source->address == after.source && is_usable && !is_in_use(context, after.reversed())) {
-                return after;
-            }
-        }
-        return std::nullopt;
-    }
-
-    nat::PortRules rules_of(const pipeline::WorkerContext& context, const IpAddr& endpoint,
-                            L4Port endpoint_port, const nat::SnatAddress& source) const {
-        const Protocol protocol = query_.key.protocol;
-        const nat::HostPorts host{snapshot_.services->node_port_bits(protocol),
-                                  static_cast<uint32_t>(snapshot_.generation)};
-        nat::PortRules rules = nat::rules_for(*snapshot_.snat, source, host);
-        rules.own = context.snat_ports.own_ports({source.address, endpoint, endpoint_port, protocol},
-                                                 reply_egress_of(source));
-        return rules;
-    }
-
-    struct PortChoice {
-        const nat::SnatAddress* source = nullptr;  // null: there is none
-        bool is_free = false;
-        PortUse use;
-    };
-    // In the worker's order: the first address with a free port, otherwise one with a port that may be
-    // reclaimed.
-    PortChoice choose_port(const pipeline::WorkerContext& context, const lb::Backend& backend,
-                           const std::vector<const nat::SnatAddress*>& in_turn) {
-        PortChoice choice;
-        for (const nat::SnatAddress* source : in_turn) {
-            const PortUse use = port_use(context, backend, *source);
-            choice.use.usable += use.usable;
-            choice.use.free += use.free;
-            choice.use.reclaimable += use.reclaimable;
-            if (use.free > 0) {
-                choice.source = source;
-                choice.is_free = true;
-                return choice;
-            }
-            if (use.reclaimable > 0 && choice.source == nullptr) {
-                choice.source = source;
-            }
-        }
-        return choice;
-    }
-
-    // Computed from the connection table, which any thread may read: the existing tuples alone determine
-    // which ports are taken. Of the worker's proposer only constant data is read.
-    PortUse port_use(const pipeline::WorkerContext& context, const lb::Backend& backend,
-                     const nat::SnatAddress& source) {
-        const Protocol protocol = query_.key.protocol;
-        enum class Port : uint8_t { Free, Reclaimable, Taken };
-        std::vector<Port> ports(65'536, Port::Free);
-        const uint32_t end = context.connections.high_water();
-        for (uint32_t unit = 0; unit < end; ++unit) {
-            conn::Connection connection;
-            if (!context.connections.read(unit, connection) || connection.reverse.source != backend.address ||
-                connection.reverse.source_port != backend.port || connection.reverse.protocol != protocol ||
-                connection.reverse.destination != source.address || is_removed(context, unit)) {
-                continue;
-            }
-            const bool stays = conn::worth_of(connection) == conn::Worth::Keep;
-            ports[connection.reverse.destination_port] = stays ? Port::Taken : Port::Reclaimable;
-        }
-        const nat::PortRules rules = rules_of(context, backend.address, backend.port, source);
-        PortUse use;
-        context.snat_ports.for_each_usable(rules, [&](L4Port first, uint64_t bits) {
-            for (; bits != 0; bits &= bits - 1) {
-                const Port port = ports[first + static_cast<uint32_t>(std::countr_zero(bits))];
-                ++use.usable;
-                use.free += port == Port::Free ? 1 : 0;
-                use.reclaimable += port == Port::Reclaimable ? 1 : 0;
-            }
-        });
-        return use;
-    }
-
-    NicPortId reply_egress_of(const nat::SnatAddress& source) const {
-        const nat::SnatAddresses& addresses = snapshot_.snat->addresses;
-        return addresses.reply_egress(static_cast<size_t>(&source - &addresses[0]));
-    }
-
     // Describes how the port is selected.
-    std::string whose_reply_comes_home(const pipeline::WorkerContext& context, const lb::Backend& backend,
-                                       const nat::SnatAddress& source) {
-        const nat::ReplyRule* rule = context.owner.rule_of_replies(
-            reply_egress_of(source), backend.address.family(), query_.key.protocol);
+    std::string whose_reply_comes_home(const nat::ReplyRule* rule) const {
         const std::string worker = "worker " + std::to_string(owner_.value);
         return rule == nullptr ? "of " + worker + "'s share"
                                : "for which RSS of NicPort " + std::to_string(rule->port().value) +

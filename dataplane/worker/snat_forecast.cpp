@@ -1,0 +1,103 @@
+#include "dataplane/worker/snat_forecast.hpp"
+
+#include <bit>
+
+#include "dataplane/conn/aging.hpp"
+
+namespace penstock::worker {
+
+using packet::FlowKey;
+
+bool SnatForecast::is_in_use(const FlowKey& key) const {
+    const auto found = find_connection(worker_, key);
+    return found && !is_removed(found->unit);
+}
+
+std::optional<FlowKey> SnatForecast::former_source(
+    FlowKey after, const std::vector<const nat::SnatAddress*>& in_turn) const {
+    if (removed_ == nullptr || removed_->connection.source_kept) {
+        return std::nullopt;
+    }
+    after.source = removed_->connection.reverse.destination;
+    after.source_port = removed_->connection.reverse.destination_port;
+    const uint32_t port = after.source_port;
+    for (const nat::SnatAddress* source : in_turn) {
+        const nat::PortRules rules = rules_of(after.destination, after.destination_port, *source);
+        const bool is_usable =
+            (rules.usable(port / nat::kPortsPerBlock) >> port % nat::kPortsPerBlock & 1) != 0;
+        if (source->address == after.source && is_usable && !is_in_use(after.reversed())) {
+            return after;
+        }
+    }
+    return std::nullopt;
+}
+
+SnatForecast::PortChoice SnatForecast::choose_port(
+    const lb::Backend& endpoint, const std::vector<const nat::SnatAddress*>& in_turn) const {
+    PortChoice choice;
+    for (const nat::SnatAddress* source : in_turn) {
+        const PortUse use = port_use(endpoint, *source);
+        choice.use.usable += use.usable;
+        choice.use.free += use.free;
+        choice.use.reclaimable += use.reclaimable;
+        if (use.free > 0) {
+            choice.source = source;
+            choice.is_free = true;
+            return choice;
+        }
+        if (use.reclaimable > 0 && choice.source == nullptr) {
+            choice.source = source;
+        }
+    }
+    return choice;
+}
+
+const nat::ReplyRule* SnatForecast::rule_of_replies(const lb::Backend& endpoint,
+                                                    const nat::SnatAddress& source) const {
+    return worker_.owner.rule_of_replies(reply_egress_of(source), endpoint.address.family(), protocol_);
+}
+
+SnatForecast::PortUse SnatForecast::port_use(const lb::Backend& endpoint,
+                                             const nat::SnatAddress& source) const {
+    enum class Port : uint8_t { Free, Reclaimable, Taken };
+    std::vector<Port> ports(65'536, Port::Free);
+    const uint32_t end = worker_.connections.high_water();
+    for (uint32_t unit = 0; unit < end; ++unit) {
+        conn::Connection connection;
+        if (!worker_.connections.read(unit, connection) || connection.reverse.source != endpoint.address ||
+            connection.reverse.source_port != endpoint.port || connection.reverse.protocol != protocol_ ||
+            connection.reverse.destination != source.address || is_removed(unit)) {
+            continue;
+        }
+        const bool stays = conn::worth_of(connection) == conn::Worth::Keep;
+        ports[connection.reverse.destination_port] = stays ? Port::Taken : Port::Reclaimable;
+    }
+    PortUse use;
+    worker_.snat_ports.for_each_usable(
+        rules_of(endpoint.address, endpoint.port, source), [&](L4Port first, uint64_t bits) {
+            for (; bits != 0; bits &= bits - 1) {
+                const Port port = ports[first + static_cast<uint32_t>(std::countr_zero(bits))];
+                ++use.usable;
+                use.free += port == Port::Free ? 1 : 0;
+                use.reclaimable += port == Port::Reclaimable ? 1 : 0;
+            }
+        });
+    return use;
+}
+
+nat::PortRules SnatForecast::rules_of(const IpAddr& endpoint, L4Port endpoint_port,
+                                      const nat::SnatAddress& source) const {
+    const nat::HostPorts host{snapshot_.services->node_port_bits(protocol_),
+                              static_cast<uint32_t>(snapshot_.generation)};
+    nat::PortRules rules = nat::rules_for(*snapshot_.snat, source, host);
+    rules.own = worker_.snat_ports.own_ports({source.address, endpoint, endpoint_port, protocol_},
+                                             reply_egress_of(source));
+    return rules;
+}
+
+NicPortId SnatForecast::reply_egress_of(const nat::SnatAddress& source) const {
+    const nat::SnatAddresses& addresses = snapshot_.snat->addresses;
+    return addresses.reply_egress(static_cast<size_t>(&source - &addresses[0]));
+}
+
+}  // namespace penstock::worker

@@ -1,0 +1,70 @@
+// For explain: the source that a worker would give to a new flow. Computed from the connection table, which
+// any thread may read: the existing tuples alone determine which ports are taken. Of the worker's proposer
+// only constant data is read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dataplane/config/snapshot.hpp"
+#include "dataplane/nat/snat.hpp"
+#include "dataplane/pipeline/state/context.hpp"
+#include "dataplane/worker/known_connection.hpp"
+
+namespace penstock::worker {
+
+class SnatForecast {
+ public:
+    // `worker` opens the flow. `removed`: the connection that the packet would remove, or null. Both are
+    // borrowed.
+    SnatForecast(const config::Snapshot& snapshot, const pipeline::WorkerContext& worker, Protocol protocol,
+                 const KnownConnection* removed)
+        : snapshot_(snapshot),
+          worker_(worker),
+          protocol_(protocol),
+          removed_(removed != nullptr && removed->worker == worker.self ? removed : nullptr) {}
+
+    // Whether a connection of the worker has this key, apart from the removed one.
+    [[nodiscard]] bool is_in_use(const packet::FlowKey& key) const;
+
+    // The source of the removed connection, if the new flow may have it too: `after` with that source.
+    [[nodiscard]] std::optional<packet::FlowKey> former_source(
+        packet::FlowKey after, const std::vector<const nat::SnatAddress*>& in_turn) const;
+
+    // Counts of the ports that the worker may use towards an endpoint, over one or more SNAT addresses.
+    struct PortUse {
+        uint32_t usable = 0, free = 0;
+        // taken by a connection that may be evicted for a new one (pipeline/reclaim.hpp)
+        uint32_t reclaimable = 0;
+    };
+    struct PortChoice {
+        const nat::SnatAddress* source = nullptr;  // null: there is none
+        bool is_free = false;
+        PortUse use;
+    };
+    // In the worker's order: the first address with a free port, otherwise one with a port that may be
+    // reclaimed.
+    [[nodiscard]] PortChoice choose_port(const lb::Backend& endpoint,
+                                         const std::vector<const nat::SnatAddress*>& in_turn) const;
+
+    // The rule by which RSS delivers the replies; null: not predictable.
+    [[nodiscard]] const nat::ReplyRule* rule_of_replies(const lb::Backend& endpoint,
+                                                        const nat::SnatAddress& source) const;
+
+ private:
+    [[nodiscard]] bool is_removed(uint32_t unit) const {
+        return removed_ != nullptr && removed_->unit == unit;
+    }
+    [[nodiscard]] PortUse port_use(const lb::Backend& endpoint, const nat::SnatAddress& source) const;
+    [[nodiscard]] nat::PortRules rules_of(const IpAddr& endpoint, L4Port endpoint_port,
+                                          const nat::SnatAddress& source) const;
+    [[nodiscard]] NicPortId reply_egress_of(const nat::SnatAddress& source) const;
+
+    const config::Snapshot& snapshot_;
+    const pipeline::WorkerContext& worker_;
+    Protocol protocol_;
+    const KnownConnection* removed_;
+};
+
+}  // namespace penstock::worker
