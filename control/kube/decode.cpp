@@ -5,8 +5,8 @@
 #include <chrono>
 #include <utility>
 
-#include "control/kube/json_fields.hpp"
-#include "control/kube/json_tree.hpp"
+#include "control/kube/json/json_fields.hpp"
+#include "control/kube/json/json_tree.hpp"
 #include "control/kube/object_schema.hpp"
 
 namespace penstock::kube {

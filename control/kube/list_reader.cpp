@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "control/kube/json_fields.hpp"
-#include "control/kube/json_tree.hpp"
+#include "control/kube/json/json_fields.hpp"
+#include "control/kube/json/json_tree.hpp"
 
 namespace penstock::kube {
 namespace {

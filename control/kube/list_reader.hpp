@@ -16,8 +16,8 @@
 #include <string_view>
 
 #include "control/kube/decode.hpp"
-#include "control/kube/json_scanner.hpp"
-#include "control/kube/json_stream.hpp"
+#include "control/kube/json/json_scanner.hpp"
+#include "control/kube/json/json_stream.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::kube {

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "control/kube/changes.hpp"
+#include "control/kube/follow/changes.hpp"
 #include "control/semantics/annotations.hpp"
 #include "control/semantics/conflicts.hpp"
 #include "control/semantics/endpoint_selection.hpp"

@@ -9,10 +9,10 @@
 #include <mutex>
 #include <optional>
 
-#include "control/kube/cluster_source.hpp"
-#include "control/kube/curl_transport.hpp"
-#include "control/kube/event_recorder.hpp"
-#include "control/kube/write_limiter.hpp"
+#include "control/kube/client/curl_transport.hpp"
+#include "control/kube/events/event_recorder.hpp"
+#include "control/kube/events/write_limiter.hpp"
+#include "control/kube/follow/cluster_source.hpp"
 #include "control/sync/event_observer.hpp"
 #include "control/sync/flood_guard.hpp"
 #include "control/sync/source.hpp"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "control/kube/event_recorder.hpp"
+#include "control/kube/events/event_recorder.hpp"
 #include "control/sync/observer.hpp"
 
 namespace penstock::sync {

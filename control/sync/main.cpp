@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "control/kube/in_cluster.hpp"
-#include "control/kube/kubeconfig.hpp"
+#include "control/kube/client/in_cluster.hpp"
+#include "control/kube/client/kubeconfig.hpp"
 #include "control/log/log.hpp"
 #include "control/process/grpc_lines.hpp"
 #include "control/process/signals.hpp"

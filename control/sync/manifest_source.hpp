@@ -10,8 +10,8 @@
 #include <string>
 
 #include "control/base/file_watch.hpp"
+#include "control/kube/follow/store.hpp"
 #include "control/kube/log_lines.hpp"
-#include "control/kube/store.hpp"
 #include "control/manifest/folder.hpp"
 #include "control/sync/once.hpp"
 #include "control/sync/source.hpp"

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "control/kube/changes.hpp"
+#include "control/kube/follow/changes.hpp"
 #include "control/kube/source_status.hpp"
 
 namespace penstock::sync {

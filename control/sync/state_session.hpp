@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "control/kube/changes.hpp"
+#include "control/kube/follow/changes.hpp"
 #include "control/model/desired.hpp"
 #include "control/semantics/engine.hpp"
 #include "control/sync/coalescer.hpp"

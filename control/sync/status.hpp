@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "control/kube/events_status.hpp"
+#include "control/kube/events/events_status.hpp"
 #include "control/kube/source_status.hpp"
 #include "control/sync/latency_histogram.hpp"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "control/kube/decode.hpp"
-#include "control/kube/json_stream.hpp"
+#include "control/kube/json/json_stream.hpp"
 #include "control/kube/list_reader.hpp"
 #include "dataplane/base/check.hpp"
 #include "perf/harness/report.hpp"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "control/kube/curl_transport.hpp"
+#include "control/kube/client/curl_transport.hpp"
 #include "tests/support/recorded_answer.hpp"
 
 namespace penstock::test {

@@ -1,6 +1,6 @@
 // The reflector over the real transport, against scripted servers, for cases that a real one cannot produce.
 // (tests/unit/kube/reflector_*: the same state machine on a test clock, case by case.)
-#include "control/kube/reflector.hpp"
+#include "control/kube/follow/reflector.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "control/kube/curl_transport.hpp"
+#include "control/kube/client/curl_transport.hpp"
 #include "tests/support/fake_api_server.hpp"
 #include "tests/unit/kube/api_text.hpp"
 

@@ -1,7 +1,7 @@
 // The transport over HTTP/2: many requests on one connection, and an unresponsive peer on it.
 #include <gtest/gtest.h>
 
-#include "control/kube/curl_transport.hpp"
+#include "control/kube/client/curl_transport.hpp"
 #include "tests/support/fake_http2_server.hpp"
 #include "tests/support/recorded_answer.hpp"
 

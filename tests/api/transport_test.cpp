@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "control/kube/curl_transport.hpp"
+#include "control/kube/client/curl_transport.hpp"
 #include "tests/support/fake_api_server.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/recorded_answer.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "control/kube/kubeconfig.hpp"
+#include "control/kube/client/kubeconfig.hpp"
 #include "dataplane/base/check.hpp"
 
 namespace penstock::kube {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "control/kube/decode.hpp"
-#include "control/kube/json_tree.hpp"
+#include "control/kube/json/json_tree.hpp"
 #include "control/manifest/decode.hpp"
 #include "dataplane/base/check.hpp"
 

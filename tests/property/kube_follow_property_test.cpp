@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "control/kube/reflector.hpp"
-#include "control/kube/store.hpp"
+#include "control/kube/follow/reflector.hpp"
+#include "control/kube/follow/store.hpp"
 #include "tests/support/prng.hpp"
 #include "tests/unit/kube/api_text.hpp"
 #include "tests/unit/kube/fake_transport.hpp"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "control/kube/curl_transport.hpp"
+#include "control/kube/client/curl_transport.hpp"
 #include "control/kube/transport.hpp"
 
 namespace penstock::test {

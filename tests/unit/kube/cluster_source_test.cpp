@@ -1,5 +1,5 @@
 // The three collections together, and the choice of the collection for endpoints.
-#include "control/kube/cluster_source.hpp"
+#include "control/kube/follow/cluster_source.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "control/kube/collections.hpp"
+#include "control/kube/follow/collections.hpp"
 
 #include <gtest/gtest.h>
 

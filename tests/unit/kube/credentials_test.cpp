@@ -1,4 +1,4 @@
-#include "control/kube/credentials.hpp"
+#include "control/kube/client/credentials.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

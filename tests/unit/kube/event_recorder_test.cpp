@@ -1,5 +1,5 @@
 // The recorder with a test clock and a fake transport.
-#include "control/kube/event_recorder.hpp"
+#include "control/kube/events/event_recorder.hpp"
 
 #include <gtest/gtest.h>
 

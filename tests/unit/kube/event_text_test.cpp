@@ -1,5 +1,5 @@
 // Bodies are parsed by an independent JSON parser; names are compared with the rule of the API server.
-#include "control/kube/event_text.hpp"
+#include "control/kube/events/event_text.hpp"
 
 #include <gtest/gtest.h>
 #include <simdjson.h>

@@ -1,4 +1,4 @@
-#include "control/kube/http_head.hpp"
+#include "control/kube/client/http_head.hpp"
 
 #include <gtest/gtest.h>
 

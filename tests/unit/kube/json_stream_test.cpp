@@ -1,4 +1,4 @@
-#include "control/kube/json_stream.hpp"
+#include "control/kube/json/json_stream.hpp"
 
 #include <gtest/gtest.h>
 

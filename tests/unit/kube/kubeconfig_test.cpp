@@ -1,9 +1,9 @@
-#include "control/kube/kubeconfig.hpp"
+#include "control/kube/client/kubeconfig.hpp"
 
 #include <gtest/gtest.h>
 
-#include "control/kube/base64.hpp"
-#include "control/kube/in_cluster.hpp"
+#include "control/kube/client/base64.hpp"
+#include "control/kube/client/in_cluster.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::kube {

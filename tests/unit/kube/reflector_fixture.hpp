@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/kube/reflector.hpp"
+#include "control/kube/follow/reflector.hpp"
 #include "tests/unit/kube/api_text.hpp"
 #include "tests/unit/kube/fake_transport.hpp"
 

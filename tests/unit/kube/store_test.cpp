@@ -1,4 +1,4 @@
-#include "control/kube/store.hpp"
+#include "control/kube/follow/store.hpp"
 
 #include <gtest/gtest.h>
 

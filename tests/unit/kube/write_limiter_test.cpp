@@ -1,4 +1,4 @@
-#include "control/kube/write_limiter.hpp"
+#include "control/kube/events/write_limiter.hpp"
 
 #include <gtest/gtest.h>
 

@@ -99,7 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"cycle", "a: &a\n  b: *a\n", "the value that contains it", 2},
                     Refusal{"unknown_alias", "a: *nowhere\n", "YAML syntax", 1},
                     Refusal{"complex_key", "? [a, b]\n: c\n", "a key must be a scalar", 1},
-                    Refusal{"foreign_tag", "a: !!python/object:os.system ls\n", "not supported in Kubernetes manifests", 1},
+                    Refusal{"foreign_tag", "a: !!python/object:os.system ls\n",
+                            "not supported in Kubernetes manifests", 1},
                     Refusal{"wrong_tag", "a: 1\nb: !!int web\n", "does not fit its value", 2},
                     Refusal{"merge", "a: 1\n<<: 5\n", "<< requires", 2}),
     [](const auto& each) { return std::string(each.param.name); });

@@ -1,0 +1,62 @@
+#include "control/kube/follow/cluster_source.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::kube {
+
+ClusterSource::ClusterSource(ClusterSettings settings, Transport& transport, RandomSource random)
+    : settings_(std::move(settings)),
+      server_{transport, decoder_, std::move(random), log_},
+      store_(settings_.scope.nodes, log_),
+      services_(services_of(settings_.scope), store_.services(), server_, settings_.streamed_lists),
+      endpoints_(endpoints_of(settings_.scope).front(), store_.slices(), server_, settings_.streamed_lists),
+      discovery_(endpoints_of(settings_.scope), endpoints_, server_) {
+    if (settings_.scope.nodes) {
+        nodes_.emplace(all_nodes(), store_.nodes(), server_, settings_.streamed_lists);
+    }
+}
+
+ClusterSource::Time ClusterSource::next_deadline() const {
+    const Time nodes = nodes_ ? nodes_->next_deadline() : Time::max();
+    return std::min(
+        {services_.next_deadline(), endpoints_.next_deadline(), discovery_.next_deadline(), nodes});
+}
+
+void ClusterSource::on_time(Time now) {
+    ran_at_ = now;
+    services_.on_time(now);
+    discovery_.on_time(now);
+    endpoints_.on_time(now);
+    if (nodes_) {
+        nodes_->on_time(now);
+    }
+}
+
+std::optional<ObjectIdentity> ClusterSource::identity_of(ObjectKind kind, const ObjectName& name) {
+    const bool is_slice = kind == ObjectKind::EndpointSlice || kind == ObjectKind::Endpoints;
+    const ObjectTable& table = is_slice                   ? store_.slices()
+                               : kind == ObjectKind::Node ? store_.nodes()
+                                                          : store_.services();
+    auto life = table.life_of(name);
+    if (!life) {
+        return std::nullopt;
+    }
+    return ObjectIdentity{.api_version = is_slice ? endpoints_.collection().api_version : "v1",
+                          .uid = std::move(life->uid),
+                          .resource_version = std::move(life->resource_version)};
+}
+
+SourceStatus ClusterSource::status(Time now) const {
+    SourceStatus status{.source = settings_.server};
+    if (ran_at_) {
+        status.heartbeat_age = std::chrono::duration_cast<std::chrono::milliseconds>(now - *ran_at_);
+    }
+    status.collections = {services_.status(now), endpoints_.status(now)};
+    if (nodes_) {
+        status.collections.push_back(nodes_->status(now));
+    }
+    return status;
+}
+
+}  // namespace penstock::kube
