@@ -30,7 +30,7 @@
 #include "control/kube/follow/changes.hpp"
 #include "control/model/desired.hpp"
 #include "control/semantics/address_users.hpp"
-#include "control/semantics/node_backends.hpp"
+#include "control/semantics/endpoints/node_backends.hpp"
 #include "control/semantics/prefix_set.hpp"
 #include "control/semantics/service_plan.hpp"
 

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "control/semantics/endpoints/topology.hpp"
 #include "control/semantics/engine.hpp"
 #include "control/semantics/external_ips.hpp"
 #include "control/semantics/notice_difference.hpp"
 #include "control/semantics/standing.hpp"
-#include "control/semantics/topology.hpp"
 
 namespace penstock::semantics {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "control/semantics/conflicts.hpp"
-#include "control/semantics/endpoint_selection.hpp"
+#include "control/semantics/endpoints/endpoint_selection.hpp"
 #include "control/semantics/notices.hpp"
 #include "control/semantics/policy.hpp"
 #include "control/semantics/standing.hpp"

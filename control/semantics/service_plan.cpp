@@ -6,11 +6,11 @@
 #include <tuple>
 
 #include "control/semantics/affinity.hpp"
+#include "control/semantics/endpoints/node_backends.hpp"
+#include "control/semantics/endpoints/topology.hpp"
+#include "control/semantics/endpoints/traffic_policy.hpp"
 #include "control/semantics/external_ips.hpp"
-#include "control/semantics/node_backends.hpp"
 #include "control/semantics/text.hpp"
-#include "control/semantics/topology.hpp"
-#include "control/semantics/traffic_policy.hpp"
 
 namespace penstock::semantics {
 namespace {

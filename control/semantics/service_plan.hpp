@@ -14,13 +14,13 @@
 #include "control/kube/follow/changes.hpp"
 #include "control/semantics/annotations.hpp"
 #include "control/semantics/conflicts.hpp"
-#include "control/semantics/endpoint_selection.hpp"
+#include "control/semantics/endpoints/endpoint_selection.hpp"
+#include "control/semantics/endpoints/slices.hpp"
 #include "control/semantics/frontends.hpp"
 #include "control/semantics/health_checks.hpp"
 #include "control/semantics/notices.hpp"
 #include "control/semantics/policy.hpp"
 #include "control/semantics/rights.hpp"
-#include "control/semantics/slices.hpp"
 #include "control/semantics/surroundings.hpp"
 
 namespace penstock::semantics {

@@ -1,5 +1,5 @@
 // The endpoints that new flows may choose.
-#include "control/semantics/endpoint_selection.hpp"
+#include "control/semantics/endpoints/endpoint_selection.hpp"
 
 #include <gtest/gtest.h>
 

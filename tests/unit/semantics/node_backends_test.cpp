@@ -1,5 +1,5 @@
 // External mode with Nodes as backends: the Nodes, their addresses and weights, and their probes.
-#include "control/semantics/node_backends.hpp"
+#include "control/semantics/endpoints/node_backends.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "control/semantics/endpoint_selection.hpp"
+#include "control/semantics/endpoints/endpoint_selection.hpp"
 #include "control/semantics/text.hpp"
 #include "tests/unit/semantics/object_world.hpp"
 

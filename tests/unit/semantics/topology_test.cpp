@@ -1,5 +1,5 @@
 // Near endpoints before distant ones: topologyKeys and hints (section TOPO of the requirement sheet).
-#include "control/semantics/topology.hpp"
+#include "control/semantics/endpoints/topology.hpp"
 
 #include <gtest/gtest.h>
 

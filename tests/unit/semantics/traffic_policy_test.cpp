@@ -1,5 +1,5 @@
 // The effect of the traffic policy on the endpoints.
-#include "control/semantics/traffic_policy.hpp"
+#include "control/semantics/endpoints/traffic_policy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-#include "control/semantics/traffic_policy.hpp"
+#include "control/semantics/endpoints/traffic_policy.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <tuple>
 
+#include "control/semantics/endpoints/topology.hpp"
 #include "control/semantics/text.hpp"
-#include "control/semantics/topology.hpp"
 
 namespace penstock::semantics {
 namespace {

@@ -21,9 +21,9 @@
 #include "control/annotations/selector.hpp"
 #include "control/semantics/address_count.hpp"
 #include "control/semantics/conflicts.hpp"
+#include "control/semantics/endpoints/selection.hpp"
+#include "control/semantics/endpoints/slices.hpp"
 #include "control/semantics/notices.hpp"
-#include "control/semantics/selection.hpp"
-#include "control/semantics/slices.hpp"
 #include "control/semantics/surroundings.hpp"
 
 namespace penstock::semantics {

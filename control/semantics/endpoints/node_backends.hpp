@@ -10,8 +10,8 @@
 #include "control/semantics/annotations.hpp"
 #include "control/semantics/cluster_facts.hpp"
 #include "control/semantics/conflicts.hpp"
-#include "control/semantics/endpoint_selection.hpp"
-#include "control/semantics/traffic_policy.hpp"
+#include "control/semantics/endpoints/endpoint_selection.hpp"
+#include "control/semantics/endpoints/traffic_policy.hpp"
 
 namespace penstock::semantics {
 

@@ -20,7 +20,7 @@
 #include <optional>
 #include <vector>
 
-#include "control/semantics/endpoint_selection.hpp"
+#include "control/semantics/endpoints/endpoint_selection.hpp"
 
 namespace penstock::semantics {
 

@@ -1,4 +1,4 @@
-#include "control/semantics/node_backends.hpp"
+#include "control/semantics/endpoints/node_backends.hpp"
 
 #include <algorithm>
 #include <limits>

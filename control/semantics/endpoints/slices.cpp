@@ -1,4 +1,4 @@
-#include "control/semantics/slices.hpp"
+#include "control/semantics/endpoints/slices.hpp"
 
 #include <algorithm>
 #include <utility>

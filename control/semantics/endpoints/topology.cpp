@@ -1,4 +1,4 @@
-#include "control/semantics/topology.hpp"
+#include "control/semantics/endpoints/topology.hpp"
 
 #include <algorithm>
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "control/annotations/selector.hpp"
+#include "control/semantics/endpoints/selection.hpp"
 #include "control/semantics/notices.hpp"
-#include "control/semantics/selection.hpp"
 #include "control/semantics/surroundings.hpp"
 
 namespace penstock::semantics {

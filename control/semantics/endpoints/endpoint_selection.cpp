@@ -1,4 +1,4 @@
-#include "control/semantics/endpoint_selection.hpp"
+#include "control/semantics/endpoints/endpoint_selection.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "control/semantics/address_rules.hpp"
+#include "control/semantics/endpoints/topology.hpp"
 #include "control/semantics/service_port.hpp"
 #include "control/semantics/text.hpp"
-#include "control/semantics/topology.hpp"
 
 namespace penstock::semantics {
 namespace {
