@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "dataplane/base/check.hpp"
-#include "dataplane/packet/answer.hpp"
+#include "dataplane/packet/answers/answer.hpp"
 
 namespace penstock::packet {
 namespace {

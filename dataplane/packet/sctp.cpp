@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "dataplane/base/check.hpp"
-#include "dataplane/packet/answer.hpp"
+#include "dataplane/packet/answers/answer.hpp"
 
 namespace penstock::packet {
 namespace {

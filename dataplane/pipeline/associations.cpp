@@ -1,7 +1,7 @@
 #include "dataplane/pipeline/associations.hpp"
 
 #include "dataplane/conn/sctp_state.hpp"
-#include "dataplane/packet/reject.hpp"
+#include "dataplane/packet/answers/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/sctp.hpp"
 #include "dataplane/pipeline/answers/own_segments.hpp"

@@ -6,7 +6,7 @@
 
 #include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
-#include "dataplane/packet/reject.hpp"
+#include "dataplane/packet/answers/reject.hpp"
 #include "dataplane/pipeline/answers/own_segments.hpp"
 #include "dataplane/pipeline/associations.hpp"
 #include "dataplane/pipeline/forward.hpp"

@@ -1,6 +1,6 @@
 #include "dataplane/pipeline/handshake.hpp"
 
-#include "dataplane/packet/reset.hpp"
+#include "dataplane/packet/answers/reset.hpp"
 
 namespace penstock::pipeline {
 

@@ -1,7 +1,7 @@
 #include "dataplane/pipeline/liveness.hpp"
 
 #include "dataplane/conn/tcp_state.hpp"
-#include "dataplane/packet/reset.hpp"
+#include "dataplane/packet/answers/reset.hpp"
 #include "dataplane/pipeline/answers/own_segments.hpp"
 #include "dataplane/pipeline/state/context.hpp"
 

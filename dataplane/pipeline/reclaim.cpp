@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "dataplane/conn/port_rest.hpp"
-#include "dataplane/packet/reset.hpp"
+#include "dataplane/packet/answers/reset.hpp"
 #include "dataplane/packet/tcp_options.hpp"
 #include "dataplane/packet/wire.hpp"
 

@@ -12,9 +12,9 @@
 
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/nat/toeplitz.hpp"
-#include "dataplane/packet/answer.hpp"
+#include "dataplane/packet/answers/answer.hpp"
+#include "dataplane/packet/answers/reset.hpp"
 #include "dataplane/packet/parse.hpp"
-#include "dataplane/packet/reset.hpp"
 
 namespace penstock::drivers {
 namespace {

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "dataplane/base/check.hpp"
-#include "dataplane/packet/echo.hpp"
+#include "dataplane/packet/answers/echo.hpp"
+#include "dataplane/packet/answers/reject.hpp"
 #include "dataplane/packet/fragment.hpp"
 #include "dataplane/packet/other_family.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/parse_any.hpp"
 #include "dataplane/packet/quoted.hpp"
-#include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/vlan.hpp"
 #include "dataplane/packet/wire.hpp"

@@ -1,8 +1,8 @@
 // Compares the room's output with frames whose bytes scapy computed (tests/golden/frames/make.py).
 #include <gtest/gtest.h>
 
+#include "dataplane/packet/answers/reject.hpp"
 #include "dataplane/packet/parse.hpp"
-#include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "tests/support/frame_diff.hpp"
 #include "tests/support/golden_frame.hpp"

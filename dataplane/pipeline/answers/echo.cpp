@@ -1,6 +1,6 @@
 #include "dataplane/pipeline/answers/echo.hpp"
 
-#include "dataplane/packet/echo.hpp"
+#include "dataplane/packet/answers/echo.hpp"
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/forward.hpp"

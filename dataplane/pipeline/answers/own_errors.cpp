@@ -1,8 +1,8 @@
 #include "dataplane/pipeline/answers/own_errors.hpp"
 
 #include "dataplane/base/check.hpp"
+#include "dataplane/packet/answers/reject.hpp"
 #include "dataplane/packet/icmp.hpp"
-#include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/restore.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/forward.hpp"

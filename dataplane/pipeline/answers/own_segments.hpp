@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "dataplane/packet/answers/reset.hpp"
 #include "dataplane/packet/flow_key.hpp"
-#include "dataplane/packet/reset.hpp"
 
 namespace penstock::pipeline {
 

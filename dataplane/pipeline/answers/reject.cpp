@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "dataplane/packet/reject.hpp"
+#include "dataplane/packet/answers/reject.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/forward.hpp"
 

@@ -1,5 +1,5 @@
 // Refusal of a packet that opens no flow: a TCP RST, a port unreachable or an SCTP ABORT to its sender
-// (packet/reject.hpp), or a drop. Both are counted at the Service.
+// (packet/answers/reject.hpp), or a drop. Both are counted at the Service.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

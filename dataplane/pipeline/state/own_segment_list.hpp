@@ -9,7 +9,7 @@
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/time.hpp"
-#include "dataplane/packet/reset.hpp"
+#include "dataplane/packet/answers/reset.hpp"
 
 namespace penstock::pipeline {
 

@@ -1,4 +1,4 @@
-#include "dataplane/packet/reject.hpp"
+#include "dataplane/packet/answers/reject.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "dataplane/packet/answers/reject.hpp"
+#include "dataplane/packet/answers/reset.hpp"
 #include "dataplane/packet/parse.hpp"
-#include "dataplane/packet/reject.hpp"
-#include "dataplane/packet/reset.hpp"
 #include "tests/support/frame_diff.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/prng.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/packet/answers/reset.hpp"
 #include "dataplane/packet/parse.hpp"
-#include "dataplane/packet/reset.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/prng.hpp"

@@ -1,9 +1,9 @@
-#include "dataplane/packet/echo.hpp"
+#include "dataplane/packet/answers/echo.hpp"
 
 #include <cstring>
 
 #include "dataplane/base/check.hpp"
-#include "dataplane/packet/answer.hpp"
+#include "dataplane/packet/answers/answer.hpp"
 
 namespace penstock::packet {
 namespace {

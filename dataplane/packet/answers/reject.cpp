@@ -1,9 +1,9 @@
-#include "dataplane/packet/reject.hpp"
+#include "dataplane/packet/answers/reject.hpp"
 
 #include <optional>
 
 #include "dataplane/base/check.hpp"
-#include "dataplane/packet/answer.hpp"
+#include "dataplane/packet/answers/answer.hpp"
 #include "dataplane/packet/sctp.hpp"
 
 namespace penstock::packet {

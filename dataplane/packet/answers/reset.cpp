@@ -1,7 +1,7 @@
-#include "dataplane/packet/reset.hpp"
+#include "dataplane/packet/answers/reset.hpp"
 
 #include "dataplane/base/check.hpp"
-#include "dataplane/packet/answer.hpp"
+#include "dataplane/packet/answers/answer.hpp"
 
 namespace penstock::packet {
 
