@@ -35,7 +35,7 @@ enum class TcpState : uint8_t {
     // backend's segments.
     SynReceived,
     // A connection that another gateway opened; only the client has sent packets here so far
-    // (pipeline/pick_up.hpp).
+    // (pipeline/opening/pick_up.hpp).
     PickedUp,
     Established,  // the client has acknowledged what the backend has sent (docs/adr/0028)
     FinForward,   // the client has sent its FIN; the backend may continue to send

@@ -69,7 +69,7 @@ struct SctpStep {
     return state == SctpState::CookieWait || state == SctpState::CookieEchoed;
 }
 
-// Only an INIT opens an association (pipeline/admit.cpp). Its answers carry the tag that the INIT requests.
+// Only an INIT opens an association (pipeline/opening/admit.cpp). Its answers carry the tag that the INIT requests.
 [[nodiscard]] constexpr Association opened_by(uint32_t initiate_tag) noexcept {
     return {SctpState::CookieWait, {0, initiate_tag}};
 }

@@ -26,7 +26,7 @@ enum class TcpAction : uint8_t {
     // The same if those numbers allow the client's ACK number; the connection is then open. Otherwise the
     // state stays.
     Verify,
-    // The same as Pass, for a FIN of the client; its numbers are recorded (pipeline/reclaim.hpp).
+    // The same as Pass, for a FIN of the client; its numbers are recorded (pipeline/opening/reclaim.hpp).
     Finish,
     Reset,  // answer with RSTs to both sides instead of forwarding
     // A new connection on an old tuple: drop the old entry and treat the packet as the first of a new one.
@@ -103,7 +103,7 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
     }
 }
 
-// Only a packet of class Syn opens a connection (pipeline/admit.cpp). A packet of class Ack may reveal an
+// Only a packet of class Syn opens a connection (pipeline/opening/admit.cpp). A packet of class Ack may reveal an
 // existing connection, which is then PickedUp.
 inline constexpr TcpState kTcpOpeningState = TcpState::SynSent;
 

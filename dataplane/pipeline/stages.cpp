@@ -7,7 +7,7 @@
 #include "dataplane/pipeline/hits.hpp"
 #include "dataplane/pipeline/icmp/icmp.hpp"
 #include "dataplane/pipeline/ip_options.hpp"
-#include "dataplane/pipeline/new_flow.hpp"
+#include "dataplane/pipeline/opening/new_flow.hpp"
 
 namespace penstock::pipeline {
 

@@ -3,7 +3,7 @@
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/handshake.hpp"
 #include "dataplane/pipeline/offered_mss.hpp"
-#include "dataplane/pipeline/reclaim.hpp"
+#include "dataplane/pipeline/opening/reclaim.hpp"
 
 namespace penstock::pipeline {
 

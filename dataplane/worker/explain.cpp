@@ -9,10 +9,10 @@
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/nat/snat.hpp"
 #include "dataplane/packet/parse_any.hpp"
-#include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/opening/admit.hpp"
+#include "dataplane/pipeline/opening/reverse_path.hpp"
 #include "dataplane/pipeline/placement.hpp"
-#include "dataplane/pipeline/reverse_path.hpp"
 #include "dataplane/worker/inspect.hpp"
 #include "dataplane/worker/known_connection.hpp"
 #include "dataplane/worker/placement_text.hpp"
@@ -425,7 +425,7 @@ class Teller {
         leave(after);
     }
 
-    // The worker examines only some of the ports (pipeline/reclaim.cpp), so the result is not predicted.
+    // The worker examines only some of the ports (pipeline/opening/reclaim.cpp), so the result is not predicted.
     static std::string reclaim_text(const SnatForecast::PortUse& use) {
         return ": all " + std::to_string(use.usable) + " are taken, and " + std::to_string(use.reclaimable) +
                " are of connections that may be evicted (half-open, finished, brief); the worker examines "

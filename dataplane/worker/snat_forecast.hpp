@@ -35,7 +35,7 @@ class SnatForecast {
     // Counts of the ports that the worker may use towards an endpoint, over one or more SNAT addresses.
     struct PortUse {
         uint32_t usable = 0, free = 0;
-        // taken by a connection that may be evicted for a new one (pipeline/reclaim.hpp)
+        // taken by a connection that may be evicted for a new one (pipeline/opening/reclaim.hpp)
         uint32_t reclaimable = 0;
     };
     struct PortChoice {

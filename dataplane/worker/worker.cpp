@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "dataplane/pipeline/ageing.hpp"
+#include "dataplane/pipeline/aging.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/rx.hpp"
 #include "dataplane/pipeline/stages.hpp"

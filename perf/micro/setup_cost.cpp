@@ -84,7 +84,7 @@ class NatStore {
         open_burst(slots);
     }
 
-    // As in pipeline/new_flow: each step for all connections before the next step.
+    // As in pipeline/opening/new_flow: each step for all connections before the next step.
     void open_burst(std::span<const uint32_t> slots) {
         conn::Table& table = store_.table();
         struct Opening {

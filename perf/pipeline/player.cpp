@@ -5,11 +5,11 @@
 #include <cstdlib>
 
 #include "dataplane/base/check.hpp"
-#include "dataplane/pipeline/ageing.hpp"
+#include "dataplane/pipeline/aging.hpp"
 #include "dataplane/pipeline/classify.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/hits.hpp"
-#include "dataplane/pipeline/new_flow.hpp"
+#include "dataplane/pipeline/opening/new_flow.hpp"
 #include "perf/harness/cycles.hpp"
 #include "perf/pipeline/frames.hpp"
 

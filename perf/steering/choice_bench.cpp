@@ -117,7 +117,7 @@ class Ports {
         return usable;
     }
 
-    // As in pipeline/new_flow: each step for all connections before the next step.
+    // As in pipeline/opening/new_flow: each step for all connections before the next step.
     PENSTOCK_NOINLINE void open_burst(std::span<const uint32_t> endpoints) {
         std::array<uint64_t, kBurst> hashes;
         std::array<nat::PoolNumber, kBurst> probably;

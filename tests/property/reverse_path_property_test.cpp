@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "dataplane/pipeline/reverse_path.hpp"
+#include "dataplane/pipeline/opening/reverse_path.hpp"
 #include "tests/support/prng.hpp"
 
 namespace penstock::pipeline {

@@ -10,7 +10,7 @@
 
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/packet/wire.hpp"
-#include "dataplane/pipeline/ageing.hpp"
+#include "dataplane/pipeline/aging.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/virtual_gateway.hpp"
 

@@ -7,7 +7,7 @@
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/fragment_ipv4.hpp"
 #include "dataplane/packet/fragment_ipv6.hpp"
-#include "dataplane/pipeline/ageing.hpp"
+#include "dataplane/pipeline/aging.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "tests/support/cut_frames.hpp"
 

@@ -4,7 +4,7 @@
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/forward.hpp"
-#include "dataplane/pipeline/reverse_path.hpp"
+#include "dataplane/pipeline/opening/reverse_path.hpp"
 
 namespace penstock::pipeline {
 namespace {

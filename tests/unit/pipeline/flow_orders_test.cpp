@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dataplane/packet/parse.hpp"
-#include "dataplane/pipeline/ageing.hpp"
+#include "dataplane/pipeline/aging.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/prng.hpp"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "dataplane/packet/parse.hpp"
-#include "dataplane/pipeline/admit.hpp"
-#include "dataplane/pipeline/reverse_path.hpp"
+#include "dataplane/pipeline/opening/admit.hpp"
+#include "dataplane/pipeline/opening/reverse_path.hpp"
 
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/virtual_gateway.hpp"

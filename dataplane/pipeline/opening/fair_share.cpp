@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/fair_share.hpp"
+#include "dataplane/pipeline/opening/fair_share.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/new_flow.hpp"
+#include "dataplane/pipeline/opening/new_flow.hpp"
 
 #include <array>
 #include <memory>
@@ -11,14 +11,14 @@
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/sctp.hpp"
 #include "dataplane/packet/wire.hpp"
-#include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/answers/reject.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/offered_mss.hpp"
-#include "dataplane/pipeline/opening.hpp"
-#include "dataplane/pipeline/pick_up.hpp"
-#include "dataplane/pipeline/reclaim.hpp"
+#include "dataplane/pipeline/opening/admit.hpp"
+#include "dataplane/pipeline/opening/opening.hpp"
+#include "dataplane/pipeline/opening/pick_up.hpp"
+#include "dataplane/pipeline/opening/reclaim.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
 

@@ -1,7 +1,7 @@
 // Mid-stream pick-up: a TCP connection that another gateway has opened continues here (REJ-005).
 #pragma once
 
-#include "dataplane/pipeline/admit.hpp"
+#include "dataplane/pipeline/opening/admit.hpp"
 #include "dataplane/pipeline/state/burst.hpp"
 #include "dataplane/pipeline/state/context.hpp"
 

@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/ageing.hpp"
+#include "dataplane/pipeline/aging.hpp"
 
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/liveness.hpp"

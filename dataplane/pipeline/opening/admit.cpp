@@ -1,9 +1,9 @@
-#include "dataplane/pipeline/admit.hpp"
+#include "dataplane/pipeline/opening/admit.hpp"
 
 #include <algorithm>
 
 #include "dataplane/conn/tcp_state.hpp"
-#include "dataplane/pipeline/reverse_path.hpp"
+#include "dataplane/pipeline/opening/reverse_path.hpp"
 
 namespace penstock::pipeline {
 namespace {

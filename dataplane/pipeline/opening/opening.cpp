@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/opening.hpp"
+#include "dataplane/pipeline/opening/opening.hpp"
 
 namespace penstock::pipeline {
 

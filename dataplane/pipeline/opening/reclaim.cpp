@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/reclaim.hpp"
+#include "dataplane/pipeline/opening/reclaim.hpp"
 
 #include <algorithm>
 #include <array>

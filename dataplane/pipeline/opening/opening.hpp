@@ -11,7 +11,7 @@
 #include "dataplane/lb/affinity.hpp"
 #include "dataplane/nat/source_search.hpp"
 #include "dataplane/packet/flow_key.hpp"
-#include "dataplane/pipeline/fair_share.hpp"
+#include "dataplane/pipeline/opening/fair_share.hpp"
 #include "dataplane/pipeline/state/burst.hpp"
 #include "dataplane/pipeline/state/context.hpp"
 

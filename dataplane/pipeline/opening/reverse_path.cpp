@@ -1,4 +1,4 @@
-#include "dataplane/pipeline/reverse_path.hpp"
+#include "dataplane/pipeline/opening/reverse_path.hpp"
 
 namespace penstock::pipeline {
 

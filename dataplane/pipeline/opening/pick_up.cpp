@@ -1,11 +1,11 @@
-#include "dataplane/pipeline/pick_up.hpp"
+#include "dataplane/pipeline/opening/pick_up.hpp"
 
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/pipeline/answers/reject.hpp"
 #include "dataplane/pipeline/handshake.hpp"
-#include "dataplane/pipeline/opening.hpp"
+#include "dataplane/pipeline/opening/opening.hpp"
 #include "dataplane/pipeline/translate.hpp"
 
 namespace penstock::pipeline {
