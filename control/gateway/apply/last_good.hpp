@@ -33,7 +33,8 @@ struct LastGood {
 };
 // Empty if there is no file. Corrupt: the file and its defect. Unavailable: the file cannot be read.
 [[nodiscard]] Result<std::optional<LastGood>> read_last_good(const std::string& path);
-// The same for the start of the gateway: the result, or why it is not usable, is logged. Empty: start without.
+// The same for the start of the gateway: the result, or why it is not usable, is logged. Empty: start
+// without.
 [[nodiscard]] std::optional<LastGood> load_last_good(const std::string& path);
 
 }  // namespace penstock::gateway

@@ -19,7 +19,9 @@
 // new ones, by key (GEN-009). take_due() returns claimants in this order. A change of ownership makes only
 // claimants of worse rank due, so a round processes each claimant once:
 //
-//   begin_round() -> want(), withdraw(), make_due() -> { take_due() -> grant() or refuse() }* -> set_in_force()
+//   begin_round() -> want(), withdraw(), make_due()
+//                 -> as long as there is one: take_due() -> grant() or refuse()
+//                 -> set_in_force()
 //
 // One thread. No I/O.
 #pragma once
@@ -87,7 +89,7 @@ class ClaimArbiter {
     // Replaces the desired version, and makes the claimant due.
     void want(Claimant& claimant, std::shared_ptr<const model::Service> desired);
     // Releases all claims. Every other claimant that wants one of them becomes due. Afterwards the arbiter
-    // refers to the claimant only until the next call of set_in_force().
+    // does not refer to the claimant. Only between begin_round() and the first take_due() of a round.
     void withdraw(Claimant& claimant);
     // For a reason other than a claim.
     void make_due(Claimant& claimant) { due_.insert(&claimant); }

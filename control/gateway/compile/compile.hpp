@@ -8,8 +8,8 @@
 //   own addresses ------+     keeps claims and ids between runs         force, and the refusals
 //
 // Claims are granted by the arbiter (claim_arbiter.hpp) in order of rank: first service ports that were in
-// force before the run, by key; then the new ones, by key (GEN-009). A service port can therefore only lose to
-// one of better rank. A run processes service ports in order of rank, each one once:
+// force before the run, by key; then the new ones, by key (GEN-009). A service port can therefore only lose
+// to one of better rank. A run processes service ports in order of rank, each one once:
 //
 //   changed --> due, by rank --> consider: better claim? room for ids? --> accepted or refused
 //                   ^                                                                           |
