@@ -11,7 +11,7 @@ fail() { say "$*"; exit 1; }
 # Exit code 2: invalid command line.
 usage_error() { say "$* (see $me --help)"; exit 2; }
 # Prints the help of a script: its opening comment.
-usage_of() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$1"; }
+usage_of() { sed -n '2,/^[^#]/{/^# SPDX/d;s/^# \{0,1\}//p}' "$1"; }
 
 # use_clang: selects clang for the build directories configured from here on. Its sanitizers need an LLVM
 # program for the names and lines in their reports.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs meson's test suites and counts single cases; meson itself counts programs. Called by scripts/test.
 
 test_results.py targets BUILD FILTER SUITE...     prints the ninja targets that these suites need

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Common parts of the suites with a lab: options, interruption, parallel cases, a time limit for each case,
 results and counts."""
 import argparse

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/annotations/page.hpp"
 
 #include "control/annotations/value.hpp"

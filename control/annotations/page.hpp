@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text of docs/annotations.md, generated from the table. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // annotations-page: prints docs/annotations.md.
 #include <iostream>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kubernetes label selectors: "tier=web,zone in (a, b),!canary". All requirements must match. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of all Service annotations that Penstock supports or recognises (section 19 of the requirement
 // sheet). For each setting: the native key, the keys of other gateways, the accepted values with their units,
 // the default, and the action for an invalid value. Code that reads settings, keeps annotations, suggests a

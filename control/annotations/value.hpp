@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads one setting from the annotations of an object: selects the key in use and parses its value by the
 // table. Pure.
 #pragma once

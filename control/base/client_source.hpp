@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Address prefix by which limits per source group connections.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Detects possible changes of a folder of manifests by inotify: files written, moved, deleted, links swapped
 // (the way ConfigMap volumes are updated: `..data` is renamed over), the folder itself replaced or created
 // later. One thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the line of an INI file that an error refers to. Boost's parser reports none, and values are
 // validated after parsing. Pure.
 #pragma once

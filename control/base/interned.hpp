@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A value with few distinct instances and many uses: the names of nodes and zones, which each of 250,000
 // endpoints carries. Equal values share one copy, so a use costs a pointer, and comparing two costs comparing
 // pointers. A copy is freed with its last use, because nodes come and go for as long as the program runs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the word that was probably meant, for messages about unknown words.
 #pragma once
 

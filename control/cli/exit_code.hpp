@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exit codes of penstockctl, a stable interface for scripts. `penstockctl --help` lists them.
 #pragma once
 

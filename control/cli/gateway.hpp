@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The API of a gateway as penstockctl uses it: one function per call, with error texts for the CLI. An
 // interface, so that commands are tested without a daemon; connect() returns the real implementation.
 // Errc::Unavailable means that the daemon is not reachable.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/cli/json.hpp"
 
 #include <google/protobuf/descriptor.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Protobuf messages as JSON for scripts, with the field names of the .proto files and all fields present. Two
 // differences from protobuf's own mapping: a 64-bit integer is a number if a double represents it exactly (up
 // to 2^53), otherwise a string. An enum value is its name without the prefix of the type: "TCP", not

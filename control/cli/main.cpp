@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // penstockctl: runs one command and prints the result, repeatedly with --watch.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of penstockctl's options, with defaults and descriptions, for --help and completion. options.cpp
 // parses them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command line parser of penstockctl: the command and its options. One grammar for all commands. An option
 // that the command does not have is rejected by name, at any position on the line. Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structured output formats: JSON (json.hpp), and the same content as YAML. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parsed and validated arguments of a command.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses the Service argument of a command: "web" or "shop/web". All commands with such an argument use this.
 #pragma once
 

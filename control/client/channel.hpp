@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gRPC channel to a gateway. Thread-safe after creation.
 #pragma once
 

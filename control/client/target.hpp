@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Address of a gateway and the certificates for it, as given to a program: the same syntax in penstock-sync
 // and penstockctl. Pure.
 #pragma once

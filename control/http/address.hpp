@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The form of a server's address: ADDRESS:PORT.
 #pragma once
 

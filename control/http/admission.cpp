@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/http/admission.hpp"
 
 #include "control/base/client_source.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides which connections an HTTP server keeps. Idle clients must not block a probe, so a full pool evicts
 // its oldest silent connection instead of refusing the new one. Pure: no socket, no clock; connections are
 // numbers.

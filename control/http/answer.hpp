@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A response as bytes of HTTP/1.1.
 #pragma once
 

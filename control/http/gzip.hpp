@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Content coding gzip (RFC 9110, 8.4.1.3) for pages.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/http/server.hpp"
 
 #include <fcntl.h>

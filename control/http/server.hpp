@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Serves a few pages over HTTP, for probes and scrapers: a path, and a function that makes its page for each
 // request. No TLS, no keep-alive, no request bodies.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of a loop and of its servers, for server.cpp and session.cpp. Their code runs on the loop's
 // thread unless noted otherwise.
 #pragma once

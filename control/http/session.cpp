@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/http/session.hpp"
 
 #include <boost/asio/write.hpp>

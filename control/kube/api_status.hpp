@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error report of an API server: metav1.Status, the body of a response with status 400 or above, and the
 // object of an ERROR event of a watch. Pure values.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wait time after a failure (APISYNC-012): 0.8 s, doubled up to 30 s, each multiplied by a random factor from
 // 1 to 2, so that a hundred gateways that lost one server do not reconnect together. After 120 s without a
 // failure the sequence starts again at 0.8 s.

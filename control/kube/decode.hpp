@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes JSON of an API server into objects, watch events, list pages and errors. Pure; a Decoder belongs to
 // one thread.
 //

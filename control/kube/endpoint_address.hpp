@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // addresses[0] of an endpoint, the only one that is used (EP-005), parsed once (GEN-005). A malformed address
 // is kept as written, so that the semantics room can refuse it by name.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/kube/fields.hpp"
 
 namespace penstock::kube {

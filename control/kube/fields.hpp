@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interface through which the object schema (object_schema.hpp) reads one mapping of fields, from YAML or
 // JSON. An absent or null field has its default (GEN-004). A field whose type differs from the API type is a
 // fault that names path, type found and type expected (GEN-003). Fields that the schema does not read are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selects the labels and annotations that an object keeps. An annotation may hold 256 KiB (kubectl's last
 // applied configuration), and the API server copies the labels of a Service to each of its slices. Only keys
 // that are read are kept, to save memory. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes a list response as it arrives. Each item is framed, decoded and released as soon as it is complete,
 // so a page of 50 MB needs only the memory of one item and of the kept parts of the others. Pure; one thread.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Detects a dead peer behind a silent connection (APISYNC-015). TCP does not report it: a peer that lost
 // power, or a firewall that dropped its flow state, looks like an idle peer. Pure: the time of the last
 // receive is an argument.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Log lines of machines without I/O: a machine collects lines, and its driver writes them to the log.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Identifies an object: kind, namespace and name. Pure values.
 #pragma once
 

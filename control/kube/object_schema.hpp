@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schema of the objects, shared by both notations. Converts the fields of an object, named as in the
 // Kubernetes API, into plain structs with the API's defaults (GEN-004). The structs hold only the fields that
 // the semantics read. Faults go to the list given to `Fields`. Pure.

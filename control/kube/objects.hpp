@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Service, EndpointSlice and Node as defined by the Kubernetes API: only the fields that Penstock's semantics
 // read, with the API's defaults for absent fields (GEN-004). Values that the semantics room validates are
 // kept as text (a malformed externalIP must reach it, to be refused by name). Both sources, manifests and the

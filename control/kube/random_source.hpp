@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Source of random numbers in [0, 1), passed to the code that needs them. Tests pass a fixed one.
 #pragma once
 

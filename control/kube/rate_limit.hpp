@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token bucket: a burst, then one token per `interval`. Stored as the time at which the bucket is full again
 // (the "virtual scheduling" form of ITU-T I.371). Exact, and needs no periodic refill. Time is an argument.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Status of a source of objects at one moment, as plain values: for /healthz, /readyz, /metrics and
 // `penstockctl get sync`. The source thread fills it. Ages are computed when the status is read, so that
 // readers do not need the source's clock.

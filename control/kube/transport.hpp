@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte transport to the API server. Interface between the machines that decide on requests (reflectors, the
 // event recorder) and the network. The machines write requests and read bytes; TLS, connections, credentials
 // and HTTP versions are hidden from them. curl_transport.hpp is the implementation; tests pass their own.

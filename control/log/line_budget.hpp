@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rate limit for log lines that any client of a port can cause: ten, then one per second. Any thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logging for the programs: named spdlog loggers, one sink (standard error, which systemd and Kubernetes
 // collect), as text or as one JSON object per line. Levels can be changed at runtime. Never used in the
 // packet path: workers count, they do not log.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes the text of one manifest file into objects and problems. Pure; any thread.
 //
 // Each document, and each item of a List, is decoded independently (GEN-001): the text is split at `---`

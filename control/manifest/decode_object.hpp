@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The type and the object that a manifest document defines, by the shared schema
 // (control/kube/object_schema.hpp). Pure. Faults go to the list given to `fields`.
 #pragma once

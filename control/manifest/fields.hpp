@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the fields of one mapping in a YAML tree for the schema (control/kube/fields.hpp). Borrows the tree.
 // Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder of Kubernetes YAML as a source of objects: the current contents of all files, combined, with the
 // last good version of every object that is invalid now. One thread.
 //

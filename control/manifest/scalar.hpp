@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Type of a plain YAML scalar: the resolution rules of YAML 1.1 as applied by the Kubernetes tools, so that a
 // manifest has the same meaning as for kubectl. Pure.
 #pragma once

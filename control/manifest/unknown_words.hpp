@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Detects kinds and fields that no version of Kubernetes has. An API server with strict validation would
 // refuse them; a folder of manifests accepts them. They have no effect (GEN-002), so a misspelt one would
 // otherwise go unnoticed. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One YAML (or JSON) document as a tree that is safe to traverse: depth and size are limited, with each use
 // of an alias counted, it has no cycles, scalars are typed as by the Kubernetes tools, and every value has
 // its line. Pure; any thread.

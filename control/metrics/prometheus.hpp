@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prometheus metrics at /metrics. The names are derived from the lists of the counters themselves
 // (stats/counters.hpp, base/verdict.hpp), so a new counter is exported as a new metric:
 // penstock_<counter>_total{worker=}, penstock_drops_total{reason=, worker=}, and one family for each value of

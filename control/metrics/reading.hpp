@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values of all metrics of a gateway at one moment. penstockd fills it; prometheus.hpp maps it to metric
 // names.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The desired state of one gateway: the output of control/semantics and the payload of the state stream. It
 // contains no Kubernetes type, only addresses, display names and decisions. All values are plain, comparable
 // and in canonical order. Equal object sets therefore give equal states (GEN-006), and differences are found

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notices that a gateway raises itself about a Service that it serves, for example that its SNAT ports are
 // exhausted or that a required port is in use. penstockd keeps the list; penstock-sync turns each notice into
 // an Event.

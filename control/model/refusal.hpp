@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reason why a gateway refuses the configuration of a service port. The last good version of the port, if
 // any, stays in use.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/process/grpc_lines.hpp"
 
 #include <grpc/grpc.h>

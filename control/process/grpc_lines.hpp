@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gRPC's own log lines. Without a sink gRPC writes them to standard error, in its own format, between the
 // records of a JSON log.
 #pragma once

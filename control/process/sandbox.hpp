@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drops the rights that a daemon does not use, before its first thread starts: all threads inherit the
 // result, and none can regain them. An attacker who exploits a parser then cannot start another program or
 // reach another part of the host.

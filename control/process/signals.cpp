@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/process/signals.hpp"
 
 #include <sys/signalfd.h>
@@ -51,8 +52,8 @@ Result<Signals> Signals::block() {
         return fail(Errc::Internal, "signals cannot be blocked");
     }
     std::signal(SIGPIPE, SIG_IGN);
-    // If the program was started by nohup or by a script that ignores SIGHUP, it would not receive the signal:
-    // an ignored signal is discarded even if blocked.
+    // If the program was started by nohup or by a script that ignores SIGHUP, it would not receive the
+    // signal: an ignored signal is discarded even if blocked.
     std::signal(SIGHUP, SIG_DFL);
     const int fd = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (fd < 0) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals of a daemon as a readable descriptor. SIGTERM and SIGINT stop the daemon, SIGHUP makes it read its
 // files again. Every other signal whose default action would end the process is received too, so that the
 // program can log it and continue. Exceptions keep their default action: faults (SIGSEGV, SIGABRT, ...),

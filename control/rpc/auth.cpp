@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/rpc/auth.hpp"
 
 #include <grpcpp/security/auth_context.h>

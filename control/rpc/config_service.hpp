@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // penstock.v1.GatewayConfig: one of the open state streams leads, and the others wait (config.proto). The
 // leader's messages are checked here and passed to the gateway; answers are sent in the order in which they
 // return. Uses gRPC's callback API: a replaced stream must end with ABORTED while its next message is still

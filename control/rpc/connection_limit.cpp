@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/rpc/connection_limit.hpp"
 
 #include "control/base/client_source.hpp"

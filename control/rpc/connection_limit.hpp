@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides which TCP connections a gRPC server accepts. At the limit, new connections are refused instead of
 // closing old ones: most open connections belong to clients with a certificate, and closing the oldest would
 // end the state stream. Pure: no socket, no clock, no thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between penstock.v1 messages and the model. Conversions to the wire cannot fail. From the wire,
 // every field is checked against the rule in its comment in the proto file. The first violation is returned
 // as InvalidArgument with the object and the rule: "service default/web:http/TCP: sets[0].endpoints[3]: port

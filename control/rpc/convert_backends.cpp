@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversion of a backend set from and to the wire: its endpoints, and those that were excluded from it.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the conversions: error texts, and rules that apply to more than one message.
 #pragma once
 

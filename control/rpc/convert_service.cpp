@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversion of a service port from and to the wire. It is by far the largest message; its rules protect the
 // gateway from invalid configuration.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // penstock.v1.GatewayDebug: explain a packet, clear affinity, set log levels, drain the gateway.
 #pragma once
 

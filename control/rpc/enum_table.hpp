@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A conversion between an enumeration of the model and one of the wire: one table for both directions.
 #pragma once
 

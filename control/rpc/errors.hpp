@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mapping of the project's error codes to gRPC status codes. This is the only place that does it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interfaces of the gateway that the gRPC services use. penstockd's gateway room implements them; tests use a
 // fake. All functions may be called from any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Listening sockets of a gRPC server: Unix sockets (mode 0660), and TCP with mutual TLS only, with reflection
 // and the standard health service. penstockd and penstock-sync register their own services.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gRPC server of a gateway: its three services, reflection and the standard health service, on Unix
 // sockets (mode 0660) and on TCP with mutual TLS only.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/rpc/server_tls.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mutual TLS of a gRPC server whose files may change while it runs. New connections use the current files;
 // open connections stay open. Client certificates are verified here instead of in gRPC's handshake, so that a
 // refusal is logged with subject and reason. A refused client is disconnected before its first byte of HTTP/2

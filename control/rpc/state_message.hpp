@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state stream's messages, converted from the wire to the input of the reconciler. A state arrives in
 // parts. Each part is checked on arrival, so that the checks overlap the transport of the next part and no
 // message needs to be large. An invalid service port is refused alone (GEN-001); a violation of the protocol

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One checked message of the state stream as passed to the gateway, and its result. Interface between rpc
 // (which receives) and the gateway's reconciler (which applies).
 #pragma once

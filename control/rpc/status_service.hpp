@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // penstock.v1.GatewayStatus: read-only views. Each call reads from the gateway once and sends the result.
 #pragma once
 

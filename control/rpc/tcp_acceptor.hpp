@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Accepts the TCP connections of a gRPC server and passes those that ConnectionLimit admits to gRPC. gRPC
 // 1.51 has no connection limit of its own.
 //

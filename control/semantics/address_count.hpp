@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of addresses with a reference count for each. Several Services may name the same address; it stays in
 // the set until the last of them removes it.
 #pragma once

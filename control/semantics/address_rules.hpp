@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Address ranges that are never served as frontends (XIP-004) and never used as endpoints (EP-006).
 #pragma once
 

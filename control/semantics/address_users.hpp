@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Index from addresses to their users: the Services that have an endpoint at an address, or name it as an
 // external IP. Lookups are rare: they happen when an address becomes forbidden, or is no longer forbidden.
 // Entries exist for every endpoint, so memory matters most: a node of 24 bytes and a bucket of 8.

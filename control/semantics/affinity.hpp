@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Session affinity settings of a Service (AFF-003).
 #pragma once
 

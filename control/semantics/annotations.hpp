@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Typed annotation settings of a Service, with notices about invalid ones. The keys and values are defined in
 // control/annotations/table.hpp. An invalid value affects its own setting only (ANN-G3).
 #pragma once

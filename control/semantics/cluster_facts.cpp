@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/semantics/cluster_facts.hpp"
 
 #include "control/semantics/notices.hpp"

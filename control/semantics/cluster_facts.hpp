@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Facts about all other objects that the evaluation of one Service needs, except the owners of frontends
 // (conflicts.hpp). Each object adds its facts and removes them when it changes.
 #pragma once

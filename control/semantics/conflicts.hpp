@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ownership of frontend tuples: each tuple has one owner (SVC-018). Services add their claims in any order
 // and withdraw them when they are removed. The best of the current claims owns the tuple.
 #pragma once

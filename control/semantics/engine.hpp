@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Incremental Kubernetes Service semantics: the desired state of one gateway, updated as the objects and the
 // gateway change. After any sequence of changes the state equals that of a new engine for the current objects
 // (GEN-006). The cost of an update is proportional to the change.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How changed objects enter the engine: the facts that they change, and the Services to evaluate again.
 #include <algorithm>
 #include <optional>

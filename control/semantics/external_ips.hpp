@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selection of the externalIPs of a Service that are served. Each address is checked separately (XIP-004),
 // and every refusal produces a notice.
 #pragma once

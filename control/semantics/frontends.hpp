@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frontends that a Service requests, before conflicts with other Services are resolved (SVC-001):
 // LoadBalancer IPs and external IPs on each service port, NodePorts on the gateway's own addresses, and
 // ClusterIPs if the operator enabled them.

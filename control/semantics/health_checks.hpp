@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // healthCheckNodePort: an external load balancer queries this port to learn whether this node has Pods of a
 // Service with policy Local (HC-001 to HC-005). The port is claimed like a NodePort of both families, because
 // it is answered on the same addresses. It therefore has one owner (SVC-018) and also conflicts with the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LoadBalancer IPs: the addresses in status.loadBalancer.ingress that this gateway serves (LB-001,
 // LB-003..006). The status is authoritative. spec.loadBalancerIP is only a request and opens nothing.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Facts read from Nodes, except Pod CIDRs: their addresses, and whether they may receive external traffic
 // (LB-019, HC-006, PRESENCE-005).
 #pragma once

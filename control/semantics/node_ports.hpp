@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rule for which of the gateway's addresses serve NodePorts (NODEPORT-002), and the Node's addresses.
 // penstockd applies the rule to its ports.
 #pragma once

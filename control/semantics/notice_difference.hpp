@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The notices that an evaluation changes, for the Step that the engine returns.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notices about an object, collected while it is evaluated. The result is sorted, unique and bounded: equal
 // objects give equal notices (GEN-006), and the notices of a Service with 100,000 invalid endpoints still fit
 // a message.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vocabulary of the semantics: the settings of an operator that apply to every Service, and notices about
 // objects.
 #pragma once

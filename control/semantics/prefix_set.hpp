@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of prefixes with longest-prefix match. A cluster has a Pod CIDR for each of thousands of Nodes,
 // nearly all of the same length. A lookup therefore takes one hash lookup for each length that occurs.
 // Members are reference-counted: a prefix that two Nodes name stays until both have removed it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Permission to use external IPs. Any user who may create a Service can write any address into
 // spec.externalIPs and intercept traffic for it (CVE-2020-8554). An address is therefore served only if the
 // administrator has allowed it; some addresses are never allowed (XIP-006).

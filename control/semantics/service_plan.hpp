@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluation of one Service in two steps, with the claims of all Services resolved in between:
 //
 //   plan_service     the object alone and facts about the cluster -> ports, requested frontends, notices

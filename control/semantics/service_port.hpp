@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The valid port entries of a Service. An invalid entry is skipped and does not affect the others
 // (SVC-010..012).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The clients that may open flows to a Service's LoadBalancer IPs (SRC-001..004). Errors restrict access,
 // they never widen it: a list without any valid entry allows no client.
 #pragma once

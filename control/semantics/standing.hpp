@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that precede the evaluation of ports and addresses: whether a Service may have frontends at all, and
 // of which families (SVC-001..005, DUAL-001).
 #pragma once

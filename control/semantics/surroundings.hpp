@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The inputs for evaluating a Service besides the Service and its slices. They are the same for all Services.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validation and escaping of text from objects. Any user who may create a Service chooses these bytes. The
 // escaped text always fits an Event, a terminal and a protobuf string (ANN-G3).
 #pragma once

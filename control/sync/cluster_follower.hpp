@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cluster's API server as a source: the transport, the lists and watches, and the Events written back. Run
 // by the source thread.
 //

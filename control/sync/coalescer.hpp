@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides when pending changes are processed: the first change after an idle period at once, a storm of
 // changes in batches (GEN-008). A state machine without a clock.
 //

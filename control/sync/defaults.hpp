@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Defaults and maxima of the times and priorities that an operator may configure.
 #pragma once
 

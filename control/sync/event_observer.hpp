@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the findings of gateways as Events about the objects. Each gateway's Events are written under its
 // own name (EVT-003).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/sync/external_ip_policy.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file of --external-ip-policy: which namespaces may use which external IPs (XIP-006).
 //
 //   externalIPs:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rate limit of the log lines of one part of the program: a burst, then a number of lines per second. The
 // rate of log lines often depends on users, who can change objects as fast as the API server accepts: ten
 // thousand Services that compete for one address produce ten thousand lines each time the winner changes.

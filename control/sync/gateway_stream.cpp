@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/sync/gateway_stream.hpp"
 
 #include <grpcpp/client_context.h>

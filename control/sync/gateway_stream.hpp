@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Supplies one gateway: connects, runs the state stream, and reconnects for as long as the gateway is
 // unreachable. Each GatewayStream has its own thread, which holds a StateSession and evaluates the desired
 // state, so that several gateways are served in parallel and a slow one does not delay the others. gRPC

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Delays the loss of a service port's last endpoint for a moment, because the replacement may follow
 // (GEN-008, EP-017). An endpoint that moves between two EndpointSlices takes two requests of a controller,
 // and between them no endpoint exists. The gateway keeps the former state of the port meanwhile; every other

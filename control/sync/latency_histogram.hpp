@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Latency histogram with fixed buckets, as Prometheus expects. Adding a value is cheap enough for any thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // penstock-sync: source -> changes -> one stream per gateway. run() lists the steps.
 #include <unistd.h>
 

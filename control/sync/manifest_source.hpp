@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder of manifests as a source: read when it changes, and compared with its previous content.
 #pragma once
 

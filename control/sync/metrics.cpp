@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/sync/metrics.hpp"
 
 #include <prometheus/text_serializer.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // penstock-sync as Prometheus metrics, penstock_sync_*. Each metric is listed once in the .cpp file with its
 // name, help text and value. docs/counters.md has the same texts, and a test compares them. Gateways and
 // kinds of objects are labels, Services are not.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything that exposes the state of penstock-sync: the pages for probes and scrapers, and the status
 // socket of penstockctl. Started last and stopped first, because it reads from all other parts.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of the status pages and the status socket of penstock-sync.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interface for consumers of findings and their results, for example the writer of Events. Each gateway's
 // thread calls it, so implementations must be thread-safe and must never block: slow reporting must not delay
 // a gateway.

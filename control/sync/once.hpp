@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports conditions once: when they appear, and again when they are gone. For lasting conditions (a
 // quarantined object, a lost conflict), which would otherwise fill the log at every evaluation.
 #pragma once

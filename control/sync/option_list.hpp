@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of penstock-sync's options: names, defaults and descriptions for --help. options.cpp and
 // policy_options.cpp parse and apply them.
 #pragma once

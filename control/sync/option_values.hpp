@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Access to parsed option values: texts, and lists of entries.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of penstock-sync: first the command line, then the INI file named by --config, with the same names.
 // Reading the options opens only that file.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/sync/outgoing_state.hpp"
 
 #include <utility>

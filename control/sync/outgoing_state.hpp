@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One state in transmission to a gateway, cut into messages on the fly: at any size of the state, no more
 // than one part is held as a message. The gateway applies the parts as one. Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pages of penstock-sync for the kubelet and for Prometheus. Pure functions from a reading to a page.
 //
 //   /healthz   503 if a thread's loop is stuck: restarting the process would help

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of penstock-sync that determine the policy by which objects are evaluated.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Watches the file of --external-ip-policy and reports its content each time it changes. A missing or invalid
 // file changes nothing: the granted external IPs stay granted, and the mistake is logged once. Has its own
 // thread.

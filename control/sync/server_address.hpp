@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The address of an API server, from its URL. Services must not claim it as an external IP (XIP-006).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A source of objects, as used by the program's main loop: wait, take the changes, pass them on. All
 // functions except status() are called by one thread, the source thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The control plane's side of the state stream with one gateway, as a state machine without I/O, clock or
 // threads. Events go in; the message to send and log lines come out. A session lives as long as the process,
 // over any number of streams, and therefore tracks the state that the gateway has.

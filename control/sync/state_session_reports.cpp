@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a gateway reports on its stream: the results of a version, and the notices that it observed. Both are
 // logged and passed to the observer. A gateway is not trusted to name only Services that it was sent.
 #include <algorithm>

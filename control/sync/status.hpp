@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Status of penstock-sync at one moment, as plain values: the source, each gateway, the Events. /healthz,
 // /readyz, /metrics and `penstockctl get sync` render it. Each part is copied from its own thread under a
 // lock that is held only for the copy.

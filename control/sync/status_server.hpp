@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The status service of penstock-sync (penstock.v1.SyncStatus) on its Unix socket, used by `penstockctl get
 // sync`.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides when to log that a certificate expires: when less than a quarter of its lifetime is left, at most
 // 14 days, then once a day and when it has expired. Renewal tools begin at a third, so the warning means that
 // renewal is late. Uses no clock of its own.

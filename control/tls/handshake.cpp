@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/tls/handshake.hpp"
 
 #include <arpa/inet.h>

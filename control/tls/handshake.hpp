@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Diagnoses why a TLS connection to a gateway fails. gRPC reports a refused certificate as "Socket closed";
 // this repeats the handshake and names the refusing side, the certificate and the reason.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The three PEM files of one side of mutual TLS, read and validated: its certificate chain, the private key,
 // and the CAs that it accepts for the peer.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/tls/watch.hpp"
 
 #include <spdlog/fmt/chrono.h>

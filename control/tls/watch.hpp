@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows changes of the TLS files: reads them once a second, and keeps the last valid material. Runs its own
 // thread. Files are replaced one after another, so an error is logged only if two consecutive reads find it;
 // SIGHUP logs the result in any case.

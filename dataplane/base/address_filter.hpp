@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A 256-bit filter over a small set of addresses. For nearly every address that is not in the set it returns
 // false, at the cost of one multiplication and one bit test. It serves look-ups that are made for the source
 // of each new flow and that hardly ever match. If the filter returns true, the set itself is searched

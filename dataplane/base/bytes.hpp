@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Integers and bytes in wire order. Be16 and Be32 hold network order and cannot be mixed with host integers
 // by accident. load and store go through memcpy, so no alignment is assumed. A ByteView is read only after a
 // length check.

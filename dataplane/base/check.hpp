@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that stop the program when an invariant is broken. PENSTOCK_CHECK is always active (start-up and
 // control paths), PENSTOCK_ASSERT in debug, test and fuzz builds only (packet path). Neither validates input,
 // which yields a Result, or packets, which yield a Verdict.

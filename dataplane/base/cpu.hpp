@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processor-level helpers of the packet path: cache line size, prefetch, inlining attributes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SipHash-1-3, a keyed hash for input that an attacker can choose: flow keys, client addresses. The key is
 // read at start from the kernel's random source, so that no outsider can aim many flows at one bucket or one
 // worker. SipHash-1-3 is the reduced-round form of SipHash (Aumasson and Bernstein, 2012) that programming

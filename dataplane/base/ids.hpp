@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strong id types: a ServiceId cannot be used as a BackendId, nor a bare integer as either. Ids are dense:
 // they index arrays sized by limits.hpp. Ids are stable across configurations: the same service port keeps
 // its id, so that flows, counters and scheduler state survive a change.

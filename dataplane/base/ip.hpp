@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // IP addresses and prefixes of both families in one 16-byte type, so that each table and each key exists
 // once.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All capacities of the product, each with its reason. A capacity that an operator can change is a default
 // here and an option of penstockd. The others are fixed because they determine the layout of an array or a
 // bit field.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares eight 32-bit words with a value and returns one bit for each word that is equal: the inner step of
 // a table that compares whole buckets. There are no branches, because the position of the match cannot be
 // predicted. The widest form that the target supports is chosen at compile time. Each form is tested against

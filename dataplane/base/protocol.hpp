@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transport protocols by their IANA numbers. The protocol of a Service is one of these three.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Classes of packets for Linux. Each class has its own rings and its own share of the twin I/O thread, so
 // that a flood of one class does not affect the others. Datagrams to the gateway's own address do not
 // displace ARP or the hellos of a routing daemon.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of the environment and of input (configuration, NIC, API objects) are values. A Result holds the
 // requested value or an Error; the Error's text names the object and the rule that was violated. Traffic is
 // never an error; it ends in a Verdict (verdict.hpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bounded lock-free queue of small values from one thread to another, for values that are not packets
 // (packets use rte_ring). A full queue is an ordinary result, because a worker must never block: push()
 // returns false and the writer drops the value.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types for time. Functions take the time as an argument and never read a clock. The poll loop reads the TSC
 // once per burst and passes it down; a test passes any value.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verdicts of packets and reasons of drops. Every packet ends in a named verdict. PENSTOCK_DROP_REASONS is
 // the single list of reasons. It generates the enum, the counter's name, the metric label and the CLI line; a
 // test compares docs/counters.md with this list.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings for packets that need more than the forwarding of a flow: exceptions, options, checks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/config/publish.hpp"
 
 #include <rte_malloc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exchanges the snapshot that workers read, and frees the old one when no worker can still read it
 // (quiescent-state-based reclamation, DPDK's rte_rcu_qsbr). A worker loads the pointer once per round and
 // uses it for the bursts of that round. It reports a quiescent point when it holds no reference into the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The immutable configuration that workers read: everything that determines the treatment of a packet, except
 // flow state. A change creates a new Snapshot that shares the unchanged parts. publish.hpp exchanges the
 // pointer and frees the old snapshot after every worker has passed a quiescent point.

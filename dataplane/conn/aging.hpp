@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Idle timeouts of connections, and the bounded sweep that removes expired ones. A cursor visits the table's
 // units, some in each tick, and completes a round in kSweepPeriodMs. There is no timer wheel: a connection's
 // limit changes with its state, and a sweep reads one line per entry in order, which the processor prefetches

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the connections of each backend in a worker's table. These are doubly linked lists beside the table,
 // with a link of eight bytes for each unit and a head for each BackendId. The lists are written only when a
 // connection opens or ends, so established packets do not touch them. They serve to find the flows of a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One connection: the entry that owns both flows. The two keys hold the whole translation, so nothing about
 // it is stored twice. A forward packet leaves as reverse.reversed(), a reverse packet as forward.reversed().
 //

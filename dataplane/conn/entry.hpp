@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A connection as its table stores it (table.hpp): one unit of a cache line, or two. Plain data; only the
 // table's worker writes it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Orders of the control thread to all workers about existing flows: end those of a removed endpoint or
 // frontend, and apply a Service's own idle timeout. The control thread decides which flows end, and when; the
 // workers only execute the order.

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rest time of the SNAT port of a connection, before another connection may use the port. It applies when
 // every port towards an endpoint is taken (docs/adr/0009). After its rest the port is safe to reuse. If no
-// port has completed its rest, pipeline/opening/reclaim.hpp evicts the connection that a full table would evict
-// first.
+// port has completed its rest, pipeline/opening/reclaim.hpp evicts the connection that a full table would
+// evict first.
 #pragma once
 
 #include <cstdint>
@@ -70,8 +71,8 @@ class PortRest {
         }
     }
 
-    // For a TCP connection after the client's FIN (pipeline/opening/reclaim.hpp). Stored in place of the handshake's
-    // numbers.
+    // For a TCP connection after the client's FIN (pipeline/opening/reclaim.hpp). Stored in place of the
+    // handshake's numbers.
     [[nodiscard]] static TcpProgress progress_at_end(const Entry& entry) noexcept {
         return {entry.tags[0], entry.tags[1]};
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The SCTP state machine of a middlebox (RFC 9260): the effect of a packet on the association of its entry.
 // Besides the state, the entry keeps both verification tags, so that a sender that cannot see the tags cannot
 // change the association. An ABORT or SHUTDOWN with a wrong tag is dropped here, as its receiver would drop
@@ -69,7 +70,8 @@ struct SctpStep {
     return state == SctpState::CookieWait || state == SctpState::CookieEchoed;
 }
 
-// Only an INIT opens an association (pipeline/opening/admit.cpp). Its answers carry the tag that the INIT requests.
+// Only an INIT opens an association (pipeline/opening/admit.cpp). Its answers carry the tag that the INIT
+// requests.
 [[nodiscard]] constexpr Association opened_by(uint32_t initiate_tag) noexcept {
     return {SctpState::CookieWait, {0, initiate_tag}};
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ACK numbers by which a client proves that it receives the segments of its endpoint (docs/adr/0028).
 // They are kept only during a handshake and behind a RST, when this is not yet certain. A sender that does
 // not see the endpoint's segments can only guess one of these numbers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The connection table of one worker. The worker is the only writer; any thread may list the entries without
 // stopping it. The caller provides the memory. It holds no pointers, so that a later process can map it at
 // another address and adopt() it.

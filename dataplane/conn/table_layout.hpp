@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of a connection table (table.hpp): a header, the buckets, and the units. Used by Table only.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Places a connection table in memory: its size, a new table, and one that an earlier process left.
 #include <cstring>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The TCP state machine of a middlebox: transitions as a table [state][direction][flag class]. It is derived
 // from Linux's nf_conntrack_proto_tcp and reduced to the transitions that determine a timeout.
 //
@@ -103,8 +104,8 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
     }
 }
 
-// Only a packet of class Syn opens a connection (pipeline/opening/admit.cpp). A packet of class Ack may reveal an
-// existing connection, which is then PickedUp.
+// Only a packet of class Syn opens a connection (pipeline/opening/admit.cpp). A packet of class Ack may
+// reveal an existing connection, which is then PickedUp.
 inline constexpr TcpState kTcpOpeningState = TcpState::SynSent;
 
 namespace detail {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Session affinity by client address: one table, shared by all workers, that maps a client of a service port
 // to its backend (AFF-001). The client's next flow gets the same backend, on any frontend, source port and
 // worker. If the ports of a Service share their entries (AffinityScope::Service), an entry contains the

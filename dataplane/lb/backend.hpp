@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An endpoint of one service port, as workers see it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maps a backend to its position in a set, in two or three reads. Session affinity uses it for each new flow
 // of a known client. Built with the set on the control thread; a Service without affinity has none.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which clients are inside the cluster (Pods): a frontend may have another backend set for them (ETP-006,
 // NAT-004). Flows outlive a change of the Pod CIDRs, and a flow's owner worker depends on whether its client
 // was inside when the flow began. So a version also records what a client may have been before: inside at

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Consistent hashing: a ring of backend indices in which every backend has its share, and the removal of one
 // of n backends moves about 1/n of the clients. Small sets are filled as in Maglev (Eisenbud et al., NSDI
 // 2016, section 3.4), large ones by weighted rendezvous hashing.

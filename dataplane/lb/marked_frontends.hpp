@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frontends by the mark that a flow rule of the NIC puts on their packets (drivers/flow/flow_rule.hpp,
 // VipMark). A mark is a hint that saves the lookup if it names exactly the frontend of the packet. Otherwise
 // (a rule older than the configuration, a driver with wrong marks) the lookup is done as without a mark.

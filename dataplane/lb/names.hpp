@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of schedulers in annotations and options.
 #pragma once
 

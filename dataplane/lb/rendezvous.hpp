@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weighted rendezvous hashing (Thaler and Ravishankar 1998), precomputed as a table. Each slot belongs to the
 // backend that wins a pseudo-random draw for this slot. So a removed backend releases its slots, and no other
 // slot changes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/lb/scheduler.hpp"
 
 #include "dataplane/base/bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the backend of a new flow. One function serves all schedulers. The state that a scheduler keeps
 // between flows is in SchedulerState, one per worker, so a choice takes no lock. Fairness is exact on each
 // worker, and within one flow per worker over all of them (SCHED-002).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One service port inside a snapshot: the backends of new flows, the scheduler that chooses among them, and
 // the action if there are none. Immutable once published. Snapshots share it while it does not change, so
 // that one changed endpoint rebuilds one Service.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frontends of one snapshot, with their Services. Built by the control thread
 // (service_table_builder.hpp), then read-only for all workers. A version shares all unchanged pages with its
 // predecessor, so a change costs kilobytes at any size.

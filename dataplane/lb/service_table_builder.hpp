@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the versions of the service table, each from the preceding one and the changes. Control thread only;
 // any thread may use the tables it returns. The caller has resolved conflicts: a tuple has one frontend here.
 #pragma once

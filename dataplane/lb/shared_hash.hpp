@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A versioned hash table: the control thread edits it, workers read views of it, and two views share every
 // page that was not edited between them. So a change copies one or two pages and the directory of pointers,
 // whatever the size of the table, and freeing the older view frees only the replaced pages. Extendible

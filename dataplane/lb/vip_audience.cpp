@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/lb/vip_audience.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The clients to which a VIP may answer echo requests: those that at least one of its Services allows
 // (SRC-006). A VIP may have a Service for each port, each with its own source ranges. Workers look up their
 // union, which is at most two lists.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/lb/weighted_order.hpp"
 
 #include <algorithm>

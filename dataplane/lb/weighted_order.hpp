@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which weighted round robin visits backends, computed without a table. A place in the turn is a
 // number below the sum of the weights. Its backend is computed in one walk down a binary tree over the
 // backends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides whether a flow is source-translated or keeps the client's address.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layout of PortProposer's memory. A look-up of a key reads two cache lines: the tags of its set, and its
 // pool.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SNAT ports are managed in blocks of 64: one word of bits in a pool and in its map. If blocks belong to
 // workers, and the number of workers is a power of two, one masked rte_flow rule per worker suffices. Bits 6
 // and up of the port then identify the owner.

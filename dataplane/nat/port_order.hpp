@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which a pool uses its ports: the blocks in one permutation, the 64 ports of each block in
 // another. Both are derived from the pool's keyed hash. Nothing is stored: each position can be computed
 // directly. The permutation of the blocks can also be inverted to the position of a block, so that data

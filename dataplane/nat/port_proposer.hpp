@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proposes the SNAT ports of one worker, without owning them. The connection table holds which (SNAT address,
 // port, endpoint, protocol) is taken: its insert() refuses a reverse key that exists. A pool therefore needs
 // no memory per port while few of its ports are live. It proposes the next port in its order, and if that

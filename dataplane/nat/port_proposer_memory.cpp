@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of a port proposer: how many pools and maps a worker needs, and where they are placed.
 #include <algorithm>
 #include <cstring>

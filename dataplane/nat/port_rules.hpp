@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The key under which SNAT ports are counted, and the rules for the ports that may be allocated.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The share of one worker in the SNAT ports: the blocks of 64 that ReplyOwner::of_snat_port() assigns to it
 // and that contain ports of --snat-ports. The blocks are numbered from 0 here, because data per block is
 // needed only for the worker's own blocks. No I/O, no state.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the RSS of a NicPort selects a worker for received packets, as plain data. Drivers fill it from the
 // configuration of the NIC that was requested, read back and checked. It makes the queue of a reply
 // predictable, so that SNAT ports can be chosen for replies that arrive at the owner worker

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes the owner worker of a packet: pure arithmetic with the same result on every worker. The two
 // directions of a connection therefore meet on one worker, whatever queue the NIC chose
-// (docs/architecture.md, "Ownership of replies"). A worker that receives a packet of another owner hands it off.
-// These functions compute the owner without reading any worker's table.
+// (docs/architecture.md, "Ownership of replies"). A worker that receives a packet of another owner hands it
+// off. These functions compute the owner without reading any worker's table.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ReplyHashes of the NicPorts, prepared for the workers: built once at start, read by all. A rule maps a
 // reply to the worker that receives it, and, in reverse, a worker to the SNAT ports with replies that arrive
 // there. The hash is linear (toeplitz.hpp), so one look-up yields the worker's own ports in a block of 64:

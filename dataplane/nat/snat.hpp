@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The SNAT addresses and ports that a new full-NAT flow may use. source_search.hpp selects among them.
 #pragma once
 

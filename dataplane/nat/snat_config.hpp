@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The addresses and ports that new full-NAT flows may use. Part of the snapshot; changes do not affect live
 // flows.
 #pragma once

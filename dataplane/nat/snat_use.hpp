@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Usage of the SNAT addresses, counted from the connections that hold a port. For metrics; control threads
 // only.
 #pragma once

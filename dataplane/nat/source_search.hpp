@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search for the source of a new full-NAT flow: SNAT addresses in the client's order, and ports of each
 // address until the connection table accepts one. The caller executes the steps, because only the caller has
 // the table. For one flow:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Toeplitz hash by which NICs select a receive queue (RSS). Each set bit of the input adds, by exclusive
 // or, the 32 bits of the key that start at its position. The hash is therefore linear: hash(a xor b) =
 // hash(a) xor hash(b). The contribution of an L4 port to the hash of a tuple does not depend on the other

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Internet checksum: full sums (RFC 1071), incremental updates (RFC 1624), and UDP's special meaning of
 // zero (RFC 768).
 //

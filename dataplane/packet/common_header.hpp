@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fields of an IP header in a form independent of the family, so that a header of the other family can
 // replace it (RFC 7915, 4.1 and 5.1). Used for a packet's own header and for the header of a packet that an
 // ICMP error quotes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CRC32c, SCTP's checksum (RFC 9260, appendix A): full sums and incremental updates.
 //
 // Full sums use the processor's instruction if the build target has one (SSE4.2, ARMv8's CRC extension),

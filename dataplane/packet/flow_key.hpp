@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The key of a flow (one direction of a connection): the 5-tuple, with the same layout for both families, and
 // without padding that could be hashed by accident.
 #pragma once

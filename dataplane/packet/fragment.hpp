@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks on a single fragment without the others: its position in the datagram and, for a first fragment, its
 // flow. Malformed fragments, and those sent to evade a filter, have drop reasons here (RFC 1858, RFC 3128,
 // RFC 8200, 4.5).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fragmentation of an IPv4 packet that exceeds a link's MTU (RFC 791, 2.3 and 3.2). Only the plan is made
 // here: each fragment is a header of its own and a range of the packet's payload. The owner of the buffers
 // assembles them. A packet that is itself a fragment is fragmented like any other: its pieces keep its offset

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fragmentation of an IPv6 packet that arrived as IPv4 with DF clear (RFC 7915, 4). It already has a fragment
 // header directly behind its IPv6 header, so the pieces belong to its datagram. No other IPv6 packet may be
 // fragmented by a router (RFC 8200, 5). As in fragment_ipv4.hpp, only the plan is made here.

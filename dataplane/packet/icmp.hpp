@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds ICMP and ICMPv6 errors in the buffer of the packet that they quote.
 #pragma once
 

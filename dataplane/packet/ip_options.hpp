@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validation of IPv4 options, as far as a gateway needs it: the length of each option, and source routes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A frame with a movable start within its buffer: when its headers become longer or shorter, the payload
 // stays in place.
 #pragma once

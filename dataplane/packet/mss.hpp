@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The maximum segment size that a SYN offers (RFC 9293, 3.7.1): the longest segment that its sender accepts.
 #pragma once
 

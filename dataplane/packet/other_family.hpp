@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversion of IP packets between IPv4 and IPv6, for flows between a client and an endpoint of different
 // families (ANN-32; RFC 7915). The IP header is replaced, and its fields are mapped to those of the other
 // family. As in any translation, bytes behind the transport's ports are not modified, and a wrong checksum

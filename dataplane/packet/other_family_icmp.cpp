@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables of RFC 7915, 4.2 and 5.2, and the conversion of ICMP errors by them.
 #include <algorithm>
 #include <array>

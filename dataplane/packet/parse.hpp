@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The packet parser: frame -> Parsed, or a drop reason. Later stages read and write at the offsets of an
 // accepted packet without further checks. A packet that the parser cannot classify is either dropped with a
 // reason or punted to Linux.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All rules of parse.hpp, in order, for any frame. parse() falls back to it for packets that are not common.
 // Tests compare the two for common packets.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The result of the parser (parse.hpp). Offsets are from the frame's first byte. All lengths were checked: a
 // later stage may read and write the named headers without further checks.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The class of a punted packet (base/punt_class.hpp), from its headers alone.
 #pragma once
 

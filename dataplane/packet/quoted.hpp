@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packets without L4 ports of their own, and the data that identifies their flow: the packet that an ICMP
 // error quotes (RFC 792; RFC 4443, 2.4), and the datagram of a fragment. An error is translated together with
 // its quote; otherwise the receiver could not match the quote to the packet it sent.

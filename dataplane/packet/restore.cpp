@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/packet/restore.hpp"
 
 #include "dataplane/packet/rewrite.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reverts a translation. The packet that an ICMP error quotes must be as its sender sent it, because the
 // sender uses the quoted tuple to find the socket for the error (RFC 1122, 3.2.2). Whether a packet exceeds
 // the MTU may only be known after its translation.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translation of a packet: new addresses and ports, TTL minus one, and incremental checksum updates. The
 // payload is never read, and a wrong checksum stays wrong, so that the receiver detects it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SCTP for a middlebox (RFC 9260): the meaning of a packet's chunks for its association, the checksum, and
 // ABORTs that the gateway originates. Addresses within INIT and INIT ACK are not modified: an association is
 // translated on its primary path only (docs/adr/0027).

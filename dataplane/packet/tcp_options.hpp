@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of a TCP header (RFC 9293, 3.1).
 #pragma once
 

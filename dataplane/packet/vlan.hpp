@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // VLAN tags (IEEE 802.1Q) in front of a packet. Penstock forwards between untagged ports; tagged frames are
 // for a VLAN interface that Linux has on a twin. A tag with VLAN id 0 names no VLAN and only carries the
 // frame's priority. Every receiver treats such a frame as untagged, and so does the gateway. Otherwise a tag

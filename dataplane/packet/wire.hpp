@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wire formats of headers. A header is copied out of a frame with load<T>() and back with store(): frames
 // have no alignment, and a pointer cast into them would be undefined behaviour. Single fields are accessed by
 // offsetof, after the parser has checked that they are present.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/aging.hpp"
 
 #include "dataplane/pipeline/flow_orders.hpp"

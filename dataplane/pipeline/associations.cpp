@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/associations.hpp"
 
 #include "dataplane/conn/sctp_state.hpp"

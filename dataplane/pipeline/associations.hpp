@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SCTP associations in the packet path. They are looked up, opened and counted like other flows. This unit
 // holds what is specific to SCTP (tags, checksum, ABORTs), so that TCP and UDP pay nothing for it.
 #pragma once

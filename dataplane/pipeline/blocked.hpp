@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The blocklist (--blocklist): any IP packet that arrives from a listed source is dropped, whatever its
 // destination. Frames that Linux sends through a twin are exempt. A NIC that has a rule for it
 // (drivers/flow/flow_rule.hpp, SourceDrop) drops the same packets earlier.

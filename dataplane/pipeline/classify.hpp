@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stage 2: parses each frame and decides the packets that cannot belong to a flow: frames for other
 // destinations, malformed ones, and everything that Linux handles (ARP, NDP, ICMP, multicast, fragments to
 // the host).

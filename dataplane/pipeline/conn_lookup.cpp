@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/conn_lookup.hpp"
 
 #include "dataplane/pipeline/placement.hpp"

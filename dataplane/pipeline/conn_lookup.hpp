@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stage 3: computes each packet's owner and, on the owner, looks up its connection.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends flows by order of the control thread (conn/flow_order.hpp; docs/adr/0017). A worker processes the
 // orders of the snapshot in slices, one a round. A UDP flow or an unanswered opening is erased, so that the
 // next packet opens a new flow. A TCP connection is reset on both sides.

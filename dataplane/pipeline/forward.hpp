@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Last step for a packet that leaves: route, neighbour, Ethernet header, and trimming of the frame. A packet
 // with an unresolved next hop is held while Linux resolves it. A packet to an address of the gateway host is
 // delivered to Linux.

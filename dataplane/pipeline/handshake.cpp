@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/handshake.hpp"
 
 #include "dataplane/packet/answers/reset.hpp"

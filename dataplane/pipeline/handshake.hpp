@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verifies by the ACK numbers of a client's segments that the client receives what its endpoint sends
 // (docs/adr/0028): at the end of a handshake, after a RST, and for a picked-up connection. The endpoint's
 // sequence numbers are stored in the entry, in the space that holds the tags of an association. Segments of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stage 4: packets of known connections are tracked, translated and forwarded in a single pass. The data that
 // it reads was prefetched by the lookup or is in the cache, as routes and counters are, so there is no
 // latency to hide between the steps.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drops packets with IPv4 options, whatever their destination, if the operator has disabled them
 // (--ip-options drop). Multicast packets are exempt: IGMP and routing protocols use the "router alert" option
 // (RFC 2113). Packets with a source route have already been dropped by the parser.

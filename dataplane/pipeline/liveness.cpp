@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/liveness.hpp"
 
 #include "dataplane/conn/tcp_state.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks whether a TCP connection is alive after a FIN or a RST that was followed by silence (docs/adr/0028).
 // The gateway tracks no sequence numbers, so a sender with knowledge of the tuple may have forged either.
 // Before such a connection is removed as idle, both sides are probed by unacceptable ACKs (docs/adr/0017): a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MSS clamping, if configured (`--port ...;mss=N`), for a link with a smaller MTU than both ends assume, such
 // as an overlay, on a path that drops the ICMP errors which would report it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packets of flows with a client and an endpoint of different families (ANN-32) are converted to the other
 // family. Only the connection marks such a flow (conn::Entry::is_mixed), so other flows pay at most one test.
 // A mixed flow always uses full NAT.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes the worker that owns a packet's connection. Pure: the result is the same on every worker, from the
 // packet and the snapshot alone. Therefore both directions of a flow reach the same owner, whatever queues
 // they arrive on (architecture page, "Ownership of replies").

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stage 1: takes a burst from a receive queue, from Linux, or from the handoff ring.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/track.hpp"
 
 #include "dataplane/pipeline/flow_orders.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Effect of a packet on its connection: the TCP state advances, the idle time restarts, the Service's
 // counters are updated.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends a packet that has a connection: addresses, ports, TTL and checksums are rewritten, then the packet is
 // forwarded. Both IP versions and both directions share one body: the packet leaves with the key of the other
 // direction, and the checksum deltas are inverted.

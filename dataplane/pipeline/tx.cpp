@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/tx.hpp"
 
 #include <rte_ethdev.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stage 6: executes every packet's verdict: it is sent, punted, handed over, held, or freed and counted. The
 // only place where packets leave a worker.
 #pragma once

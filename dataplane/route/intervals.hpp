@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prefixes as intervals. Prefixes nest, so they divide the address space into disjoint intervals with one
 // answer each. The interval of an address thus yields its longest prefix, whatever the prefix lengths are.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the sorted numbers in one cache line that are smaller than a given one: the inner step of a search
 // tree, without a branch on the data. The line holds signed numbers, because SSE compares signed numbers;
 // stored() maps unsigned numbers to them in order. Keys fill the line up to its last four bytes, which belong

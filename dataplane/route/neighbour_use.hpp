@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The time at which each next hop last carried a packet. The kernel sees no flow traffic. A neighbour that
 // Penstock uses all the time therefore appears unused to the kernel, becomes stale and is removed. A control
 // thread reads these stamps and has the neighbours in use confirmed again before that happens.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The packets of one worker that wait for the resolution of a next hop. Handles are opaque (an mbuf in a
 // worker, a number in a test).
 //

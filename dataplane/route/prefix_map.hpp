@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Longest prefix match per packet: the intervals of one family (intervals.hpp) in the structure with the
 // fastest look-up.
 //

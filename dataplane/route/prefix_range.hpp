@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prefixes as ranges of numbers, for building intervals (intervals.hpp).
 #pragma once
 

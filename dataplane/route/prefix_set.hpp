@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of prefixes of both families, with a per-packet membership test for an address. It has the structure
 // of the route table (prefix_map.hpp), so that one listed prefix and a hundred thousand both cost a few cache
 // lines. Immutable.

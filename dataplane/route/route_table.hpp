@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The forwarding table: routes and neighbours that Linux reports through the TAP twins, and the gateway's own
 // addresses. Immutable once published. Filled from netlink (drivers/host/netlink_mirror); Penstock itself
 // resolves nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the interval of a number in a sorted list: static search trees with nodes of one cache line, searched
 // without a branch on the data.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Per-worker counters. Each row has one writer, its worker, and any number of readers, which sum the rows. An
 // increment is therefore a plain add, and no cache line has two writers. PENSTOCK_COUNTERS is the single
 // list: it generates the enum, the metric's name, the CLI line and docs/counters.md.

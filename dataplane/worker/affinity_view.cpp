@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The affinity table as seen by control threads: entries are compared with the configuration in force.
 #include <rte_cycles.h>
 

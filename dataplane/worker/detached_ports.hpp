@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The NicPorts that workers must no longer touch, because their devices are gone. One bit each. A control
 // thread sets the bit and then waits for a quiescent point of every worker (config::Publisher::has_passed),
 // after which the device may be closed.

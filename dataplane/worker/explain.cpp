@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `explain`: a dry run of the pipeline. It calls the same pure functions as the stages (place, step, admit,
 // peek, must_translate, next_hop) and reports each result. Where a stage would allocate something (a port, a
 // table entry, a token), it reports that and allocates nothing.
@@ -425,7 +426,8 @@ class Teller {
         leave(after);
     }
 
-    // The worker examines only some of the ports (pipeline/opening/reclaim.cpp), so the result is not predicted.
+    // The worker examines only some of the ports (pipeline/opening/reclaim.cpp), so the result is not
+    // predicted.
     static std::string reclaim_text(const SnatForecast::PortUse& use) {
         return ": all " + std::to_string(use.usable) + " are taken, and " + std::to_string(use.reclaimable) +
                " are of connections that may be evicted (half-open, finished, brief); the worker examines "

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides when an idle worker may sleep, and for how long. Pure: rounds and times are the input, the length
 // of a sleep is the result.
 //

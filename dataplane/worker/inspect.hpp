@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The readers' interface of the workers: counters by summing, connections by generation check, and `explain`,
 // a dry run of the pipeline. Any control thread. Nothing here stops or slows a worker, takes a lock that a
 // worker takes, or writes data that a worker reads.

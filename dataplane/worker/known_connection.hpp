@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For explain: the connection of a packet, and what the packet does to it. The same transitions as
 // pipeline/track.hpp, but on a copy, without changing the connection. Any control thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of its round that a worker is in, for the report about a stalled worker.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts of `explain` about the rule by which a packet's owner worker is computed (pipeline/placement.hpp).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sleep of a worker: for a limited time, or until a packet arrives on one of its receive queues if all of
 // them can raise interrupts. The worker's own thread only.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For explain: the source that a worker would give to a new flow. Computed from the connection table, which
 // any thread may read: the existing tuples alone determine which ports are taken. Of the worker's proposer
 // only constant data is read.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One worker: the poll loop over its queues and rings, and the housekeeping between bursts. Everything it
 // touches per packet is its own or belongs to the snapshot of the round.
 #pragma once

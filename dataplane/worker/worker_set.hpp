@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All workers of the process: memory allocated at start, lcores launched, snapshots published to them, and
 // the rings that join them to each other and to the one thread that does the I/O of the twins. Control
 // threads only; each function states which one.

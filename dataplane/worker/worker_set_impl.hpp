@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The implementation of WorkerSet; for worker_set.cpp and inspect.cpp only.
 #pragma once
 

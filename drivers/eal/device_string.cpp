@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/eal/device_string.hpp"
 
 #include <algorithm>

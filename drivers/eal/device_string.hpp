@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A --port device as the operator writes it: a PCI address ("0000:03:00.0", optionally with arguments) or a
 // vdev string ("net_af_packet0,iface=veth0"). Pure: parsing, completing and formatting.
 #pragma once

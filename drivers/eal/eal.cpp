@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/eal/eal.hpp"
 
 #include <rte_eal.h>

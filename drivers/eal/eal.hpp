@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DPDK's environment, started and stopped once per process: the main lcore for control and twin I/O, one
 // lcore for each worker, and the memory of mempools and tables.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of the host's Linux that the gateway needs, read from /proc in the namespace of the calling
 // thread.
 #pragma once

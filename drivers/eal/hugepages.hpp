@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel's pool of hugepages: checks whether enough are free, and reserves the missing ones for the life
 // of the process.
 #pragma once

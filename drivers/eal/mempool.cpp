@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/eal/mempool.hpp"
 
 #include <rte_errno.h>

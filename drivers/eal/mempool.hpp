@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packet buffers: one pool for each NUMA socket that has a port or a worker. All mbufs of the product come
 // from these pools, including frames from Linux and answers that a worker builds from a received packet. The
 // segments that a worker originates have a small pool of their own (WorkerSet).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles a rule to rte_flow: attributes, pattern and actions, with everything that they point to. Pure: no
 // port is queried, and a test compares the bytes.
 //

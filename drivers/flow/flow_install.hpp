@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of one started NicPort: installation, hit counts, removal. If the driver refuses a rule, its own
 // message is the reason. The port must stay started as long as it has rules, because not every driver keeps
 // them over a stop.

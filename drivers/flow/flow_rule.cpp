@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/flow/flow_rule.hpp"
 
 #include <array>

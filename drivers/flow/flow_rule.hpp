@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A NIC rule as plain data: what a port does with frames of one kind before a worker receives them. No DPDK
 // here. flow_compile.hpp compiles a rule to rte_flow, and flow_install.hpp installs it on the port.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/host/ingress_guard.hpp"
 
 #include <nftables/libnftables.h>

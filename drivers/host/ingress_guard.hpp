@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps Linux's own stack off the interface that af_packet takes its frames from. The kernel delivers every
 // frame to the packet socket *and* to its own stack. Without a guard, the stack would also answer a client's
 // SYN, with a reset.

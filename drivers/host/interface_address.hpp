@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An address as configured on an interface: the host's address and the length of the on-link prefix
 // ("192.0.2.1/24").
 #pragma once

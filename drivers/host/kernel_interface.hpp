@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Linux interface below a port that works through the kernel (af_packet, af_xdp). It serves only as the
 // port's wire: no addresses, no IPv6 control traffic, no merged frames (GRO, LRO). The destructor restores
 // the former settings; after a crash they stay changed.

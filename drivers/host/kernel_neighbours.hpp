@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Linux's neighbours on the twins, and the times of the requests to resolve them. A machine without I/O and
 // clock: its inputs are facts (netlink_messages.hpp) and times, its outputs are the list of neighbours and
 // whether a request to the kernel is due.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Linux's main routing tables of both families, from dumps and change messages. A machine without I/O: its
 // inputs are facts (netlink_messages.hpp), its output is the list of routes.
 //

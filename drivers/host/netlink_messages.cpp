@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/host/netlink_messages.hpp"
 
 #include <linux/if_addr.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes one rtnetlink message about the twins. Pure: the inputs are a message and the twins' interface
 // indices, the output is a fact or nothing. The output is nothing for messages about other interfaces, other
 // tables, or kinds of entries that no packet of the gateway uses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mirrors Linux's routes, neighbours and addresses on the twins for the workers' route table. Linux decides.
 // This class only reads them, and requests the resolution of next hops that a worker waits for.
 //

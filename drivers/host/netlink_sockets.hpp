@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rtnetlink sockets of the mirror: one for the kernel's notifications, one for dumps, one for requests to
 // resolve a neighbour. Only transport: messages are passed to the caller undecoded (netlink_messages.hpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Linux counterpart of a NicPort: a TAP interface with the same MAC and MTU that carries the gateway's
 // addresses. Packets that belong to no flow are written to it, and Linux receives them as if from the NIC.
 // Frames that Linux sends on it leave through the NIC. So `ip`, FRR and ping work as on any interface. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/host/twin_io.hpp"
 
 #include <rte_mbuf.h>

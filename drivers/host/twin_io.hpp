@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All TAP I/O of the process, on one thread: punted frames from the workers' rings to Linux, and Linux's
 // frames to the rings of the workers. Workers make no system call. In return, this thread polls their rings,
 // at growing intervals while it is idle.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // VIPs as addresses on the TAP twins, so that Linux answers ARP and ND for them and routing daemons see them.
 // They have a protocol mark (kVipAddressProtocol; `ip address` shows it as "proto 80"), by which the mirror
 // distinguishes them from the host's own addresses. Twins exist no longer than the process, so the VIPs are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/host/vip_announcement.hpp"
 
 #include <net/if_arp.h>

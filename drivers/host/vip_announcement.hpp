@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frame that announces on a link that an address has moved here. Linux does not send one for an address
 // that is added to an interface. Neighbours with an entry for the address adopt the new Ethernet address at
 // once, and not only when their entry expires. Pure.

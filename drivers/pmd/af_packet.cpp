@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // net_af_packet: a ring of fixed slots shared with the kernel (PACKET_MMAP, TPACKET_V2), one for each
 // direction and queue pair.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // net_af_xdp: receives frames in the driver, before the kernel's stack, so that no guard is needed. It has as
 // many queues as the interface has combined channels. veth reports none and gets one, whatever its real
 // number of queues. A buffer with its mempool header must fit in one page, which limits the MTU (3,050 with

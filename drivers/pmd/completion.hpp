@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device arguments that are derived so that the operator need not compute them: queue pairs from the workers,
 // ring geometry from the MTU. Given arguments are kept, and refused by name if they contradict the MTU. Pure;
 // one file for each PMD that has such arguments.

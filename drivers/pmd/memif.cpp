@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // net_memif: shared memory between two processes. Its buffers have one size, 2,048 bytes by default (bsize).
 // The side that creates the region determines it. A frame larger than a buffer takes several, which is
 // slower, so the size follows the MTU.

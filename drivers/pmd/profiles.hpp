@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The profile of each PMD (poll mode driver): its capabilities and known properties, as one table.
 // Capabilities that a driver reports are read from it (drivers/port/capabilities.hpp). Facts that it does not
 // report, and that are hard to find out, are recorded in the table. They are expectations: if the device

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bond of ports (net_bonding). Its members, one member= argument each, are DPDK ports of this process,
 // usually PCI addresses.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The capabilities of one NicPort as its device reports them, and the rte_flow rules that it accepts. What is
 // known of a driver beforehand is in drivers/pmd/profiles.hpp; if the device reports something else, the
 // report is used.

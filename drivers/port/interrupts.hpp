@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interrupts to request from a device. Pure.
 //
 // A driver without receive interrupts accepts the request silently and provides no file descriptor later, so

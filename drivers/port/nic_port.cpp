@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/port/nic_port.hpp"
 
 #include <rte_bus_vdev.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A NicPort: one DPDK port, from the device string of the command line to frames on its queues. Life: probe
 // -> configure -> start -> stop -> destruction. NicPortFacts holds what was requested from the device, what
 // it granted and what is known of its driver, for status and for the worker room's PortPlan.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The life of a NicPort between start and end: interrupts, link, removal.
 #include <rte_dev.h>
 #include <rte_errno.h>

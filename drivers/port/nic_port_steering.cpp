@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The start of a NicPort: what the started device reports of its RSS, the self-check of that report,
 // isolation, and the flow rules that the device accepts. The result is the port's steering plan.
 #include "drivers/flow/flow_install.hpp"

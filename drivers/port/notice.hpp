@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages for the operator about a port, the memory or the kernel. This room does not log. It passes texts
 // to the caller's sink (penstockd logs them), so that tests can read them and no logging library is required.
 #pragma once

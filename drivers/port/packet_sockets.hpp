@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drops counted by the kernel because the ring of a packet socket was full. net_af_packet owns these sockets
 // and does not read their statistics.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of a running device, as reported by its PMD or by Linux: a link change, or the removal of the
 // device. The PMD's callbacks run on a DPDK thread and only set a flag here. A control thread reads the flags
 // and acts.

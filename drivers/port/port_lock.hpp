@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Path of the lock file that gives a port one owner. Neither af_packet nor vfio-pci refuses a second process
 // on every device, and each process would then receive only a part of the frames.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One setting of a NicPort's device: the requested value, the granted value, and the reason for a difference.
 // Shown by `penstockctl get ports -o yaml`.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/port/xdp_sockets.hpp"
 
 #include <linux/if_xdp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the AF_XDP sockets of this process receive frames: the kernel shares buffers with the NIC (zero-copy)
 // if its driver supports that, and copies otherwise. net_af_xdp requests neither mode and does not report
 // which one it got. The mode can be read from each socket.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Receive-side scaling of one port: the request to the device, and the device's report. Only the values that
 // were *read back* are used. A NIC with a readable key of its own serves as well as one that takes our key.
 // If a NIC takes a key and reports another, the reported one is used (and verified, self_check.hpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/steering/self_check.hpp"
 
 #include <rte_ethdev.h>

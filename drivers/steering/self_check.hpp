@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verifies that a NicPort's RSS behaves as reported, before it is relied on. The check uses known packets
 // whose queue is predicted by DPDK's rte_softrss, which shares no code with our own Toeplitz hash.
 //

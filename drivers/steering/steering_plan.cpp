@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "drivers/steering/steering_plan.hpp"
 
 namespace penstock::drivers {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the replies of a NicPort's flows reach their owner worker, with the reason; shown by `penstockctl get
 // ports`. Pure.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cost of a configuration change in penstockd, from a message's bytes to the moment when workers would have
 // the new snapshot: decoding, checking, accepting, compiling, building the table, answering. There are no
 // workers, so publishing is a pointer assignment. The grace period is measured by perf/quiet and perf/wire.

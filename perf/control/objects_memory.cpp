@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cost of a cluster's endpoints in penstock-sync before any evaluation: memory of the stored objects, time to
 // decode them from lists and from watch events, time to detect that a relist contains no change.
 //

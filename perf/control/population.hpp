@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The service ports of a whole cluster as messages: what a control plane would send, in parts.
 #pragma once
 

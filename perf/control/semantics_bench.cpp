@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cost of the semantics at Penstock's design size: 5,000 Services of 50 endpoints each, with one slice and
 // one external IP each; and one Service of 1,000 endpoints in slices of 100, as Kubernetes splits them. No
 // bytes are decoded and nothing is sent.

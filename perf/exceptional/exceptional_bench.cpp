@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cycles of packets outside established flows and of a packet inside, in the same run. Each burst has one
 // kind of packet, as in a flood. `.ratio` is relative to `established` of the same family, by minima. The
 // results are explained in docs/performance.md.

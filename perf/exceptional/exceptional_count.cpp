@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same paths for callgrind: instruction counts, which other programs on the machine do not affect (read
 // by perf/instructions/report.py).
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bench's packets without its clock: each takes the path of its name, and the bench detects one that does
 // not.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The measured paths: every kind of packet that takes a path other than an established flow's, with its
 // required result.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Instruction counts, by callgrind, of packets outside established flows, and their ratio to those of a
 packet inside.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gateway of one worker with open flows of each protocol, and bursts of one kind of packet that pass its
 // real stages repeatedly. The caller of drive() selects the measurement. Road itself checks that every packet
 // ended as its path requires, so that no result belongs to another path.

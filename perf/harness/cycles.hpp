@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time by the TSC, fenced so that no measured work is executed outside the measured span. The unit is TSC
 // cycles, not core cycles (the core may run faster or slower than its TSC counts). Processors without a TSC
 // use the nearest monotonic counter.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine and the build of a result. Values of two fingerprints must not be compared; ratios within one
 // run may.
 #pragma once

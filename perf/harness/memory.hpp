@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory for tables on pages of 2 MiB, touched before any measurement. Both sides of a comparison must use
 // it: at ten million connections small pages would add a TLB miss per access and hide the difference.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The common command line of the benchmarks: --quick, --sizes 1k,1M, --windows N, and flags of their own.
 #pragma once
 

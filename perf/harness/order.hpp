@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random numbers that are equal in every run, and the orders in which connections are visited: uniform (for
 // gates), Zipf 0.99 (a few connections carry most packets), sequential (the processor's prefetchers hide the
 // table).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output lines of benchmarks: `name value unit`, `gate ID value limit pass|fail`, `# remark`.
 // scripts/bench converts them to JSON and derives its exit code from the gates.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rte_hash, DPDK's own hash table, as the yardstick: keys of 16 bytes, rte_hash_crc, no flags, on hugepages
 // of EAL. Contains both keys of each connection. The state of a connection is a separate line, indexed by the
 // position that rte_hash returns for a key.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares A and B on a shared machine: short windows of each in turn (ABAB...), so that a disturbance
 // affects both, and the minimum of each, because a disturbance only increases the result. Gates are ratios of
 // minima; median and spread show how reliable they are.

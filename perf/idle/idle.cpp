@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cost of an idle worker, and cost of its sleep for a packet: polling against adaptive in one run, on
 // net_ring ports. A packet is put into one port's ring after a silence of known length and taken from the
 // other's. The time between, by the sender's TSC, is the worker's wake-up and its work. The rings have no

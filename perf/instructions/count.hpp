@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts instructions between two points, under `valgrind --tool=callgrind --collect-atstart=no`. Outside
 // valgrind the code runs in the same way and nothing is counted.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same "random" bytes in every run, so that every table has the same layout and results repeat. In a
 // program linked with fixed_secrets (see meson.build) each getrandom(2) of its own objects returns them,
 // HashKey::random() above all. The product has no such switch.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs every stage and the rooms' hot calls on fixed traffic, so that callgrind can count their instructions
 // (scripts/bench instructions). The program does not depend on time, on addresses in memory or on random
 // numbers: the same build has the same counts everywhere.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the `instructions` program under callgrind, prints its counts, and compares them with
 perf/baseline/instructions.txt.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the rooms' hot calls one by one, separately from the stages that call them. This distinguishes a
 // larger stage from a slower table.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gateway of the counted packets: one worker with two ports, IPv4 and IPv6, some hundred frontends and
 // routes, so that no search ends at its first comparison. Clients are behind a router. Every sent packet must
 // leave translated; otherwise the program ends.

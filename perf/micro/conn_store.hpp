@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conn::Table with the interface of population.hpp. The only file of the table benches that uses its API.
 #pragma once
 

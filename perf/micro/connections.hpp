@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Connections by number: every key is computed from a number. A bench therefore creates packets without a
 // second table, whose cache lines would compete with the measured one. Full NAT over 1,000 endpoints of 100
 // Services.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A full table of connections, replaced at random until its layout is that of a long-running table. Fresh
 // tables are too fast, because over time more keys are in their second bucket (docs/adr/0010).
 //

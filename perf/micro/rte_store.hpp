@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rte_hash with the interface of population.hpp.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cost of a pick: every scheduler with 4, 100, 1,000 and 10,000 backends on a gateway of four workers, each
 // against rr in the same run; and cost of preparing a Service for it. The results are explained in
 // docs/performance.md.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The connection table against rte_hash in the same run. The results are explained in docs/performance.md.
 #include "perf/micro/table_bench.hpp"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The body of scripts/bench ovs: OVS-DPDK's ct(nat) and Penstock, cycles per packet (G7) and per new
 connection (G8).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pcap files for net_pcap: 60-byte UDP frames of the flows that perf/traffic/network.hpp numbers, one
 endpoint per Service, sources kept."""
 import random

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Penstock's side of scripts/bench ovs: one real worker between two DPDK devices with the device strings of
 // OVS, DNAT without SNAT, one endpoint per Service. Reads commands from standard input and answers each by
 // one line of JSON.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two compared programs. Each is a process that polls two net_pcap devices from one CPU. Each can be
 stopped as a whole, so that they run alternately on that CPU."""
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The open connections of a gateway, and their packets for a bench.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames as received from the wire, created and checked here byte by byte. The product's code for headers and
 // checksums is not used, so that an error there cannot hide itself.
 #pragma once

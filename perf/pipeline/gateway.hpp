@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One worker as in penstockd, built from hugepages and without EAL: 100 Services of ten endpoints; the
 // endpoints on 100 nodes, ten each, with one route per node; clients behind one router. Full NAT over four
 // SNAT addresses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ending the flows of removed endpoints: the time for which a slice delays packets, and the time until all
 // flows are ended, with a burst of a busy worker between every two slices. `one`: one endpoint of a thousand;
 // `all`: every endpoint, as when a Service with all flows is deleted. Each list's connections are far apart

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole bursts through the stages, from the PMD's receive call until the packets could be returned to it:
 // receive's bookkeeping, parse, lookup, TCP state, translation, checksums, next hop. Both directions in equal
 // shares, full NAT, every packet checked outside the timed span.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plays packets through a gateway: creates frames in few buffers, times the stages burst by burst, and checks
 // each forwarded frame. Time is virtual: it advances by the duration of the bursts. It is therefore the time
 // of a busy worker, without the machine's other work.

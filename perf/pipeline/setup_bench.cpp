@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Short-lived connections: the duration of a burst of first packets while a table fills, and the cost of a
 // whole TCP connection of six packets on a worker whose table is half full of closed connections.
 #include <algorithm>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TRex, stateless: the clients of README.md, in uniform random order, and a stream for latency.
 
 Tunables: --dst_mac (the gateway's uplink0), --clients (1, 16, 152), --new 1 to use all addresses and ports as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts one thread's heap operations and locks. The program's own malloc, pthread_mutex_lock and similar
 // functions replace libc's (counting.cpp), so calls from DPDK and the C++ library are counted too. Operations
 // inside libc and DPDK are not counted: their futexes are system calls (tracer.hpp), and DPDK's spinlocks are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // G15: heap operations, locks and system calls of a busy worker while it processes 10^7 packets. The expected
 // number is zero.
 //

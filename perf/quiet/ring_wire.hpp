@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two DPDK ports with a wire between them, made of two rings: one port receives what the other sends. No
 // memory except the rings' is shared, and no system call is made.
 #pragma once

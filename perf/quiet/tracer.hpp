@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the system calls of one thread of a child process, by ptrace. The kernel stops the thread at each of
 // them and notifies the tracer, so none can be missed, whichever code makes it. Between system calls a traced
 // thread runs at full speed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cost of a SNAT port whose reply reaches the owner: PortProposer with the ports of a NicPort's RSS hash
 // against whole blocks, in the same run, with 1 to 8 workers, IPv4 and IPv6, one worker's ports towards 64
 // endpoints at 10 % and at 95 % use. Also DPDK's own function for this purpose, rte_thash_adjust_tuple, which

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A NicPort made of rings, a queue for each worker: the bench preloads the received packets, and removes the
 // sent ones.
 #pragma once

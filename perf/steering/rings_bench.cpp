@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cost of a handed-off packet against one that arrives at its owner, and gain of a second worker: real
 // workers on rings that are filled before they are polled, established full-NAT flows of 64-byte UDP, IPv4.
 // The results are explained in docs/performance.md.

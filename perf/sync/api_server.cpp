@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An API server with a negligible cost: it answers lists and watches of a generated cluster over plain
 // HTTP/1.1 on loopback, so that penstock-sync and penstockd dominate the measurement. It behaves as current
 // servers do for a correct client (chunked lists, streaming lists, watches with bookmarks), and accepts

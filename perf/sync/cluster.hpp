@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A generated cluster: a number of Services, each with one EndpointSlice, and a Node for every 110 endpoints.
 // Objects are generated on request, with the metadata that a real API server sends (owner, managed fields,
 // target references), because parsing these is a large part of a reader's work. Only the changes by flips are

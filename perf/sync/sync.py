@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The body of scripts/bench sync: the time for a cluster's configuration to reach the workers, and the cost
 of following it. The API server is this folder's own, with a negligible cost, and also a real one if the test
 bed has it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An API server and a penstock-sync beside the penstockd and the generator of scripts/bench wire.
 
 The API server is either this folder's own (a generated cluster, negligible cost) or a real one of the test

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frame that the benches send: a 64-byte UDP packet (60 bytes without the FCS) with its flow number and
 // its time of sending.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times of many packets as counts in classes of 1.6 % width, 64 classes per doubling. Adding is an increment.
 #pragma once
 

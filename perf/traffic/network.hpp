@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The network of the benches, equal for all of them:
 //
 //   clients 198.18.0.0/15 (RFC 2544) - router 10.80.1.2 -- 10.80.1.1 [gateway] 10.80.2.1 -- endpoints

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The network of network.hpp as a configuration, for benches that run real workers inside their own process.
 #pragma once
 

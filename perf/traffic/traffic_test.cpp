@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The benches' frames and counts, compared with the parser and the packet builder of the tests.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One trial by RFC 2544 (26.1): sends frames at a steady rate for some time and counts the returned ones. One
 // thread plays the clients on one DPDK port and the endpoints, which answer every frame, on another; the
 // gateway is between the two.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """penstockd on two net_memif ports, in a network namespace of its own, and the generator at their other ends.
 
 The network is drawn in perf/traffic/network.hpp, which also defines the numbers repeated here. No packet

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The other end of the wire: clients and endpoints of the network in perf/traffic/network.hpp, on two
 // net_memif ports whose other halves belong to a penstockd. Reads commands from standard input and answers
 // each by one line of JSON; the decisions are made by perf/wire/wire.py.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The body of scripts/bench wire: penstockd's throughput without loss, the latency of packets, and the number
 of new connections per second.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Converts the result lines of scripts/bench to one JSON object: to_json.py LINES FILE"""
 import json
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A gateway with a client in front and servers behind it, built from network namespaces. Used by
 scripts/quickstart and tests/e2e.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends traffic through frontends and compares the counts of the client's kernel with penstockd's counters,
 for each service port."""
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The body of scripts/cluster-demo, which has already installed and built the dependencies."""
 import argparse
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """penstockd in the gateway's namespace, penstock-sync beside it, and penstockctl queries: started as an
 operator starts them."""
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of a program's run: regular, by a failure or by an interruption. In each case its resources are
 released."""
 import os

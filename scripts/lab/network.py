@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """client ---- gw-up | gateway | gw-cl ---- switch (a bridge) ---- backend-1, backend-2, backend-3
 
 Each box is a network namespace.

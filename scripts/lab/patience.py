@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time limits for waiting for other programs. Seconds count only while no task of this machine waits for a
 processor (pressure stall information). Programs that run beside a test therefore slow it down but do not make
 it fail."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backends: a real nginx that returns its name, and a UDP echo that does the same."""
 import os
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Journals each resource that a run takes from the machine, before it is taken. If the run is killed, the
 next run releases the resources.
 

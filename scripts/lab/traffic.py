@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests and datagrams from the client's namespace, and the counts of the client's kernel.
 
 The client counts by nftables, which makes penstockd's counters verifiable. penstockd's forward packets must

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UDP echo server on all addresses of both families: udp_echo.py NAME PORT. Answers each datagram with "NAME
 CLIENT-ADDRESS PAYLOAD". The client thereby learns the server's name and the client address that the server
 received."""

@@ -1,2 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real Kubernetes API servers on this machine: builds them, runs them with etcd, and controls them with
 kubectl."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Provides kube-apiserver and kube-proxy: from KUBEBUILDER_ASSETS, or built once into a cache from sources
 that a package registry publishes.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes thousands of objects over persistent connections: kubectl would take minutes, the API server takes
 seconds."""
 import http.client

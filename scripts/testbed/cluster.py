@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Kubernetes control plane on 127.0.0.1: etcd, kube-apiserver and their files. It belongs to one run
 (lab.state), which ends it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kubectl, bound to one kubeconfig. A call costs at least a fifth of a second, so a step passes all its
 objects in one call."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A virtual machine by software emulation, with the network cards and the IOMMU that a test needs.
 
 The guest mounts the host's root file system read-only, so it tests the programs that were just built. Its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first process inside the virtual machine. Executes the requests of vm.py, which arrive over a
 virtio-serial port: one JSON object per line, and one per answer. {"id": 7, "do": "run", "words": ["ip",
 "link"], "timeout_s": 10} -> {"id": 7, "code": 0, "out": "...", "err": ""}; on failure {"id": 7, "error":

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The boot files of a virtual machine: Debian's kernel, extracted from its package without installing it, and
 an initramfs of busybox with the modules that the tests of drivers/ need. Built once per kernel version, into
 the cache.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests, through the real transport, the rules of the fake cluster that other tests rely on.
 #include "tests/support/fake_cluster.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reflector over the real transport, against scripted servers, for cases that a real one cannot produce.
 // (tests/unit/kube/reflector_*: the same state machine on a test clock, case by case.)
 #include "control/kube/follow/reflector.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The transport over HTTP/2: many requests on one connection, and an unresponsive peer on it.
 #include <gtest/gtest.h>
 

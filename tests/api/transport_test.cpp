@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The transport against a scripted HTTP/1.1 server: requests as sent, answers split anywhere, and every kind
 // of failure.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Authentication of both sides: TLS with valid, invalid and changing certificates.
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>

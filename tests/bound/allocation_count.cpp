@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/bound/allocation_count.hpp"
 
 #include <rte_lcore.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts heap allocations by the worker lcores. The test program's own malloc and related functions precede
 // libc's (allocation_count.cpp). They count if the calling thread is a worker lcore and counting is on.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bond of two software NICs as a NicPort: which member is active, and where traffic goes when one loses its
 // link.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Linux side of the ports, against a real kernel in a separate namespace: twin, mirror, guard, interface.
 // No EAL.
 #include <gtest/gtest.h>

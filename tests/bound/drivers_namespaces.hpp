@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Network namespaces for the drivers' tests. The test itself moves into a new one, and peers live in
 // namespaces of child processes that only wait. The namespaces have no names, so nothing can clash and
 // nothing is left behind: the kernel removes them with the processes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real ports on a veth: af_packet (and af_xdp) below, the TAP twin above, and Linux on both sides. The loop
 // between them is the smallest substitute for the workers: everything received is punted, everything from
 // Linux is sent.

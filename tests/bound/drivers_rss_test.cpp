@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a NicPort determines the RSS of its device, on software NICs with different behaviour: the requested
 // settings, the values read back, whether RSS is relied on, and whether packets then reach the queue
 // predicted by the plan. The NIC hashes by rte_softrss, the plan by our Toeplitz.

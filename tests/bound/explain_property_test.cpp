@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `explain` against the pipeline that it describes. Random configurations and packets; explain is called for
 // the packet first, then run_stages() processes the packet on the contexts of the same workers. The loops of
 // the workers are stopped, so nothing else changes their state in between.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Publication between plain threads, so that TSan sees every access: readers that act as workers, one
 // publisher, and snapshots that would be read after their end if the grace period were too short.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resets against the stack of most clients and endpoints: Linux on both sides of the real stages, each in a
 // separate network namespace behind a TAP. The reaction of the two stacks to probes and RSTs is Linux's own;
 // reset_test.cpp has the same tests against models of the RFCs.

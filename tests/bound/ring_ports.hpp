@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two NicPorts made of rings: the test acts as the wire. It puts each frame into a queue of its choice and
 // takes the frames that the workers send.
 #pragma once

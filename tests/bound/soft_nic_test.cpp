@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The software NIC behaves as soft_nic.hpp specifies: as a port configured by a program, and as a wire
 // operated by a test. Steering is tested on it, so its model of hardware is verified here against the
 // published vectors of RSS and the definition of rte_flow.

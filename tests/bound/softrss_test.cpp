@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DPDK's own software RSS as an independent check of nat::Toeplitz. Needs no EAL.
 #include <gtest/gtest.h>
 #include <rte_thash.h>

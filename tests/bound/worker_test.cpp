@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real workers on real lcores over net_ring: the guarantees of the stages, tested with the loop, the rings
 // and the publication around them.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Authentication and authorization of penstock-sync at the API server: each kind of credentials, and exactly
 the rights that docs/deploy grants."""
 import json

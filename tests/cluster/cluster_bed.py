@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared by the cases: the lab of suite e2e, with objects from a real API server instead of a folder."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """EndpointSlices of every size, written one by one as a controller does."""
 import time
 

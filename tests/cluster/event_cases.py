@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state of a Service for its owner in `kubectl describe`, and metrics and health for operators of
 Penstock."""
 import urllib.error

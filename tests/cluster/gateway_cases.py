@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One penstock-sync, several gateways: each receives its own state, and an unreachable gateway delays no
 other."""
 from cluster_bed import PATIENCE_S

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects as users write them, without the fields that an API server fills in (clusterIP, families, node
 ports)."""
 from lab.network import BACKENDS, BACKENDS6

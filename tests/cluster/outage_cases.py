@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outages and restarts of an API server: traffic continues, and missed changes are applied afterwards."""
 import contextlib
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cluster cases: penstock-sync follows a real kube-apiserver and etcd, changed by kubectl. The cases assert
 packets and the output of penstockctl.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services of each type are created, changed and deleted by kubectl; the client's packets must follow each
 change."""
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each line of docs/semantics.md and docs/rfc.md links to its test: [Name](../tests/path). Checks that the
 file exists and contains that name, that no line of these pages lacks a link, and that all other relative
 links of the documents have a target, including the heading if they name one.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests `progress` in scripts/lib.sh: a long step reports its progress, and its exit code is that of its
 command.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several files of a room are compiled as one (docs/adr/0032). A function in an unnamed namespace is then
 visible in the files after it, where it may be the better match of a call. Checks that no two files of a room
 have such a function of the same name, and that each test file keeps its helpers in a namespace of the file's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drop reasons: each case sends a packet for one reason and expects exactly that reason to be counted."""
 import os
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fail static: the end of another process or source interrupts nothing."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared by the cases: the register of cases, a running gateway, clients, and bounded waiting."""
 import dataclasses
 import http.client

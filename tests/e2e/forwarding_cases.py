@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets are forwarded in both directions unchanged, and all of them are counted."""
 import hashlib
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Health endpoints of the gateway: healthCheckNodePort and /healthz for load balancers, and the operator's
 `drain`."""
 import json

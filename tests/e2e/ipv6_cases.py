@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same tests over IPv6, and both families side by side."""
 import hashlib
 import socket

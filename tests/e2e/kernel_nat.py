@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two gateways between a client and an endpoint that the test emulates frame by frame: penstockd, and Linux
 with nftables' NAT.
 

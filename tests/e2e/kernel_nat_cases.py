@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linux as oracle: sends the same ICMP errors and fragments through the kernel's NAT and through penstockd.
 The output must be equal byte by byte, or differ by a choice that is listed in docs/semantics.md and described
 in CHOICES."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linux beside the workers: the twins, their addresses, and all packets outside the gateway's flows."""
 import errno
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hundreds of long-lived flows: one thread repeatedly sends a little through each of them, and records the
 answering server."""
 import collections

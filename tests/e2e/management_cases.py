@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Management interfaces: API sockets, certificates, metrics, options from a file."""
 import contextlib
 import json

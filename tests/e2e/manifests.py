@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubernetes objects for the cases, written as JSON, which is valid YAML; docs/examples holds hand-written
 YAML."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """naming_echo.py PORT: answers each message, over long-lived TCP connections and by UDP, with the local
 address that the client used and a blank."""
 import select

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of one family and endpoints of the other (ANN-32). Each side has an ordinary TCP/IP stack, and the
 gateway between them exchanges the headers (RFC 7915). Unless a case states otherwise, the Service is of the
 endpoints' family alone."""

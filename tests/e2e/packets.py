@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IP packets of both families as bytes, each checksum computed from the bytes that it covers, and a one-line
 description of a packet."""
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Path MTU: real TCP stacks between links of different MTU, with ICMP as the only signal about the path MTU.
 The SYN of each end offers a larger MSS than its own link carries (advmss of its routes). The negotiated MSS
 is therefore too large for the path, as between two hosts with jumbo frames and an ordinary link between

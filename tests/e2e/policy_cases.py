@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access restrictions, the client address that the backend sees, and the result for clients of a Service
 without endpoints."""
 from fixture import LB_IP, NODE_PORT, VIP, VIP2, case, check, equal, until

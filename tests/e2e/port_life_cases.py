@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a port while the gateway runs: its link, its device, its MTU; and idle workers."""
 import os
 import time

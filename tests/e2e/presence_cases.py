@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """VIPs inside the uplink's own subnet: clients on the link resolve them by ARP and ND, without a route
 (--vip-presence)."""
 import json

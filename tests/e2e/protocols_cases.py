@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ICMP between real stacks: errors that reach a client and an endpoint, and pings to VIPs."""
 import socket
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Endpoints roll under long-lived flows: flows of remaining endpoints continue, and no new flow reaches a
 leaving endpoint."""
 import manifests

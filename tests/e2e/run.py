@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """End-to-end cases: penstockd, penstock-sync and penstockctl as they are shipped, between real clients and
 real servers.
 

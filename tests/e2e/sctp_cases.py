@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SCTP between two real stacks (sctp_peer.py) through the gateway."""
 import json
 import os

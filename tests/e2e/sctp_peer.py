@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One end of real SCTP associations: usrsctp, the user-space stack that Debian packages as a library, over
 raw IP sockets.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Few SNAT ports and many short connections. A real TCP stack at the endpoint holds each tuple in TIME-WAIT
 for a minute after it closed. It answers a SYN on such a tuple with a challenge ACK unless the sequence number
 or the timestamp has risen (RFC 6191; ADR 0009).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stops one thread of a process, as a defect in it would, while the others continue; SIGSTOP would stop the
 whole process. Uses ptrace: if this process ends for any reason, the kernel resumes the thread."""
 import contextlib

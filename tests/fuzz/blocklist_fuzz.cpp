@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as a blocklist. Reading terminates. It returns either prefixes that the text contains or errors,
 // never both. The resulting set blocks exactly the addresses of its entries, and never an address of the
 // gateway itself.

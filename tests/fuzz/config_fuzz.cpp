@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as each input that configures a gateway: the INI file, a --port, and a message of the state
 // stream (as protobuf text, so that the corpus is readable). The first line selects the kind. Each result
 // satisfies the invariants of its type. A valid service port is unchanged by encoding and decoding, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as a file of external IP rules. Reading terminates. It returns either a well-formed policy or
 // errors, never both, and never grants an address outside the ranges in the text.
 #include <string>

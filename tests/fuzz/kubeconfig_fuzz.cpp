@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as a kubeconfig. Reading terminates, and the result satisfies its invariants. A second file can
 // add definitions, but never changes those of the first (AUTH-001).
 #include <array>

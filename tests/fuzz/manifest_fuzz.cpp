@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as a manifest file. Decoding terminates, stays within its limits, and the result satisfies its
 // invariants. The result for a document does not depend on the documents that follow (GEN-001).
 #include <string>

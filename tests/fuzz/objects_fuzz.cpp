@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as one object of each kind. Decoding terminates, the result satisfies its invariants, and the
 // decoder agrees with simdjson's DOM parser about the validity of JSON. The manifest room, which reads the
 // same text as YAML with the same schema, is a second implementation to compare objects with.

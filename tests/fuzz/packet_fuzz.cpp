@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any frame through the packet room: the parser's guarantees, then translation and rejection of each Flow,
 // and conversion to the other family. Checksums are verified with the tests' own arithmetic, a second
 // implementation. An input is a frame as received from the wire.

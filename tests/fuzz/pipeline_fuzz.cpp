@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sequences of packets through the whole pipeline, from parsing to transmission, on one, two and three
 // workers and from any queue. An input is a program. Its steps are packets of every kind that the gateway
 // forwards or rejects (whole, fragmented or corrupted, from the wire and from Linux), replies and ICMP errors

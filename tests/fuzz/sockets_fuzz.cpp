@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a line of /proc/net/{tcp,tcp6,udp,udp6}, and as the beginning of a response to an HTTP probe.
 #include <string_view>
 

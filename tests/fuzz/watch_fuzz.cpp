@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a watch stream and as the body of a list, in any chunks. The result does not depend on the
 // chunk boundaries (APISYNC-008), and satisfies the decoder's invariants. The first byte of the input
 // determines the chunks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packets that open no flow: the answered ones, the silently dropped ones, and those for Linux.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // IPv6 frames in, IPv6 frames out, through the real stages. Covers cases without an IPv4 equivalent: the flow
 // label, extension headers, checksums of the transport only, ICMPv6 in answers; and the separation of the
 // families of a dual-stack Service.

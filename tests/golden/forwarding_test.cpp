@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames in, frames out, through the real stages: the frames that a client, a backend and an operator see on
 // the wire. The expected frames are built by packet_builder, which computes its checksums without any code of
 // dataplane/packet.

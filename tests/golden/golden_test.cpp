@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the room's output with frames whose bytes scapy computed (tests/golden/frames/make.py).
 #include <gtest/gtest.h>
 

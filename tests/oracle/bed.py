@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two gateways of one Node in front of the same pods: penstockd in one namespace, the kernel as programmed by
 kube-proxy in another. The client has an address for each gateway and uses it
 to select the gateway:

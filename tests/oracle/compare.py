@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares a Service behind both gateways. Endpoints are chosen at random, so each frontend is probed many
 times, until both gateways have shown the same set."""
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All pods of a node. Answers each TCP connection and each UDP datagram on these ports, on any local address,
 with "ADDRESS:PORT CLIENT-ADDRESS": the address of the pod, and the client address that it received.
 

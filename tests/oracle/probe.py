@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Result of the first packet of a flow: many flows at once, through both gateways, each from a port of its
 own. A port is not reused while UDP flows of it are still in a table. Two flows from the same socket to the
 same endpoint through two frontends would need source translation to distinguish them, in which Penstock and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kube-proxy as oracle: sends the same first packets through Penstock and through the kernel as programmed by
 a real kube-proxy, with the same API server and the same random Services, slices and Nodes. The endpoint of a
 packet, its addresses, or the kind of refusal must be equal, or differ by a choice that docs/semantics.md

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random Services, EndpointSlices and settings, as an API server of this version accepts them. A world is a
 function of its seed. Cases that kube-proxy leaves undefined are excluded: two Services that claim one
 tuple."""

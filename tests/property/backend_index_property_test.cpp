@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The index of connections by backend, compared with the connection table: the same contents after random
 // histories, and walks that visit each connection exactly once while the table changes.
 #include <gtest/gtest.h>

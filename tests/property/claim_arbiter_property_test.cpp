@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The claim arbiter, compared with a model that evaluates all claims from scratch in order of rank. Random
 // sequences of claims, withdrawals, refusals for other reasons and changes of rank have few names, addresses
 // and numbers, so that conflicts, and versions that stay in force in part, occur often.

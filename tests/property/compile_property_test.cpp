@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The incremental compiler, compared with one that recomputes everything each time. Random sequences of
 // states have few names, addresses, numbers and ids, so that conflicts, leftovers and full tables occur
 // often.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Endpoint selection, compared with a one-page model written from the requirement sheet that shares no code
 // with the room, on random clusters. All properties that affect a new flow are compared: the selectable
 // endpoints and their weights, the excluded endpoints and the step that excluded them, whether the client's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GEN-006 and APISYNC-021: after any sequence of changes the engine's result equals the evaluation of the
 // current objects, and a follower of its Steps reaches the same result. The model is the complete evaluation,
 // without memory: plan all, claim all, decide all.

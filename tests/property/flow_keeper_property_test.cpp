@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The flow keeper, compared with a model of individual flows, on random histories of Services that change,
 // lose and exchange frontends and endpoints, with few names, frontends and endpoints. The model determines
 // for each flow whether its frontend and endpoint are still valid, and otherwise since when they are not.

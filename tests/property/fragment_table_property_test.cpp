@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fragment table, compared with a map of datagrams that records each byte. There are few datagrams at a
 // time, so that none is evicted.
 #include <gtest/gtest.h>

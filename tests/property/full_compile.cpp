@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/property/full_compile.hpp"
 
 #include <algorithm>

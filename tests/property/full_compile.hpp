@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simplest compiler: every run walks all service ports and builds the table anew. Only the state in force
 // and the ids are kept between runs. Compiler must agree with it (compile_property_test.cpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random lists and streams of objects in random chunks: the decoded objects equal the written ones, whatever
 // the chunk boundaries (APISYNC-008).
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A reflector, compared with a model of an API server. Whatever happens to the objects and to the connection,
 // the store finally equals the server's contents, and at any time readers only see objects that the server
 // has sent.

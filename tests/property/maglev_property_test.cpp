@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the share of clients that a change of endpoints moves under Maglev.
 #include <gtest/gtest.h>
 

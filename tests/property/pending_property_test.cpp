@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The packets that wait for a next hop, compared with a plain list.
 #include <gtest/gtest.h>
 

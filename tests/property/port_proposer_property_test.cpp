@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proposed SNAT ports, compared with the simplest connection table: a set of taken (key, port).
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reverse-path check, compared with a scan of all routes, addresses, Pod CIDRs and endpoints, as
 // described in docs/operations.md.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The route table, compared with a scan of all routes and neighbours, and large tables with a search by each
 // prefix length.
 #include <gtest/gtest.h>

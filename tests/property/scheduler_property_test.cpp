@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedulers over random backends, compared with the simplest models: counts for wrr, a search of all
 // backends for lc, wlc, sed and nq.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GEN-006: the result is a function of the objects, independent of their order of arrival and of the order of
 // their lists. Every tuple has one owner, independent of the viewpoint.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The service table, compared with a std::map from tuples to claims.
 #include <gtest/gtest.h>
 

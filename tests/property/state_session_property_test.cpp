@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For any history of objects, stream, answers and the gateway's state: after a quiet period the gateway has
 // the state that the objects require.
 #include <gtest/gtest.h>

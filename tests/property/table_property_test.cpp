@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The connection table, compared with a std::map: random opening, finding and closing, to capacity and
 // beyond, with a good hash and with bad ones.
 #include <gtest/gtest.h>

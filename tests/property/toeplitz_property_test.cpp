@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table-driven hash, compared with its definition, with any key and any tuple.
 #include <gtest/gtest.h>
 

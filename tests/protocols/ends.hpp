@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two ends of a flow through the virtual gateway, as calls of packet_builder, so that a test of both
 // families is written once:
 //

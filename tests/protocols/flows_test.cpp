@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference for the other subjects: whole TCP and UDP packets of a flow, on any worker's queue. The
 // exceptional packets of the other subjects must have the same result.
 #include <gtest/gtest.h>

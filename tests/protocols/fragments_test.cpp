@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fragments follow the first fragment of their datagram, which follows its flow: in any order, from any queue
 // of any worker. The output is compared with fragment_cutter's fragments of the translated whole datagram,
 // which covers addresses, every checksum and each byte.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Odd and hostile headers below the transport: the dropped ones and their reasons, the forwarded ones and
 // their output. None of them may bypass a rule for ordinary packets.
 #include <gtest/gtest.h>

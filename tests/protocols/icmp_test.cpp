@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ICMP and ICMPv6 errors through the real stages, from any queue, from either side, about flows of all kinds,
 // whole and truncated; and echo requests. An expected error quotes the packet as its sender had sent it, one
 // hop later, and is built by packet_builder. Each checksum in it is therefore computed from its bytes, and

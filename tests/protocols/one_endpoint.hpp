@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fixture of packet tests: a virtual gateway and the two ends of a flow through it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flows whose client and endpoint are of different families (ANN-32; RFC 7915), in both directions: every
 // packet through the real stages, from any queue. The output is compared with the same packet as
 // packet_builder builds it in the other family, so that no checksum in the expectation was computed

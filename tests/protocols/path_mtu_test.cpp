@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A packet that exceeds the MTU of its egress port: its sender gets an ICMP error, or it leaves in fragments.
 // Also the segment size in a SYN, which prevents such TCP packets.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SCTP associations: opened, translated, tracked and ended, from any queue.
 #include <gtest/gtest.h>
 

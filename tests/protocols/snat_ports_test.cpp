@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exhausted SNAT ports, in fast-forward: every packet passes the real stages, the clock is virtual, and idle
 // connections are expired as in a worker, a slice of the table each millisecond. The SNAT addresses are
 // shared with the host and have the default range: 36,280 ports each towards an endpoint.

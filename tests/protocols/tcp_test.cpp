@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TCP beyond the plain handshake, old and forged segments on a live connection, and the parts of a segment
 // that the gateway must not change.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packets whose time to live ends at the gateway: it is a hop, and traceroute through a VIP shows it as one.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gateway of real parts on software NICs: two NicPorts and their rules, set up as by the daemon, workers on
 // lcores that share a CPU, and a test that holds both cables. The NICs' arguments determine their properties
 // (tests/support/soft_nic/soft_nic.hpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules on software NICs whose RSS cannot be predicted: the daemon's follower plans and installs them, and
 // the workers' counters show their effect.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flow rules have the specified effect in a NIC, packet by packet: each kind that the gateway uses, through
 // real PortFlows, validated, created, counted and destroyed in a software NIC's table.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replies reach their owner on every kind of NIC: real NicPorts and workers on software NICs, 100,000
 // full-NAT connections per configuration, both families, TCP and UDP. If the plan predicts queues, no reply
 // is handed over. Otherwise each reply still arrives.

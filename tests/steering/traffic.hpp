@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clients and backends of a steering bed, many at a time: full-NAT connections are opened, answered and
 // confirmed, and each frame that comes out is checked against its expected content. A frame carries its
 // connection's number (TCP: the sequence number; UDP: the payload), which NAT leaves unchanged.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cache-line aligned memory as passed to a worker's tables, zeroed or not.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Certificates generated at run time: an authority, server names, expired certificates, client keys. They
 // need no file and no fixed key, and do not expire.
 #pragma once

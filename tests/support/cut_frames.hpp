@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frames that packet::Ipv4Fragments or Ipv6Fragments plan, assembled as the owner of the buffers does.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starts EAL once per test program with the resources of an unprivileged process: no hugepages, no PCI, no
 // files. Five lcores: the main one on CPU 0, and four workers on the last CPU, so that tests with four
 // workers run on two cores.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kubernetes Service semantics as one pure function: (Services, EndpointSlices, Nodes, gateway identity,
 // policy) -> desired state. The table tests and the property tests use it; the programs use the incremental
 // engine (control/semantics/engine.hpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HTTP/1.1 server in the test process on 127.0.0.1, with or without TLS. A script answers each request. It
 // can misbehave as no real server can be made to: send garbage, send one byte at a time, stall, or close in
 // the middle of an answer. (fake_cluster.hpp: a well-behaved script; fake_http2_server.hpp: HTTP/2.)

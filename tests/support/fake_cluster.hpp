@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of a well-behaved API server as a script for FakeApiServer: collections of objects with versions,
 // paged lists, watches with bookmarks, 410 for compacted versions, and a record of writes. Switches change
 // single features, and intercept() any answer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flow rules of a NIC without a NIC: stores created rules, refuses rules as configured by a test, and reports
 // wrong use of a rule.
 #pragma once

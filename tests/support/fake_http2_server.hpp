@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HTTP/2 server over TLS (ALPN "h2") in the test process, for cases that HTTP/1.1 does not have: several
 // streams on one connection, and a peer that hangs below the streams. nghttp2 implements the protocol; a
 // handler answers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts whole frames into fragments as a sender or a router does (RFC 791, 2.3; RFC 8200, 4.5), independently
 // of dataplane/packet. The fragments that the gateway sends of a datagram must equal the fragments cut here
 // from the whole translated datagram.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares two frames. If they differ, reports the first differing byte and prints both as scapy lines.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A TCP port of loopback that was free at the time of the call, for servers started by a test.
 #pragma once
 

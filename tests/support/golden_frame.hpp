@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the golden frames of tests/golden/frames: an input frame, one line that describes the processing, and
 // the expected output frame.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One HTTP request to loopback and its whole answer.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures the lines of one of the programs' loggers at level trace during its lifetime; they do not reach
 // standard error.
 #pragma once

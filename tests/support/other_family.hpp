@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests of packets that are translated to the other family: a buffer in which a frame can grow or shrink,
 // with guard bytes around it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builder of frames for tests, in readable notation:
 //
 //     const std::vector<uint8_t> syn =

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limit of the time that a test waits for other threads of its process. A limit in wall-clock time expires
 // too early on a machine whose processors are used by other programs. The limit is therefore measured in
 // processor time of this process, which is the time its threads could use. Wall-clock time is a limit only if

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The RSS hash computed bit by bit from its definition: the model of nat::Toeplitz and of the NICs that tests
 // simulate.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tests' random number generator: SplitMix64 (Steele, Lea and Flood, 2014). Unlike the standard
 // distributions it produces the same sequence with every compiler and library.
 #pragma once

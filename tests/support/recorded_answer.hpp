@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The recorded answer to one request, and the loop that waits for it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The published verification suite of the RSS hash: Microsoft, "Verifying the RSS Hash Calculation" (Windows
 // driver documentation).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sanitizers that the test is built with, and the tests that they do not support. Such tests are skipped
 // by name and not suppressed: a suppression would hide faults of the product too.
 #pragma once

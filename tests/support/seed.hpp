@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reproducible randomness: every random test draws from seed(), which is printed once and can be set with
 // PENSTOCK_SEED.
 #pragma once

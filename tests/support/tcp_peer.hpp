@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One end of a TCP connection that answers segments as RFC 9293, 3.10.7.4 and RFC 5961, 3 and 5 require,
 // reduced to the behaviour needed for resets and independent of the code under test. Its input and output are
 // whole frames.

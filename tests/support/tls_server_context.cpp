@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/tls_server_context.hpp"
 
 #include <openssl/pem.h>

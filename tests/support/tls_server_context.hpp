@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TLS on the server side, for the tests' servers.
 #pragma once
 

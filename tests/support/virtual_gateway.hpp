@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole packet path without EAL: any number of workers as plain objects, real stages, virtual time. A
 // test passes a frame to a worker of its choice (the receive queue, which may be a wrong one) and gets the
 // outcome. Handoffs are followed as through the rings.

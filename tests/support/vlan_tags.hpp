@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // VLAN tags in front of a frame made by packet_builder (IEEE 802.1Q, 9).
 #pragma once
 

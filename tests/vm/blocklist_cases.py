@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A blocklist with and without drops in the NIC: real flow rules of net_tap, and virtio-net without rules."""
 import socket
 

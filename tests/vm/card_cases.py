@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """penstockd on PCI cards: DPDK's drivers through vfio-pci, behind an IOMMU, with real TCP."""
 import hashlib
 import re

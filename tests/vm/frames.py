@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds UDP and TCP frames as on a wire, and sends them."""
 import socket
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SCTP between two stacks of the Linux kernel through a VIP, on PCI cards."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts beside the gateway that use the guest's kernel: namespaces of the machine, each behind its own card
 on one of the two wires. For features that the kernel of the test host may lack and the guest's kernel has:
 VLAN interfaces and SCTP."""

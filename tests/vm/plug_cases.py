@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cable is unplugged or a card is removed while the gateway runs."""
 from card_cases import web_and_echo
 from fixture import VIP, Background, case, check, equal, until

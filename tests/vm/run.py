@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """penstockd on real PCI drivers, VFIO, an IOMMU and real rte_flow rules, in a virtual machine by software
 emulation.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One end of SCTP associations, using the kernel's own stack.
 
     sctp_stream.py serve PORT ADDRESS...       answers each message with the peer's address and port, a blank

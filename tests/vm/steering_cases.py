@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How frames reach their queue: by the RSS of QEMU's virtio-net, an independent implementation, and by rules
 that Linux installs."""
 import itertools

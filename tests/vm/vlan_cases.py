@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A VLAN interface on a twin: Linux hosts exchange tagged frames, while penstockd serves untagged frames of
 the same card."""
 from blocklist_cases import BLOCKLIST

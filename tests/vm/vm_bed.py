@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The laboratory of suite e2e with one part replaced: the programs of the gateway's namespace run in a
 virtual machine, on PCI cards.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens one NicPort as penstockd does, with a random RSS key and, if requested, with flow rules, and reports
 // the packets received on each queue: one JSON object per line, for tests/vm/steering_cases.py. It does not
 // evaluate them.

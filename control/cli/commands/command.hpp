@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A command of penstockctl: its words, its arguments and options, and a function from a gateway to the text
 // to print. Each command has its own file in this folder; list.cpp lists all.
 #pragma once

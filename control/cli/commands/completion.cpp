@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shell completion: a function with all commands and their options, generated from the table that also
 // validates the command line.
 #include <map>

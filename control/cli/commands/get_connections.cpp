@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/cli/commands/list.hpp"
 #include "control/cli/commands/views.hpp"
 #include "control/cli/table.hpp"

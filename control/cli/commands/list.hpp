@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All commands. Each is defined in the file of its name.
 #pragma once
 

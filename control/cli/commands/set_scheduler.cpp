@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Always refused: the state of a gateway follows from the cluster's objects alone, so a restarted gateway has
 // the same state. The error contains the kubectl command that sets the scheduler. The names are validated
 // first.

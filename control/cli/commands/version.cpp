@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <google/protobuf/struct.pb.h>
 
 #include "control/cli/commands/list.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text views of API messages. Pure. Each is defined in the file of the command that prints it, and tested
 // with exact text.
 #pragma once

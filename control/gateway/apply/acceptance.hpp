@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Acceptance of versions from the state stream: applies full states and deltas to the desired state of the
 // gateway, and reports which service ports each of them changed. Compiles and publishes nothing.
 //

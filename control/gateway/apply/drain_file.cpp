@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/apply/drain_file.hpp"
 
 #include <fcntl.h>

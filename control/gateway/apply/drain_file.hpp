@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps a drain over a restart: a file beside the last good configuration that exists while the gateway is
 // drained.
 #pragma once

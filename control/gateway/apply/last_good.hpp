@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last good configuration on disk: a restarted gateway forwards by it before any control plane connects
 // (fail static). The file is always complete: it is written under another name, synced and renamed. A file
 // that was damaged afterwards fails its SHA-256 check, is reported by name, and is not used.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The thread that compiles desired state into snapshots and publishes them to the workers. It collects all
 // input that arrived since its last round (states from the stream; routes, neighbours and addresses from
 // Linux), compiles once, publishes once, and then answers each message with its result. A burst of changes

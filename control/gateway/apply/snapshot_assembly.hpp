@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of a snapshot besides the compiled services, and the assembly of snapshots from them. A part that
 // an input does not change is the same object in the next snapshot.
 //

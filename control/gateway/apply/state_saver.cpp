@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/apply/state_saver.hpp"
 
 #include <algorithm>

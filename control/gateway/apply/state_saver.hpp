@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the last good configuration on its own thread: syncing a disk takes longer than applying a change,
 // and only the newest state matters. A state that is replaced before it is written is never written.
 //

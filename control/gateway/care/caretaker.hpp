@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gateway's thread for everything except packets and configuration. It serves the health endpoints,
 // detects faults on this host, keeps the list of notices about Services, assigns work to the prober, and
 // keeps VIPs on the twins. This thread may block; the packet path never waits for it.

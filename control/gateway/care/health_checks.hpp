@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // healthCheckNodePort (HC-001 to HC-005): for each Service that has one, an HTTP server on that port of every
 // NodePort address. It reports to the load balancer in front of the nodes whether this node has local
 // endpoints. The servers use ordinary Linux sockets: the packets arrive through the TAP twin.

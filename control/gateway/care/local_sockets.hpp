@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The L4 ports on which programs of the host listen, from /proc/net/{tcp,tcp6,udp,udp6}. Parsing a line is
 // pure.
 #pragma once

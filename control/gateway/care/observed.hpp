@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notices that the gateway detects itself about the Services that it serves, as state machines without
 // threads or clock. Each keeps its own notices; together they are v1::Observed.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/care/port_faults.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Determines which ports that are down are needed by the configuration. A health check must fail if clients
 // cannot reach a frontend or the gateway cannot reach endpoints. It must not fail if a spare link or one of
 // several paths is down. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Probes endpoints on its own thread, by ordinary non-blocking Linux sockets. Probe packets leave through the
 // TAP twin as all other packets of this host do, and are therefore never load-balanced, not even to a VIP
 // (HC-009).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The probe schedule: when each endpoint is probed, and how results are evaluated (HC-007 to HC-010). A state
 // machine without sockets, clock or threads.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Health of the gateway itself, as reported by /healthz, /livez, gRPC health and status (HC-006). It is also
 // a part of what each healthCheckNodePort reports (HC-002). Pure: facts and times are arguments.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // VIPs on TAP twins, so that hosts on the twins' links resolve them by ARP and ND, and routing daemons can
 // export them (LB-018). The wanted state follows from the configuration of the workers, the present state
 // from Linux. Only the difference is applied. The result therefore does not depend on earlier operations, and

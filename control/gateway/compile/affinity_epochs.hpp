@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validity of session affinity entries across configurations: the Service's epoch and the backend's stay. The
 // compiler assigns both; the workers' table (dataplane/lb/affinity.hpp) compares them.
 //

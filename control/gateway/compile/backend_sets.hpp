@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The backend sets of a service port as workers read them: the desired endpoints that new flows may get,
 // according to the last probe results, prepared for the scheduler. Pure.
 #pragma once

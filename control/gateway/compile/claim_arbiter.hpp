@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arbiter of claims: determines which service port owns each address and port. Contains no backends, ids
 // or table rows; the compiler (compile.hpp) decides everything else about a service port.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles the desired state of the control plane to the table that workers read. Each service port is
 // accepted or refused on its own (GEN-001). The result is a function of the desired state and of the state in
 // force before, and of nothing else. The cost is proportional to the change: a run examines the service ports

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Probe results for the endpoints of one service port: step 6 of EP-020. Pure values, passed from the prober
 // to the compiler and to code that lists backends.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/compile/flow_keeper.hpp"
 
 #include <algorithm>

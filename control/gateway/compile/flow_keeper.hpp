@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Determines which flows must end because their endpoint or frontend is gone, and when. A flow has a place
 // (the address and port of an endpoint) and the frontend that it arrived by. It is valid as long as some port
 // of the same Service object, by name and uid, has that frontend and has that place among its endpoints.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ids of service ports and backends that stay the same across configurations, so that flows, counters and
 // scheduler state survive a change. A freed id is reused only when no fresh id is left, the one freed longest
 // ago first. Until then, a key that comes back gets its old id, and a listing can still name the backend of a

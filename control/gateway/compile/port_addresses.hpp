@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Use of the gateway's own addresses: which serve NodePorts, and which are the source of translated flows.
 // Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The prefixes that the gateway can reach without a default route. The control plane derives from them
 // whether Pods can be reached (NODEPORT-009). A default route covers all addresses and therefore gives no
 // information. Pure.

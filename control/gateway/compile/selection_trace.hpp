@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explains the endpoints that a new flow may choose: EP-020 step by step, as text, from the endpoints that a
 // service port's set contains and those that it excluded. Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sorted map with copies that share their common parts. It behaves as a std::map, but copies cheaply: a
 // copy copies one pointer for about forty entries, and a change creates one block of entries anew. The
 // reconciler can therefore pass a whole state to a reader, or to the saver of the last good configuration,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assigns a CPU to each worker and to the control threads. Pure: the CPUs that this process may use are an
 // argument.
 #pragma once

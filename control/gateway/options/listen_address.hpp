@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gRPC listen address: "unix:/run/penstock/penstockd.sock" or "192.0.2.1:9106". Pure.
 #pragma once
 

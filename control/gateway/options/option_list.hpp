@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of penstockd's options: names, defaults and descriptions for --help, in groups. options.cpp parses
 // them, and option_reader.cpp reads their values.
 #pragma once

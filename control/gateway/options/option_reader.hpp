@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts the values of penstockd's options, as Boost stored them, into Options. All rules about values and
 // their combinations are here. Reads the host's name if --gateway-name is absent; otherwise pure.
 #pragma once

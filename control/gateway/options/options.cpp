@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/options/options.hpp"
 
 #include <boost/program_options.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/options/port_option.hpp"
 
 #include <net/if.h>

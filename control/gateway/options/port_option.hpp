@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One --port: 'device=net_af_packet0,iface=veth0;twin=pen0;address=192.0.2.1/24,2001:db8::1/64;mtu=1500'.
 // Fields are separated by ';' because vdev strings contain many commas and '='. Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that every worker has SNAT ports. Workers own ports in blocks of 64 (nat/reply_owner.hpp), so a
 // narrow --snat-ports can leave a worker without any. Each flow of that worker that needs a port would then
 // be dropped as snat_ports_exhausted. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small parsers shared by the options. Pure.
 #pragma once
 

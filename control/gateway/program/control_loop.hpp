@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main thread's loop while the gateway runs: the twins' I/O, the life of the ports, and signals. All
 // events wake one sleep (TwinIo::poll_once), so that no thread spins on the main core. Each operation takes
 // at most the time of a few bursts of frames, because a routing daemon's hellos and ARP replies pass through

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gateway from start to shutdown: the steps of main(), and the owner of all components. Members are
 // declared in the order of creation, and are destroyed in reverse order.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The limit on file descriptors of this process. A service manager grants 1,024 by default and far more on
 // request (systemd's recommendation). On a node each healthCheckNodePort takes one descriptor for each
 // NodePort address: a few hundred Services would leave none for gRPC, the saved state and the probes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notices of drivers/ as log lines: the drivers room does not log itself.
 #pragma once
 

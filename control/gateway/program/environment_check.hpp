@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the machine resources that a configuration needs to start: memory, CPUs, PCI devices, DPDK drivers,
 // socket folders, TLS files, the blocklist. Reads files and folders; accesses neither devices nor the
 // network.

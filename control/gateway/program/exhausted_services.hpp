@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Service ports that ran out of SNAT ports, from the stamps that workers leave.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Log text for changes of a port's link, limited when the link flaps. A loose cable or a peer that restarts
 // repeatedly must not fill the disk. Pure: time is an argument.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows routes, neighbours and addresses that Linux has on the twins, and makes Linux resolve next hops.
 // Runs its own thread, because a large routing table takes a while to read and to pass on, while the main
 // thread moves the twins' frames.

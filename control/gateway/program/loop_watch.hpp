@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The thread that watches all other loops of penstockd. It logs each stall and its end, and provides the list
 // for health endpoints, status and metrics (StallWatch detects stalls).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // penstockd: the gateway. Exit codes: 0 stopped by a signal, 1 could not start, 2 wrong usage.
 #include <iostream>
 #include <string>

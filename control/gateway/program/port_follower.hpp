@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows the ports while the gateway runs: twins follow the link state of their ports, and a port whose
 // device is gone is detached without affecting other ports. Main thread only.
 #pragma once

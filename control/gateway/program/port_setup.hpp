@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NicPorts from the options to running ports, and what workers and flow rules need to know about them.
 //
 //   open_nic_ports() -> (the twins open) -> start_nic_ports() -> worker_options()

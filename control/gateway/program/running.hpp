@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of a running gateway that views read. A view borrows them; all outlive it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/program/stall_watch.hpp"
 
 #include "dataplane/base/check.hpp"

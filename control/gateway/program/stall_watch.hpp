@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Detects threads with a stalled loop. Pure: readings and times are arguments, changes are results.
 // LoopWatch runs the thread.
 //

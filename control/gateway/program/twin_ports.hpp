@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The workers' side of the twins' I/O: frames that workers punt to Linux, and frames that Linux sends.
 #pragma once
 

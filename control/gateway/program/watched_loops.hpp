@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loops of the gateway's threads, as LoopWatch watches them, with the time that a round may take.
 //
 // A worker's round takes microseconds, and it sleeps for at most a millisecond. The Linux follower may read a

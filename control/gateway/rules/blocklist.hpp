@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file of --blocklist: drop packets from these sources on arrival.
 //
 //   # one prefix or address per line; text after a # is a comment

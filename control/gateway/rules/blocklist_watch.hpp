@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Watches the file of --blocklist and calls `tell` when its content changes. A file that is missing or has an
 // error changes nothing: the blocked sources stay blocked, and each error is logged once. Runs its own
 // thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Applies the plan of flow_plan.hpp port by port, by difference: first rules that are no longer wanted are
 // removed, then missing rules are added.
 //

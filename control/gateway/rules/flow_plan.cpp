@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/rules/flow_plan.hpp"
 
 #include <algorithm>
@@ -106,8 +107,8 @@ class Choice {
     size_t candidates_ = 0;
 };
 
-// The hash by which a SNAT address's ports are chosen (docs/architecture.md, "Ownership of replies"); null: by
-// blocks.
+// The hash by which a SNAT address's ports are chosen (docs/architecture.md, "Ownership of replies"); null:
+// by blocks.
 const nat::ReplyHash* hash_for(const nat::SnatAddress& address, std::span<const FlowPort> ports) noexcept {
     for (const FlowPort& port : ports) {
         if (port.reply_hash && (!address.egress.is_set() || address.egress == port.id)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Affinity entries in the form of the API.
 #pragma once
 

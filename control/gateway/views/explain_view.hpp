@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interactive gRPC calls: `explain`, which is the worker room's dry run with names instead of numbers and
 // with the selection of the Service's endpoints, and drain.
 #pragma once

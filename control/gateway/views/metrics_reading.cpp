@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/views/metrics_reading.hpp"
 
 #include <rte_cycles.h>

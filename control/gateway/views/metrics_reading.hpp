@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Current readings of the running gateway for the metrics.
 #pragma once
 

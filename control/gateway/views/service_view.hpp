@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Listings of service ports and backends, desired and refused ones included, with their traffic. Part of
 // StatusView. Any thread; the reconciler waits only for pointer copies and short slices.
 #pragma once

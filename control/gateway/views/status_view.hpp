@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The running gateway as penstock.v1.GatewayStatus. Reads counters and tables in place; blocks no thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/views/stream_target.hpp"
 
 #include "control/gateway/program/version.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gateway as seen by the state stream: its identity, and access to the reconciler.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Base64 as used in the *-data fields of kubeconfig (RFC 4648, 4): padded, line breaks allowed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Address of an API server and the identity to use there, from a kubeconfig (kubeconfig.hpp) or from the
 // environment of the Pod (in_cluster.hpp). Files are only named here; they are read later, repeatedly
 // (credentials.hpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Credentials for the API server, kept up to date: the token and the TLS material for the next request.
 //
 //   token file     read again if it was replaced, if the last read is 60 s old, and after a 401 (AUTH-004)

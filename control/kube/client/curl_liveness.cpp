@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Detection of half-open connections of the transport (docs/adr/0013): the time without a received byte,
 // probes, and the end of all requests on a connection that is given up.
 #include <netinet/in.h>

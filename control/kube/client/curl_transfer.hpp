@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One request as libcurl executes it: its options, its callbacks, and its result. curl_transport.cpp starts
 // and ends transfers; this unit covers the steps between.
 #pragma once

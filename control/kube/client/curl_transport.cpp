@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/kube/client/curl_transport.hpp"
 
 #include <sys/socket.h>

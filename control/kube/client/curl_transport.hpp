@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The transport over libcurl: one multi handle. HTTP/2 by ALPN with all requests on one connection, or
 // HTTP/1.1 with one connection per watch.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exec plugins (AUTH-007): a user-chosen program prints an ExecCredential, whose token or certificate is used
 // until it expires. The program runs without a shell, in its own process group, with only its three standard
 // descriptors open. Nothing waits for it: step() polls its progress.

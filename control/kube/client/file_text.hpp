@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads small configuration files as text, with a size limit, and detects changes of a file.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/kube/client/http_head.hpp"
 
 #include <algorithm>

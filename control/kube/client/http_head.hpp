@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The head of an HTTP response, read line by line; keeps only the fields that the client uses. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configuration of a Pod that connects to its own cluster: two environment variables and the files of its
 // ServiceAccount (AUTH-003).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kubeconfig files (AUTH-001, -002, -008): resolves one or several texts to the ClientConfig that a context
 // selects.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A text that must not be disclosed: a token, a key, a URL with a password. It has no stream operator, no
 // formatter and no conversion, so that logs, dumps and assertion messages cannot contain it (AUTH-009). Code
 // that needs the text requests it by name.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/kube/client/tls_material.hpp"
 
 #include <openssl/bio.h>

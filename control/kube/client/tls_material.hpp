@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Material for a TLS connection, as validated PEM texts: certificates parse, and the key matches its
 // certificate.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/kube/events/event_recorder.hpp"
 
 #include <algorithm>

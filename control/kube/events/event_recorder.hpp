@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Posts Events about the objects of the cluster (EVT-001, EVT-002). Any thread offers Events; the source
 // thread posts them, one request at a time, at the rate of the write limiter. Events have lower priority than
 // serving: offering never waits, and Events that cannot be posted are dropped and counted. If the server

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events in the format of the API server: names, times, bodies. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Status of the event recorder.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rate limit for all writes of this process to the API server (APISYNC-020): 10 per second, burst 20. A Lease
 // that is renewed too late is lost, so a Lease never waits behind Events: it overdraws the bucket, and later
 // Events wait longer. Source thread only.

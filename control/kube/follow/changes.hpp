@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes that a source of objects passes to its readers: the objects that changed, each with its current
 // value. Objects are immutable and shared, so a change costs a pointer, and every reader keeps its own index
 // without copying objects.

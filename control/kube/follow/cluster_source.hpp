@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Source of objects that reads the API server of a cluster: Services, endpoints and Nodes, each followed by
 // its own reflector into one store. Performs no I/O; the program drives it together with the transport:
 //

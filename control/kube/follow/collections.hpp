@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests to an API server: the collections to follow, their filters, and the request targets. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selects which of the collections that may hold endpoints is followed (EP-001): the best one that the server
 // serves, never two at once. If a collection answers 404, it is not served, and the next one is tried. While
 // a lesser collection is followed, the better ones are retried periodically, because servers are upgraded at

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps one table of the store in sync with one collection of an API server: lists it, watches it from the
 // version of that list, and handles all errors. A machine without I/O: requests go to a Transport, responses
 // come back through it, time and random numbers are arguments.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a reflector continues after a trouble: what it requests next, and when.
 #include <algorithm>
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a reflector reports: log lines about its collection, and its status.
 #include <chrono>
 #include <string>

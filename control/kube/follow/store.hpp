@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last state of each object that a source reported, and the Changes that its readers have not taken yet.
 // An object that is reported again unchanged keeps its pointer and is no change: a relist of 10,000 Services
 // of which one differs costs the readers one Service (APISYNC-006).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Classifies why a request to the API server failed, as far as it determines the next step. Pure values.
 #pragma once
 

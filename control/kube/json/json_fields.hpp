@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the fields of one mapping in a JsonTree for the schema (fields.hpp). A path is built only when a
 // fault occurs: a cluster's endpoints are decoded by the hundred thousand, and nearly all of them are valid.
 // Borrows tree and faults.

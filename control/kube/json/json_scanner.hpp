@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the end of one JSON object in a stream of arbitrarily split chunks, by counting brackets outside of
 // strings. All relevant bytes are ASCII, and no ASCII byte is part of another UTF-8 character, so a split
 // inside a character needs no handling (APISYNC-008). Pure.

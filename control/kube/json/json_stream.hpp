@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits a byte stream into JSON objects. Chunks may be split anywhere: between objects, inside a string,
 // inside a UTF-8 sequence (APISYNC-008). Objects need no separator; white space between them is skipped,
 // anything else is an error. Pure; one thread.

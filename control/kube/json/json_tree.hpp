@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One JSON object as a flat list of values, each after its parent and before its siblings, so that traversing
 // an object is a linear memory access:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/semantics/endpoints/endpoint_selection.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selection of the endpoints for new flows, in the order of EP-020. Each step maps a Selection to a
 // Selection, so a step can be inserted between two others. Each excluded endpoint records the step that
 // excluded it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes as backends (NODEPORT-009): a gateway outside the cluster without a route to Pods sends to
 // nodeIP:nodePort, and the Node's own proxy forwards from there. LB-019 defines which Nodes may receive new
 // flows; for policy Local, ETP-005 applies as well.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of endpoint selection between the steps of EP-020: the endpoints that are left, and those
 // excluded, each with the step that excluded it. Excluded endpoints are kept because they still decide what
 // happens to existing flows (UDP-001, DRAIN-003), and because operators need to see why an endpoint is not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EndpointSlices of Services. A label in the slice names its Service in the slice's own namespace. Owner
 // references and slice names are not used (EP-002).
 #pragma once

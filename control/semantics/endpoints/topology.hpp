@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step 5 of EP-020: endpoints near the gateway before others. Uses the Service's topologyKeys
 // (TOPO-002..006), otherwise the hints in its slices (TOPO-008..010). Locations are compared as labels: those
 // of the gateway's Node, or those configured for an external gateway, with those of each endpoint's Node.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Backend sets for each traffic policy: which candidates may be chosen, whether the client's address is kept,
 // and what happens to a new flow if no candidate may be chosen (ETP-001..009, TOPO-004, REJ-001). L, X, N and
 // C are the frontend classes LoadBalancer IP, external IP, NodePort and ClusterIP.

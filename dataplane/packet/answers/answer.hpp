@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The IP header of packets that the gateway originates (echo replies, ICMP errors, RSTs, ABORTs).
 #pragma once
 

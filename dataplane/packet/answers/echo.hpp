@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers an echo request in its own buffer (RFC 792; RFC 4443, 4.2).
 #pragma once
 

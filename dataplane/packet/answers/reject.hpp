@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rejection of a flow: a RST for TCP, ICMP or ICMPv6 port unreachable for UDP (REJ-002), either of port
 // unreachable or ABORT for SCTP (REJ-004). The answer is built in the rejected packet's own buffer; its
 // source is the address that the client addressed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TCP segments that the gateway originates to terminate a connection that it forwards: RSTs, and probes. The
 // answer to a probe shows which sequence number a RST must have (docs/adr/0017).
 #pragma once

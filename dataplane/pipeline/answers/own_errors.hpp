@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ICMP errors that the gateway itself sends about packets that it cannot forward (ICMP-004, ICMP-006). The
 // packet is turned into the error in its own buffer and returns to its sender. ADR 0026 explains the choice
 // of the source address.

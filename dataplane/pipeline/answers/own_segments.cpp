@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/answers/own_segments.hpp"
 
 #include "dataplane/packet/sctp.hpp"

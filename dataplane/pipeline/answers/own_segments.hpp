@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds segments that a worker originates: probes, RSTs and ABORTs for the side that has not sent the packet
 // being served. They are collected until the end of the round (state/own_segment_list.hpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Refusal of a packet that opens no flow: a TCP RST, a port unreachable or an SCTP ABORT to its sender
 // (packet/answers/reject.hpp), or a drop. Both are counted at the Service.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The datagrams with fragments passing through one worker, and the fragments that wait for the first
 // fragment of their datagram. Only the first fragment has the L4 header and so identifies the flow. Its fate
 // (DatagramFate) is applied to the others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fragments follow the flow of their datagram's first fragment (NAT-007). classify has handed them to the
 // worker at which all fragments of the datagram are collected. There the first fragment, which has the L4
 // header, passes the stages like any packet of its flow, and is handed to another worker if that one owns the

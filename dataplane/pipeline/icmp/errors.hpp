@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ICMP and ICMPv6 errors about packets that the gateway has sent (ICMP-001..003, -005). The quoted packet is
 // reversed and looked up like a packet that arrives from the direction of the error. The error is then
 // forwarded like such a packet, and its quote is translated back to the packet that the receiver had sent.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stage for ICMP, behind the blocklist: errors about flows, and echo requests to addresses of Services.
 // classify has already decided all other ICMP packets.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides whether a packet may open a flow, and with which backends. Pure: new_flow acts on the result,
 // explain reports it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shares of a worker's connection table. Connections are counted by Service (stats::ServiceCounters) and by
 // the client's prefix (state/prefix_counts.hpp), when they open and when they end. Packets in between cost
 // nothing. The counts are compared only when the table is full: neither a Service nor a prefix that holds

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stage 5, misses only: admit the packet, select a backend, bind a SNAT address and port, insert the
 // connection, forward the packet. The misses of a burst are processed together, step by step, each step
 // prefetching for the next.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A connection that is being opened, with the steps that opening (new_flow.cpp) and picking up (pick_up.cpp)
 // share: choice of the backend, insertion into the table, counts.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/opening/pick_up.hpp"
 
 #include "dataplane/conn/tcp_state.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mid-stream pick-up: a TCP connection that another gateway has opened continues here (REJ-005).
 #pragma once
 

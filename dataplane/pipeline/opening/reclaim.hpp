@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles exhausted SNAT ports: if every port towards an endpoint is taken, a connection that a full table
 // would evict gives its port to a new flow (docs/adr/0009).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reverse-path check of new flows (RFC 3704, ADR 0030): decides by the route to a packet's source whether
 // the packet may arrive on its port. Pure. Not applied to packets of known flows, nor to packets that the
 // gateway host sends.

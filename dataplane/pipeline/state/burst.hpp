@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Up to kBurstMax packets as parallel arrays: each stage is a pass over the few arrays it needs. A burst is
 // filled by rx (or by a test, from plain bytes), passed through the stages, and emptied by disposal. Every
 // packet ends in exactly one Verdict.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The workers that may own a packet's connection, in the order in which the packet visits them
 // (placement.hpp).
 #pragma once

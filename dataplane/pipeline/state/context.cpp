@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/state/context.hpp"
 
 #include "dataplane/conn/sctp_state.hpp"

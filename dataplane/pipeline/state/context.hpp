@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All that one worker owns, and the one thing it borrows: the snapshot of this round. The stages are
 // functions over a context and a burst. A test builds a context from plain memory and runs them without EAL.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress of a worker in the flow orders of the snapshot, and its limits of resets (flow_orders.hpp).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Metadata passed with a packet from its receiver to the worker that owns its flow: a few bits in the mbuf.
 // More is not needed, because the owner parses again (the frame is in the cache by then, and a Parsed would
 // have to be copied).

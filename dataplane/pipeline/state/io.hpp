@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sources and destinations of a worker's packets: receive and transmit queues, and the rings that join it to
 // other workers and to the thread that serves the TAP twins. Rings hold mbufs and transfer their ownership. A
 // worker never touches a packet that it has put into a ring.

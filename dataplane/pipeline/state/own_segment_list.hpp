@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Segments that a worker originates (answers/own_segments.hpp), collected until the end of the round. They
 // have no received packet whose buffer could be reused, and the stages have no access to other buffers.
 #pragma once

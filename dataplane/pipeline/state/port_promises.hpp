@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Guarantees of a NicPort about the queue on which packets arrive.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Connections of a worker by their client's prefix. fair_share.hpp compares the counts when the table is
 // full.
 #pragma once

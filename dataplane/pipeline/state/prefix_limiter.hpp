@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token buckets by the prefix of an answer's destination address. Answers to one network do not use up those
 // of another network. Linux limits its ICMP errors by destination in the same way (icmp_ratelimit). A fixed
 // array, indexed by a keyed hash: some prefixes share a bucket, but an attacker cannot predict which.

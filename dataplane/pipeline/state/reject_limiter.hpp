@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token bucket for the gateway's own answers (REJ-003). A flood of packets to a Service without endpoints
 // must neither make the gateway a reflector nor slow down working flows.
 #pragma once

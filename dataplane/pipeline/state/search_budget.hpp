@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits the ICMP errors that one worker may pass to all workers in turn (errors.cpp). A tunnel with an MTU
 // that drops makes each flow of a client receive one error: a thousand flows to one address within the first
 // second, the others with their next packet. An attacker that forges errors to the addresses of some Services

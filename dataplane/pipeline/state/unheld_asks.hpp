@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resolution requests for next hops for which no packet can be held, because the limit of held packets is
 // reached (route/pending.hpp). A next hop without a held packet is in no list, so the last request for it is
 // recorded here.

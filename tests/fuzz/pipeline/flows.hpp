@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the gateway's connections with the packets that have passed: each must be consistent with the
 // other. A connection is one lifetime of an entry. Its keys, its backend and thus both translations stay the
 // same from its first packet to its last.

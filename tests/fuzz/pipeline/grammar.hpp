@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a program's bytes into packets. Most of them are well-formed and concern an object of the
 // gateway's configuration; some are corrupted in one place. A program that ends in the middle of a packet is
 // continued with zeros.

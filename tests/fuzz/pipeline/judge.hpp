@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules for the gateway's outcomes, for any input. The judge has no model of the flows. It has the
 // addresses of all hosts (world.hpp) and reads the arriving and the leaving frame (sight.hpp). It checks the
 // gateway's tables against the packets that pass (flows.hpp) and against each other.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an observer on the wire sees in a frame. This is a second implementation that uses no code of
 // dataplane/packet, so that the pipeline is judged independently. Nothing is rejected; a field that cannot be
 // read is absent.

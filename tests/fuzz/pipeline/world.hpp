@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The small world of the pipeline fuzzer's programs: a few Services of each kind, the addresses of all hosts,
 // and the ports at which they may appear. It is small so that random choices coincide.
 #pragma once

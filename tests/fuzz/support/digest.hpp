@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The behaviour of an execution as one number. With it the replay checks that an execution does not depend on
 // those before it; otherwise a fuzzer's findings could not be reproduced. A target that keeps state between
 // its inputs adds to it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replaces libFuzzer with compilers that have none. It runs every file of the given corpus folders through
 // the target once. If the target computes a digest (digest.hpp), it runs them again in the opposite order,
 // which must give the same digests. An empty or unreadable corpus is a failure, because a replay without

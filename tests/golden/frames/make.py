@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the golden frames: each file beside this one holds a frame, the operation on it, and the expected
 output frame.
 

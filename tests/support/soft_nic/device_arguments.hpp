@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arguments of a software NIC (listed in soft_nic.hpp), parsed and checked.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/soft_nic/flow_table.hpp"
 
 #include <rte_byteorder.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The flow table of a software NIC: rte_flow as provided by a PMD, without the port. Patterns are compiled
 // into field matches when a rule is created, as in the tables of hardware. Errors name the refused part as
 // PMDs do (rte_flow_error type, cause and message).

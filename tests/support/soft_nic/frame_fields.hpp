@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Header fields found by a NIC's parser, and the RSS hash over them by DPDK's rte_softrss. As in hardware,
 // fragments have no L4 header, not even the first one; ICMP and packets with an IPv6 extension header are
 // hashed by addresses only.

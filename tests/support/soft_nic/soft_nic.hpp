@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A NIC in software that behaves like hardware. `net_soft0`, `net_soft1`, ... are DPDK devices; their driver
 // is soft_nic_device.cpp, and the files beside it simulate the silicon. Code under test probes a device by
 // name and arguments (drivers::NicPort, or EAL's hotplug) and uses it as an ordinary Ethernet port. The test

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/soft_nic/soft_nic_device.hpp"
 
 #include <bus_vdev_driver.h>

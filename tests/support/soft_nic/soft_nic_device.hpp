@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver of a software NIC (soft_nic.hpp): the functions called by ethdev, and the simulated silicon.
 // Only this folder includes DPDK's driver headers.
 #pragma once

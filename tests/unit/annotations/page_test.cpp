@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page docs/annotations.md matches the table.
 #include "control/annotations/page.hpp"
 

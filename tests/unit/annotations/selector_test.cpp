@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Label selectors in the syntax of kubectl -l.
 #include "control/annotations/selector.hpp"
 

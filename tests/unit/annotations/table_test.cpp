@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties that every row of the table must have.
 #include "control/annotations/table.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every row of the table: values at and just beyond the bounds, invalid text, blank values, precedence, and
 // each alias in its own unit (ANN-G7). The expected values come from the requirement sheet, not from the
 // table.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/base/address_filter.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the command line to the text on standard output, with the real parser and a gateway that answers from
 // memory.
 #include <gmock/gmock.h>

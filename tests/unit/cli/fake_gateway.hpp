@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gateway that answers from memory and records its requests.
 #pragma once
 

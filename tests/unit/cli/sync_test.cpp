@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // penstockctl get sync: exact tables, the same content as JSON, and the socket in use.
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/json_util.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/cli/commands/views.hpp"
 
 #include <google/protobuf/text_format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device strings and the arguments that are derived for them.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules on a port: installed, counted, destroyed, for any refusal by the driver.
 #include <gtest/gtest.h>
 #include <rte_ethdev.h>

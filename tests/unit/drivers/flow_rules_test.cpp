@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules as data and compiled to rte_flow, byte for byte.
 #include <gtest/gtest.h>
 #include <rte_ethdev.h>

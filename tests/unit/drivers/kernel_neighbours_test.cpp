@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Neighbours followed by messages: what counts as a change for forwarding, the ids, and the times at which a
 // request to resolve or to probe a neighbour is due.
 #include "drivers/host/kernel_neighbours.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Routes followed by messages, compared with a model of the kernel's tables: after any changes, and for any
 // delay of the messages relative to a dump, both agree in the end.
 #include "drivers/host/kernel_routes.hpp"

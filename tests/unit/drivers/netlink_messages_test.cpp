@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decoding of single netlink messages, without a kernel: hand-made messages, whole and truncated.
 #include "drivers/host/netlink_messages.hpp"
 

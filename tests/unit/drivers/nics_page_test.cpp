@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // docs/nics.md documents the profiles of drivers/pmd: a row for each driver in its table, and each quirk with
 // its source.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decisions that precede DPDK: steering, buffers, EAL's arguments, locks, hugepages.
 #include <gtest/gtest.h>
 #include <rte_ethdev.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The start-up check of a port's RSS, without a port: its packets and its objections. With ports:
 // tests/bound/drivers_rss_test.cpp.
 #include "drivers/steering/self_check.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frames that announce a VIP on a link, byte for byte in the fields that a neighbour evaluates.
 #include "drivers/host/vip_announcement.hpp"
 

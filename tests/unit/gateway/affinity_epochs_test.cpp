@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validity of affinity entries over configurations, and the changes that end them.
 #include "control/gateway/compile/affinity_epochs.hpp"
 

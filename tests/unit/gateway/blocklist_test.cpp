@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file of --blocklist: its syntax, and how changes are followed.
 #include "control/gateway/rules/blocklist.hpp"
 

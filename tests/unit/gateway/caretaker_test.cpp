@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The caretaker with a reconciler, real loopback sockets, and a listener for observed notices.
 #include "control/gateway/care/caretaker.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step 6 of EP-020: probe results determine the endpoints that a set offers.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compilation of desired services to the workers' table: stable ids, isolation of refusals, NodePort address
 // sets, cost in proportion to the change.
 #include "control/gateway/compile/compile.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builders of desired service ports in one line, for the tests of this folder.
 #pragma once
 

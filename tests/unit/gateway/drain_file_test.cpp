@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A drain over a restart, with a writable folder and with one that cannot be written.
 #include "control/gateway/apply/drain_file.hpp"
 

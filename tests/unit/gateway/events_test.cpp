@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cluster events observed on the wire: states pass through the real reconciler into the workers of the
 // virtual gateway, and packets show the effect on flows. Drains use a clock that the test advances.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Short notations of configurations and ports for tests of flow rules.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules follow the configuration by difference, also if the NIC refuses some of them.
 #include "control/gateway/rules/flow_follower.hpp"
 

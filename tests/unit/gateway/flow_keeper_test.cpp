@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which flows end after a removal, checked by the flow orders: each rule of sections 13 and 14 alone, on a
 // clock that the test advances.
 #include "control/gateway/compile/flow_keeper.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wanted rules, from Services compiled by the real compiler.
 #include "control/gateway/rules/flow_plan.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // healthCheckNodePort over real loopback sockets, with a clock that is an argument.
 #include "control/gateway/care/health_checks.hpp"
 

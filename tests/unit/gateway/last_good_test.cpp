@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last good configuration on disk: it is restored unchanged, or refused with the reason.
 #include "control/gateway/apply/last_good.hpp"
 

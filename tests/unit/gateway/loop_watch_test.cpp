@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The watching thread with simulated loops and the wall clock: tests wait for events, not for durations.
 #include "control/gateway/program/loop_watch.hpp"
 

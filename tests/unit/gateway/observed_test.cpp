@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notices of the gateway itself: listeners of other programs, exhausted SNAT ports, and the merged list.
 #include "control/gateway/care/observed.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // penstockd's options: the meaning of each, and that each error names its option.
 #include "control/gateway/options/options.hpp"
 

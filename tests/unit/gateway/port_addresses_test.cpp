@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Use of the twins' addresses: the identity, and the source of translated flows.
 #include "control/gateway/compile/port_addresses.hpp"
 

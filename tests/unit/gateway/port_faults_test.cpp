@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ports that a configuration needs and that are down: Services compiled by the real compiler, routes as
 // from Linux.
 #include "control/gateway/care/port_faults.hpp"

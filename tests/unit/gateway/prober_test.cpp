@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Probes over real loopback sockets.
 #include "control/gateway/care/prober.hpp"
 

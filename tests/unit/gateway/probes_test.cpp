@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schedule of probes and the evaluation of their results, with a clock that is an argument.
 #include "control/gateway/care/probes.hpp"
 

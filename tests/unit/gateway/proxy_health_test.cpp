@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Health of the gateway, with a clock that is an argument.
 #include "control/gateway/care/proxy_health.hpp"
 

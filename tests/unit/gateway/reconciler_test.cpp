@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reconciler's thread between the stream, Linux and the workers: publications, answers, saved states, and
 // no publication without a change.
 #include "control/gateway/apply/reconciler.hpp"

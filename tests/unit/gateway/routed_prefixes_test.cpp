@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The prefixes that the gateway reports for its routes.
 #include "control/gateway/compile/routed_prefixes.hpp"
 

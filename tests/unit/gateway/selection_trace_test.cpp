@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of `explain` about the endpoints of a Service.
 #include "control/gateway/compile/selection_trace.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A narrow --snat-ports that leaves a worker without ports is reported.
 #include "control/gateway/options/snat_shares.hpp"
 

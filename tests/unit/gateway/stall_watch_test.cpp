@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Detection of stalled loops, with a clock that is an argument.
 #include "control/gateway/program/stall_watch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wanted VIPs of each twin, from Services compiled by the real compiler, and how a simulated Linux is
 // brought to that state.
 #include "control/gateway/care/vip_presence.hpp"

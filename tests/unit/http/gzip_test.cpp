@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/http/gzip.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts as an API server sends them, as far as tests need them.
 #pragma once
 

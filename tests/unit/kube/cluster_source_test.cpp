@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The three collections together, and the choice of the collection for endpoints.
 #include "control/kube/follow/cluster_source.hpp"
 

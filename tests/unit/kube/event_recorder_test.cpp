@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The recorder with a test clock and a fake transport.
 #include "control/kube/events/event_recorder.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies are parsed by an independent JSON parser; names are compared with the rule of the API server.
 #include "control/kube/events/event_text.hpp"
 

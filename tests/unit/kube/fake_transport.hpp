@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Transport that records its requests and answers when the test calls answer().
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A reflector of Services with a test clock and a fake transport.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists: in pages, streamed, the requested version, and the visibility of their objects.
 #include "tests/unit/kube/reflector_fixture.hpp"
 

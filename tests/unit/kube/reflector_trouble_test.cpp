@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors between client and server, and the wait time after each.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Watches: effect of events, start and end of streams, framing, versions.
 #include "tests/unit/kube/reflector_fixture.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The affinity table alone: which entries it keeps and evicts, and that workers which share it agree.
 #include "dataplane/lb/affinity.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which clients are inside the cluster now, and which may have been inside or outside before.
 #include "dataplane/lb/cluster_clients.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One-line builders of Services, backends and frontends for the tests of this room.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Levels by name, and lines that stay intact whatever an object's name contains.
 #include "control/log/log.hpp"
 

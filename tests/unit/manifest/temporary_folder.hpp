@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder that is removed at the end of the test.
 #pragma once
 

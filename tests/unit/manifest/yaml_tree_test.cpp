@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/manifest/yaml_tree.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names, labels and values of the metrics, and a scrape over HTTP.
 #include "control/metrics/prometheus.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fragmentation of IPv4 packets: the fragments byte by byte, and that their reassembly gives the packet.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fragmentation of IPv6 packets that arrived as IPv4: the fragments byte by byte, and that their reassembly
 // gives the packet.
 #include <gtest/gtest.h>

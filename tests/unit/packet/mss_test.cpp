@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lowering the MSS of a SYN, compared with packets built anew, checksums included.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversion of ICMP errors to the other family, compared with errors built anew. Sections are RFC 7915's.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversion of packets and fragments to the other family, compared with packets built anew. Sections are RFC
 // 7915's.
 #include "dataplane/packet/other_family.hpp"

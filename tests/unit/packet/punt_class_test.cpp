@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The class of packets punted to Linux.
 #include "dataplane/packet/punt_class.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translation and restoration give the original packet: both families, both protocols, wrong checksums
 // included.
 #include <gtest/gtest.h>

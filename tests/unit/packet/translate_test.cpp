@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translation by the two deltas of a connection, compared with packets built anew: both families, both
 // protocols, both directions.
 #include <gtest/gtest.h>

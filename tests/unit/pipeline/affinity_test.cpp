@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Session affinity through the real stages: the choices for a client's new flows, by whatever worker,
 // frontend and port they arrive.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The blocklist: packets dropped for their source, and packets left alone.
 #include <gtest/gtest.h>
 

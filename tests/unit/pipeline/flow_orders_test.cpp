@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flows that are ended by orders of the control thread, and flows that stay although everything around them
 // changes.
 #include <gtest/gtest.h>

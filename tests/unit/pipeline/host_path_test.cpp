@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gateway host as an endpoint and as a client. Packets to its own addresses are delivered to Linux,
 // packets of such flows from Linux are translated, and all other packets from Linux leave unchanged.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attacks by a sender that may send any frame at any rate. Each test is one attack and the property that must
 // still hold.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Both families in one table, one burst and one set of capacities: neither may harm the other, whatever
 // arrives.
 #include <gtest/gtest.h>

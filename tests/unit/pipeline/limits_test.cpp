@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Behaviour at the limit of every capacity that a packet can reach: exhaustion is a state with a name, never
 // an accident.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A mark saves a lookup and decides nothing: with correct, stale and false marks each packet ends as it does
 // without.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The counts used by lc, wlc, sed, nq and p2c, compared with the content of the tables, and the resulting
 // choices.
 #include <gtest/gtest.h>

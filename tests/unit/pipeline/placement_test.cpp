@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flows on several workers with the worst possible queues: every packet of either direction arrives on a
 // worker selected at random, usually the wrong one. Whatever the number of workers, no difference must be
 // visible from outside.

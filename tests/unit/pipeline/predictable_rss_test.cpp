@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replies that reach their owner by the NIC's own RSS, and exceptions. The NIC is a plain Toeplitz hash over
 // the configured fields, implemented here independently of the gateway's code.
 #include <gtest/gtest.h>

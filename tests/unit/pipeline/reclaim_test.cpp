@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exhausted SNAT ports: which connection gives its port to a new flow, and which never does.
 #include <gtest/gtest.h>
 

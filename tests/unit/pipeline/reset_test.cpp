@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TCP connections ended by an order: both sides must get a RST that their stacks accept (DRAIN-005), although
 // the gateway has tracked no sequence numbers. The sides here are models of the RFCs; tests/e2e uses Linux.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // New flows with a source that belongs behind another port (RFC 3704): the packets that --reverse-path drops,
 // and those that it must not drop.
 #include <gtest/gtest.h>

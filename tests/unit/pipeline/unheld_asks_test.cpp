@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/state/unheld_asks.hpp"
 
 #include <gtest/gtest.h>

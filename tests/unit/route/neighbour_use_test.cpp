@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dataplane/route/neighbour_use.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares a set of prefixes with a linear search for one that contains the address.
 #include "dataplane/route/prefix_set.hpp"
 

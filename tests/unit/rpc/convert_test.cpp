@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversion between penstock.v1 and the model: every model value survives the wire, and each rule of the
 // protos refuses with its own message.
 #include "control/rpc/convert.hpp"

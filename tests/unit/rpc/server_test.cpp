@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gRPC server over real sockets with a fake gateway: protocol of the state stream, rights by transport,
 // errors by code.
 #include "control/rpc/server.hpp"

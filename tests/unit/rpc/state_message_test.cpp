@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One message of the state stream: a violation of the protocol is an error; an invalid service port is
 // refused alone.
 #include "control/rpc/state_message.hpp"

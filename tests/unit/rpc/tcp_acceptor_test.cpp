@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Addresses, closed connections and descriptors of the acceptor. The server behind it is a list of
 // descriptors.
 #include "control/rpc/tcp_acceptor.hpp"

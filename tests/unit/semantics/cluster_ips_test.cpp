@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Served ClusterIPs, and clients inside the cluster: the backend set for each.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conflicts: each frontend tuple has one owner.
 #include "control/semantics/conflicts.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The endpoints that new flows may choose.
 #include "control/semantics/endpoints/endpoint_selection.hpp"
 

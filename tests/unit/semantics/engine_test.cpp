@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The effect of one change: only the affected parts differ.
 #include "control/semantics/engine.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole function: isolation, purity, and the shape of its result.
 #include <gtest/gtest.h>
 

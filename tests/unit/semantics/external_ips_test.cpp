@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // spec.externalIPs: the served addresses, and notices about the others.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // healthCheckNodePort: which Services have one, its endpoint count, and the owner of a port that two Services
 // request.
 #include "control/semantics/health_checks.hpp"

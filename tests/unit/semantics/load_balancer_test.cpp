@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LoadBalancer IPs from the status.
 #include "control/semantics/load_balancer.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // External mode with Nodes as backends: the Nodes, their addresses and weights, and their probes.
 #include "control/semantics/endpoints/node_backends.hpp"
 

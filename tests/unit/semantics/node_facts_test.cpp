@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The environment: facts from Nodes and operator settings that concern the whole gateway.
 #include "control/semantics/node_facts.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NodePort frontends and the addresses that serve them.
 #include "control/semantics/node_ports.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small cluster that a test describes in a few lines, and its outcome as lines of text.
 //
 // The gateway is node "edge-1" in node mode and may use 203.0.113.0/24 and 2001:db8::/32, unless a test

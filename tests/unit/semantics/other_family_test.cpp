@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Endpoints of the other family: the frontends of a Service with penstock.io/translate-family, and their
 // endpoints (ANN-32).
 #include <gtest/gtest.h>

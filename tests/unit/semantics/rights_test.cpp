@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Permission to use external IPs: the administrator's rules, and changes of them in a running engine.
 #include "control/semantics/rights.hpp"
 

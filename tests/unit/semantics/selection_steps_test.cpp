@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of EP-020: excluded and remaining endpoints after each step, and their weights.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Edits of a live Service: a Step contains only the difference.
 #include <gtest/gtest.h>
 

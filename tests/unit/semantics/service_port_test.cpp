@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Port entries, the defaults of the structs, and the port that packets are forwarded to.
 #include "control/semantics/service_port.hpp"
 

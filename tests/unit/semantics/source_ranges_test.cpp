@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clients that may open flows to LoadBalancer IPs.
 #include "control/semantics/source_ranges.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Services with frontends, by type, ClusterIP and label.
 #include "control/semantics/standing.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Near endpoints before distant ones: topologyKeys and hints (section TOPO of the requirement sheet).
 #include "control/semantics/endpoints/topology.hpp"
 

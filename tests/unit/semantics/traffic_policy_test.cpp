@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The effect of the traffic policy on the endpoints.
 #include "control/semantics/endpoints/traffic_policy.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports of a gateway's thread are posted to the API server as Events.
 #include "control/sync/event_observer.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file that grants external IPs: its syntax, the reports of mistakes, and reloading.
 #include "control/sync/external_ip_policy.hpp"
 

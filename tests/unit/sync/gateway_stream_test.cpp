@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GatewayStream against a gateway in the same process, over a real Unix socket.
 #include "control/sync/gateway_stream.hpp"
 

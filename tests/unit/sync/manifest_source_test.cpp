@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder of manifests as shown by penstock-sync's pages and metrics.
 #include "control/sync/manifest_source.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names, labels and values as scraped, and agreement with the manual.
 #include "control/sync/metrics.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model of a gateway's handling of the state stream, in the simplest correct form: parts are collected,
 // applied as one and answered once. Refuses whole streams as penstockd does if a delta has another base
 // version.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pages and socket together, as the program starts them.
 #include "control/sync/monitor.hpp"
 

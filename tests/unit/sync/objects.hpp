@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects for the tests of this folder, as a source delivers them.
 #pragma once
 

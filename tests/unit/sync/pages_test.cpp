@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pages for the kubelet and Prometheus, from a reading and over a socket.
 #include "control/sync/pages.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The status service over a real socket.
 #include "control/sync/status_server.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Status of a penstock-sync that watches three collections and has two gateways, one of them unreachable.
 #pragma once
 

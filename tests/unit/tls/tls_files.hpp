@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The three files of mutual TLS in a scratch folder, replaced in the way of renewal tools.
 #pragma once
 
