@@ -6,7 +6,6 @@ run.py --build DIR [--filter REGEX] [--counts FILE] [--list] [--server NAME] [--
 
 All cases run against each available API server (scripts/testbed/build-api-server); an unavailable one counts
 as one skipped case with its reason. --minute: outages last a minute instead of 20 s."""
-import functools
 import os
 import sys
 import time
@@ -42,8 +41,8 @@ def main():
         print("\n".join(f"{name} {case.name}" for name in names for case in chosen[name]))
         return 0
     suite.begin()
-    servers = obtain(suite, names, chosen, options.minutes)
-    suite.run_side_by_side([functools.partial(run_against, suite, server, chosen[server.name]) for server in servers])
+    for server in obtain(suite, names, chosen, options.minutes):
+        run_against(suite, server, chosen[server.name])
     return suite.end()
 
 

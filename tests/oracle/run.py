@@ -6,7 +6,6 @@ lists.
 
 run.py --build DIR [--filter REGEX] [--counts FILE] [--list] [--server NAME] [--minutes N] [--seed N]
 [--worlds N]"""
-import functools
 import os
 import sys
 import time
@@ -47,7 +46,6 @@ def main():
         return 0
     suite.begin()
     deadline = time.monotonic() + 60 * options.minutes
-    servers = []
     for name in names:
         began = time.monotonic()
         try:
@@ -59,8 +57,7 @@ def main():
         except api_servers.NotToBeHad as why:
             suite.tell("SKIP", f"{name} kube-proxy", began, str(why))
             continue
-        servers.append(server)
-    suite.run_side_by_side([functools.partial(run_against, suite, server, options) for server in servers])
+        run_against(suite, server, options)
     return suite.end()
 
 
