@@ -126,11 +126,11 @@ class Runner:
         raise TimeoutError(f"the case takes longer than {self._timeout_s} s")
 
 
-def run_cases(suite, cases, make_lab):
+def run_cases(suite, cases, make_lab, width=None):
     """Runs cases in parallel, and then the cases that must run alone, one after another."""
     def task(case):
         return lambda: suite.run(case.name, case.function, lambda: make_lab(case))
-    suite.run_side_by_side([task(case) for case in cases if not case.alone])
+    suite.run_side_by_side([task(case) for case in cases if not case.alone], width)
     suite.run_side_by_side([task(case) for case in cases if case.alone], width=1)
 
 

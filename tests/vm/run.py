@@ -43,7 +43,8 @@ def main():
         return suite.end()
     print(f"kernel {image.version}, ready after {time.monotonic() - began:.0f} s", flush=True)
     suite.begin()
-    runner.run_cases(suite, chosen, lambda case: VmLab(suite.build, case.variant, image))
+    # One after another: an emulated machine takes both processors.
+    runner.run_cases(suite, chosen, lambda case: VmLab(suite.build, case.variant, image), width=1)
     return suite.end()
 
 
