@@ -15,6 +15,8 @@ import traceback
 from fixture import Skip
 from lab import state
 
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def parser(description=None):
     made = argparse.ArgumentParser(description=description, allow_abbrev=False)
@@ -36,7 +38,7 @@ class Runner:
 
     def begin(self):
         """Called once, before the first lab."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in INTERRUPTIONS:
             signal.signal(number, _interrupted)
         signal.signal(signal.SIGALRM, self._too_late)
         # For a thousand connections at once, plus the sockets of the load generators.
@@ -80,6 +82,9 @@ class Runner:
         except BaseException:
             traceback.print_exc()
         finally:
+            for run in state.runs():  # of a lab that was interrupted while it was made
+                if run.number == str(os.getpid()):
+                    run.undo()
             sys.stdout.flush()
             os.write(write_end, json.dumps(self._totals).encode())
             os._exit(code)
@@ -135,4 +140,8 @@ def run_cases(suite, cases, make_lab, width=None):
 
 
 def _interrupted(*_):
+    # A case's process gets the signal of a terminal or of `timeout` and that of its parent. The second one must
+    # not interrupt the taking down of the lab.
+    for number in INTERRUPTIONS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
