@@ -4,16 +4,17 @@
 // table entry, a token), it reports that and allocates nothing.
 #include <rte_cycles.h>
 
-#include <bit>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/nat/snat.hpp"
 #include "dataplane/packet/parse_any.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/opening/admit.hpp"
-#include "dataplane/pipeline/opening/reverse_path.hpp"
 #include "dataplane/pipeline/placement.hpp"
+#include "dataplane/worker/explain_text.hpp"
 #include "dataplane/worker/inspect.hpp"
 #include "dataplane/worker/known_connection.hpp"
 #include "dataplane/worker/placement_text.hpp"
@@ -25,14 +26,9 @@ namespace {
 
 using packet::FlowKey;
 
-std::string socket_text(const IpAddr& address, L4Port port) {
-    return (address.is_v4() ? address.to_string() : "[" + address.to_string() + "]") + ":" +
-           std::to_string(port);
-}
-
-class Teller {
+class DryRun {
  public:
-    Teller(const WorkerSet::Impl& impl, const config::Snapshot& snapshot, const ExplainQuery& query)
+    DryRun(const WorkerSet::Impl& impl, const config::Snapshot& snapshot, const ExplainQuery& query)
         : impl_(impl), snapshot_(snapshot), query_(query) {
         packet_.key = query_.key;
         packet_.kind = packet::PacketKind::Flow;
@@ -44,7 +40,7 @@ class Teller {
         }
     }
 
-    Explanation tell() {
+    Explanation run() {
         receive();
         if (!decided_) {
             owner();
@@ -83,10 +79,10 @@ class Teller {
         }
         // RFC 4291, 2.5.6. For IPv4, only the host's own stack handles such addresses specially.
         if (!destination.is_v4() && (source.is_link_local() || destination.is_link_local())) {
-            return settle("a packet with a link-local address is not forwarded");
+            return punt_or_drop("a packet with a link-local address is not forwarded");
         }
         if (packet::is_for_the_host(destination)) {
-            return settle("no Service can have the address " + destination.to_string());
+            return punt_or_drop("no Service can have the address " + destination.to_string());
         }
         step("classify",
              "a whole " + std::string(to_string(destination.family())) +
@@ -95,7 +91,7 @@ class Teller {
     }
 
     // Packets that cannot belong to a flow are for Linux, unless only a Service has the address.
-    void settle(const std::string& finding) {
+    void punt_or_drop(const std::string& finding) {
         const IpAddr& destination = query_.key.destination;
         if (snapshot_.services->is_vip(destination) && !snapshot_.routes->is_local(destination)) {
             step("classify", finding + ", and the address belongs only to Services");
@@ -218,28 +214,22 @@ class Teller {
     void open() {
         const lb::FrontendRow* frontend = snapshot_.services->find(
             query_.key.destination, query_.key.destination_port, query_.key.protocol);
-        service_step(frontend);
+        if (frontend != nullptr) {
+            out_.frontend_class = frontend->cls;
+        }
+        step("service", service_text(snapshot_, query_.key, frontend));
         const pipeline::Admission admission = pipeline::admit(snapshot_, frontend, packet_, query_.port);
         switch (admission.kind) {
             case pipeline::Admission::Kind::Punt:
                 return decide("punt");
             case pipeline::Admission::Kind::Drop:
-                step("admit", "dropped: " + (admission.reason == DropReason::ReversePath
-                                                 ? reverse_path_text()
-                                                 : std::string(text_of(admission.reason).meaning)));
+                step("admit",
+                     "dropped: " + (admission.reason == DropReason::ReversePath
+                                        ? reverse_path_text(snapshot_, query_.key.source, query_.port)
+                                        : std::string(text_of(admission.reason).meaning)));
                 return drop(admission.reason);
             case pipeline::Admission::Kind::Reject:
-                step("admit",
-                     admission.frontend == nullptr ? "rejected: the address belongs to Services, and closed "
-                                                     "ports are rejected (vip-closed-port)"
-                     : admission.set == nullptr    ? mid_stream_text()
-                     : query_.key.protocol == Protocol::Tcp
-                         ? "rejected with RST: the Service has no usable endpoint"
-                     : query_.key.protocol == Protocol::Sctp && snapshot_.packets.aborts_sctp
-                         ? "rejected with ABORT: the Service has no usable endpoint"
-                     : query_.key.destination.is_v4()
-                         ? "rejected with ICMP port unreachable: the Service has no usable endpoint"
-                         : "rejected with ICMPv6 port unreachable: the Service has no usable endpoint");
+                step("admit", rejection_text(snapshot_, query_.key, admission));
                 return reject();
             case pipeline::Admission::Kind::PickUp:
                 step("admit",
@@ -253,87 +243,6 @@ class Teller {
                           ? "any client may open a flow"
                           : "loadBalancerSourceRanges of the Service list this client");
         choose(*frontend, *admission.set);
-    }
-
-    // The reason for which admit() drops with ReversePath.
-    std::string reverse_path_text() const {
-        const std::string source = query_.key.source.to_string();
-        const route::RouteTable& routes = *snapshot_.routes;
-        const std::string mode = std::string(", not NicPort ") + std::to_string(query_.port.value) +
-                                 " where the packet arrives (--reverse-path " +
-                                 config::to_string(snapshot_.packets.reverse_path[query_.port.value]) + ")";
-        switch (pipeline::source_path(snapshot_, query_.key.source, query_.port)) {
-            case pipeline::SourcePath::Ok:
-                break;
-            case pipeline::SourcePath::NoRoute:
-                return "there is no route to the source " + source +
-                       " through a port of the gateway (--reverse-path)";
-            case pipeline::SourcePath::OtherPort:
-                return "the route to the source " + source + " leads through " +
-                       ports_text(routes.ports_towards(query_.key.source)) + mode;
-            case pipeline::SourcePath::OtherSubnet:
-                return "the source " + source + " is in a subnet directly connected to " +
-                       ports_text(routes.connected_ports(query_.key.source)) + mode;
-            case pipeline::SourcePath::InsideElsewhere:
-                return "the source " + source + " is in a Pod CIDR, and its route leads through " +
-                       ports_text(routes.ports_towards(query_.key.source)) + mode;
-            case pipeline::SourcePath::EndpointElsewhere:
-                return "the source " + source + " is an endpoint, and its route leads through " +
-                       ports_text(routes.ports_towards(query_.key.source)) + mode;
-        }
-        return "";
-    }
-
-    static std::string ports_text(route::PortSet ports) {
-        std::string text;
-        for (uint8_t port = 0; port < limits::kNicPortsMax; ++port) {
-            if ((ports & route::set_of({port})) != 0) {
-                text += (text.empty() ? "NicPort " : " or NicPort ") + std::to_string(port);
-            }
-        }
-        return text;
-    }
-
-    const char* mid_stream_text() const {
-        if (!snapshot_.packets.picks_up_midstream) {
-            return "rejected with RST: mid-stream TCP segment without a connection";
-        }
-        return "rejected with RST: mid-stream TCP segment without a connection; --midstream-pickup applies "
-               "only to Services that have endpoints, keep the source and schedule by sh or mh";
-    }
-
-    void service_step(const lb::FrontendRow* frontend) {
-        const std::string destination = socket_text(query_.key.destination, query_.key.destination_port);
-        if (frontend != nullptr) {
-            out_.frontend_class = frontend->cls;
-            const IpAddr& client = query_.key.source;
-            const lb::BackendSet& set = frontend->backends(client, *snapshot_.cluster_clients);
-            std::string which;
-            if (frontend->inside_set != frontend->set) {
-                which = "; backend set " + std::to_string(&set - frontend->service->sets.data()) +
-                        ", because the client is " +
-                        (snapshot_.cluster_clients->are_inside(client) ? "inside" : "outside") +
-                        " the cluster's Pod CIDRs";
-            }
-            return step("service", destination + " is a frontend of " + frontend->service->display_name() +
-                                       " (" + lb::to_string(frontend->cls) + ")" + which +
-                                       "; usable backends: " + std::to_string(set.usable.size()) +
-                                       "; source: " + lb::to_string(set.source));
-        }
-        if (snapshot_.routes->is_local(query_.key.destination)) {
-            return step("service",
-                        destination + " is not a frontend but an address of the host: Linux decides");
-        }
-        if (snapshot_.services->is_vip(query_.key.destination)) {
-            return step("service", "the address belongs to a Service, but no Service declares " +
-                                       std::string(to_string(query_.key.protocol)) + " port " +
-                                       std::to_string(query_.key.destination_port));
-        }
-        const bool is_from_endpoint = snapshot_.services->is_kept_backend(
-            query_.key.source, query_.key.source_port, query_.key.protocol);
-        step("service",
-             destination + " belongs to no Service" +
-                 (is_from_endpoint ? "; the source is an endpoint of a Service" : ": Linux decides"));
     }
 
     void choose(const lb::FrontendRow& frontend, const lb::BackendSet& set) {
@@ -417,21 +326,13 @@ class Teller {
                          (may_differ ? " or another SNAT address, with " : " with ") +
                          (may_keep_port ? "the client's own port if it is free, otherwise " : "") +
                          (choice.is_free ? "a free port " : "a port reclaimed from another connection, ") +
-                         whose_reply_comes_home(snat.rule_of_replies(backend, *choice.source)) +
+                         selection_text(snat.rule_of_replies(backend, *choice.source)) +
                          (choice.is_free ? std::string() : reclaim_text(choice.use)) +
                          (!keep          ? std::string()
                           : !translates  ? ", because " + taken_text(backend)
                           : is_converted ? ", because the client is of the other family"
                                          : ", because the client is the backend itself"));
         leave(after);
-    }
-
-    // The worker examines only some of the ports (pipeline/opening/reclaim.cpp), so the result is not
-    // predicted.
-    static std::string reclaim_text(const SnatForecast::PortUse& use) {
-        return ": all " + std::to_string(use.usable) + " are taken, and " + std::to_string(use.reclaimable) +
-               " are of connections that may be evicted (half-open, finished, brief); the worker examines "
-               "some of the ports and drops the packet (snat_ports_exhausted) if it may evict none of these";
     }
 
     // One client socket can reach one endpoint through two frontends. If both flows kept the source, their
@@ -442,7 +343,7 @@ class Teller {
     }
 
     // Describes how the port is selected.
-    std::string whose_reply_comes_home(const nat::ReplyRule* rule) const {
+    std::string selection_text(const nat::ReplyRule* rule) const {
         const std::string worker = "worker " + std::to_string(owner_.value);
         return rule == nullptr ? "of " + worker + "'s share"
                                : "for which RSS of NicPort " + std::to_string(rule->port().value) +
@@ -538,7 +439,7 @@ NicPortId Inspector::arrival_port(const IpAddr& source) const {
 
 Explanation Inspector::explain(const ExplainQuery& query) const {
     const config::Snapshot snapshot = workers_->current();
-    return Teller(*workers_->impl_, snapshot, query).tell();
+    return DryRun(*workers_->impl_, snapshot, query).run();
 }
 
 }  // namespace penstock::worker
