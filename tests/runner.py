@@ -82,12 +82,12 @@ class Runner:
         except BaseException:
             traceback.print_exc()
         finally:
-            for run in state.runs():  # of a lab that was interrupted while it was made
-                if run.number == str(os.getpid()):
-                    run.undo()
-            sys.stdout.flush()
-            os.write(write_end, json.dumps(self._totals).encode())
-            os._exit(code)
+            try:
+                _undo_own_runs()
+            finally:  # whatever happened: this process never returns into the parent's loop
+                sys.stdout.flush()
+                os.write(write_end, json.dumps(self._totals).encode())
+                os._exit(code)
 
     def _add(self, results, status):
         for outcome, count in json.loads(results or "{}").items():
@@ -137,6 +137,13 @@ def run_cases(suite, cases, make_lab, width=None):
         return lambda: suite.run(case.name, case.function, lambda: make_lab(case))
     suite.run_side_by_side([task(case) for case in cases if not case.alone], width)
     suite.run_side_by_side([task(case) for case in cases if case.alone], width=1)
+
+
+def _undo_own_runs():
+    """Undoes what is left of a lab that was interrupted while it was made."""
+    for run in state.runs():
+        if run.number == str(os.getpid()):
+            run.undo()
 
 
 def _interrupted(*_):
