@@ -47,7 +47,7 @@ lb::BackendSet build_set(const model::Service& service, const model::BackendSet&
         }
         if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
             const auto backend = ids.backends.find({id, endpoint.address, endpoint.port, service.uid});
-            PENSTOCK_ASSERT(backend);  // the compiler has taken it
+            PENSTOCK_CHECK(backend);  // the compiler has taken it
             set.usable.push_back({*backend, endpoint.address, endpoint.port, endpoint.weight});
         }
     }

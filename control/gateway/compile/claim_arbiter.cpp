@@ -68,7 +68,7 @@ bool ClaimArbiter::ByRank::operator()(const Claimant* a, const Claimant* b) cons
 
 void ClaimArbiter::begin_round() {
     for (const Claimant* better : std::exchange(newly_in_force_, {})) {
-        PENSTOCK_ASSERT(better->owned != nullptr);  // it is in force because its claims were granted
+        PENSTOCK_CHECK(better->owned != nullptr);  // it is in force because its claims were granted
         for (const auto& frontend : better->owned->frontends) {
             for (Claimant* other : interest_of(Claim(frontend, better->key.protocol)).wanting) {
                 if (other->owned == nullptr) {
@@ -90,6 +90,7 @@ void ClaimArbiter::want(Claimant& claimant, std::shared_ptr<const model::Service
 }
 
 void ClaimArbiter::withdraw(Claimant& claimant) {
+    PENSTOCK_CHECK(newly_in_force_.empty());  // begin_round() was called: the list refers to claimants
     due_.erase(&claimant);
     release_owned(claimant, Released::All, Informed::Everyone);
     hold_no_longer(claimant);
@@ -119,6 +120,8 @@ void ClaimArbiter::grant(Claimant& claimant) {
         const Claim claim(frontend, claimant.key.protocol);
         touched_.insert(claim);
         Interest& interest = interest_of(claim);
+        PENSTOCK_CHECK(interest.owner == nullptr || interest.owner == &claimant ||
+                       ByRank{}(&claimant, interest.owner));
         if (std::exchange(interest.owner, &claimant) != &claimant) {
             make_due(interest, claimant, Informed::WorseRank);
         }
@@ -133,7 +136,7 @@ void ClaimArbiter::refuse(Claimant& claimant, std::shared_ptr<const model::Servi
 }
 
 void ClaimArbiter::set_in_force(Claimant& claimant, bool is_in_force) {
-    PENSTOCK_ASSERT(due_.empty());  // its order depends on the ranks
+    PENSTOCK_CHECK(due_.empty());  // its order depends on the ranks
     if (!std::exchange(claimant.was_in_force, is_in_force) && is_in_force) {
         newly_in_force_.push_back(&claimant);
     }
@@ -163,7 +166,7 @@ void ClaimArbiter::forget_touched() {
     for (const Claim& claim : touched_) {
         Interests& interests = interests_of(claim);
         const auto found = interests.find(claim);
-        PENSTOCK_ASSERT(found != interests.end());  // interests are freed only here
+        PENSTOCK_CHECK(found != interests.end());  // interests are freed only here
         if (found->second.wanting.empty() && found->second.holding.empty() &&
             found->second.owner == nullptr) {
             interests.erase(found);

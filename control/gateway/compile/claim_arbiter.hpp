@@ -6,19 +6,19 @@
 //   grant() ----> owner ----+--> one Interest per claim --> winner(): the owner, otherwise the first holder
 //   refuse() ---> holding --+                               by key, otherwise none
 //
-// Each claimant is in one of three states. Withdrawal ends all of them.
+// A claimant owns all claims of one version, or owns none and may hold those of the version that stays in
+// force. Being due is independent of this: until the decision, a due claimant keeps what it owns or holds.
 //
-//             want()                grant()
-//   no version ----> wanting, due -----------> owns the claims of its desired version
-//                        ^    |
-//      claims changed    |    | refuse()
-//      or released       |    v
-//                        +--- holds the claims of the version that stays in force, as far as no other
-//                             claimant owns them
+//   want(), make_due(), begin_round(),             grant()   owns the claims of its desired version only
+//   or another claimant took or released --> due --------->
+//   a claim that it wants                          refuse()  owns nothing; holds the claims of the version
+//                                                            that stays in force, as far as no other
+//                                                            claimant owns them
 //
-// Claims are granted in order of rank: first claimants that were in force before the round, by key; then the
-// new ones, by key (GEN-009). take_due() returns claimants in this order. A change of ownership makes only
-// claimants of worse rank due, so a round processes each claimant once:
+// Withdrawal releases everything. Claims are granted in order of rank: first claimants that were in force
+// before the round, by key; then the new ones, by key (GEN-009). take_due() returns claimants in this
+// order. While claimants are taken, a change of ownership makes only claimants of worse rank due, so a
+// round processes each claimant once:
 //
 //   begin_round() -> want(), withdraw(), make_due()
 //                 -> as long as there is one: take_due() -> grant() or refuse()
@@ -71,7 +71,8 @@ struct Claimant {
     explicit Claimant(model::ServiceKey of) : key(std::move(of)) {}
     const model::ServiceKey key;
     std::shared_ptr<const model::Service> desired;  // null: no longer desired
-    std::shared_ptr<const model::Service> owned;    // the version with granted claims; null: refused
+    std::shared_ptr<const model::Service>
+        owned;  // the version with granted claims; null: refused, or not decided yet
     // If refused: the version with the unowned claims that it keeps.
     std::shared_ptr<const model::Service> held;
     bool was_in_force = false;  // before this round: determines the rank
@@ -110,6 +111,7 @@ class ClaimArbiter {
     void set_in_force(Claimant& claimant, bool is_in_force);
 
     // The claimant that has the row of a claim: the owner, otherwise the first holder by key; null: none.
+    // Valid while no claimant is due.
     [[nodiscard]] const Claimant* winner(const Claim& claim) const;
 
     // Claims whose winner, or the version that the winner has in force, may have changed since the last call

@@ -196,7 +196,7 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
     }
     auto service = std::make_shared<lb::Service>();
     const auto service_id = ids_.services.take(key);
-    PENSTOCK_ASSERT(service_id);  // there is room
+    PENSTOCK_CHECK(service_id);  // there is room
     service->id = *service_id;
     service->namespace_name = key.namespace_name;
     service->name = key.name;
@@ -344,7 +344,7 @@ Compiler::Row Compiler::row_of(const Claim& claim) const {
     const auto frontend = std::ranges::find_if(
         of->in_force.desired->frontends,
         [&](const model::Frontend& each) { return Claim(each, of->key.protocol) == claim; });
-    PENSTOCK_ASSERT(frontend != of->in_force.desired->frontends.end());  // an owner's or holder's version
+    PENSTOCK_CHECK(frontend != of->in_force.desired->frontends.end());  // an owner's or holder's version
     return {&*frontend, of};
 }
 

@@ -154,7 +154,7 @@ class FlowKeeper::Settling {
                 continue;
             }
             const auto id = run_.ids.backends.find(key_of(port, Backend{.place = place, .id = {}}));
-            PENSTOCK_ASSERT(id);  // the compiler has given one to each backend in force
+            PENSTOCK_CHECK(id);  // the compiler has given one to each backend in force
             if (is_known && known->id == *id) {
                 known->offered = true;
                 next.push_back(std::move(*known++));
@@ -401,7 +401,7 @@ void FlowKeeper::settle_some_dead(Run& run) {
         }
         settle(object, run);  // queued again if it is still dead
         if (object.ports.empty()) {
-            PENSTOCK_ASSERT(!dead_.empty() && dead_.back() == &object);  // without ports it is still dead
+            PENSTOCK_CHECK(!dead_.empty() && dead_.back() == &object);  // without ports it is still dead
             dead_.pop_back();
             objects_.erase(objects_.find(*object.key));
         }
