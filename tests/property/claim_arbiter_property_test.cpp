@@ -171,12 +171,15 @@ class World {
         std::optional<std::pair<bool, ServiceKey>> previous;
         while (Claimant* due = arbiter_.take_due()) {
             auto& participant = static_cast<Participant&>(*due);
-            const std::pair rank(!participant.was_in_force, participant.key);
+            // Each claimant is taken once, so `in_force` is still that of before the round.
+            const std::pair rank(participant.in_force == nullptr, participant.key);
             ASSERT_TRUE(!previous || *previous < rank) << participant.key.to_string();
             previous = rank;
             participant.obstacle = obstacle_of(participant);
             if (participant.obstacle || participant.is_blocked) {
                 arbiter_.refuse(participant, participant.in_force);
+            } else if (participant.owned == participant.desired && random_.one_in(2)) {
+                // The caller may leave an owner of its desired version unchanged.
             } else {
                 arbiter_.grant(participant);
                 participant.in_force = participant.desired;
@@ -219,6 +222,14 @@ class World {
         for (const auto& [claim, winner] : wanted.winners) {
             ASSERT_EQ(winner_of(claim), winner) << claim.to_string();  // no interest in use was freed
         }
+        arbiter_.touch_node_ports();
+        for (const Claim& claim : arbiter_.touched()) {
+            ASSERT_TRUE(claim.node_port && has_interest(claim)) << claim.to_string();  // others were freed
+        }
+        for (const auto& [claim, winner] : wanted.winners) {
+            ASSERT_EQ(arbiter_.touched().contains(claim), claim.node_port) << claim.to_string();
+        }
+        arbiter_.forget_touched();
         former_ = wanted;
     }
     void compare(const Evaluation& wanted, const Claim& claim) {
@@ -230,6 +241,17 @@ class World {
             ASSERT_TRUE(arbiter_.touched().contains(claim)) << claim.to_string();
         }
         leftovers_ += expected != nullptr && !wanted.granted.contains(expected->first) ? 1 : 0;
+    }
+    [[nodiscard]] bool has_interest(const Claim& claim) const {
+        return std::ranges::any_of(participants_, [&](const auto& each) {
+            const auto has = [&](const Version& version) {
+                return version != nullptr &&
+                       std::ranges::any_of(version->frontends, [&](const auto& frontend) {
+                           return Claim(frontend, each.first.protocol) == claim;
+                       });
+            };
+            return has(each.second.desired) || has(each.second.owned) || has(each.second.held);
+        });
     }
     [[nodiscard]] Winner winner_of(const Claim& claim) const {
         const Claimant* winner = arbiter_.winner(claim);
