@@ -2,12 +2,13 @@
 // Acceptance of versions from the state stream: applies full states and deltas to the desired state of the
 // gateway, and reports which service ports each of them changed. Compiles and publishes nothing.
 //
-//   StateUpdate --> base is the accepted version? --no--> Outdated, no change
-//                         | yes
+//   StateUpdate --> a delta whose base is not the accepted version? --yes--> Outdated, no change
+//                         | no
 //                         v
-//                   AcceptedState, and the keys that changed --> compiler
+//                   AcceptedState, and the keys to compile --> compiler
 //
-// One thread (the reconciler's). No I/O except log lines about invalid service ports.
+// Not thread-safe. The reconciler calls it with its state lock held, because other threads read AcceptedState
+// (Reconciler::read()). No I/O except log lines about invalid service ports.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@
 
 namespace penstock::gateway {
 
-// The desired state after all accepted messages.
+// The desired state: the last good state at start, then the state after each accepted message.
 struct AcceptedState {
     rpc::StateVersion accepted;  // the newest accepted version; in force once published
     DesiredServices asked;       // the newest valid version of each service port
@@ -40,8 +41,9 @@ class Acceptance {
     Acceptance(const Acceptance&) = delete;
     Acceptance& operator=(const Acceptance&) = delete;
 
-    // Returns the keys that the message changed. Changes nothing if it returns an error. `refusals`: of the
-    // last compilation.
+    // Returns the keys to compile and to report: those that the message changed, those that a delta names,
+    // and those that a full state names again after a refusal. Moves services and a delta's environment
+    // out of `update`. Changes nothing if it returns an error. `refusals`: of the last compilation.
     Result<std::vector<model::ServiceKey>> accept(rpc::StateUpdate& update, const Refusals& refusals);
 
     // Service ports whose affinity was ended by a message since the last compilation, regardless of later

@@ -5,6 +5,7 @@
 
 #include "control/gateway/compile/routed_prefixes.hpp"
 #include "control/log/log.hpp"
+#include "drivers/eal/host_facts.hpp"
 
 namespace penstock::gateway {
 
@@ -269,7 +270,8 @@ void Reconciler::process(Inputs inputs) {
 
 // Updates routes, source addresses and the identity from the state of Linux.
 Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& mirror) {
-    parts_.follow_linux(mirror);
+    parts_.follow_linux(mirror,
+                        options_.snat_addresses.empty() ? std::vector<IpAddr>{} : drivers::host_addresses());
     const auto replace = [](auto& held, auto now) {
         const bool differs = held != now;
         held = std::move(now);

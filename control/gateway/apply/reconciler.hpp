@@ -173,7 +173,7 @@ class Reconciler {
 
     const ReconcilerOptions options_;
 
-    mutable std::mutex state_mutex_;
+    mutable std::mutex state_mutex_;  // of the next three
     ReconcilerState state_;
     Acceptance acceptance_;
     SnapshotAssembly parts_;

@@ -5,17 +5,13 @@
 #include <cstddef>
 #include <utility>
 
-#include "drivers/eal/host_facts.hpp"
-
 namespace penstock::gateway {
 
-void SnapshotAssembly::follow_linux(const drivers::MirroredState& mirror) {
+void SnapshotAssembly::follow_linux(const drivers::MirroredState& mirror, const std::vector<IpAddr>& host) {
     routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports,
                                        mirror.vips);
     nat::SnatConfig snat{
-        .addresses = snat_addresses(
-            options_.snat_addresses, options_.twins, mirror.addresses,
-            options_.snat_addresses.empty() ? std::vector<IpAddr>{} : drivers::host_addresses()),
+        .addresses = snat_addresses(options_.snat_addresses, options_.twins, mirror.addresses, host),
         .ports = options_.snat_ports,
         .host_ephemeral = options_.host_ephemeral};
     if (snat != *snat_) {

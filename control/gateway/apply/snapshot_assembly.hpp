@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a snapshot besides the compiled services, and the assembly of snapshots from them. A part that
-// an input does not change is the same object in the next snapshot.
+// The parts of a snapshot besides the compiled services, and the assembly of snapshots from them. A part
+// whose input has not changed is the same object in the next snapshot. Routes are built again for each
+// state of Linux that the workers need.
 //
 //   Linux (mirror) ------> routes, SNAT addresses --+
 //   Pod CIDRs -----------> cluster clients ---------+
@@ -8,7 +9,7 @@
 //   FlowKeeper ----------> flow orders -------------+
 //   blocklist -----------> blocked sources ---------+
 //
-// One thread (the reconciler's). Publishes nothing.
+// Not thread-safe. The reconciler calls it with its state lock held. Publishes nothing.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,9 @@ class SnapshotAssembly {
     };
     explicit SnapshotAssembly(Options options) : options_(std::move(options)) {}
 
-    // Updates routes and source addresses from the state of Linux.
-    void follow_linux(const drivers::MirroredState& mirror);
+    // Updates routes and source addresses from the state of Linux. `host`: the addresses of the host's
+    // interfaces. They are used only if SNAT addresses are configured.
+    void follow_linux(const drivers::MirroredState& mirror, const std::vector<IpAddr>& host);
     // `is_first`: no Service had an id before.
     void follow_pod_cidrs(const std::vector<Prefix>& pod_cidrs, bool is_first);
     // Follows the last run of the compiler. A removed Service leaves its limit to its remaining flows. A

@@ -46,8 +46,7 @@ Result<std::string> host_name() {
     return std::string(name.data());
 }
 
-// Converts the values that Boost stored into Options. Each function reads one group. The first error is
-// returned.
+// Each function reads one group. The first error is returned.
 class Reader {
  public:
     explicit Reader(const po::variables_map& values) : values_(values) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of penstockd. They are given on the command line or, with the same names, in an INI file
-// (--config). The command line takes precedence. An unknown name is an error that names it, abbreviations are
-// not accepted, and each value is checked here. A start therefore either fails at once with one line or runs
-// with the intended values.
+// (--config). The command line takes precedence. An unknown name is an error that names it, abbreviations
+// are not accepted, and each value is checked (option_reader.hpp). A start therefore either fails at once
+// with one line or runs with the intended values.
 #pragma once
 
 #include <chrono>

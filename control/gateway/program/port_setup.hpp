@@ -29,11 +29,12 @@ using NicPorts = std::vector<std::unique_ptr<drivers::NicPort>>;
 // Appends the ports to `ports`, also those before one that fails, and creates the pools of their buffers.
 [[nodiscard]] Status open_nic_ports(const Options& options, unsigned workers, drivers::Mempools& pools,
                                     NicPorts& ports);
-// The rules that a port supports can be determined only after its start, and the path of its replies depends
-// on them.
+// Starts the ports, logs their properties, and returns the follower of their flow rules, which is not yet
+// started. Runs after open_nic_ports(), because the rules that a port supports are known only after its
+// start, and the path of its replies depends on them.
 [[nodiscard]] Result<std::unique_ptr<FlowFollower>> start_nic_ports(const Options& options, unsigned workers,
                                                                     const NicPorts& ports);
-// Logs remarks about the SNAT ports of workers.
+// The options of WorkerSet::start() for these ports. Logs remarks about the SNAT ports of workers.
 [[nodiscard]] worker::WorkerSetOptions worker_options(const Options& options, const drivers::Eal& eal,
                                                       const NicPorts& ports);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running gateway as penstock.v1.GatewayStatus. Reads counters and tables in place; blocks no thread.
+// The running gateway as penstock.v1.GatewayStatus. Reads counters and tables in place. The
+// reconciler waits only for short reads.
 #pragma once
 
 #include "control/gateway/program/running.hpp"
