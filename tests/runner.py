@@ -3,6 +3,7 @@
 results and counts."""
 import argparse
 import collections
+import contextlib
 import json
 import os
 import re
@@ -46,54 +47,72 @@ class Runner:
         state.sweep()
 
     def run_side_by_side(self, tasks, width=None):
-        """Runs each task, a function without arguments that calls run() or tell(), in a process of its own.
-        As many run at once as there are processors. A lab's names derive from its process, so labs do not
-        collide. Results are counted here."""
+        """Runs tasks, each a name and a function without arguments that calls run() or tell(), in processes of
+        their own. As many run at once as there are processors. A lab's names derive from its process, so labs
+        do not collide. Results are counted here."""
         width = width or len(os.sched_getaffinity(0))
         waiting, running = collections.deque(tasks), {}
         try:
             while waiting or running:
                 while waiting and len(running) < width:
-                    pid, results = self._fork(waiting.popleft())
-                    running[pid] = results
+                    self._fork(*waiting.popleft(), running)
                 pid, status = os.wait()
-                with os.fdopen(running.pop(pid)) as results:
-                    self._add(results.read(), status)
+                name, began, results = running.pop(pid)
+                with os.fdopen(results) as file:
+                    self._add(name, began, file.read(), status)
         finally:  # on interruption each process takes its lab down
             for pid in running:
-                os.kill(pid, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):  # reaped when the interruption came
+                    os.kill(pid, signal.SIGTERM)
             for pid in running:
-                os.waitpid(pid, 0)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
 
-    def _fork(self, task):
+    def _fork(self, name, task, running):
         results, write_end = os.pipe()
         sys.stdout.flush()
-        pid = os.fork()
-        if pid:
-            os.close(write_end)
-            return pid, results
+        # An interruption before the process is in `running` would leave it behind.
+        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+        try:
+            if pid := os.fork():
+                running[pid] = name, time.monotonic(), results
+                os.close(write_end)
+            else:
+                self._carry_out(task, write_end)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
+
+    def _carry_out(self, task, write_end):
+        """The life of a task's process. Does not return: the caller's loop is the parent's."""
         code = 1
         try:
-            self._totals = dict.fromkeys(self._totals, 0)
-            task()
-            code = 0
-        except KeyboardInterrupt:
-            pass
-        except BaseException:
-            traceback.print_exc()
-        finally:
+            try:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
+                self._totals = dict.fromkeys(self._totals, 0)
+                task()
+                code = 0
+            except KeyboardInterrupt:
+                pass
+            except BaseException:
+                traceback.print_exc()
+            for number in INTERRUPTIONS:  # the lab is taken down whatever comes
+                signal.signal(number, signal.SIG_IGN)
             try:
                 _undo_own_runs()
-            finally:  # whatever happened: this process never returns into the parent's loop
-                sys.stdout.flush()
-                os.write(write_end, json.dumps(self._totals).encode())
-                os._exit(code)
+            except Exception:
+                code = 1
+                traceback.print_exc()
+            os.write(write_end, json.dumps(self._totals).encode())
+            sys.stdout.flush()
+        finally:
+            os._exit(code)
 
-    def _add(self, results, status):
+    def _add(self, name, began, results, status):
         for outcome, count in json.loads(results or "{}").items():
             self._totals[outcome] += count
         if status != 0:
-            self.tell("FAIL", "a case", time.monotonic(), f"its process ended with status {status}")
+            self.tell("FAIL", name, began, f"its process ended with {os.waitstatus_to_exitcode(status)}")
+            state.sweep()  # labs that run hold their locks
 
     def run(self, name, function, make_lab):
         """Runs function(lab) and records the outcome. The lab is always taken down."""
@@ -134,7 +153,7 @@ class Runner:
 def run_cases(suite, cases, make_lab, width=None):
     """Runs cases in parallel, and then the cases that must run alone, one after another."""
     def task(case):
-        return lambda: suite.run(case.name, case.function, lambda: make_lab(case))
+        return case.name, lambda: suite.run(case.name, case.function, lambda: make_lab(case))
     suite.run_side_by_side([task(case) for case in cases if not case.alone], width)
     suite.run_side_by_side([task(case) for case in cases if case.alone], width=1)
 

@@ -35,7 +35,7 @@ Result<FileLock> FileLock::acquire(const std::string& path, const std::string& w
             code == Errc::PermissionDenied ? " (run as root, or make the folder writable for this user)" : "";
         return fail(code, "lock file " + path + ": " + std::strerror(errno) + hint);
     }
-    FileLock lock(fd, path);
+    FileLock lock(fd);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         return fail(Errc::AlreadyExists, what + " is in use by " + holder_of(fd));
     }
@@ -51,7 +51,6 @@ Result<FileLock> FileLock::acquire(const std::string& path, const std::string& w
 
 FileLock& FileLock::operator=(FileLock&& other) noexcept {
     std::swap(fd_, other.fd_);
-    std::swap(path_, other.path_);
     return *this;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ensures one owner per port and per socket. Neither af_packet nor gRPC refuses a second process on the same
-// interface or path, and both processes would then silently get half of everything. With a lock file the
-// second start fails by name. The kernel releases flock() locks when their process dies, so a crash leaves
-// only an empty file.
+// Ensures one owner per port, socket and state file. Neither af_packet nor gRPC refuses a second process on
+// the same interface or path, and both processes would then silently get half of everything. With a lock file
+// the second start fails by name. The kernel releases flock() locks when their process dies, so a crash leaves
+// only a file with a stale pid.
 #pragma once
 
 #include <string>
@@ -20,16 +20,13 @@ class FileLock {
     static Result<FileLock> acquire(const std::string& path, const std::string& what);
 
     FileLock() = default;  // holds nothing
-    FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+    FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
     FileLock& operator=(FileLock&& other) noexcept;
     ~FileLock();
 
-    [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
  private:
-    FileLock(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+    explicit FileLock(int fd) : fd_(fd) {}
     int fd_ = -1;
-    std::string path_;
 };
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects possible changes of a folder of manifests by inotify: files written, moved, deleted, links swapped
-// (the way ConfigMap volumes are updated: `..data` is renamed over), the folder itself replaced or created
-// later. One thread.
+// Detects possible changes of a folder, or of one file, by inotify: files written, moved, deleted, links
+// swapped (the way ConfigMap volumes are updated: `..data` is renamed over), the path itself replaced or
+// created later. One thread.
 //
 //   ancestors ----------- only the next name on the path to PATH counts: it may appear, vanish, or change
 //   PATH, if a folder --- everything counts

@@ -31,7 +31,12 @@ class Run:
         number."""
         run = Run(os.path.join(BASE, f"{purpose}-{os.getpid()}"))
         with _exclusively():  # otherwise a sweep could find the directory before it is locked
-            os.makedirs(run.path, mode=0o700)
+            while True:
+                try:
+                    os.makedirs(run.path, mode=0o700)
+                    break
+                except FileNotFoundError:  # the last of the other runs removed BASE meanwhile
+                    pass
             run._hold()
         return run
 
@@ -100,6 +105,7 @@ class Run:
         if added > 0:
             with _turn_on(HUGEPAGES):
                 _write_int(HUGEPAGES, max(0, _read_int(HUGEPAGES) - added))
+                self.record("hugepages", added=-added)  # a repetition gives back nothing
         shutil.rmtree(self.path, ignore_errors=True)
         try:
             os.rmdir(BASE)  # fails if other runs exist
