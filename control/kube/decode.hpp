@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "control/kube/api_status.hpp"
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/kube/object_id.hpp"
 #include "control/kube/objects.hpp"
 #include "dataplane/base/result.hpp"

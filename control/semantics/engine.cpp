@@ -219,7 +219,7 @@ void Engine::decide(Record& record, Step& step) {
         std::ranges::for_each(service.notices, tell);
     }
     sort_notices(notices);
-    tell_difference(record.notices, notices, step);
+    append_difference(record.notices, notices, step.appeared, step.gone);
     record.notices = std::move(notices);
 
     // Merges two sorted lists; unchanged entries keep their pointer.
@@ -267,7 +267,7 @@ void Engine::read_environment(Step& step) {
         environment.vips_withheld = why_vips_withheld(node->first, *node->second, policy_);
     }
     sort_notices(notices);
-    tell_difference(node_port_notices_, notices, step);
+    append_difference(node_port_notices_, notices, step.appeared, step.gone);
     node_port_notices_ = std::move(notices);
     if (environment_ != environment) {
         environment_ = std::move(environment);

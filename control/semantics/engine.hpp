@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/model/desired.hpp"
 #include "control/semantics/address_users.hpp"
 #include "control/semantics/endpoints/node_backends.hpp"

@@ -100,7 +100,7 @@ void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, St
     pod_cidrs_known_changed_ |= pod_cidrs_known == facts_.pod_cidrs.empty();
     sort_notices(notices_before);
     sort_notices(notices_now);
-    tell_difference(notices_before, notices_now, step);
+    append_difference(notices_before, notices_now, step.appeared, step.gone);
 }
 
 void Engine::take_in_slice(const kube::ObjectName& name, const kube::EndpointSlicePtr& slice, Step& step) {
@@ -109,7 +109,7 @@ void Engine::take_in_slice(const kube::ObjectName& name, const kube::EndpointSli
     std::vector<ObjectNotice> notices_now = slice ? notices_about(name, *slice) : std::vector<ObjectNotice>();
     sort_notices(notices_before);
     sort_notices(notices_now);
-    tell_difference(notices_before, notices_now, step);
+    append_difference(notices_before, notices_now, step.appeared, step.gone);
 
     const auto owner_before = old ? service_of(name, *old) : std::nullopt;
     const auto owner_now = slice ? service_of(name, *slice) : std::nullopt;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "control/base/interned.hpp"
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/semantics/address_count.hpp"
 #include "control/semantics/policy.hpp"
 #include "dataplane/base/ip.hpp"

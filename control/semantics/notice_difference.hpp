@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notices that an evaluation changes, for the Step that the engine returns.
+// Comparison of the notices before and after an evaluation.
 #pragma once
 
 #include <algorithm>
 #include <iterator>
 #include <vector>
 
-#include "control/semantics/engine.hpp"
+#include "control/semantics/policy.hpp"
 
 namespace penstock::semantics {
 
@@ -16,11 +16,11 @@ inline void sort_notices(std::vector<ObjectNotice>& notices) {
     notices.erase(first, last);
 }
 
-// `old` and `now` must be sorted and unique.
-inline void tell_difference(const std::vector<ObjectNotice>& old, const std::vector<ObjectNotice>& now,
-                            Step& step) {
-    std::ranges::set_difference(now, old, std::back_inserter(step.appeared));
-    std::ranges::set_difference(old, now, std::back_inserter(step.gone));
+// Appends the differences to `appeared` and `gone`. `old` and `now` must be sorted and unique.
+inline void append_difference(const std::vector<ObjectNotice>& old, const std::vector<ObjectNotice>& now,
+                              std::vector<ObjectNotice>& appeared, std::vector<ObjectNotice>& gone) {
+    std::ranges::set_difference(now, old, std::back_inserter(appeared));
+    std::ranges::set_difference(old, now, std::back_inserter(gone));
 }
 
 }  // namespace penstock::semantics

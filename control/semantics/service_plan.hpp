@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/semantics/annotations.hpp"
 #include "control/semantics/conflicts.hpp"
 #include "control/semantics/endpoints/endpoint_selection.hpp"

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/semantics/cluster_facts.hpp"
 #include "control/semantics/policy.hpp"
 

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "control/client/target.hpp"
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/sync/flood_guard.hpp"
 #include "control/sync/state_session.hpp"
 #include "control/sync/status.hpp"

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/kube/source_status.hpp"
 
 namespace penstock::sync {

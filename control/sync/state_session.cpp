@@ -7,6 +7,7 @@
 #include "control/rpc/convert.hpp"
 
 namespace penstock::sync {
+
 void StateSession::Lacks::add(const Lacks& other) {
     keys.insert(other.keys.begin(), other.keys.end());
     environment |= other.environment;

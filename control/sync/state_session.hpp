@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/model/desired.hpp"
 #include "control/semantics/engine.hpp"
 #include "control/sync/coalescer.hpp"

@@ -10,7 +10,7 @@ constexpr RssExpectation kFullRss40{
 constexpr RssExpectation kFullRss52{
     .kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 52, .table = RssAccess::Settable};
 
-// Rules of the Intel 800 series and of the virtual functions.
+// Rules of net_ice and net_iavf.
 constexpr FlowExpectation kIceFlow{.items = FlowExpectation::kAllItems,
                                    .actions = FlowExpectation::kQueue | FlowExpectation::kDrop |
                                               FlowExpectation::kMark | FlowExpectation::kCount |

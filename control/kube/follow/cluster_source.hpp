@@ -16,7 +16,7 @@
 
 #include "control/kube/decode.hpp"
 #include "control/kube/events/event_text.hpp"
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/kube/follow/collections.hpp"
 #include "control/kube/follow/endpoint_discovery.hpp"
 #include "control/kube/follow/reflector.hpp"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "control/kube/decode.hpp"
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/kube/log_lines.hpp"
 #include "control/kube/objects.hpp"
 

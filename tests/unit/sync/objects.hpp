@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "control/kube/follow/changes.hpp"
+#include "control/kube/changes.hpp"
 #include "control/semantics/policy.hpp"
 
 namespace penstock::test {
