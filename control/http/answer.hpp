@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A response as bytes of HTTP/1.1.
+// A response, and its bytes of HTTP/1.1.
 #pragma once
 
 #include <string>
-
-#include "control/http/server.hpp"
+#include <utility>
+#include <vector>
 
 namespace penstock::http {
+
+struct Response {
+    int status = 200;
+    std::string body;
+    std::string content_type = "text/plain; charset=utf-8";
+    std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
+};
 
 // The bytes to send.
 struct Answer {

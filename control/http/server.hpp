@@ -19,16 +19,10 @@
 #include <vector>
 
 #include "control/http/admission.hpp"
+#include "control/http/answer.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::http {
-
-struct Response {
-    int status = 200;
-    std::string body;
-    std::string content_type = "text/plain; charset=utf-8";
-    std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
-};
 
 // Does not throw and does not wait. Called on the loop's thread; a heavy route is called on a thread of its
 // server, one call at a time.

@@ -32,7 +32,7 @@ constexpr auto kSchedulers = enum_table<lb::SchedulerKind, v1::Scheduler>("sched
     {lb::SchedulerKind::TwoChoices, v1::SCHEDULER_P2C},
     {lb::SchedulerKind::RoundRobin, v1::SCHEDULER_UNSPECIFIED},
 });
-static_assert(kSchedulers.covers(v1::Scheduler_MAX));
+static_assert(kSchedulers.covers(v1::Scheduler_MAX) && kSchedulers.sends_all(lb::kSchedulerKinds.size()));
 
 constexpr auto kSourceModes = enum_table<lb::SourceMode, v1::SourceMode>("source mode", {
     {lb::SourceMode::Translate, v1::SOURCE_MODE_TRANSLATE},

@@ -26,7 +26,8 @@ constexpr auto kExclusionReasons = enum_table<model::Exclusion, Why>("reason of 
     {model::Exclusion::TopologyHints, v1::ExcludedEndpoint::WHY_TOPOLOGY_HINTS},
 }, Unset::IsUnknown);
 // clang-format on
-static_assert(kExclusionReasons.covers(v1::ExcludedEndpoint::Why_MAX));
+static_assert(kExclusionReasons.covers(v1::ExcludedEndpoint::Why_MAX) &&
+              kExclusionReasons.sends_all(model::kExclusions));
 
 // Names the address family expected by the set, for the error text.
 std::string family_text(const model::BackendSet& set) {

@@ -16,12 +16,6 @@ inline std::unexpected<Error> invalid(std::string what) {
     return fail(Errc::InvalidArgument, std::move(what));
 }
 
-template <typename Enum>
-std::unexpected<Error> unknown(const char* name, Enum value) {
-    return invalid(std::string(name) + " " + std::to_string(static_cast<int>(value)) +
-                   " is unknown to this version");
-}
-
 inline std::string indexed(const char* list, int index) {
     return std::string(list) + "[" + std::to_string(index) + "]";
 }

@@ -2,13 +2,13 @@
 // A conversion between an enumeration of the model and one of the wire: one table for both directions.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 
-#include "control/rpc/convert_rules.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::rpc {
@@ -42,9 +42,23 @@ class EnumTable {
             }
         }
         if (value == Wire{} && unset_ == Unset::IsMissing) {
-            return invalid(std::string(name_) + " is missing");
+            return fail(Errc::InvalidArgument, std::string(name_) + " is missing");
         }
-        return unknown(name_, value);
+        return fail(Errc::InvalidArgument, std::string(name_) + " " +
+                                               std::to_string(static_cast<int>(value)) +
+                                               " is unknown to this version");
+    }
+
+    // Whether each of the model's values below `count` has a row.
+    [[nodiscard]] consteval bool sends_all(size_t count) const {
+        for (size_t number = 0; number < count; ++number) {
+            if (std::ranges::none_of(rows_, [number](const auto& row) {
+                    return static_cast<size_t>(row.first) == number;
+                })) {
+                return false;
+            }
+        }
+        return true;
     }
 
     // Whether each of the wire's values from 1 to `last` has a row.
