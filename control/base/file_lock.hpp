@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ensures one owner per port, socket and state file. Neither af_packet nor gRPC refuses a second process on
 // the same interface or path, and both processes would then silently get half of everything. With a lock file
-// the second start fails by name. The kernel releases flock() locks when their process dies, so a crash leaves
-// only a file with a stale pid.
+// the second start fails by name. The kernel releases flock() locks when their process dies, so a crash
+// leaves only a file with a stale pid.
 #pragma once
 
 #include <string>

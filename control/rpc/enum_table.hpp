@@ -52,9 +52,8 @@ class EnumTable {
     // Whether each of the model's values below `count` has a row.
     [[nodiscard]] consteval bool sends_all(size_t count) const {
         for (size_t number = 0; number < count; ++number) {
-            if (std::ranges::none_of(rows_, [number](const auto& row) {
-                    return static_cast<size_t>(row.first) == number;
-                })) {
+            if (std::ranges::none_of(
+                    rows_, [number](const auto& row) { return static_cast<size_t>(row.first) == number; })) {
                 return false;
             }
         }

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "control/kube/changes.hpp"
 #include "control/kube/decode.hpp"
 #include "control/kube/events/event_text.hpp"
-#include "control/kube/changes.hpp"
 #include "control/kube/follow/collections.hpp"
 #include "control/kube/follow/endpoint_discovery.hpp"
 #include "control/kube/follow/reflector.hpp"

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "control/kube/decode.hpp"
 #include "control/kube/changes.hpp"
+#include "control/kube/decode.hpp"
 #include "control/kube/log_lines.hpp"
 #include "control/kube/objects.hpp"
 
