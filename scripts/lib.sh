@@ -20,7 +20,9 @@ use_clang() {
     for program in clang++-19 llvm-symbolizer-19; do
         command -v $program >/dev/null || fail "$program is missing: apt-get install clang-19 libclang-rt-19-dev llvm-19"
     done
-    export CXX=clang++-19 {ASAN,TSAN,UBSAN}_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19
+    # meson adds ccache only to a compiler that it finds by itself.
+    CXX="$(command -v ccache >/dev/null && echo 'ccache ')clang++-19"
+    export CXX {ASAN,TSAN,UBSAN}_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19
 }
 
 # configure DIR [MESON-OPTION...]: a build directory with exactly these options. They are stored in it, so a
