@@ -46,3 +46,40 @@ using Status = Result<void>;
 }
 
 }  // namespace penstock
+
+// PENSTOCK_TRY(auto value, expression) evaluates an expression of type std::expected once. On success it
+// declares `value`; an existing variable may be named instead. On failure it returns the error from the
+// enclosing function. A temporary is moved from, never copied. The macro is two statements and needs braces
+// below `if`, `for` and `case`.
+//
+// PENSTOCK_TRY_STATUS(expression) is the same for a Status, or for a value that is not used.
+// PENSTOCK_TRY_IN(context, auto value, expression) and PENSTOCK_TRY_STATUS_IN(context, expression) return the
+// error in_context(). The context is evaluated on failure only.
+#define PENSTOCK_TRY(declaration, ...)                                                                       \
+    PENSTOCK_TRY_OR(PENSTOCK_TRY_NAME(__LINE__), std::unexpected(PENSTOCK_TRY_ERROR(__LINE__)), __VA_ARGS__) \
+    declaration = *PENSTOCK_TRY_FORWARD(PENSTOCK_TRY_NAME(__LINE__))
+#define PENSTOCK_TRY_IN(context, declaration, ...)                                              \
+    PENSTOCK_TRY_OR(PENSTOCK_TRY_NAME(__LINE__),                                                \
+                    ::penstock::in_context(context, PENSTOCK_TRY_ERROR(__LINE__)), __VA_ARGS__) \
+    declaration = *PENSTOCK_TRY_FORWARD(PENSTOCK_TRY_NAME(__LINE__))
+#define PENSTOCK_TRY_STATUS(...)                                                                    \
+    do {                                                                                            \
+        PENSTOCK_TRY_OR(PENSTOCK_TRY_NAME(__LINE__), std::unexpected(PENSTOCK_TRY_ERROR(__LINE__)), \
+                        __VA_ARGS__)                                                                \
+    } while (false)
+#define PENSTOCK_TRY_STATUS_IN(context, ...)                                                        \
+    do {                                                                                            \
+        PENSTOCK_TRY_OR(PENSTOCK_TRY_NAME(__LINE__),                                                \
+                        ::penstock::in_context(context, PENSTOCK_TRY_ERROR(__LINE__)), __VA_ARGS__) \
+    } while (false)
+
+// Parts of the macros above. The line number keeps the hidden variables of one function apart.
+#define PENSTOCK_TRY_OR(name, failure, ...) \
+    auto&& name = __VA_ARGS__;              \
+    if (!name) {                            \
+        return failure;                     \
+    }
+#define PENSTOCK_TRY_FORWARD(name) std::forward<decltype(name)>(name)
+#define PENSTOCK_TRY_ERROR(line) PENSTOCK_TRY_FORWARD(PENSTOCK_TRY_NAME(line)).error()
+#define PENSTOCK_TRY_NAME(line) PENSTOCK_TRY_JOIN(tried_at_line_, line)
+#define PENSTOCK_TRY_JOIN(left, right) left##right
