@@ -68,11 +68,8 @@ class Selector::Reader {
             if (parts.size() == Selector::kPartsMax) {
                 return wrong("a selector has at most 64 requirements, but there is one more");
             }
-            auto part = read_part();
-            if (!part) {
-                return std::unexpected(std::move(part).error());
-            }
-            parts.push_back(std::move(*part));
+            PENSTOCK_TRY(auto part, read_part());
+            parts.push_back(std::move(part));
         } while (take(","));
         static_assert(Selector::kPartsMax == 64, "the message says so");
         if (!rest_.empty()) {
@@ -174,12 +171,9 @@ class Selector::Reader {
 };
 
 Result<Selector> Selector::parse(std::string_view text) {
-    auto parts = Reader(text).read();
-    if (!parts) {
-        return std::unexpected(std::move(parts).error());
-    }
+    PENSTOCK_TRY(auto parts, Reader(text).read());
     Selector selector;
-    selector.parts_ = std::move(*parts);
+    selector.parts_ = std::move(parts);
     return selector;
 }
 

@@ -66,11 +66,8 @@ void close_on_exec(int fd) {
 
 // Any thread, because the loop accepts nothing for it yet.
 Status Server::Impl::listen(const std::string& text, bool may_be_absent) {
-    const auto parsed = parse_address(text);
-    if (!parsed) {
-        return std::unexpected(parsed.error());
-    }
-    const tcp::endpoint endpoint = endpoint_of(*parsed);
+    PENSTOCK_TRY(const auto parsed, parse_address(text));
+    const tcp::endpoint endpoint = endpoint_of(parsed);
     Listener& listener =
         listeners.emplace_back(Listener{tcp::acceptor(loop.io), asio::steady_timer(loop.io)});
     error_code error;
@@ -248,9 +245,7 @@ Status check_address(const std::string& address) {
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, std::shared_ptr<Loop> loop) {
     auto impl = std::make_shared<Impl>(*loop->impl_, std::move(options.routes));
     for (const std::string& address : options.addresses) {
-        if (const Status listening = impl->listen(address, options.addresses_may_be_absent); !listening) {
-            return std::unexpected(listening.error());
-        }
+        PENSTOCK_TRY_STATUS(impl->listen(address, options.addresses_may_be_absent));
     }
     for (const auto& [path, route] : impl->routes) {
         if (route.is_heavy && !impl->heavy_thread) {

@@ -301,11 +301,9 @@ Result<std::unique_ptr<Exporter>> Exporter::start(const std::string& address, st
         return http::Response{.body = prometheus::TextSerializer().Serialize(families(read())),
                               .content_type = "text/plain; version=0.0.4; charset=utf-8"};
     };
-    auto server = http::Server::start(address, {{"/metrics", http::heavy(std::move(page))}});
-    if (!server) {
-        return in_context("--metrics-listen", std::move(server.error()));
-    }
-    return std::unique_ptr<Exporter>(new Exporter(std::move(*server)));
+    PENSTOCK_TRY_IN("--metrics-listen", auto server,
+                    http::Server::start(address, {{"/metrics", http::heavy(std::move(page))}}));
+    return std::unique_ptr<Exporter>(new Exporter(std::move(server)));
 }
 
 }  // namespace penstock::metrics

@@ -191,27 +191,19 @@ v1::Identity to_proto(const model::GatewayIdentity& identity) {
 }
 
 Result<model::ServiceKey> from_proto(const v1::ServiceKey& key) {
-    const auto protocol = from_proto(key.protocol());
-    if (!protocol) {
-        return std::unexpected(protocol.error());
-    }
+    PENSTOCK_TRY(const auto protocol, from_proto(key.protocol()));
     for (const auto& [field, name, may_be_empty] :
          {std::tuple("namespace", std::string_view(key.namespace_()), false),
           std::tuple("name", std::string_view(key.name()), false),
           std::tuple("port_name", std::string_view(key.port_name()), true)}) {
-        if (auto status = check_name(field, name, may_be_empty); !status) {
-            return std::unexpected(std::move(status.error()));
-        }
+        PENSTOCK_TRY_STATUS(check_name(field, name, may_be_empty));
     }
-    return model::ServiceKey{key.namespace_(), key.name(), key.port_name(), *protocol};
+    return model::ServiceKey{key.namespace_(), key.name(), key.port_name(), protocol};
 }
 
 Result<model::Notice> from_proto(const v1::Notice& notice) {
-    const auto level = kNoticeLevels.from_wire(notice.level());
-    if (!level) {
-        return std::unexpected(level.error());
-    }
-    return model::Notice{*level, notice.reason(), notice.message()};
+    PENSTOCK_TRY(const auto level, kNoticeLevels.from_wire(notice.level()));
+    return model::Notice{level, notice.reason(), notice.message()};
 }
 
 Result<model::ObservedNotice> from_proto(const v1::ObservedNotice& observed) {
@@ -228,18 +220,14 @@ Result<model::NodePortAddresses> from_proto(const v1::NodePortAddresses& address
     model::NodePortAddresses out;
     out.primary_only = addresses.primary_only();
     for (int i = 0; i < addresses.within_size(); ++i) {
-        auto prefix = Prefix::parse(addresses.within(i));
-        if (!prefix) {
-            return in_context("node_ports." + indexed("within", i), std::move(prefix.error()));
-        }
-        out.within.push_back(*prefix);
+        PENSTOCK_TRY_IN("node_ports." + indexed("within", i), auto prefix,
+                        Prefix::parse(addresses.within(i)));
+        out.within.push_back(prefix);
     }
     for (int i = 0; i < addresses.node_addresses_size(); ++i) {
-        auto address = IpAddr::parse(addresses.node_addresses(i));
-        if (!address) {
-            return in_context("node_ports." + indexed("node_addresses", i), std::move(address.error()));
-        }
-        out.node_addresses.push_back(*address);
+        PENSTOCK_TRY_IN("node_ports." + indexed("node_addresses", i), auto address,
+                        IpAddr::parse(addresses.node_addresses(i)));
+        out.node_addresses.push_back(address);
     }
     return out;
 }
@@ -252,11 +240,9 @@ Result<model::Environment> from_proto(const v1::Environment& environment) {
     }
     out.node_ports = std::move(*node_ports);
     for (int i = 0; i < environment.pod_cidrs_size(); ++i) {
-        auto cidr = Prefix::parse(environment.pod_cidrs(i));
-        if (!cidr) {
-            return in_context("environment." + indexed("pod_cidrs", i), std::move(cidr.error()));
-        }
-        out.pod_cidrs.push_back(*cidr);
+        PENSTOCK_TRY_IN("environment." + indexed("pod_cidrs", i), auto cidr,
+                        Prefix::parse(environment.pod_cidrs(i)));
+        out.pod_cidrs.push_back(cidr);
     }
     sort_unique(out.pod_cidrs);
     out.rejects_closed_vip_ports = environment.rejects_closed_vip_ports();
@@ -268,34 +254,24 @@ Result<model::Environment> from_proto(const v1::Environment& environment) {
 Result<model::GatewayIdentity> from_proto(const v1::Identity& identity) {
     model::GatewayIdentity out;
     const std::string context = "identity of gateway \"" + identity.gateway_name() + "\"";
-    if (auto status = check_name("gateway_name", identity.gateway_name(), false); !status) {
-        return in_context("identity", std::move(status.error()));
-    }
+    PENSTOCK_TRY_STATUS_IN("identity", check_name("gateway_name", identity.gateway_name(), false));
     out.gateway_name = identity.gateway_name();
-    const auto mode = from_proto(identity.mode());
-    if (!mode) {
-        return in_context(context, mode.error());
-    }
-    out.mode = *mode;
-    if (auto status = check_name("node_name", identity.node_name(), out.mode == model::GatewayMode::External);
-        !status) {
-        return in_context(context, std::move(status.error()));
-    }
+    PENSTOCK_TRY_IN(context, const auto mode, from_proto(identity.mode()));
+    out.mode = mode;
+    PENSTOCK_TRY_STATUS_IN(
+        context, check_name("node_name", identity.node_name(), out.mode == model::GatewayMode::External));
     out.node_name = identity.node_name();
     out.labels.insert(identity.labels().begin(), identity.labels().end());
     for (int i = 0; i < identity.addresses_size(); ++i) {
         const auto& in = identity.addresses(i);
-        auto address = IpAddr::parse(in.address());
-        if (!address) {
-            return in_context(context + ": " + indexed("addresses", i), std::move(address.error()));
-        }
-        if (in.prefix_length() > address->bits()) {
+        PENSTOCK_TRY_IN(context + ": " + indexed("addresses", i), auto address, IpAddr::parse(in.address()));
+        if (in.prefix_length() > address.bits()) {
             return in_context(context + ": " + indexed("addresses", i),
                               {Errc::InvalidArgument, "prefix length " + std::to_string(in.prefix_length()) +
-                                                          " is not in 0-" + std::to_string(address->bits())});
+                                                          " is not in 0-" + std::to_string(address.bits())});
         }
         out.addresses.push_back(
-            {in.port_name(), *address, static_cast<uint8_t>(in.prefix_length()), in.configured()});
+            {in.port_name(), address, static_cast<uint8_t>(in.prefix_length()), in.configured()});
     }
     std::ranges::sort(out.addresses);
     if (static_cast<size_t>(identity.routed_prefixes_size()) > model::kRoutedPrefixesMax) {
@@ -303,11 +279,9 @@ Result<model::GatewayIdentity> from_proto(const v1::Identity& identity) {
                                                                std::to_string(model::kRoutedPrefixesMax)});
     }
     for (int i = 0; i < identity.routed_prefixes_size(); ++i) {
-        auto prefix = Prefix::parse(identity.routed_prefixes(i));
-        if (!prefix) {
-            return in_context(context + ": " + indexed("routed_prefixes", i), std::move(prefix.error()));
-        }
-        out.routed_prefixes.push_back(*prefix);
+        PENSTOCK_TRY_IN(context + ": " + indexed("routed_prefixes", i), auto prefix,
+                        Prefix::parse(identity.routed_prefixes(i)));
+        out.routed_prefixes.push_back(prefix);
     }
     sort_unique(out.routed_prefixes);
     return out;
@@ -324,11 +298,8 @@ Result<std::optional<IpAddr>> optional_address(const std::string& text, const ch
     if (text.empty()) {
         return std::nullopt;
     }
-    const auto address = IpAddr::parse(text);
-    if (!address) {
-        return in_context(field, address.error());
-    }
-    return *address;
+    PENSTOCK_TRY_IN(field, const auto address, IpAddr::parse(text));
+    return address;
 }
 
 std::string socket_text(const IpAddr& address, L4Port port) {

@@ -37,29 +37,20 @@ std::string family_text(const model::BackendSet& set) {
 }
 
 Result<model::Endpoint> endpoint_from(const v1::Endpoint& message, const model::BackendSet& set) {
-    auto address = unicast_address(message.address());
-    if (!address) {
-        return std::unexpected(std::move(address.error()));
+    PENSTOCK_TRY(auto address, unicast_address(message.address()));
+    if (address.family() != set.endpoint_family()) {
+        return invalid("address " + address.to_string() + " is not of " + family_text(set));
     }
-    if (address->family() != set.endpoint_family()) {
-        return invalid("address " + address->to_string() + " is not of " + family_text(set));
-    }
-    const auto port = l4_port(message.port());
-    if (!port) {
-        return std::unexpected(port.error());
-    }
+    PENSTOCK_TRY(const auto port, l4_port(message.port()));
     const uint32_t weight = message.has_weight() ? message.weight() : 1;
     if (weight > 65535) {
         return invalid("weight " + std::to_string(weight) + " is not in 0-65535");
     }
-    if (auto status = check_name("node_name", message.node_name(), true); !status) {
-        return std::unexpected(std::move(status.error()));
-    }
+    PENSTOCK_TRY_STATUS(check_name("node_name", message.node_name(), true));
     if (message.zone().size() > kNameBytesMax) {
         return invalid("zone is longer than " + std::to_string(kNameBytesMax) + " bytes");
     }
-    return model::Endpoint{*address, *port, static_cast<uint16_t>(weight), message.node_name(),
-                           message.zone()};
+    return model::Endpoint{address, port, static_cast<uint16_t>(weight), message.node_name(), message.zone()};
 }
 
 Result<model::ExcludedEndpoint> excluded_from(const v1::ExcludedEndpoint& message,
@@ -78,16 +69,8 @@ Result<model::ExcludedEndpoint> excluded_from(const v1::ExcludedEndpoint& messag
         std::ranges::copy(bytes, octets.begin());
         out.address = IpAddr::v6(octets);
     }
-    const auto port = l4_port(message.port());
-    if (!port) {
-        return std::unexpected(port.error());
-    }
-    out.port = *port;
-    const auto why = kExclusionReasons.from_wire(message.why());
-    if (!why) {
-        return std::unexpected(why.error());
-    }
-    out.why = *why;
+    PENSTOCK_TRY(out.port, l4_port(message.port()));
+    PENSTOCK_TRY(out.why, kExclusionReasons.from_wire(message.why()));
     out.serving = !message.not_serving();
     return out;
 }
@@ -109,21 +92,14 @@ Result<model::BackendSet> from_proto(const v1::BackendSet& message) {
     model::BackendSet set;
     set.family = message.ipv6() ? IpFamily::V6 : IpFamily::V4;
     set.translates_family = message.translates_family();
-    const auto source = from_proto(message.source());
-    if (!source) {
-        return std::unexpected(source.error());
-    }
-    set.source = *source;
+    PENSTOCK_TRY(const auto source, from_proto(message.source()));
+    set.source = source;
     if (set.translates_family && set.source == lb::SourceMode::Keep) {
         return invalid(std::string("source KEEP is not possible with endpoints ") +
                        to_string(set.endpoint_family()) + " behind " + to_string(set.family) +
                        ": the client's address is of another family than the endpoints");
     }
-    const auto when_empty = from_proto(message.when_empty());
-    if (!when_empty) {
-        return std::unexpected(when_empty.error());
-    }
-    set.when_empty = *when_empty;
+    PENSTOCK_TRY(set.when_empty, from_proto(message.when_empty()));
     if (static_cast<uint32_t>(message.endpoints_size()) > limits::kBackendsPerServiceMax) {
         return invalid("endpoints: more than " + std::to_string(limits::kBackendsPerServiceMax));
     }

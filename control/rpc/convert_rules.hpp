@@ -54,14 +54,9 @@ inline Status check_unicast(const IpAddr& address) {
 }
 
 inline Result<IpAddr> unicast_address(std::string_view text) {
-    auto address = IpAddr::parse(text);
-    if (!address) {
-        return in_context("address", std::move(address.error()));
-    }
-    if (auto status = check_unicast(*address); !status) {
-        return std::unexpected(std::move(status.error()));
-    }
-    return *address;
+    PENSTOCK_TRY_IN("address", auto address, IpAddr::parse(text));
+    PENSTOCK_TRY_STATUS(check_unicast(address));
+    return address;
 }
 
 template <typename T>

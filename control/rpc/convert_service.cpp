@@ -31,11 +31,7 @@ Result<uint32_t> within(const char* field, uint32_t value, uint32_t least, uint3
 
 Result<model::Probe> probe_from(const v1::Probe& message) {
     model::Probe probe;
-    const auto kind = kProbeKinds.from_wire(message.kind());
-    if (!kind) {
-        return std::unexpected(kind.error());
-    }
-    probe.kind = *kind;
+    PENSTOCK_TRY(probe.kind, kProbeKinds.from_wire(message.kind()));
     if (message.port() > 65535) {
         return invalid("port " + std::to_string(message.port()) + " is not in 0-65535");
     }
@@ -45,11 +41,7 @@ Result<model::Probe> probe_from(const v1::Probe& message) {
           std::tuple("timeout_s", message.timeout_s(), 1U, 3600U, &probe.timeout_s),
           std::tuple("healthy", message.healthy(), 1U, 100U, &probe.healthy),
           std::tuple("unhealthy", message.unhealthy(), 1U, 100U, &probe.unhealthy)}) {
-        const auto good = within(field, value, least, most);
-        if (!good) {
-            return std::unexpected(good.error());
-        }
-        *target = *good;
+        PENSTOCK_TRY(*target, within(field, value, least, most));
     }
     if (probe.timeout_s >= probe.interval_s) {
         return invalid("timeout_s " + std::to_string(probe.timeout_s) + " is not less than interval_s " +
@@ -87,11 +79,8 @@ v1::Probe to_proto(const model::Probe& probe) {
 Result<model::Frontend> frontend_from(const v1::Frontend& message,
                                       const std::vector<model::BackendSet>& sets) {
     model::Frontend frontend;
-    const auto cls = from_proto(message.class_());
-    if (!cls) {
-        return std::unexpected(cls.error());
-    }
-    frontend.cls = *cls;
+    PENSTOCK_TRY(const auto cls, from_proto(message.class_()));
+    frontend.cls = cls;
     if (frontend.cls == lb::FrontendClass::NodePort) {
         if (!message.address().empty()) {
             return invalid("a NODE_PORT frontend must have no address, but " + message.address() +
@@ -99,18 +88,11 @@ Result<model::Frontend> frontend_from(const v1::Frontend& message,
         }
         frontend.family = message.ipv6() ? IpFamily::V6 : IpFamily::V4;
     } else {
-        const auto address = unicast_address(message.address());
-        if (!address) {
-            return std::unexpected(address.error());
-        }
-        frontend.address = *address;
-        frontend.family = address->family();
+        PENSTOCK_TRY(const auto address, unicast_address(message.address()));
+        frontend.address = address;
+        frontend.family = address.family();
     }
-    const auto port = l4_port(message.port());
-    if (!port) {
-        return std::unexpected(port.error());
-    }
-    frontend.port = *port;
+    PENSTOCK_TRY(frontend.port, l4_port(message.port()));
     for (const auto& [field, number] :
          {std::pair("set", message.set()),
           std::pair("inside_set", message.has_inside_set() ? message.inside_set() : message.set())}) {
@@ -134,16 +116,8 @@ Result<model::Frontend> frontend_from(const v1::Frontend& message,
 // Reads all fields except the key. Errors do not yet contain the service's name.
 Result<model::Service> service_from(const v1::Service& message, model::ServiceKey key) {
     model::Service service{.key = std::move(key)};
-    const auto service_port = l4_port(message.service_port());
-    if (!service_port) {
-        return in_context("service_port", service_port.error());
-    }
-    service.service_port = *service_port;
-    const auto scheduler = from_proto(message.scheduler());
-    if (!scheduler) {
-        return std::unexpected(scheduler.error());
-    }
-    service.scheduler = *scheduler;
+    PENSTOCK_TRY_IN("service_port", service.service_port, l4_port(message.service_port()));
+    PENSTOCK_TRY(service.scheduler, from_proto(message.scheduler()));
     if (message.sets_size() < 1 || message.sets_size() > kBackendSetsMax) {
         return invalid("sets: there are " + std::to_string(message.sets_size()) + ", not 1-" +
                        std::to_string(kBackendSetsMax));
@@ -158,34 +132,26 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
     }
     std::set<std::tuple<bool, IpFamily, IpAddr, L4Port>> tuples;
     for (int i = 0; i < message.frontends_size(); ++i) {
-        auto frontend = frontend_from(message.frontends(i), service.sets);
-        if (!frontend) {
-            return in_context(indexed("frontends", i), std::move(frontend.error()));
-        }
-        const bool node_port = frontend->cls == lb::FrontendClass::NodePort;
-        if (!tuples.emplace(node_port, frontend->family, frontend->address, frontend->port).second) {
+        PENSTOCK_TRY_IN(indexed("frontends", i), auto frontend,
+                        frontend_from(message.frontends(i), service.sets));
+        const bool node_port = frontend.cls == lb::FrontendClass::NodePort;
+        if (!tuples.emplace(node_port, frontend.family, frontend.address, frontend.port).second) {
             return invalid(indexed("frontends", i) + ": " +
-                           (node_port ? "NodePort " + std::to_string(frontend->port)
-                                      : socket_text(frontend->address, frontend->port)) +
+                           (node_port ? "NodePort " + std::to_string(frontend.port)
+                                      : socket_text(frontend.address, frontend.port)) +
                            " is listed twice");
         }
-        service.frontends.push_back(std::move(*frontend));
+        service.frontends.push_back(std::move(frontend));
     }
     for (int i = 0; i < message.source_ranges_size(); ++i) {
-        auto range = Prefix::parse(message.source_ranges(i));
-        if (!range) {
-            return in_context(indexed("source_ranges", i), std::move(range.error()));
-        }
-        service.source_ranges.push_back(*range);
+        PENSTOCK_TRY_IN(indexed("source_ranges", i), auto range, Prefix::parse(message.source_ranges(i)));
+        service.source_ranges.push_back(range);
     }
     sort_unique(service.source_ranges);
     service.source_ranges_deny = message.source_ranges_deny();
     for (int i = 0; i < message.notices_size(); ++i) {
-        auto notice = from_proto(message.notices(i));
-        if (!notice) {
-            return in_context(indexed("notices", i), std::move(notice.error()));
-        }
-        service.notices.push_back(std::move(*notice));
+        PENSTOCK_TRY_IN(indexed("notices", i), auto notice, from_proto(message.notices(i)));
+        service.notices.push_back(std::move(notice));
     }
     service.uid = message.uid();
     // The maxima are the largest values that an object may request (AFF-003, ANN-03, ANN-02).
@@ -193,9 +159,7 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
          {std::tuple("affinity_timeout_s", message.affinity_timeout_s(), 86'400U),
           std::tuple("idle_timeout_s", message.idle_timeout_s(), 604'800U),
           std::tuple("drain_timeout_s", message.drain_timeout_s(), 3'600U)}) {
-        if (auto good = within(field, value, 0, most); !good) {
-            return std::unexpected(std::move(good.error()));
-        }
+        PENSTOCK_TRY_STATUS(within(field, value, 0, most));
     }
     service.affinity_timeout_s = message.affinity_timeout_s();
     if (message.affinity_all_ports()) {
@@ -209,18 +173,11 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
         service.drain_timeout_s = message.drain_timeout_s();
     }
     if (message.has_health_check()) {
-        const auto port = l4_port(message.health_check().port());
-        if (!port) {
-            return in_context("health_check", port.error());
-        }
-        service.health_check = {*port, message.health_check().local_endpoints()};
+        PENSTOCK_TRY_IN("health_check", const auto port, l4_port(message.health_check().port()));
+        service.health_check = {port, message.health_check().local_endpoints()};
     }
     if (message.has_probe()) {
-        auto probe = probe_from(message.probe());
-        if (!probe) {
-            return in_context("probe", std::move(probe.error()));
-        }
-        service.probe = std::move(*probe);
+        PENSTOCK_TRY_IN("probe", service.probe, probe_from(message.probe()));
     }
     return service;
 }

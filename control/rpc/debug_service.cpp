@@ -9,29 +9,17 @@ namespace penstock::rpc {
 
 Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request) {
     ExplainQuestion question;
-    const auto protocol = from_proto(request.protocol());
-    if (!protocol) {
-        return std::unexpected(protocol.error());
+    PENSTOCK_TRY(question.key.protocol, from_proto(request.protocol()));
+    PENSTOCK_TRY_IN("source", const IpAddr source, IpAddr::parse(request.source().address()));
+    PENSTOCK_TRY_IN("source", question.key.source_port, l4_port(request.source().port()));
+    PENSTOCK_TRY_IN("destination", const IpAddr destination, IpAddr::parse(request.destination().address()));
+    PENSTOCK_TRY_IN("destination", question.key.destination_port, l4_port(request.destination().port()));
+    if (source.family() != destination.family()) {
+        return fail(Errc::InvalidArgument, "source " + source.to_string() + " and destination " +
+                                               destination.to_string() + " are of different families");
     }
-    question.key.protocol = *protocol;
-    const auto source = IpAddr::parse(request.source().address());
-    const auto destination = IpAddr::parse(request.destination().address());
-    const auto source_port = l4_port(request.source().port());
-    const auto destination_port = l4_port(request.destination().port());
-    if (!source || !source_port) {
-        return in_context("source", !source ? source.error() : source_port.error());
-    }
-    if (!destination || !destination_port) {
-        return in_context("destination", !destination ? destination.error() : destination_port.error());
-    }
-    if (source->family() != destination->family()) {
-        return fail(Errc::InvalidArgument, "source " + source->to_string() + " and destination " +
-                                               destination->to_string() + " are of different families");
-    }
-    question.key.source = *source;
-    question.key.destination = *destination;
-    question.key.source_port = *source_port;
-    question.key.destination_port = *destination_port;
+    question.key.source = source;
+    question.key.destination = destination;
     question.port = request.has_port() ? std::optional(request.port()) : std::nullopt;
     question.queue = request.queue();
     question.tcp_not_syn = request.tcp_not_syn();
@@ -47,11 +35,8 @@ Result<AffinityFilter> from_proto(const v1::ClearAffinityRequest& request) {
     if (!request.all() && request.namespace_().empty()) {
         return fail(Errc::InvalidArgument, "service " + request.name() + ": its namespace is missing");
     }
-    const auto client = optional_address(request.client(), "client");
-    if (!client) {
-        return std::unexpected(client.error());
-    }
-    return AffinityFilter{request.namespace_(), request.name(), *client};
+    PENSTOCK_TRY(const auto client, optional_address(request.client(), "client"));
+    return AffinityFilter{request.namespace_(), request.name(), client};
 }
 
 grpc::Status DebugService::Explain(grpc::ServerContext* context, const v1::ExplainRequest* request,

@@ -90,11 +90,7 @@ Result<Listening> listen(const ServerOptions& options, const std::string& progra
                          const std::shared_ptr<grpc::ServerCredentials>& tls) {
     Listening listening;
     if (!options.tcp_addresses.empty()) {
-        auto tcp = TcpAcceptor::listen(options.tcp_addresses, options.connection_limits);
-        if (!tcp) {
-            return std::unexpected(std::move(tcp.error()));
-        }
-        listening.tcp = std::move(*tcp);
+        PENSTOCK_TRY(listening.tcp, TcpAcceptor::listen(options.tcp_addresses, options.connection_limits));
     }
     process::take_grpc_lines(log_grpc_line);
     grpc::EnableDefaultHealthCheckService(true);
@@ -130,11 +126,7 @@ Result<Listening> listen(const ServerOptions& options, const std::string& progra
     }
     std::optional<gid_t> group;
     if (!options.socket_group.empty()) {
-        const auto id = group_id(options.socket_group);
-        if (!id) {
-            return std::unexpected(id.error());
-        }
-        group = *id;
+        PENSTOCK_TRY(group, group_id(options.socket_group));
     }
     {
         const SocketMask mask;

@@ -37,17 +37,10 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, cons
     auto impl = std::make_unique<Impl>(options, backends);
     const std::array<grpc::Service*, 3> services{&impl->config, &impl->status, &impl->debug};
     if (!options.tcp_addresses.empty()) {
-        auto tls = ServerTls::start({options.tls_cert, options.tls_key, options.tls_client_ca});
-        if (!tls) {
-            return std::unexpected(std::move(tls.error()));
-        }
-        impl->tls = std::move(*tls);
+        PENSTOCK_TRY(impl->tls, ServerTls::start({options.tls_cert, options.tls_key, options.tls_client_ca}));
     }
-    auto server = listen(options, "penstockd", services, impl->tls ? impl->tls->credentials() : nullptr);
-    if (!server) {
-        return std::unexpected(std::move(server.error()));
-    }
-    impl->listening = std::move(*server);
+    PENSTOCK_TRY(impl->listening,
+                 listen(options, "penstockd", services, impl->tls ? impl->tls->credentials() : nullptr));
     return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

@@ -64,11 +64,8 @@ Result<std::optional<CheckedMessage>> StateParts::add(const v1::StateMessage& pa
 
 // True if the part is the last one.
 Result<bool> StateParts::add_full(const v1::FullState& part) {
-    auto version = version_from(part.version(), "full.version");
-    if (!version) {
-        return std::unexpected(std::move(version.error()));
-    }
-    Status status = begin_or_continue(std::move(*version), std::nullopt);
+    PENSTOCK_TRY(auto version, version_from(part.version(), "full.version"));
+    Status status = begin_or_continue(std::move(version), std::nullopt);
     if (status) {
         status = read_services(part.services());
     }
@@ -79,15 +76,12 @@ Result<bool> StateParts::add_full(const v1::FullState& part) {
 }
 
 Result<bool> StateParts::add_delta(const v1::StateDelta& part) {
-    auto base = version_from(part.base(), "delta.base");
-    auto version = version_from(part.version(), "delta.version");
-    if (!base || !version) {
-        return std::unexpected(std::move(!base ? base.error() : version.error()));
+    PENSTOCK_TRY(auto base, version_from(part.base(), "delta.base"));
+    PENSTOCK_TRY(auto version, version_from(part.version(), "delta.version"));
+    if (version.source != base.source || version.number <= base.number) {
+        return invalid("delta.version: " + text_of(version) + " does not follow " + text_of(base));
     }
-    if (version->source != base->source || version->number <= base->number) {
-        return invalid("delta.version: " + text_of(*version) + " does not follow " + text_of(*base));
-    }
-    Status status = begin_or_continue(std::move(*version), std::move(*base));
+    Status status = begin_or_continue(std::move(version), std::move(base));
     if (status) {
         status = read_services(part.upsert());
     }
@@ -161,11 +155,7 @@ Status StateParts::read_removed(const google::protobuf::RepeatedPtrField<v1::Ser
 }
 
 Status StateParts::read_environment(const v1::Environment& message) {
-    auto environment = from_proto(message);
-    if (!environment) {
-        return std::unexpected(std::move(environment.error()));
-    }
-    unfinished_->message.update.environment = std::move(*environment);
+    PENSTOCK_TRY(unfinished_->message.update.environment, from_proto(message));
     return {};
 }
 

@@ -13,18 +13,10 @@ namespace {
 Result<SocketFilter> socket_filter(const v1::SocketAddress& message, const char* field) {
     SocketFilter filter;
     if (!message.address().empty()) {
-        const auto address = IpAddr::parse(message.address());
-        if (!address) {
-            return in_context(field, address.error());
-        }
-        filter.address = *address;
+        PENSTOCK_TRY_IN(field, filter.address, IpAddr::parse(message.address()));
     }
     if (message.port() != 0) {
-        const auto port = l4_port(message.port());
-        if (!port) {
-            return in_context(field, port.error());
-        }
-        filter.port = *port;
+        PENSTOCK_TRY_IN(field, filter.port, l4_port(message.port()));
     }
     return filter;
 }
@@ -43,31 +35,19 @@ grpc::Status found_or_not(bool found, const std::string& namespace_name, const s
 }  // namespace
 
 Result<ConnectionFilter> from_proto(const v1::ListConnectionsRequest& request) {
-    const auto client = socket_filter(request.client(), "client");
-    const auto frontend = socket_filter(request.frontend(), "frontend");
-    const auto backend = socket_filter(request.backend(), "backend");
-    for (const auto* part : {&client, &frontend, &backend}) {
-        if (!*part) {
-            return std::unexpected(part->error());
-        }
-    }
-    ConnectionFilter filter{*client, *frontend, *backend, std::nullopt};
+    ConnectionFilter filter;
+    PENSTOCK_TRY(filter.client, socket_filter(request.client(), "client"));
+    PENSTOCK_TRY(filter.frontend, socket_filter(request.frontend(), "frontend"));
+    PENSTOCK_TRY(filter.backend, socket_filter(request.backend(), "backend"));
     if (request.protocol() != v1::PROTOCOL_UNSPECIFIED) {
-        const auto protocol = from_proto(request.protocol());
-        if (!protocol) {
-            return std::unexpected(protocol.error());
-        }
-        filter.protocol = *protocol;
+        PENSTOCK_TRY(filter.protocol, from_proto(request.protocol()));
     }
     return filter;
 }
 
 Result<AffinityFilter> from_proto(const v1::ListAffinityRequest& request) {
-    const auto client = optional_address(request.client(), "client");
-    if (!client) {
-        return std::unexpected(client.error());
-    }
-    return AffinityFilter{request.namespace_(), request.name(), *client};
+    PENSTOCK_TRY(const auto client, optional_address(request.client(), "client"));
+    return AffinityFilter{request.namespace_(), request.name(), client};
 }
 
 class StatusService::Seat {

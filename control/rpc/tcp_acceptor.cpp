@@ -111,9 +111,7 @@ Result<std::unique_ptr<TcpAcceptor>> TcpAcceptor::listen(std::span<const std::st
     }
     std::unique_ptr<TcpAcceptor> acceptor(new TcpAcceptor(limits, std::move(poll), std::move(wake)));
     for (const std::string& address : addresses) {
-        if (auto added = acceptor->add(address); !added) {
-            return std::unexpected(std::move(added.error()));
-        }
+        PENSTOCK_TRY_STATUS(acceptor->add(address));
     }
     return acceptor;
 }
