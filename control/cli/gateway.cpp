@@ -166,20 +166,11 @@ Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& 
                                          const client::TlsFiles& tls, uint32_t timeout_s) {
     std::optional<tls::Material> material;
     if (!target.is_unix()) {
-        if (const Status complete = client::check_tls(target, tls); !complete) {
-            return std::unexpected(complete.error());
-        }
-        auto read = tls::read_material({tls.certificate, tls.key, tls.authority}, {});
-        if (!read) {
-            return std::unexpected(std::move(read.error()));
-        }
-        material = std::move(*read);
+        PENSTOCK_TRY_STATUS(client::check_tls(target, tls));
+        PENSTOCK_TRY(material, tls::read_material({tls.certificate, tls.key, tls.authority}, {}));
     }
-    const auto channel = client::open_channel(target, material ? &*material : nullptr);
-    if (!channel) {
-        return std::unexpected(channel.error());
-    }
-    return std::make_unique<RpcGateway>(program, target, timeout_s, *channel, std::move(material));
+    PENSTOCK_TRY(const auto channel, client::open_channel(target, material ? &*material : nullptr));
+    return std::make_unique<RpcGateway>(program, target, timeout_s, channel, std::move(material));
 }
 
 }  // namespace penstock::cli

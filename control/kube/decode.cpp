@@ -123,9 +123,7 @@ Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 
 Result<WatchEvent> decode_watch_event(Decoder& decoder, ObjectKind kind, std::string_view json) {
     JsonTree& tree = decoder.tree();
-    if (const Status parsed = tree.parse(json, kEventDepthMax); !parsed) {
-        return in_context("watch event", parsed.error());
-    }
+    PENSTOCK_TRY_STATUS_IN("watch event", tree.parse(json, kEventDepthMax));
     FaultList faults;
     const JsonFields fields(tree, 0, faults);
     WatchEvent event{.type_text = std::string(fields.text("type"))};
@@ -157,9 +155,7 @@ Result<WatchEvent> decode_watch_event(Decoder& decoder, ObjectKind kind, std::st
 }
 
 Result<DecodedObject> decode_object(Decoder& decoder, ObjectKind kind, std::string_view json) {
-    if (const Status parsed = decoder.tree().parse(json); !parsed) {
-        return std::unexpected(parsed.error());
-    }
+    PENSTOCK_TRY_STATUS(decoder.tree().parse(json));
     auto decoded = read_identified(decoder.tree(), 0, kind);
     if (!decoded) {
         return fail(Errc::InvalidArgument, std::move(decoded.error().front()));
@@ -168,9 +164,7 @@ Result<DecodedObject> decode_object(Decoder& decoder, ObjectKind kind, std::stri
 }
 
 Result<ApiStatus> decode_status(Decoder& decoder, std::string_view json) {
-    if (const Status parsed = decoder.tree().parse(json); !parsed) {
-        return in_context("status", parsed.error());
-    }
+    PENSTOCK_TRY_STATUS_IN("status", decoder.tree().parse(json));
     FaultList faults;
     const JsonFields fields(decoder.tree(), 0, faults);
     if (fields.text("kind") != "Status") {

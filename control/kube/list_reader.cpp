@@ -121,9 +121,7 @@ Result<ListPage> ListReader::finish() {
         return fail(Errc::Corrupt, "list: ended inside an item");
     }
     const JsonTree& tree = decoder_->tree();
-    if (const Status parsed = decoder_->tree().parse(envelope_); !parsed) {
-        return in_context("list", parsed.error());
-    }
+    PENSTOCK_TRY_STATUS_IN("list", decoder_->tree().parse(envelope_));
     FaultList faults;
     const JsonFields fields(tree, 0, faults);
     if (const std::string_view kind = fields.text("kind");

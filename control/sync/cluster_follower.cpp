@@ -28,13 +28,10 @@ kube::ObjectKind kind_named(const std::string& kind) {
 }  // namespace
 
 Result<std::unique_ptr<ClusterFollower>> ClusterFollower::open(const Settings& settings) {
-    auto transport = kube::CurlTransport::create(
-        settings.config,
-        {.allow_insecure = settings.allow_insecure, .user_agent = "penstock-sync/" PENSTOCK_VERSION});
-    if (!transport) {
-        return std::unexpected(std::move(transport.error()));
-    }
-    return std::unique_ptr<ClusterFollower>(new ClusterFollower(settings, std::move(*transport)));
+    PENSTOCK_TRY(auto transport, kube::CurlTransport::create(
+                                     settings.config, {.allow_insecure = settings.allow_insecure,
+                                                       .user_agent = "penstock-sync/" PENSTOCK_VERSION}));
+    return std::unique_ptr<ClusterFollower>(new ClusterFollower(settings, std::move(transport)));
 }
 
 ClusterFollower::ClusterFollower(const Settings& settings, std::unique_ptr<kube::CurlTransport> transport)

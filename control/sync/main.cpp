@@ -48,35 +48,28 @@ struct Followed {
 };
 
 Result<Followed> open_manifests(const Options& options) {
-    auto source = ManifestSource::open(options.manifests, options.allow_empty_folder
-                                                              ? manifest::Folder::WhenEmpty::Withdraw
-                                                              : manifest::Folder::WhenEmpty::Keep);
-    if (!source) {
-        return std::unexpected(std::move(source.error()));
-    }
-    return Followed{.source = std::move(*source), .text = options.manifests.string()};
+    PENSTOCK_TRY(auto source,
+                 ManifestSource::open(options.manifests, options.allow_empty_folder
+                                                             ? manifest::Folder::WhenEmpty::Withdraw
+                                                             : manifest::Folder::WhenEmpty::Keep));
+    return Followed{.source = std::move(source), .text = options.manifests.string()};
 }
 
 Result<Followed> open_cluster(const Options& options) {
-    auto config = options.in_cluster ? kube::in_cluster_config()
-                                     : kube::read_kubeconfig(options.kubeconfig, options.context);
-    if (!config) {
-        return std::unexpected(std::move(config.error()));
-    }
+    PENSTOCK_TRY(auto config, options.in_cluster
+                                  ? kube::in_cluster_config()
+                                  : kube::read_kubeconfig(options.kubeconfig, options.context));
     kube::Scope scope{.namespace_name = options.namespace_name,
                       .nodes = options.namespace_name.empty(),
                       .endpoints_only = options.endpoints_only,
                       .with_proxy_services = !options.policy.own_proxy_name.empty()};
-    auto follower = ClusterFollower::open({.config = *config,
-                                           .scope = std::move(scope),
-                                           .allow_insecure = options.allow_insecure,
-                                           .events = options.events});
-    if (!follower) {
-        return std::unexpected(std::move(follower.error()));
-    }
-    Followed followed{.cluster = follower->get(), .text = config->server + " (" + config->origin + ")"};
-    followed.source = std::move(*follower);
-    if (auto addresses = addresses_of(host_of(config->server))) {
+    PENSTOCK_TRY(auto follower, ClusterFollower::open({.config = config,
+                                                       .scope = std::move(scope),
+                                                       .allow_insecure = options.allow_insecure,
+                                                       .events = options.events}));
+    Followed followed{.cluster = follower.get(), .text = config.server + " (" + config.origin + ")"};
+    followed.source = std::move(follower);
+    if (auto addresses = addresses_of(host_of(config.server))) {
         followed.protect = std::move(*addresses);
     } else {
         log::get("sync").warn(
@@ -188,33 +181,24 @@ std::vector<std::string> mistakes_in(const Options& options) {
 }
 
 Status run(const Options& options) {
-    auto signals = process::Signals::block();  // before any thread starts
-    if (!signals) {
-        return std::unexpected(signals.error());
-    }
-    auto followed = options.manifests.empty() ? open_cluster(options) : open_manifests(options);
-    if (!followed) {
-        return std::unexpected(std::move(followed.error()));
-    }
+    PENSTOCK_TRY(auto signals, process::Signals::block());  // before any thread starts
+    PENSTOCK_TRY(auto followed, options.manifests.empty() ? open_cluster(options) : open_manifests(options));
     const std::string identity = new_source();
-    log::get("sync").info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, followed->text, identity);
+    log::get("sync").info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, followed.text, identity);
     for (const std::string& hint : hints_of(options.policy)) {
         log::get("sync").info("{}", hint);
     }
     semantics::Policy policy = options.policy;
     if (!options.external_ip_policy.empty()) {
-        auto rules = read_external_ip_policy(options.external_ip_policy);
-        if (!rules) {
-            return in_context("--external-ip-policy", std::move(rules.error()));
-        }
-        policy.external_ip_rules = std::move(*rules);
+        PENSTOCK_TRY_IN("--external-ip-policy", policy.external_ip_rules,
+                        read_external_ip_policy(options.external_ip_policy));
     }
     StateSession::Settings settings{.source = identity,
                                     .policy = std::move(policy),
                                     .coalesce = options.coalesce,
                                     .audit_period = options.audit_period};
     settings.policy.protected_addresses.insert(settings.policy.protected_addresses.end(),
-                                               followed->protect.begin(), followed->protect.end());
+                                               followed.protect.begin(), followed.protect.end());
     process::take_grpc_lines([](bool is_error, std::string_view text) {
         log::get("rpc").log(is_error ? spdlog::level::debug : spdlog::level::trace, "grpc: {}", text);
     });
@@ -231,26 +215,21 @@ Status run(const Options& options) {
     for (const client::Target& target : options.gateways) {
         gateways.push_back(std::make_unique<GatewayStream>(
             target, target.is_unix() ? nullptr : tls.get(), settings,
-            followed->cluster != nullptr ? followed->cluster->observer() : nullptr, options.priority));
+            followed.cluster != nullptr ? followed.cluster->observer() : nullptr, options.priority));
     }
     std::unique_ptr<PolicyWatch> policy_watch;
     if (!options.external_ip_policy.empty()) {
-        auto started = PolicyWatch::start(options.external_ip_policy, settings.policy.external_ip_rules,
-                                          [&](const ExternalIpPolicy& rules) {
-                                              for (const auto& gateway : gateways) {
-                                                  gateway->update(rules);
-                                              }
-                                          });
-        if (!started) {
-            return std::unexpected(std::move(started.error()));
-        }
-        policy_watch = std::move(*started);
+        PENSTOCK_TRY(policy_watch,
+                     PolicyWatch::start(options.external_ip_policy, settings.policy.external_ip_rules,
+                                        [&](const ExternalIpPolicy& rules) {
+                                            for (const auto& gateway : gateways) {
+                                                gateway->update(rules);
+                                            }
+                                        }));
     }
-    const auto monitor = Monitor::start(options.monitor, watched(identity, *followed, gateways, tls.get()));
-    if (!monitor) {
-        return std::unexpected(monitor.error());
-    }
-    follow(*followed->source, *signals, gateways, policy_watch.get(), tls.get());
+    PENSTOCK_TRY(const auto monitor,
+                 Monitor::start(options.monitor, watched(identity, followed, gateways, tls.get())));
+    follow(*followed.source, signals, gateways, policy_watch.get(), tls.get());
     return {};
 }
 

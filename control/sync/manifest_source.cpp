@@ -21,11 +21,8 @@ const char* collection_of(std::optional<ObjectKind> kind) {
 
 Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path& path,
                                                      manifest::Folder::WhenEmpty when_empty) {
-    auto watch = FileWatch::open(path);
-    if (!watch) {
-        return std::unexpected(watch.error());
-    }
-    return std::unique_ptr<Source>(new ManifestSource(path, std::move(*watch), when_empty));
+    PENSTOCK_TRY(auto watch, FileWatch::open(path));
+    return std::unique_ptr<Source>(new ManifestSource(path, std::move(watch), when_empty));
 }
 
 ManifestSource::ManifestSource(std::filesystem::path path, FileWatch watch,

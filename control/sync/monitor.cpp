@@ -38,11 +38,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(const MonitorOptions& options, W
     const ReadSync read = reader_of(std::move(watched));
     std::unique_ptr<Monitor> monitor(new Monitor());
     if (!options.http.empty()) {
-        auto server = http::Server::start(options.http, pages(read));
-        if (!server) {
-            return in_context("--http", std::move(server.error()));
-        }
-        monitor->http_ = std::move(*server);
+        PENSTOCK_TRY_IN("--http", monitor->http_, http::Server::start(options.http, pages(read)));
         log::get("sync").info("serving /healthz, /readyz and /metrics on port {}", monitor->http_->port());
     }
     if (!options.socket.empty()) {

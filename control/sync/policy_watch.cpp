@@ -14,15 +14,12 @@ namespace penstock::sync {
 
 Result<std::unique_ptr<PolicyWatch>> PolicyWatch::start(std::filesystem::path file, ExternalIpPolicy known,
                                                         std::function<void(const ExternalIpPolicy&)> tell) {
-    auto watch = FileWatch::open(file);
-    if (!watch) {
-        return std::unexpected(std::move(watch).error());
-    }
+    PENSTOCK_TRY(auto watch, FileWatch::open(file));
     const int wake_descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_descriptor < 0) {
         return fail(Errc::Exhausted, std::string("eventfd: ") + std::strerror(errno));
     }
-    return std::unique_ptr<PolicyWatch>(new PolicyWatch(std::move(file), std::move(*watch), wake_descriptor,
+    return std::unique_ptr<PolicyWatch>(new PolicyWatch(std::move(file), std::move(watch), wake_descriptor,
                                                         std::move(known), std::move(tell)));
 }
 

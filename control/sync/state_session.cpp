@@ -56,10 +56,7 @@ void StateSession::forget_unanswered() {
 }
 
 Status StateSession::on_identity(const v1::Identity& message, Time now) {
-    auto identity = rpc::from_proto(message);
-    if (!identity) {
-        return in_context("identity", std::move(identity).error());
-    }
+    PENSTOCK_TRY_IN("identity", auto identity, rpc::from_proto(message));
     if (!identified_) {
         // Only the first identity of a stream states which version the gateway has. A later one may have been
         // sent before our last message arrived.
@@ -75,13 +72,13 @@ Status StateSession::on_identity(const v1::Identity& message, Time now) {
         identified_ = true;
         identified_at_ = now;
         say(LogLine::Level::Info,
-            std::string("connected: ") + model::to_string(identity->mode) + " mode" +
-                (identity->node_name.empty() ? "" : ", node " + identity->node_name) + ", penstockd " +
+            std::string("connected: ") + model::to_string(identity.mode) + " mode" +
+                (identity.node_name.empty() ? "" : ", node " + identity.node_name) + ", penstockd " +
                 message.software_version() +
                 (applied_ ? ", has version " + std::to_string(*applied_) : ", a full state is needed"));
     }
-    if (identity_ != *identity) {
-        identity_ = std::move(*identity);
+    if (identity_ != identity) {
+        identity_ = std::move(identity);
         if (objects_known_) {
             absorb(engine_.set_gateway(*identity_), now, now);
         }

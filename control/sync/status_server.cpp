@@ -147,20 +147,12 @@ StatusServer::~StatusServer() = default;
 Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& path, const std::string& group,
                                                           ReadSync read) {
     auto impl = std::make_unique<Impl>(std::move(read));
-    auto lock = FileLock::acquire(path + ".lock", "socket " + path);
-    if (!lock) {
-        return std::unexpected(std::move(lock.error()));
-    }
-    impl->lock = std::move(*lock);
+    PENSTOCK_TRY(impl->lock, FileLock::acquire(path + ".lock", "socket " + path));
     rpc::ServerOptions options;
     options.unix_paths = {path};
     options.socket_group = group;
     const std::array<grpc::Service*, 1> services{&impl->service};
-    auto server = rpc::listen(options, "penstock-sync", services);
-    if (!server) {
-        return std::unexpected(std::move(server.error()));
-    }
-    impl->listening = std::move(*server);
+    PENSTOCK_TRY(impl->listening, rpc::listen(options, "penstock-sync", services));
     return std::unique_ptr<StatusServer>(new StatusServer(std::move(impl)));
 }
 

@@ -12,24 +12,18 @@ Result<std::string> run_clear_affinity(Gateway* gateway, const Request& request)
     }
     v1::ClearAffinityRequest which;
     if (!request.all) {
-        const auto name = service_name_from(request);
-        if (!name) {
-            return std::unexpected(name.error());
-        }
-        which.set_namespace_(name->namespace_name);
-        which.set_name(name->name);
+        PENSTOCK_TRY(const auto name, service_name_from(request));
+        which.set_namespace_(name.namespace_name);
+        which.set_name(name.name);
     }
     which.set_all(request.all);
     which.set_client(request.client.address());
-    const auto cleared = gateway->clear_affinity(which);
-    if (!cleared) {
-        return std::unexpected(cleared.error());
-    }
+    PENSTOCK_TRY(const auto cleared, gateway->clear_affinity(which));
     if (request.is_structured()) {
-        return structured(json_text(*cleared), request.format);
+        return structured(json_text(cleared), request.format);
     }
-    return "cleared " + std::to_string(cleared->cleared()) +
-           (cleared->cleared() == 1 ? " entry\n" : " entries\n");
+    return "cleared " + std::to_string(cleared.cleared()) +
+           (cleared.cleared() == 1 ? " entry\n" : " entries\n");
 }
 
 }  // namespace

@@ -162,32 +162,23 @@ std::string port_description(const v1::ServiceStatus& service, const v1::ListBac
 }
 
 Result<std::string> run_describe_service(Gateway* gateway, const Request& request) {
-    const auto named = service_name_from(request);
-    if (!named) {
-        return std::unexpected(named.error());
-    }
-    const std::string& namespace_name = named->namespace_name;
+    PENSTOCK_TRY(const auto named, service_name_from(request));
+    const std::string& namespace_name = named.namespace_name;
     v1::ListServicesRequest which;
     which.set_namespace_(namespace_name);
-    which.set_name(named->name);
-    const auto services = gateway->services(which);
-    if (!services) {
-        return std::unexpected(services.error());
-    }
-    if (services->services().empty()) {
+    which.set_name(named.name);
+    PENSTOCK_TRY(const auto services, gateway->services(which));
+    if (services.services().empty()) {
         return fail(Errc::NotFound, "there is no service " + namespace_name + "/" + which.name());
     }
     if (request.is_structured()) {
-        return structured(json_list(services->services()), request.format);
+        return structured(json_list(services.services()), request.format);
     }
     v1::ListBackendsRequest of;
     of.set_namespace_(namespace_name);
     of.set_service(which.name());
-    const auto backends = gateway->backends(of);
-    if (!backends) {
-        return std::unexpected(backends.error());
-    }
-    return service_description(*services, *backends);
+    PENSTOCK_TRY(const auto backends, gateway->backends(of));
+    return service_description(services, backends);
 }
 
 }  // namespace

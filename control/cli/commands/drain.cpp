@@ -26,11 +26,8 @@ Result<uint64_t> wait_for_end(Gateway& gateway, uint64_t connections, std::chron
     const auto until = std::chrono::steady_clock::now() + limit;
     while (connections > 0 && std::chrono::steady_clock::now() < until) {
         std::this_thread::sleep_for(kEvery);
-        const auto status = gateway.status();
-        if (!status) {
-            return std::unexpected(status.error());
-        }
-        connections = open_of(*status);
+        PENSTOCK_TRY(const auto status, gateway.status());
+        connections = open_of(status);
     }
     return connections;
 }
@@ -47,35 +44,27 @@ std::string restart_text(const v1::SetDrainedResponse& answer) {
 }
 
 Result<std::string> run_drain(Gateway* gateway, const Request& request) {
-    const auto drained = set(*gateway, true, request.until_restart);
-    if (!drained) {
-        return std::unexpected(drained.error());
-    }
-    const std::string done = "drained: health checks answer 503" + restart_text(*drained);
+    PENSTOCK_TRY(const auto drained, set(*gateway, true, request.until_restart));
+    const std::string done = "drained: health checks answer 503" + restart_text(drained);
     if (!request.timeout_given) {
-        return done + "; " + open_text(open_of(*drained)) + "\n";
+        return done + "; " + open_text(open_of(drained)) + "\n";
     }
-    const auto left = wait_for_end(*gateway, open_of(*drained), std::chrono::seconds(request.timeout_s));
-    if (!left) {
-        return std::unexpected(left.error());
-    }
-    if (*left > 0) {
+    PENSTOCK_TRY(const auto left,
+                 wait_for_end(*gateway, open_of(drained), std::chrono::seconds(request.timeout_s)));
+    if (left > 0) {
         return fail(Errc::Exhausted, "drained, but after " + std::to_string(request.timeout_s) + " s " +
-                                         open_text(*left) + "; open connections are not terminated");
+                                         open_text(left) + "; open connections are not terminated");
     }
     return done + ", and no connection is open\n";
 }
 
 Result<std::string> run_undrain(Gateway* gateway, const Request&) {
-    const auto drained = set(*gateway, false, false);
-    if (!drained) {
-        return std::unexpected(drained.error());
-    }
-    if (!drained->not_kept().empty()) {
+    PENSTOCK_TRY(const auto drained, set(*gateway, false, false));
+    if (!drained.not_kept().empty()) {
         return fail(Errc::Exhausted,
-                    "in service, but the next start will be drained again: " + drained->not_kept());
+                    "in service, but the next start will be drained again: " + drained.not_kept());
     }
-    return "in service: health checks report the actual state; " + open_text(open_of(*drained)) + "\n";
+    return "in service: health checks report the actual state; " + open_text(open_of(drained)) + "\n";
 }
 
 }  // namespace

@@ -39,12 +39,9 @@ Result<std::string> run_explain(Gateway* gateway, const Request& request) {
     }
     packet.set_queue(request.queue);
     packet.set_tcp_not_syn(request.not_syn);
-    const auto explanation = gateway->explain(packet);
-    if (!explanation) {
-        return std::unexpected(explanation.error());
-    }
-    return request.is_structured() ? structured(json_text(*explanation), request.format)
-                                   : explanation_text(packet, *explanation);
+    PENSTOCK_TRY(const auto explanation, gateway->explain(packet));
+    return request.is_structured() ? structured(json_text(explanation), request.format)
+                                   : explanation_text(packet, explanation);
 }
 
 }  // namespace

@@ -10,20 +10,14 @@ namespace {
 
 Result<std::string> run_get_affinity(Gateway* gateway, const Request& request) {
     v1::ListAffinityRequest filter;
-    const auto name = service_filter_from(request);
-    if (!name) {
-        return std::unexpected(name.error());
-    }
-    filter.set_namespace_(name->namespace_name);
-    filter.set_name(name->name);
+    PENSTOCK_TRY(const auto name, service_filter_from(request));
+    filter.set_namespace_(name.namespace_name);
+    filter.set_name(name.name);
     filter.set_client(request.client.address());
     filter.set_limit(request.limit);
     std::vector<v1::AffinityEntry> entries;
-    const Status listed =
-        gateway->affinity(filter, [&](const v1::AffinityEntry& each) { entries.push_back(each); });
-    if (!listed) {
-        return std::unexpected(listed.error());
-    }
+    PENSTOCK_TRY_STATUS(
+        gateway->affinity(filter, [&](const v1::AffinityEntry& each) { entries.push_back(each); }));
     return request.is_structured() ? structured(json_list(entries), request.format) : affinity_table(entries);
 }
 

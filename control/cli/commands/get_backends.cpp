@@ -9,19 +9,13 @@ namespace penstock::cli {
 namespace {
 
 Result<std::string> run_get_backends(Gateway* gateway, const Request& request) {
-    const auto name = service_filter_from(request);
-    if (!name) {
-        return std::unexpected(name.error());
-    }
+    PENSTOCK_TRY(const auto name, service_filter_from(request));
     v1::ListBackendsRequest filter;
-    filter.set_namespace_(name->namespace_name);
-    filter.set_service(name->name);
-    const auto backends = gateway->backends(filter);
-    if (!backends) {
-        return std::unexpected(backends.error());
-    }
-    return request.is_structured() ? structured(json_list(backends->backends()), request.format)
-                                   : backends_table(*backends, request.is_wide());
+    filter.set_namespace_(name.namespace_name);
+    filter.set_service(name.name);
+    PENSTOCK_TRY(const auto backends, gateway->backends(filter));
+    return request.is_structured() ? structured(json_list(backends.backends()), request.format)
+                                   : backends_table(backends, request.is_wide());
 }
 
 }  // namespace

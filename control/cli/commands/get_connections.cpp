@@ -15,11 +15,8 @@ Result<std::string> run_get_connections(Gateway* gateway, const Request& request
     filter.set_protocol(request.protocol);
     filter.set_limit(request.limit);
     std::vector<v1::Connection> connections;
-    const Status listed =
-        gateway->connections(filter, [&](const v1::Connection& each) { connections.push_back(each); });
-    if (!listed) {
-        return std::unexpected(listed.error());
-    }
+    PENSTOCK_TRY_STATUS(
+        gateway->connections(filter, [&](const v1::Connection& each) { connections.push_back(each); }));
     return request.is_structured() ? structured(json_list(connections), request.format)
                                    : connections_table(connections, request.is_wide());
 }

@@ -7,12 +7,9 @@ namespace penstock::cli {
 namespace {
 
 Result<std::string> run_get_flows(Gateway* gateway, const Request& request) {
-    const auto flows = gateway->flows();
-    if (!flows) {
-        return std::unexpected(flows.error());
-    }
-    return request.is_structured() ? structured(json_list(flows->rules()), request.format)
-                                   : flows_table(*flows, request.is_wide());
+    PENSTOCK_TRY(const auto flows, gateway->flows());
+    return request.is_structured() ? structured(json_list(flows.rules()), request.format)
+                                   : flows_table(flows, request.is_wide());
 }
 
 std::string state_text(v1::FlowRule::State state) {

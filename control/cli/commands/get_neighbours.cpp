@@ -8,12 +8,9 @@ namespace penstock::cli {
 namespace {
 
 Result<std::string> run_get_neighbours(Gateway* gateway, const Request& request) {
-    const auto neighbours = gateway->neighbours();
-    if (!neighbours) {
-        return std::unexpected(neighbours.error());
-    }
-    return request.is_structured() ? structured(json_list(neighbours->neighbours()), request.format)
-                                   : neighbours_table(*neighbours, request.is_wide());
+    PENSTOCK_TRY(const auto neighbours, gateway->neighbours());
+    return request.is_structured() ? structured(json_list(neighbours.neighbours()), request.format)
+                                   : neighbours_table(neighbours, request.is_wide());
 }
 
 }  // namespace

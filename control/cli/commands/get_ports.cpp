@@ -8,12 +8,9 @@ namespace penstock::cli {
 namespace {
 
 Result<std::string> run_get_ports(Gateway* gateway, const Request& request) {
-    const auto ports = gateway->ports();
-    if (!ports) {
-        return std::unexpected(ports.error());
-    }
-    return request.is_structured() ? structured(json_list(ports->ports()), request.format)
-                                   : ports_table(*ports, request.is_wide());
+    PENSTOCK_TRY(const auto ports, gateway->ports());
+    return request.is_structured() ? structured(json_list(ports.ports()), request.format)
+                                   : ports_table(ports, request.is_wide());
 }
 
 // The names of the settings with a reason. The reasons are too long for a table; -o yaml prints them.

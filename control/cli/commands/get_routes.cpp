@@ -7,12 +7,9 @@ namespace penstock::cli {
 namespace {
 
 Result<std::string> run_get_routes(Gateway* gateway, const Request& request) {
-    const auto routes = gateway->routes();
-    if (!routes) {
-        return std::unexpected(routes.error());
-    }
-    return request.is_structured() ? structured(json_list(routes->routes()), request.format)
-                                   : routes_table(*routes, request.is_wide());
+    PENSTOCK_TRY(const auto routes, gateway->routes());
+    return request.is_structured() ? structured(json_list(routes.routes()), request.format)
+                                   : routes_table(routes, request.is_wide());
 }
 
 }  // namespace

@@ -32,19 +32,13 @@ size_t endpoints_of(const v1::Service& service) {
 }
 
 Result<std::string> run_get_services(Gateway* gateway, const Request& request) {
-    const auto name = service_filter_from(request);
-    if (!name) {
-        return std::unexpected(name.error());
-    }
+    PENSTOCK_TRY(const auto name, service_filter_from(request));
     v1::ListServicesRequest filter;
-    filter.set_namespace_(name->namespace_name);
-    filter.set_name(name->name);
-    const auto services = gateway->services(filter);
-    if (!services) {
-        return std::unexpected(services.error());
-    }
-    return request.is_structured() ? structured(json_list(services->services()), request.format)
-                                   : services_table(*services, request.is_wide());
+    filter.set_namespace_(name.namespace_name);
+    filter.set_name(name.name);
+    PENSTOCK_TRY(const auto services, gateway->services(filter));
+    return request.is_structured() ? structured(json_list(services.services()), request.format)
+                                   : services_table(services, request.is_wide());
 }
 
 }  // namespace

@@ -146,12 +146,9 @@ std::string gateways_table(const v1::Sync& sync, bool wide) {
 }
 
 Result<std::string> run_get_sync(Gateway* gateway, const Request& request) {
-    const auto sync = gateway->sync();
-    if (!sync) {
-        return std::unexpected(sync.error());
-    }
-    return request.is_structured() ? structured(json_text(*sync), request.format)
-                                   : sync_text(*sync, request.is_wide());
+    PENSTOCK_TRY(const auto sync, gateway->sync());
+    return request.is_structured() ? structured(json_text(sync), request.format)
+                                   : sync_text(sync, request.is_wide());
 }
 
 }  // namespace

@@ -9,12 +9,9 @@ namespace penstock::cli {
 namespace {
 
 Result<std::string> run_get_workers(Gateway* gateway, const Request& request) {
-    const auto workers = gateway->workers();
-    if (!workers) {
-        return std::unexpected(workers.error());
-    }
-    return request.is_structured() ? structured(json_list(workers->workers()), request.format)
-                                   : workers_table(*workers, request.is_wide());
+    PENSTOCK_TRY(const auto workers, gateway->workers());
+    return request.is_structured() ? structured(json_list(workers.workers()), request.format)
+                                   : workers_table(workers, request.is_wide());
 }
 
 // "7.3%"

@@ -11,16 +11,13 @@ Result<std::string> run_set_log_level(Gateway* gateway, const Request& request) 
     v1::SetLogLevelRequest change;
     change.set_level(request.arguments[0]);
     change.set_logger(request.arguments.size() > 1 ? request.arguments[1] : "");
-    const auto levels = gateway->set_log_level(change);
-    if (!levels) {
-        return std::unexpected(levels.error());
-    }
+    PENSTOCK_TRY(const auto levels, gateway->set_log_level(change));
     if (request.is_structured()) {
-        return structured(json_text(*levels), request.format);
+        return structured(json_text(levels), request.format);
     }
     Table table({{"LOGGER"}, {"LEVEL"}});
     for (const auto& [logger, level] :
-         std::map<std::string, std::string>(levels->levels().begin(), levels->levels().end())) {
+         std::map<std::string, std::string>(levels.levels().begin(), levels.levels().end())) {
         table.add({logger, level});
     }
     return table.text();

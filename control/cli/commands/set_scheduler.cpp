@@ -24,23 +24,14 @@ Result<std::string_view> scheduler_from(const std::string& text) {
 }
 
 Result<std::string> run_set_scheduler(Gateway* gateway, const Request& request) {
-    const auto name = service_name_from(request);
-    if (!name) {
-        return std::unexpected(name.error());
-    }
-    const auto scheduler = scheduler_from(request.arguments[1]);
-    if (!scheduler) {
-        return std::unexpected(scheduler.error());
-    }
+    PENSTOCK_TRY(const auto name, service_name_from(request));
+    PENSTOCK_TRY(const auto scheduler, scheduler_from(request.arguments[1]));
     v1::ListServicesRequest wanted;
-    wanted.set_namespace_(name->namespace_name);
-    wanted.set_name(name->name);
-    const auto found = gateway->services(wanted);
-    if (!found) {
-        return std::unexpected(found.error());
-    }
-    if (found->services().empty()) {
-        return fail(Errc::NotFound, "there is no service " + name->namespace_name + "/" + name->name);
+    wanted.set_namespace_(name.namespace_name);
+    wanted.set_name(name.name);
+    PENSTOCK_TRY(const auto found, gateway->services(wanted));
+    if (found.services().empty()) {
+        return fail(Errc::NotFound, "there is no service " + name.namespace_name + "/" + name.name);
     }
     const std::string_view key = annotations::row_of(annotations::Setting::Scheduler).spellings.front().key;
     return fail(Errc::PermissionDenied,
@@ -49,7 +40,7 @@ Result<std::string> run_set_scheduler(Gateway* gateway, const Request& request) 
                     "; a change takes effect at once. To set it:\n  "
                     "kubectl annotate --overwrite --namespace " +
                     wanted.namespace_() + " service " + wanted.name() + " " + std::string(key) + "=" +
-                    std::string(*scheduler));
+                    std::string(scheduler));
 }
 
 }  // namespace

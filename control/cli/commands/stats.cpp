@@ -9,12 +9,9 @@ namespace penstock::cli {
 namespace {
 
 Result<std::string> run_stats(Gateway* gateway, const Request& request) {
-    const auto counters = gateway->counters();
-    if (!counters) {
-        return std::unexpected(counters.error());
-    }
-    return request.is_structured() ? structured(json_text(*counters), request.format)
-                                   : counters_tables(*counters, request.is_wide());
+    PENSTOCK_TRY(const auto counters, gateway->counters());
+    return request.is_structured() ? structured(json_text(counters), request.format)
+                                   : counters_tables(counters, request.is_wide());
 }
 
 // NAME VALUE [W0 W1 ...] MEANING, for any message with a name, a value and a value for each worker.

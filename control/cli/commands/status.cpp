@@ -68,20 +68,14 @@ std::string health_text(const v1::Status& status) {
 
 // For probes and scripts: exit code 1 while the gateway is not ready.
 Status judge(Gateway* gateway, const Request&) {
-    const auto status = gateway->status();
-    if (!status) {
-        return std::unexpected(status.error());
-    }
-    return status->not_well().empty() ? Status()
-                                      : fail(Errc::Exhausted, "the gateway is " + health_text(*status));
+    PENSTOCK_TRY(const auto status, gateway->status());
+    return status.not_well().empty() ? Status()
+                                     : fail(Errc::Exhausted, "the gateway is " + health_text(status));
 }
 
 Result<std::string> run_status(Gateway* gateway, const Request& request) {
-    const auto status = gateway->status();
-    if (!status) {
-        return std::unexpected(status.error());
-    }
-    return request.is_structured() ? structured(json_text(*status), request.format) : status_text(*status);
+    PENSTOCK_TRY(const auto status, gateway->status());
+    return request.is_structured() ? structured(json_text(status), request.format) : status_text(status);
 }
 
 }  // namespace

@@ -41,30 +41,19 @@ void replace_all(std::string& text, const std::string& secret) {
 Result<Credentials> Credentials::open(const ClientConfig& config, const CredentialTimes& times, Instant now) {
     Credentials credentials(config, times);
     credentials.stamps_ = credentials.stamps_now();
-    auto tls = credentials.read_tls();
-    if (!tls) {
-        return in_context(config.origin, tls.error());
-    }
-    credentials.own_tls_ = std::move(*tls);
+    PENSTOCK_TRY_IN(config.origin, credentials.own_tls_, credentials.read_tls());
     credentials.tls_ = std::make_shared<const TlsMaterial>(credentials.own_tls_);
     credentials.token_ = config.token;
     if (!config.token_file.empty()) {
         credentials.token_stamp_ = stamp_of(config.token_file);
-        if (const Status read = credentials.read_token(now); !read) {
-            return in_context(config.origin, read.error());
-        }
+        PENSTOCK_TRY_STATUS_IN(config.origin, credentials.read_token(now));
     } else if (!config.token.is_empty()) {
-        if (const Status token = check_token(config.token.reveal()); !token) {
-            return in_context(config.origin + ": token", token.error());
-        }
+        PENSTOCK_TRY_STATUS_IN(config.origin + ": token", check_token(config.token.reveal()));
     }
     if (credentials.uses_exec()) {
         const char* path = std::getenv("PATH");
-        auto program = find_program(*config.exec, path == nullptr ? "" : path);
-        if (!program) {
-            return in_context(config.origin, program.error());
-        }
-        credentials.program_ = std::move(*program);
+        PENSTOCK_TRY_IN(config.origin, credentials.program_,
+                        find_program(*config.exec, path == nullptr ? "" : path));
     }
     return credentials;
 }
@@ -85,30 +74,19 @@ std::array<FileStamp, 3> Credentials::stamps_now() const {
 Result<TlsMaterial> Credentials::read_tls() const {
     TlsMaterial material;
     if (config_.ca.is_set()) {
-        auto ca = pem_of(config_.ca);
-        if (!ca) {
-            return in_context("CA", ca.error());
-        }
-        if (const Status checked = check_ca(*ca); !checked) {
+        PENSTOCK_TRY_IN("CA", auto ca, pem_of(config_.ca));
+        if (const Status checked = check_ca(ca); !checked) {
             return config_.ca.file.empty() ? std::unexpected(checked.error())
                                            : in_context(config_.ca.file.string(), checked.error());
         }
-        material.ca = std::move(*ca);
+        material.ca = std::move(ca);
     }
     if (config_.client_certificate.is_set()) {
-        auto certificate = pem_of(config_.client_certificate);
-        if (!certificate) {
-            return in_context("client certificate", certificate.error());
-        }
-        auto key = pem_of(config_.client_key);
-        if (!key) {
-            return in_context("client key", key.error());
-        }
-        material.certificate = std::move(*certificate);
-        material.key = Secret(std::move(*key));
-        if (const Status pair = check_pair(material.certificate, material.key); !pair) {
-            return std::unexpected(pair.error());
-        }
+        PENSTOCK_TRY_IN("client certificate", auto certificate, pem_of(config_.client_certificate));
+        PENSTOCK_TRY_IN("client key", auto key, pem_of(config_.client_key));
+        material.certificate = std::move(certificate);
+        material.key = Secret(std::move(key));
+        PENSTOCK_TRY_STATUS(check_pair(material.certificate, material.key));
     }
     return material;
 }
@@ -120,9 +98,7 @@ Status Credentials::read_token(Instant now) {
         return fail(text.error().code, "token file " + text.error().what);
     }
     Secret token(trimmed(*text));
-    if (const Status checked = check_token(token.reveal()); !checked) {
-        return in_context("token file " + config_.token_file.string(), checked.error());
-    }
+    PENSTOCK_TRY_STATUS_IN("token file " + config_.token_file.string(), check_token(token.reveal()));
     token_ = std::move(token);
     return {};
 }

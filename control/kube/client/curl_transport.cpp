@@ -57,26 +57,18 @@ Result<std::unique_ptr<CurlTransport>> CurlTransport::create(const ClientConfig&
                                                 "be verified; to permit this, pass "
                                                 "--insecure-skip-tls-verify-allowed");
     }
-    auto server = ServerUrl::parse(config.server);
-    if (!server) {
-        return in_context(config.origin, server.error());
-    }
-    if (const Status as = check_impersonation(config.impersonate); !as) {
-        return in_context(config.origin, as.error());
-    }
-    auto credentials = Credentials::open(config, options.credentials, Instant::now());
-    if (!credentials) {
-        return std::unexpected(credentials.error());
-    }
+    PENSTOCK_TRY_IN(config.origin, auto server, ServerUrl::parse(config.server));
+    PENSTOCK_TRY_STATUS_IN(config.origin, check_impersonation(config.impersonate));
+    PENSTOCK_TRY(auto credentials, Credentials::open(config, options.credentials, Instant::now()));
     TransferSettings settings{.config = config,
-                              .server = std::move(*server),
+                              .server = std::move(server),
                               .user_agent = options.user_agent,
                               .body_bytes_max = options.body_bytes_max,
                               .connect_timeout = options.connect_timeout,
                               .tcp_keepalive = options.tcp_keepalive,
                               .redirects_max = options.redirects_max};
     std::unique_ptr<CurlTransport> transport(
-        new CurlTransport(std::move(settings), options, std::move(*credentials)));
+        new CurlTransport(std::move(settings), options, std::move(credentials)));
     if (!transport->multi_) {
         return fail(Errc::Exhausted, "libcurl: out of memory");
     }

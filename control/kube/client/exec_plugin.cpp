@@ -197,9 +197,7 @@ Result<ExecCredential> parse_exec_credential(std::string_view json, std::string_
         return fail(Errc::InvalidArgument, "its ExecCredential has neither token nor certificate");
     }
     if (!credential.certificate.empty()) {
-        if (const Status pair = check_pair(credential.certificate, credential.key); !pair) {
-            return in_context("its ExecCredential", pair.error());
-        }
+        PENSTOCK_TRY_STATUS_IN("its ExecCredential", check_pair(credential.certificate, credential.key));
     }
     if (const std::string expiration = text_at(status, "expirationTimestamp"); !expiration.empty()) {
         credential.expires_at = parse_time(expiration);

@@ -23,17 +23,11 @@ std::string bracketed(const std::string& host) {
 }  // namespace
 
 Result<ClientConfig> in_cluster_config(const Environment& environment, const std::filesystem::path& folder) {
-    const auto host = variable(environment, "KUBERNETES_SERVICE_HOST");
-    if (!host) {
-        return std::unexpected(host.error());
-    }
-    const auto port = variable(environment, "KUBERNETES_SERVICE_PORT");
-    if (!port) {
-        return std::unexpected(port.error());
-    }
+    PENSTOCK_TRY(const auto host, variable(environment, "KUBERNETES_SERVICE_HOST"));
+    PENSTOCK_TRY(const auto port, variable(environment, "KUBERNETES_SERVICE_PORT"));
     ClientConfig config;
     config.origin = "in-cluster configuration";
-    config.server = "https://" + bracketed(*host) + ":" + *port;
+    config.server = "https://" + bracketed(host) + ":" + port;
     config.token_file = folder / "token";
     config.ca.file = folder / "ca.crt";
     for (const auto& file : {config.token_file, config.ca.file}) {

@@ -395,9 +395,7 @@ Result<ClientConfig> resolve_kubeconfig(std::span<const KubeconfigText> files, s
     try {
         for (const KubeconfigText& file : files) {
             current = &file;
-            if (const Status added = add_file(file, merged); !added) {
-                return std::unexpected(added.error());
-            }
+            PENSTOCK_TRY_STATUS(add_file(file, merged));
         }
         return resolve(merged, context);
     } catch (const YAML::Exception& error) {
@@ -410,13 +408,10 @@ Result<ClientConfig> resolve_kubeconfig(std::span<const KubeconfigText> files, s
 Result<ClientConfig> read_kubeconfig(const std::vector<fs::path>& files, std::string_view context) {
     std::vector<KubeconfigText> texts;
     for (const fs::path& file : files) {
-        auto text = read_file_text(file);
-        if (!text) {
-            return in_context("kubeconfig", text.error());
-        }
+        PENSTOCK_TRY_IN("kubeconfig", auto text, read_file_text(file));
         std::error_code failed;
         const fs::path absolute = fs::absolute(file, failed);
-        texts.push_back({.file = failed ? file : absolute, .text = std::move(*text)});
+        texts.push_back({.file = failed ? file : absolute, .text = std::move(text)});
     }
     return resolve_kubeconfig(texts, context);
 }

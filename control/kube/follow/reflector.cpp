@@ -205,12 +205,9 @@ void Reflector::on_overdue() {
 }
 
 Status Reflector::on_event_text(std::string_view json) {
-    auto event = decode_watch_event(server_.decoder, collection_.kind, json);
-    if (!event) {
-        return std::unexpected(std::move(event.error()));
-    }
+    PENSTOCK_TRY(auto event, decode_watch_event(server_.decoder, collection_.kind, json));
     heard_ = true;
-    apply(std::move(*event));
+    apply(std::move(event));
     return exchange_->has_ended ? fail(Errc::Unavailable, "the rest of the response is not read") : Status{};
 }
 
