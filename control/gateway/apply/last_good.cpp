@@ -196,19 +196,13 @@ Status write_last_good(const std::string& path, const DesiredState& state) {
 }
 
 Result<std::optional<LastGood>> read_last_good(const std::string& path) {
-    const auto bytes = read_whole(path);
+    PENSTOCK_TRY(const auto bytes, read_whole(path));
     if (!bytes) {
-        return std::unexpected(bytes.error());
-    }
-    if (!*bytes) {
         return std::nullopt;
     }
-    const auto payload = unframed(**bytes);
-    if (!payload) {
-        return in_context(path, payload.error());
-    }
+    PENSTOCK_TRY_IN(path, const auto payload, unframed(*bytes));
     v1::FullState message;
-    if (!message.ParseFromArray(payload->data(), static_cast<int>(payload->size()))) {
+    if (!message.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) {
         return fail(Errc::Corrupt, path + ": content is not a penstock.v1.FullState");
     }
     LastGood out;

@@ -40,13 +40,11 @@ Caretaker::~Caretaker() {
 }
 
 Result<std::unique_ptr<Caretaker>> Caretaker::create(CaretakerOptions options, Reconciler& reconciler) {
-    auto prober = Prober::start(
-        [&reconciler](ProbeSchedule::Results results) { reconciler.probed(std::move(results)); });
-    if (!prober) {
-        return std::unexpected(std::move(prober.error()));
-    }
+    PENSTOCK_TRY(auto prober, Prober::start([&reconciler](ProbeSchedule::Results results) {
+                     reconciler.probed(std::move(results));
+                 }));
     std::unique_ptr<Caretaker> caretaker(new Caretaker(std::move(options), reconciler));
-    caretaker->prober_ = std::move(*prober);
+    caretaker->prober_ = std::move(prober);
     return caretaker;
 }
 

@@ -84,11 +84,8 @@ bool Daemon::has_stopped_worker() const {
 }
 
 Status Daemon::catch_signals() {
-    auto signals = process::Signals::block();
-    if (!signals) {
-        return std::unexpected(std::move(signals.error()));
-    }
-    signals_.emplace(std::move(*signals));
+    PENSTOCK_TRY(auto signals, process::Signals::block());
+    signals_.emplace(std::move(signals));
     return {};
 }
 
@@ -97,40 +94,24 @@ Status Daemon::lock_files() {
         if (!address.is_unix()) {
             continue;
         }
-        auto lock = FileLock::acquire(address.path + ".lock", "socket " + address.path);
-        if (!lock) {
-            return std::unexpected(std::move(lock.error()));
-        }
-        file_locks_.push_back(std::move(*lock));
+        PENSTOCK_TRY(auto lock, FileLock::acquire(address.path + ".lock", "socket " + address.path));
+        file_locks_.push_back(std::move(lock));
     }
     if (!options_.state_file.empty()) {
         // Two gateways that save into one file would each restart with the other's configuration.
-        auto lock = FileLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file);
-        if (!lock) {
-            return std::unexpected(std::move(lock.error()));
-        }
-        file_locks_.push_back(std::move(*lock));
+        PENSTOCK_TRY(auto lock,
+                     FileLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file));
+        file_locks_.push_back(std::move(lock));
     }
     return {};
 }
 
 Status Daemon::plan_workers() {
-    auto cores = plan_cores(options_.cores, drivers::allowed_cpus());
-    if (!cores) {
-        return std::unexpected(std::move(cores.error()));
-    }
-    cores_ = std::move(*cores);
-    const auto ephemeral = drivers::host_ephemeral_range();
-    if (!ephemeral) {
-        return std::unexpected(ephemeral.error());
-    }
-    host_ephemeral_ = *ephemeral;
-    auto shares = check_snat_shares(options_.snat_ports, host_ephemeral_,
-                                    static_cast<unsigned>(cores_.worker_cpus.size()));
-    if (!shares) {
-        return std::unexpected(std::move(shares.error()));
-    }
-    for (const std::string& remark : {cores_.remark, *shares}) {
+    PENSTOCK_TRY(cores_, plan_cores(options_.cores, drivers::allowed_cpus()));
+    PENSTOCK_TRY(host_ephemeral_, drivers::host_ephemeral_range());
+    PENSTOCK_TRY(auto shares, check_snat_shares(options_.snat_ports, host_ephemeral_,
+                                                static_cast<unsigned>(cores_.worker_cpus.size())));
+    for (const std::string& remark : {cores_.remark, shares}) {
         if (!remark.empty()) {
             log::get("control").warn("{}", remark);
         }
@@ -145,11 +126,7 @@ Status Daemon::start_eal() {
                             .no_huge = options_.no_huge,
                             .pci_allow = pci_devices(options_.ports),
                             .sink = log_driver_notice};
-    auto started = drivers::Eal::start(std::move(eal));
-    if (!started) {
-        return std::unexpected(std::move(started.error()));
-    }
-    eal_ = std::move(*started);
+    PENSTOCK_TRY(eal_, drivers::Eal::start(std::move(eal)));
     log::get("control").info("memory: {}", eal_->memory_description());
     return {};
 }
@@ -162,21 +139,14 @@ Status Daemon::open_twins() {
     std::vector<drivers::NetlinkMirror::Twin> names;
     for (const auto& port : ports_) {
         const auto& wanted = port->options();
-        auto twin = drivers::TapTwin::open({.name = wanted.twin_name,
-                                            .mac = port->facts().mac,
-                                            .mtu = port->facts().mtu,
-                                            .addresses = wanted.addresses});
-        if (!twin) {
-            return std::unexpected(std::move(twin.error()));
-        }
-        names.push_back({port->facts().id, (*twin)->name()});
-        twins_.push_back(std::move(*twin));
+        PENSTOCK_TRY(auto twin, drivers::TapTwin::open({.name = wanted.twin_name,
+                                                        .mac = port->facts().mac,
+                                                        .mtu = port->facts().mtu,
+                                                        .addresses = wanted.addresses}));
+        names.push_back({port->facts().id, twin->name()});
+        twins_.push_back(std::move(twin));
     }
-    auto mirror = drivers::NetlinkMirror::open(names, log_driver_notice);
-    if (!mirror) {
-        return std::unexpected(std::move(mirror.error()));
-    }
-    mirror_ = std::move(*mirror);
+    PENSTOCK_TRY(mirror_, drivers::NetlinkMirror::open(names, log_driver_notice));
     return {};
 }
 
@@ -193,13 +163,9 @@ Status Daemon::load_last_good() {
         last_good = gateway::load_last_good(options_.state_file);
     }
     if (!options_.blocklist.empty()) {
-        auto list = read_blocklist(options_.blocklist, own_addresses());
-        if (!list) {
-            return in_context("--blocklist", std::move(list.error()));
-        }
-        log::get("control").info("{} prefixes are blocked by {}", list->prefixes().size(),
-                                 options_.blocklist);
-        reconciler_->block(std::move(*list));
+        PENSTOCK_TRY_IN("--blocklist", auto list, read_blocklist(options_.blocklist, own_addresses()));
+        log::get("control").info("{} prefixes are blocked by {}", list.prefixes().size(), options_.blocklist);
+        reconciler_->block(std::move(list));
     }
     initial_ = reconciler_->begin(std::move(last_good),
                                   std::make_shared<const drivers::MirroredState>(mirror_->state()));
@@ -207,11 +173,7 @@ Status Daemon::load_last_good() {
 }
 
 Status Daemon::start_ports() {
-    auto flows = start_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), ports_);
-    if (!flows) {
-        return std::unexpected(std::move(flows.error()));
-    }
-    flows_ = std::move(*flows);
+    PENSTOCK_TRY(flows_, start_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), ports_));
     return {};
 }
 
@@ -220,11 +182,7 @@ Status Daemon::start_workers() {
     flows_->before_publish(*initial_);
     while (flows_->work()) {  // rules of the initial configuration are in the NICs before the first packet
     }
-    auto workers = worker::WorkerSet::start(std::move(options), std::move(initial_));
-    if (!workers) {
-        return std::unexpected(std::move(workers.error()));
-    }
-    workers_ = std::move(*workers);
+    PENSTOCK_TRY(workers_, worker::WorkerSet::start(std::move(options), std::move(initial_)));
     return {};
 }
 
@@ -246,11 +204,7 @@ Status Daemon::start_reconciler() {
         },
         {.orders_done = [this] { return workers_->flow_orders_done(); },
          .flows_of = [this](BackendId id) { return workers_->inspect().backend(id).connections; }});
-    auto follower = LinuxFollower::start(*mirror_, *workers_, *reconciler_);
-    if (!follower) {
-        return std::unexpected(std::move(follower.error()));
-    }
-    linux_follower_ = std::move(*follower);
+    PENSTOCK_TRY(linux_follower_, LinuxFollower::start(*mirror_, *workers_, *reconciler_));
     return {};
 }
 
@@ -260,12 +214,8 @@ Status Daemon::start_twin_io() {
         twins.push_back({ports_[i]->facts().id, twins_[i].get(), ports_[i]->facts().mtu});
     }
     twin_ports_ = std::make_unique<TwinPorts>(*workers_);
-    auto io =
-        drivers::TwinIo::open(std::move(twins), *twin_ports_, pools_.on(ports_.front()->facts().socket));
-    if (!io) {
-        return std::unexpected(std::move(io.error()));
-    }
-    twin_io_ = std::move(*io);
+    PENSTOCK_TRY(twin_io_, drivers::TwinIo::open(std::move(twins), *twin_ports_,
+                                                 pools_.on(ports_.front()->facts().socket)));
     return twin_io_->also_wake_on(signals_->fd());
 }
 
@@ -315,30 +265,23 @@ Status Daemon::serve() {
         for (size_t i = 0; i < twins_.size(); ++i) {
             twins[twins_[i]->ifindex()] = ports_[i]->facts().id;
         }
-        auto vips = drivers::VipAddresses::open(std::move(twins));
-        if (!vips) {
-            return std::unexpected(std::move(vips.error()));
-        }
-        vips_ = std::move(*vips);
+        PENSTOCK_TRY(vips_, drivers::VipAddresses::open(std::move(twins)));
     }
-    auto caretaker = Caretaker::create({.mode = options_.identity.mode,
-                                        .healthz = options_.healthz,
-                                        .sync_limit = options_.sync_limit,
-                                        .allow_empty = options_.allow_empty,
-                                        .drained = drained,
-                                        .loops = [this] { return loops_->health(); },
-                                        .ports = [this] { return port_states(); },
-                                        .twins = twin_subnets(options_.ports),
-                                        .routes = [this] { return workers_->current().routes; },
-                                        .on_health = [this](bool is_well) { server_->set_serving(is_well); },
-                                        .exhausted = exhausted_services(*workers_, *reconciler_),
-                                        .on_observed = [this] { server_->announce_observed(); },
-                                        .vip_presence = vips_ ? std::optional(vip_presence()) : std::nullopt},
-                                       *reconciler_);
-    if (!caretaker) {
-        return std::unexpected(std::move(caretaker.error()));
-    }
-    caretaker_ = std::move(*caretaker);
+    PENSTOCK_TRY(caretaker_,
+                 Caretaker::create({.mode = options_.identity.mode,
+                                    .healthz = options_.healthz,
+                                    .sync_limit = options_.sync_limit,
+                                    .allow_empty = options_.allow_empty,
+                                    .drained = drained,
+                                    .loops = [this] { return loops_->health(); },
+                                    .ports = [this] { return port_states(); },
+                                    .twins = twin_subnets(options_.ports),
+                                    .routes = [this] { return workers_->current().routes; },
+                                    .on_health = [this](bool is_well) { server_->set_serving(is_well); },
+                                    .exhausted = exhausted_services(*workers_, *reconciler_),
+                                    .on_observed = [this] { server_->announce_observed(); },
+                                    .vip_presence = vips_ ? std::optional(vip_presence()) : std::nullopt},
+                                   *reconciler_));
     loops_ = std::make_unique<LoopWatch>(
         watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_, control_rounds_));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
@@ -358,11 +301,7 @@ Status Daemon::serve() {
             .push_back(address.is_unix() ? address.path : address.text);
         addresses += (addresses.empty() ? "" : ", ") + address.text;
     }
-    auto started = rpc::Server::start(server, {*stream_, *status_, *explain_});
-    if (!started) {
-        return std::unexpected(std::move(started.error()));
-    }
-    server_ = std::move(*started);
+    PENSTOCK_TRY(server_, rpc::Server::start(server, {*stream_, *status_, *explain_}));
     running_->tls = server_->tls();
     running_->tcp = server_->tcp();
     open_metrics(std::chrono::steady_clock::now());
@@ -370,15 +309,12 @@ Status Daemon::serve() {
     caretaker_->start();
     if (!options_.blocklist.empty()) {
         const config::Snapshot now = workers_->current();
-        auto watch = BlocklistWatch::start(
-            {.file = options_.blocklist,
-             .known = now.blocked_sources ? *now.blocked_sources : route::PrefixSet(),
-             .own_addresses = [this] { return own_addresses(); },
-             .tell = [this](const route::PrefixSet& list) { reconciler_->block(list); }});
-        if (!watch) {
-            return in_context("--blocklist", std::move(watch.error()));
-        }
-        blocklist_ = std::move(*watch);
+        PENSTOCK_TRY_IN("--blocklist", blocklist_,
+                        BlocklistWatch::start(
+                            {.file = options_.blocklist,
+                             .known = now.blocked_sources ? *now.blocked_sources : route::PrefixSet(),
+                             .own_addresses = [this] { return own_addresses(); },
+                             .tell = [this](const route::PrefixSet& list) { reconciler_->block(list); }}));
     }
     log::get("control").info("gateway {} is ready: {} ports, {} workers, gRPC on {}",
                              options_.identity.gateway_name, ports_.size(), cores_.worker_cpus.size(),

@@ -35,23 +35,21 @@ Status open_nic_ports(const Options& options, unsigned workers, drivers::Mempool
     int some_socket = -1;  // a port without a NUMA node allocates its buffers on another port's node
     for (const PortOption& option : options.ports) {
         const NicPortId id{static_cast<uint8_t>(ports.size())};
-        auto port = drivers::NicPort::probe(id,
-                                            {.device = option.device,
-                                             .twin_name = option.twin,
-                                             .addresses = option.addresses,
-                                             .mtu = option.mtu,
-                                             .rx_queues = workers,
-                                             .tx_queues = workers,
-                                             .rss_key = rss_key,
-                                             .rx_interrupts = options.idle == worker::IdleMode::Adaptive,
-                                             .flow_rules = options.flow_rules > 0,
-                                             .isolate = options.vip_isolate},
-                                            log_driver_notice);
-        if (!port) {
-            return std::unexpected(std::move(port.error()));
-        }
-        some_socket = std::max(some_socket, (*port)->facts().socket);
-        ports.push_back(std::move(*port));
+        PENSTOCK_TRY(auto port,
+                     drivers::NicPort::probe(id,
+                                             {.device = option.device,
+                                              .twin_name = option.twin,
+                                              .addresses = option.addresses,
+                                              .mtu = option.mtu,
+                                              .rx_queues = workers,
+                                              .tx_queues = workers,
+                                              .rss_key = rss_key,
+                                              .rx_interrupts = options.idle == worker::IdleMode::Adaptive,
+                                              .flow_rules = options.flow_rules > 0,
+                                              .isolate = options.vip_isolate},
+                                             log_driver_notice));
+        some_socket = std::max(some_socket, port->facts().socket);
+        ports.push_back(std::move(port));
     }
     const auto socket_of = [&](const drivers::NicPort& port) {
         return port.facts().socket < 0 ? some_socket : port.facts().socket;
@@ -83,9 +81,7 @@ Result<std::unique_ptr<FlowFollower>> start_nic_ports(const Options& options, un
                             .mark = options.vip_mark};
     std::vector<FlowFollower::Port> followed;
     for (const auto& port : ports) {
-        if (auto started = port->start(); !started) {
-            return std::unexpected(std::move(started.error()));
-        }
+        PENSTOCK_TRY_STATUS(port->start());
         const auto& facts = port->facts();
         log::get("drivers").info(
             "port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering {}: {}", facts.id.value,

@@ -131,11 +131,8 @@ Result<route::PrefixSet> read_blocklist(const std::filesystem::path& file, std::
     if (!stream.is_open() || stream.bad() || std::filesystem::is_directory(file)) {
         return fail(Errc::NotFound, file.string() + ": cannot be read");
     }
-    const auto list = parse_blocklist(text);
-    if (!list) {
-        return in_context(file.string(), list.error());
-    }
-    auto set = admit_blocklist(*list, own);
+    PENSTOCK_TRY_IN(file.string(), const auto list, parse_blocklist(text));
+    auto set = admit_blocklist(list, own);
     return set ? std::move(set) : in_context(file.string(), set.error());
 }
 

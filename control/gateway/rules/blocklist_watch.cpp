@@ -14,16 +14,13 @@
 namespace penstock::gateway {
 
 Result<std::unique_ptr<BlocklistWatch>> BlocklistWatch::start(BlocklistWatchOptions options) {
-    auto watch = FileWatch::open(options.file);
-    if (!watch) {
-        return std::unexpected(std::move(watch).error());
-    }
+    PENSTOCK_TRY(auto watch, FileWatch::open(options.file));
     const int wake_descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_descriptor < 0) {
         return fail(Errc::Exhausted, std::string("eventfd: ") + std::strerror(errno));
     }
     return std::unique_ptr<BlocklistWatch>(
-        new BlocklistWatch(std::move(options), std::move(*watch), wake_descriptor));
+        new BlocklistWatch(std::move(options), std::move(watch), wake_descriptor));
 }
 
 BlocklistWatch::BlocklistWatch(BlocklistWatchOptions options, FileWatch watch, int wake_descriptor)
