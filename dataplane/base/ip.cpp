@@ -122,10 +122,7 @@ Result<Prefix> Prefix::parse(std::string_view text) {
         return fail(Errc::InvalidArgument,
                     "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: it has no /length");
     }
-    const Result<IpAddr> address = IpAddr::parse(text.substr(0, slash));
-    if (!address) {
-        return std::unexpected(address.error());
-    }
+    PENSTOCK_TRY(const auto address, IpAddr::parse(text.substr(0, slash)));
     const std::string_view digits = text.substr(slash + 1);
     unsigned length = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
@@ -133,7 +130,7 @@ Result<Prefix> Prefix::parse(std::string_view text) {
         return fail(Errc::InvalidArgument,
                     "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: its length is not a number");
     }
-    return make(*address, length);
+    return make(address, length);
 }
 
 Prefix Prefix::host(const IpAddr& address) noexcept {

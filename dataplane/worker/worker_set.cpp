@@ -73,36 +73,25 @@ Status WorkerSet::Impl::take_rings() {
     };
     const uint32_t workers = static_cast<uint32_t>(options.lcores.size());
     for (uint32_t w = 0; workers > 1 && w < workers; ++w) {
-        const auto ring = keep("handoff_" + std::to_string(w), limits::kHandoffRing, RING_F_SC_DEQ);
-        if (!ring) {
-            return std::unexpected(ring.error());
-        }
-        handoff.push_back(*ring);
+        PENSTOCK_TRY(const auto ring,
+                     keep("handoff_" + std::to_string(w), limits::kHandoffRing, RING_F_SC_DEQ));
+        handoff.push_back(ring);
     }
     for (const PortPlan& port : options.ports) {
         const std::string suffix = std::to_string(port.id.value);
         constexpr std::array<uint32_t, kPuntClasses> kRings{limits::kPuntLinkRing, limits::kPuntRoutingRing,
                                                             limits::kPuntRing};
         for (size_t punt_class = 0; punt_class < kPuntClasses; ++punt_class) {
-            const auto to_host = keep("to_host_" + suffix + "_" + std::to_string(punt_class),
-                                      kRings[punt_class], RING_F_SC_DEQ);
-            if (!to_host) {
-                return std::unexpected(to_host.error());
-            }
-            to_host_[port.id.value][punt_class] = *to_host;
+            PENSTOCK_TRY(to_host_[port.id.value][punt_class],
+                         keep("to_host_" + suffix + "_" + std::to_string(punt_class), kRings[punt_class],
+                              RING_F_SC_DEQ));
         }
-        const auto from_host = keep("from_host_" + suffix, limits::kPuntRing, RING_F_SP_ENQ | RING_F_SC_DEQ);
-        if (!from_host) {
-            return std::unexpected(from_host.error());
-        }
-        from_host_[port.id.value] = *from_host;
+        PENSTOCK_TRY(from_host_[port.id.value],
+                     keep("from_host_" + suffix, limits::kPuntRing, RING_F_SP_ENQ | RING_F_SC_DEQ));
         for (uint32_t q = 0; q < port.tx_queues && port.tx_queues < workers; ++q) {
-            const auto through =
-                keep("tx_through_" + suffix + "_" + std::to_string(q), limits::kHandoffRing, RING_F_SC_DEQ);
-            if (!through) {
-                return std::unexpected(through.error());
-            }
-            tx_through_[port.id.value].push_back(*through);
+            PENSTOCK_TRY(const auto through, keep("tx_through_" + suffix + "_" + std::to_string(q),
+                                                  limits::kHandoffRing, RING_F_SC_DEQ));
+            tx_through_[port.id.value].push_back(through);
         }
     }
     return {};
@@ -130,17 +119,11 @@ Status WorkerSet::Impl::take_own_buffers() {
 }
 
 Status WorkerSet::Impl::take_affinity() {
-    const auto taken = take_huge("affinity table", lb::AffinityTable::memory_needed(options.affinity_entries),
-                                 options.lcores.front(), "--affinity-entries");
-    if (!taken) {
-        return std::unexpected(taken.error());
-    }
-    affinity_memory.reset(taken->data());
-    auto table = lb::AffinityTable::create(*taken, options.affinity_entries, HashKey::random());
-    if (!table) {
-        return std::unexpected(table.error());
-    }
-    affinity = *table;
+    PENSTOCK_TRY(const auto taken,
+                 take_huge("affinity table", lb::AffinityTable::memory_needed(options.affinity_entries),
+                           options.lcores.front(), "--affinity-entries"));
+    affinity_memory.reset(taken.data());
+    PENSTOCK_TRY(affinity, lb::AffinityTable::create(taken, options.affinity_entries, HashKey::random()));
     return {};
 }
 
@@ -152,11 +135,7 @@ Status WorkerSet::Impl::make_reply_rules() {
             hashes.push_back({port.id, &*port.reply_hash});
         }
     }
-    auto rules = nat::ReplyRules::create(hashes, static_cast<uint32_t>(options.lcores.size()));
-    if (!rules) {
-        return std::unexpected(rules.error());
-    }
-    reply_rules = std::move(*rules);
+    PENSTOCK_TRY(reply_rules, nat::ReplyRules::create(hashes, static_cast<uint32_t>(options.lcores.size())));
     return {};
 }
 
@@ -199,52 +178,38 @@ pipeline::WorkerIo WorkerSet::Impl::io_of(uint32_t worker) const {
 Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t worker) const {
     const std::string suffix = std::to_string(worker);
     auto memory = std::make_unique<WorkerMemory>();
-    const auto table =
-        take_huge("connection table " + suffix, conn::Table::memory_needed(options.connections_per_worker),
-                  options.lcores[worker]);
-    if (!table) {
-        return std::unexpected(table.error());
-    }
-    memory->table.reset(table->data());
-    const auto ports = take_huge(
-        "SNAT ports " + suffix,
-        nat::PortProposer::memory_needed(options.connections_per_worker, options.snat_ports,
-                                         static_cast<uint32_t>(options.lcores.size()), &reply_rules),
-        options.lcores[worker]);
-    if (!ports) {
-        return std::unexpected(ports.error());
-    }
-    memory->snat_ports.reset(ports->data());
-    const auto links =
-        take_huge("flows by endpoint " + suffix, options.connections_per_worker * sizeof(conn::BackendLink),
-                  options.lcores[worker]);
-    if (!links) {
-        return std::unexpected(links.error());
-    }
-    memory->backend_links.reset(links->data());
-    memory->backend_links_span = {reinterpret_cast<conn::BackendLink*>(links->data()),
+    PENSTOCK_TRY(const auto table, take_huge("connection table " + suffix,
+                                             conn::Table::memory_needed(options.connections_per_worker),
+                                             options.lcores[worker]));
+    memory->table.reset(table.data());
+    PENSTOCK_TRY(const auto ports, take_huge("SNAT ports " + suffix,
+                                             nat::PortProposer::memory_needed(
+                                                 options.connections_per_worker, options.snat_ports,
+                                                 static_cast<uint32_t>(options.lcores.size()), &reply_rules),
+                                             options.lcores[worker]));
+    memory->snat_ports.reset(ports.data());
+    PENSTOCK_TRY(const auto links, take_huge("flows by endpoint " + suffix,
+                                             options.connections_per_worker * sizeof(conn::BackendLink),
+                                             options.lcores[worker]));
+    memory->backend_links.reset(links.data());
+    memory->backend_links_span = {reinterpret_cast<conn::BackendLink*>(links.data()),
                                   options.connections_per_worker};
-    memory->table_span = *table;
-    memory->snat_ports_span = *ports;
+    memory->table_span = table;
+    memory->snat_ports_span = ports;
     return memory;
 }
 
 Status WorkerSet::Impl::add_worker(uint32_t index) {
     const auto workers = static_cast<uint32_t>(options.lcores.size());
     const WorkerId self{static_cast<uint8_t>(index)};
-    auto taken = take_memory(index);
-    if (!taken) {
-        return std::unexpected(taken.error());
-    }
-    WorkerMemory& kept = *memory.emplace_back(std::move(*taken));
+    PENSTOCK_TRY(auto taken, take_memory(index));
+    WorkerMemory& kept = *memory.emplace_back(std::move(taken));
 
-    auto table = conn::Table::create(kept.table_span, options.connections_per_worker, HashKey::random());
-    auto snat_ports =
-        nat::PortProposer::create(kept.snat_ports_span, options.connections_per_worker, options.snat_ports,
-                                  self, workers, HashKey::random(), &reply_rules);
-    if (!table || !snat_ports) {
-        return std::unexpected(table ? snat_ports.error() : table.error());
-    }
+    PENSTOCK_TRY(auto table,
+                 conn::Table::create(kept.table_span, options.connections_per_worker, HashKey::random()));
+    PENSTOCK_TRY(auto snat_ports, nat::PortProposer::create(
+                                      kept.snat_ports_span, options.connections_per_worker,
+                                      options.snat_ports, self, workers, HashKey::random(), &reply_rules));
     backend_rows_[index] = kept.backend_counters.as<stats::BackendCounters>().data();
     const TscRate rate{rte_get_tsc_hz()};
     std::unique_ptr<pipeline::WorkerContext> context(new pipeline::WorkerContext{
@@ -254,10 +219,10 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
         .owner = {.workers = workers,
                   .secret = options.secret,
                   .rules = reply_rules.empty() ? nullptr : &reply_rules},
-        .connections = std::move(*table),
+        .connections = std::move(table),
         .by_backend = conn::BackendIndex(kept.backend_links_span, kept.backend_heads.as<uint32_t>()),
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),
-        .snat_ports = std::move(*snat_ports),
+        .snat_ports = std::move(snat_ports),
         .schedulers = lb::SchedulerState(kept.cursors.as<uint32_t>(), HashKey::random().k0,
                                          lb::BackendRows(backend_rows_).first(workers)),
         .pending = route::PendingPackets<rte_mbuf*>(rate),
@@ -298,27 +263,13 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options,
     // lack the last unit.
     impl->options.connections_per_worker += impl->options.connections_per_worker % 2;
     const auto workers = static_cast<uint32_t>(impl->options.lcores.size());
-    auto publisher = config::Publisher::create(workers, std::move(initial));
-    if (!publisher) {
-        return std::unexpected(publisher.error());
-    }
-    impl->publisher = std::move(*publisher);
-    if (const Status rings = impl->take_rings(); !rings) {
-        return std::unexpected(rings.error());
-    }
-    if (const Status buffers = impl->take_own_buffers(); !buffers) {
-        return std::unexpected(buffers.error());
-    }
-    if (const Status taken = impl->take_affinity(); !taken) {
-        return std::unexpected(taken.error());
-    }
-    if (const Status made = impl->make_reply_rules(); !made) {
-        return std::unexpected(made.error());
-    }
+    PENSTOCK_TRY(impl->publisher, config::Publisher::create(workers, std::move(initial)));
+    PENSTOCK_TRY_STATUS(impl->take_rings());
+    PENSTOCK_TRY_STATUS(impl->take_own_buffers());
+    PENSTOCK_TRY_STATUS(impl->take_affinity());
+    PENSTOCK_TRY_STATUS(impl->make_reply_rules());
     for (uint32_t w = 0; w < workers; ++w) {
-        if (const Status added = impl->add_worker(w); !added) {
-            return in_context("worker " + std::to_string(w), added.error());
-        }
+        PENSTOCK_TRY_STATUS_IN("worker " + std::to_string(w), impl->add_worker(w));
     }
     for (uint32_t w = 0; w < workers; ++w) {
         const int launched = rte_eal_remote_launch(

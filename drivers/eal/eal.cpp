@@ -166,9 +166,7 @@ std::atomic<bool> started_before = false;
 Eal::Eal(EalOptions options) : options_(std::move(options)) {}
 
 Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
-    if (auto checked = check_cpus(options); !checked) {
-        return std::unexpected(checked.error());
-    }
+    PENSTOCK_TRY_STATUS(check_cpus(options));
     if (started_before.exchange(true)) {
         return fail(Errc::AlreadyExists,
                     "DPDK's EAL was already started in this process and cannot be started twice");

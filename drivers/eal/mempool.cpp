@@ -61,18 +61,15 @@ Result<MempoolShape> mempool_shape(const MempoolDemand& demand) {
 }
 
 Status Mempools::add(int socket, const MempoolDemand& demand) {
-    auto shape = mempool_shape(demand);
-    if (!shape) {
-        return std::unexpected(shape.error());
-    }
+    PENSTOCK_TRY(auto shape, mempool_shape(demand));
     const int where = socket == SOCKET_ID_ANY ? static_cast<int>(rte_socket_id()) : socket;
     const std::string name = "penstock_mbufs_" + std::to_string(where);
     rte_mempool* const pool =
-        rte_pktmbuf_pool_create(name.c_str(), shape->count, shape->cache, 0, shape->data_room, where);
+        rte_pktmbuf_pool_create(name.c_str(), shape.count, shape.cache, 0, shape.data_room, where);
     if (pool == nullptr) {
         const uint64_t bytes =
-            uint64_t{shape->count} * (sizeof(rte_mempool_objhdr) + sizeof(rte_mbuf) + shape->data_room);
-        return fail(Errc::Exhausted, "packet buffers: " + std::to_string(shape->count) + " of them need " +
+            uint64_t{shape.count} * (sizeof(rte_mempool_objhdr) + sizeof(rte_mbuf) + shape.data_room);
+        return fail(Errc::Exhausted, "packet buffers: " + std::to_string(shape.count) + " of them need " +
                                          std::to_string(bytes >> 20) + " MB on NUMA node " +
                                          std::to_string(where) + ": " + rte_strerror(rte_errno) +
                                          " (raise --memory-mb)");

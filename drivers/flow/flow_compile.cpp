@@ -59,9 +59,7 @@ Result<std::unique_ptr<CompiledFlow>> CompiledFlow::compile(const FlowRule& rule
         return fail(Errc::Unsupported,
                     "frames that match no rule are left to the kernel by isolation, not by a rule");
     }
-    if (auto checked = check(rule.match); !checked) {
-        return in_context(rule.match.to_string(), checked.error());
-    }
+    PENSTOCK_TRY_STATUS_IN(rule.match.to_string(), check(rule.match));
     std::unique_ptr<CompiledFlow> flow(new CompiledFlow);
     flow->attributes_.ingress = 1;
     flow->add_ethernet(rule.match);
@@ -69,9 +67,7 @@ Result<std::unique_ptr<CompiledFlow>> CompiledFlow::compile(const FlowRule& rule
         flow->add_ip(rule.match);
         flow->add_l4(rule.match);
     }
-    if (auto added = flow->add_actions(rule, port); !added) {
-        return in_context(rule.action.to_string(), added.error());
-    }
+    PENSTOCK_TRY_STATUS_IN(rule.action.to_string(), flow->add_actions(rule, port));
     return flow;
 }
 

@@ -86,9 +86,7 @@ class RteFlowDriver final : public FlowDriver {
         rte_flow_query_count count{};
         const rte_flow_action actions[] = {{RTE_FLOW_ACTION_TYPE_COUNT, nullptr},
                                            {RTE_FLOW_ACTION_TYPE_END, nullptr}};
-        if (auto asked = status_of(rte_flow_query(port_, flow, actions, &count, &error), error); !asked) {
-            return std::unexpected(asked.error());
-        }
+        PENSTOCK_TRY_STATUS(status_of(rte_flow_query(port_, flow, actions, &count, &error), error));
         return FlowHits{count.hits_set != 0 ? count.hits : 0, count.bytes_set != 0 ? count.bytes : 0};
     }
     Status isolate(bool on) override {
@@ -247,18 +245,13 @@ PortFlows::~PortFlows() {
 
 Result<PortFlows::Installed> PortFlows::make(const FlowRule& rule) {
     if (rule.is_isolation()) {
-        if (auto isolated = driver_->isolate(true); !isolated) {
-            return std::unexpected(isolated.error());
-        }
+        PENSTOCK_TRY_STATUS(driver_->isolate(true));
         return Installed{};
     }
     for (FlowRule attempt = rule;; attempt.counted = false) {
-        const auto compiled = CompiledFlow::compile(attempt, facts_);
-        if (!compiled) {
-            return std::unexpected(compiled.error());
-        }
-        auto validated = driver_->validate(**compiled);
-        auto created = validated ? driver_->create(**compiled) : std::unexpected(validated.error());
+        PENSTOCK_TRY(const auto compiled, CompiledFlow::compile(attempt, facts_));
+        auto validated = driver_->validate(*compiled);
+        auto created = validated ? driver_->create(*compiled) : std::unexpected(validated.error());
         if (created) {
             return Installed{*created, attempt.counted};
         }
@@ -279,11 +272,8 @@ Status PortFlows::add(const FlowRule& rule) {
     if (installed_.contains(rule)) {
         return {};
     }
-    auto made = make(rule);
-    if (!made) {
-        return std::unexpected(made.error());
-    }
-    installed_.emplace(rule, *made);
+    PENSTOCK_TRY(auto made, make(rule));
+    installed_.emplace(rule, made);
     return {};
 }
 

@@ -12,23 +12,20 @@ Result<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
         return fail(Errc::InvalidArgument,
                     "address " + shown + ": the prefix length is missing (write " + shown + "/24)");
     }
-    auto address = IpAddr::parse(text.substr(0, slash));
-    if (!address) {
-        return std::unexpected(address.error());
-    }
+    PENSTOCK_TRY(auto address, IpAddr::parse(text.substr(0, slash)));
     const std::string_view digits = text.substr(slash + 1);
     unsigned length = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
-    if (error != std::errc{} || end != digits.data() + digits.size() || length > address->bits()) {
+    if (error != std::errc{} || end != digits.data() + digits.size() || length > address.bits()) {
         return fail(Errc::InvalidArgument, "address " + shown +
                                                ": the prefix length must be a number from 0 to " +
-                                               std::to_string(address->bits()));
+                                               std::to_string(address.bits()));
     }
-    if (address->is_unspecified() || address->is_loopback() || address->is_multicast()) {
+    if (address.is_unspecified() || address.is_loopback() || address.is_multicast()) {
         return fail(Errc::InvalidArgument,
                     "address " + shown + ": an interface needs a unicast address of its own");
     }
-    return InterfaceAddress{*address, static_cast<uint8_t>(length)};
+    return InterfaceAddress{address, static_cast<uint8_t>(length)};
 }
 
 std::string InterfaceAddress::to_string() const {

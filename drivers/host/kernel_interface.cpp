@@ -88,17 +88,11 @@ Result<std::unique_ptr<KernelInterface>> KernelInterface::prepare(const std::str
         return fail(Errc::NotFound, "interface " + name + ": " + std::strerror(errno));
     }
     std::unique_ptr<KernelInterface> interface(new KernelInterface(name));
-    if (auto clean = interface->refuse_addresses(); !clean) {
-        return std::unexpected(clean.error());
-    }
+    PENSTOCK_TRY_STATUS(interface->refuse_addresses());
     interface->silence_ipv6(sink);
-    if (auto wide = interface->raise_mtu(mtu); !wide) {
-        return std::unexpected(wide.error());
-    }
+    PENSTOCK_TRY_STATUS(interface->raise_mtu(mtu));
     interface->unglue_frames(sink);
-    if (auto up = interface->set_up(); !up) {
-        return std::unexpected(up.error());
-    }
+    PENSTOCK_TRY_STATUS(interface->set_up());
     return interface;
 }
 

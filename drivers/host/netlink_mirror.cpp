@@ -291,13 +291,8 @@ Result<std::unique_ptr<NetlinkMirror>> NetlinkMirror::open(const std::vector<Twi
     }
     std::ranges::sort(impl->state.ports, {}, &route::EgressPort::id);
     // Subscribe first, so that changes between subscription and reading are received.
-    auto done = impl->sockets.open();
-    if (done) {
-        done = impl->read_everything();
-    }
-    if (!done) {
-        return std::unexpected(done.error());
-    }
+    PENSTOCK_TRY_STATUS(impl->sockets.open());
+    PENSTOCK_TRY_STATUS(impl->read_everything());
     std::unique_ptr<NetlinkMirror> mirror(new NetlinkMirror(std::move(impl)));
     mirror->poll(Clock::time_point::max());
     return mirror;

@@ -118,9 +118,7 @@ Result<std::unique_ptr<TapTwin>> TapTwin::open(const TapTwinOptions& options) {
         return failed(options.name, "TUNSETOFFLOAD", errno);
     }
     twin->ifindex_ = static_cast<int>(if_nametoindex(options.name.c_str()));
-    if (auto dressed = twin->give_face(options); !dressed) {
-        return std::unexpected(dressed.error());
-    }
+    PENSTOCK_TRY_STATUS(twin->give_face(options));
     return twin;
 }
 

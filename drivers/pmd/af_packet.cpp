@@ -47,42 +47,34 @@ Result<CompletionResult> complete_af_packet(DeviceString& device, const Completi
     device.complete("qpairs", std::to_string(std::min(facts.queues, kQueuePairsMax)));
 
     const uint32_t needed = kSlotHeader + frame_bytes(facts.mtu);
-    const auto slot = number_argument(device, "framesz", std::max(kSlotMin, std::bit_ceil(needed)));
-    if (!slot) {
-        return std::unexpected(slot.error());
-    }
-    if (*slot < needed) {
-        return fail(Errc::InvalidArgument, device.name + ": framesz=" + std::to_string(*slot) +
+    PENSTOCK_TRY(const auto slot,
+                 number_argument(device, "framesz", std::max(kSlotMin, std::bit_ceil(needed))));
+    if (slot < needed) {
+        return fail(Errc::InvalidArgument, device.name + ": framesz=" + std::to_string(slot) +
                                                " cuts frames of MTU " + std::to_string(facts.mtu) +
                                                ", which need " + std::to_string(needed));
     }
-    const auto block = number_argument(device, "blocksz", std::max(kBlock, *slot));
-    if (!block) {
-        return std::unexpected(block.error());
-    }
-    if (*block % *slot != 0 || *block % kPage != 0) {
-        return fail(Errc::InvalidArgument, device.name + ": blocksz=" + std::to_string(*block) +
-                                               " is not a multiple of both framesz=" + std::to_string(*slot) +
+    PENSTOCK_TRY(const auto block, number_argument(device, "blocksz", std::max(kBlock, slot)));
+    if (block % slot != 0 || block % kPage != 0) {
+        return fail(Errc::InvalidArgument, device.name + ": blocksz=" + std::to_string(block) +
+                                               " is not a multiple of both framesz=" + std::to_string(slot) +
                                                " and the page size " + std::to_string(kPage));
     }
-    const uint32_t per_block = *block / *slot;
+    const uint32_t per_block = block / slot;
     const uint32_t default_slots =
-        std::max(per_block, std::min(kSlotsMax, kRingBytesMax / *slot) / per_block * per_block);
-    const auto slots = number_argument(device, "framecnt", default_slots);
-    if (!slots) {
-        return std::unexpected(slots.error());
-    }
-    if (*slots % per_block != 0) {
-        return fail(Errc::InvalidArgument, device.name + ": framecnt=" + std::to_string(*slots) +
+        std::max(per_block, std::min(kSlotsMax, kRingBytesMax / slot) / per_block * per_block);
+    PENSTOCK_TRY(const auto slots, number_argument(device, "framecnt", default_slots));
+    if (slots % per_block != 0) {
+        return fail(Errc::InvalidArgument, device.name + ": framecnt=" + std::to_string(slots) +
                                                " is not a multiple of blocksz / framesz, " +
                                                std::to_string(per_block));
     }
-    device.complete("framesz", std::to_string(*slot));
-    device.complete("blocksz", std::to_string(*block));
-    device.complete("framecnt", std::to_string(*slots));
+    device.complete("framesz", std::to_string(slot));
+    device.complete("blocksz", std::to_string(block));
+    device.complete("framecnt", std::to_string(slots));
     // Bypass the qdisc: the workers limit their own rate, and all queues would share the qdisc's lock.
     device.complete("qdisc_bypass", "1");
-    return CompletionResult{*slot - kMbufLess};
+    return CompletionResult{slot - kMbufLess};
 }
 
 }  // namespace penstock::drivers

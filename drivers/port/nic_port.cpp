@@ -34,31 +34,19 @@ std::unexpected<Error> refused(const std::string& device, const char* step, int 
 
 Result<std::unique_ptr<NicPort>> NicPort::probe(NicPortId id, const NicPortOptions& options,
                                                 const NoticeSink& sink) {
-    auto device = DeviceString::parse(options.device);
-    if (!device) {
-        return std::unexpected(device.error());
-    }
+    PENSTOCK_TRY(auto device, DeviceString::parse(options.device));
     std::unique_ptr<NicPort> port(new NicPort);
     port->options_ = options;
-    port->device_ = std::move(*device);
+    port->device_ = std::move(device);
     port->facts_.id = id;
     port->facts_.name = port->device_.name;
     port->facts_.interface = port->device_.kernel_interface();
     port->facts_.mtu = options.mtu;
     port->profile_ = &pmd_profile(port->device_.driver);
-    auto done = port->prepare_device(sink);
-    if (done) {
-        done = port->bring_to_life();
-    }
-    if (done) {
-        done = port->gather_members();
-    }
-    if (done) {
-        done = port->ask_capabilities();
-    }
-    if (!done) {
-        return in_context("port " + port->facts_.name, done.error());
-    }
+    PENSTOCK_TRY_STATUS_IN("port " + port->facts_.name, port->prepare_device(sink));
+    PENSTOCK_TRY_STATUS_IN("port " + port->facts_.name, port->bring_to_life());
+    PENSTOCK_TRY_STATUS_IN("port " + port->facts_.name, port->gather_members());
+    PENSTOCK_TRY_STATUS_IN("port " + port->facts_.name, port->ask_capabilities());
     return port;
 }
 
@@ -67,46 +55,27 @@ Status NicPort::prepare_device(const NoticeSink& sink) {
     const std::string& interface = facts_.interface;
     const std::string claimed = device_.is_pci ? device_.name : interface;
     if (!claimed.empty()) {  // devices such as net_ring and net_null belong to this process only
-        const auto network = network_namespace();
-        if (!network) {
-            return std::unexpected(network.error());
-        }
-        auto lock = FileLock::acquire(port_lock_path(options_.lock_directory, *network, claimed), claimed);
-        if (!lock) {
-            return std::unexpected(lock.error());
-        }
-        lock_ = std::move(*lock);
+        PENSTOCK_TRY(const auto network, network_namespace());
+        PENSTOCK_TRY(lock_,
+                     FileLock::acquire(port_lock_path(options_.lock_directory, network, claimed), claimed));
     }
     for (const std::string& member : device_.members()) {
         if (is_pci_address(member)) {  // other members are ports of this process
-            auto lock = FileLock::acquire(port_lock_path(options_.lock_directory, 0, member), member);
-            if (!lock) {
-                return std::unexpected(lock.error());
-            }
-            member_locks_.push_back(std::move(*lock));
+            PENSTOCK_TRY(auto lock,
+                         FileLock::acquire(port_lock_path(options_.lock_directory, 0, member), member));
+            member_locks_.push_back(std::move(lock));
         }
     }
     CompletionFacts facts{.queues = std::max(options_.rx_queues, options_.tx_queues), .mtu = options_.mtu};
     if (!interface.empty()) {
-        auto prepared = KernelInterface::prepare(interface, options_.mtu, sink);
-        if (!prepared) {
-            return std::unexpected(prepared.error());
-        }
-        interface_ = std::move(*prepared);
+        PENSTOCK_TRY(interface_, KernelInterface::prepare(interface, options_.mtu, sink));
         facts.interface_channels = KernelInterface::combined_channels(interface);
         if (profile_->kernel_hears) {
-            auto guard = IngressGuard::install(interface);
-            if (!guard) {
-                return std::unexpected(guard.error());
-            }
-            guard_ = std::move(*guard);
+            PENSTOCK_TRY(guard_, IngressGuard::install(interface));
         }
     }
-    const auto completed = complete_device(device_, facts);
-    if (!completed) {
-        return std::unexpected(completed.error());
-    }
-    buffer_bytes_ = completed->buffer_bytes;
+    PENSTOCK_TRY(const auto completed, complete_device(device_, facts));
+    buffer_bytes_ = completed.buffer_bytes;
     return {};
 }
 

@@ -105,9 +105,7 @@ Status NicPort::check_steering(SteeringFacts& found) {
             setting.granted = "by computing: " + all + " known packets predicted alike";
             setting.reason = looped ? "no packet came back" : looped.error().what;
         }
-        if (auto again = restart_device(false); !again) {
-            return in_context("after the loopback", again.error());
-        }
+        PENSTOCK_TRY_STATUS_IN("after the loopback", restart_device(false));
         SteeringFacts restarted = read_steering_facts();
         restarted.check_failed = std::move(found.check_failed);
         found = std::move(restarted);
