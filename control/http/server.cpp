@@ -12,11 +12,11 @@
 #include <string_view>
 #include <utility>
 
-#include "control/http/address.hpp"
 #include "control/http/answer.hpp"
 #include "control/http/server_impl.hpp"
 #include "control/http/session.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/base/socket_address.hpp"
 
 namespace penstock::http {
 namespace {
@@ -24,12 +24,12 @@ namespace {
 // After a failed accept, for example without free descriptors: an immediate retry would only use the CPU.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-tcp::endpoint endpoint_of(const Address& address) {
-    const auto& bytes = address.host.bytes();
-    if (address.host.is_v4()) {
-        return {asio::ip::address_v4({bytes[12], bytes[13], bytes[14], bytes[15]}), address.port};
+tcp::endpoint endpoint_of(const SocketAddress& socket) {
+    const auto& bytes = socket.address.bytes();
+    if (socket.address.is_v4()) {
+        return {asio::ip::address_v4({bytes[12], bytes[13], bytes[14], bytes[15]}), socket.port};
     }
-    return {asio::ip::address_v6(bytes), address.port};
+    return {asio::ip::address_v6(bytes), socket.port};
 }
 
 IpAddr address_of(const asio::ip::address& address) {
@@ -66,7 +66,7 @@ void close_on_exec(int fd) {
 
 // Any thread, because the loop accepts nothing for it yet.
 Status Server::Impl::listen(const std::string& text, bool may_be_absent) {
-    PENSTOCK_TRY(const auto parsed, parse_address(text));
+    PENSTOCK_TRY(const auto parsed, SocketAddress::parse(text));
     const tcp::endpoint endpoint = endpoint_of(parsed);
     Listener& listener =
         listeners.emplace_back(Listener{tcp::acceptor(loop.io), asio::steady_timer(loop.io)});
@@ -238,8 +238,8 @@ uint16_t Server::port() const {
 }
 
 Status check_address(const std::string& address) {
-    const auto parsed = parse_address(address);
-    return parsed ? Status() : std::unexpected(parsed.error());
+    PENSTOCK_TRY_STATUS(SocketAddress::parse(address));
+    return {};
 }
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, std::shared_ptr<Loop> loop) {

@@ -15,6 +15,7 @@
 #include "control/base/interned.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
+#include "dataplane/base/socket_address.hpp"
 #include "dataplane/lb/service.hpp"
 
 namespace penstock::model {
@@ -37,6 +38,7 @@ struct Endpoint {
     uint16_t weight = 1;
     InternedText node_name;  // "" if unknown; for display only
     InternedText zone;       // "" if unknown; for display only
+    [[nodiscard]] SocketAddress socket() const noexcept { return {address, port}; }
     bool operator==(const Endpoint&) const = default;
 };
 static_assert(sizeof(Endpoint) == 40,
@@ -62,6 +64,7 @@ struct ExcludedEndpoint {
     L4Port port = 0;
     Exclusion why = Exclusion::NotReady;
     bool serving = true;  // if false, it keeps its TCP and SCTP flows only (UDP-001, DRAIN-003)
+    [[nodiscard]] SocketAddress socket() const noexcept { return {address, port}; }
     bool operator==(const ExcludedEndpoint&) const = default;
 };
 
@@ -107,6 +110,7 @@ struct Frontend {
     // Replaces `set` for clients inside Environment::pod_cidrs (ETP-006, NAT-004). Empty: `set` applies to
     // them too.
     std::optional<uint8_t> inside_set;
+    [[nodiscard]] SocketAddress socket() const noexcept { return {address, port}; }
     bool operator==(const Frontend&) const = default;
 };
 

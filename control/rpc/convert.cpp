@@ -116,10 +116,10 @@ Result<model::GatewayMode> from_proto(v1::Identity::Mode mode) {
     return kGatewayModes.from_wire(mode);
 }
 
-v1::SocketAddress to_proto(const IpAddr& address, L4Port port) {
+v1::SocketAddress to_proto(const SocketAddress& socket) {
     v1::SocketAddress message;
-    message.set_address(address.to_string());
-    message.set_port(port);
+    message.set_address(socket.address.to_string());
+    message.set_port(socket.port);
     return message;
 }
 
@@ -300,11 +300,6 @@ Result<std::optional<IpAddr>> optional_address(const std::string& text, const ch
     }
     PENSTOCK_TRY_IN(field, const auto address, IpAddr::parse(text));
     return address;
-}
-
-std::string socket_text(const IpAddr& address, L4Port port) {
-    const std::string text = address.to_string();
-    return (address.is_v4() ? text : "[" + text + "]") + ":" + std::to_string(port);
 }
 
 std::string text_of(const v1::ServiceKey& key) {

@@ -34,7 +34,7 @@ inline constexpr size_t kProbePathBytesMax = 1024;
 [[nodiscard]] v1::EmptyAction to_proto(lb::EmptyAction action);
 [[nodiscard]] v1::FrontendClass to_proto(lb::FrontendClass cls);
 [[nodiscard]] v1::Identity::Mode to_proto(model::GatewayMode mode);
-[[nodiscard]] v1::SocketAddress to_proto(const IpAddr& address, L4Port port);
+[[nodiscard]] v1::SocketAddress to_proto(const SocketAddress& socket);
 [[nodiscard]] v1::ServiceKey to_proto(const model::ServiceKey& key);
 [[nodiscard]] v1::Notice to_proto(const model::Notice& notice);
 [[nodiscard]] v1::ObservedNotice to_proto(const model::ObservedNotice& observed);
@@ -69,8 +69,6 @@ inline constexpr size_t kProbePathBytesMax = 1024;
 [[nodiscard]] Result<L4Port> l4_port(uint64_t number);
 // "" means none. The error begins with the field's name.
 [[nodiscard]] Result<std::optional<IpAddr>> optional_address(const std::string& text, const char* field);
-// "10.0.0.1:80", "[2001:db8::1]:80".
-[[nodiscard]] std::string socket_text(const IpAddr& address, L4Port port);
 // The key for error texts, as far as a possibly malformed message contains it.
 [[nodiscard]] std::string text_of(const v1::ServiceKey& key);
 

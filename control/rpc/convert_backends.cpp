@@ -116,7 +116,7 @@ Result<model::BackendSet> from_proto(const v1::BackendSet& message) {
     std::ranges::sort(set.endpoints, {}, place);
     const auto twice = std::ranges::adjacent_find(set.endpoints, {}, place);
     if (twice != set.endpoints.end()) {
-        return invalid("endpoints: " + socket_text(twice->address, twice->port) + " is listed twice");
+        return invalid("endpoints: " + twice->socket().to_string() + " is listed twice");
     }
     if (static_cast<uint32_t>(message.excluded_size()) > limits::kBackendsPerServiceMax) {
         return invalid("excluded: more than " + std::to_string(limits::kBackendsPerServiceMax));
@@ -135,7 +135,7 @@ Result<model::BackendSet> from_proto(const v1::BackendSet& message) {
         const auto& excluded = set.excluded[i];
         if ((i > 0 && place_of(set.excluded[i - 1]) == place_of(excluded)) ||
             std::ranges::binary_search(set.endpoints, place_of(excluded), {}, place)) {
-            return invalid("excluded: " + socket_text(excluded.address, excluded.port) + " is listed twice");
+            return invalid("excluded: " + excluded.socket().to_string() + " is listed twice");
         }
     }
     return set;

@@ -136,10 +136,10 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
                         frontend_from(message.frontends(i), service.sets));
         const bool node_port = frontend.cls == lb::FrontendClass::NodePort;
         if (!tuples.emplace(node_port, frontend.family, frontend.address, frontend.port).second) {
-            return invalid(indexed("frontends", i) + ": " +
-                           (node_port ? "NodePort " + std::to_string(frontend.port)
-                                      : socket_text(frontend.address, frontend.port)) +
-                           " is listed twice");
+            return invalid(
+                indexed("frontends", i) + ": " +
+                (node_port ? "NodePort " + std::to_string(frontend.port) : frontend.socket().to_string()) +
+                " is listed twice");
         }
         service.frontends.push_back(std::move(frontend));
     }

@@ -19,11 +19,6 @@ std::string json_quoted(const std::string& text) {
     return out + "\"";
 }
 
-std::string listen_text(const IpAddr& address, L4Port port) {
-    const std::string text = address.to_string();
-    return (address.family() == IpFamily::V6 ? "[" + text + "]" : text) + ":" + std::to_string(port);
-}
-
 }  // namespace
 
 http::Response health_check_answer(const std::string& namespace_name, const std::string& name,
@@ -119,7 +114,7 @@ void HealthChecks::serve(L4Port number, Port& port, Time now) {
     // An IPv6 address of a twin may still be in duplicate address detection.
     http::ServerOptions options{.addresses = {}, .routes = {}, .addresses_may_be_absent = true};
     for (const IpAddr& address : addresses_) {
-        options.addresses.push_back(listen_text(address, number));
+        options.addresses.push_back(SocketAddress{address, number}.to_string());
     }
     auto answer = [name = port.served, count = services_.at(port.served).local_endpoints,
                    is_well = is_well_] {

@@ -17,7 +17,6 @@
 
 #include "control/base/descriptor.hpp"
 #include "control/log/log.hpp"
-#include "control/rpc/convert.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -26,19 +25,19 @@ using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
 // An address as a sockaddr of the kernel, and its length.
-std::pair<sockaddr_storage, socklen_t> to_sockaddr(const IpAddr& address, L4Port port) {
+std::pair<sockaddr_storage, socklen_t> to_sockaddr(const SocketAddress& socket) {
     sockaddr_storage storage{};
-    const auto bytes = address.bytes();
-    if (address.family() == IpFamily::V4) {
+    const auto bytes = socket.address.bytes();
+    if (socket.address.family() == IpFamily::V4) {
         auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
         v4.sin_family = AF_INET;
-        v4.sin_port = htons(port);
+        v4.sin_port = htons(socket.port);
         std::memcpy(&v4.sin_addr, bytes.data() + 12, 4);
         return {storage, sizeof(sockaddr_in)};
     }
     auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
     v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(port);
+    v6.sin6_port = htons(socket.port);
     std::memcpy(&v6.sin6_addr, bytes.data(), 16);
     return {storage, sizeof(sockaddr_in6)};
 }
@@ -169,7 +168,7 @@ class Prober::Loop {
         }
         const auto turns = schedule_.take_turns(now);
         for (const auto& turn : turns.told) {
-            const std::string who = rpc::socket_text(turn.target.address, turn.target.port);
+            const std::string who = turn.target.socket.to_string();
             if (turn.verdict == Health::Up) {
                 log::get("control").info("endpoint {} of service {} is up", who, turn.user.to_string());
             } else {
@@ -192,9 +191,9 @@ class Prober::Loop {
 
     void begin(ProbeSchedule::Question question) {
         const auto& target = question.target;
-        const int family = target.address.family() == IpFamily::V4 ? AF_INET : AF_INET6;
+        const int family = target.socket.address.family() == IpFamily::V4 ? AF_INET : AF_INET6;
         Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        const auto [address, length] = to_sockaddr(target.address, target.port);
+        const auto [address, length] = to_sockaddr(target.socket);
         if (!socket.is_open() ||
             (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 &&
              errno != EINPROGRESS)) {
@@ -209,7 +208,7 @@ class Prober::Loop {
         conversation.deadline = question.deadline;
         if (target.kind == model::Probe::Kind::Http) {
             conversation.request =
-                "GET " + target.path + " HTTP/1.1\r\nHost: " + rpc::socket_text(target.address, target.port) +
+                "GET " + target.path + " HTTP/1.1\r\nHost: " + target.socket.to_string() +
                 "\r\nUser-Agent: penstock-probe\r\nAccept: */*\r\nConnection: close\r\n\r\n";
         }
         conversation.target = std::move(question.target);

@@ -8,9 +8,8 @@ namespace penstock::gateway {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-ProbeTarget ProbeSchedule::target_of(const model::Probe& probe, const IpAddr& address, L4Port port) {
-    return {.address = address,
-            .port = probe.port != 0 ? probe.port : port,
+ProbeTarget ProbeSchedule::target_of(const model::Probe& probe, const SocketAddress& endpoint) {
+    return {.socket = {endpoint.address, probe.port != 0 ? probe.port : endpoint.port},
             .kind = probe.kind,
             .path = probe.kind == model::Probe::Kind::Http ? probe.path : std::string()};
 }
@@ -29,7 +28,7 @@ void ProbeSchedule::set(const model::ServiceKey& key, std::shared_ptr<const mode
     if (is_probed) {
         for (const auto& set : user.service->sets) {
             for (const auto& endpoint : set.endpoints) {
-                ProbeTarget target = target_of(*user.service->probe, endpoint.address, endpoint.port);
+                ProbeTarget target = target_of(*user.service->probe, endpoint.socket());
                 const auto [place, is_new] = subjects_.try_emplace(target);
                 Subject& subject = place->second;
                 if (is_new) {
@@ -160,11 +159,9 @@ SharedHealth ProbeSchedule::health_of(const User& user) const {
     auto health = std::make_shared<EndpointHealth>();
     for (const auto& set : user.service->sets) {
         for (const auto& endpoint : set.endpoints) {
-            const Subject& subject =
-                subjects_.at(target_of(*user.service->probe, endpoint.address, endpoint.port));
+            const Subject& subject = subjects_.at(target_of(*user.service->probe, endpoint.socket()));
             if (subject.verdict != Health::Unprobed) {
-                health->verdicts.emplace(EndpointHealth::Place{endpoint.address, endpoint.port},
-                                         subject.verdict);
+                health->verdicts.emplace(endpoint.socket(), subject.verdict);
             }
         }
     }

@@ -26,8 +26,7 @@
 namespace penstock::gateway {
 
 struct ProbeTarget {
-    IpAddr address;
-    L4Port port = 0;
+    SocketAddress socket;
     model::Probe::Kind kind = model::Probe::Kind::Tcp;
     std::string path;  // Http
     auto operator<=>(const ProbeTarget&) const = default;
@@ -120,7 +119,7 @@ class ProbeSchedule {
     };
 
     Subject* take_open(ProbeId id);
-    static ProbeTarget target_of(const model::Probe& probe, const IpAddr& address, L4Port port);
+    static ProbeTarget target_of(const model::Probe& probe, const SocketAddress& endpoint);
     void release(Subject& subject, const model::ServiceKey& user);
     void agree(Subject& subject);
     void plan(Subject& subject, Time due_at);

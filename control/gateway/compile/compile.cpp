@@ -33,13 +33,12 @@ bool same_backends(const model::Service& a, const model::Service& b) {
            });
 }
 
-using Place = std::pair<IpAddr, L4Port>;
 // Sorted. Each endpoint once, even if it is in several sets.
-std::vector<Place> places_of(const model::Service& service) {
-    std::vector<Place> places;
+std::vector<SocketAddress> places_of(const model::Service& service) {
+    std::vector<SocketAddress> places;
     for (const auto& set : service.sets) {
         for (const auto& endpoint : set.endpoints) {
-            places.emplace_back(endpoint.address, endpoint.port);
+            places.push_back(endpoint.socket());
         }
     }
     std::ranges::sort(places);
@@ -184,8 +183,8 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
         return nullptr;
     }
     const auto places = places_of(desired);
-    const auto missing = static_cast<size_t>(std::ranges::count_if(places, [&](const Place& place) {
-        return !former_id || !ids_.backends.find({*former_id, place.first, place.second, desired.uid});
+    const auto missing = static_cast<size_t>(std::ranges::count_if(places, [&](const SocketAddress& place) {
+        return !former_id || !ids_.backends.find({*former_id, place.address, place.port, desired.uid});
     }));
     if (missing > ids_.backends.room()) {
         short_of_ids_.insert(&port);
@@ -254,13 +253,13 @@ void Compiler::release_ids(const Programmed& before, const Programmed& now) {
         return;
     }
     const bool is_same_object = now.service != nullptr && now.desired->uid == before.desired->uid;
-    const auto kept = is_same_object ? places_of(*now.desired) : std::vector<Place>();
-    for (const Place& place : places_of(*before.desired)) {
+    const auto kept = is_same_object ? places_of(*now.desired) : std::vector<SocketAddress>();
+    for (const SocketAddress& place : places_of(*before.desired)) {
         if (std::ranges::binary_search(kept, place)) {
             continue;
         }
         if (const auto id =
-                ids_.backends.find({before.service->id, place.first, place.second, before.desired->uid})) {
+                ids_.backends.find({before.service->id, place.address, place.port, before.desired->uid})) {
             ids_.backends.release(*id);
             was_released_ = true;
         }
@@ -315,7 +314,7 @@ void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protoco
     if (row.of == nullptr && std::ranges::binary_search(node_port_addresses_, address)) {
         row = row_of(Claim::of_node_port(address.family(), l4_port, protocol));
     }
-    CompileChanges::Row& change = changes_.rows.emplace_back(address, l4_port);
+    CompileChanges::Row& change = changes_.rows.emplace_back(SocketAddress{address, l4_port});
     if (const lb::FrontendRow* before = compiled_->table->find(address, l4_port, protocol)) {
         const lb::Service& owner = *before->service;
         change.before = model::ServiceKey{owner.namespace_name, owner.name, owner.port_name, protocol};

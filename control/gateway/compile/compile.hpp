@@ -66,8 +66,7 @@ struct Compiled {
 struct CompileChanges {
     // A tuple of the table, and the service port that owned it before and after.
     struct Row {
-        IpAddr address;
-        L4Port port = 0;
+        SocketAddress at;
         std::optional<model::ServiceKey> before, after;
     };
     std::vector<model::ServiceKey> services;  // sorted

@@ -7,22 +7,20 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <utility>
 
 #include "control/model/desired.hpp"
-#include "dataplane/base/ip.hpp"
+#include "dataplane/base/socket_address.hpp"
 
 namespace penstock::gateway {
 
 enum class Health : uint8_t { Unprobed, Up, Down };
 
 struct EndpointHealth {
-    using Place = std::pair<IpAddr, L4Port>;
-    std::map<Place, Health> verdicts;
+    std::map<SocketAddress, Health> verdicts;
     bool operator==(const EndpointHealth&) const = default;
 
-    [[nodiscard]] Health of(const IpAddr& address, L4Port port) const {
-        const auto found = verdicts.find({address, port});
+    [[nodiscard]] Health of(const SocketAddress& endpoint) const {
+        const auto found = verdicts.find(endpoint);
         return found == verdicts.end() ? Health::Unprobed : found->second;
     }
 };
@@ -31,7 +29,7 @@ struct EndpointHealth {
 using SharedHealth = std::shared_ptr<const EndpointHealth>;
 
 [[nodiscard]] inline Health health_of(const SharedHealth& health, const model::Endpoint& endpoint) {
-    return health == nullptr ? Health::Unprobed : health->of(endpoint.address, endpoint.port);
+    return health == nullptr ? Health::Unprobed : health->of(endpoint.socket());
 }
 
 // Whether new flows may use the endpoint. Without a result the endpoint passes, unless the probe fails closed

@@ -9,36 +9,34 @@
 namespace penstock::gateway {
 namespace {
 
-using Socket = std::pair<IpAddr, L4Port>;
-
 // Maximum number of flow counts of backends of dead Services queried in a run, so that a large draining
 // Service does not delay changes of others.
 constexpr size_t kDeadBackendsPerRun = 4'096;
 
-void sort_unique(std::vector<Socket>& sockets) {
+void sort_unique(std::vector<SocketAddress>& sockets) {
     std::ranges::sort(sockets);
     const auto repeated = std::ranges::unique(sockets);
     sockets.erase(repeated.begin(), repeated.end());
 }
 
 // Of all sets: an endpoint excluded by policy or topology keeps its flows.
-std::vector<Socket> offered_places(const model::Service& service) {
-    std::vector<Socket> places;
+std::vector<SocketAddress> offered_places(const model::Service& service) {
+    std::vector<SocketAddress> places;
     for (const auto& set : service.sets) {
         for (const auto& endpoint : set.endpoints) {
-            places.emplace_back(endpoint.address, endpoint.port);
+            places.push_back(endpoint.socket());
         }
     }
     sort_unique(places);
     return places;
 }
-std::vector<Socket> places_with_flows(const model::Service& service) {
+std::vector<SocketAddress> places_with_flows(const model::Service& service) {
     const bool must_serve = service.key.protocol == Protocol::Udp;
-    std::vector<Socket> places = offered_places(service);
+    std::vector<SocketAddress> places = offered_places(service);
     for (const auto& set : service.sets) {
         for (const auto& endpoint : set.excluded) {
             if (endpoint.why != model::Exclusion::ForbiddenAddress && (endpoint.serving || !must_serve)) {
-                places.emplace_back(endpoint.address, endpoint.port);
+                places.push_back(endpoint.socket());
             }
         }
     }
@@ -100,16 +98,16 @@ class FlowKeeper::Settling {
         return backend.astray.size() == port.frontends.size() &&
                std::ranges::all_of(backend.astray, &Astray::ended);
     }
-    static Astray* astray_by(Backend& backend, const Socket& frontend) {
+    static Astray* astray_by(Backend& backend, const SocketAddress& frontend) {
         const auto found = std::ranges::find(backend.astray, frontend, &Astray::frontend);
         return found == backend.astray.end() ? nullptr : &*found;
     }
-    [[nodiscard]] bool is_at_home(const Socket& place, const Socket& frontend) const {
+    [[nodiscard]] bool is_at_home(const SocketAddress& place, const SocketAddress& frontend) const {
         const auto home = homes_.find(frontend);
         return home != homes_.end() && std::ranges::binary_search(*home->second, place);
     }
     [[nodiscard]] BackendKey key_of(const ServicePort& port, const Backend& backend) const {
-        return {port.id, backend.place.first, backend.place.second, InternedText(object_.key->uid)};
+        return {port.id, backend.place.address, backend.place.port, InternedText(object_.key->uid)};
     }
     // Whether the id still belongs to this backend, and its Service's id still to this service port.
     [[nodiscard]] bool is_bound(const ServicePort& port, const Backend& backend) const {
@@ -126,15 +124,16 @@ class FlowKeeper::Settling {
                    ? std::optional(astray.since + std::chrono::seconds(*object_.drain_timeout_s))
                    : std::nullopt;
     }
-    void order(const ServicePort& port, const Backend& backend, const Socket& frontend) {
+    void order(const ServicePort& port, const Backend& backend, const SocketAddress& frontend) {
         if (is_bound(port, backend)) {
-            run_.orders.push_back({backend.id, frontend.first, frontend.second});
+            run_.orders.push_back({backend.id, frontend.address, frontend.port});
         }
     }
 
     // Both lists are sorted.
     void take_over_backends(ServicePort& port) {
-        const auto places = port.in_force == nullptr ? std::vector<Socket>() : offered_places(*port.in_force);
+        const auto places =
+            port.in_force == nullptr ? std::vector<SocketAddress>() : offered_places(*port.in_force);
         std::vector<Backend> next;
         next.reserve(std::max(places.size(), port.backends.size()));
         auto known = port.backends.begin();
@@ -146,8 +145,8 @@ class FlowKeeper::Settling {
                 next.push_back(std::move(*known));
             }
         };
-        for (const Socket& place : places) {
-            withdraw_until([&](const Socket& at) { return at >= place; });
+        for (const SocketAddress& place : places) {
+            withdraw_until([&](const SocketAddress& at) { return at >= place; });
             const bool is_known = known != port.backends.end() && known->place == place;
             if (is_known && known->offered) {
                 next.push_back(std::move(*known++));
@@ -170,7 +169,7 @@ class FlowKeeper::Settling {
                 }
             }
         }
-        withdraw_until([](const Socket&) { return false; });
+        withdraw_until([](const SocketAddress&) { return false; });
         port.backends = std::move(next);
     }
 
@@ -189,7 +188,7 @@ class FlowKeeper::Settling {
     }
 
     void end_due(const ServicePort& port, Backend& backend) {
-        std::vector<Socket> frontends;
+        std::vector<SocketAddress> frontends;
         for (Astray& astray : backend.astray) {
             const auto when = due(astray);
             if (!astray.ended && when && *when <= run_.now) {
@@ -203,7 +202,7 @@ class FlowKeeper::Settling {
         if (is_all_ended(port, backend)) {
             frontends.assign(1, {});  // one order for all
         }
-        for (const Socket& frontend : frontends) {
+        for (const SocketAddress& frontend : frontends) {
             order(port, backend, frontend);
         }
     }
@@ -229,7 +228,7 @@ class FlowKeeper::Settling {
     }
 
     void forget_frontends(ServicePort& port) {
-        const auto forget = [&](const Socket& frontend) {
+        const auto forget = [&](const SocketAddress& frontend) {
             for (Backend& backend : port.backends) {
                 std::erase_if(backend.astray,
                               [&](const Astray& astray) { return astray.frontend == frontend; });
@@ -265,9 +264,9 @@ class FlowKeeper::Settling {
     Object& object_;
     const uint64_t run_number_;
     Run& run_;
-    std::list<std::vector<Socket>> places_;
+    std::list<std::vector<SocketAddress>> places_;
     // By frontend: the places that keep flows which arrived by it.
-    std::map<Socket, const std::vector<Socket>*> homes_;
+    std::map<SocketAddress, const std::vector<SocketAddress>*> homes_;
     std::optional<Time> next_;
 };
 
@@ -349,7 +348,7 @@ void FlowKeeper::lose_frontend(const CompileChanges::Row& row, Run& run) {
     if (port == nullptr) {
         return;
     }
-    const auto frontend = std::ranges::find(port->frontends, Socket{row.address, row.port}, &Frontend::at);
+    const auto frontend = std::ranges::find(port->frontends, row.at, &Frontend::at);
     if (frontend != port->frontends.end() && std::exchange(frontend->owned, false)) {
         frontend->lost = run.now;
         run.concerned.insert(in_force_.at(*row.before));
@@ -361,9 +360,9 @@ void FlowKeeper::own_frontend(const CompileChanges::Row& row, Run& run) {
         return;
     }
     ServicePort& port = *port_in_force(*row.after);
-    const auto frontend = std::ranges::find(port.frontends, Socket{row.address, row.port}, &Frontend::at);
+    const auto frontend = std::ranges::find(port.frontends, row.at, &Frontend::at);
     if (frontend == port.frontends.end()) {
-        port.frontends.push_back({.at = {row.address, row.port}});
+        port.frontends.push_back({.at = row.at});
     } else if (std::exchange(frontend->owned, true)) {
         return;
     }

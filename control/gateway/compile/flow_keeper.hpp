@@ -67,8 +67,6 @@ class FlowKeeper {
     [[nodiscard]] size_t backends() const noexcept { return backends_; }
 
  private:
-    // Address and port of a place or a frontend.
-    using Socket = std::pair<IpAddr, L4Port>;
     // One protocol of one Service object.
     struct ObjectKey {
         std::string namespace_name;
@@ -80,19 +78,19 @@ class FlowKeeper {
 
     // Astray flows of a backend by one frontend.
     struct Astray {
-        Socket frontend;
+        SocketAddress frontend;
         Time since;
         bool ended = false;  // ordered, or no such flows ever existed
     };
     struct Backend {
-        Socket place;
+        SocketAddress place;
         BackendId id;
         bool offered = true;        // an endpoint of the version in force: it may get new flows
         uint64_t withdrawn_in = 0;  // if not offered: the run in which it was withdrawn
         std::vector<Astray> astray;
     };
     struct Frontend {
-        Socket at;
+        SocketAddress at;
         bool owned = true;
         Time lost;  // if not owned: the time of the loss
     };

@@ -27,11 +27,6 @@ constexpr std::array<Step, model::kExclusions> kSteps = {
     Step{model::Exclusion::TopologyHints, "topology hints", "hinted for other zones or nodes"},
 };
 
-std::string socket_text(const IpAddr& address, L4Port port) {
-    const std::string number = ":" + std::to_string(port);
-    return address.is_v4() ? address.to_string() + number : "[" + address.to_string() + "]" + number;
-}
-
 template <typename Endpoints>
 std::string names_of(const Endpoints& endpoints) {
     std::string text;
@@ -40,7 +35,7 @@ std::string names_of(const Endpoints& endpoints) {
         if (named == kNamesMax) {
             return text + " and " + std::to_string(endpoints.size() - named) + " more";
         }
-        text += (named++ == 0 ? "" : ", ") + socket_text(one.address, one.port);
+        text += (named++ == 0 ? "" : ", ") + one.socket().to_string();
     }
     return text;
 }

@@ -46,11 +46,11 @@ ServicesNow services_now(const Reconciler& reconciler) {
 }
 
 // The listen addresses of each service, in a stable order.
-std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets_by_service(
+std::unordered_map<const lb::Service*, std::vector<SocketAddress>> sockets_by_service(
     const lb::ServiceTable& table) {
-    std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets;
+    std::unordered_map<const lb::Service*, std::vector<SocketAddress>> sockets;
     table.for_each_row(
-        [&](const lb::FrontendRow& row) { sockets[row.service].emplace_back(row.address, row.port); });
+        [&](const lb::FrontendRow& row) { sockets[row.service].push_back({row.address, row.port}); });
     for (auto& [service, list] : sockets) {
         std::ranges::sort(list);
     }
@@ -150,8 +150,8 @@ v1::ListServicesResponse list_services(const Running& running, std::string_view 
             continue;
         }
         if (const auto found = sockets.find(programmed->second.service.get()); found != sockets.end()) {
-            for (const auto& [address, port] : found->second) {
-                *message.add_listening() = rpc::to_proto(address, port);
+            for (const SocketAddress& socket : found->second) {
+                *message.add_listening() = rpc::to_proto(socket);
             }
         }
         const auto totals = inspector.service(programmed->second.service->id);
@@ -169,8 +169,7 @@ v1::ListBackendsResponse list_backends(const Running& running, std::string_view 
         worker::BackendTotals totals = {};
         v1::BackendStatus::Health health = v1::BackendStatus::HEALTH_UNSPECIFIED;
     };
-    using Place = std::pair<IpAddr, L4Port>;
-    std::map<model::ServiceKey, std::map<Place, Row>> rows;
+    std::map<model::ServiceKey, std::map<SocketAddress, Row>> rows;
     const worker::Inspector inspector = running.workers.inspect();
     for (const KnownBackend& known : known_backends(running.reconciler, namespace_name, service)) {
         // Includes all backends that ever had an id: those no longer desired are listed while a flow uses
@@ -197,7 +196,7 @@ v1::ListBackendsResponse list_backends(const Running& running, std::string_view 
         const auto& desired = programmed->desired->sets;
         for (uint32_t set = 0; set < desired.size(); ++set) {
             for (const auto& endpoint : desired[set].endpoints) {
-                if (const auto row = places.find({endpoint.address, endpoint.port}); row != places.end()) {
+                if (const auto row = places.find(endpoint.socket()); row != places.end()) {
                     row->second.endpoint = endpoint;
                     if (programmed->desired->probe) {
                         row->second.health = health_state(health_of(programmed->health, endpoint));

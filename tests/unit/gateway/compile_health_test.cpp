@@ -17,7 +17,7 @@ class CompileHealth : public testing::Test {
     void found(std::vector<std::pair<std::string, Health>> verdicts) {
         auto health = std::make_shared<EndpointHealth>();
         for (const auto& [address, verdict] : verdicts) {
-            health->verdicts.emplace(EndpointHealth::Place{ip(address), 8080}, verdict);
+            health->verdicts.emplace(SocketAddress{ip(address), 8080}, verdict);
         }
         results_.insert_or_assign(key("web"), health);
         run();

@@ -185,7 +185,7 @@ TEST_F(ProbesTest, OnePlaceIsAskedOnceHoweverManyServicesUseIt_HC009) {
     EXPECT_EQ(schedule_.counters().targets, 3U);
     const Questions questions = schedule_.due(now_);
     ASSERT_EQ(questions.size(), 3U);
-    EXPECT_EQ(questions[0].target, (ProbeTarget{ip("10.0.0.1"), 30000, model::Probe::Kind::Http, "/x"}));
+    EXPECT_EQ(questions[0].target, (ProbeTarget{{ip("10.0.0.1"), 30000}, model::Probe::Kind::Http, "/x"}));
     for (const auto& question : questions) {
         schedule_.finished(question.id, false, "", now_);
     }
@@ -205,8 +205,9 @@ TEST_F(ProbesTest, EndpointsThatGoAreAskedNoMoreAtOnce_HC009) {
     const Questions open = schedule_.due(now_);
     ASSERT_EQ(open.size(), 2U);
     set(probed("web", {"10.0.0.2"}));
-    ASSERT_EQ(schedule_.take_cancelled(),
-              std::vector<ProbeId>{open[0].target.address == ip("10.0.0.1") ? open[0].id : open[1].id});
+    ASSERT_EQ(
+        schedule_.take_cancelled(),
+        std::vector<ProbeId>{open[0].target.socket.address == ip("10.0.0.1") ? open[0].id : open[1].id});
     EXPECT_EQ(results(), "web 10.0.0.2 up; ");
     for (const auto& question : open) {
         // the result of a cancelled probe is late, and ignored
@@ -243,9 +244,9 @@ TEST_F(ProbesTest, OnlySoManyQuestionsAreOpenAndTheLongestWaitingGoFirst) {
     now_ += 1min;
     narrow.finished(first[0].id, true, "", now_);
     narrow.finished(first[1].id, true, "", now_);
-    std::set<IpAddr> asked{first[0].target.address, first[1].target.address};
+    std::set<IpAddr> asked{first[0].target.socket.address, first[1].target.socket.address};
     for (const auto& question : narrow.due(now_)) {
-        asked.insert(question.target.address);
+        asked.insert(question.target.socket.address);
     }
     EXPECT_EQ(asked.size(), 4U) << "those that never had their turn come before those that are due again";
 }

@@ -405,10 +405,5 @@ TEST(Convert, AnIdentitySurvivesTheWireAndNamesWhatIsWrong) {
     EXPECT_NE(from_proto(message).error().what.find("mode is missing"), std::string::npos);
 }
 
-TEST(Convert, SocketsReadAsPeopleWriteThem) {
-    EXPECT_EQ(socket_text(ip("10.0.0.1"), 80), "10.0.0.1:80");
-    EXPECT_EQ(socket_text(ip("2001:db8::1"), 443), "[2001:db8::1]:443");
-}
-
 }  // namespace convert_test
 }  // namespace penstock::rpc
