@@ -214,7 +214,7 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
 // A walk has a position of its own, because the cursor leaves the order when single ports become free. It
 // then moves to the next of these, past ports that were allocated longer ago. When enough blocks have had
 // free ports that proposals must have continued in order, the cursor is correct again.
-uint32_t PortProposer::walk(PoolNumber number, const PortRules& rules, std::span<Place> out) noexcept {
+uint32_t PortProposer::walk(PoolNumber number, const PortRules& rules, std::span<WalkPosition> out) noexcept {
     if (share_.blocks() == 0) {
         return 0;
     }
@@ -245,14 +245,14 @@ uint32_t PortProposer::walk(PoolNumber number, const PortRules& rules, std::span
     return count;
 }
 
-void PortProposer::go_behind(PoolNumber number, const Place& place) noexcept {
+void PortProposer::go_behind(PoolNumber number, const WalkPosition& position) noexcept {
     Pool& pool = at(number);
     if (pool.map == Pool::kNoMap) {
-        return enter(pool, place.turn, place.next);
+        return enter(pool, position.turn, position.next);
     }
     PortMap& map = map_at(pool.map);
-    map.walk_turn = place.turn % kPortBlocks;
-    map.walk_next = place.next & 0x7f;
+    map.walk_turn = position.turn % kPortBlocks;
+    map.walk_next = position.next & 0x7f;
     map.has_walked = 1;
     map.opened = 0;
 }

@@ -115,7 +115,7 @@ class PortProposer {
     PENSTOCK_ALWAYS_INLINE void give_back(PoolNumber number, L4Port port) noexcept;
 
     // The position at which a walk passed a port.
-    struct Place {
+    struct WalkPosition {
         L4Port port = 0;
         uint16_t turn = 0;  // turn of its block
         uint8_t next = 0;   // the position after the port in its block
@@ -123,9 +123,9 @@ class PortProposer {
     // For a pool without free ports: returns the usable ports that were allocated the longest time ago, taken
     // or not. The first walk starts at the cursor, each later one at the end of the last. Returns the number
     // of ports. It is below out.size() after a full round, in which some ports may occur twice.
-    uint32_t walk(PoolNumber number, const PortRules& rules, std::span<Place> out) noexcept;
+    uint32_t walk(PoolNumber number, const PortRules& rules, std::span<WalkPosition> out) noexcept;
     // Makes the next walk start after one of these ports.
-    void go_behind(PoolNumber number, const Place& place) noexcept;
+    void go_behind(PoolNumber number, const WalkPosition& position) noexcept;
     // Calls visit(first port, bits) for each block with ports of this worker that are usable under `rules`.
     // Any thread: reads only data that never changes.
     template <typename Visit>

@@ -63,16 +63,17 @@ void SourceSearch::open_turn(uint32_t turn, PortProposer& ports) noexcept {
     }
 }
 
-uint32_t SourceSearch::walk(PortProposer& ports, uint32_t turn, std::span<PortProposer::Place> out) noexcept {
+uint32_t SourceSearch::walk(PortProposer& ports, uint32_t turn,
+                            std::span<PortProposer::WalkPosition> out) noexcept {
     open_turn(turn, ports);
     return ports.walk(source_.pool, rules_of_address(ports), out);
 }
 
 const Source* SourceSearch::take(PortProposer& ports, uint32_t turn,
-                                 const PortProposer::Place& place) noexcept {
+                                 const PortProposer::WalkPosition& position) noexcept {
     open_turn(turn, ports);
-    ports.go_behind(source_.pool, place);
-    source_.port = place.port;
+    ports.go_behind(source_.pool, position);
+    source_.port = position.port;
     return &source_;
 }
 

@@ -84,11 +84,11 @@ class SourceSearch {
     // For use when all addresses are out of ports. Returns the least recently allocated ports of the address
     // of `turn`, which is below addresses(), whether taken or not (PortProposer::walk()).
     [[nodiscard]] uint32_t walk(PortProposer& ports, uint32_t turn,
-                                std::span<PortProposer::Place> out) noexcept;
+                                std::span<PortProposer::WalkPosition> out) noexcept;
     // Takes one of those ports instead of first(), after its previous connection has been removed. The next
     // walk of its address continues after it.
     [[nodiscard]] const Source* take(PortProposer& ports, uint32_t turn,
-                                     const PortProposer::Place& place) noexcept;
+                                     const PortProposer::WalkPosition& position) noexcept;
     // The number of fitting addresses.
     [[nodiscard]] uint32_t addresses() const noexcept {
         return static_cast<uint32_t>(std::popcount(fitting_));

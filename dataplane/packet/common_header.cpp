@@ -21,9 +21,9 @@ CommonHeader read_ipv4(const uint8_t* ip_at, size_t header_bytes) noexcept {
         .tos = ip.tos, .ttl = ip.ttl, .payload_bytes = less(ip.total_length.host(), header_bytes)};
     if (ip.is_fragment()) {
         const uint16_t field = ip.flags_and_offset.host();
-        header.place = {.id = ip.id.host(),
-                        .offset = static_cast<uint16_t>((field & Ipv4Header::kOffsetMask) * 8),
-                        .has_more = (field & Ipv4Header::kMoreFragments) != 0};
+        header.fragment = {.id = ip.id.host(),
+                           .offset = static_cast<uint16_t>((field & Ipv4Header::kOffsetMask) * 8),
+                           .has_more = (field & Ipv4Header::kMoreFragments) != 0};
     }
     return header;
 }
@@ -36,9 +36,9 @@ CommonHeader read_ipv6(const uint8_t* ip_at, size_t header_bytes) noexcept {
     if (const auto at = fragment_header_in(ip_at, header_bytes)) {
         const auto fragment = load<Ipv6ExtensionHeader>(ip_at + *at);
         const uint16_t field = fragment.rest.host();
-        header.place = {.id = fragment.more.host(),
-                        .offset = static_cast<uint16_t>(field & Ipv6ExtensionHeader::kOffsetMask),
-                        .has_more = (field & Ipv6ExtensionHeader::kMoreFragments) != 0};
+        header.fragment = {.id = fragment.more.host(),
+                           .offset = static_cast<uint16_t>(field & Ipv6ExtensionHeader::kOffsetMask),
+                           .has_more = (field & Ipv6ExtensionHeader::kMoreFragments) != 0};
     }
     return header;
 }
@@ -53,10 +53,10 @@ void store_ipv4(uint8_t* ip_at, const CommonHeader& header, Be32 source, Be32 de
                   .destination = destination};
     // A packet that an error quotes may have been longer than any IPv4 packet.
     ip.total_length = Be16::from_host(static_cast<uint16_t>(bytes < UINT16_MAX ? bytes : UINT16_MAX));
-    if (header.place) {
-        const uint32_t more = header.place->has_more ? Ipv4Header::kMoreFragments : 0;
-        ip.id = Be16::from_host(static_cast<uint16_t>(header.place->id));
-        ip.flags_and_offset = Be16::from_host(static_cast<uint16_t>(more | header.place->offset / 8U));
+    if (header.fragment) {
+        const uint32_t more = header.fragment->has_more ? Ipv4Header::kMoreFragments : 0;
+        ip.id = Be16::from_host(static_cast<uint16_t>(header.fragment->id));
+        ip.flags_and_offset = Be16::from_host(static_cast<uint16_t>(more | header.fragment->offset / 8U));
     } else if (bytes > kCuttableBytesMax) {
         ip.flags_and_offset = Be16::from_host(Ipv4Header::kDontFragment);
     } else {
@@ -69,20 +69,21 @@ void store_ipv4(uint8_t* ip_at, const CommonHeader& header, Be32 source, Be32 de
 
 void store_ipv6(uint8_t* ip_at, const CommonHeader& header, const IpAddr& source,
                 const IpAddr& destination) noexcept {
-    const size_t behind = header.payload_bytes + (header.place ? sizeof(Ipv6ExtensionHeader) : 0);
+    const size_t behind = header.payload_bytes + (header.fragment ? sizeof(Ipv6ExtensionHeader) : 0);
     PENSTOCK_ASSERT(behind <= UINT16_MAX);  // an IPv4 packet is 20 bytes longer than its payload
     store(ip_at, Ipv6Header{.version_class_flow = Be32::from_host(0x6000'0000U | uint32_t{header.tos} << 20),
                             .payload_length = Be16::from_host(static_cast<uint16_t>(behind)),
-                            .next_header = header.place ? Ipv6ExtensionHeader::kFragment : header.protocol,
+                            .next_header = header.fragment ? Ipv6ExtensionHeader::kFragment : header.protocol,
                             .hop_limit = header.ttl,
                             .source = source.bytes(),
                             .destination = destination.bytes()});
-    if (header.place) {
-        const uint32_t more = header.place->has_more ? Ipv6ExtensionHeader::kMoreFragments : 0;
+    if (header.fragment) {
+        const uint32_t more = header.fragment->has_more ? Ipv6ExtensionHeader::kMoreFragments : 0;
         store(ip_at + sizeof(Ipv6Header),
-              Ipv6ExtensionHeader{.next_header = header.protocol,
-                                  .rest = Be16::from_host(static_cast<uint16_t>(header.place->offset | more)),
-                                  .more = Be32::from_host(header.place->id)});
+              Ipv6ExtensionHeader{
+                  .next_header = header.protocol,
+                  .rest = Be16::from_host(static_cast<uint16_t>(header.fragment->offset | more)),
+                  .more = Be32::from_host(header.fragment->id)});
     }
 }
 

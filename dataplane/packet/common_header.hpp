@@ -13,12 +13,12 @@
 
 namespace penstock::packet {
 
-// Position of a fragment in its datagram.
-struct DatagramPlace {
+// The fields of a header that place a fragment in its datagram.
+struct FragmentFields {
     uint32_t id = 0;      // 16 bits in IPv4
     uint16_t offset = 0;  // in bytes; a multiple of 8
     bool has_more = false;
-    bool operator==(const DatagramPlace&) const = default;
+    bool operator==(const FragmentFields&) const = default;
 };
 
 struct CommonHeader {
@@ -27,7 +27,8 @@ struct CommonHeader {
     uint8_t protocol = 0;  // of the transport
     // Bytes behind all IP headers, derived from the length field. 0 if that length is less than the headers'.
     uint16_t payload_bytes = 0;
-    std::optional<DatagramPlace> place;  // IPv4: of a fragment. IPv6: of any packet with a fragment header
+    std::optional<FragmentFields>
+        fragment;  // IPv4: of a fragment. IPv6: of any packet with a fragment header
 };
 
 // Reads the IP header at `ip_at` in front of a transport header of `protocol`. `header_bytes` includes
@@ -41,7 +42,7 @@ struct CommonHeader {
 // Size of `header` in a family: without options, and with no extension header except a fragment header.
 [[nodiscard]] inline size_t header_bytes_in(IpFamily family, const CommonHeader& header) noexcept {
     return family == IpFamily::V4 ? sizeof(Ipv4Header)
-                                  : sizeof(Ipv6Header) + (header.place ? sizeof(Ipv6ExtensionHeader) : 0);
+                                  : sizeof(Ipv6Header) + (header.fragment ? sizeof(Ipv6ExtensionHeader) : 0);
 }
 
 // Writes `header` in the family of the addresses, including the IPv4 checksum. IPv6: the flow label is 0.

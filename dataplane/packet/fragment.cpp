@@ -89,37 +89,37 @@ ParseResult walk_to_transport(ByteView frame, Parsed& parsed) noexcept {
 
 }  // namespace
 
-std::expected<FragmentPlace, DropReason> fragment_place(ByteView frame, const Parsed& parsed) noexcept {
+std::expected<FragmentRange, DropReason> fragment_range(ByteView frame, const Parsed& parsed) noexcept {
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Fragment &&
                     size_t{parsed.l3_offset} + parsed.l3_length <= frame.size());
-    FragmentPlace place;
+    FragmentRange range;
     uint32_t in_front = 0;  // bytes in front of the payload that count towards the longest datagram
     if (parsed.family == IpFamily::V4) {
         const uint16_t field =
             load<Be16>(frame.data() + parsed.l3_offset + offsetof(Ipv4Header, flags_and_offset)).host();
-        place.begin = static_cast<uint16_t>((field & Ipv4Header::kOffsetMask) * 8);
-        place.is_last = (field & Ipv4Header::kMoreFragments) == 0;
+        range.begin = static_cast<uint16_t>((field & Ipv4Header::kOffsetMask) * 8);
+        range.is_last = (field & Ipv4Header::kMoreFragments) == 0;
         in_front = uint32_t{parsed.l4_offset} - parsed.l3_offset;
     } else {
         // The parser stopped behind the fragment header.
         const auto header =
             load<Ipv6ExtensionHeader>(frame.data() + parsed.l4_offset - sizeof(Ipv6ExtensionHeader));
-        place.begin = header.rest.host() & Ipv6ExtensionHeader::kOffsetMask;
-        place.is_last = (header.rest.host() & Ipv6ExtensionHeader::kMoreFragments) == 0;
+        range.begin = header.rest.host() & Ipv6ExtensionHeader::kOffsetMask;
+        range.is_last = (header.rest.host() & Ipv6ExtensionHeader::kMoreFragments) == 0;
         in_front = static_cast<uint32_t>(parsed.l4_offset - parsed.l3_offset - sizeof(Ipv6Header) -
                                          sizeof(Ipv6ExtensionHeader));
     }
     const size_t bytes = bytes_in(parsed);
-    const size_t end = place.begin + bytes;
-    if (bytes == 0 || in_front + end > kDatagramBytesMax || (!place.is_last && bytes % 8 != 0)) {
+    const size_t end = range.begin + bytes;
+    if (bytes == 0 || in_front + end > kDatagramBytesMax || (!range.is_last && bytes % 8 != 0)) {
         return drop(DropReason::BadFragment);
     }
-    if (!place.is_first() && place.begin < sizeof(TcpHeader) &&
+    if (!range.is_first() && range.begin < sizeof(TcpHeader) &&
         parsed.ip_protocol == static_cast<uint8_t>(Protocol::Tcp)) {
         return drop(DropReason::FragmentTooSmall);
     }
-    place.end = static_cast<uint16_t>(end);
-    return place;
+    range.end = static_cast<uint16_t>(end);
+    return range;
 }
 
 ParseResult read_first_fragment(ByteView frame, Parsed& parsed) noexcept {

@@ -18,19 +18,19 @@ namespace penstock::packet {
 
 // Position of a fragment in the data that its sender has fragmented: an IPv4 packet's payload, or the bytes
 // behind an IPv6 packet's fragment header.
-struct FragmentPlace {
+struct FragmentRange {
     uint16_t begin = 0;  // bytes in front of it; a multiple of 8
     uint16_t end = 0;    // offset behind its last byte
     bool is_last = false;
     [[nodiscard]] constexpr bool is_first() const noexcept { return begin == 0; }
-    constexpr bool operator==(const FragmentPlace&) const = default;
+    constexpr bool operator==(const FragmentRange&) const = default;
 };
 
 // `parsed` is of `frame` and of kind Fragment. Errors:
 //   BadFragment       the fragment is empty, ends beyond the longest datagram, or is not the last one and its
 //                     length is not a multiple of 8 bytes, so that no fragment could follow
 //   FragmentTooSmall  it would overwrite the TCP header of the first fragment
-[[nodiscard]] std::expected<FragmentPlace, DropReason> fragment_place(ByteView frame,
+[[nodiscard]] std::expected<FragmentRange, DropReason> fragment_range(ByteView frame,
                                                                       const Parsed& parsed) noexcept;
 
 // Makes the first fragment that `parsed` describes a Flow, by the L4 header in it. If that header is neither

@@ -33,13 +33,13 @@ bool is_extension_header(uint8_t number) noexcept {
 }
 
 // Whether an IPv6 fragment, converted to IPv4, is the same part of the same datagram.
-bool has_place_in_ipv4(const uint8_t* frame, const Parsed& parsed, const DatagramPlace& place) noexcept {
+bool fits_in_ipv4(const uint8_t* frame, const Parsed& parsed, const FragmentFields& fragment) noexcept {
     const size_t header_bytes = size_t{parsed.l4_offset} - parsed.l3_offset;
     const auto at = fragment_header_in(frame + parsed.l3_offset, header_bytes);
     const bool has_more_headers =
         !at || *at + sizeof(Ipv6ExtensionHeader) != header_bytes || is_extension_header(parsed.ip_protocol);
     // The maximum datagram size includes the header in IPv4, but not in IPv6.
-    return !has_more_headers && sizeof(Ipv4Header) + place.offset + payload_bytes(parsed) <= UINT16_MAX;
+    return !has_more_headers && sizeof(Ipv4Header) + fragment.offset + payload_bytes(parsed) <= UINT16_MAX;
 }
 
 // Writes the ports and updates the checksum. `l4` is the whole transport part of a frame with its addresses
@@ -97,11 +97,11 @@ Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const Famil
     header.ttl = static_cast<uint8_t>(parsed.ttl - 1);
     header.protocol = static_cast<uint8_t>(rewrite.protocol);
     if (parsed.family == IpFamily::V6 && parsed.is_fragment &&
-        !has_place_in_ipv4(frame.data, parsed, *header.place)) {
+        !fits_in_ipv4(frame.data, parsed, *header.fragment)) {
         return drop(DropReason::BadExtensionHeader);
     }
-    if (needs_cut && !header.place) {
-        header.place = {.id = load<Ipv4Header>(ip_at).id.host()};
+    if (needs_cut && !header.fragment) {
+        header.fragment = {.id = load<Ipv4Header>(ip_at).id.host()};
     }
     const IpFamily family = other_family(parsed.family);
     const Converted replaced = replace_headers(frame, parsed.l4_offset, family,

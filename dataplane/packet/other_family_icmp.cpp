@@ -172,7 +172,7 @@ void translate_quoted_transport(std::span<uint8_t> l4, const CommonHeader& quote
         // The update of the checksum needs the whole packet's length, which a fragment's header does not
         // contain.
         constexpr size_t kSumAt = offsetof(SctpHeader, checksum);
-        const size_t whole_bytes = quoted.place ? 0 : quoted.payload_bytes;
+        const size_t whole_bytes = quoted.fragment ? 0 : quoted.payload_bytes;
         if (whole_bytes < sizeof(SctpHeader) || l4.size() < kSumAt + sizeof(uint32_t)) {
             return;
         }
@@ -204,7 +204,7 @@ Converted error_to_other_family(MovableFrame& frame, const Parsed& parsed, const
     const CommonHeader quoted = read_header(parsed.family, frame.data + quote.ip_offset, quoted_before,
                                             static_cast<uint8_t>(quote.key.protocol));
     const Told told = becomes_v6 ? in_icmpv6(icmp, quoted_before + quoted.payload_bytes)
-                                 : in_icmpv4(icmp, quoted.place.has_value());
+                                 : in_icmpv4(icmp, quoted.fragment.has_value());
     if (!told) {
         return std::unexpected(DropReason::IcmpNotTranslated);
     }

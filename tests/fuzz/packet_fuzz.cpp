@@ -253,7 +253,7 @@ void convert(const Frame& before, const Parsed& parsed, uint16_t headroom, bool 
 // fragments with a valid position in a datagram.
 void convert(const Frame& frame, Parsed parsed) {
     if (parsed.kind == PacketKind::Fragment) {
-        const auto place = fragment_place(frame, parsed);
+        const auto place = fragment_range(frame, parsed);
         if (!place ||
             (place->is_first() && (!read_first_fragment(frame, parsed) || parsed.kind != PacketKind::Flow))) {
             return;

@@ -128,7 +128,7 @@ TEST(FragmentTableProperty, AgreesWithAMapOfBytes_NAT007) {
                                                          : 8 * random.below(6) + (random.one_in(30) ? 1 : 0));
         const uint32_t end = begin + (is_tiny ? 1 : random.one_in(30) ? 9 : 8);
         const bool is_last = !is_tiny && (begin == 40 || random.one_in(40));
-        const packet::FragmentPlace place{static_cast<uint16_t>(8 * begin), static_cast<uint16_t>(8 * end),
+        const packet::FragmentRange place{static_cast<uint16_t>(8 * begin), static_cast<uint16_t>(8 * end),
                                           is_last};
 
         const auto expected = model.take(id, begin, end, is_last, now);

@@ -811,7 +811,7 @@ TEST_P(Fragments, ThatComeBackToAnotherConfigurationHoldNothing_NAT007) {
         const auto key = pipeline::DatagramKey::of(parsed.key.source, parsed.key.destination, protocol,
                                                    packet::datagram_id(late, parsed), {});
         pipeline::WorkerContext& worker = gateway.worker(waits.worker.value);
-        const auto place = packet::fragment_place(late, parsed);
+        const auto place = packet::fragment_range(late, parsed);
         ASSERT_TRUE(place.has_value());
         const auto first = worker.fragments.take(key, {.begin = 0, .end = place->begin}, worker.now);
         ASSERT_TRUE(first.has_value());

@@ -59,7 +59,7 @@ struct MovableBuffer {
     packet::Parsed parsed;
     PENSTOCK_CHECK(packet::parse(frame, parsed).has_value());
     if (parsed.kind == packet::PacketKind::Fragment) {
-        const auto place = packet::fragment_place(frame, parsed);
+        const auto place = packet::fragment_range(frame, parsed);
         PENSTOCK_CHECK(place.has_value());
         PENSTOCK_CHECK(!place->is_first() || packet::read_first_fragment(frame, parsed).has_value());
     }

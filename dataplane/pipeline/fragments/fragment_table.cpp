@@ -64,7 +64,7 @@ uint16_t FragmentTable::make_room(uint32_t set, TscTime now) const noexcept {
 }
 
 std::expected<void, DropReason> FragmentTable::note_piece(Datagram& datagram,
-                                                          const packet::FragmentPlace& place) noexcept {
+                                                          const packet::FragmentRange& place) noexcept {
     auto& seen = datagram.seen;
     const uint8_t count = datagram.pieces;
     const bool contradicts = place.is_last ? (datagram.total != 0 && datagram.total != place.end) ||
@@ -112,7 +112,7 @@ std::expected<void, DropReason> FragmentTable::note_piece(Datagram& datagram,
 }
 
 std::expected<DatagramIndex, DropReason> FragmentTable::take(const DatagramKey& key,
-                                                             const packet::FragmentPlace& place,
+                                                             const packet::FragmentRange& place,
                                                              TscTime now) noexcept {
     const uint64_t hash = hash_of(key);
     const uint32_t set = set_of(hash), tag = tag_of(hash);

@@ -101,7 +101,7 @@ class FragmentTable {
     // served() or wait() must follow. Errors: FragmentOverlap; BadFragment (contradicts the length shown by
     // another fragment); Fragment (the datagram is dead); FragmentsFull (no room, or too many pieces).
     [[nodiscard]] std::expected<DatagramIndex, DropReason> take(const DatagramKey& key,
-                                                                const packet::FragmentPlace& place,
+                                                                const packet::FragmentRange& place,
                                                                 TscTime now) noexcept;
     // Whether the next take() with this key refers to an existing datagram.
     [[nodiscard]] bool is_known(const DatagramKey& key, TscTime now) const noexcept;
@@ -210,7 +210,7 @@ class FragmentTable {
     void forget(uint16_t at) noexcept { tags_[at] = 0; }
     // Empty on success.
     static std::expected<void, DropReason> note_piece(Datagram& datagram,
-                                                      const packet::FragmentPlace& place) noexcept;
+                                                      const packet::FragmentRange& place) noexcept;
     void unlink(uint16_t at) noexcept;  // from the datagrams with waiting fragments
     void leave(uint16_t seat) noexcept;
 

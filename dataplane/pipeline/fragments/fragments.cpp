@@ -138,7 +138,7 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const uint8_t protocol = parsed.family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
     const auto key = DatagramKey::of(parsed.key.source, parsed.key.destination, protocol,
                                      packet::datagram_id(frame, parsed), note);
-    const auto place = packet::fragment_place(frame, parsed);
+    const auto place = packet::fragment_range(frame, parsed);
     if (!place) {
         return burst.drop(i, place.error());
     }

@@ -28,7 +28,7 @@ constexpr uint32_t kUnrestedMax = 16;
 
 struct Candidate {
     ConnectionIndex index;  // unset: the port turned out to be free
-    nat::PortProposer::Place place;
+    nat::PortProposer::WalkPosition place;
     uint32_t turn = 0;  // of its address
     Worth worth = Worth::Keep;
     CoarseTime since;
@@ -66,7 +66,7 @@ class Reclaim {
 
  private:
     uint32_t look_at(uint32_t turn, uint32_t wanted) noexcept {
-        std::array<nat::PortProposer::Place, kLookedUpTogether> places;
+        std::array<nat::PortProposer::WalkPosition, kLookedUpTogether> places;
         const uint32_t count = search_.walk(ctx_.snat_ports, turn, std::span(places).first(wanted));
         std::array<FlowKey, kLookedUpTogether> keys;
         std::array<uint64_t, kLookedUpTogether> hashes;
@@ -89,7 +89,8 @@ class Reclaim {
         return count;
     }
 
-    void consider(const conn::Found& found, const nat::PortProposer::Place& place, uint32_t turn) noexcept {
+    void consider(const conn::Found& found, const nat::PortProposer::WalkPosition& place,
+                  uint32_t turn) noexcept {
         if (!found.is_hit()) {  // free: the port was not used by a connection of this pool
             best_ = {{}, place, turn, {}, {}};
             is_done_ = true;

@@ -67,13 +67,13 @@ TEST(PortProposer, AWalkGoesRoundTheUsablePorts) {
             }
         }
         ASSERT_EQ(bound.size(), range.last - range.first + 1U);
-        std::vector<PortProposer::Place> places(bound.size());
+        std::vector<PortProposer::WalkPosition> places(bound.size());
         std::vector<L4Port> in_order;
         for (int round = 0; round < 2; ++round) {
             for (size_t at = 0; at < places.size();) {  // in groups of three
                 const std::span some = std::span(places).subspan(at, std::min<size_t>(3, places.size() - at));
                 ASSERT_EQ(ports.walk(pool, rules, some), some.size());
-                for (const PortProposer::Place& place : some) {
+                for (const PortProposer::WalkPosition& place : some) {
                     in_order.push_back(place.port);
                     ASSERT_EQ(place.port, in_order[at]) << range.first << " round " << round << " at " << at;
                     ++at;
@@ -83,7 +83,7 @@ TEST(PortProposer, AWalkGoesRoundTheUsablePorts) {
         }
         const size_t back = in_order.size() / 4;
         ports.go_behind(pool, places[back]);
-        PortProposer::Place next;
+        PortProposer::WalkPosition next;
         ASSERT_EQ(ports.walk(pool, rules, {&next, 1}), 1u);
         EXPECT_EQ(next.port, in_order[back + 1]);
         EXPECT_FALSE(ports.propose(pool, rules)) << "a walk frees nothing";
@@ -113,7 +113,7 @@ TEST(PortProposer, AWalkKeepsItsPlaceWhilePoolsStayFull) {
         ports.give_back(pool, port);
     };
     const auto walk = [&] {
-        PortProposer::Place place;
+        PortProposer::WalkPosition place;
         EXPECT_EQ(ports.walk(pool, {}, {&place, 1}), 1u);
         return place.port;
     };
@@ -144,7 +144,7 @@ TEST(PortProposer, AWalkKeepsItsPlaceWhilePoolsStayFull) {
 TEST(PortProposer, AWalkWithoutUsablePortsFindsNone) {
     const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
     PortProposer ports = make(memory);
-    PortProposer::Place none;
+    PortProposer::WalkPosition none;
     EXPECT_EQ(ports.walk(ports.open(kKey, ports.hash(kKey)), {.range = {1, 0}}, {&none, 1}), 0u);
 }
 

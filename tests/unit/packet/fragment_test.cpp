@@ -30,11 +30,11 @@ PacketBuilder ip6() {
     return eth().ipv6("2001:db8::1", "2001:db8:80::10");
 }
 
-TEST(FragmentPlace, IsWhatTheHeadersSay_NAT007) {
+TEST(FragmentRange, IsWhatTheHeadersSay_NAT007) {
     const struct {
         std::string name;
         PacketBuilder packet;
-        FragmentPlace place;
+        FragmentRange place;
     } cases[] = {
         {"first", ip4().more_fragments().udp(1, 2).payload("12345678"), {0, 16, false}},
         {"middle",
@@ -61,13 +61,13 @@ TEST(FragmentPlace, IsWhatTheHeadersSay_NAT007) {
     };
     for (const auto& c : cases) {
         const std::vector<uint8_t> frame = c.packet.build();
-        const auto place = fragment_place(frame, parsed_of(frame));
+        const auto place = fragment_range(frame, parsed_of(frame));
         ASSERT_TRUE(place.has_value()) << c.name;
         EXPECT_EQ(*place, c.place) << c.name << ": " << place->begin << " .. " << place->end;
     }
 }
 
-TEST(FragmentPlace, NamesWhatNoSenderMakes_NAT007) {
+TEST(FragmentRange, NamesWhatNoSenderMakes_NAT007) {
     const struct {
         std::string name;
         PacketBuilder packet;
@@ -101,12 +101,12 @@ TEST(FragmentPlace, NamesWhatNoSenderMakes_NAT007) {
     };
     for (const auto& c : cases) {
         const std::vector<uint8_t> frame = c.packet.build();
-        const auto place = fragment_place(frame, parsed_of(frame));
+        const auto place = fragment_range(frame, parsed_of(frame));
         ASSERT_FALSE(place.has_value()) << c.name;
         EXPECT_EQ(text_of(place.error()).counter, text_of(c.reason).counter) << c.name;
     }
     const std::vector<uint8_t> behind_tcp = ip4().fragment_offset(3).ip_protocol(6).payload("1").build();
-    EXPECT_TRUE(fragment_place(behind_tcp, parsed_of(behind_tcp)).has_value()) << "24 bytes are a TCP header";
+    EXPECT_TRUE(fragment_range(behind_tcp, parsed_of(behind_tcp)).has_value()) << "24 bytes are a TCP header";
 }
 
 TEST(FirstFragment, BecomesAFlowsPacket_NAT007) {
