@@ -94,7 +94,7 @@ class ProbeSchedule {
         bool operator()(const Subject* a, const Subject* b) const noexcept { return a->target < b->target; }
     };
     // Key of waiting_: of targets due at the same time, the one planned first comes first.
-    using Place = std::pair<Time, uint64_t>;
+    using DueKey = std::pair<Time, uint64_t>;
     struct User {
         std::shared_ptr<const model::Service> service;  // null: removed, only to be reported
         std::set<Subject*, ByTarget> subjects;
@@ -114,7 +114,7 @@ class ProbeSchedule {
         uint32_t failures = 0;
         bool asked_before = false;
         Time asked_at{};
-        Place due;  // while no probe is open
+        DueKey due;  // while no probe is open
         std::optional<ProbeId> open;
     };
 
@@ -132,7 +132,7 @@ class ProbeSchedule {
     uint64_t last_planned_ = 0;
     std::map<ProbeTarget, Subject> subjects_;
     std::map<model::ServiceKey, User> users_;
-    std::map<Place, Subject*> waiting_;  // without an open probe
+    std::map<DueKey, Subject*> waiting_;  // without an open probe
     std::map<ProbeId, Subject*> open_;
     std::vector<ProbeId> cancelled_;
     std::set<model::ServiceKey> touched_;

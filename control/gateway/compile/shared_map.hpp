@@ -71,15 +71,16 @@ class SharedMap {
     [[nodiscard]] Iterator end() const { return {blocks_.end(), 0}; }
 
     [[nodiscard]] Iterator find(const Key& key) const {
-        const Place place = place_of(key);
-        return place.is_there ? Iterator{blocks_.begin() + static_cast<std::ptrdiff_t>(place.block), place.at}
-                              : end();
+        const Position position = position_of(key);
+        return position.is_there
+                   ? Iterator{blocks_.begin() + static_cast<std::ptrdiff_t>(position.block), position.at}
+                   : end();
     }
-    [[nodiscard]] bool contains(const Key& key) const { return place_of(key).is_there; }
+    [[nodiscard]] bool contains(const Key& key) const { return position_of(key).is_there; }
     // Null if the key is absent.
     [[nodiscard]] const Value* get(const Key& key) const {
-        const Place place = place_of(key);
-        return place.is_there ? &(*blocks_[place.block])[place.at]->second : nullptr;
+        const Position position = position_of(key);
+        return position.is_there ? &(*blocks_[position.block])[position.at]->second : nullptr;
     }
     // The key must be present.
     [[nodiscard]] const Value& at(const Key& key) const {
@@ -89,7 +90,7 @@ class SharedMap {
     }
 
     void insert_or_assign(const Key& key, Value value) {
-        const Place place = place_of(key);
+        const Position position = position_of(key);
         auto entry = std::make_shared<const Entry>(key, std::move(value));
         if (blocks_.empty()) {
             blocks_.push_back(std::make_shared<const Block>(Block{std::move(entry)}));
@@ -97,40 +98,41 @@ class SharedMap {
             return;
         }
         Block next;
-        next.reserve(blocks_[place.block]->size() + 1);
-        next = *blocks_[place.block];
-        if (place.is_there) {
-            next[place.at] = std::move(entry);
+        next.reserve(blocks_[position.block]->size() + 1);
+        next = *blocks_[position.block];
+        if (position.is_there) {
+            next[position.at] = std::move(entry);
         } else {
-            next.insert(next.begin() + static_cast<std::ptrdiff_t>(place.at), std::move(entry));
+            next.insert(next.begin() + static_cast<std::ptrdiff_t>(position.at), std::move(entry));
             ++size_;
         }
         if (next.size() > kEntriesMax) {
             // At the end, where sorted input is appended, the new block starts with one entry, so that the
             // blocks before it stay full.
-            const size_t kept =
-                place.block + 1 == blocks_.size() && place.at == kEntriesMax ? kEntriesMax : kEntriesMax / 2;
+            const size_t kept = position.block + 1 == blocks_.size() && position.at == kEntriesMax
+                                    ? kEntriesMax
+                                    : kEntriesMax / 2;
             const auto cut = next.begin() + static_cast<std::ptrdiff_t>(kept);
-            blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(place.block) + 1,
+            blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(position.block) + 1,
                            std::make_shared<const Block>(cut, next.end()));
             next.erase(cut, next.end());
         }
-        blocks_[place.block] = std::make_shared<const Block>(std::move(next));
+        blocks_[position.block] = std::make_shared<const Block>(std::move(next));
     }
     // The number of entries erased: 0 or 1.
     size_t erase(const Key& key) {
-        const Place place = place_of(key);
-        if (!place.is_there) {
+        const Position position = position_of(key);
+        if (!position.is_there) {
             return 0;
         }
         --size_;
-        if (blocks_[place.block]->size() == 1) {
-            blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(place.block));
+        if (blocks_[position.block]->size() == 1) {
+            blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(position.block));
             return 1;
         }
-        Block next = *blocks_[place.block];
-        next.erase(next.begin() + static_cast<std::ptrdiff_t>(place.at));
-        blocks_[place.block] = std::make_shared<const Block>(std::move(next));
+        Block next = *blocks_[position.block];
+        next.erase(next.begin() + static_cast<std::ptrdiff_t>(position.at));
+        blocks_[position.block] = std::make_shared<const Block>(std::move(next));
         return 1;
     }
     void clear() {
@@ -139,13 +141,13 @@ class SharedMap {
     }
 
  private:
-    struct Place {
+    struct Position {
         // Index of the block that contains the key or would contain it; 0 if there is no block.
         size_t block = 0;
         size_t at = 0;
         bool is_there = false;
     };
-    [[nodiscard]] Place place_of(const Key& key) const {
+    [[nodiscard]] Position position_of(const Key& key) const {
         if (blocks_.empty()) {
             return {};
         }
