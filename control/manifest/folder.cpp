@@ -164,16 +164,16 @@ std::string Folder::first_read_of(const ObjectId& id) const {
 void Folder::combine() {
     contents_.quarantined.clear();
     std::vector<Problem> problems;
-    std::map<ObjectId, Claim> claims;
+    std::map<ObjectId, Definition> definitions;
     std::map<ObjectId, Held> next;
     for (const auto& [name, file] : files_) {
         problems.insert(problems.end(), file.decoded.problems.begin(), file.decoded.problems.end());
         for (const DecodedObject& found : file.decoded.objects) {
-            const auto [claim, first] = claims.try_emplace(found.id, Claim{name, found.line});
+            const auto [definition, first] = definitions.try_emplace(found.id, Definition{name, found.line});
             if (!first) {
                 problems.push_back({name, found.line, found.id.to_string(),
-                                    "defined twice; the definition at " + claim->second.file + ":" +
-                                        std::to_string(claim->second.line) + " is used"});
+                                    "defined twice; the definition at " + definition->second.file + ":" +
+                                        std::to_string(definition->second.line) + " is used"});
             } else if (found.object) {
                 next.emplace(found.id, Held{*found.object, name, first_read_of(found.id)});
             } else {
@@ -187,7 +187,7 @@ void Folder::combine() {
     }
     for (const auto& [id, last_good] : held_) {
         const auto file = files_.find(last_good.file);
-        if (file != files_.end() && file->second.decoded.has_unidentified && !claims.contains(id)) {
+        if (file != files_.end() && file->second.decoded.has_unidentified && !definitions.contains(id)) {
             ++contents_.quarantined[id.kind];
             next.emplace(id, last_good);
         }

@@ -79,7 +79,7 @@ class Folder {
         std::string file;        // latest defining file
         std::string first_read;  // RFC 3339; of a Service
     };
-    struct Claim {
+    struct Definition {
         std::string file;
         uint32_t line = 0;
     };

@@ -143,34 +143,34 @@ CreationTime CreationTime::parse(std::string_view text) noexcept {
             .nanoseconds = nanoseconds};
 }
 
-std::string Claimant::to_string() const {
+std::string Contender::to_string() const {
     return service.namespace_name + "/" + service.name + " (" +
            (port_index == kHealthCheckIndex ? "healthCheckNodePort" : class_name(cls)) + ")";
 }
 
 void FrontendOwners::lay(const Claim& claim) {
-    std::set<Claimant>& claimants = claimants_[claim.tuple];
-    const auto own = claimants.insert(claim.claimant).first;
-    if (own == claimants.begin() && claimants.size() > 1) {
+    std::set<Contender>& contenders = contenders_[claim.tuple];
+    const auto own = contenders.insert(claim.contender).first;
+    if (own == contenders.begin() && contenders.size() > 1) {
         contested_.push_back(claim.tuple);
     }
-    if (is_vip(claim.claimant.cls) && vips_.add(claim.tuple.address)) {
+    if (is_vip(claim.contender.cls) && vips_.add(claim.tuple.address)) {
         changed_vips_.push_back(claim.tuple.address);
     }
 }
 
 void FrontendOwners::withdraw(const Claim& claim) {
-    const auto found = claimants_.find(claim.tuple);
-    std::set<Claimant>& claimants = found->second;
-    const auto own = claimants.find(claim.claimant);
-    const bool owned = own == claimants.begin();
-    claimants.erase(own);
-    if (claimants.empty()) {
-        claimants_.erase(found);
+    const auto found = contenders_.find(claim.tuple);
+    std::set<Contender>& contenders = found->second;
+    const auto own = contenders.find(claim.contender);
+    const bool owned = own == contenders.begin();
+    contenders.erase(own);
+    if (contenders.empty()) {
+        contenders_.erase(found);
     } else if (owned) {
         contested_.push_back(claim.tuple);
     }
-    if (is_vip(claim.claimant.cls) && vips_.remove(claim.tuple.address)) {
+    if (is_vip(claim.contender.cls) && vips_.remove(claim.tuple.address)) {
         changed_vips_.push_back(claim.tuple.address);
     }
 }
@@ -188,25 +188,25 @@ void FrontendOwners::replace(const std::vector<Claim>& old, const std::vector<Cl
     }
 }
 
-const Claimant* FrontendOwners::owner_of(const FrontendTuple& tuple) const {
-    const auto found = claimants_.find(tuple);
-    return found == claimants_.end() ? nullptr : &*found->second.begin();
+const Contender* FrontendOwners::owner_of(const FrontendTuple& tuple) const {
+    const auto found = contenders_.find(tuple);
+    return found == contenders_.end() ? nullptr : &*found->second.begin();
 }
 
-std::set<kube::ObjectName> FrontendOwners::take_contenders() {
-    std::set<kube::ObjectName> contenders;
+std::set<kube::ObjectName> FrontendOwners::take_contending_services() {
+    std::set<kube::ObjectName> services;
     std::ranges::sort(contested_);
     const auto [first, last] = std::ranges::unique(contested_);
     contested_.erase(first, last);
     for (const FrontendTuple& tuple : contested_) {
-        if (const auto found = claimants_.find(tuple); found != claimants_.end()) {
-            for (const Claimant& claimant : found->second) {
-                contenders.insert(claimant.service);
+        if (const auto found = contenders_.find(tuple); found != contenders_.end()) {
+            for (const Contender& contender : found->second) {
+                services.insert(contender.service);
             }
         }
     }
     contested_.clear();
-    return contenders;
+    return services;
 }
 
 }  // namespace penstock::semantics

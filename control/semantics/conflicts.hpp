@@ -47,28 +47,29 @@ struct CreationTime {
     auto operator<=>(const CreationTime&) const = default;
 };
 
-// Claimant::port_index of a healthCheckNodePort. It sorts after all real ports, so a Service's own NodePort
+// Contender::port_index of a healthCheckNodePort. It sorts after all real ports, so a Service's own NodePort
 // of the same number has precedence.
 inline constexpr size_t kHealthCheckIndex = std::numeric_limits<size_t>::max();
 
-// The claimant of a tuple. The smaller claimant in the default order wins.
-struct Claimant {
+// A Service port that competes for a tuple. The smaller contender in the default order wins.
+struct Contender {
     // In the order of SVC-018: C before L before X. N never competes with them, because NodePort tuples are
     // disjoint.
     lb::FrontendClass cls = lb::FrontendClass::ClusterIp;
     CreationTime created;
     kube::ObjectName service;
     size_t port_index = 0;  // among the Service's valid ports; decides a tuple that one Service names twice
-    auto operator<=>(const Claimant&) const = default;
+    auto operator<=>(const Contender&) const = default;
     // "default/web (external IP)", "default/web (healthCheckNodePort)".
     [[nodiscard]] std::string to_string() const;
 };
 static_assert(lb::FrontendClass::ClusterIp < lb::FrontendClass::LoadBalancerIp);
 static_assert(lb::FrontendClass::LoadBalancerIp < lb::FrontendClass::ExternalIp);
 
+// The request of one contender for one tuple.
 struct Claim {
     FrontendTuple tuple;
-    Claimant claimant;
+    Contender contender;
     auto operator<=>(const Claim&) const = default;
 };
 
@@ -89,7 +90,7 @@ class FrontendOwners {
     void replace(const std::vector<Claim>& old, const std::vector<Claim>& now);
 
     // The owner of `tuple`, or null if it has no claims. Valid until the next change.
-    [[nodiscard]] const Claimant* owner_of(const FrontendTuple& tuple) const;
+    [[nodiscard]] const Contender* owner_of(const FrontendTuple& tuple) const;
     // Whether a Service claims a LoadBalancer or external IP frontend on `address`. Such an address is never
     // an endpoint (EP-006). This includes claims that lost: the winner holds the same address as a VIP or a
     // ClusterIP, which is no endpoint either.
@@ -97,12 +98,12 @@ class FrontendOwners {
 
     // The Services that claim a tuple whose owner may have changed since the last call. Services that only
     // added or withdrew claims on uncontested tuples are not included.
-    [[nodiscard]] std::set<kube::ObjectName> take_contenders();
+    [[nodiscard]] std::set<kube::ObjectName> take_contending_services();
     // Addresses for which the result of owns_vip() may have changed since the last call.
     [[nodiscard]] std::vector<IpAddr> take_changed_vips() { return std::exchange(changed_vips_, {}); }
 
  private:
-    std::unordered_map<FrontendTuple, std::set<Claimant>, FrontendTupleHash> claimants_;
+    std::unordered_map<FrontendTuple, std::set<Contender>, FrontendTupleHash> contenders_;
     AddressCount vips_;  // one reference for each claim
     std::vector<FrontendTuple> contested_;
     std::vector<IpAddr> changed_vips_;

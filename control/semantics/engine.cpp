@@ -172,7 +172,7 @@ void Engine::make_plans() {
 }
 
 void Engine::make_decisions(Step& step) {
-    for (const kube::ObjectName& name : owners_.take_contenders()) {
+    for (const kube::ObjectName& name : owners_.take_contending_services()) {
         mark(records_.at(name), Due::Decision);
     }
     const auto decide_again = [this](Record& record) { mark(record, Due::Decision); };

@@ -8,7 +8,7 @@
 //            ├─ Service ─┬─ ClusterIPs ─────┴─> changed facts ──> plan again: users of these external IPs
 //            │           └─> plan it                                          │
 //            │                                                                v
-//            │        other claimants <── changed owners of frontends <── claims: withdrawn, added
+//            │        other contenders <── changed owners of frontends <── claims: withdrawn, added
 //            │               │                                                │
 //            │               v                                                v
 //            └─ slice ──> decide its Service again <── endpoint users <── changed VIPs and ClusterIPs

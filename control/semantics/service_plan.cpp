@@ -16,7 +16,7 @@
 namespace penstock::semantics {
 namespace {
 
-Claimant claimant(const ServicePlan& plan, lb::FrontendClass cls, size_t port_index) {
+Contender contender(const ServicePlan& plan, lb::FrontendClass cls, size_t port_index) {
     return {.cls = cls, .created = plan.created, .service = plan.name, .port_index = port_index};
 }
 
@@ -27,7 +27,7 @@ bool asks_for_frontends(const kube::Service& service, const Policy& policy) {
                                [](const kube::ServicePort& port) { return port.node_port != 0; });
 }
 
-bool is_owner(const ServicePlan& plan, const Claimant& owner, lb::FrontendClass cls, size_t port_index) {
+bool is_owner(const ServicePlan& plan, const Contender& owner, lb::FrontendClass cls, size_t port_index) {
     if (owner.service != plan.name) {
         return false;
     }
@@ -41,7 +41,7 @@ std::vector<model::Frontend> owned_frontends(const ServicePlan& plan, size_t por
                                              const FrontendOwners& owners, Notices& notices) {
     std::vector<model::Frontend> owned;
     for (const AskedFrontend& asked : plan.ports[port_index].frontends) {
-        const Claimant* owner = owners.owner_of(asked.tuple);
+        const Contender* owner = owners.owner_of(asked.tuple);
         if (owner != nullptr && !is_owner(plan, *owner, asked.cls, port_index)) {
             notices.warn(reason::kFrontendConflict,
                          asked.tuple.to_string() + " belongs to " + owner->to_string() +
@@ -212,8 +212,8 @@ void tell_lost_sources(const PolicyRules& rules, const model::Service& service, 
 
 bool owns_health_check(const ServicePlan& plan, const FrontendOwners& owners, Notices& notices) {
     for (const FrontendTuple& tuple : health_check_tuples(plan.health_check)) {
-        const Claimant* owner = owners.owner_of(tuple);
-        if (owner != nullptr && *owner != claimant(plan, lb::FrontendClass::NodePort, kHealthCheckIndex)) {
+        const Contender* owner = owners.owner_of(tuple);
+        if (owner != nullptr && *owner != contender(plan, lb::FrontendClass::NodePort, kHealthCheckIndex)) {
             notices.warn(reason::kFrontendConflict, "healthCheckNodePort " +
                                                         std::to_string(plan.health_check) +
                                                         " is not answered: the port belongs to " +
@@ -281,19 +281,19 @@ std::vector<Claim> claims_of(const ServicePlan& plan) {
         for (const IpAddr& address : plan.cluster_ips) {
             claims.push_back(
                 {.tuple = {.address = address, .port = planned.port.port, .protocol = planned.port.protocol},
-                 .claimant = claimant(plan, lb::FrontendClass::ClusterIp, i)});
+                 .contender = contender(plan, lb::FrontendClass::ClusterIp, i)});
         }
         for (const AskedFrontend& asked : planned.frontends) {
             if (asked.cls == lb::FrontendClass::ClusterIp) {
                 continue;  // added above
             }
-            claims.push_back({.tuple = asked.tuple, .claimant = claimant(plan, asked.cls, i)});
+            claims.push_back({.tuple = asked.tuple, .contender = contender(plan, asked.cls, i)});
         }
     }
     if (plan.health_check != 0) {
         for (const FrontendTuple& tuple : health_check_tuples(plan.health_check)) {
-            claims.push_back(
-                {.tuple = tuple, .claimant = claimant(plan, lb::FrontendClass::NodePort, kHealthCheckIndex)});
+            claims.push_back({.tuple = tuple,
+                              .contender = contender(plan, lb::FrontendClass::NodePort, kHealthCheckIndex)});
         }
     }
     std::ranges::sort(claims);

@@ -54,10 +54,10 @@ using Winner = std::pair<ServiceKey, Version>;
 struct Evaluation {
     std::map<ServiceKey, Version> granted;
     std::map<ServiceKey, std::optional<ServiceKey>> refused;  // with the obstacle
-    std::vector<std::pair<Claim, Winner>> winners;
+    std::vector<std::pair<FrontendKey, Winner>> winners;
 
-    [[nodiscard]] const Winner* winner(const Claim& claim) const {
-        const auto found = std::ranges::find(winners, claim, &std::pair<Claim, Winner>::first);
+    [[nodiscard]] const Winner* winner(const FrontendKey& claim) const {
+        const auto found = std::ranges::find(winners, claim, &std::pair<FrontendKey, Winner>::first);
         return found == winners.end() ? nullptr : &found->second;
     }
 };
@@ -73,7 +73,7 @@ Evaluation evaluate(const std::map<ServiceKey, Stake>& stakes) {
     Evaluation out;
     const auto consider = [&](const ServiceKey& key, const Stake& stake) {
         for (const auto& each : stake.desired->frontends) {
-            if (const Winner* owner = out.winner(Claim(each, key.protocol))) {
+            if (const Winner* owner = out.winner(FrontendKey(each, key.protocol))) {
                 out.refused.emplace(key, owner->first);
                 return;
             }
@@ -84,7 +84,7 @@ Evaluation evaluate(const std::map<ServiceKey, Stake>& stakes) {
         }
         out.granted.emplace(key, stake.desired);
         for (const auto& each : stake.desired->frontends) {
-            out.winners.emplace_back(Claim(each, key.protocol), Winner{key, stake.desired});
+            out.winners.emplace_back(FrontendKey(each, key.protocol), Winner{key, stake.desired});
         }
     };
     for (const bool was_in_force : {true, false}) {
@@ -101,7 +101,7 @@ Evaluation evaluate(const std::map<ServiceKey, Stake>& stakes) {
             continue;
         }
         for (const auto& each : kept->frontends) {
-            if (const Claim claim(each, key.protocol); out.winner(claim) == nullptr) {
+            if (const FrontendKey claim(each, key.protocol); out.winner(claim) == nullptr) {
                 out.winners.emplace_back(claim, Winner{key, kept});
             }
         }
@@ -189,7 +189,7 @@ class World {
     [[nodiscard]] std::optional<ServiceKey> obstacle_of(const Participant& participant) const {
         for (const auto& each : participant.desired->frontends) {
             if (const Claimant* owner =
-                    arbiter_.better_owner(participant, Claim(each, participant.key.protocol))) {
+                    arbiter_.better_owner(participant, FrontendKey(each, participant.key.protocol))) {
                 return owner->key;
             }
         }
@@ -214,7 +214,7 @@ class World {
         }
         for (const Protocol protocol : kProtocols) {
             for (uint64_t n = 0; n < kFrontends; ++n) {
-                ASSERT_NO_FATAL_FAILURE(compare(wanted, Claim(frontend(n), protocol)));
+                ASSERT_NO_FATAL_FAILURE(compare(wanted, FrontendKey(frontend(n), protocol)));
             }
         }
         arbiter_.forget_touched();
@@ -223,7 +223,7 @@ class World {
             ASSERT_EQ(winner_of(claim), winner) << claim.to_string();  // no interest in use was freed
         }
         arbiter_.touch_node_ports();
-        for (const Claim& claim : arbiter_.touched()) {
+        for (const FrontendKey& claim : arbiter_.touched()) {
             ASSERT_TRUE(claim.node_port && has_interest(claim)) << claim.to_string();  // others were freed
         }
         for (const auto& [claim, winner] : wanted.winners) {
@@ -232,7 +232,7 @@ class World {
         arbiter_.forget_touched();
         former_ = wanted;
     }
-    void compare(const Evaluation& wanted, const Claim& claim) {
+    void compare(const Evaluation& wanted, const FrontendKey& claim) {
         const Winner* expected = wanted.winner(claim);
         const Winner none;
         ASSERT_EQ(winner_of(claim), expected == nullptr ? none : *expected) << claim.to_string();
@@ -242,18 +242,18 @@ class World {
         }
         leftovers_ += expected != nullptr && !wanted.granted.contains(expected->first) ? 1 : 0;
     }
-    [[nodiscard]] bool has_interest(const Claim& claim) const {
+    [[nodiscard]] bool has_interest(const FrontendKey& claim) const {
         return std::ranges::any_of(participants_, [&](const auto& each) {
             const auto has = [&](const Version& version) {
                 return version != nullptr &&
                        std::ranges::any_of(version->frontends, [&](const auto& frontend) {
-                           return Claim(frontend, each.first.protocol) == claim;
+                           return FrontendKey(frontend, each.first.protocol) == claim;
                        });
             };
             return has(each.second.desired) || has(each.second.owned) || has(each.second.held);
         });
     }
-    [[nodiscard]] Winner winner_of(const Claim& claim) const {
+    [[nodiscard]] Winner winner_of(const FrontendKey& claim) const {
         const Claimant* winner = arbiter_.winner(claim);
         return winner == nullptr
                    ? Winner()

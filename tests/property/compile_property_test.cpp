@@ -147,7 +147,7 @@ class World {
             frontend.set = frontend.family == IpFamily::V4 ? 0 : 1;
             frontend.filtered = random_.one_in(4);
             const auto same = [&](const model::Frontend& other) {
-                return Claim(other, key.protocol) == Claim(frontend, key.protocol);
+                return FrontendKey(other, key.protocol) == FrontendKey(frontend, key.protocol);
             };
             if (std::ranges::none_of(service.frontends, same)) {
                 service.frontends.push_back(frontend);

@@ -79,7 +79,7 @@ class FullCompiler {
  private:
     void consider(const model::ServiceKey& key, const std::shared_ptr<const model::Service>& desired) {
         for (const auto& frontend : desired->frontends) {
-            const Claim claim(frontend, key.protocol);
+            const FrontendKey claim(frontend, key.protocol);
             if (const auto owner = claims_.find(claim); owner != claims_.end()) {
                 refuse(key, model::kFrontendConflict,
                        claim.to_string() + " belongs to service " + owner->second->to_string());
@@ -114,7 +114,7 @@ class FullCompiler {
     // The former version of a refused service port, without the tuples that another port owns now.
     void program_leftover(const model::ServiceKey& key, const Programmed& programmed) {
         for (const auto& frontend : programmed.desired->frontends) {
-            if (!claims_.contains(Claim(frontend, key.protocol))) {
+            if (!claims_.contains(FrontendKey(frontend, key.protocol))) {
                 place(key, frontend, programmed);
             }
         }
@@ -122,7 +122,7 @@ class FullCompiler {
     }
 
     void place(const model::ServiceKey& key, const model::Frontend& frontend, const Programmed& programmed) {
-        claims_.emplace(Claim(frontend, key.protocol), &key);
+        claims_.emplace(FrontendKey(frontend, key.protocol), &key);
         lb::Frontend row{.address = frontend.address,
                          .port = frontend.port,
                          .protocol = key.protocol,
@@ -251,7 +251,7 @@ class FullCompiler {
     IdMap& ids_;
     FullCompiled out_;
     // The keys belong to the input or to previous_.
-    std::unordered_map<Claim, const model::ServiceKey*, ClaimHash> claims_;
+    std::unordered_map<FrontendKey, const model::ServiceKey*, FrontendKeyHash> claims_;
     std::set<IpAddr> vips_;
     std::vector<lb::Frontend> frontends_;
     std::vector<std::pair<IpFamily, lb::Frontend>> node_ports_;  // without addresses yet

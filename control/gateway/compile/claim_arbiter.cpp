@@ -21,7 +21,7 @@ void remove_from(std::vector<Pointer>& list, const Pointer& gone) {
 
 }  // namespace
 
-Claim::Claim(const model::Frontend& frontend, Protocol of)
+FrontendKey::FrontendKey(const model::Frontend& frontend, Protocol of)
     : node_port(frontend.cls == lb::FrontendClass::NodePort),
       family(frontend.family),
       port(frontend.port),
@@ -31,35 +31,35 @@ Claim::Claim(const model::Frontend& frontend, Protocol of)
     }
 }
 
-Claim Claim::exact(const IpAddr& address, L4Port port, Protocol protocol) {
-    Claim claim;
-    claim.family = address.family();
-    claim.address = address;
-    claim.port = port;
-    claim.protocol = protocol;
-    return claim;
+FrontendKey FrontendKey::exact(const IpAddr& address, L4Port port, Protocol protocol) {
+    FrontendKey key;
+    key.family = address.family();
+    key.address = address;
+    key.port = port;
+    key.protocol = protocol;
+    return key;
 }
 
-Claim Claim::of_node_port(IpFamily family, L4Port port, Protocol protocol) {
-    Claim claim;
-    claim.node_port = true;
-    claim.family = family;
-    claim.port = port;
-    claim.protocol = protocol;
-    return claim;
+FrontendKey FrontendKey::of_node_port(IpFamily family, L4Port port, Protocol protocol) {
+    FrontendKey key;
+    key.node_port = true;
+    key.family = family;
+    key.port = port;
+    key.protocol = protocol;
+    return key;
 }
 
-std::string Claim::to_string() const {
+std::string FrontendKey::to_string() const {
     const std::string where =
         node_port ? std::string(penstock::to_string(family)) + " NodePort " + std::to_string(port)
                   : address.to_string() + " port " + std::to_string(port);
     return std::string(penstock::to_string(protocol)) + " " + where;
 }
 
-size_t ClaimHash::operator()(const Claim& claim) const noexcept {
-    const size_t numbers = size_t{claim.port} << 16 | size_t{static_cast<uint8_t>(claim.protocol)} << 8 |
-                           size_t{static_cast<uint8_t>(claim.family)} << 1 | size_t{claim.node_port};
-    return std::hash<IpAddr>{}(claim.address) ^ numbers * kHashFactor;
+size_t FrontendKeyHash::operator()(const FrontendKey& key) const noexcept {
+    const size_t numbers = size_t{key.port} << 16 | size_t{static_cast<uint8_t>(key.protocol)} << 8 |
+                           size_t{static_cast<uint8_t>(key.family)} << 1 | size_t{key.node_port};
+    return std::hash<IpAddr>{}(key.address) ^ numbers * kHashFactor;
 }
 
 bool ClaimArbiter::ByRank::operator()(const Claimant* a, const Claimant* b) const noexcept {
@@ -70,7 +70,7 @@ void ClaimArbiter::begin_round() {
     for (const Claimant* better : std::exchange(newly_in_force_, {})) {
         PENSTOCK_CHECK(better->owned != nullptr);  // it is in force because its claims were granted
         for (const auto& frontend : better->owned->frontends) {
-            for (Claimant* other : interest_of(Claim(frontend, better->key.protocol)).wanting) {
+            for (Claimant* other : interest_of(FrontendKey(frontend, better->key.protocol)).wanting) {
                 if (other->owned == nullptr) {
                     due_.insert(other);
                 }
@@ -83,7 +83,7 @@ void ClaimArbiter::want(Claimant& claimant, std::shared_ptr<const model::Service
     want_no_longer(claimant);
     claimant.desired = std::move(desired);
     for (const auto& frontend : claimant.desired->frontends) {
-        const Claim claim(frontend, claimant.key.protocol);
+        const FrontendKey claim(frontend, claimant.key.protocol);
         interests_of(claim)[claim].wanting.push_back(&claimant);
     }
     due_.insert(&claimant);
@@ -107,7 +107,7 @@ Claimant* ClaimArbiter::take_due() {
     return first;
 }
 
-const Claimant* ClaimArbiter::better_owner(const Claimant& claimant, const Claim& claim) const {
+const Claimant* ClaimArbiter::better_owner(const Claimant& claimant, const FrontendKey& claim) const {
     const Claimant* owner = interest_of(claim).owner;
     return owner != nullptr && owner != &claimant && ByRank{}(owner, &claimant) ? owner : nullptr;
 }
@@ -117,7 +117,7 @@ void ClaimArbiter::grant(Claimant& claimant) {
     hold_no_longer(claimant);
     claimant.owned = claimant.desired;
     for (const auto& frontend : claimant.desired->frontends) {
-        const Claim claim(frontend, claimant.key.protocol);
+        const FrontendKey claim(frontend, claimant.key.protocol);
         touched_.insert(claim);
         Interest& interest = interest_of(claim);
         PENSTOCK_CHECK(interest.owner == nullptr || interest.owner == &claimant ||
@@ -142,7 +142,7 @@ void ClaimArbiter::set_in_force(Claimant& claimant, bool is_in_force) {
     }
 }
 
-const Claimant* ClaimArbiter::winner(const Claim& claim) const {
+const Claimant* ClaimArbiter::winner(const FrontendKey& claim) const {
     const Interests& interests = interests_of(claim);
     const auto found = interests.find(claim);
     if (found == interests.end()) {
@@ -163,7 +163,7 @@ void ClaimArbiter::touch_node_ports() {
 }
 
 void ClaimArbiter::forget_touched() {
-    for (const Claim& claim : touched_) {
+    for (const FrontendKey& claim : touched_) {
         Interests& interests = interests_of(claim);
         const auto found = interests.find(claim);
         PENSTOCK_CHECK(found != interests.end());  // interests are freed only here
@@ -180,7 +180,7 @@ void ClaimArbiter::want_no_longer(Claimant& claimant) {
         return;
     }
     for (const auto& frontend : claimant.desired->frontends) {
-        const Claim claim(frontend, claimant.key.protocol);
+        const FrontendKey claim(frontend, claimant.key.protocol);
         touched_.insert(claim);
         remove_from(interest_of(claim).wanting, &claimant);
     }
@@ -189,7 +189,7 @@ void ClaimArbiter::want_no_longer(Claimant& claimant) {
 void ClaimArbiter::hold(Claimant& claimant, std::shared_ptr<const model::Service> version) {
     claimant.held = std::move(version);
     for (const auto& frontend : claimant.held->frontends) {
-        const Claim claim(frontend, claimant.key.protocol);
+        const FrontendKey claim(frontend, claimant.key.protocol);
         touched_.insert(claim);
         interests_of(claim)[claim].holding.push_back(&claimant);
     }
@@ -200,7 +200,7 @@ void ClaimArbiter::hold_no_longer(Claimant& claimant) {
         return;
     }
     for (const auto& frontend : claimant.held->frontends) {
-        const Claim claim(frontend, claimant.key.protocol);
+        const FrontendKey claim(frontend, claimant.key.protocol);
         touched_.insert(claim);
         remove_from(interest_of(claim).holding, &claimant);
     }
@@ -213,7 +213,7 @@ void ClaimArbiter::release_owned(Claimant& claimant, Released released, Informed
         return;
     }
     for (const auto& frontend : claimant.owned->frontends) {
-        const Claim claim(frontend, claimant.key.protocol);
+        const FrontendKey claim(frontend, claimant.key.protocol);
         Interest& interest = interest_of(claim);
         if (interest.owner != &claimant ||
             (released == Released::Unwanted &&
@@ -235,11 +235,11 @@ void ClaimArbiter::make_due(const Interest& interest, const Claimant& of, Inform
     }
 }
 
-ClaimArbiter::Interest& ClaimArbiter::interest_of(const Claim& claim) {
+ClaimArbiter::Interest& ClaimArbiter::interest_of(const FrontendKey& claim) {
     return interests_of(claim).at(claim);
 }
 
-const ClaimArbiter::Interest& ClaimArbiter::interest_of(const Claim& claim) const {
+const ClaimArbiter::Interest& ClaimArbiter::interest_of(const FrontendKey& claim) const {
     return interests_of(claim).at(claim);
 }
 

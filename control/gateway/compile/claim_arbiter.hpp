@@ -43,28 +43,28 @@
 
 namespace penstock::gateway {
 
-// The address or port that a frontend claims. NodePorts are claimed as a whole: (family, number, protocol),
-// on all addresses that serve them.
-struct Claim {
+// The address or port that a service port claims for a frontend. NodePorts are claimed as a whole: (family,
+// number, protocol), on all addresses that serve them.
+struct FrontendKey {
     bool node_port = false;
     IpFamily family = IpFamily::V4;
     IpAddr address;
     L4Port port = 0;
     Protocol protocol = Protocol::Tcp;
-    bool operator==(const Claim&) const = default;
+    bool operator==(const FrontendKey&) const = default;
 
-    Claim(const model::Frontend& frontend, Protocol of);
-    static Claim exact(const IpAddr& address, L4Port port, Protocol protocol);
-    static Claim of_node_port(IpFamily family, L4Port port, Protocol protocol);
+    FrontendKey(const model::Frontend& frontend, Protocol of);
+    static FrontendKey exact(const IpAddr& address, L4Port port, Protocol protocol);
+    static FrontendKey of_node_port(IpFamily family, L4Port port, Protocol protocol);
     [[nodiscard]] std::string to_string() const;
 
  private:
-    Claim() = default;
+    FrontendKey() = default;
 };
-struct ClaimHash {
-    size_t operator()(const Claim& claim) const noexcept;
+struct FrontendKeyHash {
+    size_t operator()(const FrontendKey& key) const noexcept;
 };
-using ClaimSet = std::unordered_set<Claim, ClaimHash>;
+using FrontendKeySet = std::unordered_set<FrontendKey, FrontendKeyHash>;
 
 // A service port in the arbitration. The arbiter refers to it by its address and writes all other members.
 struct Claimant {
@@ -100,7 +100,7 @@ class ClaimArbiter {
     // refuse(), or leaves it unchanged.
     [[nodiscard]] Claimant* take_due();
     // The owner of better rank than `claimant`, which wants the claim; null: none.
-    [[nodiscard]] const Claimant* better_owner(const Claimant& claimant, const Claim& claim) const;
+    [[nodiscard]] const Claimant* better_owner(const Claimant& claimant, const FrontendKey& claim) const;
     // The claimant now owns all claims of its desired version, and no others. No claim has a better owner.
     void grant(Claimant& claimant);
     // The claimant owns nothing. It keeps the claims of `in_force` (null: none) that no other one owns. A
@@ -112,11 +112,11 @@ class ClaimArbiter {
 
     // The claimant that has the row of a claim: the owner, otherwise the first holder by key; null: none.
     // Valid while no claimant is due.
-    [[nodiscard]] const Claimant* winner(const Claim& claim) const;
+    [[nodiscard]] const Claimant* winner(const FrontendKey& claim) const;
 
     // Claims whose winner, or the version that the winner has in force, may have changed since the last call
     // of forget_touched().
-    [[nodiscard]] const ClaimSet& touched() const noexcept { return touched_; }
+    [[nodiscard]] const FrontendKeySet& touched() const noexcept { return touched_; }
     void touch_node_ports();
     // Empties touched(), and frees the memory of claims without any interest.
     void forget_touched();
@@ -133,7 +133,7 @@ class ClaimArbiter {
         std::vector<Claimant*> holding;
         Claimant* owner = nullptr;
     };
-    using Interests = std::unordered_map<Claim, Interest, ClaimHash>;
+    using Interests = std::unordered_map<FrontendKey, Interest, FrontendKeyHash>;
     enum class Released : uint8_t { All, Unwanted };  // Unwanted: not those that the desired version has
     enum class Informed : uint8_t { Everyone, WorseRank };  // the claimants that become due
 
@@ -143,19 +143,19 @@ class ClaimArbiter {
     void release_owned(Claimant& claimant, Released released, Informed informed);
     void make_due(const Interest& interest, const Claimant& of, Informed informed);
 
-    [[nodiscard]] Interests& interests_of(const Claim& claim) noexcept {
+    [[nodiscard]] Interests& interests_of(const FrontendKey& claim) noexcept {
         return claim.node_port ? node_ports_ : exact_;
     }
-    [[nodiscard]] const Interests& interests_of(const Claim& claim) const noexcept {
+    [[nodiscard]] const Interests& interests_of(const FrontendKey& claim) const noexcept {
         return claim.node_port ? node_ports_ : exact_;
     }
     // Of a claim that some claimant wants, holds or owns.
-    [[nodiscard]] Interest& interest_of(const Claim& claim);
-    [[nodiscard]] const Interest& interest_of(const Claim& claim) const;
+    [[nodiscard]] Interest& interest_of(const FrontendKey& claim);
+    [[nodiscard]] const Interest& interest_of(const FrontendKey& claim) const;
 
     Interests exact_;
     Interests node_ports_;
-    ClaimSet touched_;
+    FrontendKeySet touched_;
     std::set<Claimant*, ByRank> due_;
     std::vector<const Claimant*> newly_in_force_;  // since the previous round: their rank has improved
 };

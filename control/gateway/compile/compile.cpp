@@ -152,9 +152,9 @@ void Compiler::consider(ServicePort& port) {
 
 // Returns nullopt if there is no obstacle.
 std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) const {
-    ClaimSet own;
+    FrontendKeySet own;
     for (const auto& frontend : port.desired->frontends) {
-        const Claim claim(frontend, port.key.protocol);
+        const FrontendKey claim(frontend, port.key.protocol);
         // Neither case can arrive over gRPC (rpc/convert.hpp).
         if (std::max(frontend.set, frontend.inside_set.value_or(0)) >= port.desired->sets.size()) {
             return model::Refusal{model::kInvalidService,
@@ -271,7 +271,7 @@ void Compiler::release_ids(const Programmed& before, const Programmed& now) {
 }
 
 void Compiler::place_rows(const CompileInput& input) {
-    for (const Claim& claim : arbiter_.touched()) {
+    for (const FrontendKey& claim : arbiter_.touched()) {
         if (!claim.node_port) {
             count_vip(claim);
         }
@@ -290,7 +290,7 @@ void Compiler::place_rows(const CompileInput& input) {
         node_port_addresses_ = std::move(addresses);
     }
     std::set<std::tuple<IpAddr, L4Port, Protocol>> rows;
-    for (const Claim& claim : arbiter_.touched()) {
+    for (const FrontendKey& claim : arbiter_.touched()) {
         if (!claim.node_port) {
             rows.emplace(claim.address, claim.port, claim.protocol);
             continue;
@@ -310,9 +310,9 @@ void Compiler::place_rows(const CompileInput& input) {
 
 // An exact frontend, otherwise a NodePort, otherwise none (NODEPORT-004).
 void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protocol) {
-    Row row = row_of(Claim::exact(address, l4_port, protocol));
+    Row row = row_of(FrontendKey::exact(address, l4_port, protocol));
     if (row.of == nullptr && std::ranges::binary_search(node_port_addresses_, address)) {
-        row = row_of(Claim::of_node_port(address.family(), l4_port, protocol));
+        row = row_of(FrontendKey::of_node_port(address.family(), l4_port, protocol));
     }
     CompileChanges::Row& change = changes_.rows.emplace_back(SocketAddress{address, l4_port});
     if (const lb::FrontendRow* before = compiled_->table->find(address, l4_port, protocol)) {
@@ -335,19 +335,19 @@ void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protoco
                 .inside_set = row.frontend->inside_set});
 }
 
-Compiler::Row Compiler::row_of(const Claim& claim) const {
+Compiler::Row Compiler::row_of(const FrontendKey& claim) const {
     const auto* of = static_cast<const ServicePort*>(arbiter_.winner(claim));
     if (of == nullptr) {
         return {};
     }
     const auto frontend = std::ranges::find_if(
         of->in_force.desired->frontends,
-        [&](const model::Frontend& each) { return Claim(each, of->key.protocol) == claim; });
+        [&](const model::Frontend& each) { return FrontendKey(each, of->key.protocol) == claim; });
     PENSTOCK_CHECK(frontend != of->in_force.desired->frontends.end());  // an owner's or holder's version
     return {&*frontend, of};
 }
 
-void Compiler::count_vip(const Claim& claim) {
+void Compiler::count_vip(const FrontendKey& claim) {
     const Row row = row_of(claim);
     const bool counts = row.of != nullptr && is_vip_class(row.frontend->cls);
     if (counts == vip_claims_.contains(claim)) {
@@ -370,7 +370,7 @@ void Compiler::count_vip(const Claim& claim) {
 }
 
 // A number is declared for both families together: SNAT does not use it on any address.
-void Compiler::declare_node_port(const Claim& claim) {
+void Compiler::declare_node_port(const FrontendKey& claim) {
     const bool is_served = std::ranges::any_of(
         node_port_addresses_, [&](const IpAddr& address) { return address.family() == claim.family; });
     if (is_served && row_of(claim).of != nullptr) {
@@ -379,7 +379,7 @@ void Compiler::declare_node_port(const Claim& claim) {
         declared_node_ports_.erase(claim);
     }
     const auto declares = [&](IpFamily family) {
-        return declared_node_ports_.contains(Claim::of_node_port(family, claim.port, claim.protocol));
+        return declared_node_ports_.contains(FrontendKey::of_node_port(family, claim.port, claim.protocol));
     };
     table_.set_node_port(claim.port, claim.protocol, declares(IpFamily::V4) || declares(IpFamily::V6));
 }

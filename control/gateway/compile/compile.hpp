@@ -130,9 +130,9 @@ class Compiler {
 
     void place_rows(const CompileInput& input);
     void place_row(const IpAddr& address, L4Port l4_port, Protocol protocol);
-    [[nodiscard]] Row row_of(const Claim& claim) const;
-    void count_vip(const Claim& claim);
-    void declare_node_port(const Claim& claim);
+    [[nodiscard]] Row row_of(const FrontendKey& claim) const;
+    void count_vip(const FrontendKey& claim);
+    void declare_node_port(const FrontendKey& claim);
     void count_kept_backends();
     void publish();
 
@@ -145,10 +145,10 @@ class Compiler {
     // By key. Addresses of entries are stable.
     std::unordered_map<model::ServiceKey, ServicePort, ServiceKeyHash> ports_;
     ClaimArbiter arbiter_;
-    ClaimSet vip_claims_;              // exact claims with a row of class L or X
+    FrontendKeySet vip_claims_;        // exact claims with a row of class L or X
     std::map<IpAddr, uint32_t> vips_;  // addresses of rows of class L and X, with the number of rows
     // NodePorts that have an owner and an address that serves them.
-    ClaimSet declared_node_ports_;
+    FrontendKeySet declared_node_ports_;
     std::vector<IpAddr> node_port_addresses_;  // addresses that serve NodePorts now; sorted
     std::unordered_set<ServicePort*> short_of_ids_;
     bool was_released_ = false;  // ids were released since service ports short of ids were considered
