@@ -42,7 +42,7 @@ AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Serv
     return asked;
 }
 
-std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const AskedAddresses& addresses,
+std::vector<AskedFrontend> asked_frontends_of(const ValidPort& port, const AskedAddresses& addresses,
                                               const SourceRanges& ranges, const Policy& policy) {
     std::vector<AskedFrontend> asked;
     for (const IpAddr& address : addresses.cluster) {
@@ -75,7 +75,7 @@ std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const Ask
     return asked;
 }
 
-bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes, const Policy& policy,
+bool can_be_served(const ValidPort& port, ServiceType type, bool through_nodes, const Policy& policy,
                    Notices& notices) {
     const std::string what = "port " + std::to_string(port.port) + "/" + to_string(port.protocol);
     if (std::ranges::find(policy.disabled_protocols, port.protocol) != policy.disabled_protocols.end()) {

@@ -40,13 +40,13 @@ struct AskedAddresses {
                                                 const ExternalIpRights& rights, Notices& notices);
 
 // Each tuple occurs once.
-[[nodiscard]] std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port,
+[[nodiscard]] std::vector<AskedFrontend> asked_frontends_of(const ValidPort& port,
                                                             const AskedAddresses& addresses,
                                                             const SourceRanges& ranges, const Policy& policy);
 
 // Whether a port that requests frontends can have any. It cannot if its protocol is disabled (LB-017), or if
 // backends are Nodes and the port has no nodePort (LB-016).
-[[nodiscard]] bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes,
+[[nodiscard]] bool can_be_served(const ValidPort& port, ServiceType type, bool through_nodes,
                                  const Policy& policy, Notices& notices);
 
 }  // namespace penstock::semantics

@@ -137,7 +137,7 @@ void lay_sets(const ServicePlan& plan, const std::map<IpFamily, Selection>& cand
 }
 
 // Steps 1 to 3 of EP-020.
-Selection candidates_of(const ServicePlan& plan, const ServicePort& port, IpFamily family,
+Selection candidates_of(const ServicePlan& plan, const ValidPort& port, IpFamily family,
                         const FrontendOwners& owners, const ServiceSlices& slices, const Surroundings& around,
                         Notices& notices) {
     Selection selection{.left = merged_endpoints(slices, port.name, port.protocol, family, notices),
@@ -237,7 +237,7 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
 
     const Standing standing = standing_of(name, service, around.policy);
     Notices port_notices;
-    for (ServicePort& port : valid_ports(service, port_notices)) {
+    for (ValidPort& port : valid_ports(service, port_notices)) {
         plan.ports.push_back({.port = std::move(port), .frontends = {}});
     }
     if (standing != Standing::Served) {
@@ -341,7 +341,7 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
     LocalEndpoints local;
 
     for (size_t i = 0; i < plan.ports.size(); ++i) {
-        const ServicePort& port = plan.ports[i].port;
+        const ValidPort& port = plan.ports[i].port;
         model::Service service;
         service.key = {.namespace_name = plan.name.namespace_name,
                        .name = plan.name.name,

@@ -27,7 +27,7 @@
 namespace penstock::semantics {
 
 struct PortPlan {
-    ServicePort port;
+    ValidPort port;
     std::vector<AskedFrontend> frontends;
 };
 

@@ -16,8 +16,8 @@ std::optional<Protocol> parse_protocol(std::string_view text) noexcept {
     return std::nullopt;
 }
 
-std::vector<ServicePort> valid_ports(const kube::Service& service, Notices& notices) {
-    std::vector<ServicePort> valid;
+std::vector<ValidPort> valid_ports(const kube::Service& service, Notices& notices) {
+    std::vector<ValidPort> valid;
     for (size_t i = 0; i < service.ports.size(); ++i) {
         const kube::ServicePort& entry = service.ports[i];
         const std::string where =
@@ -45,7 +45,7 @@ std::vector<ServicePort> valid_ports(const kube::Service& service, Notices& noti
             continue;
         }
         const auto number = static_cast<L4Port>(entry.port);
-        const auto taken = std::ranges::find_if(valid, [&](const ServicePort& earlier) {
+        const auto taken = std::ranges::find_if(valid, [&](const ValidPort& earlier) {
             return earlier.name == entry.name || (earlier.port == number && earlier.protocol == *protocol);
         });
         if (taken != valid.end()) {

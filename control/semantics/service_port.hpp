@@ -14,12 +14,13 @@
 
 namespace penstock::semantics {
 
-struct ServicePort {
+// A valid port entry.
+struct ValidPort {
     std::string name;  // "" if unnamed
     Protocol protocol = Protocol::Tcp;
     L4Port port = 0;
     L4Port node_port = 0;  // 0: none
-    bool operator==(const ServicePort&) const = default;
+    bool operator==(const ValidPort&) const = default;
 };
 
 // Accepts TCP, UDP and SCTP in upper case only (SVC-012).
@@ -32,6 +33,6 @@ struct ServicePort {
 
 // The valid entries in the order of the object. Of two entries with the same name, or with the same (port,
 // protocol), the first valid one is kept. An API server would have refused the second.
-[[nodiscard]] std::vector<ServicePort> valid_ports(const kube::Service& service, Notices& notices);
+[[nodiscard]] std::vector<ValidPort> valid_ports(const kube::Service& service, Notices& notices);
 
 }  // namespace penstock::semantics

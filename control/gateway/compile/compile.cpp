@@ -73,7 +73,7 @@ void Compiler::begin_round() {
     arbiter_.begin_round();
     // Room can only shrink until ids are released.
     if (std::exchange(was_released_, false)) {
-        for (ServicePort* port : short_of_ids_) {
+        for (PortRecord* port : short_of_ids_) {
             arbiter_.make_due(*port);
         }
     }
@@ -86,7 +86,7 @@ void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key
         if (found == ports_.end() || found->second.desired == nullptr) {
             return;
         }
-        ServicePort& port = found->second;
+        PortRecord& port = found->second;
         note_change(port);
         short_of_ids_.erase(&port);
         affinity_.expect(port.desired.get(), nullptr);
@@ -97,7 +97,7 @@ void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key
         considered_.insert(&port);
         return;
     }
-    ServicePort& port = ports_.try_emplace(key, key).first->second;
+    PortRecord& port = ports_.try_emplace(key, key).first->second;
     if (port.desired != *next) {
         affinity_.expect(port.desired.get(), next->get());
         arbiter_.want(port, *next);
@@ -112,19 +112,19 @@ void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key
 
 void Compiler::settle() {
     while (Claimant* due = arbiter_.take_due()) {
-        consider(static_cast<ServicePort&>(*due));
+        consider(static_cast<PortRecord&>(*due));
     }
 }
 
 // The result of the round is final: ids are released in the order of keys, and ranks are updated.
 void Compiler::end_round() {
-    for (ServicePort* port : considered_) {
+    for (PortRecord* port : considered_) {
         release_ids(port->former, port->in_force);
         arbiter_.set_in_force(*port, port->in_force.service != nullptr);
         port->former = port->in_force;
     }
     affinity_.release_unused();
-    for (ServicePort* port : std::exchange(considered_, {})) {
+    for (PortRecord* port : std::exchange(considered_, {})) {
         if (port->desired == nullptr) {
             ports_.erase(model::ServiceKey(port->key));
         }
@@ -132,7 +132,7 @@ void Compiler::end_round() {
 }
 
 // Once in a round: all service ports of better rank have been processed.
-void Compiler::consider(ServicePort& port) {
+void Compiler::consider(PortRecord& port) {
     note_change(port);
     considered_.insert(&port);
     if (auto refusal = obstacle_of(port)) {
@@ -151,7 +151,7 @@ void Compiler::consider(ServicePort& port) {
 }
 
 // Returns nullopt if there is no obstacle.
-std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) const {
+std::optional<model::Refusal> Compiler::obstacle_of(const PortRecord& port) const {
     FrontendKeySet own;
     for (const auto& frontend : port.desired->frontends) {
         const FrontendKey claim(frontend, port.key.protocol);
@@ -173,7 +173,7 @@ std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) con
 
 // Returns null if refused. Takes the ids of new backends. The ids of lost backends are released at the end of
 // the round.
-std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
+std::shared_ptr<const lb::Service> Compiler::build_service(PortRecord& port) {
     const model::ServiceKey& key = port.key;
     const model::Service& desired = *port.desired;
     const auto former_id = ids_.services.find(key);
@@ -213,7 +213,7 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
     return service;
 }
 
-void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> service) {
+void Compiler::accept(PortRecord& port, std::shared_ptr<const lb::Service> service) {
     short_of_ids_.erase(&port);
     port.refusal.reset();
     if (port.owned == port.desired && port.in_force.service == service) {
@@ -238,13 +238,13 @@ void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> serv
 }
 
 // The version in force stays, except for claims that others own.
-void Compiler::refuse(ServicePort& port, model::Refusal refusal) {
+void Compiler::refuse(PortRecord& port, model::Refusal refusal) {
     refusal.why = "service " + port.key.to_string() + ": " + refusal.why;
     port.refusal = std::move(refusal);
     arbiter_.refuse(port, port.in_force.desired);
 }
 
-void Compiler::note_change(const ServicePort& port) {
+void Compiler::note_change(const PortRecord& port) {
     changed_.try_emplace(port.key, port.in_force.service);
 }
 
@@ -336,7 +336,7 @@ void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protoco
 }
 
 Compiler::Row Compiler::row_of(const FrontendKey& claim) const {
-    const auto* of = static_cast<const ServicePort*>(arbiter_.winner(claim));
+    const auto* of = static_cast<const PortRecord*>(arbiter_.winner(claim));
     if (of == nullptr) {
         return {};
     }

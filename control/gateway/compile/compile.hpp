@@ -101,7 +101,8 @@ class Compiler {
     [[nodiscard]] const CompileChanges& changes() const noexcept { return changes_; }
 
  private:
-    struct ServicePort : Claimant {
+    // One service port: what is desired, what is in force and why they differ.
+    struct PortRecord : Claimant {
         using Claimant::Claimant;
         SharedHealth health;
         Programmed in_force;  // service null: nothing in force
@@ -109,23 +110,23 @@ class Compiler {
         std::optional<model::Refusal> refusal;
     };
     struct ByKey {
-        bool operator()(const ServicePort* a, const ServicePort* b) const noexcept { return a->key < b->key; }
+        bool operator()(const PortRecord* a, const PortRecord* b) const noexcept { return a->key < b->key; }
     };
     struct Row {
         const model::Frontend* frontend = nullptr;
-        const ServicePort* of = nullptr;
+        const PortRecord* of = nullptr;
     };
 
     void begin_round();
     void take_over(const CompileInput& input, const model::ServiceKey& key);
     void settle();
     void end_round();
-    void consider(ServicePort& port);
-    [[nodiscard]] std::optional<model::Refusal> obstacle_of(const ServicePort& port) const;
-    [[nodiscard]] std::shared_ptr<const lb::Service> build_service(ServicePort& port);
-    void accept(ServicePort& port, std::shared_ptr<const lb::Service> service);
-    void refuse(ServicePort& port, model::Refusal refusal);
-    void note_change(const ServicePort& port);
+    void consider(PortRecord& port);
+    [[nodiscard]] std::optional<model::Refusal> obstacle_of(const PortRecord& port) const;
+    [[nodiscard]] std::shared_ptr<const lb::Service> build_service(PortRecord& port);
+    void accept(PortRecord& port, std::shared_ptr<const lb::Service> service);
+    void refuse(PortRecord& port, model::Refusal refusal);
+    void note_change(const PortRecord& port);
     void release_ids(const Programmed& before, const Programmed& now);
 
     void place_rows(const CompileInput& input);
@@ -143,18 +144,18 @@ class Compiler {
     lb::ServiceTableBuilder table_;
 
     // By key. Addresses of entries are stable.
-    std::unordered_map<model::ServiceKey, ServicePort, ServiceKeyHash> ports_;
+    std::unordered_map<model::ServiceKey, PortRecord, ServiceKeyHash> ports_;
     ClaimArbiter arbiter_;
     FrontendKeySet vip_claims_;        // exact claims with a row of class L or X
     std::map<IpAddr, uint32_t> vips_;  // addresses of rows of class L and X, with the number of rows
     // NodePorts that have an owner and an address that serves them.
     FrontendKeySet declared_node_ports_;
     std::vector<IpAddr> node_port_addresses_;  // addresses that serve NodePorts now; sorted
-    std::unordered_set<ServicePort*> short_of_ids_;
+    std::unordered_set<PortRecord*> short_of_ids_;
     bool was_released_ = false;  // ids were released since service ports short of ids were considered
 
     // State of the current run.
-    std::set<ServicePort*, ByKey> considered_;  // considered in this round, or removed
+    std::set<PortRecord*, ByKey> considered_;  // considered in this round, or removed
     // With the version of the last run.
     std::map<model::ServiceKey, std::shared_ptr<const lb::Service>> changed_;
 };

@@ -94,7 +94,7 @@ class FlowKeeper::Settling {
     }
 
  private:
-    static bool is_all_ended(const ServicePort& port, const Backend& backend) {
+    static bool is_all_ended(const PortFlows& port, const Backend& backend) {
         return backend.astray.size() == port.frontends.size() &&
                std::ranges::all_of(backend.astray, &Astray::ended);
     }
@@ -106,11 +106,11 @@ class FlowKeeper::Settling {
         const auto home = homes_.find(frontend);
         return home != homes_.end() && std::ranges::binary_search(*home->second, place);
     }
-    [[nodiscard]] BackendKey key_of(const ServicePort& port, const Backend& backend) const {
+    [[nodiscard]] BackendKey key_of(const PortFlows& port, const Backend& backend) const {
         return {port.id, backend.place.address, backend.place.port, InternedText(object_.key->uid)};
     }
     // Whether the id still belongs to this backend, and its Service's id still to this service port.
-    [[nodiscard]] bool is_bound(const ServicePort& port, const Backend& backend) const {
+    [[nodiscard]] bool is_bound(const PortFlows& port, const Backend& backend) const {
         const BackendKey* bound_to = run_.ids.backends.key_of(backend.id);
         const model::ServiceKey* service = run_.ids.services.key_of(port.id);
         return bound_to != nullptr && service != nullptr && *service == port.key &&
@@ -124,14 +124,14 @@ class FlowKeeper::Settling {
                    ? std::optional(astray.since + std::chrono::seconds(*object_.drain_timeout_s))
                    : std::nullopt;
     }
-    void order(const ServicePort& port, const Backend& backend, const SocketAddress& frontend) {
+    void order(const PortFlows& port, const Backend& backend, const SocketAddress& frontend) {
         if (is_bound(port, backend)) {
             run_.orders.push_back({backend.id, frontend.address, frontend.port});
         }
     }
 
     // Both lists are sorted.
-    void take_over_backends(ServicePort& port) {
+    void take_over_backends(PortFlows& port) {
         const auto places =
             port.in_force == nullptr ? std::vector<SocketAddress>() : offered_places(*port.in_force);
         std::vector<Backend> next;
@@ -173,7 +173,7 @@ class FlowKeeper::Settling {
         port.backends = std::move(next);
     }
 
-    void find_astray(const ServicePort& port, Backend& backend) {
+    void find_astray(const PortFlows& port, Backend& backend) {
         for (const Frontend& frontend : port.frontends) {
             Astray* astray = astray_by(backend, frontend.at);
             if (is_at_home(backend.place, frontend.at)) {
@@ -187,7 +187,7 @@ class FlowKeeper::Settling {
         }
     }
 
-    void end_due(const ServicePort& port, Backend& backend) {
+    void end_due(const PortFlows& port, Backend& backend) {
         std::vector<SocketAddress> frontends;
         for (Astray& astray : backend.astray) {
             const auto when = due(astray);
@@ -216,7 +216,7 @@ class FlowKeeper::Settling {
     }
 
     // Whether no flow remains that might have to end later.
-    [[nodiscard]] bool is_over(const ServicePort& port, const Backend& backend) const {
+    [[nodiscard]] bool is_over(const PortFlows& port, const Backend& backend) const {
         if (backend.offered) {
             return false;
         }
@@ -227,7 +227,7 @@ class FlowKeeper::Settling {
         return backend.withdrawn_in < run_number_ && run_.flows_of && run_.flows_of(backend.id) == 0;
     }
 
-    void forget_frontends(ServicePort& port) {
+    void forget_frontends(PortFlows& port) {
         const auto forget = [&](const SocketAddress& frontend) {
             for (Backend& backend : port.backends) {
                 std::erase_if(backend.astray,
@@ -309,7 +309,7 @@ FlowKeeper::Object& FlowKeeper::object_of(const model::ServiceKey& key, const In
     return object->second;
 }
 
-FlowKeeper::ServicePort* FlowKeeper::port_in_force(const model::ServiceKey& key) {
+FlowKeeper::PortFlows* FlowKeeper::port_in_force(const model::ServiceKey& key) {
     const auto object = in_force_.find(key);
     return object == in_force_.end() ? nullptr : &object->second->ports.at(key.port_name);
 }
@@ -317,7 +317,7 @@ FlowKeeper::ServicePort* FlowKeeper::port_in_force(const model::ServiceKey& key)
 void FlowKeeper::take_over(const model::ServiceKey& key, const Programmed* now, Run& run) {
     Object* next = now == nullptr ? nullptr : &object_of(key, now->desired->uid);
     if (const auto former = in_force_.find(key); former != in_force_.end() && former->second != next) {
-        ServicePort& port = former->second->ports.at(key.port_name);
+        PortFlows& port = former->second->ports.at(key.port_name);
         port.in_force = nullptr;
         for (Frontend& frontend : port.frontends) {
             frontend.lost = frontend.owned ? run.now : frontend.lost;
@@ -329,7 +329,7 @@ void FlowKeeper::take_over(const model::ServiceKey& key, const Programmed* now, 
     if (next == nullptr) {
         return;
     }
-    ServicePort& port = next->ports[key.port_name];
+    PortFlows& port = next->ports[key.port_name];
     if (port.id != now->service->id) {
         backends_ -= port.backends.size();
         port.backends.clear();  // its former id belongs to another Service now
@@ -344,7 +344,7 @@ void FlowKeeper::take_over(const model::ServiceKey& key, const Programmed* now, 
 }
 
 void FlowKeeper::lose_frontend(const CompileChanges::Row& row, Run& run) {
-    ServicePort* port = row.before && row.before != row.after ? port_in_force(*row.before) : nullptr;
+    PortFlows* port = row.before && row.before != row.after ? port_in_force(*row.before) : nullptr;
     if (port == nullptr) {
         return;
     }
@@ -359,7 +359,7 @@ void FlowKeeper::own_frontend(const CompileChanges::Row& row, Run& run) {
     if (!row.after) {
         return;
     }
-    ServicePort& port = *port_in_force(*row.after);
+    PortFlows& port = *port_in_force(*row.after);
     const auto frontend = std::ranges::find(port.frontends, row.at, &Frontend::at);
     if (frontend == port.frontends.end()) {
         port.frontends.push_back({.at = row.at});

@@ -94,8 +94,8 @@ class FlowKeeper {
         bool owned = true;
         Time lost;  // if not owned: the time of the loss
     };
-    // One service port. Its flows carry its ids.
-    struct ServicePort {
+    // The flows of one service port. They carry its ids.
+    struct PortFlows {
         model::ServiceKey key;
         ServiceId id;
         std::shared_ptr<const model::Service> in_force;  // null: no longer
@@ -104,7 +104,7 @@ class FlowKeeper {
     };
     struct Object {
         const ObjectKey* key = nullptr;
-        std::map<std::string, ServicePort> ports;  // by port name
+        std::map<std::string, PortFlows> ports;  // by port name
         std::optional<uint32_t> drain_timeout_s;
         std::optional<Time> deadline;  // as in deadlines_
         bool in_dead = false;          // queued in dead_
@@ -123,7 +123,7 @@ class FlowKeeper {
     class Settling;
 
     Object& object_of(const model::ServiceKey& key, const InternedText& uid);
-    [[nodiscard]] ServicePort* port_in_force(const model::ServiceKey& key);
+    [[nodiscard]] PortFlows* port_in_force(const model::ServiceKey& key);
     void take_over(const model::ServiceKey& key, const Programmed* now, Run& run);
     void lose_frontend(const CompileChanges::Row& row, Run& run);
     void own_frontend(const CompileChanges::Row& row, Run& run);
