@@ -34,12 +34,12 @@ std::string cell(std::string_view text) {
 
 }  // namespace
 
-std::string support_text(const Row& row) {
-    switch (row.support) {
+std::string support_text(const SettingSpec& spec) {
+    switch (spec.support) {
         case Support::Full:
             return "yes";
         case Support::Neutral:
-            return row.neutral == "fine" ? "no" : "only " + std::string(row.neutral);
+            return spec.neutral == "fine" ? "no" : "only " + std::string(spec.neutral);
         case Support::None:
             return "no";
     }
@@ -49,16 +49,16 @@ std::string support_text(const Row& row) {
 std::string page_text() {
     std::string text(kIntroduction);
     text += "\n| Key | Accepts | Default | Effect | Supported | If invalid |\n|---|---|---|---|---|---|\n";
-    for (const Row& row : rows()) {
+    for (const SettingSpec& spec : specs()) {
         std::string keys;
         std::string accepts;
-        for (const Spelling& spelling : row.spellings) {
+        for (const Spelling& spelling : spec.spellings) {
             keys += (keys.empty() ? "`" : "<br>`") + std::string(spelling.key) + "`";
             accepts += (accepts.empty() ? "" : "<br>") + cell(accepted(spelling.rule));
         }
-        text += "| " + keys + " | " + accepts + " | " + cell(row.fallback) + " | " + cell(row.effect) + " (" +
-                std::string(row.requirement) + ") | " + support_text(row) + " | " + cell(row.instead) +
-                " |\n";
+        text += "| " + keys + " | " + accepts + " | " + cell(spec.fallback) + " | " + cell(spec.effect) +
+                " (" + std::string(spec.requirement) + ") | " + support_text(spec) + " | " +
+                cell(spec.instead) + " |\n";
     }
     return text;
 }

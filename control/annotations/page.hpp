@@ -9,7 +9,7 @@
 namespace penstock::annotations {
 
 // "yes", "no", or "only VALUE": whether this version supports the setting of the row.
-[[nodiscard]] std::string support_text(const Row& row);
+[[nodiscard]] std::string support_text(const SettingSpec& spec);
 
 [[nodiscard]] std::string page_text();
 

@@ -191,7 +191,7 @@ constexpr std::array kExternalIps = {Spelling{"penstock.io/external-ips", of_kin
 constexpr std::array kAffinityScope = {Spelling{"penstock.io/affinity-scope", words(kAffinityScopes)}};
 constexpr std::array kNodeWeight = {Spelling{"penstock.io/node-weight", words(kNodeWeights)}};
 
-constexpr std::array<Row, kSettings> kRows = {{
+constexpr std::array<SettingSpec, kSettings> kSpecs = {{
     {Setting::ConnectionDraining, "ANN-01", kConnectionDraining, "unset",
      "established flows of a removed endpoint: unset: they continue; false: reset at once; true: reset after "
      "the timeout",
@@ -298,32 +298,32 @@ constexpr std::array<Row, kSettings> kRows = {{
      "--node-weight is used"},
 }};
 
-constexpr bool rows_are_in_order() {
-    for (size_t i = 0; i < kRows.size(); ++i) {
-        if (kRows[i].setting != static_cast<Setting>(i) || kRows[i].spellings.empty()) {
+constexpr bool specs_are_in_order() {
+    for (size_t i = 0; i < kSpecs.size(); ++i) {
+        if (kSpecs[i].setting != static_cast<Setting>(i) || kSpecs[i].spellings.empty()) {
             return false;
         }
     }
     return true;
 }
-static_assert(rows_are_in_order(), "row_of() takes the setting for the place");
+static_assert(specs_are_in_order(), "spec_of() takes the setting for the place");
 
 }  // namespace
 
-std::span<const Row> rows() noexcept {
-    return kRows;
+std::span<const SettingSpec> specs() noexcept {
+    return kSpecs;
 }
 
-const Row& row_of(Setting setting) noexcept {
-    return kRows[static_cast<size_t>(setting)];
+const SettingSpec& spec_of(Setting setting) noexcept {
+    return kSpecs[static_cast<size_t>(setting)];
 }
 
-const Row* find(std::string_view key) noexcept {
+const SettingSpec* find(std::string_view key) noexcept {
     // There are about a hundred keys, nearly all of different lengths, so most comparisons end at the length.
-    for (const Row& row : kRows) {
-        for (const Spelling& spelling : row.spellings) {
+    for (const SettingSpec& spec : kSpecs) {
+        for (const Spelling& spelling : spec.spellings) {
             if (spelling.key == key) {
-                return &row;
+                return &spec;
             }
         }
     }
@@ -339,8 +339,8 @@ std::string_view nearest_native(std::string_view key) {
     std::string_view nearest;
     // A key with half of its characters wrong is a different key.
     size_t fewest = (key.size() - std::min(key.size(), kNativePrefix.size())) / 2 + 1;
-    for (const Row& row : kRows) {
-        const std::string_view native = row.spellings.front().key;
+    for (const SettingSpec& spec : kSpecs) {
+        const std::string_view native = spec.spellings.front().key;
         if (!native.starts_with(kNativePrefix)) {
             continue;
         }

@@ -109,7 +109,8 @@ enum class Support : uint8_t {
     None,     // no value is supported
 };
 
-struct Row {
+// One setting: its keys, values, default and support.
+struct SettingSpec {
     Setting setting;
     std::string_view requirement;  // "ANN-03"
     // In order of precedence (ANN-G1); the native key, if any, comes first.
@@ -124,11 +125,11 @@ struct Row {
 inline constexpr std::string_view kNativePrefix = "penstock.io/";
 
 // In the order of Setting.
-[[nodiscard]] std::span<const Row> rows() noexcept;
-[[nodiscard]] const Row& row_of(Setting setting) noexcept;
+[[nodiscard]] std::span<const SettingSpec> specs() noexcept;
+[[nodiscard]] const SettingSpec& spec_of(Setting setting) noexcept;
 
-// The row of a key; null for an unknown key.
-[[nodiscard]] const Row* find(std::string_view key) noexcept;
+// The setting of a key; null for an unknown key.
+[[nodiscard]] const SettingSpec* find(std::string_view key) noexcept;
 
 // The native key with the smallest edit distance to `key`; "" if none is similar (ANN-G5).
 [[nodiscard]] std::string_view nearest_native(std::string_view key);

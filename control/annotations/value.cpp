@@ -188,11 +188,11 @@ std::string words_text(const Rule& rule) {
 
 }  // namespace
 
-std::optional<Value> read(const Row& row, const Annotations& annotations) {
+std::optional<Value> read(const SettingSpec& spec, const Annotations& annotations) {
     if (annotations.empty()) {
         return std::nullopt;
     }
-    for (const Spelling& spelling : row.spellings) {
+    for (const Spelling& spelling : spec.spellings) {
         const auto found = annotations.find(std::string(spelling.key));
         if (found == annotations.end()) {
             continue;
@@ -207,12 +207,12 @@ std::optional<Value> read(const Row& row, const Annotations& annotations) {
     return std::nullopt;
 }
 
-bool asks_for_more(const Row& row, const Value& value) noexcept {
-    switch (row.support) {
+bool asks_for_more(const SettingSpec& spec, const Value& value) noexcept {
+    switch (spec.support) {
         case Support::Full:
             return false;
         case Support::Neutral:
-            return value.valid && value.word != row.neutral;
+            return value.valid && value.word != spec.neutral;
         case Support::None:
             return value.valid;
     }

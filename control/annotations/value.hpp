@@ -27,10 +27,10 @@ struct Value {
 
 // The first of the row's keys that is present and not blank. The others are ignored, even if its value is
 // invalid (ANN-G1, ANN-G2).
-[[nodiscard]] std::optional<Value> read(const Row& row, const Annotations& annotations);
+[[nodiscard]] std::optional<Value> read(const SettingSpec& spec, const Annotations& annotations);
 
 // Whether the value requests something that this version does not support (ANN-G4).
-[[nodiscard]] bool asks_for_more(const Row& row, const Value& value) noexcept;
+[[nodiscard]] bool asks_for_more(const SettingSpec& spec, const Value& value) noexcept;
 
 // The values that a key accepts, for Events and users: "1-3600 s, optionally with suffix s, m or h".
 [[nodiscard]] std::string accepted(const Rule& rule);

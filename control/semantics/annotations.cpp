@@ -20,23 +20,24 @@ class Reader {
 
     // Returns a valid value. An invalid or unsupported value adds a notice.
     std::optional<Value> read(Setting setting) {
-        const annotations::Row& row = annotations::row_of(setting);
-        auto value = annotations::read(row, object_);
+        const annotations::SettingSpec& spec = annotations::spec_of(setting);
+        auto value = annotations::read(spec, object_);
         if (!value) {
             return std::nullopt;
         }
         const std::string key(value->spelling->key);
         if (!value->valid) {
-            notices_.warn(reason::kInvalidAnnotation,
-                          key + ": " + quoted(value->text) + " is not valid, expected " +
-                              annotations::accepted(value->spelling->rule) + "; " + std::string(row.instead));
+            notices_.warn(reason::kInvalidAnnotation, key + ": " + quoted(value->text) +
+                                                          " is not valid, expected " +
+                                                          annotations::accepted(value->spelling->rule) +
+                                                          "; " + std::string(spec.instead));
             return std::nullopt;
         }
-        if (annotations::asks_for_more(row, *value)) {
+        if (annotations::asks_for_more(spec, *value)) {
             notices_.warn(
                 reason::kUnsupportedAnnotation,
                 key + ": " + quoted(value->text) + " is not supported by this version (" +
-                    std::string(row.effect) + "); " +
+                    std::string(spec.effect) + "); " +
                     (policy_.refuse_unsupported_annotations
                          ? "LoadBalancer IPs of the Service are withheld (--unsupported-annotations=refuse)"
                          : "the Service is served without it"));
@@ -60,7 +61,7 @@ class Reader {
 
     // The key as the user wrote it, possibly that of another vendor; "" if the setting is absent.
     [[nodiscard]] std::string_view key_of(Setting setting) const {
-        const auto value = annotations::read(annotations::row_of(setting), object_);
+        const auto value = annotations::read(annotations::spec_of(setting), object_);
         return value ? value->spelling->key : std::string_view();
     }
     [[nodiscard]] bool asks_for_more() const noexcept { return asks_for_more_; }
@@ -163,9 +164,9 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
     settings.translate_family = reader.number(Setting::TranslateFamily, 0) == 1;
     settings.affinity_scope = reader.word(Setting::AffinityScope) == "service" ? lb::AffinityScope::Service
                                                                                : lb::AffinityScope::Port;
-    for (const annotations::Row& row : annotations::rows()) {
-        if (row.support != annotations::Support::Full && row.setting != Setting::CrossZone) {
-            (void)reader.read(row.setting);
+    for (const annotations::SettingSpec& spec : annotations::specs()) {
+        if (spec.support != annotations::Support::Full && spec.setting != Setting::CrossZone) {
+            (void)reader.read(spec.setting);
         }
     }
     settings.withholds_load_balancer_ips = policy.refuse_unsupported_annotations && reader.asks_for_more();

@@ -12,7 +12,7 @@ namespace penstock::semantics {
 namespace {
 
 std::optional<annotations::Value> annotation_of(const kube::Service& service) {
-    return annotations::read(annotations::row_of(annotations::Setting::ExternalIps),
+    return annotations::read(annotations::spec_of(annotations::Setting::ExternalIps),
                              service.meta.annotations);
 }
 

@@ -24,7 +24,7 @@ SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bo
                                           service.load_balancer_source_ranges.end());
     std::string_view origin = "spec.loadBalancerSourceRanges";
     if (entries.empty()) {
-        const auto annotation = annotations::read(annotations::row_of(annotations::Setting::SourceRanges),
+        const auto annotation = annotations::read(annotations::spec_of(annotations::Setting::SourceRanges),
                                                   service.meta.annotations);
         if (!annotation) {
             return {};

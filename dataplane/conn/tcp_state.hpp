@@ -135,13 +135,13 @@ consteval TcpStep invalid(TcpState state) {
     return {state, TcpAction::Invalid};
 }
 
-using Row = std::array<TcpStep, kTcpFlagClasses>;
+using StepsByFlags = std::array<TcpStep, kTcpFlagClasses>;
+using TcpTransitions = std::array<std::array<StepsByFlags, 2>, kTcpStates>;  // by state and direction
 // A Pass with a SYN becomes an Offer, a Pass with a FIN of the client a Finish. The column implies it, so the
 // cells do not repeat it.
-consteval std::array<std::array<Row, 2>, kTcpStates> with_columns(
-    std::array<std::array<Row, 2>, kTcpStates> transitions) {
-    for (std::array<Row, 2>& of_state : transitions) {
-        for (Row& row : of_state) {
+consteval TcpTransitions with_columns(TcpTransitions transitions) {
+    for (std::array<StepsByFlags, 2>& of_state : transitions) {
+        for (StepsByFlags& row : of_state) {
             for (const TcpFlagClass with_syn : {TcpFlagClass::Syn, TcpFlagClass::SynAck}) {
                 TcpAction& action = row[static_cast<size_t>(with_syn)].action;
                 action = action == TcpAction::Pass ? TcpAction::Offer : action;
@@ -155,12 +155,11 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_columns(
 }
 using enum TcpState;
 // The second probe has the transitions of the first, but it is the last.
-consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(
-    std::array<std::array<Row, 2>, kTcpStates> transitions) {
+consteval TcpTransitions with_second_probes(TcpTransitions transitions) {
     for (const TcpState first : {FinForwardProbed, FinReverseProbed, RstForwardProbed, RstReverseProbed}) {
-        std::array<Row, 2>& second = transitions[static_cast<size_t>(probed(first))];
+        std::array<StepsByFlags, 2>& second = transitions[static_cast<size_t>(probed(first))];
         second = transitions[static_cast<size_t>(first)];
-        for (Row& row : second) {
+        for (StepsByFlags& row : second) {
             for (TcpStep& cell : row) {
                 cell.next = cell.next == first ? probed(first) : cell.next;
             }
@@ -169,7 +168,7 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(
     // A RST moves the second probe to the same state as the first.
     for (const auto& [fin, rst] : {std::pair{FinForwardProbedAgain, RstForwardProbedAgain},
                                    {FinReverseProbedAgain, RstReverseProbedAgain}}) {
-        for (Row& row : transitions[static_cast<size_t>(fin)]) {
+        for (StepsByFlags& row : transitions[static_cast<size_t>(fin)]) {
             TcpStep& cell = row[static_cast<size_t>(TcpFlagClass::Rst)];
             cell.next = probed(cell.next) == rst ? rst : cell.next;
         }
@@ -186,7 +185,7 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(
 // connection, it answers that with a RST, which clears the backend's connection for the next SYN. A backend
 // without the connection answers with SYN+ACK. So two spoofed packets, a RST and a SYN, cannot replace a live
 // connection by a new one.
-inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_second_probes(with_columns({{
+inline constexpr TcpTransitions kTransitions = with_second_probes(with_columns({{
     // clang-format off
     // Columns; the sixth, unnamed one is for no or contradictory flags:
     //  SYN                  SYN+ACK               ACK                   FIN                   RST
@@ -267,7 +266,7 @@ namespace detail {
 consteval bool counts_balance() {
     for (size_t state = 0; state < kTcpStates; ++state) {
         const bool was_open = is_open(static_cast<TcpState>(state));
-        for (const Row& row : kTransitions[state]) {
+        for (const StepsByFlags& row : kTransitions[state]) {
             for (const TcpStep& cell : row) {
                 const bool ends = was_open && !is_open(cell.next), begins = !was_open && is_open(cell.next);
                 const bool may_begin = cell.action == TcpAction::Revive || cell.action == TcpAction::Verify;
@@ -288,7 +287,7 @@ static_assert(counts_balance());
 namespace detail {
 consteval bool none_passes_without_flags() {
     for (const auto& of_state : kTransitions) {
-        for (const Row& row : of_state) {
+        for (const StepsByFlags& row : of_state) {
             if (row[static_cast<size_t>(classify(packet::TcpFlags{}))].action != TcpAction::Invalid) {
                 return false;
             }

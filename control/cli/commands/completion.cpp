@@ -23,8 +23,8 @@ std::string joined(const Words& words, const char* separator) {
 
 std::string annotation_keys() {
     std::string keys;
-    for (const annotations::Row& row : annotations::rows()) {
-        keys += (keys.empty() ? "" : " ") + std::string(row.spellings.front().key);
+    for (const annotations::SettingSpec& spec : annotations::specs()) {
+        keys += (keys.empty() ? "" : " ") + std::string(spec.spellings.front().key);
     }
     return keys;
 }

@@ -9,23 +9,23 @@
 namespace penstock::cli {
 namespace {
 
-using annotations::Row;
+using annotations::SettingSpec;
 using Fields = google::protobuf::Map<std::string, google::protobuf::Value>;
 
 void put(Fields& fields, const char* name, std::string_view text) {
     fields[name].set_string_value(std::string(text));
 }
 
-google::protobuf::Struct as_struct(const Row& row) {
+google::protobuf::Struct as_struct(const SettingSpec& spec) {
     google::protobuf::Struct all;
     Fields& fields = *all.mutable_fields();
-    put(fields, "requirement", row.requirement);
-    put(fields, "default", row.fallback);
-    put(fields, "effect", row.effect);
-    put(fields, "supported", annotations::support_text(row));
-    put(fields, "if_invalid", row.instead);
+    put(fields, "requirement", spec.requirement);
+    put(fields, "default", spec.fallback);
+    put(fields, "effect", spec.effect);
+    put(fields, "supported", annotations::support_text(spec));
+    put(fields, "if_invalid", spec.instead);
     auto& keys = *fields["keys"].mutable_list_value();
-    for (const annotations::Spelling& spelling : row.spellings) {
+    for (const annotations::Spelling& spelling : spec.spellings) {
         Fields& key = *keys.add_values()->mutable_struct_value()->mutable_fields();
         put(key, "key", spelling.key);
         put(key, "accepts", annotations::accepted(spelling.rule));
@@ -35,47 +35,47 @@ google::protobuf::Struct as_struct(const Row& row) {
 
 std::string overview() {
     Table table({{"KEY"}, {"DEFAULT"}, {"SUPPORTED"}, {"EFFECT"}});
-    for (const Row& row : annotations::rows()) {
-        table.add({std::string(row.spellings.front().key), std::string(row.fallback),
-                   annotations::support_text(row), std::string(row.effect)});
+    for (const SettingSpec& spec : annotations::specs()) {
+        table.add({std::string(spec.spellings.front().key), std::string(spec.fallback),
+                   annotations::support_text(spec), std::string(spec.effect)});
     }
     return table.text();
 }
 
-std::string details(const Row& row) {
+std::string details(const SettingSpec& spec) {
     Table keys({{"KEY"}, {"ACCEPTS"}});
-    for (const annotations::Spelling& spelling : row.spellings) {
+    for (const annotations::Spelling& spelling : spec.spellings) {
         keys.add({std::string(spelling.key), annotations::accepted(spelling.rule)});
     }
-    return std::string(row.effect) + " (" + std::string(row.requirement) +
+    return std::string(spec.effect) + " (" + std::string(spec.requirement) +
            ")\n\nThe first of these that is present and not blank is used:\n" + keys.text(2) +
-           "\nDefault:    " + std::string(row.fallback) + "\nInvalid:    " + std::string(row.instead) +
-           "\nSupported:  " + annotations::support_text(row) + "\n";
+           "\nDefault:    " + std::string(spec.fallback) + "\nInvalid:    " + std::string(row.instead) +
+           "\nSupported:  " + annotations::support_text(spec) + "\n";
 }
 
 Result<std::string> run_explain_annotations(Gateway*, const Request& request) {
     if (request.arguments.empty()) {
         std::vector<google::protobuf::Struct> all;
-        for (const Row& row : annotations::rows()) {
-            all.push_back(as_struct(row));
+        for (const SettingSpec& spec : annotations::specs()) {
+            all.push_back(as_struct(spec));
         }
         return request.is_structured() ? structured(json_list(all), request.format) : overview();
     }
     const std::string& asked = request.arguments[0];
     // The native prefix may be omitted.
     const std::string own = std::string(annotations::kNativePrefix) + asked;
-    const Row* row = annotations::find(asked);
-    if (row == nullptr) {
-        row = annotations::find(own);
+    const SettingSpec* spec = annotations::find(asked);
+    if (spec == nullptr) {
+        spec = annotations::find(own);
     }
-    if (row == nullptr) {
+    if (spec == nullptr) {
         const std::string_view nearest =
             annotations::nearest_native(asked.starts_with(annotations::kNativePrefix) ? asked : own);
         return fail(Errc::NotFound,
                     "there is no annotation " + asked +
                         (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?"));
     }
-    return request.is_structured() ? structured(json_text(as_struct(*row)), request.format) : details(*row);
+    return request.is_structured() ? structured(json_text(as_struct(*spec)), request.format) : details(*spec);
 }
 
 }  // namespace

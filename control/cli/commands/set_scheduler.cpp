@@ -33,7 +33,7 @@ Result<std::string> run_set_scheduler(Gateway* gateway, const Request& request) 
     if (found.services().empty()) {
         return fail(Errc::NotFound, "there is no service " + name.namespace_name + "/" + name.name);
     }
-    const std::string_view key = annotations::row_of(annotations::Setting::Scheduler).spellings.front().key;
+    const std::string_view key = annotations::spec_of(annotations::Setting::Scheduler).spellings.front().key;
     return fail(Errc::PermissionDenied,
                 "the scheduler is configured in the cluster, by the Service's annotation " +
                     std::string(key) +

@@ -310,32 +310,32 @@ void Compiler::place_rows(const CompileInput& input) {
 
 // An exact frontend, otherwise a NodePort, otherwise none (NODEPORT-004).
 void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protocol) {
-    Row row = row_of(FrontendKey::exact(address, l4_port, protocol));
-    if (row.of == nullptr && std::ranges::binary_search(node_port_addresses_, address)) {
-        row = row_of(FrontendKey::of_node_port(address.family(), l4_port, protocol));
+    Winner winner = winner_of(FrontendKey::exact(address, l4_port, protocol));
+    if (winner.of == nullptr && std::ranges::binary_search(node_port_addresses_, address)) {
+        winner = winner_of(FrontendKey::of_node_port(address.family(), l4_port, protocol));
     }
-    CompileChanges::Row& change = changes_.rows.emplace_back(SocketAddress{address, l4_port});
+    ChangedTuple& change = changes_.tuples.emplace_back(SocketAddress{address, l4_port});
     if (const lb::FrontendRow* before = compiled_->table->find(address, l4_port, protocol)) {
         const lb::Service& owner = *before->service;
         change.before = model::ServiceKey{owner.namespace_name, owner.name, owner.port_name, protocol};
     }
-    if (row.of == nullptr) {
+    if (winner.of == nullptr) {
         table_.erase(address, l4_port, protocol);
         return;
     }
-    change.after = row.of->key;
-    const Programmed& programmed = row.of->in_force;
+    change.after = winner.of->key;
+    const Programmed& programmed = winner.of->in_force;
     table_.put({.address = address,
                 .port = l4_port,
                 .protocol = protocol,
-                .cls = row.frontend->cls,
-                .set = row.frontend->set,
+                .cls = winner.frontend->cls,
+                .set = winner.frontend->set,
                 .service = programmed.service,
-                .filter = row.frontend->filtered ? programmed.filter : nullptr,
-                .inside_set = row.frontend->inside_set});
+                .filter = winner.frontend->filtered ? programmed.filter : nullptr,
+                .inside_set = winner.frontend->inside_set});
 }
 
-Compiler::Row Compiler::row_of(const FrontendKey& claim) const {
+Compiler::Winner Compiler::winner_of(const FrontendKey& claim) const {
     const auto* of = static_cast<const PortRecord*>(arbiter_.winner(claim));
     if (of == nullptr) {
         return {};
@@ -348,8 +348,8 @@ Compiler::Row Compiler::row_of(const FrontendKey& claim) const {
 }
 
 void Compiler::count_vip(const FrontendKey& claim) {
-    const Row row = row_of(claim);
-    const bool counts = row.of != nullptr && is_vip_class(row.frontend->cls);
+    const Winner winner = winner_of(claim);
+    const bool counts = winner.of != nullptr && is_vip_class(winner.frontend->cls);
     if (counts == vip_claims_.contains(claim)) {
         return;
     }
@@ -373,7 +373,7 @@ void Compiler::count_vip(const FrontendKey& claim) {
 void Compiler::declare_node_port(const FrontendKey& claim) {
     const bool is_served = std::ranges::any_of(
         node_port_addresses_, [&](const IpAddr& address) { return address.family() == claim.family; });
-    if (is_served && row_of(claim).of != nullptr) {
+    if (is_served && winner_of(claim).of != nullptr) {
         declared_node_ports_.insert(claim);
     } else {
         declared_node_ports_.erase(claim);

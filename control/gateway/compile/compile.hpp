@@ -62,15 +62,16 @@ struct Compiled {
     std::vector<IpAddr> node_port_addresses;                // addresses that serve NodePorts; sorted
 };
 
-// The service ports and rows that one run examined; a superset of those that it changed.
+// A tuple of the table, and the service port that owned it before and after a run.
+struct ChangedTuple {
+    SocketAddress at;
+    std::optional<model::ServiceKey> before, after;
+};
+
+// The service ports and tuples that one run examined; a superset of those that it changed.
 struct CompileChanges {
-    // A tuple of the table, and the service port that owned it before and after.
-    struct Row {
-        SocketAddress at;
-        std::optional<model::ServiceKey> before, after;
-    };
     std::vector<model::ServiceKey> services;  // sorted
-    std::vector<Row> rows;
+    std::vector<ChangedTuple> tuples;
 };
 
 struct CompileInput {
@@ -112,7 +113,8 @@ class Compiler {
     struct ByKey {
         bool operator()(const PortRecord* a, const PortRecord* b) const noexcept { return a->key < b->key; }
     };
-    struct Row {
+    // The service port that gets the row of a claim, and its frontend; null: none.
+    struct Winner {
         const model::Frontend* frontend = nullptr;
         const PortRecord* of = nullptr;
     };
@@ -131,7 +133,7 @@ class Compiler {
 
     void place_rows(const CompileInput& input);
     void place_row(const IpAddr& address, L4Port l4_port, Protocol protocol);
-    [[nodiscard]] Row row_of(const FrontendKey& claim) const;
+    [[nodiscard]] Winner winner_of(const FrontendKey& claim) const;
     void count_vip(const FrontendKey& claim);
     void declare_node_port(const FrontendKey& claim);
     void count_kept_backends();

@@ -274,14 +274,14 @@ std::vector<conn::FlowOrder> FlowKeeper::follow(const CompileChanges& changes, c
                                                 const IdMap& ids, const FlowsOf& flows_of, Time now) {
     ++runs_;
     Run run{.ids = ids, .flows_of = flows_of, .now = now};
-    for (const auto& row : changes.rows) {
-        lose_frontend(row, run);
+    for (const ChangedTuple& tuple : changes.tuples) {
+        lose_frontend(tuple, run);
     }
     for (const auto& key : changes.services) {
         take_over(key, compiled.services.get(key), run);
     }
-    for (const auto& row : changes.rows) {
-        own_frontend(row, run);
+    for (const ChangedTuple& tuple : changes.tuples) {
+        own_frontend(tuple, run);
     }
     for (Object* object : run.concerned) {
         settle(*object, run);
@@ -343,30 +343,30 @@ void FlowKeeper::take_over(const model::ServiceKey& key, const Programmed* now, 
     run.concerned.insert(next);
 }
 
-void FlowKeeper::lose_frontend(const CompileChanges::Row& row, Run& run) {
-    PortFlows* port = row.before && row.before != row.after ? port_in_force(*row.before) : nullptr;
+void FlowKeeper::lose_frontend(const ChangedTuple& tuple, Run& run) {
+    PortFlows* port = tuple.before && tuple.before != tuple.after ? port_in_force(*tuple.before) : nullptr;
     if (port == nullptr) {
         return;
     }
-    const auto frontend = std::ranges::find(port->frontends, row.at, &Frontend::at);
+    const auto frontend = std::ranges::find(port->frontends, tuple.at, &Frontend::at);
     if (frontend != port->frontends.end() && std::exchange(frontend->owned, false)) {
         frontend->lost = run.now;
-        run.concerned.insert(in_force_.at(*row.before));
+        run.concerned.insert(in_force_.at(*tuple.before));
     }
 }
 
-void FlowKeeper::own_frontend(const CompileChanges::Row& row, Run& run) {
-    if (!row.after) {
+void FlowKeeper::own_frontend(const ChangedTuple& tuple, Run& run) {
+    if (!tuple.after) {
         return;
     }
-    PortFlows& port = *port_in_force(*row.after);
-    const auto frontend = std::ranges::find(port.frontends, row.at, &Frontend::at);
+    PortFlows& port = *port_in_force(*tuple.after);
+    const auto frontend = std::ranges::find(port.frontends, tuple.at, &Frontend::at);
     if (frontend == port.frontends.end()) {
-        port.frontends.push_back({.at = row.at});
+        port.frontends.push_back({.at = tuple.at});
     } else if (std::exchange(frontend->owned, true)) {
         return;
     }
-    run.concerned.insert(in_force_.at(*row.after));
+    run.concerned.insert(in_force_.at(*tuple.after));
 }
 
 void FlowKeeper::settle(Object& object, Run& run) {

@@ -163,13 +163,13 @@ v1::ListServicesResponse list_services(const Running& running, std::string_view 
 
 v1::ListBackendsResponse list_backends(const Running& running, std::string_view namespace_name,
                                        std::string_view service) {
-    struct Row {
+    struct BackendSummary {
         model::Endpoint endpoint;
         std::vector<uint32_t> sets = {};
         worker::BackendTotals totals = {};
         v1::BackendStatus::Health health = v1::BackendStatus::HEALTH_UNSPECIFIED;
     };
-    std::map<model::ServiceKey, std::map<SocketAddress, Row>> rows;
+    std::map<model::ServiceKey, std::map<SocketAddress, BackendSummary>> summaries;
     const worker::Inspector inspector = running.workers.inspect();
     for (const KnownBackend& known : known_backends(running.reconciler, namespace_name, service)) {
         // Includes all backends that ever had an id: those no longer desired are listed while a flow uses
@@ -178,9 +178,9 @@ v1::ListBackendsResponse list_backends(const Running& running, std::string_view 
         if (known.is_live || totals.connections > 0) {
             // There are two ids if flows of a deleted Service drain while a new Service of the same name has
             // the same endpoint.
-            const auto added =
-                rows[known.owner].try_emplace({known.key.address, known.key.port},
-                                              Row{{.address = known.key.address, .port = known.key.port}});
+            const auto added = summaries[known.owner].try_emplace(
+                {known.key.address, known.key.port},
+                BackendSummary{{.address = known.key.address, .port = known.key.port}});
             added.first->second.totals.connections += totals.connections;
             added.first->second.totals.open += totals.open;
             added.first->second.totals.new_flows += totals.new_flows;
@@ -188,7 +188,7 @@ v1::ListBackendsResponse list_backends(const Running& running, std::string_view 
     }
     const auto compiled =
         running.reconciler.read([](const ReconcilerState& state) { return state.compiler.compiled(); });
-    for (auto& [key, places] : rows) {
+    for (auto& [key, places] : summaries) {
         const auto* programmed = compiled->services.get(key);
         if (programmed == nullptr) {
             continue;
@@ -196,29 +196,29 @@ v1::ListBackendsResponse list_backends(const Running& running, std::string_view 
         const auto& desired = programmed->desired->sets;
         for (uint32_t set = 0; set < desired.size(); ++set) {
             for (const auto& endpoint : desired[set].endpoints) {
-                if (const auto row = places.find(endpoint.socket()); row != places.end()) {
-                    row->second.endpoint = endpoint;
+                if (const auto summary = places.find(endpoint.socket()); summary != places.end()) {
+                    summary->second.endpoint = endpoint;
                     if (programmed->desired->probe) {
-                        row->second.health = health_state(health_of(programmed->health, endpoint));
+                        summary->second.health = health_state(health_of(programmed->health, endpoint));
                     }
                     if (endpoint.weight > 0) {
-                        row->second.sets.push_back(set);
+                        summary->second.sets.push_back(set);
                     }
                 }
             }
         }
     }
     v1::ListBackendsResponse out;
-    for (const auto& [key, places] : rows) {
-        for (const auto& [place, row] : places) {
+    for (const auto& [key, places] : summaries) {
+        for (const auto& [place, summary] : places) {
             v1::BackendStatus& message = *out.add_backends();
             *message.mutable_service() = rpc::to_proto(key);
-            *message.mutable_endpoint() = rpc::to_proto(row.endpoint);
-            message.mutable_sets()->Add(row.sets.begin(), row.sets.end());
-            message.set_connections(row.totals.connections);
-            message.set_open_connections(row.totals.open);
-            message.set_new_flows(row.totals.new_flows);
-            message.set_health(row.health);
+            *message.mutable_endpoint() = rpc::to_proto(summary.endpoint);
+            message.mutable_sets()->Add(summary.sets.begin(), summary.sets.end());
+            message.set_connections(summary.totals.connections);
+            message.set_open_connections(summary.totals.open);
+            message.set_new_flows(summary.totals.new_flows);
+            message.set_health(summary.health);
         }
     }
     return out;

@@ -50,7 +50,7 @@ PodsByNode count_pods(const Candidates& pods, TrafficPolicy policy) {
 // counts.
 enum class Rank : uint8_t { Backend, NotReady, NotLocal, NotEligible, Forbidden };
 
-struct Row {
+struct RankedNode {
     IpAddr address;
     Rank rank = Rank::Backend;
     const NodeFact* node = nullptr;
@@ -78,21 +78,21 @@ struct Judge {
     }
 };
 
-model::ExcludedEndpoint excluded(const Row& row, L4Port node_port) {
-    switch (row.rank) {
+model::ExcludedEndpoint excluded(const RankedNode& node, L4Port node_port) {
+    switch (node.rank) {
         case Rank::NotReady:
             // The kubelet does not report: flows that can move to another Node should do so.
-            return {.address = row.address,
+            return {.address = node.address,
                     .port = node_port,
                     .why = model::Exclusion::NotReady,
                     .serving = false};
         case Rank::NotLocal:
-            return {.address = row.address,
+            return {.address = node.address,
                     .port = node_port,
                     .why = model::Exclusion::NotLocal,
-                    .serving = row.pods.serving};
+                    .serving = node.pods.serving};
         case Rank::NotEligible:
-            return {.address = row.address,
+            return {.address = node.address,
                     .port = node_port,
                     .why = model::Exclusion::NodeSelector,
                     .serving = true};
@@ -100,7 +100,7 @@ model::ExcludedEndpoint excluded(const Row& row, L4Port node_port) {
         case Rank::Forbidden:
             break;
     }
-    return {.address = row.address,
+    return {.address = node.address,
             .port = node_port,
             .why = model::Exclusion::ForbiddenAddress,
             .serving = false};
@@ -157,35 +157,36 @@ model::BackendSet node_backend_set(const NodeSetRequest& request, const Annotati
                       .owners = owners,
                       .settings = settings,
                       .needs_pods = settings.only_nodes_with_endpoints.value_or(is_local) || is_local};
-    std::vector<Row> rows;
+    std::vector<RankedNode> nodes;
     bool any_ready = false;
     for (const auto& [name, node] : facts.nodes.all()) {
         if (const auto& address = node.address(request.family)) {
             const auto found = by_node.find(name);
             const PodsOnNode on_node = found == by_node.end() ? PodsOnNode() : found->second;
             const Rank rank = judge.rank_of(node, *address, on_node);
-            rows.push_back({.address = *address, .rank = rank, .node = &node, .pods = on_node});
+            nodes.push_back({.address = *address, .rank = rank, .node = &node, .pods = on_node});
             any_ready |= rank == Rank::Backend;
         }
     }
     // LB-019: if no Node is ready, unready Nodes are used.
-    for (Row& row : rows) {
-        if (!any_ready && row.rank == Rank::NotReady) {
-            row.rank = Rank::Backend;
+    for (RankedNode& node : nodes) {
+        if (!any_ready && node.rank == Rank::NotReady) {
+            node.rank = Rank::Backend;
         }
     }
-    std::ranges::stable_sort(rows, {}, [](const Row& row) { return std::tuple(row.address, row.rank); });
-    const auto [same, end] = std::ranges::unique(rows, {}, &Row::address);
-    rows.erase(same, end);
-    for (const Row& row : rows) {
-        if (row.rank == Rank::Backend) {
-            set.endpoints.push_back({.address = row.address,
+    std::ranges::stable_sort(nodes, {},
+                             [](const RankedNode& node) { return std::tuple(node.address, node.rank); });
+    const auto [same, end] = std::ranges::unique(nodes, {}, &RankedNode::address);
+    nodes.erase(same, end);
+    for (const RankedNode& node : nodes) {
+        if (node.rank == Rank::Backend) {
+            set.endpoints.push_back({.address = node.address,
                                      .port = request.node_port,
-                                     .weight = node_weight(settings, row.pods),
-                                     .node_name = row.node->name,
-                                     .zone = row.node->zone});
+                                     .weight = node_weight(settings, node.pods),
+                                     .node_name = node.node->name,
+                                     .zone = node.node->zone});
         } else {
-            set.excluded.push_back(excluded(row, request.node_port));
+            set.excluded.push_back(excluded(node, request.node_port));
         }
     }
     return set;

@@ -99,7 +99,7 @@ std::vector<std::string> topology_keys_of(const kube::Service& service, std::str
         if (annotation.empty()) {
             return keys;
         }
-        where = annotations::row_of(annotations::Setting::TopologyKeys).spellings.front().key;
+        where = annotations::spec_of(annotations::Setting::TopologyKeys).spellings.front().key;
         for (const std::string_view item : annotations::split_at_commas(annotation)) {
             keys.emplace_back(item);
         }

@@ -22,8 +22,8 @@ TEST(AnnotationsPage, IsWhatTheTableSays_ANNG7) {
 
 TEST(AnnotationsPage, NamesEveryKey_ANNG7) {
     const std::string page = page_text();
-    for (const Row& row : rows()) {
-        for (const Spelling& spelling : row.spellings) {
+    for (const SettingSpec& spec : specs()) {
+        for (const Spelling& spelling : spec.spellings) {
             EXPECT_NE(page.find("`" + std::string(spelling.key) + "`"), std::string::npos) << spelling.key;
         }
     }

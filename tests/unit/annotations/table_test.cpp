@@ -12,15 +12,16 @@ namespace table_test {
 
 TEST(AnnotationTable, KeysAreUniqueAndFound_ANNG1) {
     std::set<std::string_view> seen;
-    for (const Row& row : rows()) {
-        for (const Spelling& spelling : row.spellings) {
+    for (const SettingSpec& spec : specs()) {
+        for (const Spelling& spelling : spec.spellings) {
             EXPECT_TRUE(seen.insert(spelling.key).second) << spelling.key;
-            EXPECT_EQ(find(spelling.key), &row) << spelling.key;
-            const bool is_first = &spelling == &row.spellings.front();
+            EXPECT_EQ(find(spelling.key), &spec) << spelling.key;
+            const bool is_first = &spelling == &spec.spellings.front();
             EXPECT_TRUE(is_first || !spelling.key.starts_with(kNativePrefix))
                 << spelling.key << ": the native key goes first";
         }
-        EXPECT_FALSE(row.effect.empty() || row.fallback.empty() || row.instead.empty()) << row.requirement;
+        EXPECT_FALSE(spec.effect.empty() || spec.fallback.empty() || spec.instead.empty())
+            << spec.requirement;
     }
     EXPECT_EQ(find("penstock.io/idle-timout"), nullptr);
     EXPECT_EQ(find(""), nullptr);

@@ -23,11 +23,11 @@ std::string aws(const std::string& key) {
 // "unset", "invalid", otherwise the parsed value: a word, a number, or the text itself. A trailing "!" marks
 // an unsupported value.
 std::string meaning(const Annotations& annotations) {
-    const Row* row = find(annotations.begin()->first);
-    if (row == nullptr) {
+    const SettingSpec* spec = find(annotations.begin()->first);
+    if (spec == nullptr) {
         return "no such key";
     }
-    const auto value = read(*row, annotations);
+    const auto value = read(*spec, annotations);
     if (!value) {
         return "unset";
     }
@@ -41,7 +41,7 @@ std::string meaning(const Annotations& annotations) {
     } else if (kind == Kind::Number || kind == Kind::Duration) {
         text = std::to_string(value->number);
     }
-    return text + (asks_for_more(*row, *value) ? "!" : "");
+    return text + (asks_for_more(*spec, *value) ? "!" : "");
 }
 
 using Cases = std::vector<std::pair<std::string, std::string>>;

@@ -319,7 +319,7 @@ TEST(Convert, EndpointsOfAnotherFamilyThanTheSetSaysAreRefused_ANN32_DUAL002) {
 }
 
 TEST(Convert, EveryPathThatAnAnnotationMayHaveTravels_ANN10) {
-    const annotations::Row& row = annotations::row_of(annotations::Setting::HealthCheckPath);
+    const annotations::SettingSpec& row = annotations::spec_of(annotations::Setting::HealthCheckPath);
     const std::string key(row.spellings.front().key);
     const std::string longest =
         "/" + std::string(static_cast<size_t>(row.spellings.front().rule.max) - 1, 'x');
