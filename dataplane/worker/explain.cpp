@@ -4,6 +4,7 @@
 // table entry, a token), it reports that and allocates nothing.
 #include <rte_cycles.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ class DryRun {
  public:
     DryRun(const WorkerSet::Impl& impl, const config::Snapshot& snapshot, const ExplainQuery& query)
         : impl_(impl), snapshot_(snapshot), query_(query) {
+        out_.worker = query_.receiver;
         packet_.key = query_.key;
         packet_.kind = packet::PacketKind::Flow;
         packet_.ttl = 64;
@@ -114,7 +116,7 @@ class DryRun {
         owner_ = candidates.workers[candidates.count - 1];
         std::string finding = "worker " + std::to_string(owner_.value) + ", by " +
                               placement_text(query_.key, snapshot_, context.owner, arrived);
-        finding += owner_ == query_.receiver ? "" : "; the packet is handed to it";
+        finding += owner_ == query_.receiver ? "" : "; a packet without a known connection is handed to it";
         if (candidates.is_foretold) {
             finding += owner_ == query_.receiver
                            ? ""
@@ -134,6 +136,7 @@ class DryRun {
         for (auto worker = searched_.begin(); worker != searched_.end() && !known_; ++worker) {
             known_ = find_connection(context_of(*worker), query_.key);
         }
+        out_.worker = known_ ? known_->worker : owner_;
         if (!known_) {
             step("connection", "none: this would be the first packet of a flow" + unreached_text());
             return open();
@@ -143,6 +146,7 @@ class DryRun {
         if (known_->worker != owner_ && effect_on(*known_, packet_) == Effect::Reopens) {
             step("connection", finding_of(*known_) + "; it is removed, and the packet is handed to worker " +
                                    std::to_string(owner_.value));
+            out_.worker = owner_;
             known_ = find_connection(context_of(owner_), query_.key);
             if (!known_) {
                 step("connection", "none on that worker: a new flow may be opened in its place");
@@ -152,12 +156,14 @@ class DryRun {
         known_connection();
     }
 
-    // Connections of this tuple on workers that do not look it up.
+    // Connections of this tuple on workers that do not look it up. Those that do have none.
     std::string unreached_text() const {
         std::string text;
         for (const auto& worker : impl_.workers_) {
-            if (find_connection(worker->context(), query_.key)) {
-                text += "; worker " + std::to_string(worker->context().self.value) +
+            const WorkerId id = worker->context().self;
+            if (std::ranges::find(searched_, id) == searched_.end() &&
+                find_connection(worker->context(), query_.key)) {
+                text += "; worker " + std::to_string(id.value) +
                         " has one, but this packet does not reach that worker";
             }
         }

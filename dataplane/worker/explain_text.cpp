@@ -91,17 +91,18 @@ std::string reverse_path_text(const config::Snapshot& snapshot, const IpAddr& so
 
 std::string rejection_text(const config::Snapshot& snapshot, const packet::FlowKey& key,
                            const pipeline::Admission& admission) {
-    if (admission.frontend == nullptr) {
-        return "rejected: the address belongs to Services, and closed ports are rejected (vip-closed-port)";
-    }
-    if (admission.set == nullptr) {
-        return mid_stream_text(snapshot);
-    }
     const char* const answer = key.protocol == Protocol::Tcp                                    ? "RST"
                                : key.protocol == Protocol::Sctp && snapshot.packets.aborts_sctp ? "ABORT"
                                : key.destination.is_v4() ? "ICMP port unreachable"
                                                          : "ICMPv6 port unreachable";
-    return std::string("rejected with ") + answer + ": the Service has no usable endpoint";
+    const std::string rejected = std::string("rejected with ") + answer + ": ";
+    if (admission.frontend == nullptr) {
+        return rejected + "the address belongs to Services, and closed ports are rejected (vip-closed-port)";
+    }
+    if (admission.set == nullptr) {
+        return mid_stream_text(snapshot);
+    }
+    return rejected + "the Service has no usable endpoint";
 }
 
 // The worker examines only some of the ports (pipeline/opening/reclaim.cpp), so the result is not predicted.

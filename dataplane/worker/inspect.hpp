@@ -105,7 +105,10 @@ struct ExplainStep {
 
 struct Explanation {
     std::vector<ExplainStep> steps;
-    std::string verdict;                              // transmit, punt, hold, reject, drop
+    std::string verdict;  // transmit, punt, hold, reject, drop
+    // The worker that decides: the receiver, the one with the packet's connection, or the one that would open
+    // a flow.
+    WorkerId worker{0};
     std::optional<DropReason> reason;                 // for drop
     std::optional<lb::FrontendClass> frontend_class;  // of the frontend matched by a first packet
     // Source port 0: the port is chosen when the connection is created. If the port must be reclaimed from

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/worker/known_connection.hpp"
 
-#include <algorithm>
-
 #include "dataplane/base/check.hpp"
 #include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
@@ -23,7 +21,7 @@ Effect effect_on_tcp(const KnownConnection& known, packet::TcpFlags flags) {
     }
 }
 
-// What becomes of an INIT depends on the state only, not on its tags.
+// The effect of an INIT depends on the state only, not on the tags.
 Effect effect_on_association(const KnownConnection& known, packet::SctpEvent event) {
     PENSTOCK_ASSERT(event == packet::SctpEvent::Init);
     const conn::Association association{known.connection.sctp_state(), known.connection.tags};
@@ -33,8 +31,10 @@ Effect effect_on_association(const KnownConnection& known, packet::SctpEvent eve
         case conn::SctpAction::Answer:
             return Effect::IsNotAllowed;  // packet::make_reflecting_abort() answers no INIT
         case conn::SctpAction::Stray:
-        case conn::SctpAction::WrongTag:
             return Effect::IsStray;
+        case conn::SctpAction::WrongTag:
+            PENSTOCK_ASSERT(false);  // an INIT has no verification tag (RFC 9260, 8.5.1)
+            break;
         case conn::SctpAction::Pass:
             break;
     }
@@ -50,16 +50,14 @@ std::vector<WorkerId> searched_workers(const packet::FlowKey& key, const config:
         return {receiver.self};
     }
     std::vector<WorkerId> searched;
-    const auto add = [&](const pipeline::Candidates& candidates) {
-        searched.insert(searched.end(), candidates.workers.begin(),
-                        candidates.workers.begin() + candidates.count);
-    };
     if (arrived.promises.flow_stays_on_queue) {
         searched.push_back(arrived.receiver);
-    } else {
-        add(pipeline::place(key, snapshot, receiver.owner, arrived, pipeline::Ask::ReceiverFirst));
     }
-    add(pipeline::place(key, snapshot, receiver.owner, arrived, pipeline::Ask::Everybody));
+    // With Ask::ReceiverFirst, the pipeline may compute only the first of these candidates.
+    const pipeline::Candidates candidates =
+        pipeline::place(key, snapshot, receiver.owner, arrived, pipeline::Ask::Everybody);
+    searched.insert(searched.end(), candidates.workers.begin(),
+                    candidates.workers.begin() + candidates.count);
     return searched;
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "dataplane/base/ids.hpp"
-#include "dataplane/base/verdict.hpp"
 #include "dataplane/conn/connection.hpp"
 #include "dataplane/packet/parsed.hpp"
 #include "dataplane/pipeline/placement.hpp"

@@ -181,7 +181,7 @@ void count(Counts& counts, const worker::ExplainQuery& query, const worker::Expl
     note("answered for a flow under reset", mentions("is answered by RSTs"));
     note("by a gateway", explained.next_hop && explained.leaves_as &&
                              *explained.next_hop != explained.leaves_as->destination);
-    note("to another worker", mentions("the packet is handed to it"));
+    note("to another worker", mentions("is handed to it"));
 }
 
 // What must have been compared, each at least once. Each is drawn dozens of times.
