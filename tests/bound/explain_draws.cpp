@@ -229,7 +229,7 @@ World some_world(Prng& random, VirtualGateway& gateway) {
     gateway.set_rejects_closed_vip_ports(random.one_in(2));
     config::PacketPolicy packets{.passes_ip_options = random.one_in(2),
                                  .aborts_sctp = random.one_in(2),
-                                 .picks_up_midstream = random.one_in(2)};
+                                 .picks_up_midstream = !random.one_in(4)};
     for (config::ReversePath& mode : packets.reverse_path) {
         mode = one_of<config::ReversePath>(
             random, {config::ReversePath::Feasible, config::ReversePath::Feasible,

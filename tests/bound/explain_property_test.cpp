@@ -3,9 +3,7 @@
 // the packet first, then run_stages() processes the packet on the contexts of the same workers. The loops of
 // the workers are stopped, so nothing else changes their state in between.
 //
-// The draws follow PENSTOCK_SEED. The workers' hash keys are random in each run. A replay therefore repeats
-// the configurations and the packets of new flows, but not the choices of random schedulers and of SNAT
-// ports, and the packets of known flows only if these choices do not matter.
+// The draws and the workers' hash keys follow PENSTOCK_SEED, so a replay repeats the whole run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/nat/snat.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "tests/bound/explain_draws.hpp"
 #include "tests/bound/stopped_workers.hpp"
@@ -53,6 +52,7 @@ class Counts {
 bool has_step(const worker::Explanation& explained, const std::string& stage) {
     return std::ranges::find(explained.steps, stage, &worker::ExplainStep::stage) != explained.steps.end();
 }
+
 std::string text_of_steps(const worker::Explanation& explained) {
     std::string text;
     for (const worker::ExplainStep& step : explained.steps) {
@@ -61,25 +61,107 @@ std::string text_of_steps(const worker::Explanation& explained) {
     return text;
 }
 
-// Empty if explain and the pipeline agree.
-std::string difference(const worker::Explanation& explained, const PacketResult& done) {
+// Text for the kind of an answer, as in the steps of explain.
+std::string kind_of_answer(ByteView frame) {
+    constexpr size_t kL3 = 14;
+    constexpr uint8_t kRstFlag = 4, kAbortChunk = 6;
+    const bool is_v4 = (frame[kL3] >> 4) == 4;
+    const uint8_t protocol = is_v4 ? frame[kL3 + 9] : frame[kL3 + 6];
+    const ByteView l4 = frame.subspan(kL3 + (is_v4 ? 20 : 40));
+    switch (protocol) {
+        case 6:
+            return (l4[13] & kRstFlag) != 0 ? "RST" : "TCP without RST";
+        case 132:
+            return l4[12] == kAbortChunk ? "ABORT" : "SCTP without ABORT";
+        case 1:
+            return l4[0] == 3 && l4[1] == 3 ? "ICMP port unreachable"
+                   : l4[0] == 11            ? "ICMP time exceeded"
+                                            : "another ICMP message";
+        case 58:
+            return l4[0] == 1 && l4[1] == 4 ? "ICMPv6 port unreachable"
+                   : l4[0] == 3             ? "ICMPv6 time exceeded"
+                                            : "another ICMPv6 message";
+        default:
+            return "protocol " + std::to_string(protocol);
+    }
+}
+
+std::string difference_of_answer(const worker::Explanation& explained, const PacketResult& done) {
+    if (explained.leaves_as) {
+        return "an answer does not leave as a flow";
+    }
+    const std::string steps = text_of_steps(explained);
+    const std::string kind = kind_of_answer(done.frame);
+    return steps.find("rejected with " + kind) != std::string::npos ||
+                   steps.find("is answered by " + kind + "s") != std::string::npos
+               ? ""
+               : "answer, done: " + kind;
+}
+
+// The pipeline dropped a packet for which explain expects a reclaimed port. That is documented if the worker
+// may use more ports than it examines (kPortsLookedAt in pipeline/opening/reclaim.cpp).
+bool examines_too_few_ports(const worker::Explanation& explained, const PacketResult& done) {
+    constexpr uint32_t kExamined = 64;
+    const std::string steps = text_of_steps(explained);
+    const size_t usable = steps.find(": all ");
+    return done.verdict == Verdict::Drop && done.reason == DropReason::SnatPortsExhausted &&
+           (explained.verdict == "transmit" || explained.verdict == "hold") &&
+           explained.worker == done.worker &&
+           steps.find("some of the ports and drops the packet") != std::string::npos &&
+           usable != std::string::npos && std::stoul(steps.substr(usable + 6)) > kExamined;
+}
+
+// A translated flow has a configured SNAT address, a port that may be used there, and its replies are owned
+// by the worker that opened it. `after`: the packet as it left.
+std::string difference_of_source(const FlowKey& after, const PacketResult& done, StoppedWorkers& workers) {
+    const pipeline::WorkerContext& context = workers.context(done.worker);
+    const nat::SnatConfig& snat = *context.snapshot->snat;
+    const nat::SnatAddress* const address = snat.addresses.find(after.source);
+    if (address == nullptr) {
+        return after.source.to_string() + " is no SNAT address";
+    }
+    const nat::HostPorts host{context.snapshot->services->node_port_bits(after.protocol), 0};
+    const nat::PortRules rules = nat::rules_for(snat, *address, host);
+    if ((rules.usable(after.source_port / nat::kPortsPerBlock) >> after.source_port % nat::kPortsPerBlock &
+         1) == 0) {
+        return "port " + std::to_string(after.source_port) + " is not usable for SNAT";
+    }
+    return context.owner.of_snat_reply(address->egress, after.reversed()) == done.worker
+               ? ""
+               : "another worker owns the replies to port " + std::to_string(after.source_port);
+}
+
+// The same for a flow to an endpoint on the gateway host that keeps only the client's address.
+std::string difference_of_own_port(const FlowKey& before, const FlowKey& after, const PacketResult& done,
+                                   StoppedWorkers& workers) {
+    return after.source == before.source &&
+                   workers.context(done.worker).owner.of_snat_port(after.source_port) == done.worker
+               ? ""
+               : "the source of the packet to the host: " + after.to_string();
+}
+
+// Empty if explain and the pipeline agree. `before`: the packet as it arrived.
+std::string difference(const FlowKey& before, const worker::Explanation& explained, const PacketResult& done,
+                       StoppedWorkers& workers) {
     const char* verdict = done.is_answer && done.verdict != Verdict::Drop ? "reject"
                           : done.verdict == Verdict::Transmit             ? "transmit"
                           : done.verdict == Verdict::Hold                 ? "hold"
                           : done.verdict == Verdict::Punt                 ? "punt"
                           : done.verdict == Verdict::Drop                 ? "drop"
                                                                           : "another verdict";
-    // Documented: of the ports that may be reclaimed, the worker examines only some.
-    if (done.verdict == Verdict::Drop && done.reason == DropReason::SnatPortsExhausted &&
-        text_of_steps(explained).find("some of the ports and drops the packet") != std::string::npos) {
+    if (examines_too_few_ports(explained, done)) {
         return "";
     }
     if (explained.verdict != verdict) {
         return "verdict " + explained.verdict + ", done: " + verdict +
                (done.verdict == Verdict::Drop ? " " + std::string(text_of(done.reason).counter) : "");
     }
+    if (explained.worker != done.worker) {
+        return "worker " + std::to_string(explained.worker.value) +
+               ", done: " + std::to_string(done.worker.value);
+    }
     if (explained.verdict == "reject") {
-        return explained.leaves_as ? "an answer does not leave as a flow" : "";
+        return difference_of_answer(explained, done);
     }
     if (explained.verdict == "drop") {
         return explained.reason == done.reason
@@ -117,6 +199,15 @@ std::string difference(const worker::Explanation& explained, const PacketResult&
     }
     if (expected != after.key) {
         return "leaves as " + explained.leaves_as->to_string() + ", done: " + after.key.to_string();
+    }
+    if (steps.find("the source becomes ") != std::string::npos) {
+        if (std::string text = difference_of_source(after.key, done, workers); !text.empty()) {
+            return text;
+        }
+    } else if (explained.leaves_as->source_port == 0) {
+        if (std::string text = difference_of_own_port(before, after.key, done, workers); !text.empty()) {
+            return text;
+        }
     }
     if (const bool is_expected = steps.find("reclaimed from another connection") != std::string::npos;
         is_expected != done.reclaimed) {
@@ -178,13 +269,17 @@ void count(Counts& counts, const worker::ExplainQuery& query, const worker::Expl
     note("endpoint on the host", done.opened && explained.verdict == "punt");
     note("kept tuple is taken", done.opened && mentions("already have a flow to"));
     note("reopened", done.opened && mentions("in its place"));
+    note("all examined ports are taken", examines_too_few_ports(explained, done));
+    if (explained.verdict == "reject") {
+        counts.add("answer " + kind_of_answer(done.frame));
+    }
     note("answered for a flow under reset", mentions("is answered by RSTs"));
     note("by a gateway", explained.next_hop && explained.leaves_as &&
                              *explained.next_hop != explained.leaves_as->destination);
     note("to another worker", mentions("is handed to it"));
 }
 
-// What must have been compared, each at least once. Each is drawn dozens of times.
+// What must have been compared, each at least once.
 std::vector<std::string> required_kinds() {
     std::vector<std::string> kinds{"to the other family, new",
                                    "to the other family, known",
@@ -203,6 +298,10 @@ std::vector<std::string> required_kinds() {
                                    "kept tuple is taken",
                                    "reopened",
                                    "answered for a flow under reset",
+                                   "answer RST",
+                                   "answer ABORT",
+                                   "answer ICMP port unreachable",
+                                   "answer ICMPv6 port unreachable",
                                    "by a gateway",
                                    "to another worker",
                                    "ttl 1",
@@ -250,10 +349,10 @@ void use_up_ports(Prng& random, const World& world, StoppedWorkers& workers) {
 // explain describes a packet with a TTL above 1 and without IP options, and says so. With TTL 1 the pipeline
 // drops or answers what explain would send on. Options that are dropped are dropped before the connections.
 std::string difference_with(Extra extra, const worker::ExplainQuery& query,
-                            const worker::Explanation& explained, const PacketResult& done,
-                            bool options_pass) {
+                            const worker::Explanation& explained, const PacketResult& done, bool options_pass,
+                            StoppedWorkers& workers) {
     if (extra == Extra::Options && options_pass) {
-        return difference(explained, done);
+        return difference(query.key, explained, done, workers);
     }
     if (has_step(explained, "connection") &&
         text_of_steps(explained).find("assumed: TTL above 1, no IP options") == std::string::npos) {
@@ -261,15 +360,16 @@ std::string difference_with(Extra extra, const worker::ExplainQuery& query,
     }
     if (extra == Extra::Options) {
         const bool is_judged_before =
-            explained.reason == DropReason::MartianSource || query.key.destination.is_multicast();
+            (explained.reason == DropReason::MartianSource && !has_step(explained, "owner")) ||
+            query.key.destination.is_multicast();
         return is_judged_before || (done.verdict == Verdict::Drop && done.reason == DropReason::IpOptions)
                    ? ""
                    : "the options pass";
     }
     // Without a route to the sender, the answer (ICMP time exceeded) is dropped.
-    const bool expires =
-        done.is_answer || (done.verdict == Verdict::Drop &&
-                           (done.reason == DropReason::TtlExpired || done.reason == DropReason::NoRoute));
+    const bool expires = (done.is_answer && kind_of_answer(done.frame).ends_with("time exceeded")) ||
+                         (done.verdict == Verdict::Drop &&
+                          (done.reason == DropReason::TtlExpired || done.reason == DropReason::NoRoute));
     const bool is_sent_on = explained.leaves_as && explained.verdict != "drop";
     return is_sent_on && !expires ? "TTL 1 does not expire" : "";
 }
@@ -304,8 +404,9 @@ TEST(Explain, AgreesWithThePipeline) {
                 const PacketResult done =
                     workers.run(frame_of(of_packet, query, extra), query.port, query.receiver);
                 const bool options_pass = world.snapshot.packets.passes_ip_options;
-                ASSERT_EQ(extra == Extra::None ? difference(explained, done)
-                                               : difference_with(extra, query, explained, done, options_pass),
+                ASSERT_EQ(extra == Extra::None
+                              ? difference(query.key, explained, done, workers)
+                              : difference_with(extra, query, explained, done, options_pass, workers),
                           "")
                     << worker_count << " workers, world " << w << ", packet " << p << ": "
                     << query.key.to_string() << (query.tcp_not_syn ? ", not SYN" : "")

@@ -15,10 +15,12 @@
 namespace penstock::test {
 namespace {
 
+constexpr uint64_t kTicksPerRound = 100;              // less than a round takes: explain reads the TSC itself
+constexpr uint32_t kUnlimited = 1'000'000'000;        // answers per second
 constexpr uint16_t kHeadroom = 128, kTailroom = 128;  // of an mbuf
 
 pipeline::RejectLimiter unlimited(const pipeline::WorkerContext& context) {
-    return {1'000'000'000, 1'000'000'000, context.rate};
+    return {kUnlimited, kUnlimited, context.rate};
 }
 
 void set_state(pipeline::WorkerContext& own, ConnectionIndex index, auto before, auto after) {
@@ -55,11 +57,13 @@ StoppedWorkers::StoppedWorkers(uint32_t count) : count_(count) {
     PENSTOCK_CHECK(started);
     workers_ = std::move(*started);
     workers_->stop();
+    reading_ = {rte_rdtsc()};
     for (uint8_t w = 0; w < count_; ++w) {
         // Rate limits depend on the time, which explain does not predict.
         pipeline::WorkerContext& own = context({w});
         own.rejects = unlimited(own);
         own.flow_orders.answering = unlimited(own);
+        own.expiry_answers = {kUnlimited, kUnlimited, own.rate};
     }
 }
 
@@ -81,7 +85,7 @@ PacketResult StoppedWorkers::run(std::vector<uint8_t> frame, NicPortId port, Wor
         std::vector<uint8_t> buffer(kHeadroom + frame.size() + kTailroom);
         std::memcpy(buffer.data() + kHeadroom, frame.data(), frame.size());
         pipeline::WorkerContext& own = context(self);
-        own.begin_round(workers_->impl().publisher->read(), {rte_rdtsc()});
+        own.begin_round(workers_->impl().publisher->read(), next_reading());
         burst_.count = 0;
         burst_.add(nullptr, buffer.data() + kHeadroom, static_cast<uint16_t>(frame.size()),
                    static_cast<uint16_t>(frame.size() + kTailroom), arrival, kHeadroom);
@@ -103,6 +107,7 @@ PacketResult StoppedWorkers::run(std::vector<uint8_t> frame, NicPortId port, Wor
             .egress = verdict == Verdict::Punt ? burst_.arrival[0].port : burst_.egress[0],
             .next_hop = burst_.next_hop[0],
             .frame = std::move(frame),
+            .worker = self,
             .opened = sum(stats::Counter::NewConnections) > opened,
             .reclaimed = sum(stats::Counter::ReclaimedSnatPorts) > reclaimed};
 }
@@ -144,6 +149,11 @@ void StoppedWorkers::change_state(Prng& random, pipeline::WorkerContext& own, Co
     } else {
         set_state(own, index, entry.tcp_state(), static_cast<conn::TcpState>(random.below(conn::kTcpStates)));
     }
+}
+
+TscTime StoppedWorkers::next_reading() {
+    reading_.value += kTicksPerRound;
+    return reading_;
 }
 
 uint64_t StoppedWorkers::sum(stats::Counter counter) const {

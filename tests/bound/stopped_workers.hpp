@@ -10,6 +10,7 @@
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/base/time.hpp"
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/pipeline/stages.hpp"
@@ -27,6 +28,7 @@ struct PacketResult {
     NicPortId egress;  // for Punt: the port of the twin
     IpAddr next_hop;   // for Hold
     std::vector<uint8_t> frame;
+    WorkerId worker{0};      // the last one that processed the packet
     bool opened = false;     // a connection
     bool reclaimed = false;  // a SNAT port
 };
@@ -68,9 +70,13 @@ class StoppedWorkers {
     static void change_state(Prng& random, pipeline::WorkerContext& own, ConnectionIndex index);
 
  private:
+    // The time of the next round. It advances by a constant, so that a replay does not depend on the speed of
+    // the machine.
+    TscTime next_reading();
     [[nodiscard]] uint64_t sum(stats::Counter counter) const;
 
     uint32_t count_;
+    TscTime reading_;
     pipeline::Burst burst_;
     std::unique_ptr<worker::WorkerSet> workers_;
 };
