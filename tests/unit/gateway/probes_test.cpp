@@ -51,8 +51,8 @@ class ProbesTest : public testing::Test {
                 continue;
             }
             for (const auto& [place, verdict] : health->verdicts) {
-                text +=
-                    key.name + " " + place.first.to_string() + (verdict == Health::Up ? " up; " : " down; ");
+                text += key.name + " " + place.address.to_string() +
+                        (verdict == Health::Up ? " up; " : " down; ");
             }
         }
         return text;
