@@ -16,7 +16,7 @@ v1::AffinityEntry to_proto(const worker::AffinityView& view) {
     *message.mutable_service() = rpc::to_proto(model::ServiceKey{
         view.service.namespace_name, view.service.name, view.service.port_name, view.service.protocol});
     message.set_client(view.client.to_string());
-    *message.mutable_backend() = rpc::to_proto({view.backend.address, view.backend.port});
+    *message.mutable_backend() = rpc::to_proto(SocketAddress{view.backend.address, view.backend.port});
     message.set_age_ms(view.age_ms);
     message.set_remaining_ms(view.remaining_ms);
     message.set_all_ports(view.service.affinity_scope() == lb::AffinityScope::Service);

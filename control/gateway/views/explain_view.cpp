@@ -89,9 +89,10 @@ Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& questio
         out.set_drop_reason(std::string(text_of(*found.reason).counter));
     }
     if (found.leaves_as) {
-        *out.mutable_source_after() = rpc::to_proto({found.leaves_as->source, found.leaves_as->source_port});
+        *out.mutable_source_after() =
+            rpc::to_proto(SocketAddress{found.leaves_as->source, found.leaves_as->source_port});
         *out.mutable_destination_after() =
-            rpc::to_proto({found.leaves_as->destination, found.leaves_as->destination_port});
+            rpc::to_proto(SocketAddress{found.leaves_as->destination, found.leaves_as->destination_port});
     }
     if (found.egress.value < running_.ports.size()) {
         out.set_egress_twin(running_.ports[found.egress.value]->options().twin_name);

@@ -233,11 +233,13 @@ void StatusView::connections(const rpc::ConnectionFilter& filter,
         }
         v1::Connection message;
         message.set_protocol(rpc::to_proto(forward.protocol));
-        *message.mutable_client() = rpc::to_proto({forward.source, forward.source_port});
-        *message.mutable_frontend() = rpc::to_proto({forward.destination, forward.destination_port});
-        *message.mutable_backend() = rpc::to_proto({reverse.source, reverse.source_port});
+        *message.mutable_client() = rpc::to_proto(SocketAddress{forward.source, forward.source_port});
+        *message.mutable_frontend() =
+            rpc::to_proto(SocketAddress{forward.destination, forward.destination_port});
+        *message.mutable_backend() = rpc::to_proto(SocketAddress{reverse.source, reverse.source_port});
         if (!view.source_kept) {
-            *message.mutable_snat() = rpc::to_proto({reverse.destination, reverse.destination_port});
+            *message.mutable_snat() =
+                rpc::to_proto(SocketAddress{reverse.destination, reverse.destination_port});
         }
         if (view.service.value < names.size()) {
             *message.mutable_service() = rpc::to_proto(names[view.service.value]);
