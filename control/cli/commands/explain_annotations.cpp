@@ -49,7 +49,7 @@ std::string details(const SettingSpec& spec) {
     }
     return std::string(spec.effect) + " (" + std::string(spec.requirement) +
            ")\n\nThe first of these that is present and not blank is used:\n" + keys.text(2) +
-           "\nDefault:    " + std::string(spec.fallback) + "\nInvalid:    " + std::string(row.instead) +
+           "\nDefault:    " + std::string(spec.fallback) + "\nInvalid:    " + std::string(spec.instead) +
            "\nSupported:  " + annotations::support_text(spec) + "\n";
 }
 
