@@ -116,7 +116,7 @@ model::Probe probe_of(Reader& reader, Notices& notices) {
 }
 
 // ANN-G5.
-void tell_unknown(const Annotations& object, Notices& notices) {
+void report_unknown(const Annotations& object, Notices& notices) {
     for (auto own = object.lower_bound(std::string(annotations::kNativePrefix));
          own != object.end() && own->first.starts_with(annotations::kNativePrefix); ++own) {
         if (annotations::find(own->first) != nullptr) {
@@ -170,7 +170,7 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
         }
     }
     settings.withholds_load_balancer_ips = policy.refuse_unsupported_annotations && reader.asks_for_more();
-    tell_unknown(object, notices);
+    report_unknown(object, notices);
     return settings;
 }
 

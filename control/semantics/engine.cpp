@@ -39,7 +39,7 @@ Step Engine::set_gateway(const model::GatewayIdentity& gateway) {
     choice_due_ = is_another || gateway_->routed_prefixes != gateway.routed_prefixes;
     gateway_ = gateway;
     if (!is_another) {
-        settle(step);
+        process_due(step);
         return step;
     }
     if (is_first) {
@@ -51,7 +51,7 @@ Step Engine::set_gateway(const model::GatewayIdentity& gateway) {
     }
     mark_all(Due::Plan);
     environment_due_ = true;
-    settle(step);
+    process_due(step);
     return step;
 }
 
@@ -79,7 +79,7 @@ Step Engine::set_policy(Policy policy) {
         choice_due_ = true;
         environment_due_ = true;
     }
-    settle(step);
+    process_due(step);
     return step;
 }
 
@@ -90,7 +90,7 @@ Step Engine::apply(const kube::Changes& changes) {
         return step;
     }
     take_in(changes, step);
-    settle(step);
+    process_due(step);
     return step;
 }
 
@@ -115,7 +115,7 @@ void Engine::mark_all(Due due) {
     }
 }
 
-void Engine::settle(Step& step) {
+void Engine::process_due(Step& step) {
     choose_between_pods_and_nodes(step);
     make_plans();
     make_decisions(step);
@@ -138,9 +138,9 @@ void Engine::choose_between_pods_and_nodes(Step& step) {
         mark_all(Due::Plan);
     }
     if (gateway_->mode == model::GatewayMode::Node) {
-        told_backends_.reset();
-    } else if (told_backends_ != choice.through_nodes) {
-        told_backends_ = choice.through_nodes;
+        reported_backends_.reset();
+    } else if (reported_backends_ != choice.through_nodes) {
+        reported_backends_ = choice.through_nodes;
         step.backends = std::move(choice);
     }
 }
@@ -211,12 +211,12 @@ void Engine::decide(Record& record, Step& step) {
     std::vector<model::Service> decided = decide_service(record.plan, owners_, record.slices, around);
 
     std::vector<ObjectNotice> notices;
-    const auto tell = [&](const model::Notice& notice) {
+    const auto add = [&](const model::Notice& notice) {
         notices.push_back({.kind = "Service", .object = *record.name, .notice = notice});
     };
-    std::ranges::for_each(record.plan.notices.sorted(), tell);
+    std::ranges::for_each(record.plan.notices.sorted(), add);
     for (const model::Service& service : decided) {
-        std::ranges::for_each(service.notices, tell);
+        std::ranges::for_each(service.notices, add);
     }
     sort_notices(notices);
     append_difference(record.notices, notices, step.appeared, step.gone);

@@ -101,7 +101,7 @@ class Engine {
     void mark(Record& record, Due due);
 
     // Makes all plans and decisions that are due.
-    void settle(Step& step);
+    void process_due(Step& step);
     void choose_between_pods_and_nodes(Step& step);
     void mark_all(Due due);
     void make_plans();
@@ -134,7 +134,7 @@ class Engine {
 
     // The last reported BackendChoice::through_nodes. Empty: none reported yet, or none to report in node
     // mode.
-    std::optional<bool> told_backends_;
+    std::optional<bool> reported_backends_;
     Services desired_;
     model::Environment environment_;
     std::vector<ObjectNotice> node_port_notices_;  // sorted, unique

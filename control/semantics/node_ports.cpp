@@ -28,7 +28,7 @@ model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const mo
     result.within = PrefixSet(policy.node_port_within).outermost();
     result.primary_only = policy.node_port_primary_only;
 
-    const auto tell = [&](std::string_view reason, std::string message) {
+    const auto report = [&](std::string_view reason, std::string message) {
         notices.push_back({.kind = "Node",
                            .object = {.namespace_name = "", .name = gateway.node_name},
                            .notice = {.level = model::Notice::Level::Warning,
@@ -36,9 +36,9 @@ model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const mo
                                       .message = std::move(message)}});
     };
     if (node == nullptr) {
-        tell(reason::kNodeNotFound,
-             "there is no Node with the gateway's node name " + quoted(gateway.node_name) +
-                 (policy.node_port_primary_only ? "; no address serves NodePorts" : ""));
+        report(reason::kNodeNotFound,
+               "there is no Node with the gateway's node name " + quoted(gateway.node_name) +
+                   (policy.node_port_primary_only ? "; no address serves NodePorts" : ""));
         return result;
     }
     for (const kube::NodeAddress& entry : node->addresses) {
@@ -49,8 +49,8 @@ model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const mo
         if (const auto address = IpAddr::parse(entry.address)) {
             result.node_addresses.push_back(*address);
         } else {
-            tell(reason::kInvalidNodeAddress,
-                 "status.addresses: " + entry.type + " " + quoted(entry.address) + " is not an IP address");
+            report(reason::kInvalidNodeAddress,
+                   "status.addresses: " + entry.type + " " + quoted(entry.address) + " is not an IP address");
         }
     }
     sort_unique(result.node_addresses);

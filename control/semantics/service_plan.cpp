@@ -197,7 +197,7 @@ void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpF
 }
 
 // Policy Local keeps the client's address, which is not possible between families (ANN-32).
-void tell_lost_sources(const PolicyRules& rules, const model::Service& service, Notices& notices) {
+void report_lost_sources(const PolicyRules& rules, const model::Service& service, Notices& notices) {
     for (const model::Frontend& frontend : service.frontends) {
         const model::BackendSet& set = service.sets[frontend.set];
         if (rules.external == TrafficPolicy::Local && !is_cluster_ip(frontend) && set.translates_family) {
@@ -332,10 +332,10 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         .topology_keys = plan.topology_keys,
         .no_endpoints = plan.settings.no_endpoints,
         .around = around};
-    tell_unknown_distribution(*plan.object, of_service);
-    tell_limits(rules, of_service);
-    tell_truncated(slices, of_service);
-    tell_unusable(slices, of_service);
+    report_unknown_distribution(*plan.object, of_service);
+    report_limits(rules, of_service);
+    report_truncated(slices, of_service);
+    report_unusable(slices, of_service);
 
     const bool checked = plan.health_check != 0 && owns_health_check(plan, owners, of_service);
     LocalEndpoints local;
@@ -374,7 +374,7 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         } else {
             lay_sets(plan, candidates, rules, service);
         }
-        tell_lost_sources(rules, service, of_port[i]);
+        report_lost_sources(rules, service, of_port[i]);
         of_service.append_to(of_port[i]);
         service.notices = of_port[i].sorted();
         decided.push_back(std::move(service));

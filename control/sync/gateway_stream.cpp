@@ -185,7 +185,7 @@ void GatewayStream::run() {
         std::string why;
         const auto began = Clock::now();
         const bool was_there = converse(why);
-        tell(&why);
+        report(&why);
         if (was_there) {
             said_away = false;
             // Keeps the retry delay of a gateway that ends each stream at once. It would otherwise be sent a
@@ -220,7 +220,7 @@ bool GatewayStream::pause(std::chrono::milliseconds time) {
         }
         note_changes(news);
         session_.work_in_changes(Clock::now());
-        tell();
+        report();
     } while (Clock::now() < until);
     return true;
 }
@@ -297,7 +297,7 @@ bool GatewayStream::send_and_receive(Call& call, std::string& why, bool& identif
                 asked_at = now;
             }
         }
-        tell();
+        report();
         if ((!identified || call.writing() || session_.awaits_answer()) && now - asked_at > kAnswerExpected) {
             log::get("sync").warn("gateway {}: no answer for {} s, waiting", target_.text,
                                   std::chrono::duration_cast<std::chrono::seconds>(now - asked_at).count());
@@ -352,7 +352,7 @@ void GatewayStream::note_changes(Inbox& news) {
     }
 }
 
-void GatewayStream::tell(const std::string* last_error) {
+void GatewayStream::report(const std::string* last_error) {
     for (const LogLine& line : session_.take_log()) {
         if (!log::get("sync").should_log(level_of(line.level))) {
             continue;

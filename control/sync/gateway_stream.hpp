@@ -84,7 +84,7 @@ class GatewayStream {
     void note_changes(Inbox& news);
     Status handle(const v1::GatewayMessage& message);
     // Writes log lines and status, after each round.
-    void tell(const std::string* last_error = nullptr);
+    void report(const std::string* last_error = nullptr);
 
     const client::Target target_;
     const tls::Watch* const tls_;

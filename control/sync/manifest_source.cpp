@@ -49,7 +49,7 @@ bool ManifestSource::wait(int stop_descriptor) {
 
 std::optional<kube::Changes> ManifestSource::take_changes() {
     const auto& contents = folder_.load(watch_.unfinished());
-    tell(contents);
+    report(contents);
     if (contents.objects == current_) {
         return std::nullopt;
     }
@@ -60,7 +60,7 @@ std::optional<kube::Changes> ManifestSource::take_changes() {
     return store_.take_changes();
 }
 
-void ManifestSource::tell(const manifest::Folder::Contents& contents) {
+void ManifestSource::report(const manifest::Folder::Contents& contents) {
     const auto news = problems_.update({contents.problems.begin(), contents.problems.end()});
     for (const manifest::Problem& problem : news.appeared) {
         log::get("kube").warn("{}", problem.to_string());

@@ -33,7 +33,7 @@ class ManifestSource final : public Source {
     using Clock = std::chrono::steady_clock;
 
     ManifestSource(std::filesystem::path path, FileWatch watch, manifest::Folder::WhenEmpty when_empty);
-    void tell(const manifest::Folder::Contents& contents);
+    void report(const manifest::Folder::Contents& contents);
     // Call with the lock held.
     [[nodiscard]] kube::CollectionStatus describe(kube::ObjectKind kind, size_t objects,
                                                   const manifest::Folder::Contents& contents) const;

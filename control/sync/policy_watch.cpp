@@ -12,24 +12,25 @@
 
 namespace penstock::sync {
 
-Result<std::unique_ptr<PolicyWatch>> PolicyWatch::start(std::filesystem::path file, ExternalIpPolicy known,
-                                                        std::function<void(const ExternalIpPolicy&)> tell) {
+Result<std::unique_ptr<PolicyWatch>> PolicyWatch::start(
+    std::filesystem::path file, ExternalIpPolicy known,
+    std::function<void(const ExternalIpPolicy&)> on_change) {
     PENSTOCK_TRY(auto watch, FileWatch::open(file));
     const int wake_descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_descriptor < 0) {
         return fail(Errc::Exhausted, std::string("eventfd: ") + std::strerror(errno));
     }
     return std::unique_ptr<PolicyWatch>(new PolicyWatch(std::move(file), std::move(watch), wake_descriptor,
-                                                        std::move(known), std::move(tell)));
+                                                        std::move(known), std::move(on_change)));
 }
 
 PolicyWatch::PolicyWatch(std::filesystem::path file, FileWatch watch, int wake_descriptor,
-                         ExternalIpPolicy known, std::function<void(const ExternalIpPolicy&)> tell)
+                         ExternalIpPolicy known, std::function<void(const ExternalIpPolicy&)> on_change)
     : file_(std::move(file)),
       watch_(std::move(watch)),
       wake_descriptor_(wake_descriptor),
       known_(std::move(known)),
-      tell_(std::move(tell)),
+      on_change_(std::move(on_change)),
       thread_([this] { run(); }) {}
 
 PolicyWatch::~PolicyWatch() {
@@ -92,7 +93,7 @@ void PolicyWatch::look(Report report) {
     }
     known_ = std::move(*policy);
     log::get("sync").info("external IP policy reloaded: {} rules in {}", known_.size(), file_.string());
-    tell_(known_);
+    on_change_(known_);
 }
 
 }  // namespace penstock::sync

@@ -19,9 +19,9 @@ namespace penstock::sync {
 
 class PolicyWatch {
  public:
-    // `known` is the last content of the file. `tell` is called from the thread.
+    // `known` is the last content of the file. `on_change` is called from the thread.
     static Result<std::unique_ptr<PolicyWatch>> start(std::filesystem::path file, ExternalIpPolicy known,
-                                                      std::function<void(const ExternalIpPolicy&)> tell);
+                                                      std::function<void(const ExternalIpPolicy&)> on_change);
     ~PolicyWatch();
     PolicyWatch(const PolicyWatch&) = delete;
     PolicyWatch& operator=(const PolicyWatch&) = delete;
@@ -32,7 +32,7 @@ class PolicyWatch {
 
  private:
     PolicyWatch(std::filesystem::path file, FileWatch watch, int wake_descriptor, ExternalIpPolicy known,
-                std::function<void(const ExternalIpPolicy&)> tell);
+                std::function<void(const ExternalIpPolicy&)> on_change);
     void run();
     enum class Report { Changes, Always };
     void look(Report report);
@@ -43,7 +43,7 @@ class PolicyWatch {
     const int wake_descriptor_;
     ExternalIpPolicy known_;
     std::string mistake_;  // last reported mistake; "" if the file is valid
-    const std::function<void(const ExternalIpPolicy&)> tell_;
+    const std::function<void(const ExternalIpPolicy&)> on_change_;
     std::atomic<bool> stopping_{false};
     std::thread thread_;  // last: it uses all of the above
 };

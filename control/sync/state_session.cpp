@@ -122,10 +122,10 @@ void StateSession::take_in_changes(Time now) {
 void StateSession::absorb(const semantics::Step& step, Time heard, Time now) {
     for (const auto& about : step.appeared) {
         ++counters_.notices[about.notice.reason];
-        tell_appeared(about);
+        report_appeared(about);
     }
     for (const auto& about : step.gone) {
-        tell_gone(about);
+        report_gone(about);
     }
     if (step.backends) {
         say(LogLine::Level::Info, step.backends->why);

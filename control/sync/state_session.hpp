@@ -123,8 +123,8 @@ class StateSession {
     // The service port that the gateway is to have at this moment, from the evaluated state; null if there is
     // none under this key.
     [[nodiscard]] std::shared_ptr<const model::Service> offered(const model::ServiceKey& key) const;
-    void tell_appeared(const semantics::ObjectNotice& about);
-    void tell_gone(const semantics::ObjectNotice& about);
+    void report_appeared(const semantics::ObjectNotice& about);
+    void report_gone(const semantics::ObjectNotice& about);
     void audit(Time now);
     void begin_full_state(Time now);
     void begin_delta();

@@ -161,24 +161,24 @@ void StateSession::on_observed(const v1::Observed& observed) {
     const auto before = std::exchange(observed_, std::move(now));
     for (const auto& about : observed_) {
         if (!before.contains(about)) {
-            tell_appeared(about);
+            report_appeared(about);
         }
     }
     for (const auto& about : before) {
         if (!observed_.contains(about)) {
-            tell_gone(about);
+            report_gone(about);
         }
     }
 }
 
-void StateSession::tell_appeared(const semantics::ObjectNotice& about) {
+void StateSession::report_appeared(const semantics::ObjectNotice& about) {
     say(notice_level(about.notice), notice_text(about));
     if (Observer* observer = observer_of(about)) {
         observer->on_notice_appeared(gateway_name(), about);
     }
 }
 
-void StateSession::tell_gone(const semantics::ObjectNotice& about) {
+void StateSession::report_gone(const semantics::ObjectNotice& about) {
     say(LogLine::Level::Info, "no longer: " + notice_text(about));
     if (Observer* observer = observer_of(about)) {
         observer->on_notice_gone(gateway_name(), about);

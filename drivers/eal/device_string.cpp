@@ -77,7 +77,7 @@ Result<DeviceString> DeviceString::parse(std::string_view text) {
         return fail(Errc::InvalidArgument, shown + device.driver + " needs iface=INTERFACE");
     }
     if (device.driver == "net_bonding") {
-        if (auto settled = settle_bond(device); !settled) {
+        if (auto settled = complete_bond(device); !settled) {
             return fail(Errc::InvalidArgument, shown + settled.error().what);
         }
     }

@@ -74,7 +74,7 @@ bool write_text(const std::string& path, const char* text) {
     return file.good();
 }
 
-void tell(const NoticeSink& sink, NoticeLevel level, const std::string& text) {
+void report(const NoticeSink& sink, NoticeLevel level, const std::string& text) {
     if (sink) {
         sink(level, text);
     }
@@ -158,9 +158,9 @@ void KernelInterface::silence_ipv6(const NoticeSink& sink) {
     if (write_text(path, "1")) {
         ipv6_was_on_ = true;
     } else {
-        tell(sink, NoticeLevel::Warning,
-             "interface " + name_ + ": cannot disable IPv6 (" + path +
-                 "); the kernel will send its own ND and MLD on it");
+        report(sink, NoticeLevel::Warning,
+               "interface " + name_ + ": cannot disable IPv6 (" + path +
+                   "); the kernel will send its own ND and MLD on it");
     }
 }
 
@@ -170,16 +170,18 @@ void KernelInterface::unglue_frames(const NoticeSink& sink) {
     if (ethtool_get(name_, ETHTOOL_GGRO).value_or(0) != 0) {
         gro_was_on_ = ethtool_set(name_, ETHTOOL_SGRO, 0);
         if (!gro_was_on_) {
-            tell(sink, NoticeLevel::Warning,
-                 "interface " + name_ + ": cannot disable GRO; merged frames will be truncated and dropped");
+            report(
+                sink, NoticeLevel::Warning,
+                "interface " + name_ + ": cannot disable GRO; merged frames will be truncated and dropped");
         }
     }
     const uint32_t flags = ethtool_get(name_, ETHTOOL_GFLAGS).value_or(0);
     if ((flags & ETH_FLAG_LRO) != 0) {
         lro_was_on_ = ethtool_set(name_, ETHTOOL_SFLAGS, flags & ~uint32_t{ETH_FLAG_LRO});
         if (!lro_was_on_) {
-            tell(sink, NoticeLevel::Warning,
-                 "interface " + name_ + ": cannot disable LRO; merged frames will be truncated and dropped");
+            report(
+                sink, NoticeLevel::Warning,
+                "interface " + name_ + ": cannot disable LRO; merged frames will be truncated and dropped");
         }
     }
 }

@@ -39,7 +39,7 @@ struct NetlinkMirror::Impl {
     std::unordered_map<uint8_t, int> ifindex_of;
 
     KernelNeighbours neighbours;
-    bool told_full = false;
+    bool reported_full = false;
 
     MirroredState state;
     MirrorChange pending;
@@ -70,7 +70,7 @@ struct NetlinkMirror::Impl {
     [[nodiscard]] bool has_changes() const noexcept;
     Status catch_up();
     void ask_kernel(NicPortId port, const IpAddr& address);
-    void tell(NoticeLevel level, const std::string& text) const {
+    void report(NoticeLevel level, const std::string& text) const {
         if (sink) {
             sink(level, text);
         }
@@ -202,11 +202,11 @@ void NetlinkMirror::Impl::take_neighbour(const NeighbourFact& fact) {
             pending.forwarding = true;
             break;
         case KernelNeighbours::Applied::Full:
-            if (!told_full) {
-                tell(NoticeLevel::Warning, "more than " + std::to_string(limits::kNeighboursMax) +
-                                               " neighbours on the twins: " + fact.address.to_string() +
-                                               " and others are unreachable");
-                told_full = true;
+            if (!reported_full) {
+                report(NoticeLevel::Warning, "more than " + std::to_string(limits::kNeighboursMax) +
+                                                 " neighbours on the twins: " + fact.address.to_string() +
+                                                 " and others are unreachable");
+                reported_full = true;
             }
             break;
     }
@@ -356,9 +356,10 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
     Status done;
     if (std::exchange(self.lost, false)) {
         self.knows_routes = false;
-        self.tell(NoticeLevel::Warning,
-                  "netlink messages were lost (the socket buffer overflowed): reading all routes, neighbours "
-                  "and addresses again");
+        self.report(
+            NoticeLevel::Warning,
+            "netlink messages were lost (the socket buffer overflowed): reading all routes, neighbours "
+            "and addresses again");
         done = self.read_everything();
         self.receive_messages();
     }
@@ -366,7 +367,7 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
         done = self.catch_up();
     }
     if (!done) {
-        self.tell(NoticeLevel::Warning, done.error().what + ": routes stay unchanged; retrying");
+        self.report(NoticeLevel::Warning, done.error().what + ": routes stay unchanged; retrying");
         self.routes_dirty = true;
         self.addresses_dirty = true;
     }

@@ -240,7 +240,7 @@ constexpr PmdProfile kProfiles[] = {
         .driver = "net_ena",
         .family = "Amazon ENA",
         .rss = kFullRss40,
-        .rss_told_with_hash = true,
+        .rss_reported_with_hash = true,
         .quirks = kEnaQuirks,
     },
     {

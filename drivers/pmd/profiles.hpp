@@ -89,7 +89,7 @@ struct PmdProfile {
     bool silent_link = false;  // declares a link interrupt that is not raised when the link goes down
     // rte_eth_conf::lpbk_mode 1 loops its transmit side back, and no frame reaches the wire.
     bool loops_back = false;
-    bool rss_told_with_hash = false;  // reports key and types only if RTE_ETH_RX_OFFLOAD_RSS_HASH is on
+    bool rss_reported_with_hash = false;  // reports key and types only if RTE_ETH_RX_OFFLOAD_RSS_HASH is on
     // Drops frames of VLANs that were not configured on it, unless it is promiscuous.
     bool filters_vlans = false;
     bool kernel_hears = false;  // the kernel's own stack receives each frame too: needs IngressGuard

@@ -34,7 +34,7 @@ Status refuse(std::string_view key, const std::string& why) {
     return fail(Errc::InvalidArgument, std::string(key) + ": " + why);
 }
 
-Status settle_mode(std::string& mode) {
+Status complete_mode(std::string& mode) {
     const auto known =
         std::ranges::find_if(kModes, [&](const Mode& one) { return mode == one.name || mode == one.number; });
     if (known == kModes.end()) {
@@ -50,13 +50,13 @@ Status settle_mode(std::string& mode) {
 
 }  // namespace
 
-Status settle_bond(DeviceString& device) {
+Status complete_bond(DeviceString& device) {
     device.complete("mode", "active-backup");
     for (auto& [key, value] : device.arguments) {
         if (key == "member") {
             key = kBondMember;
         } else if (key == "mode") {
-            if (auto settled = settle_mode(value); !settled) {
+            if (auto settled = complete_mode(value); !settled) {
                 return settled;
             }
         }

@@ -14,14 +14,14 @@ namespace penstock::drivers {
 
 struct DeviceString;
 
-// Device argument of a member; may occur several times. DPDK's own name, by which settle_bond() replaces
+// Device argument of a member; may occur several times. DPDK's own name, by which complete_bond() replaces
 // `member`.
 inline constexpr std::string_view kBondMember = "slave";
 
 // Translates a bond's arguments for DPDK: `member`, mode names to numbers (active-backup if none is given),
 // and a hash over L4 ports for modes that share the load. Pure. InvalidArgument: a mode that a gateway cannot
 // use, with the reason; no member; a member that is given twice.
-[[nodiscard]] Status settle_bond(DeviceString& device);
+[[nodiscard]] Status complete_bond(DeviceString& device);
 
 // Makes the `wanted` members of a bond that was just probed join it. net_bonding adds its members when it is
 // configured for the first time, and reports their common capabilities only then. The error gives the number

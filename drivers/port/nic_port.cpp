@@ -242,7 +242,7 @@ Status NicPort::configure_device(bool loopback) {
         config.rx_adv_conf.rss_conf.rss_hf = rss_.types;
         config.rx_adv_conf.rss_conf.rss_key = rss_.key.empty() ? nullptr : rss_.key.data();
         config.rx_adv_conf.rss_conf.rss_key_len = static_cast<uint8_t>(rss_.key.size());
-        if (profile_->rss_told_with_hash) {
+        if (profile_->rss_reported_with_hash) {
             config.rxmode.offloads |= capabilities_.rx_offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH;
         }
     }

@@ -139,7 +139,7 @@ class NicPort {
     int configure_with_interrupts(rte_eth_conf& config);
     Status start_device();
     int start_with_interrupts();
-    void settle_interrupts();
+    void record_interrupts();
     void close();
     Status restart_device(bool loopback);
     Status isolate_device();

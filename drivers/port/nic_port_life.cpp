@@ -66,12 +66,12 @@ int NicPort::start_with_interrupts() {
         }
     }
     if (result == 0) {
-        settle_interrupts();
+        record_interrupts();
     }
     return result;
 }
 
-void NicPort::settle_interrupts() {
+void NicPort::record_interrupts() {
     facts_.rx_interrupts = interrupts_.rx_queues;
     for (uint16_t queue = 0; queue < facts_.rx_queues && facts_.rx_interrupts; ++queue) {
         if (rte_eth_dev_rx_intr_ctl_q_get_fd(facts_.dpdk_port, queue) < 0) {

@@ -69,7 +69,7 @@ SteeringFacts NicPort::read_steering_facts() {
     found.other_hash = !profile_->other_hash_reason.empty() &&
                        (profile_->other_hash_if.empty() || (spoils != nullptr && *spoils != "0"));
     if (rss_granted_) {
-        found.rss = settle_rss(facts_.dpdk_port, rss_, facts_.settings);
+        found.rss = configure_rss(facts_.dpdk_port, rss_, facts_.settings);
         if (const std::string unlike = difference(*profile_, found.rss); !unlike.empty()) {
             note_setting(facts_.settings, {.name = "rss",
                                            .asked = {},

@@ -55,7 +55,7 @@ PortEvents::~PortEvents() {
 
 bool PortEvents::is_gone() const noexcept {
     std::array<char, IF_NAMESIZE> name{};
-    return is_told_gone() ||
+    return is_reported_gone() ||
            (ifindex_ != 0 && if_indextoname(ifindex_, name.data()) == nullptr && errno == ENXIO);
 }
 

@@ -27,7 +27,7 @@ class PortEvents {
         return link_changed_.exchange(false, std::memory_order_relaxed);
     }
     // The PMD reported that the device was removed. Any thread.
-    [[nodiscard]] bool is_told_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool is_reported_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
     // As above, or its Linux interface no longer exists (a system call). Any control thread.
     [[nodiscard]] bool is_gone() const noexcept;
 

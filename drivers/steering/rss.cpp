@@ -62,8 +62,8 @@ bool read_key(uint16_t dpdk_port, uint8_t bytes, RssReading& reading) {
     return true;
 }
 
-void settle_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReading& reading,
-                std::vector<PortSetting>& settings) {
+void configure_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReading& reading,
+                   std::vector<PortSetting>& settings) {
     PortSetting setting{.name = "rss-key", .asked = "as it is", .granted = {}, .reason = request.key_refused};
     if (!request.key.empty()) {
         setting.asked = key_text("random", request.key.size());
@@ -95,8 +95,8 @@ void settle_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReadi
     note_setting(settings, std::move(setting));
 }
 
-void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssReading& reading,
-                  std::vector<PortSetting>& settings) {
+void configure_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssReading& reading,
+                     std::vector<PortSetting>& settings) {
     PortSetting setting{.name = "rss-table", .asked = {}, .granted = {}, .reason = {}};
     if (entries == 0) {
         reading.table_reason = "the driver reports no RSS indirection table";
@@ -268,7 +268,7 @@ std::string difference(const PmdProfile& profile, const RssReading& reading) {
     return text;
 }
 
-RssReading settle_rss(uint16_t dpdk_port, RssRequest& request, std::vector<PortSetting>& settings) {
+RssReading configure_rss(uint16_t dpdk_port, RssRequest& request, std::vector<PortSetting>& settings) {
     RssReading reading;
     reading.granted = true;
     reading.kinds = rss_kinds(request.types);
@@ -278,8 +278,8 @@ RssReading settle_rss(uint16_t dpdk_port, RssRequest& request, std::vector<PortS
         info.reta_size = 0;
     }
     const uint8_t key_bytes = info.hash_key_size == 0 ? kRssKeyBytesUsual : info.hash_key_size;
-    settle_key(dpdk_port, key_bytes, request, reading, settings);
-    settle_table(dpdk_port, info.reta_size, request.queues, reading, settings);
+    configure_key(dpdk_port, key_bytes, request, reading, settings);
+    configure_table(dpdk_port, info.reta_size, request.queues, reading, settings);
     const RssKinds missing = without(kAllRssKinds, reading.kinds);
     note_setting(
         settings,

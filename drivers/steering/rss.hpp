@@ -70,7 +70,7 @@ struct RssRequest {
 
 // Configures the table of a started port, and its key if the device did not keep the one of its
 // configuration. Reads both back and records each as a setting. Main thread.
-[[nodiscard]] RssReading settle_rss(uint16_t dpdk_port, RssRequest& request,
-                                    std::vector<PortSetting>& settings);
+[[nodiscard]] RssReading configure_rss(uint16_t dpdk_port, RssRequest& request,
+                                       std::vector<PortSetting>& settings);
 
 }  // namespace penstock::drivers

@@ -198,7 +198,7 @@ void Caretaker::work(Clock::time_point now) {
         presence_->work(*mirror(), drained_ || !forwards || !vips_withheld_.empty(), now);
     }
     look_at_ports();
-    tell_health(now);
+    report_health(now);
     look_after_healthz(now);
     health_checks_.work(now);
     if (options_.exhausted) {
@@ -217,7 +217,7 @@ void Caretaker::work(Clock::time_point now) {
             node_ports_.look(local_listeners());
         }
     }
-    tell();
+    report_notices();
 }
 
 // If another program (for example kube-proxy) uses the port, the gateway forwards nevertheless.
@@ -261,12 +261,12 @@ void Caretaker::look_at_ports() {
     port_faults_ = std::move(faults);
 }
 
-void Caretaker::tell_health(Clock::time_point now) {
+void Caretaker::report_health(Clock::time_point now) {
     const auto reasons = gateway::why_not_well(facts(), now, options_.sync_limit);
-    if (told_health_ == reasons.empty()) {
+    if (reported_health_ == reasons.empty()) {
         return;
     }
-    told_health_ = reasons.empty();
+    reported_health_ = reasons.empty();
     if (reasons.empty()) {
         log::get("control").info("the gateway is healthy, health checks answer 200");
     } else {
@@ -291,7 +291,7 @@ ProxyFacts Caretaker::facts() const {
     return facts;
 }
 
-void Caretaker::tell() {
+void Caretaker::report_notices() {
     const std::array lists{exhaustion_.notices(), health_checks_.notices(), node_ports_.notices()};
     auto next = merged(lists);
     std::vector<model::ObservedNotice> before;

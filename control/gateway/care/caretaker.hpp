@@ -96,8 +96,8 @@ class Caretaker {
     void look_after_healthz(Clock::time_point now);
     [[nodiscard]] std::shared_ptr<const drivers::MirroredState> mirror() const;
     void look_at_ports();
-    void tell_health(Clock::time_point now);
-    void tell();
+    void report_health(Clock::time_point now);
+    void report_notices();
     [[nodiscard]] ProxyFacts facts() const;
 
     const CaretakerOptions options_;
@@ -128,7 +128,7 @@ class Caretaker {
     Clock::time_point healthz_at_{};
     std::shared_ptr<const Compiled> compiled_;                // in force; null: nothing yet
     std::shared_ptr<const route::RouteTable> routes_before_;  // the routes while all ports were up
-    std::optional<bool> told_health_;
+    std::optional<bool> reported_health_;
     std::unique_ptr<Prober> prober_;
     std::jthread thread_;
 };

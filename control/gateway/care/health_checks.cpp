@@ -143,7 +143,7 @@ std::optional<HealthChecks::Time> HealthChecks::due() const {
 
 std::vector<model::ObservedNotice> HealthChecks::notices() const {
     std::vector<model::ObservedNotice> notices;
-    const auto tell = [&](const ServiceName& name, std::string message) {
+    const auto report = [&](const ServiceName& name, std::string message) {
         notices.push_back(
             {services_.at(name).ports.begin()->first,
              {model::Notice::Level::Warning, model::kFailedToStartHealthCheck, std::move(message)}});
@@ -151,11 +151,11 @@ std::vector<model::ObservedNotice> HealthChecks::notices() const {
     for (const auto& [number, port] : ports_) {
         const std::string what = "healthCheckNodePort " + std::to_string(number);
         if (!port.failure.empty()) {
-            tell(port.claims.front(), what + ": " + port.failure);
+            report(port.claims.front(), what + ": " + port.failure);
         }
         for (size_t i = 1; i < port.claims.size(); ++i) {
-            tell(port.claims[i], what + " belongs to service " + port.claims.front().first + "/" +
-                                     port.claims.front().second);
+            report(port.claims[i], what + " belongs to service " + port.claims.front().first + "/" +
+                                       port.claims.front().second);
         }
     }
     std::ranges::sort(notices);

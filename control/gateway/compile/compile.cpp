@@ -57,11 +57,11 @@ void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey>
         take_over(input, key);
     }
     affinity_.regroup();
-    settle();
+    consider_due();
     end_round();
     if (was_released_ && !short_of_ids_.empty()) {
         begin_round();
-        settle();
+        consider_due();
         end_round();
     }
     place_rows(input);
@@ -110,7 +110,7 @@ void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key
     }
 }
 
-void Compiler::settle() {
+void Compiler::consider_due() {
     while (Claimant* due = arbiter_.take_due()) {
         consider(static_cast<PortRecord&>(*due));
     }

@@ -121,7 +121,7 @@ class Compiler {
 
     void begin_round();
     void take_over(const CompileInput& input, const model::ServiceKey& key);
-    void settle();
+    void consider_due();
     void end_round();
     void consider(PortRecord& port);
     [[nodiscard]] std::optional<model::Refusal> obstacle_of(const PortRecord& port) const;

@@ -56,9 +56,9 @@ struct FlowKeeper::Run {
 
 // Processes one object: finds flows that became astray or valid again, issues the orders that are due, and
 // drops the state of backends without flows.
-class FlowKeeper::Settling {
+class FlowKeeper::Update {
  public:
-    Settling(Object& object, uint64_t run_number, Run& run)
+    Update(Object& object, uint64_t run_number, Run& run)
         : object_(object), run_number_(run_number), run_(run) {
         for (auto& [name, port] : object.ports) {
             if (port.in_force == nullptr) {
@@ -73,7 +73,7 @@ class FlowKeeper::Settling {
         }
     }
     // Returns the next moment at which an order is due.
-    std::optional<Time> settle() {
+    std::optional<Time> run() {
         for (auto& [name, port] : object_.ports) {
             take_over_backends(port);
             for (Backend& backend : port.backends) {
@@ -284,16 +284,16 @@ std::vector<conn::FlowOrder> FlowKeeper::follow(const CompileChanges& changes, c
         own_frontend(tuple, run);
     }
     for (Object* object : run.concerned) {
-        settle(*object, run);
+        update(*object, run);
     }
-    settle_some_dead(run);
+    update_some_dead(run);
     return std::move(run.orders);
 }
 
 std::vector<conn::FlowOrder> FlowKeeper::wake(const IdMap& ids, const FlowsOf& flows_of, Time now) {
     Run run{.ids = ids, .flows_of = flows_of, .now = now};
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-        settle(*deadlines_.begin()->second, run);
+        update(*deadlines_.begin()->second, run);
     }
     return std::move(run.orders);
 }
@@ -369,7 +369,7 @@ void FlowKeeper::own_frontend(const ChangedTuple& tuple, Run& run) {
     run.concerned.insert(in_force_.at(*tuple.after));
 }
 
-void FlowKeeper::settle(Object& object, Run& run) {
+void FlowKeeper::update(Object& object, Run& run) {
     const auto count = [&] {
         size_t backends = 0;
         for (const auto& [name, port] : object.ports) {
@@ -378,7 +378,7 @@ void FlowKeeper::settle(Object& object, Run& run) {
         return backends;
     };
     backends_ -= count();
-    set_deadline(object, Settling(object, runs_, run).settle());
+    set_deadline(object, Update(object, runs_, run).run());
     backends_ += count();
     const bool is_dead = std::ranges::none_of(
         object.ports, [](const auto& entry) { return entry.second.in_force != nullptr; });
@@ -389,7 +389,7 @@ void FlowKeeper::settle(Object& object, Run& run) {
 
 // Objects take turns, and at least one is processed. State of removed Services is therefore dropped as fast
 // as Services are removed.
-void FlowKeeper::settle_some_dead(Run& run) {
+void FlowKeeper::update_some_dead(Run& run) {
     size_t asked = 0;
     for (size_t turns = dead_.size(); turns > 0 && asked < kDeadBackendsPerRun; --turns) {
         Object& object = *dead_.front();
@@ -398,7 +398,7 @@ void FlowKeeper::settle_some_dead(Run& run) {
         for (const auto& [name, port] : object.ports) {
             asked += port.backends.size();
         }
-        settle(object, run);  // queued again if it is still dead
+        update(object, run);  // queued again if it is still dead
         if (object.ports.empty()) {
             PENSTOCK_CHECK(!dead_.empty() && dead_.back() == &object);  // without ports it is still dead
             dead_.pop_back();

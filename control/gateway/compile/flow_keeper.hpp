@@ -120,15 +120,15 @@ class FlowKeeper {
         }
     };
     struct Run;
-    class Settling;
+    class Update;
 
     Object& object_of(const model::ServiceKey& key, const InternedText& uid);
     [[nodiscard]] PortFlows* port_in_force(const model::ServiceKey& key);
     void take_over(const model::ServiceKey& key, const Programmed* now, Run& run);
     void lose_frontend(const ChangedTuple& tuple, Run& run);
     void own_frontend(const ChangedTuple& tuple, Run& run);
-    void settle(Object& object, Run& run);
-    void settle_some_dead(Run& run);
+    void update(Object& object, Run& run);
+    void update_some_dead(Run& run);
     void set_deadline(Object& object, std::optional<Time> deadline);
 
     std::map<ObjectKey, Object> objects_;

@@ -309,12 +309,13 @@ Status Daemon::serve() {
     caretaker_->start();
     if (!options_.blocklist.empty()) {
         const config::Snapshot now = workers_->current();
-        PENSTOCK_TRY_IN("--blocklist", blocklist_,
-                        BlocklistWatch::start(
-                            {.file = options_.blocklist,
-                             .known = now.blocked_sources ? *now.blocked_sources : route::PrefixSet(),
-                             .own_addresses = [this] { return own_addresses(); },
-                             .tell = [this](const route::PrefixSet& list) { reconciler_->block(list); }}));
+        PENSTOCK_TRY_IN(
+            "--blocklist", blocklist_,
+            BlocklistWatch::start(
+                {.file = options_.blocklist,
+                 .known = now.blocked_sources ? *now.blocked_sources : route::PrefixSet(),
+                 .own_addresses = [this] { return own_addresses(); },
+                 .on_change = [this](const route::PrefixSet& list) { reconciler_->block(list); }}));
     }
     log::get("control").info("gateway {} is ready: {} ports, {} workers, gRPC on {}",
                              options_.identity.gateway_name, ports_.size(), cores_.worker_cpus.size(),

@@ -90,7 +90,7 @@ void BlocklistWatch::look(Report report) {
     options_.known = std::move(*list);
     logger.info("{} prefixes are blocked, read from {}", options_.known.prefixes().size(),
                 options_.file.string());
-    options_.tell(options_.known);
+    options_.on_change(options_.known);
 }
 
 }  // namespace penstock::gateway

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches the file of --blocklist and calls `tell` when its content changes. A file that is missing or has an
-// error changes nothing: the blocked sources stay blocked, and each error is logged once. Runs its own
+// Watches the file of --blocklist and calls `on_change` when its content changes. A file that is missing or
+// has an error changes nothing: the blocked sources stay blocked, and each error is logged once. Runs its own
 // thread.
 #pragma once
 
@@ -22,7 +22,7 @@ struct BlocklistWatchOptions {
     std::filesystem::path file;
     route::PrefixSet known;                              // the last content
     std::function<std::vector<IpAddr>()> own_addresses;  // the gateway's current addresses
-    std::function<void(const route::PrefixSet& list)> tell;
+    std::function<void(const route::PrefixSet& list)> on_change;
 };
 
 class BlocklistWatch {

@@ -73,7 +73,7 @@ EventsStatus EventRecorder::status() const {
 
 void EventRecorder::advance(Clock::time_point now, WallTime wall) {
     if (answer_.complete) {
-        settle(now);
+        process_response(now);
     }
     std::vector<Event> offered;
     {
@@ -246,7 +246,7 @@ void EventRecorder::on_end(const std::optional<TransportError>& error) {
     answer_.complete = true;
 }
 
-void EventRecorder::settle(Clock::time_point now) {
+void EventRecorder::process_response(Clock::time_point now) {
     request_.reset();
     answer_.complete = false;
     const int status = answer_.error ? 0 : answer_.status;

@@ -115,7 +115,7 @@ class EventRecorder final : private ResponseHandler {
     void sweep(Clock::time_point now);
     void start_next(Clock::time_point now);
     void send(const ObjectIdentity& identity);
-    void settle(Clock::time_point now);
+    void process_response(Clock::time_point now);
     // Takes over the Event that was found: its count is in the response.
     void adopt();
     void succeed(bool is_news);

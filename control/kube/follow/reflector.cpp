@@ -220,7 +220,7 @@ void Reflector::apply(WatchEvent event) {
             ++exchange_->objects;
             if (!event.object) {
                 list_.has_unnamed = list_.has_unnamed || in_list;
-                tell_unnamed(event.faults);
+                log_unnamed(event.faults);
             } else if (event.type == WatchEvent::Type::Deleted) {
                 in_list ? table_.erase_in_list(event.object->id.name) : table_.erase(event.object->id.name);
             } else {
@@ -331,7 +331,7 @@ void Reflector::finish_page(Exchange& answer, Time now) {
     }
     if (!page->faults.empty()) {
         list_.has_unnamed = true;
-        tell_unnamed(page->faults);
+        log_unnamed(page->faults);
     }
     failures_ = 0;
     due_ = now;

@@ -162,7 +162,7 @@ class Reflector final : private ResponseHandler {
     void plan_list();
 
     [[nodiscard]] std::string described(const std::string& what) const;
-    void tell_unnamed(const std::vector<std::string>& faults);
+    void log_unnamed(const std::vector<std::string>& faults);
     void report(const Trouble& trouble);
     // Effect of a trouble on the program, if the text of the trouble does not show it; otherwise "".
     [[nodiscard]] std::string consequence_of(const Trouble& trouble) const;

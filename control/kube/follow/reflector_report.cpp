@@ -12,7 +12,7 @@ std::string Reflector::described(const std::string& what) const {
     return collection_.path + ": " + what;
 }
 
-void Reflector::tell_unnamed(const std::vector<std::string>& faults) {
+void Reflector::log_unnamed(const std::vector<std::string>& faults) {
     errors_["decode"] += faults.size();
     for (const std::string& fault : faults) {
         server_.log.warn(described(fault));

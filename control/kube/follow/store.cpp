@@ -53,12 +53,12 @@ class Store::Table final : public ObjectTable {
             Quarantine& known = now_.quarantined[object.id.name];
             if (known != quarantine) {
                 known = std::move(quarantine);
-                tell_quarantined(object.id.name, known);
+                log_quarantined(object.id.name, known);
             }
             return;
         }
         if (const auto known = now_.quarantined.extract(object.id.name)) {
-            tell_good(known.mapped());
+            log_valid(known.mapped());
         }
         const std::vector<Piece> pieces = pieces_of(object);
         for (const ObjectName& old : now_.names_of(object.id.name)) {
@@ -127,12 +127,12 @@ class Store::Table final : public ObjectTable {
         for (const auto& [name, quarantine] : now_.quarantined) {
             const auto before = quarantined_before.find(name);
             if (before == quarantined_before.end() || before->second != quarantine) {
-                tell_quarantined(name, quarantine);
+                log_quarantined(name, quarantine);
             }
         }
         for (const auto& [name, quarantine] : quarantined_before) {
             if (!now_.quarantined.contains(name) && now_.knows(name)) {
-                tell_good(quarantine);
+                log_valid(quarantine);
             }
         }
     }
@@ -273,13 +273,13 @@ class Store::Table final : public ObjectTable {
         }
     }
 
-    void tell_quarantined(const ObjectName& name, const Quarantine& quarantine) {
+    void log_quarantined(const ObjectName& name, const Quarantine& quarantine) {
         log_.warn(
             quarantine.object +
             (now_.knows(name) ? " is invalid, and its last good version stays in use: " : " is invalid: ") +
             quarantine.why);
     }
-    void tell_good(const Quarantine& quarantine) { log_.info(quarantine.object + " is valid again"); }
+    void log_valid(const Quarantine& quarantine) { log_.info(quarantine.object + " is valid again"); }
 
     Pending& pending_;
     LogLines& log_;

@@ -40,29 +40,29 @@ std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name,
     if (service_name_in(slice) == nullptr) {
         return notices;
     }
-    const auto tell = [&](model::Notice::Level level, std::string_view reason, std::string message) {
+    const auto report = [&](model::Notice::Level level, std::string_view reason, std::string message) {
         notices.push_back(
             {.kind = "EndpointSlice",
              .object = slice_name,
              .notice = {.level = level, .reason = std::string(reason), .message = std::move(message)}});
     };
     if (!is_usable(slice)) {
-        tell(
+        report(
             model::Notice::Level::Normal, reason::kUnsupportedAddressType,
             "addressType " + quoted(slice.address_type) + " is neither IPv4 nor IPv6; the slice is not used");
         return notices;
     }
     for (const kube::EndpointPort& port : slice.ports) {
         if (!parse_protocol(port.protocol)) {
-            tell(model::Notice::Level::Warning, reason::kUnsupportedProtocol,
-                 "ports: protocol " + quoted(port.protocol) +
-                     " is not TCP, UDP or SCTP; the entry is not used");
+            report(model::Notice::Level::Warning, reason::kUnsupportedProtocol,
+                   "ports: protocol " + quoted(port.protocol) +
+                       " is not TCP, UDP or SCTP; the entry is not used");
         }
     }
     return notices;
 }
 
-void tell_unusable(const ServiceSlices& slices, Notices& notices) {
+void report_unusable(const ServiceSlices& slices, Notices& notices) {
     for (const NamedSlice& one : slices) {
         if (!is_usable(*one.slice)) {
             notices.mention(reason::kUnsupportedAddressType,
@@ -72,7 +72,7 @@ void tell_unusable(const ServiceSlices& slices, Notices& notices) {
     }
 }
 
-void tell_truncated(const ServiceSlices& slices, Notices& notices) {
+void report_truncated(const ServiceSlices& slices, Notices& notices) {
     for (const NamedSlice& one : slices) {
         const auto& annotations = one.slice->meta.annotations;
         const auto found = one.slice->from_endpoints ? annotations.find(kOverCapacity) : annotations.end();

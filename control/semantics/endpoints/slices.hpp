@@ -32,10 +32,10 @@ using ServiceSlices = std::vector<NamedSlice>;
 
 // EP-015: an Endpoints object contains no more addresses than its controller wrote, and an annotation shows
 // that the controller truncated the list. Adds at most one notice.
-void tell_truncated(const ServiceSlices& slices, Notices& notices);
+void report_truncated(const ServiceSlices& slices, Notices& notices);
 
 // EP-008: notices on the Service about slices that add no endpoints.
-void tell_unusable(const ServiceSlices& slices, Notices& notices);
+void report_unusable(const ServiceSlices& slices, Notices& notices);
 
 // Inserts `slice`, or replaces the one of the same name.
 void put(ServiceSlices& slices, const std::string& name, kube::EndpointSlicePtr slice);

@@ -56,7 +56,7 @@ TrafficPolicy internal_policy_of(const kube::Service& service, Notices& notices)
     return policy_of(service.internal_traffic_policy, "internalTrafficPolicy", notices);
 }
 
-void tell_unknown_distribution(const kube::Service& service, Notices& notices) {
+void report_unknown_distribution(const kube::Service& service, Notices& notices) {
     constexpr std::array<std::string_view, 4> kKnown = {"", "PreferClose", "PreferSameZone",
                                                         "PreferSameNode"};
     if (std::ranges::find(kKnown, service.traffic_distribution) == kKnown.end()) {
@@ -67,7 +67,7 @@ void tell_unknown_distribution(const kube::Service& service, Notices& notices) {
     }
 }
 
-void tell_limits(const PolicyRules& rules, Notices& notices) {
+void report_limits(const PolicyRules& rules, Notices& notices) {
     if (rules.external != TrafficPolicy::Local) {
         return;
     }

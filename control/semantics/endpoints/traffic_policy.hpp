@@ -44,11 +44,11 @@ struct PolicyRules {
 
 // Adds a notice about an unknown trafficDistribution (GEN-002). Known values need no rule here: the cluster's
 // controllers translate them into hints (TOPO-008).
-void tell_unknown_distribution(const kube::Service& service, Notices& notices);
+void report_unknown_distribution(const kube::Service& service, Notices& notices);
 
 // Adds notices about unexpected effects: the client's address is not kept (ETP-004), topologyKeys are not
 // used (TOPO-007). Call only if the Service has L, X or N frontends.
-void tell_limits(const PolicyRules& rules, Notices& notices);
+void report_limits(const PolicyRules& rules, Notices& notices);
 
 // Whether a new flow could go to an endpoint of `set`. If all weights are 0, it cannot (EP-018).
 [[nodiscard]] bool has_usable(const model::BackendSet& set);
