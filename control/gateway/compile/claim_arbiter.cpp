@@ -92,7 +92,7 @@ void ClaimArbiter::want(Claimant& claimant, std::shared_ptr<const model::Service
 void ClaimArbiter::withdraw(Claimant& claimant) {
     PENSTOCK_CHECK(newly_in_force_.empty());  // begin_round() was called: the list refers to claimants
     due_.erase(&claimant);
-    release_owned(claimant, Released::All, Informed::Everyone);
+    release_owned(claimant, Released::All);
     hold_no_longer(claimant);
     want_no_longer(claimant);
     claimant.desired = nullptr;
@@ -113,7 +113,7 @@ const Claimant* ClaimArbiter::better_owner(const Claimant& claimant, const Front
 }
 
 void ClaimArbiter::grant(Claimant& claimant) {
-    release_owned(claimant, Released::Unwanted, Informed::WorseRank);
+    release_owned(claimant, Released::Unwanted);
     hold_no_longer(claimant);
     claimant.owned = claimant.desired;
     for (const auto& frontend : claimant.desired->frontends) {
@@ -123,13 +123,13 @@ void ClaimArbiter::grant(Claimant& claimant) {
         PENSTOCK_CHECK(interest.owner == nullptr || interest.owner == &claimant ||
                        ByRank{}(&claimant, interest.owner));
         if (std::exchange(interest.owner, &claimant) != &claimant) {
-            make_due(interest, claimant, Informed::WorseRank);
+            make_due(interest, claimant);
         }
     }
 }
 
 void ClaimArbiter::refuse(Claimant& claimant, std::shared_ptr<const model::Service> in_force) {
-    release_owned(claimant, Released::All, Informed::WorseRank);
+    release_owned(claimant, Released::All);
     if (in_force != nullptr && claimant.held == nullptr) {
         hold(claimant, std::move(in_force));
     }
@@ -208,7 +208,7 @@ void ClaimArbiter::hold_no_longer(Claimant& claimant) {
 }
 
 // Gives up claims of the owned version.
-void ClaimArbiter::release_owned(Claimant& claimant, Released released, Informed informed) {
+void ClaimArbiter::release_owned(Claimant& claimant, Released released) {
     if (claimant.owned == nullptr) {
         return;
     }
@@ -222,14 +222,14 @@ void ClaimArbiter::release_owned(Claimant& claimant, Released released, Informed
         }
         touched_.insert(claim);
         interest.owner = nullptr;
-        make_due(interest, claimant, informed);
+        make_due(interest, claimant);
     }
     claimant.owned = nullptr;
 }
 
-void ClaimArbiter::make_due(const Interest& interest, const Claimant& of, Informed informed) {
+void ClaimArbiter::make_due(const Interest& interest, const Claimant& of) {
     for (Claimant* other : interest.wanting) {
-        if (other != &of && (informed == Informed::Everyone || ByRank{}(&of, other))) {
+        if (other != &of && ByRank{}(&of, other)) {
             due_.insert(other);
         }
     }

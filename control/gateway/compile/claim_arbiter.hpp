@@ -90,8 +90,8 @@ class ClaimArbiter {
     void begin_round();
     // Replaces the desired version, and makes the claimant due.
     void want(Claimant& claimant, std::shared_ptr<const model::Service> desired);
-    // Releases all claims. Every other claimant that wants one of them becomes due. Afterwards the arbiter
-    // does not refer to the claimant. Only between begin_round() and the first take_due() of a round.
+    // Releases all claims. The claimants of worse rank that want one of them become due. Afterwards the
+    // arbiter does not refer to the claimant. Only between begin_round() and the first take_due() of a round.
     void withdraw(Claimant& claimant);
     // For a reason other than a claim.
     void make_due(Claimant& claimant) { due_.insert(&claimant); }
@@ -135,13 +135,13 @@ class ClaimArbiter {
     };
     using Interests = std::unordered_map<FrontendKey, Interest, FrontendKeyHash>;
     enum class Released : uint8_t { All, Unwanted };  // Unwanted: not those that the desired version has
-    enum class Informed : uint8_t { Everyone, WorseRank };  // the claimants that become due
 
     void want_no_longer(Claimant& claimant);
     void hold(Claimant& claimant, std::shared_ptr<const model::Service> version);
     void hold_no_longer(Claimant& claimant);
-    void release_owned(Claimant& claimant, Released released, Informed informed);
-    void make_due(const Interest& interest, const Claimant& of, Informed informed);
+    void release_owned(Claimant& claimant, Released released);
+    // Claimants of worse rank than `of` that want the claim. A better one has no claim refused because of it.
+    void make_due(const Interest& interest, const Claimant& of);
 
     [[nodiscard]] Interests& interests_of(const FrontendKey& claim) noexcept {
         return claim.node_port ? node_ports_ : exact_;
