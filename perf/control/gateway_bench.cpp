@@ -60,12 +60,13 @@ void print(const std::string& name, double value, const char* unit) {
 class Gateway {
  public:
     explicit Gateway(const std::string& state_file)
-        : reconciler_({.identity = {.gateway_name = "bench"},
-                       .twins = {{"pen0", {IpAddr::v4(192, 0, 2, 1), IpAddr::v4(192, 0, 2, 2)}}},
-                       .snat_addresses = {},
-                       .snat_ports = {},
-                       .host_ephemeral = {},
-                       .state_file = state_file}) {
+        : reconciler_(
+              {.identity = {.gateway_name = "bench"},
+               .snapshots = {.twins = {{"pen0", {IpAddr::v4(192, 0, 2, 1), IpAddr::v4(192, 0, 2, 2)}}},
+                             .snat_addresses = {},
+                             .snat_ports = {},
+                             .host_ephemeral = {}},
+               .state_file = state_file}) {
         auto linux_state = std::make_shared<drivers::MirroredState>();
         linux_state->addresses = {{{0}, IpAddr::v4(192, 0, 2, 1), 24}, {{0}, IpAddr::v4(192, 0, 2, 2), 24}};
         now_ = reconciler_.begin(std::nullopt, std::move(linux_state));

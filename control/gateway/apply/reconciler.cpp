@@ -16,14 +16,7 @@ struct Reconciler::Answer {
 };
 
 Reconciler::Reconciler(ReconcilerOptions options, IdMap ids)
-    : options_(std::move(options)),
-      state_(std::move(ids)),
-      acceptance_(state_),
-      parts_({.twins = options_.twins,
-              .snat_addresses = options_.snat_addresses,
-              .snat_ports = options_.snat_ports,
-              .host_ephemeral = options_.host_ephemeral,
-              .packets = options_.packets}) {
+    : options_(std::move(options)), state_(std::move(ids)), acceptance_(state_), parts_(options_.snapshots) {
     state_.identity = options_.identity;
     state_.identity.addresses.clear();
 }
@@ -270,16 +263,16 @@ void Reconciler::process(Inputs inputs) {
 
 // Updates routes, source addresses and the identity from the state of Linux.
 Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& mirror) {
-    parts_.follow_linux(mirror,
-                        options_.snat_addresses.empty() ? std::vector<IpAddr>{} : drivers::host_addresses());
+    parts_.follow_linux(mirror, options_.snapshots.snat_addresses.empty() ? std::vector<IpAddr>{}
+                                                                          : drivers::host_addresses());
     const auto replace = [](auto& held, auto now) {
         const bool differs = held != now;
         held = std::move(now);
         return differs;
     };
     model::GatewayIdentity& identity = state_.identity;
-    IdentityChange change{.addresses =
-                              replace(identity.addresses, port_addresses(options_.twins, mirror.addresses))};
+    IdentityChange change{
+        .addresses = replace(identity.addresses, port_addresses(options_.snapshots.twins, mirror.addresses))};
     // In mode node the list is not needed: all Pods can be reached.
     if (identity.mode == model::GatewayMode::External) {
         change.routed_prefixes = replace(identity.routed_prefixes, routed_prefixes(mirror.routes));

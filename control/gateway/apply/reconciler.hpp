@@ -38,12 +38,8 @@
 namespace penstock::gateway {
 
 struct ReconcilerOptions {
-    model::GatewayIdentity identity;   // its addresses and routed prefixes come from Linux
-    std::vector<TwinAddresses> twins;  // in NicPort order
-    std::vector<IpAddr> snat_addresses;
-    nat::PortRange snat_ports;
-    nat::PortRange host_ephemeral;
-    config::PacketPolicy packets;
+    model::GatewayIdentity identity;  // its addresses and routed prefixes come from Linux
+    SnapshotAssembly::Options snapshots;
     std::string state_file;  // "": none
     // The clock by which flows drain.
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;

@@ -151,13 +151,14 @@ Status Daemon::open_twins() {
 }
 
 Status Daemon::load_last_good() {
-    reconciler_ = std::make_unique<Reconciler>(ReconcilerOptions{.identity = options_.identity,
-                                                                 .twins = twin_addresses(options_.ports),
-                                                                 .snat_addresses = options_.snat_addresses,
-                                                                 .snat_ports = options_.snat_ports,
-                                                                 .host_ephemeral = host_ephemeral_,
-                                                                 .packets = options_.packets,
-                                                                 .state_file = options_.state_file});
+    reconciler_ = std::make_unique<Reconciler>(
+        ReconcilerOptions{.identity = options_.identity,
+                          .snapshots = {.twins = twin_addresses(options_.ports),
+                                        .snat_addresses = options_.snat_addresses,
+                                        .snat_ports = options_.snat_ports,
+                                        .host_ephemeral = host_ephemeral_,
+                                        .packets = options_.packets},
+                          .state_file = options_.state_file});
     std::optional<LastGood> last_good;
     if (!options_.state_file.empty()) {
         last_good = gateway::load_last_good(options_.state_file);

@@ -114,10 +114,10 @@ class CaretakerTest : public testing::Test {
     uint64_t version_ = 0;
     std::atomic<int> announced_{0};
     Reconciler reconciler_{{.identity = {.gateway_name = "edge"},
-                            .twins = {{"pen0", {ip("192.0.2.1")}}},
-                            .snat_addresses = {},
-                            .snat_ports = {},
-                            .host_ephemeral = {},
+                            .snapshots = {.twins = {{"pen0", {ip("192.0.2.1")}}},
+                                          .snat_addresses = {},
+                                          .snat_ports = {},
+                                          .host_ephemeral = {}},
                             .state_file = ""}};
     bool allow_empty_ = false;
     bool drained_ = false;

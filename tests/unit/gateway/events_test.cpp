@@ -122,10 +122,7 @@ class Events : public testing::TestWithParam<uint32_t> {
     VirtualGateway gateway{VirtualGateway::Options{.workers = GetParam()}};
     gateway::Reconciler reconciler{
         {.identity = {},
-         .twins = {},
-         .snat_addresses = {},
-         .snat_ports = {},
-         .host_ephemeral = {},
+         .snapshots = {.twins = {}, .snat_addresses = {}, .snat_ports = {}, .host_ephemeral = {}},
          .state_file = {},
          .now = [this] { return steady_clock::time_point(std::chrono::seconds(clock_s)); }}};
 };

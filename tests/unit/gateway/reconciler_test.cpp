@@ -28,11 +28,11 @@ class Bench {
  public:
     explicit Bench(std::string state_file = "", std::optional<LastGood> last_good = std::nullopt)
         : reconciler({.identity = {.gateway_name = "edge"},
-                      .twins = {{"pen0", {ip("192.0.2.1")}}},
-                      .snat_addresses = {},
-                      .snat_ports = {},
-                      .host_ephemeral = {},
-                      .packets = {.answers_vip_echo = false, .passes_ip_options = false},
+                      .snapshots = {.twins = {{"pen0", {ip("192.0.2.1")}}},
+                                    .snat_addresses = {},
+                                    .snat_ports = {},
+                                    .host_ephemeral = {},
+                                    .packets = {.answers_vip_echo = false, .passes_ip_options = false}},
                       .state_file = std::move(state_file),
                       .now = [this] {
                           return std::chrono::steady_clock::time_point(std::chrono::seconds(clock_s));
