@@ -87,7 +87,7 @@ void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key
             return;
         }
         PortRecord& port = found->second;
-        note_change(port);
+        changed_.insert(port.key);
         short_of_ids_.erase(&port);
         affinity_.expect(port.desired.get(), nullptr);
         affinity_.service_is_gone(key, port.in_force.service.get());
@@ -133,7 +133,7 @@ void Compiler::end_round() {
 
 // Once in a round: all service ports of better rank have been processed.
 void Compiler::consider(PortRecord& port) {
-    note_change(port);
+    changed_.insert(port.key);
     considered_.insert(&port);
     if (auto refusal = obstacle_of(port)) {
         short_of_ids_.erase(&port);
@@ -242,10 +242,6 @@ void Compiler::refuse(PortRecord& port, model::Refusal refusal) {
     refusal.why = "service " + port.key.to_string() + ": " + refusal.why;
     port.refusal = std::move(refusal);
     arbiter_.refuse(port, port.in_force.desired);
-}
-
-void Compiler::note_change(const PortRecord& port) {
-    changed_.try_emplace(port.key, port.in_force.service);
 }
 
 void Compiler::release_ids(const Programmed& before, const Programmed& now) {
@@ -389,13 +385,17 @@ void Compiler::count_kept_backends() {
         const auto port = ports_.find(key);
         return port == ports_.end() ? nullptr : port->second.in_force.service.get();
     };
-    for (const auto& [key, before] : changed_) {
-        if (const lb::Service* now = now_of(key); now != nullptr && now != before.get()) {
+    const auto before_of = [&](const model::ServiceKey& key) {
+        const Programmed* programmed = compiled_->services.get(key);
+        return programmed == nullptr ? nullptr : programmed->service.get();
+    };
+    for (const auto& key : changed_) {
+        if (const lb::Service* now = now_of(key); now != nullptr && now != before_of(key)) {
             table_.add_backends(*now);
         }
     }
-    for (const auto& [key, before] : changed_) {
-        if (before != nullptr && before.get() != now_of(key)) {
+    for (const auto& key : changed_) {
+        if (const lb::Service* before = before_of(key); before != nullptr && before != now_of(key)) {
             table_.remove_backends(*before);
         }
     }
@@ -405,7 +405,7 @@ void Compiler::publish() {
     auto next = std::make_shared<Compiled>(*compiled_);
     next->table = table_.table();
     next->node_port_addresses = node_port_addresses_;
-    for (const auto& [key, before] : std::exchange(changed_, {})) {
+    for (const auto& key : std::exchange(changed_, {})) {
         changes_.services.push_back(key);
         const auto port = ports_.find(key);
         if (port == ports_.end() || port->second.in_force.service == nullptr) {

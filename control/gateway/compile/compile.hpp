@@ -128,7 +128,6 @@ class Compiler {
     [[nodiscard]] std::shared_ptr<const lb::Service> build_service(PortRecord& port);
     void accept(PortRecord& port, std::shared_ptr<const lb::Service> service);
     void refuse(PortRecord& port, model::Refusal refusal);
-    void note_change(const PortRecord& port);
     void release_ids(const Programmed& before, const Programmed& now);
 
     void place_rows(const CompileInput& input);
@@ -158,8 +157,7 @@ class Compiler {
 
     // State of the current run.
     std::set<PortRecord*, ByKey> considered_;  // considered in this round, or removed
-    // With the version of the last run.
-    std::map<model::ServiceKey, std::shared_ptr<const lb::Service>> changed_;
+    std::set<model::ServiceKey> changed_;
 };
 
 }  // namespace penstock::gateway
