@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An IP address with an L4 port: an endpoint, a frontend, a listen address. For control paths; the packet path
-// has its own keys.
+// An IP address with an L4 port: an endpoint, a frontend, a listen address. For control paths; the packet
+// path has its own keys.
 #pragma once
 
 #include <compare>
@@ -19,8 +19,8 @@ struct SocketAddress {
     IpAddr address;
     L4Port port = 0;
 
-    // Parses ADDRESS:PORT, with an IPv6 address in brackets. Port 0 is accepted. Error: InvalidArgument, which
-    // quotes the text and the rule.
+    // Parses ADDRESS:PORT, with an IPv6 address in brackets. Port 0 is accepted. Error: InvalidArgument,
+    // which quotes the text and the rule.
     static Result<SocketAddress> parse(std::string_view text);
     // "10.0.0.1:80", "[2001:db8::1]:80" (RFC 3986, 3.2.2).
     [[nodiscard]] std::string to_string() const;
