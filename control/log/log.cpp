@@ -185,9 +185,7 @@ spdlog::logger& get(std::string_view name) {
 }
 
 Status set_level(std::string_view logger, std::string_view level) {
-    if (auto status = check(logger, level); !status) {
-        return status;
-    }
+    PENSTOCK_TRY_STATUS(check(logger, level));
     for (const auto& candidate : loggers().all) {
         if (logger.empty() || candidate->name() == logger) {
             candidate->set_level(*level_named(level));
@@ -204,9 +202,7 @@ Status check_setting(std::string_view setting) {
 Status set_levels(const std::vector<std::string>& settings) {
     for (const std::string& setting : settings) {
         const auto [logger, level] = parts(setting);
-        if (auto status = set_level(logger, level); !status) {
-            return status;
-        }
+        PENSTOCK_TRY_STATUS(set_level(logger, level));
     }
     return {};
 }

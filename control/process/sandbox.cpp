@@ -156,9 +156,7 @@ Status enter_sandbox(const SandboxOptions& options) {
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return failed("no_new_privs");
     }
-    if (auto kept = keep_capabilities(options.capabilities); !kept) {
-        return kept;
-    }
+    PENSTOCK_TRY_STATUS(keep_capabilities(options.capabilities));
     return install_filter(options.keeps_bpf);
 }
 

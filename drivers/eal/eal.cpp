@@ -148,13 +148,9 @@ Status check_cpus(const EalOptions& options) {
         return fail(Errc::InvalidArgument, std::string(role) + " CPU " + std::to_string(cpu) +
                                                " is not available to this process (available: " + list + ")");
     };
-    if (auto main = check(options.main_cpu, "main"); !main) {
-        return main;
-    }
+    PENSTOCK_TRY_STATUS(check(options.main_cpu, "main"));
     for (const unsigned cpu : options.worker_cpus) {
-        if (auto worker = check(cpu, "worker"); !worker) {
-            return worker;
-        }
+        PENSTOCK_TRY_STATUS(check(cpu, "worker"));
     }
     return {};
 }

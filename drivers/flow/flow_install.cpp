@@ -282,9 +282,7 @@ Status PortFlows::remove(const FlowRule& rule) {
     if (found == installed_.end()) {
         return {};
     }
-    if (auto gone = unmake(rule, found->second); !gone) {
-        return gone;
-    }
+    PENSTOCK_TRY_STATUS(unmake(rule, found->second));
     installed_.erase(found);
     return {};
 }

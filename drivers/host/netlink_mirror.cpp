@@ -92,9 +92,7 @@ Status NetlinkMirror::Impl::read_routes() {
                 fresh.dumped(std::move(*fact));
             }
         };
-        if (auto done = sockets.dump(RTM_GETROUTE, header, take, &interrupted); !done) {
-            return done;
-        }
+        PENSTOCK_TRY_STATUS(sockets.dump(RTM_GETROUTE, header, take, &interrupted));
         is_whole = is_whole && !interrupted;
     }
     routes = std::move(fresh);
@@ -117,9 +115,7 @@ Status NetlinkMirror::Impl::read_addresses() {
                 (fact->is_vip ? vips : addresses).push_back(fact->address);
             }
         };
-        if (auto done = sockets.dump(RTM_GETADDR, header, take); !done) {
-            return done;
-        }
+        PENSTOCK_TRY_STATUS(sockets.dump(RTM_GETADDR, header, take));
     }
     // An interrupted dump may contain an address twice.
     const auto by_address = [](const route::LocalAddress& a) {
@@ -322,15 +318,11 @@ bool NetlinkMirror::Impl::has_changes() const noexcept {
 // Reads again what messages cannot describe, and rebuilds state.routes from the followed routes.
 Status NetlinkMirror::Impl::catch_up() {
     if (routes_dirty) {
-        if (auto done = read_routes(); !done) {
-            return done;
-        }
+        PENSTOCK_TRY_STATUS(read_routes());
         receive_messages();
     }
     if (addresses_dirty) {
-        if (auto done = read_addresses(); !done) {
-            return done;
-        }
+        PENSTOCK_TRY_STATUS(read_addresses());
     }
     if (routes_changed) {
         routes_changed = false;

@@ -56,9 +56,7 @@ Status complete_bond(DeviceString& device) {
         if (key == "member") {
             key = kBondMember;
         } else if (key == "mode") {
-            if (auto settled = complete_mode(value); !settled) {
-                return settled;
-            }
+            PENSTOCK_TRY_STATUS(complete_mode(value));
         }
     }
     std::vector<std::string> members = device.members();

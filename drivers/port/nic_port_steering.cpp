@@ -14,21 +14,15 @@ constexpr unsigned kLoopbackPatienceMs = 1000;
 }  // namespace
 
 Status NicPort::start() {
-    if (auto started = start_device(); !started) {
-        return started;
-    }
+    PENSTOCK_TRY_STATUS(start_device());
     SteeringFacts found = read_steering_facts();
     if (plan_steering(*profile_, found).steering == Steering::PredictableRss) {
-        if (auto checked = check_steering(found); !checked) {
-            return checked;
-        }
+        PENSTOCK_TRY_STATUS(check_steering(found));
     }
     facts_.check_failed = found.check_failed;
     // Before isolation: an isolated mlx5 port does not report its RSS any more.
     facts_.flow_facts = flow_port_facts(facts_.dpdk_port, facts_.rx_queues);
-    if (auto isolated = isolate_device(); !isolated) {
-        return isolated;
-    }
+    PENSTOCK_TRY_STATUS(isolate_device());
     ask_flow_support();
     found.snat_to_queue = facts_.flow_support.snat_to_queue;
     facts_.steering = plan_steering(*profile_, found);
@@ -120,9 +114,7 @@ Status NicPort::check_steering(SteeringFacts& found) {
 // Starts the port with its transmit side looped back and sends the known packets. Does not restore the port.
 Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets,
                           LoopbackAnswer& answer) {
-    if (auto restarted = restart_device(true); !restarted) {
-        return restarted;
-    }
+    PENSTOCK_TRY_STATUS(restart_device(true));
     const RssReading looped = read_steering_facts().rss;
     if (looped.key != found.rss.key || looped.table != found.rss.table) {
         return fail(Errc::Unavailable, "the RSS key or table changed in loopback mode");

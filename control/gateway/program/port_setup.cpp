@@ -61,14 +61,10 @@ Status open_nic_ports(const Options& options, unsigned workers, drivers::Mempool
         demand.workers = workers;  // each one may hold buffers of every port
     }
     for (const auto& [socket, demand] : demands) {
-        if (auto added = pools.add(socket, demand); !added) {
-            return added;
-        }
+        PENSTOCK_TRY_STATUS(pools.add(socket, demand));
     }
     for (const auto& port : ports) {
-        if (auto configured = port->configure(pools.on(socket_of(*port)), workers); !configured) {
-            return configured;
-        }
+        PENSTOCK_TRY_STATUS(port->configure(pools.on(socket_of(*port)), workers));
     }
     return {};
 }

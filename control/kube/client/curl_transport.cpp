@@ -34,10 +34,7 @@ Status check_impersonation(const Impersonation& as) {
         values.insert(values.end(), extra.begin(), extra.end());
     }
     for (const std::string& value : values) {
-        if (const Status checked = check_header_value("as, as-uid, as-groups or as-user-extra", value);
-            !checked) {
-            return checked;
-        }
+        PENSTOCK_TRY_STATUS(check_header_value("as, as-uid, as-groups or as-user-extra", value));
     }
     return {};
 }

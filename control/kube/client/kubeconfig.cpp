@@ -176,9 +176,7 @@ Status add_file(const KubeconfigText& file, Merged& merged) {
     for (const auto& [list, body, entries] :
          {std::tuple{"clusters", "cluster", &merged.clusters}, std::tuple{"users", "user", &merged.users},
           std::tuple{"contexts", "context", &merged.contexts}}) {
-        if (const Status added = add_entries(root, list, body, file.file, *entries); !added) {
-            return added;
-        }
+        PENSTOCK_TRY_STATUS(add_entries(root, list, body, file.file, *entries));
     }
     return {};
 }
