@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/manifest/decode_object.hpp"
 
-#include <algorithm>
 #include <string_view>
 
+#include "control/base/dns_name.hpp"
 #include "control/kube/object_schema.hpp"
 
 namespace penstock::manifest {
@@ -48,36 +48,15 @@ std::optional<ObjectId> identify(ObjectKind kind, const Fields& object) {
 }
 
 std::optional<std::string> wrong_name(const ObjectId& id) {
-    constexpr size_t kNameBytesMax = 253;  // RFC 1123
-    const auto is_label = [](std::string_view text) {
-        constexpr size_t kLabelBytesMax = 63;
-        const auto is_alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-        return !text.empty() && text.size() <= kLabelBytesMax && is_alphanumeric(text.front()) &&
-               is_alphanumeric(text.back()) &&
-               std::ranges::all_of(text, [&](char c) { return is_alphanumeric(c) || c == '-'; });
-    };
-    const auto is_subdomain = [&](std::string_view text) {
-        while (text.size() <= kNameBytesMax) {
-            const size_t dot = text.find('.');
-            if (!is_label(text.substr(0, dot))) {
-                return false;
-            }
-            if (dot == std::string_view::npos) {
-                return true;
-            }
-            text.remove_prefix(dot + 1);
-        }
-        return false;
-    };
     constexpr const char* kLabelRule =
         "up to 63 characters of a-z, 0-9 and '-', an alphanumeric one first and last";
-    if (!id.name.namespace_name.empty() && !is_label(id.name.namespace_name)) {
+    if (!id.name.namespace_name.empty() && !is_dns_label(id.name.namespace_name)) {
         return std::string("metadata.namespace is not a DNS label: ") + kLabelRule;
     }
-    if (id.kind == ObjectKind::Service && !is_label(id.name.name)) {
+    if (id.kind == ObjectKind::Service && !is_dns_label(id.name.name)) {
         return std::string("metadata.name is not a DNS label: ") + kLabelRule;
     }
-    if (!is_subdomain(id.name.name)) {
+    if (!is_dns_name(id.name.name)) {
         return std::string("metadata.name is not a DNS name: labels with dots between them, each of ") +
                kLabelRule;
     }

@@ -7,9 +7,6 @@ namespace penstock::semantics {
 namespace {
 
 // Not <cctype>: its results depend on the locale.
-constexpr bool is_lower_alphanumeric(char c) noexcept {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
 constexpr bool is_printable(char c) noexcept {
     return c >= ' ' && c <= '~';
 }
@@ -45,28 +42,6 @@ InternedText name_for_people(const InternedText& text) {
 
 std::string quoted(std::string_view text) {
     return "\"" + printable(text) + "\"";
-}
-
-bool is_dns_label(std::string_view text) noexcept {
-    return !text.empty() && text.size() <= 63 && is_lower_alphanumeric(text.front()) &&
-           is_lower_alphanumeric(text.back()) &&
-           std::ranges::all_of(text, [](char c) { return is_lower_alphanumeric(c) || c == '-'; });
-}
-
-bool is_dns_name(std::string_view text) noexcept {
-    if (text.size() > 253) {
-        return false;
-    }
-    for (std::string_view rest = text;;) {
-        const size_t dot = rest.find('.');
-        if (!is_dns_label(rest.substr(0, dot))) {
-            return false;
-        }
-        if (dot == std::string_view::npos) {
-            return true;
-        }
-        rest.remove_prefix(dot + 1);
-    }
 }
 
 }  // namespace penstock::semantics

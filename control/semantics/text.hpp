@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "control/annotations/value.hpp"
+#include "control/base/dns_name.hpp"
 #include "control/base/interned.hpp"
 
 namespace penstock::semantics {
@@ -29,10 +30,8 @@ using annotations::trimmed;
 // printable(text) in double quotes.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-// A port name (SVC-011): lower-case alphanumerics and '-', alphanumeric at both ends, 1-63 bytes (RFC 1123).
-[[nodiscard]] bool is_dns_label(std::string_view text) noexcept;
-
-// DNS labels joined by dots, at most 253 bytes: the object names that an API server accepts.
-[[nodiscard]] bool is_dns_name(std::string_view text) noexcept;
+// The names that an API server accepts: of ports (SVC-011) and Services, and of other objects.
+using penstock::is_dns_label;
+using penstock::is_dns_name;
 
 }  // namespace penstock::semantics
