@@ -21,6 +21,8 @@ namespace penstock::kube {
 using ServicePtr = std::shared_ptr<const Service>;
 using EndpointSlicePtr = std::shared_ptr<const EndpointSlice>;
 using NodePtr = std::shared_ptr<const Node>;
+using AddressPoolPtr = std::shared_ptr<const AddressPool>;
+using NamespacePtr = std::shared_ptr<const Namespace>;
 
 struct Changes {
     // Null: the object was deleted.

@@ -9,6 +9,7 @@
 #include "control/kube/json/json_fields.hpp"
 #include "control/kube/json/json_tree.hpp"
 #include "control/kube/object_schema.hpp"
+#include "control/kube/pool_schema.hpp"
 
 namespace penstock::kube {
 namespace {
@@ -32,6 +33,10 @@ Object read_object(const JsonFields& fields, const ObjectId& id) {
         }
         case ObjectKind::Node:
             return std::make_shared<const Node>(read_node(fields, id.name));
+        case ObjectKind::AddressPool:
+            return std::make_shared<const AddressPool>(read_pool(fields, id.name));
+        case ObjectKind::Namespace:
+            return std::make_shared<const Namespace>(read_namespace(fields, id.name));
         case ObjectKind::Service:
             break;
     }

@@ -26,7 +26,8 @@ namespace penstock::kube {
 // Endpoints of the core group become EndpointSlices, one for each subset and address family (EP-015). An
 // object may have had more slices before than it has now. A reader therefore keeps their names (in `meta`)
 // and removes slices that are gone. The alternatives are in the order of ObjectKind.
-using Object = std::variant<ServicePtr, EndpointSlicePtr, std::vector<EndpointSlicePtr>, NodePtr>;
+using Object = std::variant<ServicePtr, EndpointSlicePtr, std::vector<EndpointSlicePtr>, NodePtr,
+                            AddressPoolPtr, NamespacePtr>;
 
 struct DecodedObject {
     ObjectId id;

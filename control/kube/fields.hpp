@@ -43,6 +43,8 @@ concept FieldsLike = requires(const F& fields, std::string_view key) {
     { fields.integer_or_text(key) } -> std::same_as<std::string>;
     // The strings of a list, in order.
     fields.each_text(key, [](std::string_view) {});
+    // The same, with the index of each in the list.
+    fields.each_text_at(key, [](std::string_view, size_t) {});
     // A map of strings, in the order written; of duplicate keys the last one counts. A null value is "", as
     // for the API server.
     fields.each_entry(key, [](std::string_view, std::string_view) {});
@@ -50,6 +52,9 @@ concept FieldsLike = requires(const F& fields, std::string_view key) {
     { fields.mapping(key) } -> std::same_as<F>;
     // The mappings of a list, in order.
     fields.each_mapping(key, [](const F&) {});
+    // Adds a fault of this field, or of an item of this list: "spec.addresses[0] RULE".
+    fields.refuse(key, std::string());
+    fields.refuse_item(key, size_t(), std::string());
 };
 
 }  // namespace penstock::kube

@@ -10,14 +10,20 @@ bool is_kept_label(ObjectKind kind, std::string_view key) noexcept {
         case ObjectKind::EndpointSlice:
         case ObjectKind::Endpoints:
             return key == "kubernetes.io/service-name";
+        case ObjectKind::AddressPool:
+            return false;
         case ObjectKind::Service:
         case ObjectKind::Node:
+        case ObjectKind::Namespace:
             break;
     }
     return true;
 }
 
 bool is_kept_annotation(ObjectKind kind, std::string_view key) noexcept {
+    if (kind == ObjectKind::AddressPool || kind == ObjectKind::Namespace) {
+        return false;
+    }
     // Penstock's own annotations are kept even if they are unknown, so that a notice can report them
     // (ANN-G5).
     return key.starts_with(annotations::kNativePrefix) ||

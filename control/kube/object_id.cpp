@@ -13,13 +13,17 @@ const char* to_string(ObjectKind kind) noexcept {
             return "Endpoints";
         case ObjectKind::Node:
             return "Node";
+        case ObjectKind::AddressPool:
+            return "AddressPool";
+        case ObjectKind::Namespace:
+            return "Namespace";
     }
     return "object";
 }
 
 std::string ObjectId::to_string() const {
     const std::string prefix = std::string(kube::to_string(kind)) + " ";
-    return kind == ObjectKind::Node ? prefix + name.name : prefix + name.namespace_name + "/" + name.name;
+    return is_cluster_scoped(kind) ? prefix + name.name : prefix + name.namespace_name + "/" + name.name;
 }
 
 }  // namespace penstock::kube

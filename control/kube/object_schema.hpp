@@ -52,12 +52,12 @@ std::map<std::string, std::string> entries(const Fields& fields, std::string_vie
     return result;
 }
 
-// Only Services are distinguished by UID and age (GEN-010, SVC-018).
+// Only Services are distinguished by UID and age (GEN-010, SVC-018). Events about a pool name its UID.
 template <FieldsLike Fields>
 ObjectMeta read_meta(const Fields& object, ObjectKind kind, const ObjectName& name) {
     const Fields meta = object.mapping("metadata");
     ObjectMeta result{.namespace_name = name.namespace_name, .name = name.name};
-    if (kind == ObjectKind::Service) {
+    if (kind == ObjectKind::Service || kind == ObjectKind::AddressPool) {
         result.uid = meta.text("uid");
         result.creation_timestamp = meta.text("creationTimestamp");
     }
@@ -178,7 +178,7 @@ std::optional<ObjectId> read_id(const Fields& object, ObjectKind kind) {
     const Fields meta = object.mapping("metadata");
     const std::string_view name = meta.text("name");
     std::string namespace_name =
-        kind == ObjectKind::Node ? std::string() : schema::text_or(meta, "namespace", "default");
+        is_cluster_scoped(kind) ? std::string() : schema::text_or(meta, "namespace", "default");
     if (name.empty() || object.has_faults()) {
         return std::nullopt;
     }

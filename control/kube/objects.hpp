@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service, EndpointSlice and Node as defined by the Kubernetes API: only the fields that Penstock's semantics
-// read, with the API's defaults for absent fields (GEN-004). Values that the semantics room validates are
-// kept as text (a malformed externalIP must reach it, to be refused by name). Both sources, manifests and the
-// API server, fill these structs.
+// Service, EndpointSlice, Node and Namespace as defined by the Kubernetes API, and Penstock's own
+// AddressPool: only the fields that Penstock's semantics read, with the API's defaults for absent fields
+// (GEN-004). Values that the semantics room validates are kept as text (a malformed externalIP must reach it,
+// to be refused by name). Both sources, manifests and the API server, fill these structs.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/base/interned.hpp"
+#include "control/ipam/pool.hpp"
 #include "control/kube/endpoint_address.hpp"
 #include "control/kube/object_id.hpp"
 
@@ -20,7 +21,7 @@ namespace penstock::kube {
 struct ObjectMeta {
     std::string namespace_name;  // "default" if a manifest names none; "" for cluster-scoped objects
     std::string name;
-    std::string uid;  // "" from manifests
+    std::string uid;  // of Services and AddressPools; "" from manifests
     // RFC 3339 as written; "" if absent, which sorts as oldest-unknown (see semantics/conflicts).
     std::string creation_timestamp;
     std::map<std::string, std::string> labels;
@@ -136,11 +137,28 @@ struct Node {
     bool operator==(const Node&) const = default;
 };
 
+// AddressPool of penstock.io/v1alpha1. Its fields are validated by the schema (pool_schema.hpp): a pool with
+// a malformed field is quarantined as a whole. Rules about several pools (LB-015) are the allocator's.
+struct AddressPool {
+    ObjectMeta meta;         // without labels and annotations
+    int64_t generation = 0;  // version of the spec, for the conditions in the status; 0 from manifests
+    ipam::Pool pool;
+    bool operator==(const AddressPool&) const = default;
+};
+
+// Its labels, by which pools select namespaces.
+struct Namespace {
+    ObjectMeta meta;
+    bool operator==(const Namespace&) const = default;
+};
+
 // All objects known at one moment, from either source. The input of semantics.
 struct ObjectSet {
     std::map<ObjectName, Service> services;
     std::map<ObjectName, EndpointSlice> slices;
     std::map<std::string, Node> nodes;
+    std::map<std::string, AddressPool> pools;
+    std::map<std::string, Namespace> namespaces;
     bool operator==(const ObjectSet&) const = default;
 };
 

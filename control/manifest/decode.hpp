@@ -21,7 +21,8 @@ namespace penstock::manifest {
 using kube::ObjectId;
 using kube::ObjectKind;
 
-using Object = std::variant<kube::Service, kube::EndpointSlice, kube::Node>;
+using Object =
+    std::variant<kube::Service, kube::EndpointSlice, kube::Node, kube::AddressPool, kube::Namespace>;
 
 struct DecodedObject {
     ObjectId id;

@@ -5,6 +5,7 @@
 
 #include "control/base/dns_name.hpp"
 #include "control/kube/object_schema.hpp"
+#include "control/kube/pool_schema.hpp"
 
 namespace penstock::manifest {
 namespace {
@@ -36,6 +37,12 @@ std::optional<ObjectKind> kind_of(const TypeOfObject& type) noexcept {
     if (type.api_version == kCore && type.kind == "Node") {
         return ObjectKind::Node;
     }
+    if (type.api_version == kCore && type.kind == "Namespace") {
+        return ObjectKind::Namespace;
+    }
+    if (type.api_version == kube::kPoolApiVersion && type.kind == "AddressPool") {
+        return ObjectKind::AddressPool;
+    }
     if ((type.api_version == kDiscovery || type.api_version == kDiscoveryBeta) &&
         type.kind == "EndpointSlice") {
         return ObjectKind::EndpointSlice;
@@ -53,7 +60,7 @@ std::optional<std::string> wrong_name(const ObjectId& id) {
     if (!id.name.namespace_name.empty() && !is_dns_label(id.name.namespace_name)) {
         return std::string("metadata.namespace is not a DNS label: ") + kLabelRule;
     }
-    if (id.kind == ObjectKind::Service && !is_dns_label(id.name.name)) {
+    if ((id.kind == ObjectKind::Service || id.kind == ObjectKind::Namespace) && !is_dns_label(id.name.name)) {
         return std::string("metadata.name is not a DNS label: ") + kLabelRule;
     }
     if (!is_dns_name(id.name.name)) {
@@ -69,6 +76,10 @@ Object decode_object(const ObjectId& id, const TypeOfObject& type, const Fields&
             return kube::read_slice(object, id.name, type.api_version == kDiscoveryBeta);
         case ObjectKind::Node:
             return kube::read_node(object, id.name);
+        case ObjectKind::AddressPool:
+            return kube::read_pool(object, id.name);
+        case ObjectKind::Namespace:
+            return kube::read_namespace(object, id.name);
         case ObjectKind::Service:
         case ObjectKind::Endpoints:  // never passed: kind_of() does not return it
             break;

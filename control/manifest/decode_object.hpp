@@ -16,8 +16,9 @@ struct TypeOfObject {
     std::string kind;
 };
 
-// Default item type of List, ServiceList, EndpointSliceList and NodeList. An API server omits the type in the
-// items of a typed list; the items of a List must contain it, so both fields are empty. nullopt: not a list.
+// Default item type of List, and of the lists of the kinds that Penstock reads, such as ServiceList. An API
+// server omits the type in the items of a typed list; the items of a List must contain it, so both fields are
+// empty. nullopt: not a list.
 [[nodiscard]] std::optional<TypeOfObject> item_type_of(const TypeOfObject& type);
 
 // nullopt for types that Penstock does not read: other kinds, and these kinds in other groups (Knative has a

@@ -21,6 +21,19 @@ void Fields::wrong_type(const std::string& path, const Value& found, const char*
     faults_->push_back({found.line, kube::wrong_type(path, found.kind, found.text, wanted)});
 }
 
+void Fields::refuse(std::string_view key, const std::string& rule) const {
+    const Value* value = present(key);
+    const uint32_t line = value != nullptr ? value->line : (mapping_ != nullptr ? mapping_->line : 0);
+    faults_->push_back({line, path_to(key) + " " + rule});
+}
+
+void Fields::refuse_item(std::string_view key, size_t index, const std::string& rule) const {
+    const Value* list = present(key);
+    const bool is_there = list != nullptr && index < list->items.size();
+    faults_->push_back(
+        {is_there ? list->items[index]->line : 0, kube::path_of_item(path_to(key), index) + " " + rule});
+}
+
 std::string_view Fields::text(std::string_view key) const {
     const Value* value = present_as(key, kube::ValueKind::String);
     return value == nullptr ? std::string_view() : std::string_view(value->text);

@@ -35,6 +35,13 @@ class Fields {
                   [&](const Value& item, size_t) { function(std::string_view(item.text)); });
     }
     template <typename Function>
+    void each_text_at(std::string_view key, const Function& function) const {
+        each_item(key, kube::ValueKind::String,
+                  [&](const Value& item, size_t index) { function(std::string_view(item.text), index); });
+    }
+    void refuse(std::string_view key, const std::string& rule) const;
+    void refuse_item(std::string_view key, size_t index, const std::string& rule) const;
+    template <typename Function>
     void each_mapping(std::string_view key, const Function& function) const {
         each_item(key, kube::ValueKind::Mapping, [&](const Value& item, size_t index) {
             function(Fields(&item, kube::path_of_item(path_to(key), index), faults_));

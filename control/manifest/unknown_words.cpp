@@ -73,6 +73,14 @@ constexpr string_view kNodeSpec[] = {"configSource", "externalID", "podCIDR",   
                                      "providerID",   "taints",     "unschedulable"};
 constexpr string_view kTaint[] = {"effect", "key", "timeAdded", "value"};
 
+constexpr string_view kNamespaceSpec[] = {"finalizers"};
+constexpr string_view kPoolSpec[] = {"addresses", "autoAssign", "avoidBuggyIPs",     "disabled",
+                                     "enforce",   "internal",   "namespaceSelector", "namespaces",
+                                     "priority",  "reassign",   "reservations",      "serviceSelector"};
+constexpr string_view kLabelSelector[] = {"matchExpressions", "matchLabels"};
+constexpr string_view kLabelRequirement[] = {"key", "operator", "values"};
+constexpr string_view kReservation[] = {"address", "name", "namespace"};
+
 struct Mapping {
     string_view path;  // "[]" stands for each item of a list
     Words fields;
@@ -97,6 +105,15 @@ constexpr Mapping kSliceMappings[] = {{"", kSlice},
                                       {"ports[]", kSlicePort}};
 constexpr Mapping kNodeMappings[] = {
     {"", kObject}, {"metadata", kMetadata}, {"spec", kNodeSpec}, {"spec.taints[]", kTaint}};
+constexpr Mapping kNamespaceMappings[] = {{"", kObject}, {"metadata", kMetadata}, {"spec", kNamespaceSpec}};
+constexpr Mapping kPoolMappings[] = {{"", kObject},
+                                     {"metadata", kMetadata},
+                                     {"spec", kPoolSpec},
+                                     {"spec.namespaceSelector", kLabelSelector},
+                                     {"spec.namespaceSelector.matchExpressions[]", kLabelRequirement},
+                                     {"spec.serviceSelector", kLabelSelector},
+                                     {"spec.serviceSelector.matchExpressions[]", kLabelRequirement},
+                                     {"spec.reservations[]", kReservation}};
 
 // Kinds of core/v1, and of the discovery group.
 constexpr string_view kCoreKinds[] = {"Service",
@@ -118,6 +135,8 @@ constexpr string_view kCoreKinds[] = {"Service",
                                       "Secret",
                                       "ServiceAccount"};
 constexpr string_view kDiscoveryKinds[] = {"EndpointSlice"};
+constexpr string_view kPoolKinds[] = {"AddressPool"};
+constexpr string_view kPoolGroup = "penstock.io/";
 constexpr string_view kDiscoveryGroup = "discovery.k8s.io/";
 constexpr string_view kDiscoveryVersions[] = {"discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"};
 
@@ -127,6 +146,10 @@ std::span<const Mapping> mappings_of(ObjectKind kind) {
             return kSliceMappings;
         case ObjectKind::Node:
             return kNodeMappings;
+        case ObjectKind::AddressPool:
+            return kPoolMappings;
+        case ObjectKind::Namespace:
+            return kNamespaceMappings;
         case ObjectKind::Service:
         case ObjectKind::Endpoints:  // no manifest is read as Endpoints
             break;
@@ -193,6 +216,9 @@ std::optional<std::string> unknown_type(const TypeOfObject& type) {
             return shown + " is ignored: its apiVersion is discovery.k8s.io/v1";
         }
         return "unknown kind " + shown + " is ignored" + did_you_mean(type.kind, kinds);
+    }
+    if (type.api_version.starts_with(kPoolGroup) && is_known(type.kind, kPoolKinds)) {
+        return shown + " is ignored: AddressPools are read as penstock.io/v1alpha1";
     }
     if (type.api_version.find('/') == std::string::npos && is_known(type.kind, kCoreKinds)) {
         return shown + " is ignored: its apiVersion is v1";

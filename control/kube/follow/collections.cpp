@@ -30,7 +30,7 @@ std::string percent_encoded(std::string_view text) {
 
 Collection collection_of(ObjectKind kind, std::string api_version, const Scope& scope) {
     std::string path = (api_version == "v1" ? "/api/" : "/apis/") + api_version;
-    if (kind != ObjectKind::Node && !scope.namespace_name.empty()) {
+    if (!is_cluster_scoped(kind) && !scope.namespace_name.empty()) {
         path += "/namespaces/" + percent_encoded(scope.namespace_name);
     }
     path.append("/").append(resource_name(kind));
@@ -74,6 +74,10 @@ std::string_view resource_name(ObjectKind kind) noexcept {
             return "endpoints";
         case ObjectKind::Node:
             return "nodes";
+        case ObjectKind::AddressPool:
+            return "addresspools";
+        case ObjectKind::Namespace:
+            return "namespaces";
     }
     return "?";
 }
@@ -90,6 +94,14 @@ Collection services_of(const Scope& scope) {
 
 Collection all_nodes() {
     return collection_of(ObjectKind::Node, "v1", {});
+}
+
+Collection all_pools() {
+    return collection_of(ObjectKind::AddressPool, std::string(kPoolApiVersion), {});
+}
+
+Collection all_namespaces() {
+    return collection_of(ObjectKind::Namespace, "v1", {});
 }
 
 std::vector<Collection> endpoints_of(const Scope& scope) {

@@ -18,6 +18,11 @@ struct Scope {
     bool endpoints_only = false;  // core Endpoints only, even if other collections are served (EP-001)
     // Services that name a proxy may be selected (SVC-004). If false, servers may filter them out.
     bool with_proxy_services = false;
+    // Address pools and the labels of namespaces, by which addresses are allocated to Services (LB-007). Both
+    // are optional: nothing waits for their first list, and the rights may be missing. Set `address_pools`
+    // only if pools are not read from files.
+    bool address_pools = false;
+    bool namespaces = false;
 };
 
 // One collection, as served by one server.
@@ -32,11 +37,13 @@ struct Collection {
     bool operator==(const Collection&) const = default;
 };
 
-// "services", "endpointslices", "endpoints", "nodes": the resource name in paths and RBAC rules.
+// "services", "endpointslices", "addresspools", ...: the resource name in paths and RBAC rules.
 [[nodiscard]] std::string_view resource_name(ObjectKind kind) noexcept;
 
 [[nodiscard]] Collection services_of(const Scope& scope);
 [[nodiscard]] Collection all_nodes();
+[[nodiscard]] Collection all_pools();
+[[nodiscard]] Collection all_namespaces();
 // Collections that may hold endpoints, best first. Only the first one that is served is used (EP-001).
 [[nodiscard]] std::vector<Collection> endpoints_of(const Scope& scope);
 

@@ -38,6 +38,17 @@ void JsonFields::fault_in_entry(const JsonTree::Value& found) const {
     });
 }
 
+void JsonFields::refuse(std::string_view key, const std::string& rule) const {
+    faults_->add([&] {
+        const std::string path = mapping_ == kNothing ? "" : tree_->path(mapping_, root_);
+        return path_of_field(path, key).append(" ").append(rule);
+    });
+}
+
+void JsonFields::refuse_item(std::string_view key, size_t index, const std::string& rule) const {
+    refuse(path_of_item(key, index), rule);
+}
+
 std::string_view JsonFields::text(std::string_view key) const {
     const JsonTree::Value* value = find_as(key, ValueKind::String);
     return value == nullptr ? std::string_view() : value->text;

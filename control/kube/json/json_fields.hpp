@@ -60,12 +60,19 @@ class JsonFields {
 
     template <typename Function>
     void each_text(std::string_view key, const Function& function) const {
-        each_item(key, ValueKind::String, [&](const JsonTree::Value& item) { function(item.text); });
+        each_item(key, ValueKind::String, [&](const JsonTree::Value& item, size_t) { function(item.text); });
+    }
+    template <typename Function>
+    void each_text_at(std::string_view key, const Function& function) const {
+        each_item(key, ValueKind::String,
+                  [&](const JsonTree::Value& item, size_t index) { function(item.text, index); });
     }
     template <typename Function>
     void each_mapping(std::string_view key, const Function& function) const {
-        each_item(key, ValueKind::Mapping, [&](const JsonTree::Value& item) { function(at(item)); });
+        each_item(key, ValueKind::Mapping, [&](const JsonTree::Value& item, size_t) { function(at(item)); });
     }
+    void refuse(std::string_view key, const std::string& rule) const;
+    void refuse_item(std::string_view key, size_t index, const std::string& rule) const;
     template <typename Function>
     void each_entry(std::string_view key, const Function& function) const {
         if (const JsonTree::Value* map = find_as(key, ValueKind::Mapping)) {
@@ -101,12 +108,14 @@ class JsonFields {
     template <typename Function>
     void each_item(std::string_view key, ValueKind kind, const Function& function) const {
         if (const JsonTree::Value* list = find_as(key, ValueKind::List)) {
+            size_t index = 0;
             for_each_child(*list, [&](const JsonTree::Value& item) {
                 if (item.kind == kind) {
-                    function(item);
+                    function(item, index);
                 } else {
                     fault(item, to_string(kind));
                 }
+                ++index;
             });
         }
     }
