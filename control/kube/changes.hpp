@@ -29,9 +29,16 @@ struct Changes {
     std::map<ObjectName, ServicePtr> services;
     std::map<ObjectName, EndpointSlicePtr> slices;
     std::map<std::string, NodePtr> nodes;
+    std::map<std::string, AddressPoolPtr> pools;
+    std::map<std::string, NamespacePtr> namespaces;
+    // The first list of this optional kind is part of these changes. Before it, an absent object is unknown;
+    // afterwards it does not exist.
+    bool pools_listed = false;
+    bool namespaces_listed = false;
 
     [[nodiscard]] bool is_empty() const noexcept {
-        return services.empty() && slices.empty() && nodes.empty();
+        return services.empty() && slices.empty() && nodes.empty() && pools.empty() && namespaces.empty() &&
+               !pools_listed && !namespaces_listed;
     }
 
     // Merges `later`, which is newer than this.
@@ -39,6 +46,10 @@ struct Changes {
         take_newer(services, std::move(later.services));
         take_newer(slices, std::move(later.slices));
         take_newer(nodes, std::move(later.nodes));
+        take_newer(pools, std::move(later.pools));
+        take_newer(namespaces, std::move(later.namespaces));
+        pools_listed |= later.pools_listed;
+        namespaces_listed |= later.namespaces_listed;
     }
 
  private:
@@ -59,12 +70,20 @@ struct Objects {
     std::map<ObjectName, ServicePtr> services;
     std::map<ObjectName, EndpointSlicePtr> slices;
     std::map<std::string, NodePtr> nodes;
+    std::map<std::string, AddressPoolPtr> pools;
+    std::map<std::string, NamespacePtr> namespaces;
+    bool pools_listed = false;  // see Changes
+    bool namespaces_listed = false;
 
     // Costs the logarithm of the number of objects, times the number of changes.
     void apply(const Changes& changes) {
         apply_to(services, changes.services);
         apply_to(slices, changes.slices);
         apply_to(nodes, changes.nodes);
+        apply_to(pools, changes.pools);
+        apply_to(namespaces, changes.namespaces);
+        pools_listed |= changes.pools_listed;
+        namespaces_listed |= changes.namespaces_listed;
     }
 
  private:

@@ -17,6 +17,11 @@ enum class ObjectKind : uint8_t { Service, EndpointSlice, Endpoints, Node, Addre
     return kind == ObjectKind::Node || kind == ObjectKind::AddressPool || kind == ObjectKind::Namespace;
 }
 
+// Kinds that only the allocation of addresses reads. Nothing else waits for their first list (GEN-012).
+[[nodiscard]] constexpr bool is_optional(ObjectKind kind) noexcept {
+    return kind == ObjectKind::AddressPool || kind == ObjectKind::Namespace;
+}
+
 // apiVersion of AddressPool.
 inline constexpr std::string_view kPoolApiVersion = "penstock.io/v1alpha1";
 

@@ -22,10 +22,13 @@ struct CollectionStatus {
         Watching,    // a watch is open
         BackingOff,  // the last request failed; see last_error
     };
-    std::string kind;  // "services", "endpointslices", "nodes"; "endpoints" if the server has no slices
+    // "services", "endpointslices", "nodes", "addresspools", "namespaces"; "endpoints" if the server has no
+    // slices
+    std::string kind;
     std::string path;  // request path: "/apis/discovery.k8s.io/v1/endpointslices"
     State state = State::Waiting;
     bool listed = false;       // a first list was completed
+    bool optional = false;     // nothing is withheld from gateways until it is listed
     uint64_t objects = 0;      // in the store
     uint64_t quarantined = 0;  // cannot be decoded: the last good version, if any, stays (GEN-003)
     std::string resource_version;

@@ -48,16 +48,21 @@ http::Response health_page(const SyncReading& reading) {
 
 http::Response ready_page(const SyncReading& reading) {
     Checks checks;
+    std::string optional;  // kinds that forwarding does not need
     if (!reading.source.trouble.empty()) {
         checks.add(false, "source " + reading.source.source + ": " + reading.source.trouble);
     } else if (reading.source.collections.empty()) {
         checks.add(false, "source " + reading.source.source + ": no collection is watched yet");
     }
     for (const kube::CollectionStatus& collection : reading.source.collections) {
-        checks.add(collection.listed,
-                   collection.listed
-                       ? collection.kind + ": listed, " + std::to_string(collection.objects)
-                       : with_error(collection.kind + ": no complete list yet", collection.last_error));
+        const std::string text =
+            collection.listed ? collection.kind + ": listed, " + std::to_string(collection.objects)
+                              : with_error(collection.kind + ": no complete list yet", collection.last_error);
+        if (collection.listed || !collection.optional) {
+            checks.add(collection.listed, text);
+        } else {
+            optional += "    " + text + "\n";
+        }
     }
     const bool any_applied = std::ranges::any_of(
         reading.gateways, [](const auto& gateway) { return gateway.applied_version != 0; });
@@ -68,6 +73,7 @@ http::Response ready_page(const SyncReading& reading) {
                                              ? "ready to lead: another control plane leads at a gateway"
                                              : "no gateway has applied a state yet");
     http::Response page = checks.page();
+    page.body += optional;
     // Informational lines only: one unreachable gateway must not make the control plane of the others
     // unready.
     for (const GatewayStatus& gateway : reading.gateways) {

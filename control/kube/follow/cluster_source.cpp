@@ -16,12 +16,21 @@ ClusterSource::ClusterSource(ClusterSettings settings, Transport& transport, Ran
     if (settings_.scope.nodes) {
         nodes_.emplace(all_nodes(), store_.nodes(), server_, settings_.streamed_lists);
     }
+    if (settings_.scope.address_pools) {
+        pools_.emplace(all_pools(), store_.pools(), server_, settings_.streamed_lists);
+    }
+    if (settings_.scope.namespaces) {
+        namespaces_.emplace(all_namespaces(), store_.namespaces(), server_, settings_.streamed_lists);
+    }
 }
 
 ClusterSource::Time ClusterSource::next_deadline() const {
-    const Time nodes = nodes_ ? nodes_->next_deadline() : Time::max();
-    return std::min(
-        {services_.next_deadline(), endpoints_.next_deadline(), discovery_.next_deadline(), nodes});
+    Time first =
+        std::min({services_.next_deadline(), endpoints_.next_deadline(), discovery_.next_deadline()});
+    for (const std::optional<Reflector>* reflector : {&nodes_, &pools_, &namespaces_}) {
+        first = *reflector ? std::min(first, (*reflector)->next_deadline()) : first;
+    }
+    return first;
 }
 
 void ClusterSource::on_time(Time now) {
@@ -29,21 +38,39 @@ void ClusterSource::on_time(Time now) {
     services_.on_time(now);
     discovery_.on_time(now);
     endpoints_.on_time(now);
-    if (nodes_) {
-        nodes_->on_time(now);
+    for (std::optional<Reflector>* reflector : {&nodes_, &pools_, &namespaces_}) {
+        if (*reflector) {
+            (*reflector)->on_time(now);
+        }
     }
+}
+
+ObjectTable& ClusterSource::table_of(ObjectKind kind) {
+    switch (kind) {
+        case ObjectKind::EndpointSlice:
+        case ObjectKind::Endpoints:
+            return store_.slices();
+        case ObjectKind::Node:
+            return store_.nodes();
+        case ObjectKind::AddressPool:
+            return store_.pools();
+        case ObjectKind::Namespace:
+            return store_.namespaces();
+        case ObjectKind::Service:
+            break;
+    }
+    return store_.services();
 }
 
 std::optional<ObjectIdentity> ClusterSource::identity_of(ObjectKind kind, const ObjectName& name) {
     const bool is_slice = kind == ObjectKind::EndpointSlice || kind == ObjectKind::Endpoints;
-    const ObjectTable& table = is_slice                   ? store_.slices()
-                               : kind == ObjectKind::Node ? store_.nodes()
-                                                          : store_.services();
-    auto life = table.life_of(name);
+    auto life = table_of(kind).life_of(name);
     if (!life) {
         return std::nullopt;
     }
-    return ObjectIdentity{.api_version = is_slice ? endpoints_.collection().api_version : "v1",
+    return ObjectIdentity{.api_version = is_slice ? endpoints_.collection().api_version
+                                         : kind == ObjectKind::AddressPool ? std::string(kPoolApiVersion)
+                                                                           : "v1",
                           .uid = std::move(life->uid),
                           .resource_version = std::move(life->resource_version)};
 }
@@ -54,8 +81,10 @@ SourceStatus ClusterSource::status(Time now) const {
         status.heartbeat_age = std::chrono::duration_cast<std::chrono::milliseconds>(now - *ran_at_);
     }
     status.collections = {services_.status(now), endpoints_.status(now)};
-    if (nodes_) {
-        status.collections.push_back(nodes_->status(now));
+    for (const std::optional<Reflector>* reflector : {&nodes_, &pools_, &namespaces_}) {
+        if (*reflector) {
+            status.collections.push_back((*reflector)->status(now));
+        }
     }
     return status;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source of objects that reads the API server of a cluster: Services, endpoints and Nodes, each followed by
-// its own reflector into one store. Performs no I/O; the program drives it together with the transport:
+// Source of objects that reads the API server of a cluster: Services, endpoints and Nodes, and if addresses
+// are allocated AddressPools and Namespaces, each followed by its own reflector into one store. Performs no
+// I/O; the program drives it together with the transport:
 //
 //     while (!stopping) {
 //         transport.poll(until(source.next_deadline()));
@@ -46,7 +47,7 @@ class ClusterSource {
     // Call after each poll of the transport, whatever its result.
     void on_time(Time now);
 
-    // Changes that the readers have not taken yet; empty until each collection has been listed once
+    // Changes that the readers have not taken yet; empty until each required collection has been listed once
     // (GEN-012).
     [[nodiscard]] Changes take_changes() { return store_.take_changes(); }
     [[nodiscard]] bool is_listed() const { return store_.is_listed(); }
@@ -57,6 +58,8 @@ class ClusterSource {
     [[nodiscard]] std::vector<LogLine> take_log() { return log_.take(); }
 
  private:
+    [[nodiscard]] ObjectTable& table_of(ObjectKind kind);
+
     ClusterSettings settings_;
     LogLines log_;
     Decoder decoder_;
@@ -65,6 +68,8 @@ class ClusterSource {
     Reflector services_;
     Reflector endpoints_;
     std::optional<Reflector> nodes_;
+    std::optional<Reflector> pools_;
+    std::optional<Reflector> namespaces_;
     EndpointDiscovery discovery_;
     std::optional<Time> ran_at_;
 };

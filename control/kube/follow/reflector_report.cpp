@@ -19,13 +19,23 @@ void Reflector::log_unnamed(const std::vector<std::string>& faults) {
     }
 }
 
-// A forbidden first list blocks the start. The 403 alone looks like a mere restriction, so the consequence is
-// added.
+// A forbidden first list blocks the start, or the allocation of addresses. The 403 alone looks like a mere
+// restriction, so the consequence is added. A 404 for AddressPools means that their CRD is missing.
 std::string Reflector::consequence_of(const Trouble& trouble) const {
+    const bool is_pool = collection_.kind == ObjectKind::AddressPool;
+    if (trouble.kind == Trouble::Kind::NotServed && is_pool) {
+        return table_.is_listed() ? "; the pools that were read before stay in use"
+                                  : "; no address pool is known until the CRD is installed "
+                                    "(docs/deploy/addresspool-crd.yaml)";
+    }
     if (trouble.kind != Trouble::Kind::Forbidden || table_.is_listed()) {
         return "";
     }
-    return "; nothing is sent to gateways until " + std::string(resource_name(collection_.kind)) +
+    return std::string(is_pool ? "; no address pool is known"
+                       : collection_.kind == ObjectKind::Namespace
+                           ? "; no namespaceSelector of an address pool matches"
+                           : "; nothing is sent to gateways") +
+           " until " + std::string(resource_name(collection_.kind)) +
            " can be listed and watched: grant these rights (docs/deploy/rbac.yaml)" +
            (collection_.kind == ObjectKind::Node ? ", or follow one namespace without Nodes (--namespace)"
                                                  : "");
@@ -34,8 +44,10 @@ std::string Reflector::consequence_of(const Trouble& trouble) const {
 // Logs a trouble once, however long it lasts.
 void Reflector::report(const Trouble& trouble) {
     if (!lasting_ || lasting_->name != trouble.name) {
-        // Compaction of histories, and collections that move elsewhere, are everyday events.
-        const bool usual = trouble.kind == Trouble::Kind::Expired || trouble.kind == Trouble::Kind::NotServed;
+        // Compaction of histories, and endpoints that move elsewhere, are everyday events.
+        const bool usual =
+            trouble.kind == Trouble::Kind::Expired ||
+            (trouble.kind == Trouble::Kind::NotServed && collection_.kind != ObjectKind::AddressPool);
         const std::string text = described(trouble.what) + consequence_of(trouble);
         usual ? server_.log.info(text) : server_.log.warn(text);
     }
@@ -66,6 +78,7 @@ CollectionStatus Reflector::status(Time now) const {
                    : lasting_ ? State::BackingOff
                               : State::Waiting;
     status.listed = table_.is_listed();
+    status.optional = is_optional(collection_.kind);
     status.objects = table_.size();
     status.quarantined = table_.quarantined();
     status.resource_version = version_;

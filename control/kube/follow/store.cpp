@@ -16,13 +16,12 @@ template <typename T>
 using Ptr = std::shared_ptr<const T>;
 
 // The name of the object for readers.
-const ObjectName& reader_name(const ObjectName& name, const std::map<ObjectName, ServicePtr>&) {
+template <typename T>
+const ObjectName& reader_name(const ObjectName& name, const std::map<ObjectName, Ptr<T>>&) {
     return name;
 }
-const ObjectName& reader_name(const ObjectName& name, const std::map<ObjectName, EndpointSlicePtr>&) {
-    return name;
-}
-const std::string& reader_name(const ObjectName& name, const std::map<std::string, NodePtr>&) {
+template <typename T>
+const std::string& reader_name(const ObjectName& name, const std::map<std::string, Ptr<T>>&) {
     return name.name;
 }
 ObjectName source_name(const ObjectName& name) {
@@ -42,10 +41,12 @@ bool are_equal(const Ptr<T>& a, const Ptr<T>& b) {
 template <typename T>
 class Store::Table final : public ObjectTable {
  public:
-    using Pending = std::conditional_t<std::is_same_v<T, Node>, std::map<std::string, NodePtr>,
-                                       std::map<ObjectName, Ptr<T>>>;
+    static constexpr bool kIsNamespaced = std::is_same_v<T, Service> || std::is_same_v<T, EndpointSlice>;
+    using Pending = std::map<std::conditional_t<kIsNamespaced, ObjectName, std::string>, Ptr<T>>;
 
-    Table(Pending& pending, LogLines& log) : pending_(pending), log_(log) {}
+    // `first_list` is set with the first list; null: the store does not report it.
+    Table(Pending& pending, LogLines& log, bool* first_list = nullptr)
+        : pending_(pending), log_(log), first_list_(first_list) {}
 
     void upsert(DecodedObject object) override {
         if (!object.object) {
@@ -123,7 +124,9 @@ class Store::Table final : public ObjectTable {
         }
         const auto quarantined_before = std::exchange(now_, std::move(*list_)).quarantined;
         list_.reset();
-        is_listed_ = true;
+        if (!std::exchange(is_listed_, true) && first_list_ != nullptr) {
+            *first_list_ = true;
+        }
         for (const auto& [name, quarantine] : now_.quarantined) {
             const auto before = quarantined_before.find(name);
             if (before == quarantined_before.end() || before->second != quarantine) {
@@ -283,6 +286,7 @@ class Store::Table final : public ObjectTable {
 
     Pending& pending_;
     LogLines& log_;
+    bool* first_list_;
     Contents now_;
     std::optional<Contents> list_;  // objects named by the list so far
     bool is_listed_ = false;
@@ -292,7 +296,10 @@ Store::Store(bool with_nodes, LogLines& log)
     : with_nodes_(with_nodes),
       services_(std::make_unique<Table<Service>>(pending_.services, log)),
       slices_(std::make_unique<Table<EndpointSlice>>(pending_.slices, log)),
-      nodes_(std::make_unique<Table<Node>>(pending_.nodes, log)) {}
+      nodes_(std::make_unique<Table<Node>>(pending_.nodes, log)),
+      pools_(std::make_unique<Table<AddressPool>>(pending_.pools, log, &pending_.pools_listed)),
+      namespaces_(std::make_unique<Table<Namespace>>(pending_.namespaces, log, &pending_.namespaces_listed)) {
+}
 
 Store::~Store() = default;
 
@@ -305,11 +312,18 @@ ObjectTable& Store::slices() {
 ObjectTable& Store::nodes() {
     return *nodes_;
 }
+ObjectTable& Store::pools() {
+    return *pools_;
+}
+ObjectTable& Store::namespaces() {
+    return *namespaces_;
+}
 
 void Store::replace(const ObjectSet& objects) {
     services_->replace(objects.services);
     slices_->replace(objects.slices);
     nodes_->replace(objects.nodes);
+    namespaces_->replace(objects.namespaces);
 }
 
 bool Store::is_listed() const {

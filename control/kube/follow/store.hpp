@@ -69,8 +69,12 @@ class Store {
     [[nodiscard]] ObjectTable& services();
     [[nodiscard]] ObjectTable& slices();  // also of Endpoints: they arrive as the slices that represent them
     [[nodiscard]] ObjectTable& nodes();
+    // Optional kinds: is_listed() does not wait for them. Changes reports their first lists.
+    [[nodiscard]] ObjectTable& pools();
+    [[nodiscard]] ObjectTable& namespaces();
 
-    // Replaces everything at once by the contents of a manifest folder. All tables are listed afterwards.
+    // Replaces everything except pools at once by the contents of a manifest folder. These tables are listed
+    // afterwards. Pools have a path of their own.
     void replace(const ObjectSet& objects);
 
     // Every required table has been listed: readers get a complete state (GEN-012).
@@ -88,6 +92,8 @@ class Store {
     std::unique_ptr<Table<Service>> services_;
     std::unique_ptr<Table<EndpointSlice>> slices_;
     std::unique_ptr<Table<Node>> nodes_;
+    std::unique_ptr<Table<AddressPool>> pools_;
+    std::unique_ptr<Table<Namespace>> namespaces_;
 };
 
 }  // namespace penstock::kube

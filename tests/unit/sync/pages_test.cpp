@@ -84,6 +84,19 @@ TEST(SyncPages, WhyACollectionIsNotListedIsSaid) {
     EXPECT_TRUE(has_line(ready_page(reading), "[-] nodes: no complete list yet: 403: nodes is forbidden"));
 }
 
+TEST(SyncPages, ReadyWithoutTheKindsThatForwardingDoesNotNeed_GEN012) {
+    SyncReading reading = test::example_reading();
+    reading.source.collections[2].listed = true;
+    reading.source.collections.push_back(
+        {.kind = "addresspools", .optional = true, .last_error = "404: 404 page not found"});
+    const auto page = ready_page(reading);
+    EXPECT_EQ(page.status, 200);
+    EXPECT_TRUE(has_line(page, "    addresspools: no complete list yet: 404: 404 page not found"))
+        << page.body;
+    reading.source.collections[3].listed = true;
+    EXPECT_TRUE(has_line(ready_page(reading), "[+] addresspools: listed, 0"));
+}
+
 TEST(SyncPages, TheyAreServed) {
     const auto server = http::Server::start("127.0.0.1:0", pages(test::example_reading));
     ASSERT_TRUE(server) << server.error().what;
