@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <system_error>
 #include <tuple>
 
@@ -121,8 +122,9 @@ void Folder::read(const fs::path& path, File& into) const {
 }
 
 const Folder::Contents& Folder::keep(const std::string& why) {
-    contents_.lost =
-        why + (contents_.objects ? "; the objects read before stay in use" : "; gateways keep their state");
+    contents_.lost = why + (contents_.objects               ? "; the objects read before stay in use"
+                            : kinds_ == Kinds::AddressPools ? "; no address pool is known"
+                                                            : "; gateways keep their state");
     contents_.problems = {{.file = path_.string(), .rule = contents_.lost}};
     return contents_;
 }
@@ -167,8 +169,21 @@ void Folder::combine() {
     std::map<ObjectId, Definition> definitions;
     std::map<ObjectId, Held> next;
     for (const auto& [name, file] : files_) {
-        problems.insert(problems.end(), file.decoded.problems.begin(), file.decoded.problems.end());
+        std::ranges::copy_if(
+            file.decoded.problems, std::back_inserter(problems),
+            [this](const Problem& problem) { return !problem.kind || is_read(*problem.kind); });
         for (const DecodedObject& found : file.decoded.objects) {
+            if (!is_read(found.id.kind)) {
+                if (found.id.kind == ObjectKind::AddressPool) {
+                    problems.push_back({.file = name,
+                                        .line = found.line,
+                                        .object = found.id.to_string(),
+                                        .rule = "is ignored here: pools are read from --address-pools",
+                                        .severity = Problem::Severity::Warning,
+                                        .kind = found.id.kind});
+                }
+                continue;
+            }
             const auto [definition, first] = definitions.try_emplace(found.id, Definition{name, found.line});
             if (!first) {
                 problems.push_back({name, found.line, found.id.to_string(),
@@ -209,6 +224,10 @@ void Folder::combine() {
             objects->slices.emplace(id.name, *slice);
         } else if (const auto* node = std::get_if<kube::Node>(&held.object)) {
             objects->nodes.emplace(id.name.name, *node);
+        } else if (const auto* pool = std::get_if<kube::AddressPool>(&held.object)) {
+            objects->pools.emplace(id.name.name, *pool);
+        } else if (const auto* space = std::get_if<kube::Namespace>(&held.object)) {
+            objects->namespaces.emplace(id.name.name, *space);
         }
     }
     if (!contents_.objects || *contents_.objects != *objects) {

@@ -37,12 +37,16 @@ inline constexpr size_t kFilesMax = 10'000;
 class Folder {
  public:
     enum class WhenEmpty : uint8_t { Keep, Withdraw };
+    // The kinds that are read; documents of other kinds are ignored. AddressPools have a path of their own,
+    // so that a mistake in a Service's file never keeps pools from being read, and the reverse.
+    enum class Kinds : uint8_t { Cluster, AddressPools };
     using Clock = std::chrono::system_clock;
 
     // `path` is one file or a folder, of which *.yaml, *.yml and *.json are read (not in subfolders, not
     // hidden ones). It need not exist yet.
-    explicit Folder(std::filesystem::path path, WhenEmpty when_empty = WhenEmpty::Keep)
-        : path_(std::move(path)), when_empty_(when_empty) {}
+    explicit Folder(std::filesystem::path path, WhenEmpty when_empty = WhenEmpty::Keep,
+                    Kinds kinds = Kinds::Cluster)
+        : path_(std::move(path)), when_empty_(when_empty), kinds_(kinds) {}
 
     struct Contents {
         // Null until the path was readable for the first time: the state is then unknown, not empty
@@ -89,9 +93,13 @@ class Folder {
     const Contents& keep(const std::string& why);
     void combine();
     [[nodiscard]] std::string first_read_of(const ObjectId& id) const;
+    [[nodiscard]] bool is_read(ObjectKind kind) const noexcept {
+        return (kind == ObjectKind::AddressPool) == (kinds_ == Kinds::AddressPools);
+    }
 
     std::filesystem::path path_;
     WhenEmpty when_empty_;
+    Kinds kinds_;
     // Newest time given out; later readings give later times, even if the clock is set back.
     Clock::time_point newest_{};
     std::string age_;                    // for objects first found by this reading

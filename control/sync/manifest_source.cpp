@@ -11,27 +11,52 @@ namespace {
 
 using kube::ObjectKind;
 
-// A document of unknown kind is counted with Services, the most frequent kind.
-const char* collection_of(std::optional<ObjectKind> kind) {
-    return kind == ObjectKind::EndpointSlice ? "endpointslices"
-                                             : (kind == ObjectKind::Node ? "nodes" : "services");
+// `before`: null at the first call, whose result reports the first list.
+kube::Changes pool_changes(const kube::ObjectSet* before, const kube::ObjectSet& now) {
+    kube::Changes changes;
+    changes.pools_listed = before == nullptr;
+    for (const auto& [name, pool] : now.pools) {
+        const auto known = before == nullptr ? now.pools.end() : before->pools.find(name);
+        if (before == nullptr || known == before->pools.end() || known->second != pool) {
+            changes.pools.emplace(name, std::make_shared<const kube::AddressPool>(pool));
+        }
+    }
+    if (before != nullptr) {
+        for (const auto& [name, pool] : before->pools) {
+            if (!now.pools.contains(name)) {
+                changes.pools.emplace(name, nullptr);
+            }
+        }
+    }
+    return changes;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path& path,
-                                                     manifest::Folder::WhenEmpty when_empty) {
-    PENSTOCK_TRY(auto watch, FileWatch::open(path));
-    return std::unique_ptr<Source>(new ManifestSource(path, std::move(watch), when_empty));
+// A document of unknown kind is counted with Services, the most frequent kind, or with pools.
+const char* ManifestSource::collection_of(std::optional<ObjectKind> kind) const {
+    if (kinds_ == Kinds::AddressPools) {
+        return "addresspools";
+    }
+    return kind == ObjectKind::EndpointSlice ? "endpointslices"
+           : kind == ObjectKind::Node        ? "nodes"
+           : kind == ObjectKind::Namespace   ? "namespaces"
+                                             : "services";
 }
 
-ManifestSource::ManifestSource(std::filesystem::path path, FileWatch watch,
-                               manifest::Folder::WhenEmpty when_empty)
+Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path& path, WhenEmpty when_empty,
+                                                     Kinds kinds) {
+    PENSTOCK_TRY(auto watch, FileWatch::open(path));
+    return std::unique_ptr<Source>(new ManifestSource(path, std::move(watch), when_empty, kinds));
+}
+
+ManifestSource::ManifestSource(std::filesystem::path path, FileWatch watch, WhenEmpty when_empty, Kinds kinds)
     : path_(std::move(path)),
+      kinds_(kinds),
       watch_(std::move(watch)),
-      folder_(path_, when_empty),
+      folder_(path_, when_empty, kinds),
       store_(true, store_log_),
-      status_{.source = "manifests " + path_.string()} {}
+      status_{.source = (kinds == Kinds::Cluster ? "manifests " : "address pools ") + path_.string()} {}
 
 bool ManifestSource::wait(int stop_descriptor) {
     if (std::exchange(first_, false)) {
@@ -53,7 +78,11 @@ std::optional<kube::Changes> ManifestSource::take_changes() {
     if (contents.objects == current_) {
         return std::nullopt;
     }
-    current_ = contents.objects;
+    const auto before = std::exchange(current_, contents.objects);
+    if (kinds_ == Kinds::AddressPools) {
+        log::get("kube").info("address pools: {} in {}", current_->pools.size(), path_.string());
+        return pool_changes(before.get(), *current_);
+    }
     log::get("kube").info("manifests: {} Services, {} EndpointSlices, {} Nodes", current_->services.size(),
                           current_->slices.size(), current_->nodes.size());
     store_.replace(*current_);
@@ -81,9 +110,15 @@ void ManifestSource::report(const manifest::Folder::Contents& contents) {
         }
     }
     status_.collections.clear();
-    for (const auto& [kind, objects] : {std::pair(ObjectKind::Service, contents.objects->services.size()),
-                                        std::pair(ObjectKind::EndpointSlice, contents.objects->slices.size()),
-                                        std::pair(ObjectKind::Node, contents.objects->nodes.size())}) {
+    const kube::ObjectSet& now = *contents.objects;
+    if (kinds_ == Kinds::AddressPools) {
+        status_.collections.push_back(describe(ObjectKind::AddressPool, now.pools.size(), contents));
+        return;
+    }
+    for (const auto& [kind, objects] : {std::pair(ObjectKind::Service, now.services.size()),
+                                        std::pair(ObjectKind::EndpointSlice, now.slices.size()),
+                                        std::pair(ObjectKind::Node, now.nodes.size()),
+                                        std::pair(ObjectKind::Namespace, now.namespaces.size())}) {
         status_.collections.push_back(describe(kind, objects, contents));
     }
 }
@@ -95,6 +130,7 @@ kube::CollectionStatus ManifestSource::describe(ObjectKind kind, size_t objects,
                                   .path = path_.string(),
                                   .state = kube::CollectionStatus::State::Watching,
                                   .listed = true,
+                                  .optional = kube::is_optional(kind),
                                   .objects = objects};
     if (const auto quarantined = contents.quarantined.find(kind); quarantined != contents.quarantined.end()) {
         status.quarantined = quarantined->second;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of manifests as a source: read when it changes, and compared with its previous content.
+// A folder of manifests as a source: read when it changes, and compared with its previous content. Either the
+// objects of a cluster, or address pools (see PoolWatch).
 #pragma once
 
 #include <chrono>
@@ -22,8 +23,12 @@ namespace penstock::sync {
 
 class ManifestSource final : public Source {
  public:
+    using WhenEmpty = manifest::Folder::WhenEmpty;
+    using Kinds = manifest::Folder::Kinds;
+
     [[nodiscard]] static Result<std::unique_ptr<Source>> open(const std::filesystem::path& path,
-                                                              manifest::Folder::WhenEmpty when_empty);
+                                                              WhenEmpty when_empty,
+                                                              Kinds kinds = Kinds::Cluster);
 
     [[nodiscard]] bool wait(int stop_descriptor) override;
     [[nodiscard]] std::optional<kube::Changes> take_changes() override;
@@ -32,13 +37,16 @@ class ManifestSource final : public Source {
  private:
     using Clock = std::chrono::steady_clock;
 
-    ManifestSource(std::filesystem::path path, FileWatch watch, manifest::Folder::WhenEmpty when_empty);
+    ManifestSource(std::filesystem::path path, FileWatch watch, WhenEmpty when_empty, Kinds kinds);
     void report(const manifest::Folder::Contents& contents);
+    // The collection that counts a document of this kind.
+    [[nodiscard]] const char* collection_of(std::optional<kube::ObjectKind> kind) const;
     // Call with the lock held.
     [[nodiscard]] kube::CollectionStatus describe(kube::ObjectKind kind, size_t objects,
                                                   const manifest::Folder::Contents& contents) const;
 
     const std::filesystem::path path_;
+    const Kinds kinds_;
     FileWatch watch_;
     manifest::Folder folder_;
     kube::LogLines store_log_;  // stays empty: broken manifests are reported by the folder
