@@ -125,12 +125,17 @@ class Cluster:
             return base64.b64encode(file.read()).decode()
 
     def grant(self, path):
-        """Applies the shipped roles, and also binds their ClusterRole to the token user, in the same way as
-        to its ServiceAccount."""
+        """Applies the shipped roles, and also binds them to the token user, in the same way as to its
+        ServiceAccount."""
         self.admin("apply", "-f", path)
         self.rbac = self.admin.json("get", "-f", path)["items"]
-        role = next(entry["metadata"]["name"] for entry in self.rbac if entry["kind"] == "ClusterRole")
-        self.admin("create", "clusterrolebinding", f"{SYNC_USER}-user", f"--clusterrole={role}", f"--user={SYNC_USER}")
+        for entry in self.rbac:
+            role = entry["metadata"]["name"]
+            if entry["kind"] == "ClusterRole":
+                self.admin("create", "clusterrolebinding", f"{SYNC_USER}-user", f"--clusterrole={role}", f"--user={SYNC_USER}")
+            elif entry["kind"] == "Role":
+                self.admin("create", "rolebinding", f"{SYNC_USER}-user", f"--role={role}", f"--user={SYNC_USER}",
+                           "-n", entry["metadata"]["namespace"])
 
     def service_account_token(self, namespace, name):
         """A token from the TokenRequest API, which is older than kubectl's command for it."""
