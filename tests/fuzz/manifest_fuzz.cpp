@@ -18,11 +18,12 @@ void check_promises(const DecodedFile& file) {
     size_t quarantined = 0;
     for (const DecodedObject& found : file.objects) {
         PENSTOCK_CHECK(!found.id.name.name.empty());
-        PENSTOCK_CHECK((found.id.kind == ObjectKind::Node) == found.id.name.namespace_name.empty());
+        PENSTOCK_CHECK(kube::is_cluster_scoped(found.id.kind) == found.id.name.namespace_name.empty());
         PENSTOCK_CHECK(found.line >= 1);
         quarantined += found.object ? 0 : 1;
         if (found.object) {
-            const ObjectKind held[] = {ObjectKind::Service, ObjectKind::EndpointSlice, ObjectKind::Node};
+            const ObjectKind held[] = {ObjectKind::Service, ObjectKind::EndpointSlice, ObjectKind::Node,
+                                       ObjectKind::AddressPool, ObjectKind::Namespace};
             PENSTOCK_CHECK(held[found.object->index()] == found.id.kind);
         }
     }

@@ -17,7 +17,7 @@ namespace {
 
 void check_promises(const DecodedObject& object, ObjectKind kind) {
     PENSTOCK_CHECK(object.id.kind == kind && !object.id.name.name.empty());
-    PENSTOCK_CHECK((kind == ObjectKind::Node) == object.id.name.namespace_name.empty());
+    PENSTOCK_CHECK(is_cluster_scoped(kind) == object.id.name.namespace_name.empty());
     PENSTOCK_CHECK(object.object.has_value() == object.faults.empty());
     if (!object.object) {
         return;
@@ -71,8 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     check_json(text);
     static Decoder decoder;
-    for (const ObjectKind kind :
-         {ObjectKind::Service, ObjectKind::EndpointSlice, ObjectKind::Endpoints, ObjectKind::Node}) {
+    for (const ObjectKind kind : {ObjectKind::Service, ObjectKind::EndpointSlice, ObjectKind::Endpoints,
+                                  ObjectKind::Node, ObjectKind::Namespace}) {
         const auto decoded = decode_object(decoder, kind, text);
         if (!decoded) {
             PENSTOCK_CHECK(!decoded.error().what.empty());
@@ -85,6 +85,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             check_against_manifest<EndpointSlicePtr>(text, *decoded);
         } else if (kind == ObjectKind::Node) {
             check_against_manifest<NodePtr>(text, *decoded);
+        } else if (kind == ObjectKind::Namespace) {
+            check_against_manifest<NamespacePtr>(text, *decoded);
         }
     }
     static_cast<void>(decode_status(decoder, text));
