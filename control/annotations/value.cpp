@@ -2,15 +2,13 @@
 #include "control/annotations/value.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "control/annotations/selector.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::annotations {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\n\v\f\r";
 
 constexpr char lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -20,18 +18,9 @@ bool equals(std::string_view a, std::string_view b, bool any_case) {
     return any_case ? std::ranges::equal(a, b, {}, lower, lower) : a == b;
 }
 
-bool is_digits(std::string_view text) {
-    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // Digits only, without sign and decimal point. A number that exceeds 64 bits is outside every range.
 std::optional<int64_t> digits_of(std::string_view text) {
-    int64_t number = 0;
-    if (!is_digits(text) ||
-        std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc{}) {
-        return std::nullopt;
-    }
-    return number;
+    return whole_number<int64_t>(text);
 }
 
 bool read_bool(Value& value) {
@@ -109,11 +98,11 @@ bool is_folder_path(const Rule& rule, std::string_view text) {
 }
 
 bool are_all(std::string_view list, const auto& fits) {
-    return std::ranges::all_of(split_at_commas(list), fits);
+    return std::ranges::all_of(split(list, ','), fits);
 }
 
 bool are_pairs(const Rule& rule, std::string_view list) {
-    const auto pairs = split_at_commas(list);
+    const auto pairs = split(list, ',');
     return pairs.size() <= static_cast<size_t>(rule.max) && is_printable(list) &&
            std::ranges::all_of(pairs, [](std::string_view pair) {
                const size_t equal_sign = pair.find('=');
@@ -256,24 +245,6 @@ std::string accepted(const Rule& rule) {
             return "a list separated by commas";
     }
     return "";
-}
-
-std::string_view trimmed(std::string_view text) noexcept {
-    const size_t first = text.find_first_not_of(kBlanks);
-    return first == std::string_view::npos ? std::string_view()
-                                           : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-std::vector<std::string_view> split_at_commas(std::string_view list) {
-    std::vector<std::string_view> items;
-    while (true) {
-        const size_t comma = list.find(',');
-        items.push_back(trimmed(list.substr(0, comma)));
-        if (comma == std::string_view::npos) {
-            return items;
-        }
-        list.remove_prefix(comma + 1);
-    }
 }
 
 }  // namespace penstock::annotations

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "control/annotations/table.hpp"
 
@@ -34,12 +33,5 @@ struct Value {
 
 // The values that a key accepts, for Events and users: "1-3600 s, optionally with suffix s, m or h".
 [[nodiscard]] std::string accepted(const Rule& rule);
-
-// `text` without leading and trailing white space.
-[[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
-
-// The trimmed items of a comma-separated list. Blank items are kept, so the reader of the list can report
-// them.
-[[nodiscard]] std::vector<std::string_view> split_at_commas(std::string_view list);
 
 }  // namespace penstock::annotations

@@ -4,14 +4,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "dataplane/base/text.hpp"
+
 namespace penstock {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-    const size_t first = text.find_first_not_of(" \t\r");
-    return first == std::string_view::npos ? std::string_view()
-                                           : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 // The text between the first `quote` and the next one; "" if there is no such pair.
 std::string_view between(std::string_view text, char quote) {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/client/target.hpp"
 
-#include <charconv>
+#include "dataplane/base/text.hpp"
 
 namespace penstock::client {
 namespace {
 
 bool is_l4_port(std::string_view text) {
-    unsigned port = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-    return error == std::errc{} && end == text.data() + text.size() && port >= 1 && port <= 65'535;
+    return whole_number<uint16_t>(text).value_or(0) != 0;
 }
 
 }  // namespace

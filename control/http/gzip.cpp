@@ -7,6 +7,8 @@
 
 #include <optional>
 
+#include "dataplane/base/text.hpp"
+
 namespace penstock::http {
 namespace {
 
@@ -14,13 +16,6 @@ namespace {
 // more.
 constexpr int kLevel = 1;
 constexpr int kWindowBitsGzip = MAX_WBITS + 16;  // zlib writes the gzip header
-
-std::string_view trimmed(std::string_view text) noexcept {
-    constexpr std::string_view kBlanks = " \t";
-    const size_t first = text.find_first_not_of(kBlanks);
-    return first == std::string_view::npos ? std::string_view()
-                                           : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 bool is_zero_weight(std::string_view parameters) noexcept {
     const std::string_view weight = trimmed(parameters);

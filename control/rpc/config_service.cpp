@@ -2,7 +2,6 @@
 #include "control/rpc/config_service.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <deque>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "control/log/log.hpp"
 #include "control/rpc/errors.hpp"
 #include "control/rpc/state_message.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::rpc {
 namespace {
@@ -32,10 +32,7 @@ std::string metadata_of(const grpc::CallbackServerContext& context, const char* 
 
 // An absent or malformed priority is read as the lowest.
 uint32_t priority_of(const grpc::CallbackServerContext& context) {
-    const std::string text = metadata_of(context, kPriorityKey);
-    uint32_t priority = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), priority);
-    return error == std::errc{} && end == text.data() + text.size() ? priority : 0;
+    return whole_number<uint32_t>(metadata_of(context, kPriorityKey)).value_or(0);
 }
 
 // A call that is refused before it begins.

@@ -24,7 +24,7 @@ std::vector<NamedExternalIp> named_external_ips(const kube::Service& service, bo
         named.push_back({.text = text, .origin = "spec.externalIPs"});
     }
     if (const auto annotation = annotation_of(service); annotation && with_annotation) {
-        for (const std::string_view text : annotations::split_at_commas(annotation->text)) {
+        for (const std::string_view text : split(annotation->text, ',')) {
             named.push_back({.text = text, .origin = annotation->spelling->key});
         }
     }

@@ -29,7 +29,7 @@ SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bo
         if (!annotation) {
             return {};
         }
-        entries = annotations::split_at_commas(annotation->text);
+        entries = split(annotation->text, ',');
         origin = annotation->spelling->key;
     }
     if (type != ServiceType::LoadBalancer) {

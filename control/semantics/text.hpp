@@ -7,17 +7,14 @@
 #include <string>
 #include <string_view>
 
-#include "control/annotations/value.hpp"
 #include "control/base/dns_name.hpp"
 #include "control/base/interned.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::semantics {
 
 // Maximum length of text from an object in a message (ANN-G3).
 inline constexpr size_t kShownCharsMax = 128;
-
-// `text` without leading and trailing white space (ANN-G2, SRC-002).
-using annotations::trimmed;
 
 // At most `chars_max` bytes of `text`. Bytes outside printable ASCII become \xNN; a cut is marked by "...".
 [[nodiscard]] std::string printable(std::string_view text, size_t chars_max = kShownCharsMax);

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "dataplane/base/text.hpp"
+
 namespace penstock {
 namespace {
 
@@ -26,13 +28,11 @@ Result<IpAddr> parse_v4(std::string_view text) {
         if ((dot == std::string_view::npos) != (i == 3)) {
             return bad_address(text, "a dotted quad has four parts");
         }
-        unsigned value = 0;
-        const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-        if (part.empty() || error != std::errc{} || end != part.data() + part.size() || value > 255 ||
-            part.size() > 8) {
+        const auto value = whole_number<uint8_t>(part);
+        if (!value || part.size() > 8) {
             return bad_address(text, "each part of a dotted quad is a number from 0 to 255");
         }
-        quad[i] = static_cast<uint8_t>(value);
+        quad[i] = *value;
         rest = dot == std::string_view::npos ? std::string_view{} : rest.substr(dot + 1);
     }
     return IpAddr::v4(quad[0], quad[1], quad[2], quad[3]);
@@ -123,14 +123,12 @@ Result<Prefix> Prefix::parse(std::string_view text) {
                     "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: it has no /length");
     }
     PENSTOCK_TRY(const auto address, IpAddr::parse(text.substr(0, slash)));
-    const std::string_view digits = text.substr(slash + 1);
-    unsigned length = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
-    if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) {
+    const auto length = whole_number<unsigned>(text.substr(slash + 1));
+    if (!length) {
         return fail(Errc::InvalidArgument,
                     "\"" + std::string(text.substr(0, 64)) + "\" is not a CIDR: its length is not a number");
     }
-    return make(address, length);
+    return make(address, *length);
 }
 
 Prefix Prefix::host(const IpAddr& address) noexcept {

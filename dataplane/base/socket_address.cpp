@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/base/socket_address.hpp"
 
-#include <charconv>
+#include "dataplane/base/text.hpp"
 
 namespace penstock {
 
@@ -20,13 +20,11 @@ Result<SocketAddress> SocketAddress::parse(std::string_view text) {
     if (!address || bracketed != (address->family() == IpFamily::V6)) {
         return refuse();
     }
-    SocketAddress socket{.address = *address};
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, socket.port);
-    if (error != std::errc{} || stop != end) {
+    const auto port = whole_number<L4Port>(text.substr(colon + 1));
+    if (!port) {
         return refuse();
     }
-    return socket;
+    return SocketAddress{*address, *port};
 }
 
 std::string SocketAddress::to_string() const {

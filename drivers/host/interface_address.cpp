@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/host/interface_address.hpp"
 
-#include <charconv>
+#include "dataplane/base/text.hpp"
 
 namespace penstock::drivers {
 
@@ -13,10 +13,8 @@ Result<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
                     "address " + shown + ": the prefix length is missing (write " + shown + "/24)");
     }
     PENSTOCK_TRY(auto address, IpAddr::parse(text.substr(0, slash)));
-    const std::string_view digits = text.substr(slash + 1);
-    unsigned length = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
-    if (error != std::errc{} || end != digits.data() + digits.size() || length > address.bits()) {
+    const auto length = whole_number<uint8_t>(text.substr(slash + 1));
+    if (!length || *length > address.bits()) {
         return fail(Errc::InvalidArgument, "address " + shown +
                                                ": the prefix length must be a number from 0 to " +
                                                std::to_string(address.bits()));
@@ -25,7 +23,7 @@ Result<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
         return fail(Errc::InvalidArgument,
                     "address " + shown + ": an interface needs a unicast address of its own");
     }
-    return InterfaceAddress{address, static_cast<uint8_t>(length)};
+    return InterfaceAddress{address, *length};
 }
 
 std::string InterfaceAddress::to_string() const {

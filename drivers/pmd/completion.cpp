@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/pmd/completion.hpp"
 
-#include <charconv>
+#include "dataplane/base/text.hpp"
 
 namespace penstock::drivers {
 
@@ -23,13 +23,12 @@ Result<uint32_t> number_argument(const DeviceString& device, const char* key, ui
     if (text == nullptr) {
         return otherwise;
     }
-    uint32_t value = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    if (error != std::errc{} || end != text->data() + text->size() || value == 0) {
+    const auto value = whole_number<uint32_t>(*text);
+    if (!value || *value == 0) {
         return fail(Errc::InvalidArgument,
                     device.name + ": " + key + "=" + *text + " is not a number greater than 0");
     }
-    return value;
+    return *value;
 }
 
 }  // namespace penstock::drivers

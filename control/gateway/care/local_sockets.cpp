@@ -4,9 +4,10 @@
 #include <netinet/in.h>
 
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <fstream>
+
+#include "dataplane/base/text.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -23,14 +24,8 @@ std::string_view next_word(std::string_view& line) {
     return word;
 }
 
-// The whole of `digits` must be a number.
 std::optional<uint32_t> hex(std::string_view digits) {
-    uint32_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-    if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) {
-        return std::nullopt;
-    }
-    return value;
+    return whole_number<uint32_t>(digits, 16);
 }
 
 // The address is printed as 32-bit words, each a number in this host's byte order.

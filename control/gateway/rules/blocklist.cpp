@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "control/gateway/options/text.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -73,10 +73,7 @@ Result<Blocklist> parse_blocklist(std::string_view text) {
         const size_t end = text.find('\n');
         std::string_view content = text.substr(0, end);
         text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-        if (content.ends_with('\r')) {
-            content.remove_suffix(1);
-        }
-        content = trim(content.substr(0, content.find('#')));
+        content = trimmed(content.substr(0, content.find('#')));
         if (content.empty()) {
             continue;
         }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "control/log/log.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::kube {
 namespace {
@@ -97,7 +98,7 @@ Status Credentials::read_token(Instant now) {
     if (!text) {
         return fail(text.error().code, "token file " + text.error().what);
     }
-    Secret token(trimmed(*text));
+    Secret token(std::string(trimmed(*text)));
     PENSTOCK_TRY_STATUS_IN("token file " + config_.token_file.string(), check_token(token.reveal()));
     token_ = std::move(token);
     return {};

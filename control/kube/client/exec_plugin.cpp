@@ -20,6 +20,7 @@
 #include "control/kube/client/file_text.hpp"
 #include "control/kube/client/tls_material.hpp"
 #include "control/log/log.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::kube {
 namespace {
@@ -132,7 +133,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string one_line(const std::string& text) {
-    std::string line = trimmed(text);
+    std::string line(trimmed(text));
     for (char& c : line) {
         if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
             c = ' ';
@@ -186,7 +187,7 @@ Result<ExecCredential> parse_exec_credential(std::string_view json, std::string_
     if (root["status"].get(status) != simdjson::SUCCESS || !status.is_object()) {
         return fail(Errc::InvalidArgument, "its ExecCredential has no status");
     }
-    ExecCredential credential{.token = Secret(trimmed(text_at(status, "token"))),
+    ExecCredential credential{.token = Secret(std::string(trimmed(text_at(status, "token")))),
                               .certificate = text_at(status, "clientCertificateData"),
                               .key = Secret(text_at(status, "clientKeyData"))};
     if (credential.certificate.empty() != credential.key.is_empty()) {

@@ -51,15 +51,6 @@ Result<std::string> read_file_text(const std::filesystem::path& file, size_t byt
     }
 }
 
-std::string trimmed(std::string_view text) {
-    constexpr std::string_view kSpace = " \t\r\n\v\f";
-    const size_t first = text.find_first_not_of(kSpace);
-    if (first == std::string_view::npos) {
-        return {};
-    }
-    return std::string(text.substr(first, text.find_last_not_of(kSpace) - first + 1));
-}
-
 FileStamp stamp_of(const std::filesystem::path& file) {
     struct stat status{};
     if (::stat(file.c_str(), &status) != 0) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 #include "dataplane/base/result.hpp"
 
@@ -19,9 +18,6 @@ inline constexpr size_t kNamespaceBytesMax = 4096;
 // Errors name the file and the kernel's error, never the contents.
 [[nodiscard]] Result<std::string> read_file_text(const std::filesystem::path& file,
                                                  size_t bytes_max = kConfigBytesMax);
-
-// The text without leading and trailing white space.
-[[nodiscard]] std::string trimmed(std::string_view text);
 
 // Changes when the file behind the name is written or replaced; a Secret volume replaces it by moving a
 // symbolic link.

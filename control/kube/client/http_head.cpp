@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "control/kube/client/file_text.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::kube {
 namespace {
@@ -52,7 +52,7 @@ bool HttpHeadReader::read(std::string_view line) {
         return false;
     }
     const std::string_view name = line.substr(0, colon);
-    const std::string value = trimmed(line.substr(colon + 1));
+    const std::string value(trimmed(line.substr(colon + 1)));
     if (is_named(name, "content-type")) {
         head_.content_type = value;
     } else if (is_named(name, "location")) {

@@ -2,6 +2,7 @@
 #include "control/kube/client/in_cluster.hpp"
 
 #include "control/kube/client/file_text.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::kube {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "control/kube/client/base64.hpp"
 #include "control/kube/client/file_text.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::kube {
 namespace {
@@ -318,7 +319,7 @@ void read_user(Fields& fields, ClientConfig& config) {
         fields.note(config.client_key.is_set() ? "client-key without client-certificate"
                                                : "client-certificate without client-key");
     }
-    config.token = Secret(trimmed(fields.text("token")));
+    config.token = Secret(std::string(trimmed(fields.text("token"))));
     config.token_file = fields.path("tokenFile");
     if (fields.has("exec")) {
         config.exec = read_exec(fields);

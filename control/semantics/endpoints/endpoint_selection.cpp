@@ -2,7 +2,6 @@
 #include "control/semantics/endpoints/endpoint_selection.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -64,12 +63,6 @@ std::optional<IpAddr> address_of(const kube::Endpoint& endpoint, IpFamily family
 
 constexpr const char* kWeight = "penstock.io/weight";
 
-std::optional<uint16_t> weight_in(std::string_view text) noexcept {
-    uint16_t weight = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
-    return error == std::errc() && end == text.data() + text.size() ? std::optional(weight) : std::nullopt;
-}
-
 // EP-018. A blank value counts as unset (ANN-G2).
 std::optional<uint16_t> weight_of(const NamedSlice& slice, Notices& notices) {
     const kube::ObjectMeta& meta = slice.slice->meta;
@@ -79,7 +72,7 @@ std::optional<uint16_t> weight_of(const NamedSlice& slice, Notices& notices) {
     if (text.empty()) {
         return std::nullopt;
     }
-    const auto weight = weight_in(text);
+    const auto weight = whole_number<uint16_t>(text);
     if (!weight) {
         notices.warn(reason::kInvalidAnnotation, in_slice(slice) + kWeight + ": " + quoted(text) +
                                                      " is not in 0-65535; the annotation is ignored");
@@ -163,7 +156,7 @@ void weigh_by_node(Candidates& candidates, const std::string& label, const Nodes
     for (Candidate& candidate : candidates) {
         const auto text = label_of(node_called(candidate.endpoint->node_name, nodes), label);
         if (text && !candidate.weight) {
-            candidate.weight = weight_in(*text);
+            candidate.weight = whole_number<uint16_t>(*text);
         }
     }
 }

@@ -100,7 +100,7 @@ std::vector<std::string> topology_keys_of(const kube::Service& service, std::str
             return keys;
         }
         where = annotations::spec_of(annotations::Setting::TopologyKeys).spellings.front().key;
-        for (const std::string_view item : annotations::split_at_commas(annotation)) {
+        for (const std::string_view item : split(annotation, ',')) {
             keys.emplace_back(item);
         }
     }

@@ -384,10 +384,5 @@ TEST(AnnotationValue, SnatAndTheRest_ANN30_ANN31_ANN32) {
     expect_meanings(own("affinity-scope"), {{"port", "port"}, {"service", "service"}, {"all", "invalid"}});
 }
 
-TEST(AnnotationValue, Lists) {
-    EXPECT_EQ(split_at_commas("a, b ,,c"), (std::vector<std::string_view>{"a", "b", "", "c"}));
-    EXPECT_EQ(split_at_commas(""), std::vector<std::string_view>{""});
-}
-
 }  // namespace value_test
 }  // namespace penstock::annotations

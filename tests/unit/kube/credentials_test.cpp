@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "dataplane/base/text.hpp"
 #include "tests/support/certificates.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -312,7 +313,7 @@ TEST_F(ExecTest, PluginThatHangsIsEndedWithItsChildren_AUTH007) {
     std::string pid;
     while (pid.empty() && std::chrono::steady_clock::now() < deadline) {
         const auto text = read_file_text(pid_file);
-        pid = text ? trimmed(*text) : "";
+        pid = text ? std::string(trimmed(*text)) : "";
         ::usleep(2000);
     }
     ASSERT_FALSE(pid.empty());
@@ -332,7 +333,7 @@ TEST_F(ExecTest, ChildrenThatAPluginLeavesBehindAreEnded_AUTH007) {
     ASSERT_EQ(wait(credentials), Credentials::State::Ready) << credentials.failure();
     const auto pid = read_file_text(pid_file);
     ASSERT_TRUE(pid);
-    EXPECT_TRUE(comes_to_an_end(trimmed(*pid)));
+    EXPECT_TRUE(comes_to_an_end(std::string(trimmed(*pid))));
 }
 
 TEST_F(ExecTest, EachFailureIsNamedAndTheNextRequestTriesAgain_AUTH007_AUTH009) {
