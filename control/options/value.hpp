@@ -64,6 +64,20 @@ template <typename T, typename Parse>
             }};
 }
 
+// Parsers for texts that stay text: any text, and one that `check` (a Status) accepts.
+[[nodiscard]] inline Result<std::string> any_text(const std::string& text) {
+    return text;
+}
+template <typename Check>
+[[nodiscard]] auto checked(Check check) {
+    return [check = std::move(check)](const std::string& text) -> Result<std::string> {
+        if (const auto accepted = check(text); !accepted) {
+            return std::unexpected(accepted.error());
+        }
+        return text;
+    };
+}
+
 // on or off. The value is required.
 [[nodiscard]] inline Value on_off(bool& target) {
     return parsed(target, "on|off", parse_on_off, target ? "on" : "off");
@@ -144,9 +158,7 @@ template <typename Rep, typename Period>
 // Any text. T is a string or a filesystem path.
 template <typename T>
 [[nodiscard]] Value text(T& target, std::string placeholder) {
-    return parsed(
-        target, std::move(placeholder), [](const std::string& given) { return Result<T>(given); },
-        std::string(target));
+    return parsed(target, std::move(placeholder), any_text, std::string(target));
 }
 
 // A text that `check` accepts, or `none`, a word for "". Without a default of its own, the default is `none`
@@ -170,7 +182,7 @@ template <typename Check>
 }
 
 struct ListForm {
-    bool at_commas = false;    // "a, b" is two entries; empty entries are skipped
+    char separator = 0;        // also separates entries: ',' makes "a, b" two, and empty ones are skipped
     bool is_distinct = false;  // equal entries are refused
 };
 
@@ -181,15 +193,15 @@ template <typename T, typename Parse>
         std::vector<T> entries;
         for (const std::string& text : texts) {
             for (const std::string_view piece :
-                 form.at_commas ? split(text, ',') : std::vector<std::string_view>{text}) {
-                if (form.at_commas && piece.empty()) {
+                 form.separator != 0 ? split(text, form.separator) : std::vector<std::string_view>{text}) {
+                if (form.separator != 0 && piece.empty()) {
                     continue;
                 }
                 auto entry = parse(std::string(piece));
                 if (!entry) {
                     return std::unexpected(std::move(entry).error());
                 }
-                if (form.is_distinct && std::ranges::find(entries, *entry) != entries.end()) {
+                if (form.is_distinct && std::find(entries.begin(), entries.end(), *entry) != entries.end()) {
                     return refuse(piece, "is given twice");
                 }
                 entries.push_back(std::move(*entry));

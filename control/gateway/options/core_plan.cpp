@@ -4,15 +4,11 @@
 #include <algorithm>
 #include <set>
 
-#include "control/gateway/options/text.hpp"
 #include "dataplane/base/limits.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::gateway {
 namespace {
-
-// RTE_MAX_LCORE of Debian's build limits lcores, but CPU numbers may be higher. CPU_SETSIZE is the limit of
-// the affinity calls.
-constexpr unsigned kCpuMax = 1023;
 
 std::unexpected<Error> invalid(std::string what) {
     return fail(Errc::InvalidArgument, std::move(what));
@@ -31,10 +27,10 @@ std::string list(const std::vector<unsigned>& numbers) {
 Result<std::vector<unsigned>> parse_cores(std::string_view text) {
     std::vector<unsigned> cores;
     for (const auto piece : split(text, ',')) {
-        const auto ends = split(trim(piece), '-');
-        const auto first = number(ends[0], kCpuMax);
-        const auto last = ends.size() == 2 ? number(ends[1], kCpuMax) : first;
-        if (!first || !last || ends.size() > 2 || *first > *last) {
+        const auto ends = split(piece, '-');
+        const auto first = whole_number<unsigned>(ends.front());
+        const auto last = whole_number<unsigned>(ends.back());
+        if (!first || !last || ends.size() > 2 || *first > *last || *last > kCpuMax) {
             return invalid("\"" + std::string(piece) + "\" is neither a CPU number nor a range FIRST-LAST");
         }
         for (unsigned core = *first; core <= *last; ++core) {

@@ -12,6 +12,10 @@
 
 namespace penstock::gateway {
 
+// RTE_MAX_LCORE of Debian's build limits lcores, but CPU numbers may be higher. CPU_SETSIZE is the limit of
+// the affinity calls.
+inline constexpr unsigned kCpuMax = 1023;
+
 // "1", "1,1,2-3": one worker for each CPU listed, in this order. A CPU listed twice gets two workers.
 [[nodiscard]] Result<std::vector<unsigned>> parse_cores(std::string_view text);
 

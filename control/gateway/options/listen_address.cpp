@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "control/gateway/options/text.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -15,10 +15,10 @@ bool is_host_port(std::string_view text) {
     if (colon == std::string_view::npos || colon == 0) {
         return false;
     }
-    const auto port = number(text.substr(colon + 1), 65535);
+    const auto port = whole_number<uint16_t>(text.substr(colon + 1));
     const std::string_view host = text.substr(0, colon);
     const bool v6 = host.front() == '[' && host.back() == ']';
-    return port && *port > 0 && (v6 || host.find(':') == std::string_view::npos);
+    return port.value_or(0) > 0 && (v6 || host.find(':') == std::string_view::npos);
 }
 
 }  // namespace

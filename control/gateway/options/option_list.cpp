@@ -1,30 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/options/option_list.hpp"
 
-#include <boost/program_options.hpp>
-#include <ostream>
 #include <string>
 
+#include "control/http/server.hpp"
 #include "dataplane/base/limits.hpp"
 
 namespace penstock::gateway {
+
+using options::duration;
+using options::list;
+using options::number;
+using options::on_off;
+using options::on_off_switch;
+using options::one_of;
+using options::OptionSet;
+using options::parsed;
+using options::text;
+using options::text_or;
+
 namespace {
 
-namespace po = boost::program_options;
+constexpr uint64_t kMemoryMbMin = 64;  // EAL, one small pool and one small table; less does not start
+constexpr uint64_t kMemoryMbMax = 1'048'576;
+constexpr uint64_t kConnectionsMin = 1'024;
+constexpr uint64_t kConnectionsMax = 67'108'864;  // 2^26: 9 GB of table for one worker
+constexpr uint64_t kAffinityEntriesMin = 1'024;
+constexpr uint64_t kAffinityEntriesMax = 67'108'864;  // 2^26: 2.5 GB
+// With fewer packets no memory latency is shared, and the vector paths of some PMDs return none for fewer
+// than four packets.
+constexpr uint64_t kBurstMin = 4;
+// Lower bound: Linux accepts no smaller value (net.ipv4.route.min_pmtu). Upper bound: most links carry 1,500
+// bytes, so a larger value has no use.
+constexpr uint64_t kMinPathMtuMin = 552, kMinPathMtuMax = 1500;
+// Number of mark values; far more than can be installed in acceptable time.
+constexpr uint64_t kFlowRulesMax = 65'536;
 
-// The Boost default of 80 columns leaves 27 for the description beside the longest option.
-constexpr unsigned kColumns = 118;
+Result<IpAddr> snat_address(const std::string& entry) {
+    const auto address = IpAddr::parse(entry);
+    if (address && (address->is_unspecified() || address->is_loopback() || address->is_link_local() ||
+                    address->is_multicast() || address->is_reserved_v4())) {
+        return options::refuse(entry, "must be a global unicast address");
+    }
+    return address;
+}
 
-// Values stay text here: options.cpp parses them and words each error.
-auto* text(const char* shown_as) {
-    return po::value<std::string>()->value_name(shown_as);
+Result<nat::PortRange> snat_ports(const std::string& entry) {
+    const auto ports = options::parse_interval(entry, {1, 65535});
+    if (!ports) {
+        return std::unexpected(ports.error());
+    }
+    return nat::PortRange{static_cast<L4Port>(ports->first), static_cast<L4Port>(ports->last)};
 }
-auto* texts(const char* shown_as) {
-    return po::value<std::vector<std::string>>()->value_name(shown_as);
+
+Result<std::vector<std::string>> admin_names(const std::string& entry) {
+    std::vector<std::string> names;
+    for (const auto name : split(entry, ',')) {
+        if (name.empty()) {
+            return options::refuse(entry, "must not contain an empty name");
+        }
+        names.emplace_back(name);
+    }
+    return names;
 }
+
+}  // namespace
+
+const char* const kHelpHead =
+    "penstockd: the Penstock gateway. Receives traffic for Kubernetes Services and forwards it to their "
+    "endpoints.\n"
+    "usage: penstockd --port SPEC [options]\n";
 
 // clang-format off
-constexpr const char* kExamples = R"TEXT(Examples
+const char* const kHelpExamples = R"TEXT(Examples
   A test gateway on two veth ends, one worker, all other options at their defaults:
     penstockd --port 'device=net_af_packet0,iface=veth0;twin=pen0;address=192.0.2.1/24' \
               --port 'device=net_af_packet1,iface=veth1;twin=pen1;address=10.0.0.1/24'
@@ -43,139 +91,166 @@ penstock-sync configures the gateway over gRPC; penstockctl shows its state.
 )TEXT";
 // clang-format on
 
-}  // namespace
+namespace {
 
-// clang-format off
-po::options_description general_options() {
-    po::options_description group("General", kColumns, kColumns / 2);
-    group.add_options()
-        ("help,h", "Print this help and exit")
-        ("version", "Print the version and exit")
-        ("config", text("FILE"), "INI file with these options, without the leading dashes")
-        ("check-config", "Check the options and the machine resources that they need, without touching "
-            "devices or the network. Exit code 0, or 2 with one line for each error");
-    return group;
+void add_machine(OptionSet& set, Options& options) {
+    set.group("Ports, workers, memory");
+    set.add("port", list(options.ports, "SPEC", PortOption::parse),
+            "'device=D;twin=NAME;address=A/L,...;mtu=N;mss=N;reverse-path=MODE'. Repeatable; at least one is "
+            "required. device: PCI address or DPDK vdev string. twin: Linux interface to create for the "
+            "port. address: addresses of the twin (default: none). mtu: IP bytes (default 1500). mss: "
+            "maximum TCP MSS offered by SYNs that arrive or leave by the port (default: unchanged). "
+            "reverse-path: overrides --reverse-path for packets that arrive by the port");
+    set.add("workers", number(options.cores.workers, {1, limits::kWorkersMax, "workers"}),
+            "Number of polling threads (default: 1, or one for each CPU in --worker-cores)");
+    set.add("worker-cores", parsed(options.cores.worker_cores, "LIST", parse_cores),
+            "CPUs of the workers, such as 2-5 or 1,1,2. A CPU listed twice runs two workers (default: the "
+            "CPUs after the main core)");
+    set.add("main-core", number(options.cores.main_core, {0, kCpuMax}),
+            "CPU of all other threads (default: the first CPU allowed)");
+    set.add("memory-mb", number(options.memory_mb, {kMemoryMbMin, kMemoryMbMax, "MB"}),
+            "Memory for packets and tables, in MB");
+    set.add("no-huge", on_off_switch(options.no_huge),
+            "Use ordinary memory. off: hugepages if available, otherwise ordinary memory");
+    set.add("connections", number(options.connections, {kConnectionsMin, kConnectionsMax, "connections"}),
+            "Capacity of each worker's connection table");
+    set.add("affinity-entries",
+            number(options.affinity_entries, {kAffinityEntriesMin, kAffinityEntriesMax, "entries"}),
+            "Maximum number of session affinity entries (clients), over all Services");
+    set.add("burst", number(options.burst, {kBurstMin, limits::kBurstMax, "packets"}),
+            "Maximum receive burst, 4-64 packets. Smaller values lower latency; larger values hide memory "
+            "latency and raise throughput");
+    set.add(
+        "idle",
+        one_of(options.idle, {{"adaptive", worker::IdleMode::Adaptive}, {"poll", worker::IdleMode::Poll}}),
+        "Behaviour of a worker that receives no packets. adaptive: sleeps in increasing steps, so that an "
+        "idle gateway leaves its CPUs free; the first packet after an idle period waits at most one eighth "
+        "of that period, and at most 0.25 ms. poll: polls continuously");
 }
 
-std::vector<po::options_description> settings() {
-    std::vector<po::options_description> groups;
+void add_identity(OptionSet& set, Options& options, RawOptions& raw) {
+    set.group("Identity");
+    set.add("gateway-name", text(options.identity.gateway_name, "NAME"),
+            "Name of this gateway for control planes (default: the host name)");
+    set.add("mode",
+            one_of(options.identity.mode,
+                   {{"node", model::GatewayMode::Node}, {"external", model::GatewayMode::External}}),
+            "node: runs on a cluster node and serves NodePorts. external: runs outside the cluster, in front "
+            "of it");
+    set.add("node-name", text(options.identity.node_name, "NAME"),
+            "Name of this host's Node object. Required with --mode node");
+    set.add("label", list(raw.labels, "K=V", options::any_text), "Label of the gateway. Repeatable");
+}
 
-    groups.emplace_back("Ports, workers, memory", kColumns, kColumns / 2).add_options()
-        ("port", texts("SPEC"), "'device=D;twin=NAME;address=A/L,...;mtu=N;mss=N;reverse-path=MODE'. "
-            "Repeatable; at least one is required. device: PCI address or DPDK vdev string. twin: Linux "
-            "interface to create for the port. address: addresses of the twin (default: none). mtu: IP bytes "
-            "(default 1500). mss: maximum TCP MSS offered by SYNs that arrive or leave by the port (default: "
-            "unchanged). reverse-path: overrides --reverse-path for packets that arrive by the port")
-        ("workers", text("N"), "Number of polling threads (default: 1, or one for each CPU in "
-            "--worker-cores)")
-        ("worker-cores", text("LIST"), "CPUs of the workers, such as 2-5 or 1,1,2. A CPU listed twice runs "
-            "two workers (default: the CPUs after the main core)")
-        ("main-core", text("N"), "CPU of all other threads (default: the first CPU allowed)")
-        ("memory-mb", text("N")->default_value("512"), "Memory for packets and tables, in MB")
-        ("no-huge", po::bool_switch(), "Use ordinary memory (default: hugepages if available, otherwise "
-            "ordinary memory)")
-        ("connections", text("N")->default_value(std::to_string(limits::kConnectionsDefault)),
-            "Capacity of each worker's connection table")
-        ("affinity-entries", text("N")->default_value(std::to_string(limits::kAffinityEntriesDefault)),
-            "Maximum number of session affinity entries (clients), over all Services")
-        ("burst", text("N")->default_value(std::to_string(limits::kBurstMax)),
-            "Maximum receive burst, 4-64 packets. Smaller values lower latency; larger values hide memory "
-            "latency and raise throughput")
-        ("idle", text("adaptive|poll")->default_value("adaptive"), "Behaviour of a worker that receives no "
-            "packets. adaptive: sleeps in increasing steps, so that an idle gateway leaves its CPUs free; "
-            "the first packet after an idle period waits at most one eighth of that period, and at most 0.25 "
-            "ms. poll: polls continuously");
-
-    groups.emplace_back("Identity", kColumns, kColumns / 2).add_options()
-        ("gateway-name", text("NAME"), "Name of this gateway for control planes (default: the host name)")
-        ("mode", text("node|external")->default_value("external"), "node: runs on a cluster node and serves "
-            "NodePorts. external: runs outside the cluster, in front of it")
-        ("node-name", text("NAME"), "Name of this host's Node object. Required with --mode node")
-        ("label", texts("K=V"), "Label of the gateway. Repeatable");
-
-    groups.emplace_back("Management", kColumns, kColumns / 2).add_options()
-        ("listen", texts("ADDRESS"), "gRPC listen address, unix:PATH or HOST:PORT. Repeatable. HOST:PORT "
-            "requires --tls-cert, --tls-key and --tls-client-ca (default: unix:/run/penstock/penstockd.sock)")
-        ("socket-group", text("GROUP"), "Group with access to the Unix sockets (mode 0660)")
-        ("sandbox", text("on|off")->default_value("on"), "Give up capabilities and system calls that the "
-            "gateway does not use (operations.md, Sandbox)")
-        ("tls-cert", text("FILE"), "Certificate chain of the gateway, PEM")
-        ("tls-key", text("FILE"), "Private key of the gateway, PEM")
-        ("tls-client-ca", text("FILE"), "CA certificates that sign client certificates, PEM")
-        ("tls-admin-names", text("A,B"), "Certificate names (CN or SAN) that may configure and debug. Other "
-            "clients have read-only access")
-        ("metrics-listen", text("ADDRESS")->default_value("127.0.0.1:9105"),
-            "ADDRESS:PORT of the Prometheus metrics at /metrics; off: none")
-        ("healthz", text("ADDRESS"), "ADDRESS:PORT of /healthz and /livez, for load balancers in front of "
-            "the nodes; off: none (default: 0.0.0.0:10256 with --mode node, otherwise off)")
-        ("sync-limit", text("SECONDS")->default_value("60"), "Time limit for a change to reach the workers. "
-            "The gateway reports unhealthy when a change takes twice as long")
-        ("allow-empty", po::bool_switch(), "Report healthy while no configuration is in force (default: "
-            "/healthz and gRPC health report unhealthy)")
-        ("state-file", text("FILE")->default_value("/var/lib/penstock/last-good.pb"),
+void add_management(OptionSet& set, Options& options, RawOptions& raw) {
+    set.group("Management");
+    set.add("listen", list(options.listen, "ADDRESS", ListenAddress::parse, {.is_distinct = true}),
+            "gRPC listen address, unix:PATH or HOST:PORT. Repeatable. HOST:PORT requires --tls-cert, "
+            "--tls-key and --tls-client-ca (default: unix:/run/penstock/penstockd.sock)");
+    set.add("socket-group", text(options.socket_group, "GROUP"),
+            "Group with access to the Unix sockets (mode 0660)");
+    set.add("sandbox", on_off(options.sandbox),
+            "Give up capabilities and system calls that the gateway does not use (operations.md, Sandbox)");
+    set.add("tls-cert", text(options.tls_cert, "FILE"), "Certificate chain of the gateway, PEM");
+    set.add("tls-key", text(options.tls_key, "FILE"), "Private key of the gateway, PEM");
+    set.add("tls-client-ca", text(options.tls_client_ca, "FILE"),
+            "CA certificates that sign client certificates, PEM");
+    set.add(
+        "tls-admin-names", parsed(options.tls_admin_names, "A,B", admin_names),
+        "Certificate names (CN or SAN) that may configure and debug. Other clients have read-only access");
+    set.add("metrics-listen", text_or("off", options.metrics_listen, "ADDRESS", http::check_address),
+            "ADDRESS:PORT of the Prometheus metrics at /metrics; off: none");
+    set.add("healthz", text_or("off", raw.healthz, "ADDRESS", http::check_address).without_default(),
+            "ADDRESS:PORT of /healthz and /livez, for load balancers in front of the nodes; off: none "
+            "(default: 0.0.0.0:10256 with --mode node, otherwise off)");
+    set.add("sync-limit", duration(options.sync_limit, {1, 3600, "seconds"}, "SECONDS"),
+            "Time limit for a change to reach the workers. The gateway reports unhealthy when a change takes "
+            "twice as long");
+    set.add("allow-empty", on_off_switch(options.allow_empty),
+            "Report healthy while no configuration is in force off: /healthz and gRPC health report "
+            "unhealthy");
+    set.add("state-file", text_or("none", options.state_file, "FILE", options::parse_file),
             "File with the last good configuration, which a restart begins with; none: start without a "
             "configuration");
-
-    groups.emplace_back("Presence on the link", kColumns, kColumns / 2).add_options()
-        ("vip-presence", text("on|off")->default_value("off"), "Assign VIPs inside the subnets of a twin's "
-            "addresses to the twin while they are served, so that they answer ARP, ND and ping. Of two "
-            "gateways on one link, only one may use it")
-        ("withdraw-empty", po::bool_switch(), "Withdraw a VIP also when none of its Services has a usable "
-            "endpoint");
-
-    groups.emplace_back("Blocked sources, rules in the NIC", kColumns, kColumns / 2).add_options()
-        ("blocklist", text("FILE"), "File with prefixes and addresses, one a line, whose packets are dropped "
-            "on arrival. Changes of the file are applied")
-        ("flow-rules", text("N")->default_value("256"), "Maximum number of flow rules (rte_flow) of a port; "
-            "0: none")
-        ("vip-isolate", text("on|off")->default_value("off"), "Isolate ports that the kernel shares (mlx5). "
-            "on: the gateway receives packets addressed to Services and to the twin; all others stay with "
-            "the kernel's own interface")
-        ("vip-mark", text("on|off")->default_value("off"), "Mark packets with the number of their frontend "
-            "by flow rules, if the NIC supports it");
-
-    groups.emplace_back("Source translation", kColumns, kColumns / 2).add_options()
-        ("snat-address", texts("ADDRESS"), "Source address of translated flows. Repeatable (default: the "
-            "first global address of the twin that they leave by)")
-        ("snat-ports", text("FIRST-LAST")->default_value("1024-65535"), "Source ports of translated flows");
-
-    groups.emplace_back("Packets", kColumns, kColumns / 2).add_options()
-        ("vip-icmp-echo", text("reply|drop")->default_value("reply"), "Handling of pings to a LoadBalancer "
-            "or external IP")
-        ("sctp-reject", text("icmp|abort")->default_value("icmp"), "Rejection of an SCTP INIT, where TCP "
-            "would be rejected by RST")
-        ("midstream-pickup", text("BOOL")->default_value("false"), "Accept TCP segments without SYN, FIN and "
-            "RST that belong to no connection (e.g. after another gateway failed) for Services that schedule "
-            "by sh or mh and keep the source address; if false, reply with RST")
-        ("ip-options", text("pass|drop")->default_value("pass"), "Handling of packets with IPv4 options. "
-            "Source routes are always dropped")
-        ("min-path-mtu", text("BYTES")->default_value("1280"), "Smallest path MTU that a client's ICMP error "
-            "may report to an endpoint that sees a SNAT address, 552-1500. The endpoint applies it to all "
-            "clients. A smaller report is raised to BYTES; set it to the MTU of the narrowest link that "
-            "clients are behind")
-        ("reverse-path", text("MODE")->default_value("feasible"), "Reverse-path check of the source of each "
-            "new flow and ping. feasible: sources that are endpoints, lie in Pod CIDRs or in another port's "
-            "directly connected subnet must arrive by a port of their route; others need a route. strict: "
-            "every source must arrive by a port of its route. loose: every source needs a route. off: no "
-            "check");
-
-    groups.emplace_back("Logging", kColumns, kColumns / 2).add_options()
-        ("log-format", text("text|json")->default_value("text"), "Log format, one record a line on stderr")
-        ("log-level", texts("LEVEL"), "trace, debug, info, warn, error, off; or LOGGER=LEVEL. Repeatable "
-            "(default: info). Loggers: control, rpc, drivers, metrics");
-    return groups;
 }
-// clang-format on
 
-void print_option_list(std::ostream& out) {
-    out << "penstockd: the Penstock gateway. Receives traffic for Kubernetes Services and forwards it to "
-           "their endpoints.\n"
-           "usage: penstockd --port SPEC [options]\n\n";
-    out << general_options() << "\n";
-    for (const auto& group : settings()) {
-        out << group << "\n";
-    }
-    out << kExamples;
+void add_presence(OptionSet& set, Options& options) {
+    set.group("Presence on the link");
+    set.add("vip-presence", on_off(options.vip_presence),
+            "Assign VIPs inside the subnets of a twin's addresses to the twin while they are served, so that "
+            "they answer ARP, ND and ping. Of two gateways on one link, only one may use it");
+    set.add("withdraw-empty", on_off_switch(options.withdraw_empty),
+            "Withdraw a VIP also when none of its Services has a usable endpoint");
+}
+
+void add_rules(OptionSet& set, Options& options) {
+    set.group("Blocked sources, rules in the NIC");
+    set.add("blocklist", parsed(options.blocklist, "FILE", options::parse_file),
+            "File with prefixes and addresses, one a line, whose packets are dropped on arrival. Changes of "
+            "the file are applied");
+    set.add("flow-rules", number(options.flow_rules, {0, kFlowRulesMax, "rules"}),
+            "Maximum number of flow rules (rte_flow) of a port; 0: none");
+    set.add("vip-isolate", on_off(options.vip_isolate),
+            "Isolate ports that the kernel shares (mlx5). on: the gateway receives packets addressed to "
+            "Services and to the twin; all others stay with the kernel's own interface");
+    set.add("vip-mark", on_off(options.vip_mark),
+            "Mark packets with the number of their frontend by flow rules, if the NIC supports it");
+}
+
+void add_translation(OptionSet& set, Options& options) {
+    set.group("Source translation");
+    set.add("snat-address", list(options.snat_addresses, "ADDRESS", snat_address, {.is_distinct = true}),
+            "Source address of translated flows. Repeatable (default: the first global address of the twin "
+            "that they leave by)");
+    set.add("snat-ports", parsed(options.snat_ports, "FIRST-LAST", snat_ports, "1024-65535"),
+            "Source ports of translated flows");
+}
+
+void add_packets(OptionSet& set, Options& options, RawOptions& raw) {
+    set.group("Packets");
+    set.add("vip-icmp-echo", one_of(options.packets.answers_vip_echo, {{"reply", true}, {"drop", false}}),
+            "Handling of pings to a LoadBalancer or external IP");
+    set.add("sctp-reject", one_of(options.packets.aborts_sctp, {{"icmp", false}, {"abort", true}}),
+            "Rejection of an SCTP INIT, where TCP would be rejected by RST");
+    set.add("midstream-pickup", on_off(options.packets.picks_up_midstream),
+            "Accept TCP segments without SYN, FIN and RST that belong to no connection (e.g. after another "
+            "gateway failed) for Services that schedule by sh or mh and keep the source address; if false, "
+            "reply with RST");
+    set.add("ip-options", one_of(options.packets.passes_ip_options, {{"pass", true}, {"drop", false}}),
+            "Handling of packets with IPv4 options. Source routes are always dropped");
+    set.add("min-path-mtu",
+            number(options.packets.min_path_mtu, {kMinPathMtuMin, kMinPathMtuMax, "bytes"}, "BYTES"),
+            "Smallest path MTU that a client's ICMP error may report to an endpoint that sees a SNAT "
+            "address, 552-1500. The endpoint applies it to all clients. A smaller report is raised to BYTES; "
+            "set it to the MTU of the narrowest link that clients are behind");
+    set.add("reverse-path", parsed(raw.reverse_path, "MODE", parse_reverse_path, "feasible"),
+            "Reverse-path check of the source of each new flow and ping. feasible: sources that are "
+            "endpoints, lie in Pod CIDRs or in another port's directly connected subnet must arrive by a "
+            "port of their route; others need a route. strict: every source must arrive by a port of its "
+            "route. loose: every source needs a route. off: no check");
+}
+
+void add_logging(OptionSet& set, Options& options) {
+    set.group("Logging");
+    set.add("log-format", parsed(options.log_format, "text|json", log::parse_format, "text"),
+            "Log format, one record a line on stderr");
+    set.add("log-level", list(options.log_levels, "LEVEL", options::checked(log::check_setting)),
+            "trace, debug, info, warn, error, off; or LOGGER=LEVEL. Repeatable (default: info). Loggers: "
+            "control, rpc, drivers, metrics");
+}
+
+}  // namespace
+
+void add_options(OptionSet& set, Options& options, RawOptions& raw) {
+    set.add_daemon_group();
+    add_machine(set, options);
+    add_identity(set, options, raw);
+    add_management(set, options, raw);
+    add_presence(set, options);
+    add_rules(set, options);
+    add_translation(set, options);
+    add_packets(set, options, raw);
+    add_logging(set, options);
 }
 
 }  // namespace penstock::gateway

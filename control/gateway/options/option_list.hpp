@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of penstockd's options: names, defaults and descriptions for --help, in groups. options.cpp parses
-// them, and option_reader.cpp reads their values.
+// The list of penstockd's options: names, forms, descriptions for --help, and the variables that the values
+// are stored in. Rules that concern several options are in options.cpp.
 #pragma once
 
-#include <boost/program_options/options_description.hpp>
-#include <iosfwd>
-#include <vector>
+#include "control/gateway/options/options.hpp"
+#include "control/options/option_set.hpp"
 
 namespace penstock::gateway {
 
-// --help, --version, --config, --check-config: only on the command line.
-[[nodiscard]] boost::program_options::options_description general_options();
-// All options that an INI file may contain as well.
-[[nodiscard]] std::vector<boost::program_options::options_description> settings();
-// Prints --help: every option by group, then examples.
-void print_option_list(std::ostream& out);
+// Values that options.cpp completes or converts.
+struct RawOptions {
+    std::vector<std::string> labels;  // KEY=VALUE
+    std::string healthz;              // "": by mode
+    config::ReversePath reverse_path = config::ReversePath::Feasible;
+};
+
+// Adds all options. `set` stores into `options` and `raw`, which must outlive it.
+void add_options(options::OptionSet& set, Options& options, RawOptions& raw);
+
+// The lines of --help above and below the list.
+extern const char* const kHelpHead;
+extern const char* const kHelpExamples;
 
 }  // namespace penstock::gateway

@@ -1,98 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/options/options.hpp"
 
-#include <boost/program_options.hpp>
-#include <fstream>
-#include <iterator>
-#include <sstream>
+#include <unistd.h>
 
-#include "control/base/ini_lines.hpp"
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string_view>
+#include <utility>
+
 #include "control/gateway/options/option_list.hpp"
-#include "control/gateway/options/option_reader.hpp"
 
 namespace penstock::gateway {
 namespace {
 
-namespace po = boost::program_options;
+std::unexpected<Error> refuse(std::string_view option, const std::string& why) {
+    return fail(Errc::InvalidArgument, "--" + std::string(option) + ": " + why);
+}
 
-po::options_description all_settings() {
-    po::options_description all;
-    for (const auto& group : settings()) {
-        all.add(group);
+Status complete_ports(Options& options, const RawOptions& raw) {
+    if (auto status = check_ports(options.ports); !status) {
+        return status;
     }
-    return all;
+    for (size_t i = 0; i < options.ports.size(); ++i) {
+        options.packets.mss_max[i] = options.ports[i].mss;
+        options.packets.lowers_mss |= options.ports[i].mss != 0;
+        options.packets.reverse_path[i] = options.ports[i].reverse_path.value_or(raw.reverse_path);
+    }
+    return {};
 }
 
-// Boost's messages already name the option. Its own prefix for INI files does not name the file.
-void store_ini(std::istream& in, po::variables_map& values) {
-    po::store(po::parse_config_file(in, all_settings(), false), values);
+Status complete_identity(model::GatewayIdentity& identity, const std::vector<std::string>& labels) {
+    if (identity.gateway_name.empty()) {
+        std::array<char, 256> name{};
+        if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') {
+            return refuse("gateway-name", "this host has no name; set the option");
+        }
+        identity.gateway_name = name.data();
+    }
+    if (identity.mode == model::GatewayMode::Node && identity.node_name.empty()) {
+        return refuse("node-name", "is required with --mode node");
+    }
+    if (identity.mode == model::GatewayMode::External && !identity.node_name.empty()) {
+        return refuse("node-name", "requires --mode node");
+    }
+    for (const std::string& label : labels) {
+        const size_t equals = label.find('=');
+        if (equals == 0 || equals == std::string::npos) {
+            return refuse("label", "\"" + label + "\" must be KEY=VALUE");
+        }
+        if (!identity.labels.emplace(label.substr(0, equals), label.substr(equals + 1)).second) {
+            return refuse("label", label.substr(0, equals) + " is given twice");
+        }
+    }
+    return {};
 }
+
+Status check_tls(const Options& options) {
+    const std::pair<const char*, const std::string*> files[] = {{"tls-cert", &options.tls_cert},
+                                                                {"tls-key", &options.tls_key},
+                                                                {"tls-client-ca", &options.tls_client_ca}};
+    const auto is_absent = [](const auto& file) { return file.second->empty(); };
+    const auto missing = std::ranges::find_if(files, is_absent);
+    const auto tcp = std::ranges::find_if_not(options.listen, &ListenAddress::is_unix);
+    const bool is_needed = tcp != options.listen.end() || !std::ranges::all_of(files, is_absent);
+    if (is_needed && missing != std::end(files)) {
+        return refuse(missing->first,
+                      "is missing; " +
+                          (tcp != options.listen.end() ? "listening on " + tcp->text : std::string("TLS")) +
+                          " needs --tls-cert, --tls-key and --tls-client-ca");
+    }
+    return {};
+}
+
+// Completes the values that depend on several options, and checks the rules about them. Reads the host's name
+// if --gateway-name is absent; otherwise pure.
+Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) {
+    if (auto status = complete_ports(options, raw); !status) {
+        return status;
+    }
+    if (auto status = complete_identity(options.identity, raw.labels); !status) {
+        return status;
+    }
+    const bool is_node = options.identity.mode == model::GatewayMode::Node;
+    options.healthz = healthz_is_given || !is_node ? raw.healthz : "0.0.0.0:10256";
+    if (auto status = check_tls(options); !status) {
+        return status;
+    }
+    if (options.withdraw_empty && !options.vip_presence) {
+        return refuse("withdraw-empty", "requires --vip-presence on");
+    }
+    for (const auto& [name, is_on] :
+         {std::pair("vip-isolate", options.vip_isolate), std::pair("vip-mark", options.vip_mark)}) {
+        if (is_on && options.flow_rules == 0) {
+            return refuse(name, "requires --flow-rules above 0");
+        }
+    }
+    if (options.snat_addresses.size() > limits::kSnatAddressesMax) {
+        return refuse("snat-address",
+                      "more addresses than the maximum of " + std::to_string(limits::kSnatAddressesMax));
+    }
+    return {};
+}
+
+// An option set with the variables that it stores into.
+struct Reader {
+    Options options;
+    RawOptions raw;
+    options::OptionSet set;
+
+    Reader() { add_options(set, options, raw); }
+    [[nodiscard]] Status finish() { return complete(options, raw, set.is_given("healthz")); }
+};
 
 }  // namespace
 
-Result<Options> Options::parse(const std::vector<std::string>& arguments) try {
-    po::options_description all = all_settings();
-    all.add(general_options());
-    po::variables_map values;
-    // Without allow_guessing, an abbreviation such as --por cannot become ambiguous in a later version.
-    const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    const auto parsed = po::command_line_parser(arguments).options(all).style(style).run();
-    for (const auto& option : parsed.options) {
-        if (option.string_key.empty()) {
-            return fail(Errc::InvalidArgument, "unexpected argument \"" + option.value.at(0) + "\"");
-        }
+Result<Options> Options::parse(const std::vector<std::string>& arguments) {
+    Reader reader;
+    const auto action = reader.set.read(arguments, [&] { return reader.finish(); });
+    if (!action) {
+        return std::unexpected(action.error());
     }
-    po::store(parsed, values);
-    if (values.contains("help") || values.contains("version")) {
-        Options options;
-        options.action = values.contains("help") ? Action::Help : Action::Version;
-        return options;
-    }
-    if (values.contains("config")) {
-        const auto file = values["config"].as<std::string>();
-        std::ifstream in(file);
-        if (!in) {
-            return fail(Errc::NotFound, "--config: " + file + " cannot be read");
-        }
-        const std::string ini{std::istreambuf_iterator<char>(in), {}};
-        const po::variables_map of_command_line = values;
-        try {
-            std::istringstream stream(ini);
-            store_ini(stream, values);
-        } catch (const po::error& error) {
-            return fail(Errc::InvalidArgument, at_ini_line(file, ini, error.what()));
-        }
-        auto options = read_options(values);
-        if (!options) {
-            const std::string option = option_in(options.error().what);
-            if (!of_command_line.contains(option) || of_command_line[option].defaulted()) {
-                options.error().what = at_ini_line(file, ini, options.error().what);
-            }
-        } else if (values.contains("check-config")) {
-            options->action = Action::Check;
-        }
-        return options;
-    }
-    auto options = read_options(values);
-    if (options && values.contains("check-config")) {
-        options->action = Action::Check;
-    }
-    return options;
-} catch (const po::error& error) {
-    return fail(Errc::InvalidArgument, error.what());
+    reader.options.action = *action;
+    return std::move(reader.options);
 }
 
-Result<Options> Options::parse_ini(const std::string& text) try {
-    std::istringstream in(text);
-    po::variables_map values;
-    store_ini(in, values);
-    return read_options(values);
-} catch (const po::error& error) {
-    return fail(Errc::InvalidArgument, error.what());
+Result<Options> Options::parse_ini(const std::string& text) {
+    Reader reader;
+    if (auto read = reader.set.read_ini(text, [&] { return reader.finish(); }); !read) {
+        return std::unexpected(std::move(read).error());
+    }
+    return std::move(reader.options);
 }
 
-void Options::print_help(std::ostream& out) {
-    print_option_list(out);
+std::string Options::help() {
+    return kHelpHead + Reader().set.help() + "\n" + kHelpExamples;
 }
 
 }  // namespace penstock::gateway

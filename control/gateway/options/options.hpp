@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of penstockd. They are given on the command line or, with the same names, in an INI file
-// (--config). The command line takes precedence. An unknown name is an error that names it, abbreviations
-// are not accepted, and each value is checked (option_reader.hpp). A start therefore either fails at once
-// with one line or runs with the intended values.
+// (--config). An unknown name is an error, and each value is checked (option_list.hpp, control/options). A
+// start therefore either fails at once with one line or runs with the intended values.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <iosfwd>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,6 +15,7 @@
 #include "control/gateway/options/port_option.hpp"
 #include "control/log/log.hpp"
 #include "control/model/desired.hpp"
+#include "control/options/option_set.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/config/packet_policy.hpp"
@@ -26,7 +25,7 @@
 namespace penstock::gateway {
 
 struct Options {
-    enum class Action : uint8_t { Run, Help, Version, Check };
+    using Action = options::Action;
     Action action = Action::Run;
 
     std::vector<PortOption> ports;
@@ -41,14 +40,14 @@ struct Options {
     // Name, mode, node name and labels. Addresses are known only after the twins are up.
     model::GatewayIdentity identity;
 
-    std::vector<ListenAddress> listen;
+    std::vector<ListenAddress> listen{{"unix:/run/penstock/penstockd.sock", "/run/penstock/penstockd.sock"}};
     std::string tls_cert, tls_key, tls_client_ca;  // files; all or none
     std::vector<std::string> tls_admin_names;
     std::string socket_group;  // "": the group of the process
     bool sandbox = true;
-    std::string metrics_listen;  // "": off
-    std::string state_file;      // "": none
-    std::string healthz;         // ADDRESS:PORT; "": off
+    std::string metrics_listen = "127.0.0.1:9105";              // "": off
+    std::string state_file = "/var/lib/penstock/last-good.pb";  // "": none
+    std::string healthz;                                        // ADDRESS:PORT; "": off
     std::chrono::seconds sync_limit{60};
     bool allow_empty = false;
 
@@ -66,15 +65,15 @@ struct Options {
     config::PacketPolicy packets;
 
     log::Format log_format = log::Format::Text;
-    std::vector<std::string> log_levels;  // checked
+    std::vector<std::string> log_levels{"info"};  // checked
 
     // InvalidArgument names the option. NotFound names the config file that cannot be read. `arguments`
     // excludes the program name.
     static Result<Options> parse(const std::vector<std::string>& arguments);
     // The same from the text of an INI file alone, for tests and fuzzing.
     static Result<Options> parse_ini(const std::string& text);
-    // Prints --help: every option by group, then examples.
-    static void print_help(std::ostream& out);
+    // The text of --help: every option by group, then examples.
+    static std::string help();
 };
 
 }  // namespace penstock::gateway

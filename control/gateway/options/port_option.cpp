@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "control/gateway/options/text.hpp"
+#include "control/options/values.hpp"
 #include "dataplane/base/limits.hpp"
+#include "dataplane/base/text.hpp"
 #include "drivers/eal/device_string.hpp"
 
 namespace penstock::gateway {
@@ -43,7 +44,7 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
         port.twin = value;
     } else if (name == "address") {
         for (const auto piece : split(value, ',')) {
-            const auto address = drivers::InterfaceAddress::parse(trim(piece));
+            const auto address = drivers::InterfaceAddress::parse(piece);
             if (!address) {
                 return refuse_field(name, address.error().what);
             }
@@ -54,17 +55,15 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
             port.addresses.push_back(*address);
         }
     } else if (name == "mtu") {
-        const auto mtu = number(value, kMtuMax);
-        if (!mtu || *mtu < kMtuMin) {
-            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMtuMin) + "-" +
-                                          std::to_string(kMtuMax));
+        const auto mtu = options::parse_number(value, {kMtuMin, kMtuMax, "bytes"});
+        if (!mtu) {
+            return refuse_field(name, mtu.error().what);
         }
         port.mtu = static_cast<uint16_t>(*mtu);
     } else if (name == "mss") {
-        const auto mss = number(value, kMssMax);
-        if (!mss || *mss < kMssMin) {
-            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMssMin) + "-" +
-                                          std::to_string(kMssMax));
+        const auto mss = options::parse_number(value, {kMssMin, kMssMax, "bytes"});
+        if (!mss) {
+            return refuse_field(name, mss.error().what);
         }
         port.mss = static_cast<uint16_t>(*mss);
     } else if (name == "reverse-path") {
@@ -85,19 +84,17 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
 
 Result<config::ReversePath> parse_reverse_path(std::string_view text) {
     using enum config::ReversePath;
+    std::vector<options::Word<config::ReversePath>> words;
     for (const config::ReversePath check : {Feasible, Strict, Loose, Off}) {
-        if (text == config::to_string(check)) {
-            return check;
-        }
+        words.push_back({config::to_string(check), check});
     }
-    return fail(Errc::InvalidArgument, quoted(text) + " is none of feasible, strict, loose, off");
+    return options::parse_word(text, words);
 }
 
 Result<PortOption> PortOption::parse(std::string_view text) {
     PortOption port;
     std::set<std::string_view> seen;
-    for (const auto piece : split(text, ';')) {
-        const std::string_view field = trim(piece);
+    for (const auto field : split(text, ';')) {
         if (field.empty()) {
             continue;  // a ';' at the end is no error
         }
@@ -105,11 +102,11 @@ Result<PortOption> PortOption::parse(std::string_view text) {
         if (equals == std::string_view::npos) {
             return fail(Errc::InvalidArgument, quoted(field) + " is not FIELD=VALUE");
         }
-        const std::string_view name = trim(field.substr(0, equals));
+        const std::string_view name = trimmed(field.substr(0, equals));
         if (!seen.insert(name).second) {
             return refuse_field(name, "is given twice");
         }
-        if (auto status = read_field(port, name, trim(field.substr(equals + 1))); !status) {
+        if (auto status = read_field(port, name, trimmed(field.substr(equals + 1))); !status) {
             return std::unexpected(std::move(status.error()));
         }
     }

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     if (options->action == gateway::Options::Action::Help) {
-        gateway::Options::print_help(std::cout);
+        std::cout << gateway::Options::help();
         return 0;
     }
     if (options->action == gateway::Options::Action::Version) {

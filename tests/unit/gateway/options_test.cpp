@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 namespace penstock::gateway {
@@ -193,6 +194,77 @@ struct Refusal {
     const char* text;  // must be part of the error text
 };
 
+struct Boolean {
+    const char* name;
+    bool is_switch;  // may be given without a value
+    bool usually;
+    std::function<bool(const Options&)> value;
+    Arguments with;  // other options that it requires
+};
+
+const std::vector<Boolean>& booleans() {
+    static const std::vector<Boolean> kAll = {
+        {"no-huge", true, false, [](const Options& o) { return o.no_huge; }, {}},
+        {"allow-empty", true, false, [](const Options& o) { return o.allow_empty; }, {}},
+        {"withdraw-empty",
+         true,
+         false,
+         [](const Options& o) { return o.withdraw_empty; },
+         {"--vip-presence=on"}},
+        {"sandbox", false, true, [](const Options& o) { return o.sandbox; }, {}},
+        {"vip-presence", false, false, [](const Options& o) { return o.vip_presence; }, {}},
+        {"vip-isolate", false, false, [](const Options& o) { return o.vip_isolate; }, {}},
+        {"vip-mark", false, false, [](const Options& o) { return o.vip_mark; }, {}},
+        {"midstream-pickup", false, false, [](const Options& o) { return o.packets.picks_up_midstream; }, {}},
+    };
+    return kAll;
+}
+
+TEST(Options, EveryBooleanIsOnOrOffInAnySpelling) {
+    for (const Boolean& each : booleans()) {
+        const std::string name = std::string("--") + each.name;
+        const auto value = [&](Arguments arguments) {
+            arguments.insert(arguments.end(), each.with.begin(), each.with.end());
+            const auto options = parse(arguments);
+            EXPECT_TRUE(options) << name << ": " << (options ? "" : options.error().what);
+            return options && each.value(*options);
+        };
+        EXPECT_EQ(value({}), each.usually) << name;
+        for (const char* on : {"on", "true", "yes", "1"}) {
+            EXPECT_TRUE(value({name, on})) << name << " " << on;
+            EXPECT_TRUE(value({name + "=" + on})) << name << "=" << on;
+        }
+        for (const char* off : {"off", "false", "no", "0"}) {
+            EXPECT_FALSE(value({name, off})) << name << " " << off;
+            EXPECT_FALSE(value({name + "=" + off})) << name << "=" << off;
+        }
+        if (each.is_switch) {
+            EXPECT_TRUE(value({name})) << name;
+        } else {
+            EXPECT_FALSE(parse({name})) << name;
+        }
+        const auto wrong = parse({name, "some"});
+        ASSERT_FALSE(wrong) << name;
+        EXPECT_EQ(wrong.error().what, name + ": \"some\" must be on or off");
+    }
+}
+
+// A new boolean option belongs in the table above.
+TEST(Options, HelpShowsEveryBooleanAsOnOrOff) {
+    const std::string help = Options::help();
+    for (const Boolean& each : booleans()) {
+        EXPECT_NE(
+            help.find(std::string("--") + each.name + " on|off (=" + (each.usually ? "on" : "off") + ")"),
+            std::string::npos)
+            << each.name;
+    }
+    size_t count = 0;
+    for (size_t at = help.find(" on|off"); at != std::string::npos; at = help.find(" on|off", at + 1)) {
+        ++count;
+    }
+    EXPECT_EQ(count, booleans().size());
+}
+
 TEST(Options, EachBreachIsRefusedByName) {
     const std::vector<Refusal> refusals = {
         {{"--prot", "x"}, "--prot"},
@@ -206,9 +278,9 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--port", "device=net_null0;twin=sixteencharsname"}, "is not an interface name"},
         {{"--port", "device=eth0;twin=p1"}, "--port: device \"eth0\""},
         {{"--port", "device=net_af_packet1;twin=p1"}, "iface"},
-        {{"--port", "device=net_null0;twin=p1;mtu=100"}, "--port: mtu: \"100\" is not in 576-9600"},
+        {{"--port", "device=net_null0;twin=p1;mtu=100"}, "--port: mtu: \"100\" must be 576 to 9600"},
         {{"--port", "device=net_null0;twin=p1;mtu=1500x"}, "mtu: \"1500x\""},
-        {{"--port", "device=net_null0;twin=p1;mss=535"}, "--port: mss: \"535\" is not in 536-9560"},
+        {{"--port", "device=net_null0;twin=p1;mss=535"}, "--port: mss: \"535\" must be 536 to 9560"},
         {{"--port", "device=net_null0;twin=p1;address=10.0.0.1"}, "--port: address: "},
         {{"--port", "device=net_null0;twin=p1;address=10.0.0.1/8,10.0.0.1/24"}, "10.0.0.1 is given twice"},
         {{"--port", "device=net_null0;twin=p1;speed=9"}, "unknown field \"speed\""},
@@ -223,65 +295,68 @@ TEST(Options, EachBreachIsRefusedByName) {
          "address 2001:db8::1 is given to two ports"},
         {{"--port", "device=net_null0;twin=p1;address=10.9.0.1/24,fd00::1/64;mtu=1279"},
          "mtu: 1279 is below the 1280 that IPv6 needs for fd00::1/64"},
-        {{"--workers", "0"}, "--workers: \"0\" is not in 1-64"},
+        {{"--workers", "0"}, "--workers: \"0\" must be 1 to 64"},
         {{"--workers", "two"}, "--workers: \"two\""},
         {{"--worker-cores", "1-"}, "--worker-cores: \"1-\""},
         {{"--worker-cores", "3-1"}, "--worker-cores: \"3-1\""},
         {{"--worker-cores", "0-99"}, "--worker-cores: more than 64 workers"},
         {{"--main-core", "-1"}, "--main-core"},
-        {{"--memory-mb", "63"}, "--memory-mb: \"63\" is not in 64-"},
+        {{"--memory-mb", "63"}, "--memory-mb: \"63\" must be 64 to "},
         {{"--connections", "1000"}, "--connections: \"1000\""},
-        {{"--affinity-entries", "1023"}, "--affinity-entries: \"1023\" is not in 1024-"},
+        {{"--affinity-entries", "1023"}, "--affinity-entries: \"1023\" must be 1024 to "},
         {{"--burst", "65"}, "--burst: \"65\""},
         {{"--burst", "3"}, "--burst: \"3\""},
         {{"--idle", "deeply"}, "--idle: \"deeply\""},
-        {{"--reverse-path", "lose"}, "--reverse-path: \"lose\" is none of feasible, strict, loose, off"},
+        {{"--reverse-path", "lose"}, "--reverse-path: \"lose\" must be feasible, strict, loose or off"},
         {{"--port", "device=net_null0;twin=p1;reverse-path=on"},
-         "--port: reverse-path: \"on\" is none of feasible, strict, loose, off"},
-        {{"--ip-options", "some"}, "--ip-options: \"some\" is neither pass nor drop"},
-        {{"--min-path-mtu", "551"}, "--min-path-mtu: \"551\" is not in 552-1500"},
-        {{"--min-path-mtu", "1501"}, "--min-path-mtu: \"1501\" is not in 552-1500"},
+         "--port: reverse-path: \"on\" must be feasible, strict, loose or off"},
+        {{"--ip-options", "some"}, "--ip-options: \"some\" must be pass or drop"},
+        {{"--min-path-mtu", "551"}, "--min-path-mtu: \"551\" must be 552 to 1500"},
+        {{"--min-path-mtu", "1501"}, "--min-path-mtu: \"1501\" must be 552 to 1500"},
         {{"--min-path-mtu", "none"}, "--min-path-mtu: \"none\""},
-        {{"--blocklist", "list"}, "--blocklist: \"list\" is not the absolute path of a file"},
-        {{"--flow-rules", "many"}, "--flow-rules: \"many\" is not in 0-65536"},
-        {{"--vip-isolate", "yes"}, "--vip-isolate: \"yes\" is neither on nor off"},
-        {{"--vip-icmp-echo", "off"}, "--vip-icmp-echo: \"off\" is neither reply nor drop"},
-        {{"--sctp-reject", "rst"}, "--sctp-reject: \"rst\" is neither icmp nor abort"},
-        {{"--midstream-pickup", "on"}, "--midstream-pickup: \"on\" is neither true nor false"},
+        {{"--blocklist", "list"}, "--blocklist: \"list\" must be the absolute path of a file"},
+        {{"--flow-rules", "many"}, "--flow-rules: \"many\" must be 0 to 65536"},
+        {{"--vip-isolate", "some"}, "--vip-isolate: \"some\" must be on or off"},
+        {{"--vip-icmp-echo", "off"}, "--vip-icmp-echo: \"off\" must be reply or drop"},
+        {{"--sctp-reject", "rst"}, "--sctp-reject: \"rst\" must be icmp or abort"},
+        {{"--midstream-pickup", "maybe"}, "--midstream-pickup: \"maybe\" must be on or off"},
+        {{"--no-huge", "maybe"}, "--no-huge: \"maybe\" must be on or off"},
         {{"--vip-mark", "on", "--flow-rules", "0"}, "--vip-mark: requires --flow-rules above 0"},
-        {{"--mode", "cluster"}, "--mode: \"cluster\" is neither node nor external"},
+        {{"--mode", "cluster"}, "--mode: \"cluster\" must be node or external"},
         {{"--mode", "node"}, "--node-name: is required with --mode node"},
         {{"--node-name", "n"}, "--node-name: requires --mode node"},
-        {{"--label", "zone"}, "--label: \"zone\" is not KEY=VALUE"},
+        {{"--label", "zone"}, "--label: \"zone\" must be KEY=VALUE"},
         {{"--label", "a=1", "--label", "a=2"}, "--label: a is given twice"},
         {{"--listen", "unix:relative"}, "--listen: \"unix:relative\""},
         {{"--listen", "unix:/" + std::string(107, 'x')}, "exceeds the maximum length of a socket path"},
         {{"--listen", "localhost"}, "--listen: \"localhost\" is neither unix:PATH nor HOST:PORT"},
         {{"--listen", "2001:db8::1:9106"}, "--listen: "},
-        {{"--listen", "unix:/a", "--listen", "unix:/a"}, "unix:/a is given twice"},
+        {{"--listen", "unix:/a", "--listen", "unix:/a"}, "--listen: \"unix:/a\" is given twice"},
         {{"--listen", "10.0.0.1:9106"}, "--tls-cert: is missing; listening on 10.0.0.1:9106 needs"},
         {{"--listen", "10.0.0.1:9106", "--tls-cert", "c", "--tls-key", "k"}, "--tls-client-ca: is missing"},
         {{"--tls-cert", "c", "--tls-client-ca", "a"}, "--tls-key: is missing"},
-        {{"--tls-admin-names", "a,,b"}, "--tls-admin-names: \"a,,b\" contains an empty name"},
+        {{"--tls-admin-names", "a,,b"}, "--tls-admin-names: \"a,,b\" must not contain an empty name"},
         {{"--metrics-listen", "9105"},
          "--metrics-listen: \"9105\" must be ADDRESS:PORT, with an IPv6 address in brackets, or off"},
         {{"--state-file", "here"}, "--state-file: \"here\""},
-        {{"--vip-presence", "yes"}, "--vip-presence: \"yes\" is neither on nor off"},
+        {{"--vip-presence"}, "'--vip-presence' is missing"},
         {{"--withdraw-empty"}, "--withdraw-empty: requires --vip-presence on"},
         {{"--healthz", "10256"}, "--healthz: \"10256\" must be ADDRESS:PORT"},
         {{"--healthz", "localhost:10256"}, "--healthz: \"localhost:10256\""},
-        {{"--sync-limit", "0"}, "--sync-limit: \"0\" is not in 1-3600"},
+        {{"--sync-limit", "0"}, "--sync-limit: \"0\" must be 1 to 3600"},
         {{"--snat-address", "10.0.0.0/8"}, "--snat-address: "},
-        {{"--snat-address", "127.0.0.1"}, "--snat-address: 127.0.0.1 is not a global unicast address"},
-        {{"--snat-address", "10.0.0.1", "--snat-address", "010.0.0.1"}, "010.0.0.1 is given twice"},
-        {{"--snat-ports", "2000-1000"}, "--snat-ports: \"2000-1000\" is not FIRST-LAST"},
+        {{"--snat-address", "127.0.0.1"}, "--snat-address: \"127.0.0.1\" must be a global unicast address"},
+        {{"--snat-address", "10.0.0.1", "--snat-address", "010.0.0.1"},
+         "--snat-address: \"010.0.0.1\" is given twice"},
+        {{"--snat-ports", "2000-1000"}, "--snat-ports: \"2000-1000\" must be FIRST-LAST"},
         {{"--snat-ports", "0-1000"}, "--snat-ports"},
         {{"--snat-ports", "1-70000"}, "--snat-ports"},
         {{"--log-format", "xml"}, "--log-format: \"xml\""},
         {{"--log-level", "loud"}, "--log-level: log level \"loud\""},
         {{"--log-level", "engine=info"}, "--log-level: unknown logger \"engine\""},
         {{"--memory-mb", "64", "--memory-mb", "65"}, "--memory-mb"},
-        {{"--config", "/nonexistent/penstockd.ini"}, "--config: /nonexistent/penstockd.ini cannot be read"},
+        {{"--config", "/nonexistent/penstockd.ini"},
+         "--config: \"/nonexistent/penstockd.ini\" cannot be read"},
     };
     for (const auto& refusal : refusals) {
         const auto options = parse(refusal.arguments);
@@ -367,10 +442,10 @@ TEST(Options, AMistakeOfTheFile_IsNamedWithItsLine) {
         std::remove(file.c_str());
         return options ? std::string("accepted") : options.error().what;
     };
-    EXPECT_EQ(error_of("workers = x\n"), file + ":3: --workers: \"x\" is not in 1-64");
+    EXPECT_EQ(error_of("workers = x\n"), file + ":3: --workers: \"x\" must be 1 to 64 workers");
     EXPECT_EQ(error_of("\nport = device=net_null0;twin=p1;mtu=100\n"),
-              file + ":4: --port: mtu: \"100\" is not in 576-9600");
-    EXPECT_EQ(error_of("workers = x\n", {"--workers", "y"}), "--workers: \"y\" is not in 1-64")
+              file + ":4: --port: mtu: \"100\" must be 576 to 9600 bytes");
+    EXPECT_EQ(error_of("workers = x\n", {"--workers", "y"}), "--workers: \"y\" must be 1 to 64 workers")
         << "the command line's own mistake";
     EXPECT_TRUE(error_of("\njust words\n").starts_with(file + ":4: ")) << error_of("\njust words\n");
     EXPECT_TRUE(error_of("wrokers = 2\n").starts_with(file + ":3: ")) << error_of("wrokers = 2\n");
@@ -385,8 +460,7 @@ TEST(Options, CheckConfig_IsAnActionOfItsOwn) {
 TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--help"})->action, Options::Action::Help);
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
-    std::ostringstream out;
-    Options::print_help(out);
+    const std::string help = Options::help();
     for (
         const char* option :
         {"--port",           "--workers",          "--worker-cores",   "--main-core",    "--memory-mb",
@@ -399,9 +473,9 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
          "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",   "--midstream-pickup",
          "--min-path-mtu",   "--allow-empty",      "--reverse-path",   "--check-config", "--sandbox",
          "Examples"}) {
-        EXPECT_NE(out.str().find(option), std::string::npos) << option;
+        EXPECT_NE(help.find(option), std::string::npos) << option;
     }
-    std::istringstream lines(out.str());
+    std::istringstream lines(help);
     for (std::string line; std::getline(lines, line);) {
         EXPECT_LE(line.size(), 120U) << line;
     }

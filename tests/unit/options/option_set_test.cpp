@@ -42,14 +42,11 @@ struct Program {
         set.add("limit", duration(limit, {1, 3600, "seconds"}, "SECONDS"), "Limit");
         set.add("name,n", text(name, "NAME").or_variable("TEST_NAME", environment), "Name");
         set.add("file", text_or("none", file, "FILE", parse_file), "File");
-        set.add("label",
-                list(labels, "TEXT", [](const std::string& entry) { return Result<std::string>(entry); },
-                     {.is_distinct = true}),
-                "Label");
+        set.add("label", list(labels, "TEXT", any_text, {.is_distinct = true}), "Label");
         set.add(
             "number",
             list(numbers, "N,...", [](const std::string& entry) { return parse_number(entry, {.max = 9}); },
-                 {.at_commas = true}),
+                 {.separator = ','}),
             "Numbers");
     }
 
