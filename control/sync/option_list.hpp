@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of penstock-sync's options: names, defaults and descriptions for --help. options.cpp and
-// policy_options.cpp parse and apply them.
+// The list of penstock-sync's options: names, forms, descriptions for --help, and the variables that the
+// values are stored in. Rules that concern several options are in options.cpp.
 #pragma once
 
-#include <boost/program_options/options_description.hpp>
-#include <string>
+#include "control/options/option_set.hpp"
+#include "control/sync/options.hpp"
 
 namespace penstock::sync {
 
-// --help, --version, --config, --check-config.
-[[nodiscard]] boost::program_options::options_description command_line_only();
-// All options that an INI file may contain as well.
-[[nodiscard]] boost::program_options::options_description everywhere();
-// The text of --help.
-[[nodiscard]] std::string help_text();
+// Adds all options. `set` stores into `options`, which must outlive it.
+void add_options(options::OptionSet& set, Options& options);
+
+// The lines of --help above the list.
+extern const char* const kHelpHead;
 
 }  // namespace penstock::sync

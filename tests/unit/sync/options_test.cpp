@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "control/annotations/table.hpp"
 #include "tests/unit/manifest/temporary_folder.hpp"
 
@@ -22,10 +24,85 @@ Prefix prefix(const char* text) {
     return Prefix::parse(text).value();
 }
 
-TEST(SyncOptions, SwitchesAreOffUnlessAskedFor) {
-    const Options plain = options_of({"--manifests=m"});
-    EXPECT_FALSE(plain.allow_empty_folder);
-    EXPECT_TRUE(options_of({"--manifests=m", "--allow-empty-folder"}).allow_empty_folder);
+struct Boolean {
+    const char* name;
+    bool is_switch;  // may be given without a value
+    bool usually;
+    std::function<bool(const Options&)> value;
+};
+
+const std::vector<Boolean>& booleans() {
+    static const std::vector<Boolean> kAll = {
+        {"allow-empty-folder", true, false, [](const Options& o) { return o.allow_empty_folder; }},
+        {"insecure-skip-tls-verify-allowed", true, false, [](const Options& o) { return o.allow_insecure; }},
+        {"events", false, true, [](const Options& o) { return o.events; }},
+        {"external-ips-annotation", true, false,
+         [](const Options& o) { return o.policy.external_ips_annotation; }},
+        {"default-lb", true, false, [](const Options& o) { return o.policy.default_lb; }},
+        {"serve-cluster-ips", true, false, [](const Options& o) { return o.policy.serve_cluster_ips; }},
+        {"masquerade-all", true, false, [](const Options& o) { return o.policy.masquerade_all; }},
+        {"symmetric-return", false, true, [](const Options& o) { return o.policy.symmetric_return; }},
+        {"serve-health-check-node-ports", false, true,
+         [](const Options& o) { return o.policy.serve_health_checks; }},
+        {"ignore-exclude-label", true, false, [](const Options& o) { return o.policy.ignore_exclude_label; }},
+        {"ignore-network-unavailable", true, false,
+         [](const Options& o) { return o.policy.ignore_network_unavailable; }},
+    };
+    return kAll;
+}
+
+TEST(SyncOptions, EveryBooleanIsOnOrOffInAnySpelling) {
+    for (const Boolean& each : booleans()) {
+        const std::string name = std::string("--") + each.name;
+        const auto value = [&](Words words) {
+            words.emplace_back("--manifests=m");
+            return each.value(options_of(words));
+        };
+        EXPECT_EQ(value({}), each.usually) << name;
+        for (const char* on : {"on", "true", "yes", "1"}) {
+            EXPECT_TRUE(value({name, on})) << name << " " << on;
+            EXPECT_TRUE(value({name + "=" + on})) << name << "=" << on;
+        }
+        for (const char* off : {"off", "false", "no", "0"}) {
+            EXPECT_FALSE(value({name, off})) << name << " " << off;
+            EXPECT_FALSE(value({name + "=" + off})) << name << "=" << off;
+        }
+        if (each.is_switch) {
+            EXPECT_TRUE(value({name})) << name;
+        } else {
+            EXPECT_FALSE(read_options({"--manifests=m", name})) << name;
+        }
+        const auto wrong = read_options({"--manifests=m", name, "some"});
+        ASSERT_FALSE(wrong) << name;
+        EXPECT_EQ(wrong.error().what, name + ": \"some\" must be on or off");
+    }
+}
+
+TEST(SyncOptions, InClusterIsOnOrOffInAnySpelling_AUTH003) {
+    for (const char* on :
+         {"--in-cluster", "--in-cluster=on", "--in-cluster=true", "--in-cluster=yes", "--in-cluster=1"}) {
+        EXPECT_TRUE(options_of({on}).in_cluster) << on;
+    }
+    for (const char* off : {"--in-cluster=off", "--in-cluster=false", "--in-cluster=no", "--in-cluster=0"}) {
+        EXPECT_FALSE(options_of({off, "--manifests=m"}).in_cluster) << off;
+    }
+}
+
+// A new boolean option belongs in the tables above.
+TEST(SyncOptions, HelpShowsEveryBooleanAsOnOrOff) {
+    const auto read = read_options({"--help"});
+    const std::string& help = std::get<Information>(read.value()).text;
+    for (const Boolean& each : booleans()) {
+        EXPECT_NE(
+            help.find(std::string("--") + each.name + " on|off (=" + (each.usually ? "on" : "off") + ")"),
+            std::string::npos)
+            << each.name;
+    }
+    size_t count = 0;
+    for (size_t at = help.find(" on|off"); at != std::string::npos; at = help.find(" on|off", at + 1)) {
+        ++count;
+    }
+    EXPECT_EQ(count, booleans().size() + 1) << "with --in-cluster";
 }
 
 TEST(SyncOptions, HaveTheDefaultsThatHelpStates) {
@@ -68,7 +145,7 @@ TEST(SyncOptions, ReadWhatClusterIpsAndTopologyWant_SVC013_NAT004_ETP004_TOPO004
     EXPECT_TRUE(defaults.symmetric_return);
     EXPECT_FALSE(defaults.topology_no_match_drops);
     const semantics::Policy policy = options_of({"--manifests=m", "--serve-cluster-ips", "--masquerade-all",
-                                                 "--symmetric-return=false", "--topology-no-match=drop"})
+                                                 "--symmetric-return=off", "--topology-no-match=drop"})
                                          .policy;
     EXPECT_TRUE(policy.serve_cluster_ips);
     EXPECT_TRUE(policy.masquerade_all);
@@ -130,9 +207,8 @@ TEST(SyncOptions, ReadWhatConcernsNodes_NODEPORT009_LB017_LB021_HC001_HC007) {
     EXPECT_EQ(usual, semantics::Policy{});
     const semantics::Policy other =
         options_of({"--manifests=m", "--cluster-cidr=10.244.0.0/16,fd00::/48", "--backend-mode=auto",
-                    "--node-weight=ready-pods", "--node-probe-port=0",
-                    "--serve-health-check-node-ports=false", "--vip-closed-port=reject",
-                    "--protocols=udp, tcp,udp"})
+                    "--node-weight=ready-pods", "--node-probe-port=0", "--serve-health-check-node-ports=off",
+                    "--vip-closed-port=reject", "--protocols=udp, tcp,udp"})
             .policy;
     EXPECT_EQ(other.cluster_cidrs, (std::vector<Prefix>{prefix("10.244.0.0/16"), prefix("fd00::/48")}));
     EXPECT_EQ(other.backend_mode, Mode::Auto);
@@ -174,23 +250,27 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"coalesce", {"--in-cluster", "--coalesce-ms=1001"}, "0 to 1000"},
         Refusal{"coalesce_word", {"--in-cluster", "--coalesce-ms=soon"}, "coalesce-ms"},
         Refusal{"audit", {"--in-cluster", "--audit-period-s=0"}, "1 to 86400"},
-
+        Refusal{"priority",
+                {"--in-cluster", "--sync-priority=1001"},
+                "--sync-priority: \"1001\" must be 0 to 1000"},
         Refusal{"empty_folder", {"--in-cluster", "--allow-empty-folder"}, "requires --manifests"},
         Refusal{"unknown", {"--manifests=m", "--colour=red"}, "--colour"},
         Refusal{"prefix", {"--manif", "m"}, "--manif"}, Refusal{"stray", {"--manifests=m", "stray"}, "stray"},
         Refusal{
             "cidr", {"--manifests=m", "--allowed-external-cidrs=10.0.0.0/33"}, "--allowed-external-cidrs"},
-        Refusal{"bare_address", {"--manifests=m", "--nodeport-addresses=10.0.0.1"}, "NODEPORT-003"},
+        Refusal{"bare_address",
+                {"--manifests=m", "--nodeport-addresses=10.0.0.1"},
+                "--nodeport-addresses: \"10.0.0.1\" is not a CIDR"},
         Refusal{"primary_and_more",
                 {"--manifests=m", "--nodeport-addresses=primary,10.0.0.0/8"},
-                "primary cannot be combined"},
+                "must be prefixes, or primary alone"},
         Refusal{"scope", {"--manifests=m", "--lb-vip-scope=some"}, "owned or all"},
         Refusal{"unsupported", {"--manifests=m", "--unsupported-annotations=no"}, "must be serve or refuse"},
         Refusal{"scheduler",
                 {"--manifests=m", "--scheduler=best"},
                 "unknown scheduler \"best\" (use one of rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c)"},
         Refusal{"compat", {"--manifests=m", "--source-ranges-compat=yes"}, "none or kube-proxy"},
-        Refusal{"symmetric", {"--manifests=m", "--symmetric-return=maybe"}, "true or false"},
+        Refusal{"symmetric", {"--manifests=m", "--symmetric-return=maybe"}, "on or off"},
         Refusal{"no_match", {"--manifests=m", "--topology-no-match=shrug"}, "reject or drop"},
         Refusal{"cluster_cidr", {"--manifests=m", "--cluster-cidr=10.244.0.0"}, "--cluster-cidr"},
         Refusal{"backend_mode", {"--manifests=m", "--backend-mode=vm"}, "pod, node or auto"},
@@ -232,14 +312,15 @@ TEST(SyncOptions, ReadTimes_GEN008_APISYNC021) {
 
 TEST(SyncOptions, AFileHasTheSameNamesAndTheCommandLineWins) {
     const test::TemporaryFolder disk;
-    disk.write(
-        "sync.ini",
-        "manifests = /from/file\nscheduler = mh\ndefault-lb = true\ngateway = unix:/a\ngateway = unix:/b\n");
+    disk.write("sync.ini",
+               "manifests = /from/file\nscheduler = mh\ndefault-lb = on\nmasquerade-all = true\ngateway = "
+               "unix:/a\ngateway = unix:/b\n");
     const Options options =
         options_of({"--config", (disk.path() / "sync.ini").string(), "--scheduler", "Random"});
     EXPECT_EQ(options.manifests, "/from/file");
     EXPECT_EQ(options.policy.default_scheduler, lb::SchedulerKind::Random);
     EXPECT_TRUE(options.policy.default_lb);
+    EXPECT_TRUE(options.policy.masquerade_all);
     EXPECT_EQ(options.gateways.size(), 2u);
 }
 
