@@ -2,17 +2,26 @@
 #include "control/cli/option_list.hpp"
 
 #include <algorithm>
-#include <boost/program_options.hpp>
-#include <iterator>
-#include <sstream>
+#include <cctype>
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "control/client/target.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::cli {
-namespace po = boost::program_options;
+
+using options::flag;
+using options::number;
+using options::one_of;
+using options::OptionSet;
+using options::parsed;
+using options::refuse;
+using options::text;
+
 namespace {
 
 constexpr const char* kIntroduction =
@@ -34,126 +43,175 @@ constexpr const char* kVariables =
     "PENSTOCK_TLS_CA set "
     "the defaults of the options with these names.\n";
 
-// Options of all commands. Other options must be listed in Command::options.
-constexpr std::string_view kGeneral[] = {"help",     "version", "gateway", "sync-server",
-                                         "tls-cert", "tls-key", "tls-ca",  "timeout"};
+constexpr const char* kGeneralTitle = "General options";
 
-constexpr unsigned kHelpWidth = 120;
+// Parses "1.2.3.4", "1.2.3.4:80", "2001:db8::1" or "[2001:db8::1]:80"; the result is in canonical form.
+Result<v1::SocketAddress> socket_address(const std::string& given) {
+    std::string_view host = given, port;
+    bool has_port = false;
+    if (given.starts_with('[')) {
+        const size_t bracket = given.find(']');
+        if (bracket == std::string::npos || (bracket + 1 < given.size() && given[bracket + 1] != ':')) {
+            return refuse(given, "must be [IPV6]:PORT");
+        }
+        host = host.substr(1, bracket - 1);
+        has_port = bracket + 2 < given.size();
+        port = has_port ? std::string_view(given).substr(bracket + 2) : "";
+    } else if (std::ranges::count(given, ':') == 1) {
+        host = host.substr(0, given.find(':'));
+        port = std::string_view(given).substr(given.find(':') + 1);
+        has_port = !port.empty();
+    }
+    const auto address = IpAddr::parse(host);
+    if (!address) {
+        return std::unexpected(address.error());
+    }
+    v1::SocketAddress socket;
+    socket.set_address(address->to_string());
+    if (has_port) {
+        const auto number = whole_number<uint16_t>(port);
+        if (number.value_or(0) == 0) {
+            return refuse(given, "must have a port from 1 to 65535");
+        }
+        socket.set_port(*number);
+    }
+    return socket;
+}
+
+Result<v1::Protocol> protocol(const std::string& given) {
+    std::string lower = given;
+    std::ranges::transform(lower, lower.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    auto read = options::parse_word<v1::Protocol>(
+        lower, {{"tcp", v1::PROTOCOL_TCP}, {"udp", v1::PROTOCOL_UDP}, {"sctp", v1::PROTOCOL_SCTP}});
+    if (!read && lower.starts_with("icmp")) {
+        read.error().what += "; ICMP is not supported";
+    }
+    return read;
+}
+
+// Shorter intervals are not readable and would load a busy gateway.
+Result<std::chrono::milliseconds> interval(const std::string& given) {
+    return options::parse_seconds(given, std::chrono::milliseconds(100), std::chrono::hours(1));
+}
+
+Result<client::Target> sync_target(const std::string& given) {
+    auto target = client::parse_target(given);
+    if (!target || !target->is_unix()) {
+        return refuse(given, "must be unix:PATH; penstock-sync listens on a Unix socket only");
+    }
+    return target;
+}
+
+// The list for --help and completion.
+struct List {
+    Request request;
+    OptionSet set;
+    List() { add_options(set, request, {}); }
+};
 
 }  // namespace
 
-po::options_description general_options() {
-    po::options_description described("General options", kHelpWidth);
-    auto add = described.add_options();
-    const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-    add("gateway", text("TARGET")->default_value(client::kDefaultTarget),
-        "Address of penstockd: unix:PATH, or HOST:PORT with the certificates below.");
-    add("sync-server", text("TARGET")->default_value(client::kDefaultSyncTarget),
-        "Address of penstock-sync (get sync): unix:PATH.");
-    add("tls-cert", text("FILE"), "Client certificate, PEM.");
-    add("tls-key", text("FILE"), "Private key of the client certificate, PEM.");
-    add("tls-ca", text("FILE"), "CA that signed the gateway's certificate, PEM.");
-    add("timeout", text("SECONDS")->default_value("10"),
-        "Timeout of a call; for drain: maximum time to wait for the last open connection.");
-    add("help,h", "Print this help.");
-    add("version", "Print the version of penstockctl.");
-    return described;
-}
-
-po::options_description command_options() {
-    po::options_description described("Options of commands", kHelpWidth);
-    auto add = described.add_options();
-    const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-    add("output,o", text("FORMAT"), "Output format: table, wide, json or yaml (default table).");
-    add("watch,w", po::bool_switch(), "Repeat until interrupted.");
-    add("interval", text("SECONDS"), "Interval of --watch, 0.1-3600; fractions are allowed (default 1).");
-    add("no-headers", po::bool_switch(), "Omit the header line of a table.");
-    add("namespace,n", text("NAME"), "Only this Kubernetes namespace (default: all).");
-    add("all-namespaces,A", po::bool_switch(), "All Kubernetes namespaces; the same as without --namespace.");
-    add("client", text("IP[:PORT]"), "Only connections from this client; IPv6 with a port: [IPV6]:PORT.");
-    add("frontend", text("IP[:PORT]"), "Only connections to this frontend.");
-    add("backend", text("IP[:PORT]"), "Only connections forwarded to this backend.");
-    add("proto", text("PROTOCOL"), "Protocol: tcp, udp or sctp.");
-    add("limit", text("N"), "Stop after N entries (default: no limit).");
-    add("src", text("IP:PORT"), "explain: source of the packet; IPv6: [IPV6]:PORT.");
-    add("dst", text("IP:PORT"), "explain: destination of the packet; IPv6: [IPV6]:PORT.");
-    add("port", text("N"),
-        "explain: NIC port on which the packet arrives, see get ports (default: the port of the route to its "
-        "source).");
-    add("queue", text("N"),
-        "explain: receive queue, and so the worker, on which the packet arrives (default 0).");
-    add("all", po::bool_switch(), "clear: entries of all services.");
-    add("until-restart", po::bool_switch(), "drain: end the drain at the next start of penstockd.");
-    add("not-syn", po::bool_switch(), "explain: a mid-stream TCP segment instead of a SYN.");
-    return described;
+void add_options(OptionSet& set, Request& request, const Environment& environment) {
+    set.group("Options of commands");
+    set.add("output,o",
+            one_of(request.format, {{"table", Format::Table},
+                                    {"wide", Format::Wide},
+                                    {"json", Format::Json},
+                                    {"yaml", Format::Yaml}}),
+            "Output format.");
+    set.add("watch,w", flag(request.watch), "Repeat until interrupted.");
+    set.add("interval", parsed(request.interval, "SECONDS", interval),
+            "Interval of --watch, 0.1-3600; fractions are allowed (default 1).");
+    set.add("no-headers", flag(request.no_headers), "Omit the header line of a table.");
+    set.add("namespace,n", text(request.namespace_name, "NAME"),
+            "Only this Kubernetes namespace (default: all).");
+    set.add("all-namespaces,A", flag(), "All Kubernetes namespaces; the same as without --namespace.");
+    set.add("client", parsed(request.client, "IP[:PORT]", socket_address),
+            "Only connections from this client; IPv6 with a port: [IPV6]:PORT.");
+    set.add("frontend", parsed(request.frontend, "IP[:PORT]", socket_address),
+            "Only connections to this frontend.");
+    set.add("backend", parsed(request.backend, "IP[:PORT]", socket_address),
+            "Only connections forwarded to this backend.");
+    set.add("proto", parsed(request.protocol, "PROTOCOL", protocol), "Protocol: tcp, udp or sctp.");
+    set.add("limit", number(request.limit, {0, UINT32_MAX, "entries"}).without_default(),
+            "Stop after N entries (default: no limit).");
+    set.add("src", parsed(request.source, "IP:PORT", socket_address),
+            "explain: source of the packet; IPv6: [IPV6]:PORT.");
+    set.add("dst", parsed(request.destination, "IP:PORT", socket_address),
+            "explain: destination of the packet; IPv6: [IPV6]:PORT.");
+    set.add("port", number(request.nic_port, {0, 255}),
+            "explain: NIC port on which the packet arrives, see get ports (default: the port of the route to "
+            "its source).");
+    set.add("queue", number(request.queue, {0, 65'535}).without_default(),
+            "explain: receive queue, and so the worker, on which the packet arrives (default 0).");
+    set.add("all", flag(request.all), "clear: entries of all services.");
+    set.add("until-restart", flag(request.until_restart),
+            "drain: end the drain at the next start of penstockd.");
+    set.add("not-syn", flag(request.not_syn), "explain: a mid-stream TCP segment instead of a SYN.");
+    set.group(kGeneralTitle);
+    set.add("gateway",
+            parsed(request.target, "TARGET", client::parse_target, client::kDefaultTarget)
+                .or_variable("PENSTOCK_GATEWAY", environment.gateway),
+            "Address of penstockd: unix:PATH, or HOST:PORT with the certificates below.");
+    set.add("sync-server",
+            parsed(request.sync_target, "TARGET", sync_target, client::kDefaultSyncTarget)
+                .or_variable("PENSTOCK_SYNC_SERVER", environment.sync_server),
+            "Address of penstock-sync (get sync): unix:PATH.");
+    set.add(
+        "tls-cert",
+        text(request.tls.certificate, "FILE").or_variable("PENSTOCK_TLS_CERT", environment.tls.certificate),
+        "Client certificate, PEM.");
+    set.add("tls-key", text(request.tls.key, "FILE").or_variable("PENSTOCK_TLS_KEY", environment.tls.key),
+            "Private key of the client certificate, PEM.");
+    set.add("tls-ca",
+            text(request.tls.authority, "FILE").or_variable("PENSTOCK_TLS_CA", environment.tls.authority),
+            "CA that signed the gateway's certificate, PEM.");
+    set.add("timeout", number(request.timeout_s, {1, 3600, "seconds"}, "SECONDS"),
+            "Timeout of a call; for drain: maximum time to wait for the last open connection.");
+    set.add("help,h", flag(), "Print this help.");
+    set.add("version", flag(), "Print the version of penstockctl.");
 }
 
 bool is_general(std::string_view option) {
-    return std::ranges::find(kGeneral, option) != std::end(kGeneral);
+    return std::ranges::count(List().set.names_in(kGeneralTitle), option) > 0;
 }
 
 std::string help_text() {
-    std::ostringstream text;
-    text << kIntroduction << "\nCommands:\n";
-    size_t width = 0;
     const auto synopsis = [](const Command& command) {
         return name_of(command) + (command.arguments.empty() ? "" : " " + std::string(command.arguments));
     };
+    size_t width = 0;
     for (const Command& command : all_commands()) {
         width = std::max(width, synopsis(command).size());
     }
+    std::string text = std::string(kIntroduction) + "\nCommands:\n";
     for (const Command& command : all_commands()) {
         const std::string left = synopsis(command);
-        text << "  " << left << std::string(width - left.size() + 2, ' ') << command.summary << "\n";
+        text += "  " + left + std::string(width - left.size() + 2, ' ') + std::string(command.summary) + "\n";
     }
-    text << "\n"
-         << command_options() << "\n"
-         << general_options() << "\n"
-         << kVariables << "\n"
-         << kExitCodes;
-    return text.str();
+    return text + List().set.help() + "\n" + kVariables + "\n" + kExitCodes;
 }
 
 std::string help_text(const Command& command) {
-    std::ostringstream text;
-    text << "penstockctl " << name_of(command)
-         << (command.arguments.empty() ? "" : " " + std::string(command.arguments))
-         << (command.options.empty() ? "" : " [options]") << "\n\n  " << command.summary << "\n";
-    po::options_description own("Options", kHelpWidth);
-    const po::options_description all = command_options();
-    for (const auto& option : all.options()) {
-        if (std::ranges::find(command.options, option->long_name()) != command.options.end()) {
-            own.add(option);
-        }
+    std::string text = "penstockctl " + name_of(command) +
+                       (command.arguments.empty() ? "" : " " + std::string(command.arguments)) +
+                       (command.options.empty() ? "" : " [options]") + "\n\n  " +
+                       std::string(command.summary) + "\n";
+    if (!command.options.empty()) {
+        text += List().set.help("Options", command.options);
     }
-    if (!own.options().empty()) {
-        text << "\n" << own;
-    }
-    text << "\nOptions of all commands: penstockctl --help\n";
-    return text.str();
+    return text + "\nOptions of all commands: penstockctl --help\n";
 }
 
 std::vector<std::string> options_with_value() {
-    std::vector<std::string> names;
-    for (const po::options_description& described : {general_options(), command_options()}) {
-        for (const auto& option : described.options()) {
-            if (option->semantic()->max_tokens() > 0) {
-                names.push_back("--" + option->long_name());
-                const std::string shortest =
-                    option->canonical_display_name(po::command_line_style::allow_dash_for_short);
-                if (shortest.size() == 2) {
-                    names.push_back(shortest);
-                }
-            }
-        }
-    }
-    return names;
+    return List().set.spellings_with_value();
 }
 
 std::vector<std::string> option_names(const Command& command) {
     std::vector<std::string> names;
-    for (const std::string_view name : kGeneral) {
-        names.push_back("--" + std::string(name));
+    for (const std::string& name : List().set.names_in(kGeneralTitle)) {
+        names.push_back("--" + name);
     }
     for (const std::string_view name : command.options) {
         names.push_back("--" + std::string(name));

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of penstockctl's options, with defaults and descriptions, for --help and completion. options.cpp
-// parses them.
+// The list of penstockctl's options: names, forms and descriptions for --help and completion, and the
+// variables that the values are stored in.
 #pragma once
 
-#include <boost/program_options/options_description.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "control/cli/commands/command.hpp"
+#include "control/cli/options.hpp"
+#include "control/cli/request.hpp"
+#include "control/options/option_set.hpp"
 
 namespace penstock::cli {
 
-// Options of all commands.
-[[nodiscard]] boost::program_options::options_description general_options();
-// Options of single commands; Command::options lists those of a command.
-[[nodiscard]] boost::program_options::options_description command_options();
+// Adds the options of all commands, and those of single commands (Command::options lists those of a command).
+// `set` stores into `request`, which must outlive it.
+void add_options(options::OptionSet& set, Request& request, const Environment& environment);
 // Whether all commands have the option with this long name.
 [[nodiscard]] bool is_general(std::string_view option);
 

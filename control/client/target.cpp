@@ -15,13 +15,13 @@ bool is_l4_port(std::string_view text) {
 Result<Target> parse_target(std::string_view text) {
     constexpr std::string_view kUnix = "unix:";
     const auto refuse = [text](const char* rule) {
-        return fail(Errc::InvalidArgument, "gateway \"" + std::string(text) + "\": " + rule);
+        return fail(Errc::InvalidArgument, "\"" + std::string(text) + "\" " + rule);
     };
     if (text.starts_with(kUnix)) {
         // sockaddr_un has 108 bytes, including the terminator.
         constexpr size_t kSocketPathMax = 107;
         if (text.size() == kUnix.size() || text.size() - kUnix.size() > kSocketPathMax) {
-            return refuse("the path of a Unix socket must have 1 to 107 bytes");
+            return refuse("must be unix:PATH with a path of 1 to 107 bytes");
         }
         return Target{std::string(text)};
     }
@@ -32,7 +32,7 @@ Result<Target> parse_target(std::string_view text) {
     const std::string_view host = text.substr(0, colon);
     const bool bracketed = host.front() == '[' && host.back() == ']';
     if (!bracketed && host.find_first_of(":/[]") != std::string_view::npos) {
-        return refuse("the host must be a name, an IPv4 address, or an IPv6 address in brackets");
+        return refuse("must begin with a name, an IPv4 address, or an IPv6 address in brackets");
     }
     return Target{std::string(text)};
 }

@@ -77,10 +77,10 @@ void OptionSet::add(std::string name, Value value, std::string description) {
 void OptionSet::add_daemon_group() {
     group("General");
     groups_.back().is_of_command_line = true;
-    add("help,h", flag(ignored_), "Print this help and exit");
-    add("version", flag(ignored_), "Print the version and exit");
+    add("help,h", flag(), "Print this help and exit");
+    add("version", flag(), "Print the version and exit");
     add("config", text(config_, "FILE"), "INI file with the options below, without the leading dashes");
-    add("check-config", flag(ignored_),
+    add("check-config", flag(),
         "Check the options, and the files and machine resources that they need, without touching devices or "
         "the network. Exit code 0, or 2 with one line for each error");
 }

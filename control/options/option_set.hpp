@@ -88,7 +88,6 @@ class OptionSet {
     std::vector<Group> groups_;
     std::map<std::string, Given, std::less<>> given_;
     std::string config_;
-    bool ignored_ = false;  // target of the flags of add_daemon_group()
 };
 
 }  // namespace penstock::options

@@ -100,6 +100,10 @@ template <typename Check>
                 return {};
             }};
 }
+// The same without a variable: OptionSet::is_given() returns it.
+[[nodiscard]] inline Value flag() {
+    return {.arity = Value::Arity::Flag, .store = [](const auto&) { return Status(); }};
+}
 
 // One of several words. `placeholder` is derived from them: "node|external".
 template <std::equality_comparable T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of options, as text: booleans, words, numbers with a range and a unit, durations, paths, lists.
-// Every error is InvalidArgument, quotes the value and states the rule: "\"65\" must be 4 to 64 packets". Pure.
+// Every error is InvalidArgument, quotes the value and states the rule: "\"65\" must be 4 to 64 packets".
+// Pure.
 #pragma once
 
 #include <algorithm>

@@ -380,7 +380,7 @@ TEST_F(CommandTest, ExplainNamesTheArgumentThatIsMissing) {
         {{"--src", "10.80.1.2:4000", "--dst", "80.11.12.10:80"},
          "explain: --proto is missing: tcp, udp or sctp"},
         {{"--proto", "icmp", "--src", "10.80.1.2:4000", "--dst", "80.11.12.10:80"},
-         "--proto icmp: must be tcp, udp or sctp; ICMP is not supported"},
+         "--proto: \"icmp\" must be tcp, udp or sctp; ICMP is not supported"},
         {{"--proto", "sctp", "--dst", "80.11.12.10:80"},
          "explain: --src is missing: IP:PORT, or [IPV6]:PORT"},
         {{"--proto", "udp", "--src", "10.80.1.2", "--dst", "80.11.12.10:80"},
@@ -440,14 +440,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"foreign", {"get", "ports", "--client", "1.2.3.4"}, "--client is not an option"},
         Refusal{"watch_explain", {"explain", "-w"}, "--watch is not an option of explain"},
         Refusal{"format", {"status", "-o", "xml"}, "table, wide, json or yaml"},
-        Refusal{"address", {"get", "connections", "--client", "localhost"}, "--client localhost"},
+        Refusal{"address", {"get", "connections", "--client", "localhost"}, "--client: \"localhost\""},
         Refusal{"port", {"get", "connections", "--client", "1.2.3.4:0"}, "1 to 65535"},
         Refusal{"bracket", {"get", "connections", "--client", "[::1"}, "[IPV6]:PORT"},
         Refusal{"protocol", {"get", "connections", "--proto", "icmp"}, "tcp, udp or sctp"},
         Refusal{"limit", {"get", "connections", "--limit", "-1"}, "--limit"},
-        Refusal{"timeout", {"status", "--timeout", "0"}, "--timeout 0"},
-        Refusal{"interval", {"status", "-w", "--interval", "0"}, "--interval 0"},
-        Refusal{"target", {"status", "--gateway", "here"}, "unix:PATH or HOST:PORT"},
+        Refusal{"timeout", {"status", "--timeout", "0"}, "--timeout: \"0\" must be 1 to 3600 seconds"},
+        Refusal{
+            "interval", {"status", "-w", "--interval", "0"}, "--interval: \"0\" must be 0.1 to 3600 seconds"},
+        Refusal{
+            "target", {"status", "--gateway", "here"}, "--gateway: \"here\" must be unix:PATH or HOST:PORT"},
         Refusal{"tls", {"status", "--gateway", "here:1"}, "--tls-cert"}),
     [](const auto& each) { return std::string(each.param.name); });
 
