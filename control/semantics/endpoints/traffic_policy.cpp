@@ -75,7 +75,7 @@ void report_limits(const PolicyRules& rules, Notices& notices) {
         notices.warn(reason::kSourceIpNotPreserved,
                      "externalTrafficPolicy Local keeps the client's address only if endpoints reply "
                      "through the gateway, but "
-                     "--symmetric-return=false is set");
+                     "--symmetric-return off is set");
     }
     if (!rules.topology_keys.empty()) {
         notices.warn(reason::kTopologyKeysIgnored,
