@@ -42,7 +42,7 @@ TEST_P(ValidPorts, BadEntryGoesAlone) {
     service.ports = GetParam().entries;
     Notices notices;
     std::vector<std::string> kept;
-    for (const ServicePort& port : valid_ports(service, notices)) {
+    for (const ValidPort& port : valid_ports(service, notices)) {
         kept.push_back(port.name + ":" + std::to_string(port.port) + "/" + to_string(port.protocol));
     }
     std::vector<std::string> said;
