@@ -81,7 +81,7 @@ class BlocklistFile : public testing::Test {
             BlocklistWatch::start({.file = file,
                                    .known = std::move(known),
                                    .own_addresses = [] { return kOwn; },
-                                   .tell =
+                                   .on_change =
                                        [this](const route::PrefixSet& list) {
                                            const std::lock_guard lock(mutex);
                                            told.emplace_back(list.prefixes().begin(), list.prefixes().end());
