@@ -47,6 +47,10 @@ struct PortRules {
         const uint64_t node_ports = node_port_bits != nullptr ? node_port_bits[block] : 0;
         return (is_whole ? ~0ULL : usable_in_part(block)) & ~node_ports & own.in_block(block);
     }
+    // Whether a single port may be allocated.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool is_usable(L4Port port) const noexcept {
+        return (usable(port / kPortsPerBlock) >> port % kPortsPerBlock & 1) != 0;
+    }
 
  private:
     // Without regard to NodePorts and to the ports of other workers.

@@ -4,9 +4,7 @@
 namespace penstock::nat {
 
 PortRules SourceSearch::rules_of_address(const PortProposer& ports) const noexcept {
-    PortRules rules = rules_for(*config_, config_->addresses[source_.index], host_);
-    rules.own = ports.own_ports(key_, config_->addresses.reply_egress(source_.index));
-    return rules;
+    return rules_towards(ports, *config_, source_.index, host_, key_);
 }
 
 const Source* SourceSearch::prefer(PortProposer& ports, const IpAddr& address, L4Port port) noexcept {
@@ -14,9 +12,7 @@ const Source* SourceSearch::prefer(PortProposer& ports, const IpAddr& address, L
         if (turn != turn_) {
             turn_to(turn, ports);
         }
-        const SnatAddress& snat = config_->addresses[source_.index];
-        if (snat.address == address &&
-            (rules_of_address(ports).usable(port / kPortsPerBlock) >> port % kPortsPerBlock & 1) != 0) {
+        if (config_->addresses[source_.index].address == address && rules_of_address(ports).is_usable(port)) {
             source_.pool = ports.open(key_, hash_, pool_probably_);
             source_.port = port;
             is_preferred_ = true;

@@ -36,6 +36,17 @@ struct Source {
     PoolNumber pool;    // for PortProposer::give_back() when the connection ends
 };
 
+// The ports that one worker may use towards an endpoint, on the SNAT address with this index. `ports` are the
+// worker's; only their constant data is read, so any thread may call it (explain does).
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE PortRules rules_towards(const PortProposer& ports,
+                                                             const SnatConfig& config, size_t index,
+                                                             const HostPorts& host,
+                                                             const PoolKey& key) noexcept {
+    PortRules rules = rules_for(config, config.addresses[index], host);
+    rules.own = ports.own_ports(key, config.addresses.reply_egress(index));
+    return rules;
+}
+
 // The returned Source is a member of the search; the next call changes it.
 class SourceSearch {
  public:

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "dataplane/conn/aging.hpp"
+#include "dataplane/nat/source_search.hpp"
 
 namespace penstock::worker {
 
@@ -21,12 +22,10 @@ std::optional<FlowKey> SnatForecast::former_source(
     }
     after.source = removed_->connection.reverse.destination;
     after.source_port = removed_->connection.reverse.destination_port;
-    const uint32_t port = after.source_port;
     for (const nat::SnatAddress* source : in_turn) {
-        const nat::PortRules rules = rules_of(after.destination, after.destination_port, *source);
-        const bool is_usable =
-            (rules.usable(port / nat::kPortsPerBlock) >> port % nat::kPortsPerBlock & 1) != 0;
-        if (source->address == after.source && is_usable && !is_in_use(after.reversed())) {
+        if (source->address == after.source &&
+            rules_of(after.destination, after.destination_port, *source).is_usable(after.source_port) &&
+            !is_in_use(after.reversed())) {
             return after;
         }
     }
@@ -55,7 +54,8 @@ SnatForecast::PortChoice SnatForecast::choose_port(
 
 const nat::ReplyRule* SnatForecast::rule_of_replies(const lb::Backend& endpoint,
                                                     const nat::SnatAddress& source) const {
-    return worker_.owner.rule_of_replies(reply_egress_of(source), endpoint.address.family(), protocol_);
+    return worker_.owner.rule_of_replies(snapshot_.snat->addresses.reply_egress(index_of(source)),
+                                         endpoint.address.family(), protocol_);
 }
 
 SnatForecast::PortUse SnatForecast::port_use(const lb::Backend& endpoint,
@@ -90,15 +90,12 @@ nat::PortRules SnatForecast::rules_of(const IpAddr& endpoint, L4Port endpoint_po
                                       const nat::SnatAddress& source) const {
     const nat::HostPorts host{snapshot_.services->node_port_bits(protocol_),
                               static_cast<uint32_t>(snapshot_.generation)};
-    nat::PortRules rules = nat::rules_for(*snapshot_.snat, source, host);
-    rules.own = worker_.snat_ports.own_ports({source.address, endpoint, endpoint_port, protocol_},
-                                             reply_egress_of(source));
-    return rules;
+    return nat::rules_towards(worker_.snat_ports, *snapshot_.snat, index_of(source), host,
+                              {source.address, endpoint, endpoint_port, protocol_});
 }
 
-NicPortId SnatForecast::reply_egress_of(const nat::SnatAddress& source) const {
-    const nat::SnatAddresses& addresses = snapshot_.snat->addresses;
-    return addresses.reply_egress(static_cast<size_t>(&source - &addresses[0]));
+size_t SnatForecast::index_of(const nat::SnatAddress& source) const {
+    return static_cast<size_t>(&source - &snapshot_.snat->addresses[0]);
 }
 
 }  // namespace penstock::worker

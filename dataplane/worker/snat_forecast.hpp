@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // For explain: the source that a worker would give to a new flow. Computed from the connection table, which
 // any thread may read: the existing tuples alone determine which ports are taken. Of the worker's proposer
-// only constant data is read.
+// only constant data is read. The ports and the order of the addresses come from the functions that
+// nat::SourceSearch uses too.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +61,8 @@ class SnatForecast {
     [[nodiscard]] PortUse port_use(const lb::Backend& endpoint, const nat::SnatAddress& source) const;
     [[nodiscard]] nat::PortRules rules_of(const IpAddr& endpoint, L4Port endpoint_port,
                                           const nat::SnatAddress& source) const;
-    [[nodiscard]] NicPortId reply_egress_of(const nat::SnatAddress& source) const;
+    // In the list of SNAT addresses.
+    [[nodiscard]] size_t index_of(const nat::SnatAddress& source) const;
 
     const config::Snapshot& snapshot_;
     const pipeline::WorkerContext& worker_;

@@ -122,8 +122,7 @@ std::string difference_of_source(const FlowKey& after, const PacketResult& done,
     }
     const nat::HostPorts host{context.snapshot->services->node_port_bits(after.protocol), 0};
     const nat::PortRules rules = nat::rules_for(snat, *address, host);
-    if ((rules.usable(after.source_port / nat::kPortsPerBlock) >> after.source_port % nat::kPortsPerBlock &
-         1) == 0) {
+    if (!rules.is_usable(after.source_port)) {
         return "port " + std::to_string(after.source_port) + " is not usable for SNAT";
     }
     return context.owner.of_snat_reply(address->egress, after.reversed()) == done.worker
