@@ -246,8 +246,9 @@ inline constexpr size_t kReverse = static_cast<size_t>(Direction::Reverse);
         state = finishes ? SctpState::ShutdownAcked : SctpState::Shutdown;
     }
     if (detail::is_restarting(before.state) && state != before.state) {
-        judged.next.tags[before.state == SctpState::Restarting ? detail::kForward : detail::kReverse] =
-            0;  // was never proven
+        const size_t of_restarted =
+            before.state == SctpState::Restarting ? detail::kForward : detail::kReverse;
+        judged.next.tags[of_restarted] = 0;  // was never proven
     }
     return judged;
 }

@@ -83,8 +83,7 @@ class Table {
     Table(const Table&) = delete;
     Table& operator=(const Table&) = delete;
 
-    // --- Worker only
-    // -----------------------------------------------------------------------------------------------------
+    // --- Worker only ---
 
     PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key) const noexcept {
         return packet::hash_of(key, mix_);
@@ -167,8 +166,7 @@ class Table {
         return (entries_[unit].generation & 1) != 0 && ((unit & 1) == 0 || !entries_[unit - 1].is_v6());
     }
 
-    // --- Any thread
-    // ------------------------------------------------------------------------------------------------------
+    // --- Any thread ---
 
     [[nodiscard]] uint32_t size() const noexcept { return __atomic_load_n(&header_->size, __ATOMIC_RELAXED); }
     // In units: the table holds this number of IPv4 connections, or half as many others.

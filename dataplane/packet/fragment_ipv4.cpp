@@ -56,9 +56,9 @@ std::optional<Ipv4Fragments> Ipv4Fragments::of(ByteView packet, uint16_t mtu) no
     }
     const uint32_t begins_at =
         (header.flags_and_offset.host() & Ipv4Header::kOffsetMask) * uint32_t{kFragmentUnitBytes};
+    // Ends beyond the longest datagram: the offsets of its pieces would wrap around to 0.
     if (begins_at + header.total_length.host() - header_bytes > UINT16_MAX) {
-        return std::
-            nullopt;  // ends beyond the longest datagram: the offsets of its pieces would wrap around to 0
+        return std::nullopt;
     }
     Ipv4Fragments made;
     std::memcpy(made.first_header_.data(), packet.data(), header_bytes);

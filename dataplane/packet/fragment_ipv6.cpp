@@ -19,10 +19,10 @@ std::optional<Ipv6Fragments> Ipv6Fragments::of(ByteView packet, uint16_t mtu) no
     }
     made.fragment_ = load<Ipv6ExtensionHeader>(packet.data() + sizeof(Ipv6Header));
     made.payload_ = static_cast<uint16_t>(behind - sizeof(Ipv6ExtensionHeader));
+    // Ends beyond the longest datagram: the offsets of its pieces would wrap around to 0.
     if (uint32_t{made.payload_} + (made.fragment_.rest.host() & Ipv6ExtensionHeader::kOffsetMask) >
         UINT16_MAX) {
-        return std::
-            nullopt;  // ends beyond the longest datagram: the offsets of its pieces would wrap around to 0
+        return std::nullopt;
     }
     const auto room = static_cast<uint16_t>(mtu - Ipv6Fragment::header_bytes);
     made.most_ = static_cast<uint16_t>(room - room % kFragmentUnitBytes);

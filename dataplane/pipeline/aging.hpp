@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ageing of the connection table: a scan in slices, between bursts, that removes idle connections
+// Aging of the connection table: a scan in slices, between bursts, that removes idle connections
 // (conn/aging.hpp). It also sends what is due about connections that are not removed yet: the second probe of
 // an ended flow (flow_orders.hpp) and probes for life (liveness.hpp).
 #pragma once

@@ -132,9 +132,9 @@ uint32_t end_some(WorkerContext& ctx, const conn::FlowOrder& order, uint32_t bud
 uint32_t work_off_flow_orders(WorkerContext& ctx) noexcept {
     FlowOrderWork& work = ctx.flow_orders;
     const conn::FlowOrders& orders = *ctx.snapshot->flow_orders;
+    // All workers have finished the earlier orders, or this worker started after them.
     if (work.done() + 1 < orders.first) {
-        work.finish(orders.first -
-                    1);  // all workers have finished the earlier orders, or this worker started after them
+        work.finish(orders.first - 1);
     }
     uint32_t looked_at = 0;
     while (work.done() < orders.last() && looked_at < limits::kFlowOrderSlice) {

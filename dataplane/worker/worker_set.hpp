@@ -125,7 +125,7 @@ class WorkerSet {
 
     [[nodiscard]] Inspector inspect() const { return Inspector(*this); }
 
-    struct Impl;  // worker_set_impl.hpp: for this folder, and for tests that hold a publication half open
+    struct Impl;  // worker_set_impl.hpp: for this folder and tests
     [[nodiscard]] Impl& impl() { return *impl_; }
 
  private:

@@ -151,10 +151,9 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
             return mid_stream(snapshot, frontend, parsed, sender, flags);
         }
     }
+    // Includes a HEARTBEAT from a second address of the client (SCTP-003).
     if (parsed.key.protocol == Protocol::Sctp && parsed.sctp_event != packet::SctpEvent::Init) {
-        return drop(
-            DropReason::
-                SctpNoAssociation);  // also a HEARTBEAT from a second address of the client (SCTP-003)
+        return drop(DropReason::SctpNoAssociation);
     }
     const lb::BackendSet& set = set_for(*frontend, snapshot, parsed.key.source, sender);
     if (set.usable.empty()) {

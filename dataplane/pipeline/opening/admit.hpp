@@ -28,8 +28,8 @@ struct Admission {
     Kind kind = Kind::Punt;
     DropReason reason{};                        // if kind is Drop
     const lb::FrontendRow* frontend = nullptr;  // null for Punt, and for a closed port of a VIP
-    const lb::BackendSet* set =
-        nullptr;  // the backends that this client may get; null also if a mid-stream segment is rejected
+    // The backends that this client may get. Null also if a mid-stream segment is rejected.
+    const lb::BackendSet* set = nullptr;
 };
 
 // The order of the checks matters and follows the requirements: source ranges before policy and reject

@@ -61,9 +61,9 @@ void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
     ctx.prefixes.subtract(prefix_slot_of(connection, ctx.owner.mix));
     stats::BackendCounters& backend = ctx.counters.backends[connection.backend.value];
     backend.connections.subtract(1);
+    // Otherwise its end was counted with the packet that ended it (track.hpp, associations.cpp).
     if (is_open(connection)) {
-        backend.open.subtract(
-            1);  // otherwise its end was counted with the packet that ended it (track.hpp, associations.cpp)
+        backend.open.subtract(1);
     }
     ctx.count()[stats::Counter::ClosedConnections].add(1);
 }
