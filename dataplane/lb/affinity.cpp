@@ -305,9 +305,9 @@ void AffinityTable::open(const Pin& pin, CoarseTime now) noexcept {
     // uses.
     for (int tries = 0; tries < 2; ++tries) {
         const bool is_ours = names_same_endpoint(present, pin.word);
-        const bool is_settled = (present & kTentative) == 0 ||
-                                ((present & kNew) == 0 && units_between(time_of(present), now) <= 0);
-        if ((!is_ours && present != pin.nothing) || (is_ours && is_settled)) {
+        const bool is_confirmed = (present & kTentative) == 0 ||
+                                  ((present & kNew) == 0 && units_between(time_of(present), now) <= 0);
+        if ((!is_ours && present != pin.nothing) || (is_ours && is_confirmed)) {
             return;
         }
         // Relaxed: no other data depends on this word.

@@ -87,13 +87,13 @@ Tracked serve_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
             return Tracked::IsMiss;
         case conn::SctpAction::Answer:
             answer_by_abort(ctx, burst, i);
-            return Tracked::IsSettled;
+            return Tracked::HasVerdict;
         case conn::SctpAction::WrongTag:
             burst.drop(i, DropReason::SctpWrongTag);
-            return Tracked::IsSettled;
+            return Tracked::HasVerdict;
         case conn::SctpAction::Stray:
             burst.drop(i, DropReason::SctpNoAssociation);
-            return Tracked::IsSettled;
+            return Tracked::HasVerdict;
     }
     remember(ctx, found.index, before, step);
     stats::ServiceCounters::Passed& passed =
@@ -102,7 +102,7 @@ Tracked serve_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
     passed.bytes.add(burst.parsed[i].l3_length);
     ctx.count()[Counter::ConnectionHits].add(1);
     send_association(ctx, burst, i);
-    return Tracked::IsSettled;
+    return Tracked::HasVerdict;
 }
 
 void send_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {

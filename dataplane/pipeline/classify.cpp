@@ -37,7 +37,7 @@ bool is_icmp_to_serve(const Burst& burst, uint32_t i) noexcept {
 // Of the frames sent by Linux, only TCP and UDP packets, whole or in fragments, may belong to a flow, and
 // only ICMP may concern one. All others leave unchanged, well-formed or not: Linux is responsible for their
 // Ethernet addresses, checksums and purpose. A multicast frame always goes to the wire.
-void settle_from_host(Burst& burst, uint32_t i, bool is_parsed) noexcept {
+void sort_from_host(Burst& burst, uint32_t i, bool is_parsed) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (is_parsed && is_icmp_to_serve(burst, i)) {
         return burst.icmp.add(i);
@@ -58,7 +58,7 @@ PENSTOCK_NOINLINE void refuse(Burst& burst, uint32_t i, DropReason reason, bool 
         return burst.drop(i, reason);
     }
     if (burst.arrival[i].note.from_host) {
-        return settle_from_host(burst, i, is_parsed);
+        return sort_from_host(burst, i, is_parsed);
     }
     burst.drop(i, reason);
 }
@@ -98,7 +98,7 @@ bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
     return true;
 }
 
-PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
+PENSTOCK_NOINLINE void sort_unusual(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
 // A frame without its priority tags is parsed again. Its Ethernet addresses have already been accepted.
 void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
@@ -111,7 +111,7 @@ void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
         return burst.drop(i, result.error());
     }
     if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) {
-        return settle(ctx, burst, i);
+        return sort_unusual(ctx, burst, i);
     }
     burst.has_v6 |= parsed.family == IpFamily::V6;
     burst.flows.add(i);
@@ -120,7 +120,7 @@ void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
 // Not a packet of a Service flow. Packets that may be for the host are punted. Fragments that may belong to a
 // flow are processed by fragments.cpp; Linux reassembles its own. Other ICMP and all other packets are also
 // punted, unless the address belongs only to Services: no one may answer for such an address.
-PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+PENSTOCK_NOINLINE void sort_unusual(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     // A fragment that returns from its seat belonged to flows when it arrived. It continues whatever the
     // current configuration is, because take_fragments() must release its datagram.
     if (burst.arrival[i].note.has_waited()) {
@@ -128,7 +128,7 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
         return has_refused_options(ctx, burst.parsed[i]) ? burst.drop(i, DropReason::IpOptions) : void();
     }
     if (burst.arrival[i].note.from_host) {
-        return settle_from_host(burst, i, true);
+        return sort_from_host(burst, i, true);
     }
     const packet::Parsed& parsed = burst.parsed[i];
     if (parsed.kind == PacketKind::Other && packet::is_tagged(ByteView(burst.data[i], burst.length[i]))) {
@@ -202,7 +202,7 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
         }
         // A unicast packet in a multicast frame is never translated (RFC 1122, 3.3.6).
         if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) [[unlikely]] {
-            settle(ctx, burst, i);
+            sort_unusual(ctx, burst, i);
             continue;
         }
         burst.has_v6 |= parsed.family == IpFamily::V6;

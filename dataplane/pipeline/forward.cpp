@@ -77,7 +77,7 @@ void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i, const I
 void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop,
                 const IpAddr& destination) noexcept {
     if (!may_be_split(burst.data[i], burst.parsed[i])) {
-        return tell_too_big(ctx, burst, i, hop.mtu, Frame::Translated);
+        return send_too_big(ctx, burst, i, hop.mtu, Frame::Translated);
     }
     renumber(ctx, burst, i, destination);
     burst.verdict[i] = Verdict::Split;

@@ -4,10 +4,10 @@
 // delivered to Linux.
 //
 // The pipeline has one recursion, between this unit and answers/own_errors. forward_one() calls exceed_mtu()
-// for a packet larger than the MTU of its hop, and exceed_mtu() calls tell_too_big() if the packet must not
-// be fragmented. tell_too_big() turns the packet into an ICMP error, sets burst.answers[i], and forwards the
+// for a packet larger than the MTU of its hop, and exceed_mtu() calls send_too_big() if the packet must not
+// be fragmented. send_too_big() turns the packet into an ICMP error, sets burst.answers[i], and forwards the
 // error to the sender by forward_one(). No error is sent about a packet with burst.answers[i] set: if the
-// error exceeds the MTU of the hop back, exceed_mtu() fragments it or tell_too_big() drops it. So
+// error exceeds the MTU of the hop back, exceed_mtu() fragments it or send_too_big() drops it. So
 // forward_one() is entered at most twice for a packet.
 #pragma once
 

@@ -61,7 +61,7 @@ void send_to_other_family(WorkerContext& ctx, Burst& burst, uint32_t i, conn::Fo
     const route::Hop* const hop = ctx.snapshot->routes->hop(leaves.destination);
     const ByteView arrived(burst.data[i], burst.length[i]);
     if (hop != nullptr && !can_go_by_converted(*hop, arrived, parsed)) {
-        return tell_too_big(ctx, burst, i, mtu_for_sender(parsed, hop->mtu), Frame::AsArrived);
+        return send_too_big(ctx, burst, i, mtu_for_sender(parsed, hop->mtu), Frame::AsArrived);
     }
     const bool is_cut = hop != nullptr && packet::may_be_cut(arrived, parsed) &&
                         packet::bytes_in_other_family(parsed) > cut_to(*hop);

@@ -21,11 +21,11 @@ Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpSte
     }
     if (step.action == TcpAction::Reset) {
         reset_both_sides(ctx, burst, i);
-        return Tracked::IsSettled;
+        return Tracked::HasVerdict;
     }
     if (step.action == TcpAction::Invalid) {
         burst.drop(i, DropReason::InvalidTcpFlags);
-        return Tracked::IsSettled;
+        return Tracked::HasVerdict;
     }
     count_passed(ctx, burst, i, connection);
     if (burst.parsed[i].tcp_flags.has(packet::TcpFlags::kSyn)) {

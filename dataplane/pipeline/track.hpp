@@ -27,8 +27,8 @@ PENSTOCK_NOINLINE Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32
 // Packet i, of connection found[i].
 PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (burst.parsed[i].ttl <= 1) [[unlikely]] {
-        tell_expired(ctx, burst, i);
-        return Tracked::IsSettled;
+        send_time_exceeded(ctx, burst, i);
+        return Tracked::HasVerdict;
     }
     const conn::Found found = burst.found[i];
     const conn::Entry& connection = ctx.connections.at(found.index);

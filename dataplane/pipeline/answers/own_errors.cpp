@@ -101,7 +101,7 @@ IpAddr error_source(const config::Snapshot& snapshot, const packet::FlowKey& key
     return own.is_unspecified() ? key.destination : own;
 }
 
-void tell_expired(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+void send_time_exceeded(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const config::Snapshot& snapshot = *ctx.snapshot;
     if (!is_answerable(*snapshot.routes, burst.data[i], parsed)) {
@@ -113,7 +113,7 @@ void tell_expired(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     }
 }
 
-void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu, Frame frame) noexcept {
+void send_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu, Frame frame) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const config::Snapshot& snapshot = *ctx.snapshot;
     if (burst.answers[i] || !is_answerable(*snapshot.routes, burst.data[i], parsed)) {

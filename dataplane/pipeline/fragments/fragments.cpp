@@ -33,7 +33,7 @@ bool may_be_hosts(const WorkerContext& ctx, const Burst& burst, uint32_t i) noex
 // A fragment of a protocol that excludes a flow. SCTP's checksum covers the whole packet and cannot be
 // updated from the change of the ports alone. The receiver of a translated SCTP fragment would therefore
 // discard the packet. An untranslated one would make Linux answer with an ABORT.
-void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+void punt_or_drop_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (burst.arrival[i].note.from_host) {
         return burst.relay(i);
@@ -50,7 +50,7 @@ void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noe
 // first one is not expected any more. It may have belonged to a flow, and its datagram may have been evicted
 // by a flood, or had no room: sent unchanged, this fragment would reveal an endpoint's address to the client.
 // An address that only Services have is not in use on the wire.
-void settle_unknown_from_host(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+void relay_or_drop_unknown(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::FlowKey& key = burst.parsed[i].key;
     const lb::ServiceTable& services = *ctx.snapshot->services;
     const bool may_be_answer =
@@ -133,7 +133,7 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const HandoffNote& note = burst.arrival[i].note;
     const ByteView frame(burst.data[i], burst.length[i]);
     if (!may_be_translated(parsed)) {
-        return settle_untranslated(ctx, burst, i);
+        return punt_or_drop_untranslated(ctx, burst, i);
     }
     const uint8_t protocol = parsed.family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
     const auto key = DatagramKey::of(parsed.key.source, parsed.key.destination, protocol,
@@ -143,7 +143,7 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         return burst.drop(i, place.error());
     }
     if (note.from_host && !place->is_first() && !ctx.fragments.is_known(key, ctx.now)) {
-        return settle_unknown_from_host(ctx, burst, i);
+        return relay_or_drop_unknown(ctx, burst, i);
     }
     const auto taken = ctx.fragments.take(key, *place, ctx.now);
     if (taken) {
@@ -152,8 +152,7 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
                (!note.from_host && !may_be_hosts(ctx, burst, i))) {
         return burst.drop(i, taken.error());
     } else if (!place->is_first()) {
-        return note.from_host ? settle_unknown_from_host(ctx, burst, i)
-                              : void(burst.verdict[i] = Verdict::Punt);
+        return note.from_host ? relay_or_drop_unknown(ctx, burst, i) : void(burst.verdict[i] = Verdict::Punt);
     }
     if (!place->is_first()) {
         return;
@@ -163,7 +162,7 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     } else if (parsed.kind == PacketKind::Flow) {
         return join_flows(ctx, burst, i);
     } else {
-        settle_untranslated(ctx, burst, i);
+        punt_or_drop_untranslated(ctx, burst, i);
     }
     conclude(ctx, burst, i, fate_after(ctx, burst, i));
 }

@@ -49,8 +49,8 @@ ErrorOwners owners_of(const WorkerContext& ctx, const Burst& burst, uint32_t i, 
 // An error to the host's own address may concern a connection of the host, and Linux forwards errors that
 // concern no Service. Linux has no state for the packets of Services, and nothing may answer for an address
 // that only Services have.
-void settle_unknown(const WorkerContext& ctx, Burst& burst, uint32_t i, DropReason reason,
-                    bool is_of_service) noexcept {
+void punt_or_drop_unknown(const WorkerContext& ctx, Burst& burst, uint32_t i, DropReason reason,
+                          bool is_of_service) noexcept {
     if (burst.arrival[i].note.from_host) {
         return burst.relay(i);
     }
@@ -223,13 +223,13 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         // If the ports are missing from the quote, it may be a packet that an endpoint got from its client's
         // own address. Linux would forward the error unchanged, and the client would get it about an address
         // to which it has sent nothing.
-        return settle_unknown(ctx, burst, i, quote.error(), quote.error() == DropReason::BadIcmp);
+        return punt_or_drop_unknown(ctx, burst, i, quote.error(), quote.error() == DropReason::BadIcmp);
     }
     const ErrorOwners owners = owners_of(ctx, burst, i, *quote);
     // An error must be addressed to the sender of the quoted packet. Otherwise it concerns no packet that was
     // sent.
     if (quote->key.source != parsed.key.destination) {
-        return settle_unknown(ctx, burst, i, DropReason::IcmpUnknownFlow, owners.candidates.count > 0);
+        return punt_or_drop_unknown(ctx, burst, i, DropReason::IcmpUnknownFlow, owners.candidates.count > 0);
     }
     const packet::FlowKey answered = quote->key.reversed();
     const auto find = [&] { return ctx.connections.find(answered, ctx.connections.hash(answered)); };
@@ -250,10 +250,10 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
             return pass(ctx, burst, i, *quote, found);
         }
         if (const auto refusal = refuses_search(ctx, burst, i, owners)) {
-            return settle_unknown(ctx, burst, i, *refusal, true);
+            return punt_or_drop_unknown(ctx, burst, i, *refusal, true);
         }
     }
-    settle_unknown(ctx, burst, i, DropReason::IcmpUnknownFlow, owners.candidates.count > 0);
+    punt_or_drop_unknown(ctx, burst, i, DropReason::IcmpUnknownFlow, owners.candidates.count > 0);
 }
 
 }  // namespace penstock::pipeline

@@ -10,7 +10,7 @@ namespace {
 
 // Shorter than its own header. Nothing may answer for an address that only Services have, and Linux decides
 // about packets to its own addresses.
-void settle_cut(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+void punt_or_drop_cut(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const IpAddr& destination = burst.parsed[i].key.destination;
     if (burst.arrival[i].note.from_host) {
         return burst.relay(i);
@@ -39,7 +39,7 @@ void serve_icmp(WorkerContext& ctx, Burst& burst) noexcept {
             case packet::IcmpRole::Cut:
             case packet::IcmpRole::None:
             case packet::IcmpRole::Other:
-                settle_cut(ctx, burst, i);
+                punt_or_drop_cut(ctx, burst, i);
                 break;
         }
     }

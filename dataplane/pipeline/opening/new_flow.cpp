@@ -186,8 +186,8 @@ PENSTOCK_NOINLINE const nat::Source* associations_source(WorkerContext& ctx, con
 }
 
 // Packet i opens no flow.
-PENSTOCK_NOINLINE void settle_unopened(WorkerContext& ctx, Burst& burst, uint32_t i,
-                                       const Admission& admission) noexcept {
+PENSTOCK_NOINLINE void serve_unopened(WorkerContext& ctx, Burst& burst, uint32_t i,
+                                      const Admission& admission) noexcept {
     switch (admission.kind) {
         case Admission::Kind::Open:
             break;
@@ -199,7 +199,7 @@ PENSTOCK_NOINLINE void settle_unopened(WorkerContext& ctx, Burst& burst, uint32_
             break;
         case Admission::Kind::Drop:
             admission.reason == DropReason::TtlExpired
-                ? tell_expired(ctx, burst, i)
+                ? send_time_exceeded(ctx, burst, i)
                 : drop_counted(ctx, burst, i, admission.frontend, admission.reason);
             break;
         case Admission::Kind::PickUp:
@@ -216,7 +216,7 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     const Admission admission = admit(*ctx.snapshot, frontend, burst.parsed[i], burst.arrival[i].port,
                                       from_host ? Sender::Host : Sender::Outside);
     if (admission.kind != Admission::Kind::Open) {
-        settle_unopened(ctx, burst, i, admission);
+        serve_unopened(ctx, burst, i, admission);
         return false;
     }
     const FlowKey& forward = burst.parsed[i].key;
@@ -280,7 +280,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
         }
         if (!opening.keep_source && !begin_search(ctx, key, opening)) {
             if (const std::optional<DropReason> failure = keep_for_host(ctx, key, opening)) {
-                settle_pin(ctx, opening, pins[count], false);
+                confirm_or_withdraw(ctx, opening, pins[count], false);
                 drop_chosen(ctx, burst, opening, *failure);
                 continue;
             }
@@ -319,7 +319,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
     for (uint32_t at = 0; at < count; ++at) {
         Opening& opening = openings[at];
         const std::optional<DropReason> failure = bind_and_insert(ctx, burst, opening);
-        settle_pin(ctx, opening, pins[at], !failure);
+        confirm_or_withdraw(ctx, opening, pins[at], !failure);
         if (failure) {
             drop_chosen(ctx, burst, opening, *failure);
             continue;
@@ -369,7 +369,7 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         case Tracked::GoesOn:
             ctx.count()[Counter::ConnectionHits].add(1);
             return send_one(ctx, burst, i);
-        case Tracked::IsSettled:
+        case Tracked::HasVerdict:
             return;
         case Tracked::IsMiss:
             break;

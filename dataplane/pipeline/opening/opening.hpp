@@ -92,8 +92,8 @@ PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb:
                                                    lb::AffinityTable::Pin& pin) noexcept;
 
 // Confirms or withdraws the affinity entry, depending on whether the flow was opened.
-PENSTOCK_ALWAYS_INLINE void settle_pin(WorkerContext& ctx, const Opening& opening,
-                                       const lb::AffinityTable::Pin& pin, bool is_open) noexcept {
+PENSTOCK_ALWAYS_INLINE void confirm_or_withdraw(WorkerContext& ctx, const Opening& opening,
+                                                const lb::AffinityTable::Pin& pin, bool is_open) noexcept {
     if (opening.service->has_affinity()) [[unlikely]] {
         is_open ? lb::AffinityTable::open(pin, ctx.now_coarse) : lb::AffinityTable::withdraw(pin);
     }

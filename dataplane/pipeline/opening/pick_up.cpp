@@ -44,7 +44,7 @@ void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& admi
         inserted = insert_connection(ctx, entry, burst.hash[i], ctx.connections.hash(reverse));
     }
     const bool is_open = inserted.status == conn::InsertStatus::Inserted;
-    settle_pin(ctx, opening, pin, is_open);
+    confirm_or_withdraw(ctx, opening, pin, is_open);
     if (!is_open) {
         return inserted.status == conn::InsertStatus::ReverseTaken
                    ? reject(ctx, burst, i, admission.frontend)
