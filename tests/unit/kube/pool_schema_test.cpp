@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "control/kube/decode.hpp"
 #include "control/manifest/decode.hpp"
 
@@ -266,6 +269,84 @@ TEST(PoolSchema, ListsHaveAMaximumLength) {
     EXPECT_TRUE(read_spec(reservations(kPoolReservationsMax)).pool);
     EXPECT_EQ(read_spec(reservations(kPoolReservationsMax + 1)).faults,
               std::vector<std::string>{"spec.reservations has 1025 entries, at most 1024 are possible"});
+}
+
+// The schema of the CRD, as far as this test reads it.
+class Crd {
+ public:
+    Crd() {
+        std::ifstream file(PENSTOCK_POOL_CRD);
+        const std::string text{std::istreambuf_iterator<char>(file), {}};
+        tree_ = manifest::parse_tree(text, 1);
+        spec_ = at({"spec", "versions", "0", "schema", "openAPIV3Schema", "properties", "spec"});
+    }
+    [[nodiscard]] const manifest::Value* spec() const { return spec_; }
+    // The value at this path below `spec`; null if there is none.
+    [[nodiscard]] const manifest::Value* property(std::initializer_list<const char*> path) const {
+        return find(spec_, path);
+    }
+
+ private:
+    static const manifest::Value* find(const manifest::Value* value,
+                                       std::initializer_list<const char*> path) {
+        for (const char* key : path) {
+            if (value != nullptr && value->kind == ValueKind::List) {
+                value = value->items.empty() ? nullptr : value->items[0].get();
+            } else if (value != nullptr) {
+                value = value->find(key);
+            }
+        }
+        return value;
+    }
+    [[nodiscard]] const manifest::Value* at(std::initializer_list<const char*> path) const {
+        return find(tree_.root.get(), path);
+    }
+
+    manifest::Tree tree_;
+    const manifest::Value* spec_ = nullptr;
+};
+
+TEST(PoolSchema, TheCrdHasTheSameFieldsDefaultsAndLimits_GEN004) {
+    const Crd crd;
+    ASSERT_NE(crd.spec(), nullptr) << PENSTOCK_POOL_CRD;
+    const auto limit = [&](std::initializer_list<const char*> path) {
+        const manifest::Value* value = crd.property(path);
+        return value == nullptr ? -1 : value->integer;
+    };
+    EXPECT_EQ(limit({"properties", "addresses", "maxItems"}), kPoolAddressesMax);
+    EXPECT_EQ(limit({"properties", "namespaces", "maxItems"}), kPoolNamespacesMax);
+    EXPECT_EQ(limit({"properties", "reservations", "maxItems"}), kPoolReservationsMax);
+    for (const char* selector : {"namespaceSelector", "serviceSelector"}) {
+        EXPECT_EQ(limit({"properties", selector, "properties", "matchExpressions", "maxItems"}),
+                  annotations::Selector::kPartsMax);
+    }
+    // A pool with every field of the CRD, each at its default or empty, has no unknown field, and is the pool
+    // with addresses alone.
+    std::string spec;
+    for (const auto& [name, property] : crd.property({"properties"})->fields) {
+        const manifest::Value* value = property->find("default");
+        const std::string type = property->find("type")->text;
+        if (name == "addresses") {
+            spec += name + R"(: ["192.0.2.0/24"], )";
+        } else if (type == "array") {
+            spec += name + ": [], ";
+        } else if (value != nullptr) {
+            spec += name + ": " +
+                    (value->kind == ValueKind::Boolean ? (value->boolean ? "true" : "false")
+                                                       : std::to_string(value->integer)) +
+                    ", ";
+        } else {
+            EXPECT_TRUE(name.ends_with("Selector")) << name << " has no default";
+        }
+    }
+    const manifest::DecodedFile file = manifest::decode(
+        "apiVersion: penstock.io/v1alpha1\nkind: AddressPool\nmetadata: {name: office}\nspec: {" + spec +
+            "}\n",
+        "f");
+    EXPECT_TRUE(file.problems.empty()) << file.problems[0].to_string();
+    ASSERT_TRUE(file.objects.size() == 1 && file.objects[0].object) << spec;
+    EXPECT_EQ(std::get<AddressPool>(*file.objects[0].object).pool, small_pool());
+    EXPECT_EQ(crd.property({"properties"})->fields.size(), 12U) << "the fields of ReadsEveryField";
 }
 
 TEST(PoolSchema, ANamespaceKeepsOnlyItsLabels) {
