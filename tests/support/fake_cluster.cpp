@@ -33,7 +33,11 @@ Kind kind_of(const std::string& collection) {
     if (plural == "endpointslices") {
         return {group, "EndpointSlice"};
     }
-    return {group, plural == "services" ? "Service" : plural == "nodes" ? "Node" : "Unknown"};
+    return {group, plural == "services"       ? "Service"
+                   : plural == "nodes"        ? "Node"
+                   : plural == "namespaces"   ? "Namespace"
+                   : plural == "addresspools" ? "AddressPool"
+                                              : "Unknown"};
 }
 
 std::string status_json(int code, const std::string& reason, const std::string& message) {
