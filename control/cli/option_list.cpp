@@ -62,12 +62,9 @@ Result<v1::SocketAddress> socket_address(const std::string& given) {
         port = std::string_view(given).substr(given.find(':') + 1);
         has_port = !port.empty();
     }
-    const auto address = IpAddr::parse(host);
-    if (!address) {
-        return std::unexpected(address.error());
-    }
+    PENSTOCK_TRY(const auto address, IpAddr::parse(host));
     v1::SocketAddress socket;
-    socket.set_address(address->to_string());
+    socket.set_address(address.to_string());
     if (has_port) {
         const auto number = whole_number<uint16_t>(port);
         if (number.value_or(0) == 0) {

@@ -86,41 +86,26 @@ Result<std::variant<Invocation, Information>> read_command_line(const std::vecto
     Request request;
     options::OptionSet set;
     add_options(set, request, environment);
-    auto words = set.read_words(arguments);
-    if (!words) {
-        return std::unexpected(words.error());
-    }
+    PENSTOCK_TRY(auto words, set.read_words(arguments));
     if (set.is_given("version")) {
         return Information{"penstockctl " PENSTOCK_VERSION "\n"};
     }
     // "help get services" equals "get services --help".
-    const bool is_help_command = !words->empty() && words->front() == "help";
+    const bool is_help_command = !words.empty() && words.front() == "help";
     if (is_help_command || set.is_given("help")) {
-        words->erase(words->begin(), words->begin() + (is_help_command ? 1 : 0));
-        const auto about = words->empty() ? nullptr : find_command(*words).value_or(nullptr);
+        words.erase(words.begin(), words.begin() + (is_help_command ? 1 : 0));
+        const auto about = words.empty() ? nullptr : find_command(words).value_or(nullptr);
         return Information{about == nullptr ? help_text() : help_text(*about)};
     }
-    const auto command = find_command(*words);
-    if (!command) {
-        return std::unexpected(command.error());
-    }
-    words->erase(words->begin(), words->begin() + static_cast<ptrdiff_t>((*command)->words.size()));
-    Status done = check_arguments(**command, words->size());
-    if (done) {
-        done = check_options(**command, set);
-    }
-    if (done) {
-        done = set.store();
-    }
-    if (done) {
-        done = check_request(request, set);
-    }
-    if (!done) {
-        return std::unexpected(std::move(done).error());
-    }
+    PENSTOCK_TRY(const Command* const command, find_command(words));
+    words.erase(words.begin(), words.begin() + static_cast<ptrdiff_t>(command->words.size()));
+    PENSTOCK_TRY_STATUS(check_arguments(*command, words.size()));
+    PENSTOCK_TRY_STATUS(check_options(*command, set));
+    PENSTOCK_TRY_STATUS(set.store());
+    PENSTOCK_TRY_STATUS(check_request(request, set));
     request.timeout_given = set.is_given("timeout");
-    request.arguments = std::move(*words);
-    return Invocation{*command, std::move(request)};
+    request.arguments = std::move(words);
+    return Invocation{command, std::move(request)};
 }
 
 }  // namespace penstock::cli

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <utility>
 
-#include "control/base/ini_lines.hpp"
+#include "control/options/ini_lines.hpp"
 
 namespace penstock::options {
 namespace {
@@ -137,8 +137,8 @@ Result<std::vector<std::string>> OptionSet::read_words(const std::vector<std::st
     for (const auto& option : parsed.options) {
         if (option.string_key.empty()) {
             words.insert(words.end(), option.value.begin(), option.value.end());
-        } else if (Status taken = take(option.string_key, option.value, true); !taken) {
-            return std::unexpected(std::move(taken).error());
+        } else {
+            PENSTOCK_TRY_STATUS(take(option.string_key, option.value, true));
         }
     }
     return words;
@@ -150,9 +150,7 @@ Status OptionSet::parse_ini(const std::string& text) try {
     std::istringstream stream(text);
     const auto all = described(groups_, false);
     for (const auto& option : po::parse_config_file(stream, all).options) {
-        if (Status taken = take(option.string_key, option.value, false); !taken) {
-            return taken;
-        }
+        PENSTOCK_TRY_STATUS(take(option.string_key, option.value, false));
     }
     return {};
 } catch (const po::error& error) {
@@ -192,45 +190,33 @@ Error OptionSet::at_line(Error error, const std::string& file, const std::string
 
 Result<Action> OptionSet::read(const std::vector<std::string>& arguments,
                                const std::function<Status()>& check) {
-    const auto words = read_words(arguments);
-    if (!words) {
-        return std::unexpected(words.error());
-    }
-    if (!words->empty()) {
-        return invalid("unexpected argument \"" + words->front() + "\"");
+    PENSTOCK_TRY(const auto words, read_words(arguments));
+    if (!words.empty()) {
+        return invalid("unexpected argument \"" + words.front() + "\"");
     }
     if (is_given("help") || is_given("version")) {
         return is_given("help") ? Action::Help : Action::Version;
     }
-    std::string file, ini;
-    Status done;
-    if (const auto config = given_.find("config"); config != given_.end()) {
-        file = config->second.texts.front();
+    const auto config = given_.find("config");
+    const std::string file = config == given_.end() ? "" : config->second.texts.front();
+    std::string ini;
+    if (config != given_.end()) {
         std::ifstream stream(file);
         if (!stream) {
             return fail(Errc::NotFound, "--config: \"" + file + "\" cannot be read");
         }
         ini.assign(std::istreambuf_iterator<char>(stream), {});
-        done = parse_ini(ini);
     }
-    if (done) {
-        done = store();
-    }
-    if (done) {
-        done = check();
-    }
-    if (!done) {
+    if (Status done = read_ini(ini, check); !done) {
         return std::unexpected(at_line(std::move(done).error(), file, ini));
     }
     return is_given("check-config") ? Action::Check : Action::Run;
 }
 
 Status OptionSet::read_ini(const std::string& text, const std::function<Status()>& check) {
-    Status done = parse_ini(text);
-    if (done) {
-        done = store();
-    }
-    return done ? check() : done;
+    PENSTOCK_TRY_STATUS(parse_ini(text));
+    PENSTOCK_TRY_STATUS(store());
+    return check();
 }
 
 std::vector<std::string> OptionSet::given() const {

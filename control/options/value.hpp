@@ -55,11 +55,7 @@ template <typename T, typename Parse>
     return {.placeholder = std::move(placeholder),
             .fallback = std::move(fallback),
             .store = [&target, parse = std::move(parse)](const std::vector<std::string>& texts) -> Status {
-                auto value = parse(texts.front());
-                if (!value) {
-                    return std::unexpected(std::move(value).error());
-                }
-                target = std::move(*value);
+                PENSTOCK_TRY(target, parse(texts.front()));
                 return {};
             }};
 }
@@ -71,9 +67,7 @@ template <typename T, typename Parse>
 template <typename Check>
 [[nodiscard]] auto checked(Check check) {
     return [check = std::move(check)](const std::string& text) -> Result<std::string> {
-        if (const auto accepted = check(text); !accepted) {
-            return std::unexpected(accepted.error());
-        }
+        PENSTOCK_TRY_STATUS(check(text));
         return text;
     };
 }
@@ -132,14 +126,11 @@ template <typename T>
     return parsed(
         target, std::move(placeholder),
         [range](const std::string& text) -> Result<T> {
-            const auto value = parse_number(text, range);
-            if (!value) {
-                return std::unexpected(value.error());
-            }
+            PENSTOCK_TRY(const uint64_t value, parse_number(text, range));
             if constexpr (std::integral<T>) {
-                return static_cast<T>(*value);
+                return static_cast<T>(value);
             } else {
-                return T(static_cast<typename T::value_type>(*value));
+                return T(static_cast<typename T::value_type>(value));
             }
         },
         std::move(fallback));
@@ -152,9 +143,9 @@ template <typename Rep, typename Period>
     using Duration = std::chrono::duration<Rep, Period>;
     return parsed(
         target, std::move(placeholder),
-        [range](const std::string& text) {
-            const auto count = parse_number(text, range);
-            return count ? Result<Duration>(static_cast<Rep>(*count)) : std::unexpected(count.error());
+        [range](const std::string& text) -> Result<Duration> {
+            PENSTOCK_TRY(const uint64_t count, parse_number(text, range));
+            return Duration(static_cast<Rep>(count));
         },
         std::to_string(target.count()));
 }
@@ -201,14 +192,11 @@ template <typename T, typename Parse>
                 if (form.separator != 0 && piece.empty()) {
                     continue;
                 }
-                auto entry = parse(std::string(piece));
-                if (!entry) {
-                    return std::unexpected(std::move(entry).error());
-                }
-                if (form.is_distinct && std::find(entries.begin(), entries.end(), *entry) != entries.end()) {
+                PENSTOCK_TRY(T entry, parse(std::string(piece)));
+                if (form.is_distinct && std::ranges::find(entries, entry) != entries.end()) {
                     return refuse(piece, "is given twice");
                 }
-                entries.push_back(std::move(*entry));
+                entries.push_back(std::move(entry));
             }
         }
         target = std::move(entries);

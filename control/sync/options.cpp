@@ -38,13 +38,9 @@ Status check_source(const Options& options, const options::OptionSet& set) {
 
 // The rules that concern several options.
 Status check(const Options& options, const options::OptionSet& set) {
-    if (Status source = check_source(options, set); !source) {
-        return source;
-    }
+    PENSTOCK_TRY_STATUS(check_source(options, set));
     for (const client::Target& gateway : options.gateways) {
-        if (Status tls = client::check_tls(gateway, options.tls); !tls) {
-            return tls;
-        }
+        PENSTOCK_TRY_STATUS(client::check_tls(gateway, options.tls));
     }
     return {};
 }
@@ -55,21 +51,18 @@ Result<std::variant<Options, Information>> read_options(const std::vector<std::s
     Options options;
     options::OptionSet set;
     add_options(set, options);
-    const auto action = set.read(arguments, [&] { return check(options, set); });
-    if (!action) {
-        return std::unexpected(action.error());
-    }
-    if (*action == options::Action::Help) {
+    PENSTOCK_TRY(const auto action, set.read(arguments, [&] { return check(options, set); }));
+    if (action == options::Action::Help) {
         return Information{kHelpHead + set.help()};
     }
-    if (*action == options::Action::Version) {
+    if (action == options::Action::Version) {
         return Information{"penstock-sync " PENSTOCK_VERSION "\n"};
     }
     if (options.gateways.empty()) {
         options.gateways.push_back(client::Target{});
     }
     options.monitor.socket_is_wanted = set.is_given("listen");
-    options.check_only = *action == options::Action::Check;
+    options.check_only = action == options::Action::Check;
     return options;
 }
 

@@ -63,9 +63,7 @@ Value protocols(Policy& policy) {
                 const auto parse = [&](const std::string& entry) {
                     return options::parse_word(entry, names);
                 };
-                if (auto read = list(served, "", parse, {.separator = ','}).store(texts); !read) {
-                    return read;
-                }
+                PENSTOCK_TRY_STATUS(list(served, "", parse, {.separator = ','}).store(texts));
                 for (const auto& [name, protocol] : names) {
                     if (!served.empty() && std::ranges::find(served, protocol) == served.end()) {
                         policy.disabled_protocols.push_back(protocol);

@@ -46,11 +46,8 @@ Result<IpAddr> snat_address(const std::string& entry) {
 }
 
 Result<nat::PortRange> snat_ports(const std::string& entry) {
-    const auto ports = options::parse_interval(entry, {1, 65535});
-    if (!ports) {
-        return std::unexpected(ports.error());
-    }
-    return nat::PortRange{static_cast<L4Port>(ports->first), static_cast<L4Port>(ports->last)};
+    PENSTOCK_TRY(const auto ports, options::parse_interval(entry, {1, 65535}));
+    return nat::PortRange{static_cast<L4Port>(ports.first), static_cast<L4Port>(ports.last)};
 }
 
 Result<std::vector<std::string>> admin_names(const std::string& entry) {

@@ -19,9 +19,7 @@ std::unexpected<Error> refuse(std::string_view option, const std::string& why) {
 }
 
 Status complete_ports(Options& options, const RawOptions& raw) {
-    if (auto status = check_ports(options.ports); !status) {
-        return status;
-    }
+    PENSTOCK_TRY_STATUS(check_ports(options.ports));
     for (size_t i = 0; i < options.ports.size(); ++i) {
         options.packets.mss_max[i] = options.ports[i].mss;
         options.packets.lowers_mss |= options.ports[i].mss != 0;
@@ -76,17 +74,11 @@ Status check_tls(const Options& options) {
 // Completes the values that depend on several options, and checks the rules about them. Reads the host's name
 // if --gateway-name is absent; otherwise pure.
 Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) {
-    if (auto status = complete_ports(options, raw); !status) {
-        return status;
-    }
-    if (auto status = complete_identity(options.identity, raw.labels); !status) {
-        return status;
-    }
+    PENSTOCK_TRY_STATUS(complete_ports(options, raw));
+    PENSTOCK_TRY_STATUS(complete_identity(options.identity, raw.labels));
     const bool is_node = options.identity.mode == model::GatewayMode::Node;
     options.healthz = healthz_is_given || !is_node ? raw.healthz : "0.0.0.0:10256";
-    if (auto status = check_tls(options); !status) {
-        return status;
-    }
+    PENSTOCK_TRY_STATUS(check_tls(options));
     if (options.withdraw_empty && !options.vip_presence) {
         return refuse("withdraw-empty", "requires --vip-presence on");
     }
@@ -117,19 +109,13 @@ struct Reader {
 
 Result<Options> Options::parse(const std::vector<std::string>& arguments) {
     Reader reader;
-    const auto action = reader.set.read(arguments, [&] { return reader.finish(); });
-    if (!action) {
-        return std::unexpected(action.error());
-    }
-    reader.options.action = *action;
+    PENSTOCK_TRY(reader.options.action, reader.set.read(arguments, [&] { return reader.finish(); }));
     return std::move(reader.options);
 }
 
 Result<Options> Options::parse_ini(const std::string& text) {
     Reader reader;
-    if (auto read = reader.set.read_ini(text, [&] { return reader.finish(); }); !read) {
-        return std::unexpected(std::move(read).error());
-    }
+    PENSTOCK_TRY_STATUS(reader.set.read_ini(text, [&] { return reader.finish(); }));
     return std::move(reader.options);
 }
 

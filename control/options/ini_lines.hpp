@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock {
+namespace penstock::options {
 
 // "FILE:3: ERROR" if `error` names an option of the file ("--workers: ...", "unrecognised option 'x'") or
 // quotes one of its lines; several lines if the option is repeated and the error cannot be assigned to one of
@@ -17,4 +17,4 @@ namespace penstock {
 // The first option that an error names: "workers"; "" if it names none.
 [[nodiscard]] std::string option_in(std::string_view error);
 
-}  // namespace penstock
+}  // namespace penstock::options

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/base/ini_lines.hpp"
+#include "control/options/ini_lines.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "dataplane/base/text.hpp"
 
-namespace penstock {
+namespace penstock::options {
 namespace {
 
 // The text between the first `quote` and the next one; "" if there is no such pair.
@@ -69,4 +69,4 @@ std::string at_ini_line(const std::string& file, std::string_view text, const st
     return where + ": " + error;
 }
 
-}  // namespace penstock
+}  // namespace penstock::options
