@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The implementation of WorkerSet: workers, their memory, and the rings between them. For worker_set.cpp, which
-// changes it on the thread of the WorkerSet, and for the units behind Inspector (inspect, explain,
+// The implementation of WorkerSet: workers, their memory, and the rings between them. For worker_set.cpp,
+// which changes it on the thread of the WorkerSet, and for the units behind Inspector (inspect, explain,
 // affinity_view), which only read it. Tests use it to reach the contexts of stopped workers.
 #pragma once
 

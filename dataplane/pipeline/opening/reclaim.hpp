@@ -17,8 +17,9 @@ namespace penstock::pipeline {
                                                                   nat::SourceSearch& search) noexcept;
 
 // Packet i is a FIN from the client of connection found[i], not translated yet, and the connection is now
-// closing. Records the client's sequence number and TCP timestamp for conn::passes_time_wait(). If both FIN and
-// SYN have a timestamp and these differ, the timestamps decide; otherwise the sequence numbers do (RFC 6191, 2).
+// closing. Records the client's sequence number and TCP timestamp for conn::passes_time_wait(). If both FIN
+// and SYN have a timestamp and these differ, the timestamps decide; otherwise the sequence numbers do
+// (RFC 6191, 2).
 PENSTOCK_NOINLINE void note_finish(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept;
 
 }  // namespace penstock::pipeline
