@@ -31,7 +31,7 @@ struct Reservation {
 
 struct Pool {
     std::string name;
-    std::vector<AddressRange> ranges;  // disjoint, ascending; IPv4 first
+    std::vector<AddressRange> ranges;  // disjoint, ascending; sorted by validate() (pool_rules.hpp)
     // The pool may serve Services that request neither an address nor a pool (LB-007).
     bool auto_assign = true;
     bool avoid_buggy_ips = false;  // IPv4 addresses that end in .0 or .255 are not given out (LB-012)
@@ -46,7 +46,9 @@ struct Pool {
     bool enforce = false;
     bool internal = false;  // LB-025: serves only Services that request an internal address (ANN-17)
     bool disabled = false;  // LB-025: gives no new address
-    bool reassign = false;  // LB-014: Services move off addresses that no pool covers any more
+    // LB-014: Services that this pool may serve move off addresses that no pool covers any more, as soon as
+    // they can get others.
+    bool reassign = false;
     std::vector<Reservation> reservations;
     bool operator==(const Pool&) const = default;
 

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of a list of pools (LB-015). Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/ipam/pool.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::ipam {
+
+// A prefix that pools may not overlap.
+struct ProtectedPrefix {
+    Prefix prefix;
+    std::string what;  // for the error: "the Pods' addresses"
+};
+
+// "192.0.2.0/28" (all its addresses), "192.0.2.1-192.0.2.9" or "192.0.2.1". White space around an address is
+// ignored. Error: InvalidArgument, which names the text and the rule.
+[[nodiscard]] Result<AddressRange> parse_range(std::string_view text);
+
+// Sorts the ranges of the pools as the allocator requires, and validates the whole list: names, ranges,
+// overlaps between pools and with protected prefixes, reservations, fences. Error: InvalidArgument; names pool
+// and field. The caller keeps the previous list in this case.
+[[nodiscard]] Result<std::vector<Pool>> validate(std::vector<Pool> pools,
+                                                 const std::vector<ProtectedPrefix>& protected_prefixes);
+
+}  // namespace penstock::ipam
