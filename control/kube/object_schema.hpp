@@ -192,6 +192,7 @@ Service read_service(const Fields& object, const ObjectName& name, Writer writer
     service.type = schema::text_or(spec, "type", "ClusterIP");
     schema::read_cluster_ips(spec, writer, service);
     service.ip_families = schema::texts(spec, "ipFamilies");
+    service.ip_family_policy = spec.text("ipFamilyPolicy");
     service.external_ips = schema::texts(spec, "externalIPs");
     spec.each_mapping("ports",
                       [&](const Fields& port) { service.ports.push_back(schema::read_service_port(port)); });
@@ -212,8 +213,16 @@ Service read_service(const Fields& object, const ObjectName& name, Writer writer
     service.publish_not_ready_addresses = spec.boolean("publishNotReadyAddresses").value_or(false);
     service.external_name = spec.text("externalName");
     service.topology_keys = schema::texts(spec, "topologyKeys");
-    object.mapping("status").mapping("loadBalancer").each_mapping("ingress", [&](const Fields& ingress) {
+    const Fields status = object.mapping("status");
+    status.mapping("loadBalancer").each_mapping("ingress", [&](const Fields& ingress) {
         service.ingress.push_back(schema::read_ingress(ingress));
+    });
+    status.each_mapping("conditions", [&](const Fields& condition) {
+        if (condition.text("type") == kAllocatedCondition) {
+            service.allocated = AllocatedCondition{.status = std::string(condition.text("status")),
+                                                   .reason = std::string(condition.text("reason")),
+                                                   .message = std::string(condition.text("message"))};
+        }
     });
     return service;
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/base/interned.hpp"
@@ -52,6 +53,15 @@ struct LoadBalancerIngress {
     bool operator==(const LoadBalancerIngress&) const = default;
 };
 
+// The condition penstock.io/Allocated in the status of a Service, written by Penstock (STATUS-003).
+struct AllocatedCondition {
+    std::string status;  // "True": the ingress list is Penstock's
+    std::string reason;
+    std::string message;
+    bool operator==(const AllocatedCondition&) const = default;
+};
+inline constexpr std::string_view kAllocatedCondition = "penstock.io/Allocated";
+
 struct Service {
     ObjectMeta meta;
     std::string type = "ClusterIP";
@@ -63,6 +73,7 @@ struct Service {
     bool awaits_cluster_ip = true;
     std::vector<std::string> cluster_ips;
     std::vector<std::string> ip_families;  // "IPv4", "IPv6"
+    std::string ip_family_policy;  // "SingleStack", "PreferDualStack", "RequireDualStack"; "" if absent
     std::vector<std::string> external_ips;
     std::vector<ServicePort> ports;
     std::map<std::string, std::string> selector;
@@ -80,6 +91,7 @@ struct Service {
     std::string external_name;
     std::vector<std::string> topology_keys;    // until 1.21 (TOPO-002)
     std::vector<LoadBalancerIngress> ingress;  // status.loadBalancer.ingress
+    std::optional<AllocatedCondition> allocated;
     bool operator==(const Service&) const = default;
 };
 
