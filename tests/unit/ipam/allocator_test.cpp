@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Free choice, claims, release, changes of pools.
+#include "control/ipam/allocator.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/ipam/cluster.hpp"
+
+namespace penstock::ipam::testing {
+namespace allocator_test {
+
+using Names = std::vector<std::string>;
+
+TEST(Allocator, LowestFreeAddressOfTheFirstPool_LB007) {
+    Cluster cluster({pool("b", {"198.51.100.1-198.51.100.2"}), pool("a", {"192.0.2.1-192.0.2.2"})});
+    for (const char* name : {"one", "two", "three"}) {
+        cluster.add(name);
+    }
+    EXPECT_EQ(cluster.apply(), (Names{"default/one", "default/three", "default/two"}));
+    EXPECT_EQ(cluster.of("one"), "192.0.2.1(a)");
+    EXPECT_EQ(cluster.of("two"), "192.0.2.2(a)");
+    EXPECT_EQ(cluster.of("three"), "198.51.100.1(b)");
+    cluster.remove("one");
+    cluster.add("four");
+    EXPECT_EQ(cluster.of("four"), "192.0.2.1(a)");
+}
+
+TEST(Allocator, PinnedPoolsComeFirstByPriority_LB007) {
+    std::vector<Pool> pools = {pool("a", {"192.0.2.1"}), pool("b", {"192.0.2.2"}), pool("c", {"192.0.2.3"}),
+                               pool("d", {"192.0.2.4"}), pool("e", {"192.0.2.5"})};
+    pools[1].namespaces = {"default"};  // priority 0: last of the pinned ones
+    pools[2].service_selector = annotations::Selector::parse("app=web").value();
+    pools[2].priority = 7;
+    pools[3].namespace_selector = annotations::Selector::parse("tier=gold").value();
+    pools[3].priority = 3;
+    pools[4].auto_assign = false;
+    Cluster cluster(pools);
+    cluster.set_labels("default", {{"tier", "gold"}});
+    for (const char* name : {"one", "two", "three", "four", "five"}) {
+        cluster.add(name).meta.labels = {{"app", "web"}};
+    }
+    EXPECT_EQ(cluster.of("one"), "192.0.2.4(d)");
+    EXPECT_EQ(cluster.of("two"), "192.0.2.3(c)");
+    EXPECT_EQ(cluster.of("three"), "192.0.2.2(b)");
+    EXPECT_EQ(cluster.of("four"), "192.0.2.1(a)");
+    EXPECT_EQ(cluster.of("five"), "PoolExhausted");
+}
+
+TEST(Allocator, AWaitingServiceGetsTheFirstAddressThatIsReleased_LB007_LB013) {
+    Cluster cluster({pool("a", {"192.0.2.1"})});
+    for (const char* name : {"one", "two", "three"}) {
+        cluster.add(name);
+    }
+    EXPECT_EQ(cluster.of("two"), "PoolExhausted");
+    cluster.remove("one");
+    EXPECT_EQ(cluster.apply(), (Names{"default/one", "default/two"}));
+    EXPECT_EQ(cluster.of("two"), "192.0.2.1(a)");
+    EXPECT_EQ(cluster.of("three"), "PoolExhausted");
+    cluster.set_pools({pool("a", {"192.0.2.1-192.0.2.2"})});
+    EXPECT_EQ(cluster.of("three"), "192.0.2.2(a)");
+}
+
+TEST(Allocator, OnlyOwnedLoadBalancersGetAddresses_LB002_LB013) {
+    const struct {
+        const char* name;
+        void (*change)(kube::Service&);
+    } rows[] = {{"type", [](kube::Service& s) { s.type = "ClusterIP"; }},
+                {"class", [](kube::Service& s) { s.load_balancer_class = "other.io/lb"; }},
+                {"no class", [](kube::Service& s) { s.load_balancer_class = ""; }}};
+    for (const auto& row : rows) {
+        Cluster cluster({pool("a", {"192.0.2.1"})});
+        cluster.add("one");
+        cluster.add("two");
+        EXPECT_EQ(cluster.of("one"), "192.0.2.1(a)");
+        row.change(cluster.at("one"));
+        EXPECT_EQ(cluster.apply(), (Names{"default/one", "default/two"})) << row.name;
+        EXPECT_EQ(cluster.of("one"), "-") << row.name;
+        EXPECT_EQ(cluster.of("two"), "192.0.2.1(a)") << row.name;
+    }
+}
+
+TEST(Allocator, AServiceThatIsCreatedAgainIsNew_LB013) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.3"})});
+    cluster.add("one");
+    cluster.add("two");
+    cluster.apply();
+    cluster.remove("one");
+    cluster.apply();
+    cluster.at("two").meta.uid = "another";
+    EXPECT_EQ(cluster.of("two"), "192.0.2.1(a)");
+}
+
+TEST(Allocator, RestartMovesNoAddress_LB008) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.4"})});
+    for (const char* name : {"one", "two", "three"}) {
+        cluster.add(name);
+    }
+    cluster.apply();
+    cluster.remove("one");
+    cluster.echo();
+    // Pending, older than all, and it requests what another Service has (metallb#1984).
+    kube::Service& thief = cluster.add("thief");
+    thief.meta.creation_timestamp = "2020-01-01T00:00:00Z";
+    Cluster::annotate(thief, "load-balancer-ips", "192.0.2.2");
+    cluster.restart();
+    EXPECT_EQ(cluster.of("two"), "192.0.2.2(a)");
+    EXPECT_EQ(cluster.of("three"), "192.0.2.3(a)");
+    EXPECT_EQ(cluster.of("thief"), "AddressTaken");
+}
+
+TEST(Allocator, OfTwoServicesThatShowOneAddressTheOlderKeepsIt_LB008) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.4"})});
+    Cluster::show(cluster.add("old"), {"192.0.2.3"}, true);
+    Cluster::show(cluster.add("young"), {"192.0.2.3"}, true);
+    EXPECT_EQ(cluster.of("old"), "192.0.2.3(a)");
+    EXPECT_EQ(cluster.of("young"), "192.0.2.1(a)");
+}
+
+TEST(Allocator, ShownAddressesMayBeSharedIfTheRulesAllow_LB008_LB011) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.4"})});
+    for (const char* name : {"old", "young"}) {
+        kube::Service& service = cluster.add(name);
+        Cluster::show(service, {"192.0.2.3"}, true);
+        Cluster::annotate(service, "allow-shared-ip", "key");
+        service.ports.front().port = name[0];
+    }
+    EXPECT_EQ(cluster.of("old"), "192.0.2.3(a)");
+    EXPECT_EQ(cluster.of("young"), "192.0.2.3(a)");
+}
+
+TEST(Allocator, OwnStatusComesBeforeThatOfAnotherController_LB008_STATUS003) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.4"})});
+    Cluster::show(cluster.add("foreign"), {"192.0.2.3"}, false);
+    Cluster::show(cluster.add("own"), {"192.0.2.3"}, true);
+    Cluster::show(cluster.add("adopted"), {"192.0.2.4"}, false);
+    EXPECT_EQ(cluster.of("own"), "192.0.2.3(a)");
+    EXPECT_EQ(cluster.of("foreign"), "192.0.2.1(a)");
+    EXPECT_EQ(cluster.of("adopted"), "192.0.2.4(a)");
+}
+
+TEST(Allocator, AnAddressOfAnotherControllerOutsideThePoolsIsLeftAlone_STATUS003) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.4"})});
+    Cluster::show(cluster.add("one"), {"203.0.113.9"}, false);
+    cluster.add("two").ingress.push_back({.hostname = "lb.example.org"});
+    EXPECT_EQ(cluster.of("one"), "AddressOutsidePools");
+    EXPECT_EQ(cluster.of("two"), "AddressOutsidePools");
+    cluster.at("one").ingress.clear();
+    EXPECT_EQ(cluster.of("one"), "192.0.2.1(a)");
+    // Not a change of the owner: the status of a Service that has an address does not move it.
+    Cluster::show(cluster.at("one"), {"192.0.2.4"}, false);
+    EXPECT_EQ(cluster.of("one"), "192.0.2.1(a)");
+}
+
+TEST(Allocator, AddressesStayInUseWhenThePoolIsChanged_LB014) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.4"})});
+    cluster.add("one");
+    cluster.add("two");
+    cluster.echo();
+    cluster.set_pools({pool("b", {"192.0.2.2-192.0.2.9"})});
+    EXPECT_EQ(cluster.of("one"), "192.0.2.1()");
+    EXPECT_EQ(cluster.of("two"), "192.0.2.2(b)");
+    EXPECT_FALSE(cluster.allocator().find(Cluster::name_of("one"))->pool_missing.empty());
+    EXPECT_TRUE(cluster.allocator().find(Cluster::name_of("two"))->pool_missing.empty());
+    cluster.echo();
+    cluster.restart();
+    EXPECT_EQ(cluster.of("one"), "192.0.2.1()");
+    // An exhausted pool cannot replace it, a larger one can.
+    Pool moving = pool("b", {"192.0.2.2"});
+    moving.reassign = true;
+    cluster.set_pools({moving});
+    EXPECT_EQ(cluster.of("one"), "192.0.2.1()");
+    cluster.remove("two");
+    EXPECT_EQ(cluster.of("one"), "192.0.2.2(b)");
+}
+
+TEST(Allocator, DualStack_DUAL004) {
+    const struct {
+        const char* name;
+        const char* policy;
+        std::vector<Pool> pools;
+        const char* expected;
+    } rows[] = {
+        {"single", "SingleStack", {pool("a", {"192.0.2.1", "2001:db8::1"})}, "192.0.2.1(a)"},
+        {"prefer, both",
+         "PreferDualStack",
+         {pool("a", {"192.0.2.1", "2001:db8::1"})},
+         "192.0.2.1(a) 2001:db8::1(a)"},
+        {"prefer, a later pool has both",
+         "PreferDualStack",
+         {pool("a", {"192.0.2.1"}), pool("b", {"192.0.2.2", "2001:db8::2"})},
+         "192.0.2.2(b) 2001:db8::2(b)"},
+        {"prefer, first family only",
+         "PreferDualStack",
+         {pool("a", {"2001:db8::1"}), pool("b", {"192.0.2.1"})},
+         "192.0.2.1(b)"},
+        {"prefer, second family only", "PreferDualStack", {pool("a", {"2001:db8::1"})}, "FamilyMissing"},
+        {"require, both",
+         "RequireDualStack",
+         {pool("a", {"192.0.2.1", "2001:db8::1"})},
+         "192.0.2.1(a) 2001:db8::1(a)"},
+        {"require, not from two pools",
+         "RequireDualStack",
+         {pool("a", {"2001:db8::1"}), pool("b", {"192.0.2.1"})},
+         "FamilyMissing"},
+    };
+    for (const auto& row : rows) {
+        Cluster cluster(row.pools);
+        cluster.add_dual("web", row.policy);
+        EXPECT_EQ(cluster.of("web"), row.expected) << row.name;
+    }
+}
+
+TEST(Allocator, FamiliesAreInTheOrderOfTheService_DUAL004_STATUS004) {
+    Cluster cluster({pool("a", {"192.0.2.1", "2001:db8::1"})});
+    cluster.add_dual("web", "RequireDualStack").ip_families = {"IPv6", "IPv4"};
+    EXPECT_EQ(cluster.of("web"), "2001:db8::1(a) 192.0.2.1(a)");
+}
+
+TEST(Allocator, PreferDualStackGetsTheSecondFamilyWhenItsPoolGainsIt_DUAL004) {
+    Cluster cluster({pool("a", {"192.0.2.1"}), pool("b", {"2001:db8::2"})});
+    cluster.add_dual("web", "PreferDualStack");
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a)");
+    cluster.set_pools({pool("a", {"192.0.2.1", "2001:db8::1"}), pool("b", {"2001:db8::2"})});
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) 2001:db8::1(a)");
+}
+
+TEST(Allocator, ASecondFamilyIsAddedWhenAnAddressIsReleased_DUAL004) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.2", "2001:db8::1"})});
+    cluster.add("six").ip_families = {"IPv6"};
+    cluster.add_dual("web", "PreferDualStack");
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a)");
+    cluster.remove("six");
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) 2001:db8::1(a)");
+}
+
+TEST(Allocator, AFamilyThatTheServiceLosesIsReleased_LB013) {
+    Cluster cluster({pool("a", {"192.0.2.1", "2001:db8::1"})});
+    cluster.add_dual("web", "RequireDualStack");
+    cluster.apply();
+    kube::Service& web = cluster.at("web");
+    web.ip_families = {"IPv4"};
+    web.ip_family_policy = "SingleStack";
+    cluster.add("six").ip_families = {"IPv6"};
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a)");
+    EXPECT_EQ(cluster.of("six"), "2001:db8::1(a)");
+}
+
+TEST(Allocator, BothFamiliesMoveTogether_DUAL004_LB014) {
+    Cluster cluster({pool("a", {"192.0.2.1", "2001:db8::1"}), pool("b", {"192.0.2.2", "2001:db8::2"})});
+    cluster.add_dual("web", "RequireDualStack");
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) 2001:db8::1(a)");
+    cluster.set_pools({pool("a", {"192.0.2.1"}), pool("b", {"192.0.2.2", "2001:db8::2"})});
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) 2001:db8::1()");
+    Pool moving = pool("b", {"192.0.2.2", "2001:db8::2"});
+    moving.reassign = true;
+    cluster.set_pools({pool("a", {"192.0.2.1"}), moving});
+    EXPECT_EQ(cluster.of("web"), "192.0.2.2(b) 2001:db8::2(b)");
+}
+
+TEST(Allocator, RequireDualStackOnALiveService_DUAL004) {
+    Cluster cluster({pool("a", {"192.0.2.1"}), pool("b", {"2001:db8::2"})});
+    cluster.add("web");
+    cluster.apply();
+    kube::Service& web = cluster.at("web");
+    web.ip_families = {"IPv4", "IPv6"};
+    web.ip_family_policy = "RequireDualStack";
+    // The address that clients use is not withdrawn, but the condition reports the reason.
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) FamilyMissing");
+    cluster.set_pools({pool("a", {"192.0.2.1"}), pool("b", {"192.0.2.2", "2001:db8::2"})});
+    EXPECT_EQ(cluster.of("web"), "192.0.2.2(b) 2001:db8::2(b)");
+}
+
+TEST(Allocator, AnUnchangedObjectIsNoChange_STATUS004) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.9"})});
+    cluster.add("one");
+    EXPECT_EQ(cluster.apply(), (Names{"default/one"}));
+    cluster.at("one");
+    EXPECT_EQ(cluster.apply(), Names{});
+    Cluster::show(cluster.at("one"), {"192.0.2.1"}, true);
+    EXPECT_EQ(cluster.apply(), Names{});
+    // A finalizer or an unrelated annotation is not read at all (LB-020).
+    cluster.at("one").meta.annotations["penstock.io/scheduler"] = "rr";
+    EXPECT_EQ(cluster.apply(), Names{});
+}
+
+}  // namespace allocator_test
+}  // namespace penstock::ipam::testing
