@@ -164,6 +164,11 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
     settings.translate_family = reader.number(Setting::TranslateFamily, 0) == 1;
     settings.affinity_scope = reader.word(Setting::AffinityScope) == "service" ? lb::AffinityScope::Service
                                                                                : lb::AffinityScope::Port;
+    // Used by the allocator of addresses (control/ipam); read here for the notices about invalid values.
+    for (const Setting setting :
+         {Setting::Scope, Setting::LoadBalancerIps, Setting::AddressPool, Setting::AllowSharedIp}) {
+        (void)reader.read(setting);
+    }
     for (const annotations::SettingSpec& spec : annotations::specs()) {
         if (spec.support != annotations::Support::Full && spec.setting != Setting::CrossZone) {
             (void)reader.read(spec.setting);

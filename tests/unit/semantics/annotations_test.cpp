@@ -298,7 +298,21 @@ TEST(AnnotationSettings, ForOtherReaders_ANN04_ANN14_ANN15_ANN16_ANN27_ANN28) {
     EXPECT_EQ(settings_of({}, {}, told), AnnotationSettings());
 }
 
-TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11_ANN17_ANN22) {
+TEST(AnnotationSettings, InvalidSettingsOfTheAllocatorAreReported_ANN17_ANN22_ANN23_ANN24) {
+    const std::pair<const char*, std::string> rows[] = {
+        {"penstock.io/scope", "inside"},
+        {"penstock.io/load-balancer-ips", "198.51.100."},
+        {"metallb.io/address-pool", "Edge_1"},
+        {"penstock.io/allow-shared-ip", std::string(254, 'k')}};
+    for (const auto& [key, value] : rows) {
+        Notices notices;
+        EXPECT_EQ(settings_of({{key, value}}, {}, notices), AnnotationSettings()) << key;
+        ASSERT_EQ(notices.sorted().size(), 1U) << key;
+        EXPECT_EQ(notices.sorted()[0].reason, "InvalidAnnotation") << key;
+    }
+}
+
+TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11) {
     struct Row {
         const char* key;
         const char* value;
@@ -308,10 +322,11 @@ TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11_ANN17_ANN22) {
         {"penstock.io/access-log", "true", true},
         {"penstock.io/access-log", "false", false},
         {"penstock.io/access-log", "what", false},  // invalid: the default is used, which is supported
-        {"penstock.io/scope", "internal", true},
-        {"penstock.io/scope", "external", false},
-        {"penstock.io/load-balancer-ips", "198.51.100.7", true},
-        {"metallb.io/address-pool", "edge", true},
+        {"penstock.io/access-log-sink", "logs", true},
+        {"penstock.io/vip-id", "edge", true},
+        {"penstock.io/scope", "internal", false},
+        {"penstock.io/load-balancer-ips", "198.51.100.7", false},
+        {"metallb.io/address-pool", "edge", false},
         {"penstock.io/idle-timeout", "60", false},
         {"example.com/access-log", "true", false},
     };
