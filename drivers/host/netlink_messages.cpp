@@ -167,6 +167,30 @@ std::vector<int> interfaces_of(const nlattr* device, const nlattr* multipath) {
     return interfaces;
 }
 
+// The VIP that a route of the main table announces, if it does.
+std::optional<VipRoute> announced_by(const rtmsg& facts, const Message<rtmsg, RTA_MAX>& read,
+                                     const TwinsByIndex& twins) {
+    const int bits = facts.rtm_family == AF_INET ? 32 : 128;
+    if (facts.rtm_protocol != kVipRouteProtocol || facts.rtm_type != RTN_UNICAST ||
+        facts.rtm_dst_len != bits || read[RTA_GATEWAY] != nullptr || read[RTA_VIA] != nullptr) {
+        return std::nullopt;
+    }
+    const auto device = read_u32(read[RTA_OIF]);
+    const auto twin = device ? twins.find(static_cast<int>(*device)) : twins.end();
+    const auto address = read_address(facts.rtm_family, read[RTA_DST]);
+    if (twin == twins.end() || !address) {
+        return std::nullopt;
+    }
+    return VipRoute{*address, twin->second, read_u32(read[RTA_PRIORITY]).value_or(0)};
+}
+
+// The entry that leads the host's own packets for a VIP into its twin (vip_routes.hpp). No packet of the
+// gateway uses it.
+bool is_vip_neighbour(const nlattr* protocol) {
+    return protocol != nullptr && nla_len(protocol) >= 1 &&
+           load<uint8_t>(nla_data(protocol)) == kVipRouteProtocol;
+}
+
 class Hasher {
  public:
     void add(const void* bytes, size_t length) {
@@ -229,7 +253,8 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
                          facts.rtm_type == RTN_PROHIBIT;
     if (!is_ip || (facts.rtm_type != RTN_UNICAST && !refuses) || facts.rtm_tos != 0 ||
         (facts.rtm_flags & RTM_F_CLONED) != 0 ||
-        read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN) {
+        read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN ||
+        announced_by(facts, read, twins)) {
         return std::nullopt;
     }
     const auto destination = destination_of(facts, read[RTA_DST]);
@@ -256,6 +281,18 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
                                                 : std::optional(route::Route{*destination, {}, {}, metric});
 }
 
+std::optional<VipRoute> vip_route_in(const nlmsghdr* message, const TwinsByIndex& twins) {
+    Message<rtmsg, RTA_MAX> read;
+    if ((message->nlmsg_type != RTM_NEWROUTE && message->nlmsg_type != RTM_DELROUTE) || !read.read(message)) {
+        return std::nullopt;
+    }
+    const rtmsg& facts = *read.facts;
+    const bool is_ip = facts.rtm_family == AF_INET || facts.rtm_family == AF_INET6;
+    return is_ip && read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) == RT_TABLE_MAIN
+               ? announced_by(facts, read, twins)
+               : std::nullopt;
+}
+
 std::optional<RouteFact> route_fact_in(const nlmsghdr* message, const TwinsByIndex& twins) {
     Message<rtmsg, RTA_MAX> read;
     if ((message->nlmsg_type != RTM_NEWROUTE && message->nlmsg_type != RTM_DELROUTE) || !read.read(message)) {
@@ -264,7 +301,8 @@ std::optional<RouteFact> route_fact_in(const nlmsghdr* message, const TwinsByInd
     const rtmsg& facts = *read.facts;
     if ((facts.rtm_family != AF_INET && facts.rtm_family != AF_INET6) ||
         (facts.rtm_flags & RTM_F_CLONED) != 0 ||
-        read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN) {
+        read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN ||
+        announced_by(facts, read, twins)) {
         return std::nullopt;
     }
     const auto destination = destination_of(facts, read[RTA_DST]);
@@ -323,7 +361,7 @@ std::optional<NeighbourFact> neighbour_in(const nlmsghdr* message, const TwinsBy
     const auto address = read_address(read.facts->ndm_family, read[NDA_DST]);
     // The kernel keeps entries for the multicast groups that it sends to; no unicast packet uses them.
     if (twin == twins.end() || !address || address->is_multicast() ||
-        (read.facts->ndm_flags & NTF_PROXY) != 0) {
+        (read.facts->ndm_flags & NTF_PROXY) != 0 || is_vip_neighbour(read[NDA_PROTOCOL])) {
         return std::nullopt;
     }
     NeighbourFact fact{twin->second, *address, std::nullopt, read_mac(read[NDA_LLADDR])};

@@ -23,7 +23,18 @@ using TwinsByIndex = std::unordered_map<int, NicPortId>;
 // A route of the main table. Its egress is a twin (of a multipath route: its first living hop that is a
 // twin), or unset if it leads elsewhere: another device, a blackhole, IPv6 link-local addresses. Such a route
 // hides shorter prefixes through twins as it does in Linux.
+// Routes that announce a VIP are no such routes: they exist for routing daemons and for the host's own
+// programs, and workers serve the packets to a VIP.
 [[nodiscard]] std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex& twins);
+
+// A route that announces a VIP: kVipRouteProtocol, full length, main table, by a twin alone (PRESENCE-002).
+struct VipRoute {
+    IpAddr address;
+    NicPortId port;  // of the twin
+    uint32_t metric = 0;
+    auto operator<=>(const VipRoute&) const = default;
+};
+[[nodiscard]] std::optional<VipRoute> vip_route_in(const nlmsghdr* message, const TwinsByIndex& twins);
 
 // The first attributes by which the kernel distinguishes routes to one destination.
 struct RouteKey {
@@ -68,6 +79,10 @@ struct NextHopObjectFact {
 // Protocol (IFA_PROTO) of the addresses that VIP presence puts on twins. Otherwise unused: lower numbers are
 // the kernel's, or those of routing daemons.
 inline constexpr uint8_t kVipAddressProtocol = 80;
+
+// Protocol (rtm_protocol) of the routes by which VIPs are announced (vip_routes.hpp), and of their neighbour
+// entries (NDA_PROTOCOL). The number is not assigned in rtnetlink.h.
+inline constexpr uint8_t kVipRouteProtocol = 80;
 
 struct AddressFact {
     route::LocalAddress address;

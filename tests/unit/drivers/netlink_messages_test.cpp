@@ -140,6 +140,47 @@ TEST(NetlinkMessages, ADeadRouteHidesNothing) {
     EXPECT_EQ(second->gateway, IpAddr::v4(10, 2, 0, 10));
 }
 
+// `ip route add 10.9.0.80/32 dev TWIN proto 80 metric 100`, or its result after `change`.
+Bytes announcement(const std::function<void(rtmsg&)>& change = [](rtmsg&) {}, int index = kTwinIndex) {
+    rtmsg header{};
+    header.rtm_family = AF_INET;
+    header.rtm_dst_len = 32;
+    header.rtm_table = RT_TABLE_MAIN;
+    header.rtm_type = RTN_UNICAST;
+    header.rtm_protocol = kVipRouteProtocol;
+    change(header);
+    return message(RTM_NEWROUTE, header, [index](nl_msg* made) {
+        const unsigned char destination[4] = {10, 9, 0, 80};
+        nla_put(made, RTA_DST, 4, destination);
+        nla_put_u32(made, RTA_PRIORITY, 100);
+        nla_put_u32(made, RTA_OIF, static_cast<uint32_t>(index));
+    });
+}
+
+TEST(NetlinkMessages, ARouteThatAnnouncesAVipIsNoRouteOfWorkers_PRESENCE002) {
+    const auto vip = [](const Bytes& bytes) { return vip_route_in(as_message(bytes), kTwins); };
+    const auto used = [](const Bytes& bytes) { return route_fact_in(as_message(bytes), kTwins).has_value(); };
+    const auto found = vip(announcement());
+    ASSERT_TRUE(found);
+    EXPECT_EQ(*found, (VipRoute{IpAddr::v4(10, 9, 0, 80), NicPortId{1}, 100}));
+    EXPECT_FALSE(used(announcement()));
+    EXPECT_FALSE(route_in(as_message(announcement()), kTwins));
+    struct {
+        const char* name;
+        Bytes bytes;
+    } const others[] = {
+        {"another protocol", announcement([](rtmsg& header) { header.rtm_protocol = RTPROT_BGP; })},
+        {"another interface", announcement([](rtmsg&) {}, 99)},
+        {"a shorter prefix", announcement([](rtmsg& header) { header.rtm_dst_len = 24; })},
+        {"a blackhole", announcement([](rtmsg& header) { header.rtm_type = RTN_BLACKHOLE; })},
+        {"by a gateway", plain_route([](rtmsg& header) { header.rtm_protocol = kVipRouteProtocol; })}};
+    for (const auto& other : others) {
+        EXPECT_FALSE(vip(other.bytes)) << other.name;
+        EXPECT_TRUE(used(other.bytes)) << other.name;
+    }
+    EXPECT_FALSE(vip(announcement([](rtmsg& header) { header.rtm_table = 77; })));
+}
+
 TEST(NetlinkMessages, AChangeOfARouteNamesItAndWhatItDependsOn) {
     const Bytes added = plain_route();
     const auto fact = route_fact_in(as_message(added), kTwins);
