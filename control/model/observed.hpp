@@ -21,6 +21,8 @@ struct ObservedNotice {
 inline constexpr const char* kSnatPortExhausted = "SNATPortExhausted";                       // NAT-002
 inline constexpr const char* kFailedToStartHealthCheck = "FailedToStartServiceHealthcheck";  // HC-005
 inline constexpr const char* kNodePortInUse = "NodePortInUse";                               // NODEPORT-010
+inline constexpr const char* kVipLimitReached = "VIPLimitReached";                           // LB-018
+inline constexpr const char* kVipRouteConflict = "VIPRouteConflict";                         // PRESENCE-002
 
 // Limit of the list. Each notice is a log line and an Event; beyond 1,000, further notices add no
 // information.

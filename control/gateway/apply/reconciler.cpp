@@ -53,7 +53,20 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
             log::get("control").warn("last good state: {}", refusal.why);
         }
     }
+    {
+        const std::lock_guard inputs_lock(input_mutex_);
+        in_force_ = Publication{state_.compiler.compiled(),
+                                {},
+                                state_.environment.node_eligible,
+                                state_.origin != StateOrigin::None,
+                                state_.environment.vips_withheld};
+    }
     return snapshot();
+}
+
+Publication Reconciler::in_force() const {
+    const std::lock_guard lock(input_mutex_);
+    return in_force_;
 }
 
 void Reconciler::start(Publish publish, FlowReadings flows) {
@@ -249,6 +262,8 @@ void Reconciler::process(Inputs inputs) {
         if (published_listener_) {
             published_listener_(*publication);
         }
+        publication->changed.clear();
+        in_force_ = std::move(*publication);
     }
     if (change.addresses) {
         log::get("control").info("the twins' addresses have changed");

@@ -28,11 +28,9 @@ std::string joined(const std::vector<std::string>& reasons) {
 Caretaker::Caretaker(CaretakerOptions options, Reconciler& reconciler)
     : options_(std::move(options)),
       reconciler_(reconciler),
-      health_checks_([this] { return is_well(facts(), Clock::now(), options_.sync_limit); }) {
+      health_checks_([this] { return is_well(facts(), Clock::now(), options_.sync_limit); }),
+      announcer_(options_.vips, options_.drained) {
     drained_ = options_.drained;
-    if (options_.vip_presence) {
-        presence_.emplace(*options_.vip_presence);
-    }
 }
 
 Caretaker::~Caretaker() {
@@ -50,14 +48,9 @@ Result<std::unique_ptr<Caretaker>> Caretaker::create(CaretakerOptions options, R
 
 void Caretaker::start() {
     reconciler_.set_published_listener([this](const Publication& publication) { hear(publication); });
-    // The state in force already: no change of it will be reported.
-    Publication now = reconciler_.read([](const ReconcilerState& state) {
-        return Publication{state.compiler.compiled(),
-                           {},
-                           state.environment.node_eligible,
-                           state.origin != StateOrigin::None,
-                           state.environment.vips_withheld};
-    });
+    // No change of the state in force already will be reported. A state that is compiled, but not yet in every
+    // worker, is not in it (PRESENCE-001).
+    Publication now = reconciler_.in_force();
     {
         const std::lock_guard lock(mutex_);
         for (const auto& [key, programmed] : now.compiled->services) {
@@ -77,9 +70,7 @@ void Caretaker::stop() {
     if (thread_.joinable()) {
         thread_.request_stop();
         thread_.join();
-        if (presence_) {
-            presence_->withdraw(*mirror());
-        }
+        announcer_.withdraw(*mirror());
     }
 }
 
@@ -145,8 +136,7 @@ void Caretaker::run(const std::stop_token& stopped) {
             take_over(*publication, changed);
         }
         const auto now = Clock::now();
-        next_tick = now + kTick;
-        work(now);
+        next_tick = work(now);
         ++rounds_;
     }
 }
@@ -168,8 +158,8 @@ void Caretaker::take_over(const Publication& publication, const std::set<model::
         health_checks_.set_addresses(publication.compiled->node_port_addresses);
     }
     compiled_ = publication.compiled;
-    if (presence_) {
-        presence_->set(*publication.compiled->table);
+    announcer_.set(publication.compiled);
+    if (options_.vips.addresses || options_.vips.routes) {
         withhold_vips(publication.vips_withheld);
     }
     if (!to_probe.empty()) {
@@ -192,12 +182,22 @@ void Caretaker::withhold_vips(const std::string& why) {
     }
 }
 
-void Caretaker::work(Clock::time_point now) {
-    if (presence_) {
-        const bool forwards = !options_.loops || options_.loops()->forwards();
-        presence_->work(*mirror(), drained_ || !forwards || !vips_withheld_.empty(), now);
+std::optional<Caretaker::Clock::time_point> Caretaker::announce_vips(std::span<const PortState> ports,
+                                                                     Clock::time_point now) {
+    std::string withheld = vips_withheld_;  // written only by this thread
+    if (withheld.empty() && options_.loops && !options_.loops()->forwards()) {
+        withheld = "a thread that forwards has stopped";
     }
-    look_at_ports();
+    return announcer_.work({mirror(), ports, drained_, std::move(withheld)}, now);
+}
+
+Caretaker::Clock::time_point Caretaker::work(Clock::time_point now) {
+    const std::vector<PortState> ports = options_.ports ? options_.ports() : std::vector<PortState>();
+    if (drained_) {
+        report_health(now);  // health checks fail before a drain changes the VIPs (PRESENCE-003)
+    }
+    const auto announce_at = announce_vips(ports, now);
+    look_at_ports(ports);
     report_health(now);
     look_after_healthz(now);
     health_checks_.work(now);
@@ -218,6 +218,7 @@ void Caretaker::work(Clock::time_point now) {
         }
     }
     report_notices();
+    return std::min(announce_at.value_or(now + kTick), now + kTick);
 }
 
 // If another program (for example kube-proxy) uses the port, the gateway forwards nevertheless.
@@ -241,11 +242,10 @@ void Caretaker::look_after_healthz(Clock::time_point now) {
     }
 }
 
-void Caretaker::look_at_ports() {
-    if (!options_.ports) {
+void Caretaker::look_at_ports(std::span<const PortState> ports) {
+    if (!options_.routes) {
         return;
     }
-    const std::vector<PortState> ports = options_.ports();
     const auto routes = options_.routes();
     std::vector<std::string> faults;
     if (std::ranges::all_of(ports, [](const PortState& port) { return port.is_up && !port.is_removed; })) {
@@ -292,7 +292,8 @@ ProxyFacts Caretaker::facts() const {
 }
 
 void Caretaker::report_notices() {
-    const std::array lists{exhaustion_.notices(), health_checks_.notices(), node_ports_.notices()};
+    const std::array lists{exhaustion_.notices(), health_checks_.notices(), node_ports_.notices(),
+                           announcer_.notices()};
     auto next = merged(lists);
     std::vector<model::ObservedNotice> before;
     {

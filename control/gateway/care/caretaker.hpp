@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,7 +22,7 @@
 #include "control/gateway/care/port_faults.hpp"
 #include "control/gateway/care/prober.hpp"
 #include "control/gateway/care/proxy_health.hpp"
-#include "control/gateway/care/vip_presence.hpp"
+#include "control/gateway/care/vip_announcer.hpp"
 #include "control/gateway/program/loop_watch.hpp"
 
 namespace penstock::gateway {
@@ -46,8 +47,8 @@ struct CaretakerOptions {
     std::function<std::vector<model::ServiceKey>()> exhausted;
     // Called on the caretaker's thread after the list of observed() has changed.
     std::function<void()> on_observed;
-    // Its functions are called on the caretaker's thread, and in stop(). None: off.
-    std::optional<VipPresenceOptions> vip_presence;
+    // Its functions are called on the caretaker's thread, and in stop().
+    VipAnnouncerOptions vips;
 };
 
 class Caretaker {
@@ -63,13 +64,17 @@ class Caretaker {
     // Withdraws VIPs; on_observed is not called any more. Idempotent.
     void stop();
 
-    // DRAIN-006: while drained, all health checks answer 503 and no VIP is present. Any thread.
+    // DRAIN-006: while drained, all health checks answer 503, and VIPs are withdrawn in the order of DrainOrder.
+    // Any thread.
     void set_drained(bool drained);
     [[nodiscard]] bool drained() const noexcept { return drained_; }
 
     // The reason why the desired state withholds all VIPs from the link (PRESENCE-005). "" if they are not
     // withheld, or if VIP presence is off. Any thread.
     [[nodiscard]] std::string vips_withheld() const;
+
+    // Presence of the VIPs and progress of a drain. Any thread; never null.
+    [[nodiscard]] std::shared_ptr<const VipReport> vips() const { return announcer_.report(); }
 
     // Call when a value that the options return has changed. Any thread.
     void look_again();
@@ -92,10 +97,13 @@ class Caretaker {
     void hear(const Publication& publication);
     void take_over(const Publication& publication, const std::set<model::ServiceKey>& changed);
     void withhold_vips(const std::string& why);
-    void work(Clock::time_point now);
+    // Returns when the next round is needed at the latest.
+    Clock::time_point work(Clock::time_point now);
+    [[nodiscard]] std::optional<Clock::time_point> announce_vips(std::span<const PortState> ports,
+                                                                 Clock::time_point now);
     void look_after_healthz(Clock::time_point now);
     [[nodiscard]] std::shared_ptr<const drivers::MirroredState> mirror() const;
-    void look_at_ports();
+    void look_at_ports(std::span<const PortState> ports);
     void report_health(Clock::time_point now);
     void report_notices();
     [[nodiscard]] ProxyFacts facts() const;
@@ -121,7 +129,7 @@ class Caretaker {
     HealthChecks health_checks_;
     ExhaustionWatch exhaustion_;
     NodePortWatch node_ports_;
-    std::optional<VipPresence> presence_;
+    VipAnnouncer announcer_;
     Clock::time_point look_at_{};  // next check for listeners on NodePorts
     Clock::time_point looked_at_{};
     std::unique_ptr<http::Server> healthz_;

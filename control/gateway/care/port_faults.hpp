@@ -26,6 +26,7 @@ struct PortState {
     std::string twin;
     bool is_up = true;
     bool is_removed = false;
+    bool operator==(const PortState&) const = default;
 };
 
 struct PortNeeds {

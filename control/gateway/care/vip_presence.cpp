@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
 
 #include "control/log/log.hpp"
 
@@ -36,7 +37,19 @@ std::optional<NicPortId> twin_around(const IpAddr& vip, const TwinSubnets& twins
     return port;
 }
 
-std::vector<IpAddr> vips_to_show(const lb::ServiceTable& table, bool withdraw_empty) {
+const char* text_of(ServedVip::Shown shown) noexcept {
+    switch (shown) {
+        case ServedVip::Shown::Yes:
+            return "";
+        case ServedVip::Shown::Elsewhere:
+            return "all endpoints are on other nodes";
+        case ServedVip::Shown::Empty:
+            return "no endpoint is usable";
+    }
+    return "";
+}
+
+std::vector<ServedVip> served_vips(const lb::ServiceTable& table, bool withdraw_empty) {
     std::map<IpAddr, Usability> vips;
     table.for_each_row([&](const lb::FrontendRow& row) {
         if (row.cls != lb::FrontendClass::LoadBalancerIp && row.cls != lb::FrontendClass::ExternalIp) {
@@ -48,10 +61,23 @@ std::vector<IpAddr> vips_to_show(const lb::ServiceTable& table, bool withdraw_em
         vip.is_elsewhere =
             vip.is_elsewhere || (set.usable.empty() && set.when_empty == lb::EmptyAction::DropNoLocal);
     });
-    std::vector<IpAddr> shown;
+    std::vector<ServedVip> served;
+    served.reserve(vips.size());
     for (const auto& [address, vip] : vips) {
-        if (vip.has_endpoint || (!vip.is_elsewhere && !withdraw_empty)) {
-            shown.push_back(address);
+        const auto shown = vip.has_endpoint   ? ServedVip::Shown::Yes
+                           : vip.is_elsewhere ? ServedVip::Shown::Elsewhere
+                           : withdraw_empty   ? ServedVip::Shown::Empty
+                                              : ServedVip::Shown::Yes;
+        served.push_back({address, shown});
+    }
+    return served;
+}
+
+std::vector<IpAddr> vips_to_show(const lb::ServiceTable& table, bool withdraw_empty) {
+    std::vector<IpAddr> shown;
+    for (const ServedVip& vip : served_vips(table, withdraw_empty)) {
+        if (vip.shown == ServedVip::Shown::Yes) {
+            shown.push_back(vip.address);
         }
     }
     return shown;
@@ -71,12 +97,46 @@ std::vector<route::LocalAddress> place_vips(std::span<const IpAddr> vips, const 
     return placed;
 }
 
-void VipPresence::work(const drivers::MirroredState& mirror, bool withheld, Clock::time_point now) {
+std::vector<route::LocalAddress> limit_vips(std::vector<route::LocalAddress>& placed,
+                                            std::span<const route::LocalAddress> present, size_t limit) {
+    const auto order = [](const route::LocalAddress& vip) { return std::tuple(vip.port, vip.address); };
+    std::vector<route::LocalAddress> kept, refused;
+    for (auto first = placed.begin(); first != placed.end();) {
+        const auto end = std::find_if(
+            first, placed.end(), [&](const route::LocalAddress& vip) { return vip.port != first->port; });
+        // Those that are present first, each group in its order.
+        std::stable_partition(first, end, [&](const route::LocalAddress& vip) {
+            return std::ranges::binary_search(present, order(vip), {}, order);
+        });
+        const auto last =
+            static_cast<size_t>(end - first) > limit ? first + static_cast<std::ptrdiff_t>(limit) : end;
+        kept.insert(kept.end(), first, last);
+        refused.insert(refused.end(), last, end);
+        first = end;
+    }
+    std::ranges::sort(kept, {}, order);
+    std::ranges::sort(refused, {}, order);
+    placed = std::move(kept);
+    return refused;
+}
+
+void VipPresence::work(const drivers::MirroredState& mirror, const std::string& withheld,
+                       Clock::time_point now) {
     if (!is_supported_) {
         return;
     }
-    const auto wanted =
-        withheld ? std::vector<route::LocalAddress>() : place_vips(shown_, options_.twins, mirror.addresses);
+    withheld_ = withheld;
+    std::vector<route::LocalAddress> wanted;
+    if (withheld.empty()) {
+        std::vector<IpAddr> shown;
+        for (const ServedVip& vip : served_) {
+            if (vip.shown == ServedVip::Shown::Yes) {
+                shown.push_back(vip.address);
+            }
+        }
+        wanted = place_vips(shown, options_.twins, mirror.addresses);
+    }
+    refused_ = limit_vips(wanted, mirror.vips);
     std::vector<route::LocalAddress> missing, left_over;
     std::ranges::set_difference(wanted, mirror.vips, std::back_inserter(missing), {}, order_of, order_of);
     std::ranges::set_difference(mirror.vips, wanted, std::back_inserter(left_over), {}, order_of, order_of);
@@ -95,23 +155,72 @@ void VipPresence::work(const drivers::MirroredState& mirror, bool withheld, Cloc
     }
     for (const auto& vip : missing) {
         if (may_try(vip) && is_supported_) {
-            add(vip, mirror, now);
+            add(vip, now);
+        }
+    }
+    announce(mirror, now);
+}
+
+void VipPresence::announce(const drivers::MirroredState& mirror, Clock::time_point now) {
+    for (const route::LocalAddress& vip : announcements_.take_due(now, kAnnouncementsPerRound)) {
+        if (const auto port = std::ranges::find(mirror.ports, vip.port, &route::EgressPort::id);
+            port != mirror.ports.end()) {
+            options_.announce(vip, port->mac);
         }
     }
 }
 
 void VipPresence::withdraw(const drivers::MirroredState& mirror) {
+    announcements_.clear();
     for (const auto& vip : mirror.vips) {
         static_cast<void>(options_.remove(vip));
     }
 }
 
+std::vector<VipView> VipPresence::views(const drivers::MirroredState& mirror) const {
+    std::map<IpAddr, NicPortId> present;
+    for (const route::LocalAddress& vip : mirror.vips) {
+        present.emplace(vip.address, vip.port);
+    }
+    std::set<IpAddr> refused;
+    for (const route::LocalAddress& vip : refused_) {
+        refused.insert(vip.address);
+    }
+    std::vector<VipView> views;
+    views.reserve(served_.size());
+    for (const ServedVip& vip : served_) {
+        VipView& view = views.emplace_back(VipView{.address = vip.address, .reason = text_of(vip.shown)});
+        if (const auto found = present.find(vip.address); found != present.end()) {
+            view.is_present = true;
+            view.port = found->second;
+        }
+        if (!view.reason.empty()) {
+            continue;
+        }
+        if (!is_supported_) {
+            view.reason = "this kernel does not support it (Linux 5.18)";
+        } else if (!withheld_.empty()) {
+            view.reason = withheld_;
+        } else if (refused.contains(vip.address)) {
+            view.reason = "its twin has " + std::to_string(kVipAddressesMax) + " VIPs already";
+        } else if (std::ranges::find(mirror.addresses, vip.address, &route::LocalAddress::address) !=
+                   mirror.addresses.end()) {
+            view.reason = kVipOfHost;
+        } else if (!twin_around(vip.address, options_.twins)) {
+            view.reason = "outside the subnets of all twins";
+        } else if (!view.is_present) {
+            view.reason = "the address is being added";
+        }
+    }
+    return views;
+}
+
 // The mirror may not reflect the last round yet: a VIP that is present by then is neither a failure nor new.
-void VipPresence::add(const route::LocalAddress& vip, const drivers::MirroredState& mirror,
-                      Clock::time_point now) {
+void VipPresence::add(const route::LocalAddress& vip, Clock::time_point now) {
     const auto added = options_.add(vip);
     if (!added && added.error().code == Errc::Unsupported) {
         is_supported_ = false;
+        announcements_.clear();
         log::get("control").error("VIP presence is off: {}", added.error().what);
         return;
     }
@@ -123,10 +232,8 @@ void VipPresence::add(const route::LocalAddress& vip, const drivers::MirroredSta
         return;
     }
     log::get("control").info("VIP {} is present", vip_text(vip));
-    if (const auto port = std::ranges::find(mirror.ports, vip.port, &route::EgressPort::id);
-        port != mirror.ports.end()) {
-        options_.announce(vip, port->mac);
-    }
+    announcements_.remove(vip);  // it was removed by hand
+    announcements_.add(vip, now);
 }
 
 void VipPresence::remove(const route::LocalAddress& vip, Clock::time_point now) {
@@ -134,6 +241,7 @@ void VipPresence::remove(const route::LocalAddress& vip, Clock::time_point now) 
         return say_failed(vip, removed.error(), now);
     }
     retry_at_.erase(order_of(vip));
+    announcements_.remove(vip);
     log::get("control").info("VIP {} is withdrawn", vip_text(vip));
 }
 

@@ -14,9 +14,11 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "control/gateway/care/announcement_schedule.hpp"
 #include "control/gateway/compile/compile.hpp"
 #include "dataplane/route/route_table.hpp"
 #include "drivers/host/interface_address.hpp"
@@ -24,11 +26,39 @@
 
 namespace penstock::gateway {
 
-// The VIPs that the gateway can answer for, sorted. A VIP stays while any of its frontends has a usable
-// endpoint. Without one it is withdrawn if an endpoint on another node makes one of its frontends silent here
-// (EmptyAction::DropNoLocal), because another gateway may have the endpoint. Otherwise it stays, so that
-// clients receive a rejection, unless `withdraw_empty` is set.
+// A VIP of the configuration.
+struct ServedVip {
+    enum class Shown : uint8_t {
+        Yes,
+        Elsewhere,  // all endpoints of a frontend are on other nodes
+        Empty,      // no endpoint at all, with `withdraw_empty`
+    };
+    IpAddr address;
+    Shown shown = Shown::Yes;
+    bool operator==(const ServedVip&) const = default;
+};
+// Why a VIP is not shown; "" for Yes.
+[[nodiscard]] const char* text_of(ServedVip::Shown shown) noexcept;
+
+// All LoadBalancer and external IPs, sorted, and whether the gateway can answer for them (LB-018). A VIP is
+// shown while any of its frontends has a usable endpoint. Without one it is not if an endpoint on another node
+// makes one of its frontends silent here (EmptyAction::DropNoLocal), because another gateway may have the
+// endpoint. Otherwise it is, so that clients receive a rejection, unless `withdraw_empty` is set.
+[[nodiscard]] std::vector<ServedVip> served_vips(const lb::ServiceTable& table, bool withdraw_empty);
+// Those that are shown.
 [[nodiscard]] std::vector<IpAddr> vips_to_show(const lb::ServiceTable& table, bool withdraw_empty);
+
+// The presence of a VIP, for status and metrics.
+struct VipView {
+    IpAddr address;
+    bool is_present = false;
+    NicPortId port;       // of the twin, if present
+    uint32_t metric = 0;  // of its route; 0: an address
+    std::string reason;   // why it is not present, or not as wanted; "": it is
+    bool has_foreign_route = false;
+    bool operator==(const VipView&) const = default;
+};
+inline constexpr const char* kVipOfHost = "the address belongs to the gateway host";
 
 // By NicPort: the addresses from --port address= of the twin.
 using TwinSubnets = std::vector<std::vector<drivers::InterfaceAddress>>;
@@ -43,10 +73,20 @@ using TwinSubnets = std::vector<std::vector<drivers::InterfaceAddress>>;
                                                           const TwinSubnets& twins,
                                                           std::span<const route::LocalAddress> own);
 
+// Limit of VIPs as addresses of one twin. Linux examines an interface's IPv4 addresses one after the other, and
+// a routing daemon took 11.8 s for 10,000 of them, 0.13 s for 1,000.
+inline constexpr size_t kVipAddressesMax = 1'000;
+
+// Removes from `placed` (sorted) what exceeds `limit` on a twin, and returns it, sorted. VIPs in `present`
+// (sorted) take precedence, so that a new VIP replaces none.
+[[nodiscard]] std::vector<route::LocalAddress> limit_vips(std::vector<route::LocalAddress>& placed,
+                                                          std::span<const route::LocalAddress> present,
+                                                          size_t limit = kVipAddressesMax);
+
 struct VipPresenceOptions {
     TwinSubnets twins;
     bool withdraw_empty = false;
-    // Returns false if the VIP is present already. A new VIP is announced. Unsupported: the kernel does not
+    // Returns false if the VIP is present already. Unsupported: the kernel does not
     // support it; add is not called again.
     std::function<Result<bool>(const route::LocalAddress& vip)> add;
     std::function<Status(const route::LocalAddress& vip)> remove;
@@ -59,29 +99,41 @@ class VipPresence {
     using Clock = std::chrono::steady_clock;
     // Retry interval after a failure. Each failure is logged once.
     static constexpr std::chrono::seconds kRetry{30};
+    // Announcements in one round, so that those of many VIPs do not fill the twin's queue.
+    static constexpr size_t kAnnouncementsPerRound = 64;
 
     explicit VipPresence(VipPresenceOptions options) : options_(std::move(options)) {}
 
     // Sets the configuration that the workers have now.
-    void set(const lb::ServiceTable& table) { shown_ = vips_to_show(table, options_.withdraw_empty); }
-    // Adds and removes addresses in Linux until it has the wanted ones. `mirror`: the addresses that it has.
-    // `withheld`: no VIP is wanted.
-    void work(const drivers::MirroredState& mirror, bool withheld, Clock::time_point now);
+    void set(const lb::ServiceTable& table) { served_ = served_vips(table, options_.withdraw_empty); }
+    // Adds and removes addresses in Linux until it has the wanted ones, and announces them (PRESENCE-004).
+    // `mirror`: the addresses that it has. `withheld`: why no VIP is wanted; "": they are.
+    void work(const drivers::MirroredState& mirror, const std::string& withheld, Clock::time_point now);
     // Removes all VIPs.
     void withdraw(const drivers::MirroredState& mirror);
+    // When a VIP must be announced next; empty: never.
+    [[nodiscard]] std::optional<Clock::time_point> next() const { return announcements_.next(); }
+    // VIPs that exceed kVipAddressesMax on their twin; sorted.
+    [[nodiscard]] const std::vector<route::LocalAddress>& refused() const noexcept { return refused_; }
+    // One for each VIP of the configuration, as of the last work().
+    [[nodiscard]] std::vector<VipView> views(const drivers::MirroredState& mirror) const;
 
  private:
     using Order = std::tuple<NicPortId, IpAddr, uint8_t>;
     static Order order_of(const route::LocalAddress& vip) {
         return {vip.port, vip.address, vip.prefix_length};
     }
-    void add(const route::LocalAddress& vip, const drivers::MirroredState& mirror, Clock::time_point now);
+    void add(const route::LocalAddress& vip, Clock::time_point now);
+    void announce(const drivers::MirroredState& mirror, Clock::time_point now);
     void remove(const route::LocalAddress& vip, Clock::time_point now);
     void say_failed(const route::LocalAddress& vip, const Error& error, Clock::time_point now);
 
     const VipPresenceOptions options_;
-    std::vector<IpAddr> shown_;
+    std::vector<ServedVip> served_;
+    std::vector<route::LocalAddress> refused_;
+    std::string withheld_;
     std::map<Order, Clock::time_point> retry_at_;  // of failed operations
+    AnnouncementSchedule announcements_;
     bool is_supported_ = true;
 };
 

@@ -17,14 +17,15 @@ constexpr int kResolutionsPerRound = 256;
 
 process::Signal ControlLoop::run() {
     auto next_housekeeping = Clock::now();
-    PortFollower followed(workers, flows, ports, twins);
+    PortFollower followed(workers, flows, ports, twins, link_changed);
+    std::optional<process::Signal> stopping_on;
     for (;;) {
         twin_io.poll_once(kSleepMaxMs);
         rounds.fetch_add(1, std::memory_order_relaxed);
-        if (const auto stop = hear_signals()) {
+        const auto now = Clock::now();
+        if (const auto stop = hear_signals(now, stopping_on)) {
             return *stop;
         }
-        const auto now = Clock::now();
         for (int i = 0; i < kResolutionsPerRound; ++i) {
             const auto request = workers.take_neighbour_request();
             if (!request) {
@@ -37,15 +38,24 @@ process::Signal ControlLoop::run() {
             next_housekeeping = now + kHousekeeping;
             workers.sweep_affinity();
             each_second(now);
+            if (stopping_on && stop_drain.is_over(now, drain_step())) {
+                return *stopping_on;
+            }
         }
     }
 }
 
-std::optional<process::Signal> ControlLoop::hear_signals() {
+std::optional<process::Signal> ControlLoop::hear_signals(Clock::time_point now,
+                                                         std::optional<process::Signal>& stopping_on) {
     for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
         switch (signal.meaning) {
             case process::Signal::Meaning::Stop:
-                return signal;
+                if (stop_drain.take_signal(now) == StopDrain::Answer::StopNow) {
+                    return signal;
+                }
+                stopping_on = signal;
+                begin_drain();
+                break;
             case process::Signal::Meaning::Reload:
                 reload();
                 break;

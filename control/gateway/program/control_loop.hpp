@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/gateway/program/linux_follower.hpp"
+#include "control/gateway/program/stop_drain.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
 #include "control/process/signals.hpp"
 #include "dataplane/base/result.hpp"
@@ -36,13 +37,21 @@ struct ControlLoop {
     std::atomic<uint64_t>& rounds;  // incremented in each round
     std::function<void()> reload;   // called for SIGHUP; must not block
     std::function<void(std::chrono::steady_clock::time_point)> each_second;  // likewise
+    std::function<void()> link_changed;                                      // likewise
+    // A signal to stop begins a drain (begin_drain, must not block), which ends at the step that drain_step
+    // returns.
+    StopDrain& stop_drain;
+    std::function<void()> begin_drain;
+    std::function<DrainStep()> drain_step;
 
-    // Returns the signal that stops the gateway.
+    // Returns the signal that stops the gateway, after its drain.
     process::Signal run();
 
  private:
     using Clock = std::chrono::steady_clock;
-    [[nodiscard]] std::optional<process::Signal> hear_signals();
+    // Returns the signal that stops the gateway now. `stopping_on`: set to the signal that begins a drain.
+    [[nodiscard]] std::optional<process::Signal> hear_signals(Clock::time_point now,
+                                                              std::optional<process::Signal>& stopping_on);
 };
 
 }  // namespace penstock::gateway

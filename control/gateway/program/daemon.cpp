@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "control/gateway/options/snat_shares.hpp"
+#include "control/gateway/program/drain_readings.hpp"
 #include "control/gateway/program/driver_notices.hpp"
 #include "control/gateway/program/exhausted_services.hpp"
 #include "control/gateway/program/port_setup.hpp"
@@ -40,7 +41,8 @@ TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
 
 }  // namespace
 
-Daemon::Daemon(Options options) : options_(std::move(options)), drain_file_(options_.state_file) {}
+Daemon::Daemon(Options options)
+    : options_(std::move(options)), stop_drain_(std::chrono::seconds(0)), drain_file_(options_.state_file) {}
 
 // Calls end before the objects that they use; workers stop before the ports that they poll.
 Daemon::~Daemon() {
@@ -235,14 +237,41 @@ std::vector<IpAddr> Daemon::own_addresses() const {
     return own;
 }
 
-VipPresenceOptions Daemon::vip_presence() {
-    VipPresenceOptions presence{
-        .twins = twin_subnets(options_.ports),
-        .withdraw_empty = options_.withdraw_empty,
-        .add = [this](const auto& vip) { return vips_->add(vip); },
-        .remove = [this](const auto& vip) { return vips_->remove(vip); },
-        .announce = [this](const auto& vip, const MacAddr& mac) { vips_->announce(vip, mac); }};
-    return presence;
+Status Daemon::open_vips() {
+    drivers::TwinsByIndex twins;
+    for (size_t i = 0; i < twins_.size(); ++i) {
+        twins[twins_[i]->ifindex()] = ports_[i]->facts().id;
+    }
+    if (options_.vip_presence) {
+        PENSTOCK_TRY(vip_addresses_, drivers::VipAddresses::open(std::move(twins)));
+    }
+    return {};
+}
+
+VipAnnouncerOptions Daemon::announcer_options() {
+    VipAnnouncerOptions options{.stands_by = false,
+                                .vip_packets = vip_packets(*workers_),
+                                .open_flows = [this] { return open_flows(*workers_, *reconciler_); }};
+    if (vip_addresses_) {
+        options.addresses = VipPresenceOptions{
+            .twins = twin_subnets(options_.ports),
+            .withdraw_empty = options_.withdraw_empty,
+            .add = [this](const auto& vip) { return vip_addresses_->add(vip); },
+            .remove = [this](const auto& vip) { return vip_addresses_->remove(vip); },
+            .announce = [this](const auto& vip, const MacAddr& mac) { vip_addresses_->announce(vip, mac); }};
+    }
+    if (vip_routes_) {
+        options.routes =
+            VipRouteOptions{.twins = twin_subnets(options_.ports),
+                            .twin_names = {},
+                            .withdraw_empty = options_.withdraw_empty,
+                            .read = [this] { return vip_routes_->read(); },
+                            .apply = [this](auto changes) { return vip_routes_->apply(changes); }};
+        for (const auto& twin : twins_) {
+            options.routes->twin_names.push_back(twin->name());
+        }
+    }
+    return options;
 }
 
 std::vector<PortState> Daemon::port_states() const {
@@ -261,13 +290,7 @@ Status Daemon::serve() {
             "to end the drain",
             drain_file_.path());
     }
-    if (options_.vip_presence) {
-        drivers::TwinsByIndex twins;
-        for (size_t i = 0; i < twins_.size(); ++i) {
-            twins[twins_[i]->ifindex()] = ports_[i]->facts().id;
-        }
-        PENSTOCK_TRY(vips_, drivers::VipAddresses::open(std::move(twins)));
-    }
+    PENSTOCK_TRY_STATUS(open_vips());
     PENSTOCK_TRY(caretaker_,
                  Caretaker::create({.mode = options_.identity.mode,
                                     .healthz = options_.healthz,
@@ -281,14 +304,14 @@ Status Daemon::serve() {
                                     .on_health = [this](bool is_well) { server_->set_serving(is_well); },
                                     .exhausted = exhausted_services(*workers_, *reconciler_),
                                     .on_observed = [this] { server_->announce_observed(); },
-                                    .vip_presence = vips_ ? std::optional(vip_presence()) : std::nullopt},
+                                    .vips = announcer_options()},
                                    *reconciler_));
     loops_ = std::make_unique<LoopWatch>(
         watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_, control_rounds_));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
     running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_,
                                                  *twin_io_, pools_, *flows_, *loops_, drain_file_,
-                                                 eal_->memory_description(), started_at_});
+                                                 stop_drain_, eal_->memory_description(), started_at_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,
@@ -334,9 +357,18 @@ void Daemon::run() {
                      *signals_,
                      control_rounds_,
                      [this] { reload(); },
-                     [this](auto now) { open_metrics(now); }};
+                     [this](auto now) { open_metrics(now); },
+                     [this] { caretaker_->look_again(); },
+                     stop_drain_,
+                     [this] { begin_stop_drain(); },
+                     [this] { return caretaker_->vips()->drain; }};
     const process::Signal signal = loop.run();
     log::get("control").info("stopping on {}", signal.name());
+}
+
+void Daemon::begin_stop_drain() {
+    log::get("control").info("the gateway is drained before it stops; a second signal stops it");
+    caretaker_->set_drained(true);
 }
 
 // Forwarding does not depend on the metrics port, which another program may use: listening is retried. The

@@ -17,6 +17,7 @@
 #include "control/gateway/program/control_loop.hpp"
 #include "control/gateway/program/loop_watch.hpp"
 #include "control/gateway/program/running.hpp"
+#include "control/gateway/program/stop_drain.hpp"
 #include "control/gateway/program/twin_ports.hpp"
 #include "control/gateway/rules/blocklist_watch.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
@@ -33,6 +34,7 @@
 #include "drivers/host/tap_twin.hpp"
 #include "drivers/host/twin_io.hpp"
 #include "drivers/host/vip_addresses.hpp"
+#include "drivers/host/vip_routes.hpp"
 #include "drivers/port/nic_port.hpp"
 
 namespace penstock::gateway {
@@ -64,8 +66,10 @@ class Daemon {
  private:
     void publish(std::unique_ptr<config::Snapshot> next);
     void reload();
+    void begin_stop_drain();
     void open_metrics(std::chrono::steady_clock::time_point now);
-    [[nodiscard]] VipPresenceOptions vip_presence();
+    Status open_vips();
+    [[nodiscard]] VipAnnouncerOptions announcer_options();
     [[nodiscard]] bool has_stopped_worker() const;
     [[nodiscard]] std::vector<PortState> port_states() const;
     [[nodiscard]] std::vector<IpAddr> own_addresses() const;
@@ -88,8 +92,10 @@ class Daemon {
     std::unique_ptr<FlowFollower> flows_;            // destroyed before the workers and the ports
     std::unique_ptr<TwinPorts> twin_ports_;
     std::unique_ptr<drivers::TwinIo> twin_io_;
-    std::unique_ptr<drivers::VipAddresses> vips_;  // null: no VIP presence
-    std::unique_ptr<BlocklistWatch> blocklist_;    // null: no list
+    std::unique_ptr<drivers::VipAddresses> vip_addresses_;  // VipPresenceMode::Addresses only
+    std::unique_ptr<drivers::VipRoutes> vip_routes_;        // VipPresenceMode::Routes only
+    StopDrain stop_drain_;
+    std::unique_ptr<BlocklistWatch> blocklist_;  // null: no list
     std::atomic<uint64_t> control_rounds_{0};
     std::unique_ptr<LoopWatch> loops_;  // watches the loops; the caretaker's health endpoints read it
     std::unique_ptr<Caretaker> caretaker_;

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/program/port_follower.hpp"
 
+#include <utility>
+
 #include "control/log/log.hpp"
 
 namespace penstock::gateway {
 namespace {
 
-// Polling interval for links and devices of PMDs that do not report changes. People perceive it as immediate,
-// and it costs a few system calls.
-constexpr auto kPortLook = std::chrono::milliseconds(100);
+// Polling interval for links and devices of PMDs that do not report changes: half the time in which VIPs must
+// leave a lost link (PRESENCE-002). It costs a few system calls.
+constexpr auto kPortLook = std::chrono::milliseconds(25);
 
 }  // namespace
 
-PortFollower::PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins)
-    : workers_(workers), flows_(flows), ports_(ports), twins_(twins) {
+PortFollower::PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins,
+                           std::function<void()> changed)
+    : workers_(workers), flows_(flows), ports_(ports), twins_(twins), changed_(std::move(changed)) {
     for (const auto& port : ports) {
-        links_.emplace_back(port->link_up());
+        was_up_.push_back(port->link_up());
+        links_.emplace_back(was_up_.back());
     }
 }
 
@@ -42,6 +46,10 @@ void PortFollower::follow(LinkReport::Time now) {
         }
         const bool up = port.link_up();
         twins_[i]->set_carrier(up);
+        if (was_up_[i] != up) {
+            was_up_[i] = up;
+            changed_();
+        }
         if (const std::string text = links_[i].look(up, now); !text.empty()) {
             auto& logger = log::get("drivers");
             logger.log(up ? spdlog::level::info : spdlog::level::warn, "port {} ({}): {}", i,
@@ -61,6 +69,7 @@ void PortFollower::give_up(size_t port) {
         port, facts.name);
     leaving_.emplace(port, workers_.detach(facts.id));
     twins_[port]->set_down();
+    changed_();
 }
 
 void PortFollower::close(size_t port) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -23,10 +24,12 @@ class PortFollower {
     using Twins = std::span<const std::unique_ptr<drivers::TapTwin>>;
 
     // All must outlive it. `twins` by NicPortId, as `ports`.
-    PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins);
+    // `changed`: called after a link has come up or gone down, and after a port was removed.
+    PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins,
+                 std::function<void()> changed);
 
-    // Called in each round of the main loop. Processes events of the PMDs at once, and polls the ports ten
-    // times a second.
+    // Called in each round of the main loop. Processes events of the PMDs at once, and polls the ports every 25
+    // ms, because VIPs must leave a lost link within 50 ms (PRESENCE-002).
     void follow(LinkReport::Time now);
 
  private:
@@ -37,6 +40,8 @@ class PortFollower {
     FlowFollower& flows_;
     const Ports ports_;
     const Twins twins_;
+    const std::function<void()> changed_;
+    std::vector<bool> was_up_;
     std::vector<LinkReport> links_;
     // Detached ports that some worker may still access.
     std::map<size_t, config::Publisher::Moment> leaving_;

@@ -10,6 +10,8 @@
 #include "control/gateway/apply/drain_file.hpp"
 #include "control/gateway/apply/reconciler.hpp"
 #include "control/gateway/care/caretaker.hpp"
+#include "control/gateway/program/drain_readings.hpp"
+#include "control/gateway/program/stop_drain.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
 #include "control/gateway/views/stream_target.hpp"
 #include "control/rpc/tcp_acceptor.hpp"
@@ -32,6 +34,7 @@ struct Running {
     const FlowFollower& flows;
     const LoopWatch& loops;
     const DrainFile& drain_file;
+    const StopDrain& stop_drain;
     std::string memory;  // Eal::memory_description()
     std::chrono::steady_clock::time_point started_at;
     const tls::Watch* tls = nullptr;        // null: no TCP address
@@ -43,15 +46,7 @@ struct Running {
             [](const ReconcilerState& state) { return state.compiler.ids().backends.size(); });
     }
     // Number of connections of all workers that have not ended.
-    [[nodiscard]] uint64_t open_connections() const {
-        const worker::Inspector inspector = workers.inspect();
-        const uint32_t ids = backend_ids();
-        uint64_t open = 0;
-        for (uint8_t w = 0; w < inspector.workers(); ++w) {
-            open += inspector.open_connections({w}, ids);
-        }
-        return open;
-    }
+    [[nodiscard]] uint64_t open_connections() const { return open_flows(workers, reconciler); }
 };
 
 }  // namespace penstock::gateway

@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "desired_builder.hpp"
 #include "tests/support/free_port.hpp"
@@ -22,7 +25,11 @@ class CaretakerTest : public testing::Test {
  protected:
     void SetUp() override {
         reconciler_.begin(std::nullopt, std::make_shared<drivers::MirroredState>());
-        reconciler_.start([](std::unique_ptr<config::Snapshot>) {});
+        reconciler_.start([this](std::unique_ptr<config::Snapshot>) {
+            if (const auto hook = std::exchange(on_publish_, nullptr)) {
+                hook();
+            }
+        });
     }
     // `exhausted`: the service ports without SNAT ports, returned once.
     void start(std::vector<model::ServiceKey> exhausted = {}) {
@@ -39,7 +46,7 @@ class CaretakerTest : public testing::Test {
                                .on_health = [this](bool is_well) { health_told_ = is_well ? 1 : 0; },
                                .exhausted = [exhausted]() mutable { return std::exchange(exhausted, {}); },
                                .on_observed = [this] { ++announced_; },
-                               .vip_presence = presence_},
+                               .vips = {.addresses = presence_}},
                               reconciler_);
         ASSERT_TRUE(created) << created.error().what;
         caretaker_ = std::move(*created);
@@ -79,6 +86,10 @@ class CaretakerTest : public testing::Test {
                 return {};
             },
             .announce = [](const route::LocalAddress&, const MacAddr&) {}};
+    }
+    bool is_present(const std::string& vip) {
+        const std::lock_guard lock(linux_mutex_);
+        return std::ranges::count(linux_.vips, ip(vip), &route::LocalAddress::address) > 0;
     }
     size_t present() {
         const std::lock_guard lock(linux_mutex_);
@@ -127,6 +138,7 @@ class CaretakerTest : public testing::Test {
     std::mutex linux_mutex_;
     drivers::MirroredState linux_;  // the addresses of the simulated Linux
     std::optional<VipPresenceOptions> presence_;
+    std::function<void()> on_publish_;  // called by the next publication; set before apply()
     std::unique_ptr<Caretaker> caretaker_;
 };
 
@@ -291,6 +303,39 @@ TEST_F(CaretakerTest, VipsStayWithheldOverARestart_PRESENCE005) {
         return caretaker_->vips_withheld() == "Node edge-1 is excluded" && caretaker_->rounds() > 1;
     }));
     EXPECT_EQ(present(), 0U);
+}
+
+// A snapshot that is compiled but not yet in every worker: neither a caretaker that runs nor one that starts then
+// announces its VIPs.
+TEST_F(CaretakerTest, AVipIsAnnouncedOnceEveryWorkerServesIt_PRESENCE001) {
+    for (const bool starts_meanwhile : {false, true}) {
+        const std::string vip = starts_meanwhile ? "192.0.2.81" : "192.0.2.80";
+        have_presence();
+        if (!starts_meanwhile) {
+            start();
+        }
+        std::promise<void> is_publishing, may_finish;
+        on_publish_ = [&] {
+            is_publishing.set_value();
+            may_finish.get_future().wait();
+        };
+        auto applied = std::async(std::launch::async,
+                                  [&] { apply({service("web-" + vip, {external(vip, 80)}, {"10.0.0.1"})}); });
+        is_publishing.get_future().wait();
+        if (starts_meanwhile) {
+            caretaker_.reset();
+            start();
+        }
+        const uint64_t rounds = caretaker_->rounds();
+        EXPECT_TRUE(eventually([&] {
+            caretaker_->look_again();
+            return caretaker_->rounds() > rounds + 2;
+        }));
+        EXPECT_FALSE(is_present(vip)) << "the workers do not have it";
+        may_finish.set_value();
+        applied.wait();
+        EXPECT_TRUE(eventually([&] { return is_present(vip); })) << vip;
+    }
 }
 
 TEST_F(CaretakerTest, WithoutVipPresenceNothingIsWithheld_PRESENCE005) {

@@ -111,6 +111,16 @@ TEST(VipPresence, AVipIsOnTheTwinWhoseSubnetItIsIn_LB018) {
         << "put there by the operator, on whatever twin";
 }
 
+TEST(VipPresence, ATwinHasAtMostThatManyVipsAndKeepsThoseItHas_LB018) {
+    std::vector<route::LocalAddress> placed{at(0, "192.0.2.1"), at(0, "192.0.2.2"), at(0, "192.0.2.3"),
+                                            at(1, "192.0.2.200")};
+    const std::vector present{at(0, "192.0.2.2"), at(0, "192.0.2.3")};
+    EXPECT_EQ(limit_vips(placed, present, 2), std::vector{at(0, "192.0.2.1")}) << "the new one is refused";
+    EXPECT_EQ(placed, (std::vector{at(0, "192.0.2.2"), at(0, "192.0.2.3"), at(1, "192.0.2.200")}));
+    EXPECT_TRUE(limit_vips(placed, {}, 2).empty());
+    EXPECT_EQ(placed.size(), 3U);
+}
+
 // A simulated Linux; its mirror is updated at once.
 struct FakeLinux {
     drivers::MirroredState mirror;
@@ -168,7 +178,7 @@ class VipPresenceAtWork : public testing::Test {
         compiler.run({all, {}, {}}, keys);
         presence_.set(*compiler.compiled()->table);
     }
-    void work(bool drained = false) { presence_.work(linux_.mirror, drained, now_); }
+    void work(bool drained = false) { presence_.work(linux_.mirror, drained ? "drained" : "", now_); }
 
     FakeLinux linux_;
     VipPresence presence_{linux_.options()};
@@ -190,6 +200,20 @@ TEST_F(VipPresenceAtWork, TheDifferenceIsWorkedOffAndWhatIsNewAnnouncedOnce_LB01
     linux_.mirror.vips.clear();
     work();
     EXPECT_EQ(linux_.mirror.vips, (std::vector{at(0, "192.0.2.81")}));
+}
+
+TEST_F(VipPresenceAtWork, AVipIsAnnouncedAgainUntilItIsWithdrawn_PRESENCE004) {
+    serve({"192.0.2.80"});
+    work();
+    EXPECT_EQ(presence_.next(), now_ + 100ms);
+    for (const auto later : {100ms, 900ms, 60'000ms}) {
+        now_ += later;
+        work();
+    }
+    EXPECT_EQ(linux_.announced.size(), 4U);
+    serve({});
+    work();
+    EXPECT_FALSE(presence_.next());
 }
 
 TEST_F(VipPresenceAtWork, DrainWithdrawsAllAndUndrainBringsThemBack_DRAIN006_LB018) {

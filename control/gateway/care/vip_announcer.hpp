@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The announcement of VIPs: whether and at which level they are announced, by routes or by addresses, and the
+// order of a drain. Used by the caretaker's thread, except report().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/gateway/care/drain_order.hpp"
+#include "control/gateway/care/port_faults.hpp"
+#include "control/gateway/care/vip_presence.hpp"
+#include "control/gateway/care/vip_presence_mode.hpp"
+#include "control/gateway/care/vip_route_keeper.hpp"
+#include "control/gateway/compile/compile.hpp"
+#include "control/model/observed.hpp"
+
+namespace penstock::gateway {
+
+struct VipAnnouncerOptions {
+    // At most one; none: VIPs are not announced.
+    std::optional<VipPresenceOptions> addresses;
+    std::optional<VipRouteOptions> routes;
+    bool stands_by = false;  // routes have kStandByMetric
+    // Packets received for the service ports in `compiled` that have VIPs, since start. Null: unknown.
+    std::function<uint64_t(const Compiled& compiled)> vip_packets;
+    // Flows that have not ended. Null: none.
+    std::function<uint64_t()> open_flows;
+};
+
+// For status and metrics.
+struct VipReport {
+    VipPresenceMode mode = VipPresenceMode::Off;
+    std::vector<VipView> vips;  // sorted; empty with Off
+    DrainStep drain = DrainStep::Serving;
+    std::optional<std::chrono::steady_clock::time_point> depreferred_until;
+};
+
+class VipAnnouncer {
+ public:
+    using Clock = std::chrono::steady_clock;
+
+    // `drained`: the drain of an earlier process goes on.
+    VipAnnouncer(VipAnnouncerOptions options, bool drained);
+
+    // The configuration that every worker has now (PRESENCE-001).
+    void set(std::shared_ptr<const Compiled> compiled);
+
+    struct Facts {
+        std::shared_ptr<const drivers::MirroredState> mirror;
+        std::span<const PortState> ports;
+        bool drained = false;
+        std::string withheld;  // why no VIP may be announced, the drain excepted; "": no reason
+    };
+    // One round. Returns when the next one is needed at the latest; empty: whenever a fact changes.
+    std::optional<Clock::time_point> work(const Facts& facts, Clock::time_point now);
+    // Withdraws all VIPs.
+    void withdraw(const drivers::MirroredState& mirror);
+
+    // VIPLimitReached and VIPRouteConflict, by the service ports that have the VIPs.
+    [[nodiscard]] const std::vector<model::ObservedNotice>& notices() const noexcept { return notices_; }
+    // Any thread; never null.
+    [[nodiscard]] std::shared_ptr<const VipReport> report() const;
+
+ private:
+    bool announce(const Facts& facts, Clock::time_point now);
+    void update_notices();
+    void update_report(const std::shared_ptr<const drivers::MirroredState>& mirror);
+
+    const VipAnnouncerOptions options_;
+    std::optional<VipPresence> addresses_;
+    std::optional<VipRouteKeeper> routes_;
+    DrainOrder order_;
+    std::shared_ptr<const Compiled> compiled_;
+    std::vector<model::ObservedNotice> notices_;
+    // What notices_ was derived from.
+    std::vector<IpAddr> noted_;
+    std::shared_ptr<const Compiled> noted_in_;
+    // What report_ was derived from, with addresses.
+    std::shared_ptr<const drivers::MirroredState> reported_mirror_;
+
+    mutable std::mutex mutex_;
+    std::shared_ptr<const VipReport> report_ = std::make_shared<const VipReport>();
+};
+
+}  // namespace penstock::gateway

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of --vip-presence.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock::gateway {
+
+// How VIPs are announced: not at all, as kernel routes that routing daemons export (vip_route_keeper.hpp), or as
+// addresses of a twin that answer ARP and ND (vip_presence.hpp).
+enum class VipPresenceMode : uint8_t { Off, Routes, Addresses };
+
+[[nodiscard]] constexpr const char* to_string(VipPresenceMode mode) noexcept {
+    switch (mode) {
+        case VipPresenceMode::Off:
+            return "off";
+        case VipPresenceMode::Routes:
+            return "routes";
+        case VipPresenceMode::Addresses:
+            return "addresses";
+    }
+    return "off";
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Levels, drain and notices of the announcement of VIPs, with a simulated Linux.
+#include "control/gateway/care/vip_announcer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "desired_builder.hpp"
+
+namespace penstock::gateway {
+namespace vip_announcer_test {
+
+using namespace std::chrono_literals;
+using drivers::VipRoute;
+using drivers::VipRouteChange;
+using drivers::VipRouteOutcome;
+
+class VipAnnouncerTest : public testing::Test {
+ protected:
+    VipAnnouncerOptions with_routes() {
+        return {.routes = VipRouteOptions{.twins = {{}},
+                                          .twin_names = {"up"},
+                                          .withdraw_empty = false,
+                                          .read = [this]() -> Result<std::vector<VipRoute>> {
+                                              return std::vector<VipRoute>(routes_.begin(), routes_.end());
+                                          },
+                                          .apply = [this](std::span<const VipRouteChange> changes)
+                                              -> Result<std::vector<VipRouteOutcome>> {
+                                              for (const VipRouteChange& change : changes) {
+                                                  change.kind == VipRouteChange::Kind::Remove
+                                                      ? void(routes_.erase(change.route))
+                                                      : void(routes_.insert(change.route));
+                                              }
+                                              return std::vector(changes.size(), VipRouteOutcome::Done);
+                                          }},
+                .stands_by = false,
+                .vip_packets = [this](const Compiled&) { return packets_; },
+                .open_flows = [this] { return flows_; }};
+    }
+    static std::shared_ptr<const Compiled> compiled(const std::vector<std::string>& vips) {
+        std::vector<model::Service> services;
+        for (const auto& vip : vips) {
+            services.push_back(service("web-" + vip, {external(vip, 80)}, {"10.0.0.1"}));
+        }
+        Compiler compiler;
+        const auto all = desired(std::move(services));
+        std::vector<model::ServiceKey> keys;
+        for (const auto& [name, one] : all) {
+            keys.push_back(name);
+        }
+        compiler.run({all, {}, {}}, keys);
+        return compiler.compiled();
+    }
+    // A round after a second, with that many packets in it.
+    void round(VipAnnouncer& announcer, uint64_t packets = 0, const std::string& withheld = "") {
+        now_ += 1s;
+        packets_ += packets;
+        while (announcer.work({mirror_, ports_, drained_, withheld}, now_) == now_) {
+        }
+    }
+    uint32_t metric() const { return routes_.empty() ? 0 : routes_.begin()->metric; }
+
+    std::set<VipRoute> routes_;
+    uint64_t packets_ = 0;
+    uint64_t flows_ = 0;
+    bool drained_ = false;
+    std::vector<PortState> ports_{{NicPortId{0}, "up", true, false}};
+    std::shared_ptr<drivers::MirroredState> mirror_ = std::make_shared<drivers::MirroredState>();
+    VipAnnouncer::Clock::time_point now_{1h};
+};
+
+TEST_F(VipAnnouncerTest, NothingIsAnnouncedBeforeAConfigurationIsInForce_PRESENCE001) {
+    VipAnnouncer announcer(with_routes(), false);
+    routes_ = {{ip("203.0.113.1"), NicPortId{0}, 100}};  // of an earlier process
+    round(announcer);
+    EXPECT_TRUE(routes_.empty());
+    announcer.set(compiled({"203.0.113.1"}));
+    round(announcer);
+    EXPECT_EQ(metric(), 100U);
+    EXPECT_EQ(announcer.report()->vips.at(0).metric, 100U);
+}
+
+TEST_F(VipAnnouncerTest, AStandbyGatewayHasItsOwnMetric_PRESENCE002) {
+    auto options = with_routes();
+    options.stands_by = true;
+    VipAnnouncer announcer(std::move(options), false);
+    announcer.set(compiled({"203.0.113.1"}));
+    round(announcer);
+    EXPECT_EQ(metric(), 200U);
+    drained_ = true;
+    round(announcer);
+    EXPECT_EQ(metric(), 900U);
+}
+
+TEST_F(VipAnnouncerTest, ADrainGoesThroughItsStepsAndUndrainServes_PRESENCE003) {
+    VipAnnouncer announcer(with_routes(), false);
+    announcer.set(compiled({"203.0.113.1"}));
+    flows_ = 1;
+    for (int i = 0; i < 3; ++i) {
+        round(announcer, 1'000);
+    }
+    drained_ = true;
+    round(announcer, 1'000);
+    EXPECT_EQ(metric(), 900U);
+    EXPECT_EQ(announcer.report()->drain, DrainStep::Depreferred);
+    EXPECT_TRUE(announcer.report()->depreferred_until);
+    drained_ = false;
+    round(announcer, 1'000);
+    EXPECT_EQ(metric(), 100U) << "undrain at step depreferred";
+    round(announcer, 1'000);
+    drained_ = true;
+    round(announcer);
+    round(announcer);
+    EXPECT_TRUE(routes_.empty()) << "the traffic has moved away";
+    EXPECT_EQ(announcer.report()->drain, DrainStep::Withdrawn);
+    EXPECT_EQ(announcer.report()->vips.at(0).reason, "the gateway is drained");
+    drained_ = false;
+    round(announcer);
+    EXPECT_EQ(metric(), 100U) << "undrain at step withdrawn";
+    drained_ = true;
+    flows_ = 0;
+    for (int i = 0; i < 12; ++i) {
+        round(announcer);
+    }
+    EXPECT_EQ(announcer.report()->drain, DrainStep::Done);
+    drained_ = false;
+    round(announcer);
+    EXPECT_EQ(metric(), 100U) << "undrain at step done";
+    EXPECT_EQ(announcer.report()->drain, DrainStep::Serving);
+}
+
+TEST_F(VipAnnouncerTest, ADrainedGatewayStartsWithoutRoutes_PRESENCE003) {
+    VipAnnouncer announcer(with_routes(), true);
+    drained_ = true;
+    announcer.set(compiled({"203.0.113.1"}));
+    round(announcer);
+    EXPECT_TRUE(routes_.empty());
+}
+
+TEST_F(VipAnnouncerTest, WithheldVipsLoseTheirRoutesWithTheReason_PRESENCE005) {
+    VipAnnouncer announcer(with_routes(), false);
+    announcer.set(compiled({"203.0.113.1"}));
+    round(announcer);
+    round(announcer, 0, "a thread that forwards has stopped");
+    EXPECT_TRUE(routes_.empty());
+    EXPECT_EQ(announcer.report()->vips.at(0).reason, "a thread that forwards has stopped");
+    round(announcer);
+    EXPECT_EQ(metric(), 100U);
+    announcer.withdraw(*mirror_);
+    EXPECT_TRUE(routes_.empty());
+}
+
+TEST_F(VipAnnouncerTest, AForeignRouteIsANoticeOfItsServices_PRESENCE002) {
+    VipAnnouncer announcer(with_routes(), false);
+    announcer.set(compiled({"203.0.113.1", "203.0.113.2"}));
+    mirror_->routes = {{Prefix::parse("203.0.113.2/32").value(), NicPortId{0}, {}, 20, 0}};
+    round(announcer);
+    ASSERT_EQ(announcer.notices().size(), 1U);
+    EXPECT_EQ(announcer.notices()[0].key.name, "web-203.0.113.2");
+    EXPECT_EQ(announcer.notices()[0].notice.reason, "VIPRouteConflict");
+    mirror_ = std::make_shared<drivers::MirroredState>();
+    round(announcer);
+    EXPECT_TRUE(announcer.notices().empty());
+}
+
+TEST_F(VipAnnouncerTest, AddressesBeyondTheLimitAreRefusedByANotice_LB018) {
+    std::vector<std::string> vips;
+    for (size_t i = 0; i < kVipAddressesMax + 2; ++i) {
+        vips.push_back("10.9." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1));
+    }
+    size_t added = 0;
+    VipAnnouncerOptions options{.addresses = VipPresenceOptions{
+                                    .twins = {{drivers::InterfaceAddress::parse("10.9.255.1/16").value()}},
+                                    .withdraw_empty = false,
+                                    .add = [&added](const route::LocalAddress&) -> Result<bool> {
+                                        ++added;
+                                        return true;
+                                    },
+                                    .remove = [](const route::LocalAddress&) -> Status { return {}; },
+                                    .announce = [](const route::LocalAddress&, const MacAddr&) {}}};
+    VipAnnouncer announcer(std::move(options), false);
+    announcer.set(compiled(vips));
+    static_cast<void>(announcer.work({mirror_, ports_, false, ""}, now_));
+    EXPECT_EQ(added, kVipAddressesMax);
+    ASSERT_EQ(announcer.notices().size(), 2U);
+    EXPECT_EQ(announcer.notices()[0].notice.reason, "VIPLimitReached");
+    EXPECT_NE(announcer.notices()[0].notice.message.find("--vip-presence routes"), std::string::npos);
+}
+
+}  // namespace vip_announcer_test
+}  // namespace penstock::gateway

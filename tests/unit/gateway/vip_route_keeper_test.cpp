@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+// The twin of each VIP's route, and how a simulated Linux is brought to the wanted routes.
+#include "control/gateway/care/vip_route_keeper.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "desired_builder.hpp"
+#include "tests/support/prng.hpp"
+
+namespace penstock::gateway {
+namespace vip_route_keeper_test {
+
+using namespace std::chrono_literals;
+using drivers::VipRoute;
+using drivers::VipRouteChange;
+using drivers::VipRouteOutcome;
+using Kind = VipRouteChange::Kind;
+
+constexpr NicPortId kUp{0}, kCluster{1};
+const auto kAlways = [](const VipRouteChange&) { return true; };
+
+drivers::InterfaceAddress on_twin(const std::string& text) {
+    return drivers::InterfaceAddress::parse(text).value();
+}
+
+std::vector<PortState> ports(bool first_up = true, bool second_up = true) {
+    return {{kUp, "up", first_up, false}, {kCluster, "cluster", second_up, false}};
+}
+
+route::Route route(const std::string& prefix, NicPortId egress, uint32_t metric = 0,
+                   route::PortSet other = 0) {
+    return {Prefix::parse(prefix).value(), egress, {}, metric, other};
+}
+
+// ---- plan_vips()
+
+const TwinSubnets kTwins{{on_twin("192.0.2.1/24"), on_twin("2001:db8:1::1/64")}, {on_twin("10.2.0.1/24")}};
+
+struct PlanCase {
+    const char* name;
+    std::string vip;
+    std::vector<PortState> ports;
+    std::vector<route::Route> routes;
+    std::optional<NicPortId> port;
+    std::string reason;
+};
+
+TEST(VipRoutePlan, AVipBelongsToItsSubnetOrToTheDefaultRoute_PRESENCE002) {
+    const PlanCase cases[] = {
+        {"in a subnet", "10.2.0.80", ports(), {route("0.0.0.0/0", kUp)}, kCluster, ""},
+        {"in a subnet whose link is down",
+         "10.2.0.80",
+         ports(true, false),
+         {},
+         std::nullopt,
+         "the port of its subnet is down or removed"},
+        {"outside, the default route", "203.0.113.80", ports(), {route("0.0.0.0/0", kCluster)}, kCluster, ""},
+        {"outside, the lower metric",
+         "203.0.113.80",
+         ports(),
+         {route("0.0.0.0/0", kCluster, 10), route("0.0.0.0/0", kUp, 20)},
+         kCluster,
+         ""},
+        {"outside, its link is down",
+         "203.0.113.80",
+         ports(true, false),
+         {route("0.0.0.0/0", kCluster, 10), route("0.0.0.0/0", kUp, 20)},
+         kUp,
+         ""},
+        {"outside, another hop of a multipath route",
+         "203.0.113.80",
+         ports(false, true),
+         {route("0.0.0.0/0", kUp, 0, route::set_of(kCluster))},
+         kCluster,
+         ""},
+        {"outside, no default route", "203.0.113.80", ports(), {}, kUp, ""},
+        {"outside, no default route, the first link is down",
+         "203.0.113.80",
+         ports(false, true),
+         {},
+         std::nullopt,
+         "the port of the default route is down or removed"},
+        {"outside, the links of all default routes are down",
+         "203.0.113.80",
+         ports(true, false),
+         {route("0.0.0.0/0", kCluster)},
+         std::nullopt,
+         "the port of the default route is down or removed"},
+        {"the other family's default route",
+         "2001:db8:9::80",
+         ports(),
+         {route("0.0.0.0/0", kCluster)},
+         kUp,
+         ""},
+        {"its own family's default route",
+         "2001:db8:9::80",
+         ports(),
+         {route("::/0", kCluster)},
+         kCluster,
+         ""},
+        {"a default route elsewhere", "203.0.113.80", ports(), {route("0.0.0.0/0", NicPortId{})}, kUp, ""},
+        {"the host's own address", "192.0.2.1", ports(), {}, std::nullopt, kVipOfHost}};
+    for (const PlanCase& one : cases) {
+        drivers::MirroredState mirror;
+        mirror.routes = one.routes;
+        mirror.addresses = {{kUp, ip("192.0.2.1"), 24}};
+        const std::vector<ServedVip> vips{{ip(one.vip), ServedVip::Shown::Yes}};
+        const auto planned = plan_vips({vips, kTwins, one.ports, mirror});
+        ASSERT_EQ(planned.size(), 1U) << one.name;
+        EXPECT_EQ(planned[0].port, one.port.value_or(NicPortId{})) << one.name;
+        EXPECT_EQ(planned[0].reason, one.reason) << one.name;
+    }
+    std::vector<PortState> removed = ports();
+    removed[1].is_removed = true;
+    const std::vector<ServedVip> vips{{ip("10.2.0.80"), ServedVip::Shown::Yes},
+                                      {ip("10.2.0.81"), ServedVip::Shown::Elsewhere}};
+    const auto planned = plan_vips({vips, kTwins, removed, {}});
+    EXPECT_FALSE(planned[0].port.is_set()) << "a removed port";
+    EXPECT_EQ(planned[1].reason, "all endpoints are on other nodes");
+}
+
+// ---- vip_route_changes()
+
+const VipRoute kA100{ip("203.0.113.1"), kUp, 100}, kA900{ip("203.0.113.1"), kUp, 900};
+const VipRoute kAElsewhere{ip("203.0.113.1"), kCluster, 100};
+const VipRoute kB100{ip("203.0.113.2"), kUp, 100}, kC100{ip("203.0.113.3"), kUp, 100};
+
+TEST(VipRouteChanges, TheNewRouteOfAVipComesBeforeTheEndOfTheOld_PRESENCE002) {
+    const struct {
+        const char* name;
+        std::set<VipRoute> present;
+        std::vector<VipRoute> wanted;
+        std::vector<VipRouteChange> changes;
+    } cases[] = {
+        {"nothing to do", {kA100}, {kA100}, {}},
+        {"new", {}, {kA100, kB100}, {{Kind::Add, kA100}, {Kind::Add, kB100}}},
+        {"gone", {kA100, kB100}, {kB100}, {{Kind::Remove, kA100}}},
+        {"another metric", {kA100}, {kA900}, {{Kind::Add, kA900}, {Kind::Remove, kA100}}},
+        {"another twin", {kA100}, {kAElsewhere}, {{Kind::AddBeside, kAElsewhere}, {Kind::Remove, kA100}}},
+        {"left over beside the wanted one", {kA100, kA900}, {kA100}, {{Kind::Remove, kA900}}},
+        {"removals first, new ones last",
+         {kA100, kC100},
+         {kA900, kB100},
+         {{Kind::Remove, kC100}, {Kind::Add, kA900}, {Kind::Remove, kA100}, {Kind::Add, kB100}}}};
+    for (const auto& one : cases) {
+        EXPECT_EQ(vip_route_changes(one.present, one.wanted, 100, kAlways), one.changes) << one.name;
+    }
+}
+
+// Whatever is present and wanted: the changes lead there, no VIP that is in both is without a route in between,
+// and a limit only needs more rounds.
+TEST(VipRouteChanges, LeadToTheWantedRoutesWithoutAGap_PRESENCE002) {
+    test::Prng prng;
+    for (int run = 0; run < 300; ++run) {
+        const auto any_route = [&](uint8_t last) {
+            return VipRoute{IpAddr::v4(203, 0, 113, last), NicPortId{static_cast<uint8_t>(prng.below(2))},
+                            prng.one_in(2) ? 100U : 900U};
+        };
+        std::set<VipRoute> present;
+        std::vector<VipRoute> wanted;
+        for (uint8_t last = 0; last < 12; ++last) {
+            for (uint64_t i = prng.below(3); i > 0; --i) {
+                present.insert(any_route(last));
+            }
+            if (prng.one_in(2)) {
+                wanted.push_back(any_route(last));
+            }
+        }
+        const auto has = [](const auto& list, const IpAddr& vip) {
+            return std::ranges::count(list, vip, &VipRoute::address) > 0;
+        };
+        std::vector<IpAddr> lasting;
+        for (const VipRoute& route : wanted) {
+            if (has(present, route.address)) {
+                lasting.push_back(route.address);
+            }
+        }
+        const size_t limit = prng.between(1, 8);
+        int rounds = 0;
+        for (auto changes = vip_route_changes(present, wanted, limit, kAlways); !changes.empty();
+             changes = vip_route_changes(present, wanted, limit, kAlways)) {
+            ASSERT_LT(++rounds, 100);
+            for (const VipRouteChange& change : changes) {
+                if (change.kind == Kind::Remove) {
+                    EXPECT_EQ(present.erase(change.route), 1U);
+                } else {
+                    const bool is_taken = std::ranges::any_of(present, [&](const VipRoute& other) {
+                        return other.address == change.route.address && other.metric == change.route.metric;
+                    });
+                    EXPECT_EQ(change.kind == Kind::AddBeside, is_taken) << "the kernel refuses Add";
+                    present.insert(change.route);
+                }
+                for (const IpAddr& vip : lasting) {
+                    EXPECT_TRUE(has(present, vip)) << vip.to_string();
+                }
+            }
+        }
+        EXPECT_TRUE(std::ranges::equal(present, wanted));
+    }
+}
+
+// ---- VipRouteKeeper
+
+// A simulated Linux with routes of this program and of others.
+struct FakeRoutes {
+    std::set<VipRoute> own;
+    std::set<std::pair<IpAddr, uint32_t>> foreign;  // address and metric
+    std::vector<VipRouteChange> seen;
+    int reads = 0;
+    bool fails = false;
+    bool refuses = false;
+
+    VipRouteOptions options() {
+        return {
+            .twins = kTwins,
+            .twin_names = {"up", "cluster"},
+            .withdraw_empty = false,
+            .read = [this]() -> Result<std::vector<VipRoute>> {
+                ++reads;
+                if (fails) {
+                    return fail(Errc::Unavailable, "netlink");
+                }
+                return std::vector<VipRoute>(own.begin(), own.end());
+            },
+            .apply = [this](std::span<const VipRouteChange> changes) -> Result<std::vector<VipRouteOutcome>> {
+                if (fails) {
+                    return fail(Errc::Unavailable, "netlink");
+                }
+                std::vector<VipRouteOutcome> outcomes;
+                for (const VipRouteChange& change : changes) {
+                    seen.push_back(change);
+                    outcomes.push_back(take(change));
+                }
+                return outcomes;
+            }};
+    }
+    VipRouteOutcome take(const VipRouteChange& change) {
+        if (refuses) {
+            return VipRouteOutcome::Refused;
+        }
+        if (change.kind == Kind::Remove) {
+            own.erase(change.route);
+            return VipRouteOutcome::Done;
+        }
+        const bool is_own = std::ranges::any_of(own, [&](const VipRoute& other) {
+            return other.address == change.route.address && other.metric == change.route.metric;
+        });
+        if (change.kind == Kind::Add &&
+            (is_own || foreign.contains({change.route.address, change.route.metric}))) {
+            return VipRouteOutcome::Exists;
+        }
+        own.insert(change.route);
+        return VipRouteOutcome::Done;
+    }
+};
+
+class VipRouteKeeperTest : public testing::Test {
+ protected:
+    void serve(const std::vector<std::string>& vips) {
+        std::vector<model::Service> services;
+        for (const auto& vip : vips) {
+            services.push_back(service("web-" + vip, {external(vip, 80)}, {"10.0.0.1"}));
+        }
+        Compiler compiler;
+        const auto all = desired(std::move(services));
+        std::vector<model::ServiceKey> keys;
+        for (const auto& [name, one] : all) {
+            keys.push_back(name);
+        }
+        compiler.run({all, {}, {}}, keys);
+        keeper_.set(*compiler.compiled()->table);
+    }
+    void work(uint32_t metric = kServeMetric, const std::string& withheld = "") {
+        while (keeper_.work(mirror_, ports_, {metric, withheld}, now_)) {
+        }
+    }
+    VipView view(const std::string& vip) {
+        const auto views = keeper_.views();
+        const auto found = std::ranges::find(views, ip(vip), &VipView::address);
+        return found == views.end() ? VipView{} : *found;
+    }
+
+    FakeRoutes linux_;
+    VipRouteKeeper keeper_{linux_.options()};
+    std::shared_ptr<drivers::MirroredState> mirror_ = std::make_shared<drivers::MirroredState>();
+    std::vector<PortState> ports_ = ports();
+    VipRouteKeeper::Clock::time_point now_{1h};
+};
+
+TEST_F(VipRouteKeeperTest, RoutesFollowTheServicesAndTheLevel_PRESENCE002) {
+    serve({"192.0.2.80", "203.0.113.1", "2001:db8:1::80"});
+    work();
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{{ip("192.0.2.80"), kUp, 100},
+                                              {ip("203.0.113.1"), kUp, 100},
+                                              {ip("2001:db8:1::80"), kUp, 100}}));
+    const size_t changes = linux_.seen.size();
+    work();
+    EXPECT_EQ(linux_.seen.size(), changes) << "nothing is left to do";
+    work(kStandByMetric);
+    EXPECT_EQ(view("203.0.113.1").metric, 200U);
+    work(kDrainMetric);
+    EXPECT_EQ(view("203.0.113.1").metric, 900U);
+    serve({"203.0.113.1"});
+    work(kDrainMetric);
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA900}));
+    work(kDrainMetric, "the gateway is drained");
+    EXPECT_TRUE(linux_.own.empty());
+    EXPECT_FALSE(keeper_.has_routes());
+    EXPECT_EQ(view("203.0.113.1").reason, "the gateway is drained");
+    work();
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA100}));
+    keeper_.withdraw();
+    EXPECT_TRUE(linux_.own.empty());
+}
+
+TEST_F(VipRouteKeeperTest, ALostLinkMovesOrWithdrawsARouteInTheNextRound_PRESENCE002) {
+    mirror_->routes = {route("0.0.0.0/0", kUp, 10), route("0.0.0.0/0", kCluster, 20)};
+    serve({"192.0.2.80", "203.0.113.1"});
+    work();
+    ports_ = ports(false, true);
+    keeper_.work(mirror_, ports_, {}, now_);  // one round is sufficient
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{{ip("203.0.113.1"), kCluster, 100}}));
+    EXPECT_EQ(view("192.0.2.80").reason, "the port of its subnet is down or removed");
+    ports_[1].is_removed = true;
+    keeper_.work(mirror_, ports_, {}, now_);
+    EXPECT_TRUE(linux_.own.empty());
+    ports_ = ports();
+    work();
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{{ip("192.0.2.80"), kUp, 100}, {ip("203.0.113.1"), kUp, 100}}));
+}
+
+TEST_F(VipRouteKeeperTest, LeftOversAreAdoptedOrRemoved_PRESENCE002) {
+    linux_.own = {kA100, kB100, {ip("203.0.113.3"), kUp, 900}};
+    serve({"203.0.113.1", "203.0.113.3"});
+    work();
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA100, kC100}));
+    EXPECT_EQ(linux_.seen,
+              (std::vector<VipRouteChange>{
+                  {Kind::Remove, kB100}, {Kind::Add, kC100}, {Kind::Remove, {ip("203.0.113.3"), kUp, 900}}}))
+        << "the route that is as wanted is left alone";
+}
+
+// Before the first configuration is in every worker, nothing is announced (PRESENCE-001).
+TEST_F(VipRouteKeeperTest, WithoutAConfigurationLeftOversAreRemoved_PRESENCE001) {
+    linux_.own = {kA100};
+    work();
+    EXPECT_TRUE(linux_.own.empty());
+    EXPECT_TRUE(keeper_.views().empty());
+}
+
+TEST_F(VipRouteKeeperTest, AForeignRouteIsReportedAndLeftAlone_PRESENCE002) {
+    linux_.foreign = {{ip("203.0.113.1"), 100}};
+    mirror_->routes = {route("203.0.113.1/32", kCluster, 100), route("203.0.113.2/32", kCluster, 20)};
+    serve({"203.0.113.1", "203.0.113.2", "203.0.113.3"});
+    work();
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kB100, kC100})) << "beside a route of another metric";
+    EXPECT_EQ(keeper_.conflicts(), (std::vector{ip("203.0.113.1"), ip("203.0.113.2")}));
+    EXPECT_EQ(view("203.0.113.1").reason, "another route has this prefix and metric");
+    EXPECT_TRUE(view("203.0.113.2").has_foreign_route);
+    EXPECT_TRUE(view("203.0.113.2").is_present);
+    EXPECT_FALSE(view("203.0.113.3").has_foreign_route);
+    const size_t before = linux_.seen.size();
+    work();
+    EXPECT_EQ(linux_.seen.size(), before) << "not tried in each round";
+    linux_.foreign.clear();
+    mirror_ = std::make_shared<drivers::MirroredState>();
+    now_ += VipRouteKeeper::kRetry;
+    work();
+    EXPECT_EQ(linux_.own.size(), 3U);
+    EXPECT_TRUE(keeper_.conflicts().empty());
+    EXPECT_EQ(view("203.0.113.1").reason, "");
+}
+
+TEST_F(VipRouteKeeperTest, RoutesThatOthersRemovedComeBack_PRESENCE002) {
+    serve({"203.0.113.1"});
+    work();
+    linux_.own.clear();
+    work();
+    EXPECT_TRUE(linux_.own.empty()) << "not noticed yet";
+    now_ += VipRouteKeeper::kReadEvery;
+    work();
+    EXPECT_EQ(linux_.own.size(), 1U);
+}
+
+TEST_F(VipRouteKeeperTest, FailuresAreRetried_PRESENCE002) {
+    linux_.fails = true;
+    serve({"203.0.113.1"});
+    work();
+    work();
+    EXPECT_EQ(linux_.reads, 1) << "without the present routes nothing is changed";
+    linux_.fails = false;
+    now_ += VipRouteKeeper::kRetry;
+    linux_.refuses = true;
+    work();
+    EXPECT_TRUE(linux_.own.empty());
+    EXPECT_EQ(view("203.0.113.1").reason, "the kernel refused the change of its route");
+    linux_.refuses = false;
+    now_ += VipRouteKeeper::kRetry;
+    work();
+    EXPECT_EQ(linux_.own.size(), 1U);
+    linux_.fails = true;
+    work(kDrainMetric);
+    linux_.fails = false;
+    now_ += VipRouteKeeper::kReadAgain;
+    work(kDrainMetric);
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA900}));
+}
+
+TEST_F(VipRouteKeeperTest, ManyVipsTakeSeveralRoundsOfBoundedLength_PRESENCE002) {
+    std::vector<std::string> vips;
+    for (size_t i = 0; i < VipRouteKeeper::kChangesPerRound + 10; ++i) {
+        vips.push_back("198.18." + std::to_string(i / 250) + "." + std::to_string(i % 250));
+    }
+    serve(vips);
+    EXPECT_TRUE(keeper_.work(mirror_, ports_, {}, now_));
+    EXPECT_EQ(linux_.own.size(), VipRouteKeeper::kChangesPerRound);
+    EXPECT_TRUE(keeper_.work(mirror_, ports_, {}, now_));
+    EXPECT_EQ(linux_.own.size(), vips.size());
+    EXPECT_FALSE(keeper_.work(mirror_, ports_, {}, now_));
+}
+
+}  // namespace vip_route_keeper_test
+}  // namespace penstock::gateway
