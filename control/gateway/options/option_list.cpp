@@ -2,6 +2,7 @@
 #include "control/gateway/options/option_list.hpp"
 
 #include <string>
+#include <vector>
 
 #include "control/http/server.hpp"
 #include "dataplane/base/limits.hpp"
@@ -90,6 +91,15 @@ penstock-sync configures the gateway over gRPC; penstockctl shows its state.
 
 namespace {
 
+// "on" is the former name of addresses.
+Result<VipPresenceMode> parse_presence(const std::string& text) {
+    static const std::vector<options::Word<VipPresenceMode>> kWords{
+        {to_string(VipPresenceMode::Off), VipPresenceMode::Off},
+        {to_string(VipPresenceMode::Routes), VipPresenceMode::Routes},
+        {to_string(VipPresenceMode::Addresses), VipPresenceMode::Addresses}};
+    return text == "on" ? VipPresenceMode::Addresses : options::parse_word(text, kWords);
+}
+
 void add_machine(OptionSet& set, Options& options) {
     set.group("Ports, workers, memory");
     set.add("port", list(options.ports, "SPEC", PortOption::parse),
@@ -172,12 +182,21 @@ void add_management(OptionSet& set, Options& options, RawOptions& raw) {
 }
 
 void add_presence(OptionSet& set, Options& options) {
-    set.group("Presence on the link");
-    set.add("vip-presence", on_off(options.vip_presence),
-            "Assign VIPs inside the subnets of a twin's addresses to the twin while they are served, so that "
-            "they answer ARP, ND and ping. Of two gateways on one link, only one may use it");
+    set.group("VIP announcement");
+    set.add(
+        "vip-presence", parsed(options.vip_presence, "off|routes|addresses", parse_presence, "off"),
+        "Announcement of VIPs while they are served. routes: kernel routes through a twin (proto 80), which "
+        "a routing daemon exports. addresses (formerly on): addresses of the twin in whose subnet they are, "
+        "which answer ARP, ND and ping; of two gateways on one link, only one may use it");
+    set.add(
+        "vip-standby", on_off_switch(options.vip_standby),
+        "Announce VIPs with metric 200 instead of 100, for a gateway that takes over when another one fails "
+        "(with --vip-presence routes)");
     set.add("withdraw-empty", on_off_switch(options.withdraw_empty),
             "Withdraw a VIP also when none of its Services has a usable endpoint");
+    set.add("drain-on-stop", duration(options.drain_on_stop, {0, 3600, "seconds"}, "SECONDS"),
+            "Drain the gateway on SIGTERM, at most this long, and stop when no flow is open. A second signal "
+            "stops at once; 0: stop at once");
 }
 
 void add_rules(OptionSet& set, Options& options) {

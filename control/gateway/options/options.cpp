@@ -79,8 +79,11 @@ Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) 
     const bool is_node = options.identity.mode == model::GatewayMode::Node;
     options.healthz = healthz_is_given || !is_node ? raw.healthz : "0.0.0.0:10256";
     PENSTOCK_TRY_STATUS(check_tls(options));
-    if (options.withdraw_empty && !options.vip_presence) {
-        return refuse("withdraw-empty", "requires --vip-presence on");
+    if (options.withdraw_empty && options.vip_presence == VipPresenceMode::Off) {
+        return refuse("withdraw-empty", "requires --vip-presence routes or addresses");
+    }
+    if (options.vip_standby && options.vip_presence != VipPresenceMode::Routes) {
+        return refuse("vip-standby", "requires --vip-presence routes");
     }
     for (const auto& [name, is_on] :
          {std::pair("vip-isolate", options.vip_isolate), std::pair("vip-mark", options.vip_mark)}) {

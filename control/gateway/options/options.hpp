@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "control/gateway/care/vip_presence_mode.hpp"
 #include "control/gateway/options/core_plan.hpp"
 #include "control/gateway/options/listen_address.hpp"
 #include "control/gateway/options/port_option.hpp"
@@ -51,8 +52,10 @@ struct Options {
     std::chrono::seconds sync_limit{60};
     bool allow_empty = false;
 
-    bool vip_presence = false;
+    VipPresenceMode vip_presence = VipPresenceMode::Off;
     bool withdraw_empty = false;  // with vip_presence only
+    bool vip_standby = false;     // with VipPresenceMode::Routes only
+    std::chrono::seconds drain_on_stop{0};
 
     std::string blocklist;      // file; "": none
     unsigned flow_rules = 256;  // maximum on each port; 0: none are installed

@@ -42,7 +42,7 @@ TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
 }  // namespace
 
 Daemon::Daemon(Options options)
-    : options_(std::move(options)), stop_drain_(std::chrono::seconds(0)), drain_file_(options_.state_file) {}
+    : options_(std::move(options)), stop_drain_(options_.drain_on_stop), drain_file_(options_.state_file) {}
 
 // Calls end before the objects that they use; workers stop before the ports that they poll.
 Daemon::~Daemon() {
@@ -242,14 +242,16 @@ Status Daemon::open_vips() {
     for (size_t i = 0; i < twins_.size(); ++i) {
         twins[twins_[i]->ifindex()] = ports_[i]->facts().id;
     }
-    if (options_.vip_presence) {
+    if (options_.vip_presence == VipPresenceMode::Addresses) {
         PENSTOCK_TRY(vip_addresses_, drivers::VipAddresses::open(std::move(twins)));
+    } else if (options_.vip_presence == VipPresenceMode::Routes) {
+        PENSTOCK_TRY(vip_routes_, drivers::VipRoutes::open(std::move(twins)));
     }
     return {};
 }
 
 VipAnnouncerOptions Daemon::announcer_options() {
-    VipAnnouncerOptions options{.stands_by = false,
+    VipAnnouncerOptions options{.stands_by = options_.vip_standby,
                                 .vip_packets = vip_packets(*workers_),
                                 .open_flows = [this] { return open_flows(*workers_, *reconciler_); }};
     if (vip_addresses_) {
@@ -367,7 +369,9 @@ void Daemon::run() {
 }
 
 void Daemon::begin_stop_drain() {
-    log::get("control").info("the gateway is drained before it stops; a second signal stops it");
+    log::get("control").info(
+        "the gateway is drained before it stops, for {} s at most; a second signal stops it",
+        options_.drain_on_stop.count());
     caretaker_->set_drained(true);
 }
 

@@ -61,8 +61,12 @@ TEST(Options, HealthIsToldByDefaultOnNodesOnly_HC006) {
     EXPECT_EQ(parse({"--mode", "node", "--node-name", "n"})->healthz, "0.0.0.0:10256");
     EXPECT_EQ(parse({"--mode", "node", "--node-name", "n", "--healthz", "off"})->healthz, "");
     EXPECT_EQ(parse({"--healthz", "[::1]:80"})->healthz, "[::1]:80");
-    EXPECT_FALSE(parse({})->vip_presence) << "two gateways on one link would fight";
-    EXPECT_TRUE(parse({"--vip-presence", "on"})->vip_presence);
+    EXPECT_EQ(parse({})->vip_presence, VipPresenceMode::Off) << "two gateways on one link would fight";
+    EXPECT_EQ(parse({"--vip-presence", "routes"})->vip_presence, VipPresenceMode::Routes);
+    EXPECT_EQ(parse({"--vip-presence", "addresses"})->vip_presence, VipPresenceMode::Addresses);
+    EXPECT_EQ(parse({"--vip-presence", "on"})->vip_presence, VipPresenceMode::Addresses);
+    EXPECT_EQ(parse({})->drain_on_stop.count(), 0);
+    EXPECT_EQ(parse({"--drain-on-stop", "30"})->drain_on_stop.count(), 30);
     EXPECT_FALSE(parse({"--vip-presence", "on"})->withdraw_empty);
     EXPECT_TRUE(parse({"--vip-presence", "on", "--withdraw-empty"})->withdraw_empty);
     EXPECT_EQ(parse({"--sync-limit", "5"})->sync_limit, std::chrono::seconds(5));
@@ -212,7 +216,11 @@ const std::vector<Boolean>& booleans() {
          [](const Options& o) { return o.withdraw_empty; },
          {"--vip-presence=on"}},
         {"sandbox", false, true, [](const Options& o) { return o.sandbox; }, {}},
-        {"vip-presence", false, false, [](const Options& o) { return o.vip_presence; }, {}},
+        {"vip-standby",
+         true,
+         false,
+         [](const Options& o) { return o.vip_standby; },
+         {"--vip-presence=routes"}},
         {"vip-isolate", false, false, [](const Options& o) { return o.vip_isolate; }, {}},
         {"vip-mark", false, false, [](const Options& o) { return o.vip_mark; }, {}},
         {"midstream-pickup", false, false, [](const Options& o) { return o.packets.picks_up_midstream; }, {}},
@@ -340,7 +348,9 @@ TEST(Options, EachBreachIsRefusedByName) {
          "--metrics-listen: \"9105\" must be ADDRESS:PORT, with an IPv6 address in brackets, or off"},
         {{"--state-file", "here"}, "--state-file: \"here\""},
         {{"--vip-presence"}, "'--vip-presence' is missing"},
-        {{"--withdraw-empty"}, "--withdraw-empty: requires --vip-presence on"},
+        {{"--vip-presence", "yes"}, "--vip-presence: \"yes\""},
+        {{"--withdraw-empty"}, "--withdraw-empty: requires --vip-presence routes or addresses"},
+        {{"--vip-standby", "--vip-presence", "on"}, "--vip-standby: requires --vip-presence routes"},
         {{"--healthz", "10256"}, "--healthz: \"10256\" must be ADDRESS:PORT"},
         {{"--healthz", "localhost:10256"}, "--healthz: \"localhost:10256\""},
         {{"--sync-limit", "0"}, "--sync-limit: \"0\" must be 1 to 3600"},
