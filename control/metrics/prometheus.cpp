@@ -201,6 +201,20 @@ void buffer_families(const Reading& reading, std::vector<MetricFamily>& out) {
     out.push_back(std::move(in_use));
 }
 
+void vip_families(const VipReading& vips, std::vector<MetricFamily>& out) {
+    MetricFamily presence = gauge("penstock_vips", "LoadBalancer and external IPs, by announcement");
+    for (const auto& [metric, count] : vips.routes) {
+        add(presence, {{"presence", "route"}, {"metric", std::to_string(metric)}},
+            static_cast<double>(count));
+    }
+    add(presence, {{"presence", "address"}, {"metric", ""}}, static_cast<double>(vips.addresses));
+    add(presence, {{"presence", "none"}, {"metric", ""}}, static_cast<double>(vips.absent));
+    out.push_back(std::move(presence));
+    out.push_back(single(gauge("penstock_vip_foreign_routes",
+                               "VIPs that another program of the host has a route for in the main table"),
+                         static_cast<double>(vips.conflicts)));
+}
+
 void probe_families(const ProbeReading& probes, std::vector<MetricFamily>& out) {
     const auto add_single = [&out](MetricFamily family, uint64_t value) {
         out.push_back(single(std::move(family), static_cast<double>(value)));
@@ -257,6 +271,9 @@ std::vector<MetricFamily> families(const Reading& reading) {
     out.push_back(single(gauge("penstock_vips_withheld",
                                "1 while the state of the gateway's Node withholds all VIPs from the link"),
                          reading.vips_withheld ? 1 : 0));
+    if (reading.vips) {
+        vip_families(*reading.vips, out);
+    }
     out.push_back(
         single(gauge("penstock_ready", "1 while health checks answer 200"), reading.is_well ? 1 : 0));
     MetricFamily stalled = gauge("penstock_loop_stalled", "1 while a thread's loop is stalled");

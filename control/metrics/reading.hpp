@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,14 @@ struct ConnectionReading {
     uint64_t refused_per_source = 0, refused_all = 0;
 };
 
+// VIPs of the configuration.
+struct VipReading {
+    std::map<uint32_t, uint64_t> routes;  // by metric
+    uint64_t addresses = 0;               // on twins
+    uint64_t absent = 0;                  // neither
+    uint64_t conflicts = 0;               // another program has a route for them
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -87,6 +96,8 @@ struct Reading {
     double started_s = 0;  // since the epoch
     bool drained = false;
     bool vips_withheld = false;  // withheld from the link by the desired state
+    // Numbers of VIPs by announcement; empty with --vip-presence off.
+    std::optional<VipReading> vips;
     bool is_well = true;
     std::vector<LoopReading> loops;
     bool save_failing = false;  // the newest state is not in the state file

@@ -198,4 +198,9 @@ grpc::Status StatusService::ListFlows(grpc::ServerContext* context, const v1::Li
     return answer(*context, response, [&] { return source_.flows(); });
 }
 
+grpc::Status StatusService::ListVips(grpc::ServerContext* context, const v1::ListVipsRequest*,
+                                     v1::ListVipsResponse* response) {
+    return answer(*context, response, [&] { return source_.vips(); });
+}
+
 }  // namespace penstock::rpc

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <iostream>
 #include <thread>
 
 #include "control/cli/commands/list.hpp"
@@ -19,17 +20,38 @@ uint64_t open_of(const Answer& answer) {
     return answer.has_open_connections() ? answer.open_connections() : answer.connections();
 }
 
-// Waits until no connection is open, at most `limit`. Connections that are still open then are not
-// terminated; the user can terminate them by stopping penstockd.
-Result<uint64_t> wait_for_end(Gateway& gateway, uint64_t connections, std::chrono::seconds limit) {
+// An older penstockd does not report the steps of a drain.
+bool is_over(const v1::Status& status) {
+    return status.drain_step().empty() ? open_of(status) == 0 : status.drain_step() == "done";
+}
+
+// Waits until the drain is done, at most `limit`, and returns the number of connections that are open then. They
+// are not terminated; the user can terminate them by stopping penstockd. Progress is printed to stderr.
+struct Waited {
+    bool is_over = false;
+    uint64_t open = 0;
+};
+Result<Waited> wait_for_end(Gateway& gateway, uint64_t open_at_first, std::chrono::seconds limit) {
     constexpr std::chrono::milliseconds kEvery{250};
+    constexpr std::chrono::seconds kPrintEvery{5};
     const auto until = std::chrono::steady_clock::now() + limit;
-    while (connections > 0 && std::chrono::steady_clock::now() < until) {
-        std::this_thread::sleep_for(kEvery);
+    auto print_at = std::chrono::steady_clock::now() + kPrintEvery;
+    for (;;) {
         PENSTOCK_TRY(const auto status, gateway.status());
-        connections = open_of(status);
+        const auto now = std::chrono::steady_clock::now();
+        if (status.drain_step().empty() && open_at_first == 0) {
+            return Waited{true, 0};
+        }
+        if (is_over(status) || now >= until) {
+            return Waited{is_over(status), open_of(status)};
+        }
+        if (const std::string progress = drain_progress(status); !progress.empty() && now >= print_at) {
+            print_at = now + kPrintEvery;
+            std::cerr << progress << "; "
+                      << std::chrono::duration_cast<std::chrono::seconds>(until - now).count() << " s left\n";
+        }
+        std::this_thread::sleep_for(kEvery);
     }
-    return connections;
 }
 
 Result<v1::SetDrainedResponse> set(Gateway& gateway, bool drained, bool until_restart) {
@@ -49,11 +71,11 @@ Result<std::string> run_drain(Gateway* gateway, const Request& request) {
     if (!request.timeout_given) {
         return done + "; " + open_text(open_of(drained)) + "\n";
     }
-    PENSTOCK_TRY(const auto left,
+    PENSTOCK_TRY(const Waited waited,
                  wait_for_end(*gateway, open_of(drained), std::chrono::seconds(request.timeout_s)));
-    if (left > 0) {
+    if (!waited.is_over) {
         return fail(Errc::Exhausted, "drained, but after " + std::to_string(request.timeout_s) + " s " +
-                                         open_text(left) + "; open connections are not terminated");
+                                         open_text(waited.open) + "; open connections are not terminated");
     }
     return done + ", and no connection is open\n";
 }

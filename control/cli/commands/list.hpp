@@ -15,6 +15,7 @@ namespace penstock::cli {
 [[nodiscard]] Command get_flows();
 [[nodiscard]] Command get_routes();
 [[nodiscard]] Command get_neighbours();
+[[nodiscard]] Command get_vips();
 [[nodiscard]] Command get_sync();
 [[nodiscard]] Command describe_service();
 [[nodiscard]] Command stats();

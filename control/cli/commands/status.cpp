@@ -58,6 +58,17 @@ std::string identity_text(const v1::Identity& identity) {
     return text;
 }
 
+std::string drain_text(const v1::Status& status) {
+    std::string text = "health checks answer 503 until undrain";
+    if (const std::string progress = drain_progress(status); !progress.empty()) {
+        text += "; " + progress;
+    }
+    if (status.has_stop_left_ms()) {
+        text += "; penstockd stops in " + duration_text(status.stop_left_ms()) + " at the latest";
+    }
+    return text;
+}
+
 std::string health_text(const v1::Status& status) {
     std::string text;
     for (const std::string& reason : status.not_well()) {
@@ -80,12 +91,29 @@ Result<std::string> run_status(Gateway* gateway, const Request& request) {
 
 }  // namespace
 
+std::string drain_progress(const v1::Status& status) {
+    std::string text;
+    if (status.drain_step() == "depreferred") {
+        text = "VIP routes have metric 900, and are deleted in " +
+               duration_text(status.depreferred_left_ms()) + " at the latest";
+    } else if (status.drain_step() == "withdrawn") {
+        text = status.vip_presence() == "off" ? "connections are open" : "VIPs are withdrawn";
+    } else if (status.drain_step() == "done") {
+        text = "no connection is open";
+    }
+    std::string flows;
+    for (const v1::OpenFlows& open : status.open_flows()) {
+        flows += (flows.empty() ? "; open: " : ", ") + open.service() + " " + std::to_string(open.flows());
+    }
+    return text.empty() ? text : text + flows;
+}
+
 std::string status_text(const v1::Status& status) {
     return line("Gateway", identity_text(status.identity())) +
            line("Software", "penstockd " + status.identity().software_version()) +
            line("Up for", duration_text(status.uptime_ms())) +
            line("Configuration", configuration_text(status)) + line("Health", health_text(status)) +
-           (status.drained() ? line("Drained", "health checks answer 503 until undrain") : std::string()) +
+           (status.drained() ? line("Drained", drain_text(status)) : std::string()) +
            (status.vips_withheld().empty() ? std::string() : line("VIPs withheld", status.vips_withheld())) +
            (status.save_error().empty() ? std::string()
                                         : line("Not saved", "for " + duration_text(status.save_failing_ms()) +

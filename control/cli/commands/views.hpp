@@ -20,6 +20,7 @@ namespace penstock::cli {
 [[nodiscard]] std::string flows_table(const v1::ListFlowsResponse& flows, bool wide);
 [[nodiscard]] std::string workers_table(const v1::ListWorkersResponse& workers, bool wide);
 [[nodiscard]] std::string routes_table(const v1::ListRoutesResponse& routes, bool wide);
+[[nodiscard]] std::string vips_table(const v1::ListVipsResponse& vips);
 [[nodiscard]] std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide);
 // All ports of one Kubernetes Service.
 [[nodiscard]] std::string service_description(const v1::ListServicesResponse& services,
@@ -28,6 +29,8 @@ namespace penstock::cli {
 [[nodiscard]] std::string explanation_text(const v1::ExplainRequest& request,
                                            const v1::Explanation& explanation);
 [[nodiscard]] std::string sync_text(const v1::Sync& sync, bool wide);
+// Step of a drain and the service ports with open flows; "" if an older penstockd does not report them.
+[[nodiscard]] std::string drain_progress(const v1::Status& status);
 [[nodiscard]] std::string status_text(const v1::Status& status);
 // "http:80", "80".
 [[nodiscard]] std::string port_text(const v1::Service& service);

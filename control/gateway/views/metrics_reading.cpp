@@ -6,6 +6,30 @@
 #include "control/gateway/program/version.hpp"
 
 namespace penstock::gateway {
+namespace {
+
+std::optional<metrics::VipReading> vip_reading(const VipReport& report) {
+    if (report.mode == VipPresenceMode::Off) {
+        return std::nullopt;
+    }
+    metrics::VipReading out;
+    if (report.mode == VipPresenceMode::Routes) {
+        out.routes = {{kServeMetric, 0}, {kStandByMetric, 0}, {kDrainMetric, 0}};
+    }
+    for (const VipView& vip : report.vips) {
+        out.conflicts += vip.has_foreign_route ? 1 : 0;
+        if (!vip.is_present) {
+            ++out.absent;
+        } else if (vip.metric > 0) {
+            ++out.routes[vip.metric];
+        } else {
+            ++out.addresses;
+        }
+    }
+    return out;
+}
+
+}  // namespace
 
 metrics::Reading read_metrics(const Running& running) {
     metrics::Reading out;
@@ -54,6 +78,7 @@ metrics::Reading read_metrics(const Running& running) {
         std::chrono::duration<double>((std::chrono::system_clock::now() - up_for).time_since_epoch()).count();
     out.drained = running.caretaker.drained();
     out.vips_withheld = !running.caretaker.vips_withheld().empty();
+    out.vips = vip_reading(*running.caretaker.vips());
     out.is_well = running.caretaker.why_not_well().empty();
     for (const LoopHealth::Loop& loop : running.loops.health()->loops) {
         out.loops.push_back({loop.name, loop.is_stalled});

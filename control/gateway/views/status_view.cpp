@@ -100,6 +100,7 @@ v1::Status StatusView::status() const {
     out.set_open_connections(running_.open_connections());
     out.set_drained(running_.caretaker.drained());
     out.set_vips_withheld(running_.caretaker.vips_withheld());
+    add_drain(out);
     for (const std::string& reason : running_.caretaker.why_not_well()) {
         out.add_not_well(reason);
     }

@@ -26,9 +26,11 @@ class StatusView final : public rpc::StatusSource {
     [[nodiscard]] v1::Counters counters() const override;
     [[nodiscard]] v1::ListRoutesResponse routes() const override;
     [[nodiscard]] v1::ListNeighboursResponse neighbours() const override;
+    [[nodiscard]] v1::ListVipsResponse vips() const override;
     [[nodiscard]] v1::ListFlowsResponse flows() const override;
 
  private:
+    void add_drain(v1::Status& out) const;
     [[nodiscard]] std::string twin_of(NicPortId port) const;
 
     const Running& running_;

@@ -148,6 +148,13 @@ TEST_F(CommandTest, DrainWaitsForTheLastOpenConnectionWhenToldHowLong_DRAIN006) 
     EXPECT_FALSE(run({"drain", "--timeout", "1"})) << "an older gateway counts those that are over as well";
 }
 
+TEST_F(CommandTest, DrainWaitsForTheEndOfItsSteps_PRESENCE003) {
+    gateway_.status_.set_drain_step("withdrawn");  // no connection is open, but the routes are there yet
+    EXPECT_FALSE(run({"drain", "--timeout", "1"}));
+    gateway_.status_.set_drain_step("done");
+    EXPECT_TRUE(run({"drain", "--timeout", "1"}));
+}
+
 TEST_F(CommandTest, DrainOfConnectionsThatAreOverSucceedsAtOnce_DRAIN006) {
     gateway_.set_drained_.set_connections(5);
     gateway_.set_drained_.set_open_connections(0);

@@ -253,6 +253,15 @@ TEST(Views, RoutesAndNeighbours) {
         "ADDRESS     MAC                STATE      TWIN   USED       PORT\n"
         "10.80.2.11  02:00:00:00:02:0b  reachable  down0  1m15s ago     1\n"
         "10.80.2.12  -                  resolving  down0  never         1\n");
+    EXPECT_EQ(
+        vips_table(from_text<v1::ListVipsResponse>(
+            R"(vips { address: "192.0.2.80" presence: "route" twin: "uplink0" metric: 100 foreign_route: true }
+        vips { address: "192.0.2.81" presence: "address" twin: "uplink0" }
+        vips { address: "192.0.2.82" presence: "none" reason: "no port is up" })")),
+        "ADDRESS     PRESENCE  TWIN     METRIC  REASON\n"
+        "192.0.2.80  route     uplink0     100  another program has a route for it\n"
+        "192.0.2.81  address   uplink0       -  -\n"
+        "192.0.2.82  none      -             -  no port is up\n");
 }
 
 TEST(Views, ServiceDescription) {
@@ -396,6 +405,16 @@ TEST(Views, StatusPage) {
     EXPECT_NE(status_text(from_text<v1::Status>("drained: true"))
                   .find("Drained:        health checks answer 503 until undrain\n"),
               std::string::npos);
+    EXPECT_NE(
+        status_text(from_text<v1::Status>(
+                        R"(drained: true vip_presence: "routes" drain_step: "depreferred"
+        depreferred_left_ms: 7000 stop_left_ms: 25000
+        open_flows { service: "default/web:http/TCP" flows: 3 } open_flows { service: "default/b:x/UDP" flows: 1 })"))
+            .find("Drained:        health checks answer 503 until undrain; VIP routes have metric 900, and "
+                  "are deleted in 7.00s at the latest; open: default/web:http/TCP 3, default/b:x/UDP 1; "
+                  "penstockd stops in 25s at the latest\n"),
+        std::string::npos);
+    EXPECT_EQ(drain_progress(from_text<v1::Status>(R"(drain_step: "done")")), "no connection is open");
     EXPECT_NE(status_text(from_text<v1::Status>(R"(vips_withheld: "Node edge-1 has the label x")"))
                   .find("VIPs withheld:  Node edge-1 has the label x\n"),
               std::string::npos);

@@ -70,6 +70,7 @@ Reading reading() {
                 .failing_open = 28};
     r.drained = true;
     r.vips_withheld = true;
+    r.vips = VipReading{.routes = {{100, 7}, {900, 0}}, .addresses = 0, .absent = 2, .conflicts = 1};
     r.is_well = false;
     r.workers[1].open_connections = 2;
     r.loops = {{"worker 0", false}, {"worker 1", true}};
@@ -156,6 +157,9 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              "penstock_services_failing_open 28",
                              "penstock_drained 1",
                              "penstock_vips_withheld 1",
+                             R"(penstock_vips{presence="route",metric="100"} 7)",
+                             R"(penstock_vips{presence="none",metric=""} 2)",
+                             "penstock_vip_foreign_routes 1",
                              "penstock_ready 0",
                              R"(penstock_loop_stalled{loop="worker 0"} 0)",
                              R"(penstock_loop_stalled{loop="worker 1"} 1)",
