@@ -44,9 +44,9 @@ class Allocator {
     Allocator& operator=(Allocator&&) noexcept;
 
     // Applies the changes and returns the sorted names of the Services whose allocation is different now,
-    // including those that have none any more (deleted, or not owned). The first batch must contain all pools,
-    // namespaces and Services that exist: a Service that arrives later cannot claim an address that has been
-    // given away in the meantime.
+    // including those that have none any more (deleted, or not owned). The first batch must contain all
+    // pools, namespaces and Services that exist: a Service that arrives later cannot claim an address that
+    // has been given away in the meantime.
     std::vector<kube::ObjectName> apply(const Changes& changes);
 
     // The allocation of an owned Service; null for other Services. Valid until the next apply().

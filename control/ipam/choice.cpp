@@ -62,8 +62,8 @@ std::optional<Refusal> Chooser::why_not_available(User& user, Index pool, const 
     return std::nullopt;
 }
 
-// The address that the Service has in this pool, otherwise a reserved one, then one that Services with the same
-// key share, then the lowest free one.
+// The address that the Service has in this pool, otherwise a reserved one, then one that Services with the
+// same key share, then the lowest free one.
 std::optional<IpAddr> Chooser::pick(User& user, Index pool, IpFamily family) const {
     for (const IpAddr& address : user.addresses) {
         if (address.family() == family && pools_.containing(address) == pool) {

@@ -28,12 +28,12 @@ class Chooser {
     Chooser(PoolTable& pools, const Users& users, LabelsOf labels_of)
         : pools_(pools), users_(users), labels_of_(std::move(labels_of)) {}
 
-    // Addresses for all families of the Service, all from one pool; those that the Service has in that pool are
-    // among them. With PreferDualStack, possibly of one family only.
+    // Addresses for all families of the Service, all from one pool; those that the Service has in that pool
+    // are among them. With PreferDualStack, possibly of one family only.
     [[nodiscard]] Decision choose(User& user, Pools pools) const;
 
-    // Addresses of the missing families, from the pool of those that the Service has (DUAL-004). Empty if that
-    // pool cannot give all of them.
+    // Addresses of the missing families, from the pool of those that the Service has (DUAL-004). Empty if
+    // that pool cannot give all of them.
     [[nodiscard]] std::vector<IpAddr> complete(User& user) const;
 
     // Whether the Service may keep an address that it uses, or that its status shows: the address does not

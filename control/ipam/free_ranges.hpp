@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The free addresses of one family of a pool, as intervals. The cost depends on the number of gaps, not on the
-// number of addresses, so an IPv6 /64 is as cheap as an IPv4 /24.
+// The free addresses of one family of a pool, as intervals. The cost depends on the number of gaps, not on
+// the number of addresses, so an IPv6 /64 is as cheap as an IPv4 /24.
 #pragma once
 
 #include <map>

@@ -23,8 +23,8 @@ struct ProtectedPrefix {
 [[nodiscard]] Result<AddressRange> parse_range(std::string_view text);
 
 // Sorts the ranges of the pools as the allocator requires, and validates the whole list: names, ranges,
-// overlaps between pools and with protected prefixes, reservations, fences. Error: InvalidArgument; names pool
-// and field. The caller keeps the previous list in this case.
+// overlaps between pools and with protected prefixes, reservations, fences. Error: InvalidArgument, which
+// names pool and field. The caller keeps the previous list in this case.
 [[nodiscard]] Result<std::vector<Pool>> validate(std::vector<Pool> pools,
                                                  const std::vector<ProtectedPrefix>& protected_prefixes);
 

@@ -69,7 +69,8 @@ class PoolTable {
     void use(const IpAddr& address);
     void release(const IpAddr& address);
 
-    // In the order of names. `is_used_by_another` returns whether a Service uses an address that is reserved for another one.
+    // In the order of names. `is_used_by_another` returns whether another Service than its own uses a
+    // reserved address.
     template <typename IsUsedByAnother>
     [[nodiscard]] std::vector<PoolUsage> usage(const IsUsedByAnother& is_used_by_another) const {
         std::vector<PoolUsage> usages;

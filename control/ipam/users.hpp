@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services with their addresses, and the facts that each of them waits for. Each fact that a decision has read
-// is recorded, so a change wakes only the Services whose decision may be different now.
+// Services with their addresses, and the facts that each of them waits for. Each fact that a decision has
+// read is recorded, so a change wakes only the Services whose decision may be different now.
 #pragma once
 
 #include <array>

@@ -138,6 +138,17 @@ TEST(Allocator, OwnStatusComesBeforeThatOfAnotherController_LB008_STATUS003) {
     EXPECT_EQ(cluster.of("adopted"), "192.0.2.4(a)");
 }
 
+TEST(Allocator, AShownAddressIsClaimedWhenItsOtherUserReleasesIt_LB008) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.4"})});
+    Cluster::show(cluster.add("old"), {"192.0.2.3"}, true);
+    kube::Service& young = cluster.add("young");
+    Cluster::show(young, {"192.0.2.3"}, true);
+    Cluster::annotate(young, "load-balancer-ips", "malformed");
+    EXPECT_EQ(cluster.of("young"), "AddressOutsidePools");
+    cluster.remove("old");
+    EXPECT_EQ(cluster.of("young"), "192.0.2.3(a) AddressOutsidePools");
+}
+
 TEST(Allocator, AnAddressOfAnotherControllerOutsideThePoolsIsLeftAlone_STATUS003) {
     Cluster cluster({pool("a", {"192.0.2.1-192.0.2.4"})});
     Cluster::show(cluster.add("one"), {"203.0.113.9"}, false);
