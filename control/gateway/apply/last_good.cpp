@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/apply/last_good.hpp"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
+#include "control/base/whole_file.hpp"
 #include "control/log/log.hpp"
 #include "control/rpc/convert.hpp"
 #include "dataplane/base/bytes.hpp"
@@ -28,7 +24,7 @@ constexpr size_t kDigestBytes = 32;
 constexpr size_t kHeaderBytes = kDigestAt + kDigestBytes;
 // A million endpoints take about 50 MB. A larger file than this limit is not a last-good file, and reading it
 // must not exhaust memory.
-constexpr off_t kFileBytesMax = 1 << 30;
+constexpr size_t kFileBytesMax = 1 << 30;
 
 using Digest = std::array<uint8_t, kDigestBytes>;
 
@@ -72,105 +68,6 @@ Result<std::string_view> unframed(std::string_view file) {
     return payload;
 }
 
-// A descriptor that closes itself. Errors of close() are checked only where they matter.
-class File {
- public:
-    explicit File(int fd) noexcept : fd_(fd) {}
-    ~File() {
-        if (fd_ >= 0) {
-            ::close(fd_);
-        }
-    }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    [[nodiscard]] int fd() const noexcept { return fd_; }
-    int close() noexcept { return ::close(std::exchange(fd_, -1)); }
-
- private:
-    int fd_;
-};
-
-std::unexpected<Error> unavailable(const std::string& path, const char* step) {
-    return fail(Errc::Unavailable, path + ": " + step + ": " + std::strerror(errno));
-}
-
-bool write_all(int fd, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            return false;
-        }
-        bytes.remove_prefix(static_cast<size_t>(written));
-    }
-    return true;
-}
-
-Status write_atomically(const std::string& path, std::string_view bytes) {
-    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) {
-        return fail(Errc::Unavailable, folder.string() + ": cannot be created: " + error.message());
-    }
-    const std::string beside = path + ".new";
-    ::unlink(beside.c_str());  // left by a crash, possibly with another mode
-    File file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (file.fd() < 0) {
-        return unavailable(beside, "cannot be created");
-    }
-    const bool written = ::fchmod(file.fd(), 0600) == 0 && write_all(file.fd(), bytes) &&
-                         ::fsync(file.fd()) == 0 && file.close() == 0 &&
-                         ::rename(beside.c_str(), path.c_str()) == 0;
-    if (!written) {
-        auto failure = unavailable(beside, "cannot be written");
-        ::unlink(beside.c_str());
-        return failure;
-    }
-    // The rename is durable only when the folder is synced.
-    const File parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (parent.fd() < 0 || ::fsync(parent.fd()) != 0) {
-        return unavailable(folder.string(), "cannot be synced");
-    }
-    return {};
-}
-
-Result<std::optional<std::string>> read_whole(const std::string& path) {
-    const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.fd() < 0) {
-        if (errno == ENOENT) {
-            return std::nullopt;
-        }
-        return unavailable(path, "cannot be read");
-    }
-    struct stat facts{};
-    if (::fstat(file.fd(), &facts) != 0) {
-        return unavailable(path, "cannot be read");
-    }
-    if (!S_ISREG(facts.st_mode) || facts.st_size > kFileBytesMax) {
-        return fail(Errc::Corrupt, path + ": not a last-good file");
-    }
-    std::string bytes(static_cast<size_t>(facts.st_size), '\0');
-    size_t have = 0;
-    while (have < bytes.size()) {
-        const ssize_t got = ::read(file.fd(), bytes.data() + have, bytes.size() - have);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return unavailable(path, "cannot be read");
-        }
-        if (got == 0) {
-            break;  // truncated since fstat(): the checksum will fail
-        }
-        have += static_cast<size_t>(got);
-    }
-    bytes.resize(have);
-    return bytes;
-}
-
 }  // namespace
 
 Status write_last_good(const std::string& path, const DesiredState& state) {
@@ -187,16 +84,16 @@ Status write_last_good(const std::string& path, const DesiredState& state) {
         *message.add_services() = rpc::to_proto(*service);
         message.AppendToString(&file);
     }
-    if (file.size() > static_cast<size_t>(kFileBytesMax)) {
+    if (file.size() > kFileBytesMax) {
         return fail(Errc::Exhausted,
                     path + ": the configuration exceeds " + std::to_string(kFileBytesMax) + " bytes");
     }
     frame(file);
-    return write_atomically(path, file);
+    return replace_file(path, file);
 }
 
 Result<std::optional<LastGood>> read_last_good(const std::string& path) {
-    PENSTOCK_TRY(const auto bytes, read_whole(path));
+    PENSTOCK_TRY(const auto bytes, read_whole_file(path, kFileBytesMax));
     if (!bytes) {
         return std::nullopt;
     }
