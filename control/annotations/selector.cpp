@@ -196,4 +196,33 @@ bool Selector::matches(const Labels& labels) const {
     });
 }
 
+std::string Selector::text() const {
+    std::string text;
+    for (const Part& part : parts_) {
+        text += text.empty() ? "" : ",";
+        const bool is_in = part.op == Operator::In;
+        switch (part.op) {
+            case Operator::Exists:
+                text += part.key;
+                break;
+            case Operator::Absent:
+                text += "!" + part.key;
+                break;
+            case Operator::In:
+            case Operator::NotIn:
+                if (part.values.size() == 1) {
+                    text += part.key + (is_in ? "=" : "!=") + part.values.front();
+                    break;
+                }
+                text += part.key + (is_in ? " in (" : " notin (");
+                for (const std::string& value : part.values) {
+                    text += (&value == &part.values.front() ? "" : ",") + value;
+                }
+                text += ")";
+                break;
+        }
+    }
+    return text;
+}
+
 }  // namespace penstock::annotations

@@ -35,6 +35,8 @@ class Selector {
     static Result<Selector> parse(std::string_view text);
 
     [[nodiscard]] bool matches(const Labels& labels) const;
+    // In the notation of parse(): "tier=web,zone in (a,b),!canary"; "" if it matches everything.
+    [[nodiscard]] std::string text() const;
     [[nodiscard]] bool is_empty() const noexcept { return parts_.empty(); }
     bool operator==(const Selector&) const = default;
 

@@ -80,6 +80,26 @@ TEST(Selector, WhatCannotBeReadIsRefusedByName_ANN14) {
         << Selector::parse("tier=web,,x").error().what;
 }
 
+TEST(Selector, TextIsParsedToTheSameSelector_ANN14) {
+    const struct {
+        const char* given;
+        const char* text;
+    } rows[] = {{"tier=web", "tier=web"},
+                {" tier == web , zone != a ", "tier=web,zone!=a"},
+                {"zone in (b, a),zone notin (c,d)", "zone in (a,b),zone notin (c,d)"},
+                {"canary,!old", "canary,!old"},
+                {"zone in (a)", "zone=a"},
+                {"empty=", "empty="},
+                {"empty in (,x)", "empty in (,x)"}};
+    for (const auto& row : rows) {
+        const auto selector = Selector::parse(row.given);
+        ASSERT_TRUE(selector) << row.given << ": " << selector.error().what;
+        EXPECT_EQ(selector->text(), row.text);
+        EXPECT_EQ(Selector::parse(selector->text()).value(), *selector) << row.text;
+    }
+    EXPECT_EQ(Selector().text(), "");
+}
+
 // Each endpoint of a Service is compared with each requirement, and an annotation has room for 80,000
 // requirements.
 TEST(Selector, HasAtMost64Requirements_ANN14) {
