@@ -166,7 +166,7 @@ Request request_of(const kube::Service& service) {
 }
 
 ShownStatus shown_status_of(const kube::Service& service, const Request& request) {
-    ShownStatus shown{.is_ours = service.allocated && service.allocated->status == "True"};
+    ShownStatus shown{.is_ours = kube::has_marker(service)};
     std::array<std::optional<IpAddr>, 2> first;
     for (const kube::LoadBalancerIngress& ingress : service.ingress) {
         const auto address = IpAddr::parse(ingress.ip);

@@ -94,6 +94,21 @@ LoadBalancerIngress read_ingress(const Fields& ingress) {
     return result;
 }
 
+// Penstock's own conditions (STATUS-003).
+template <FieldsLike Fields>
+std::vector<Condition> read_conditions(const Fields& status) {
+    std::vector<Condition> conditions;
+    status.each_mapping("conditions", [&](const Fields& condition) {
+        if (const std::string_view type = condition.text("type"); type.starts_with("penstock.io/")) {
+            conditions.push_back({.type = std::string(type),
+                                  .status = std::string(condition.text("status")),
+                                  .reason = std::string(condition.text("reason")),
+                                  .message = std::string(condition.text("message"))});
+        }
+    });
+    return conditions;
+}
+
 // clusterIP is the first of clusterIPs; an API server fills in the one that was left out.
 template <FieldsLike Fields>
 void read_cluster_ips(const Fields& spec, Writer writer, Service& service) {
@@ -217,13 +232,7 @@ Service read_service(const Fields& object, const ObjectName& name, Writer writer
     status.mapping("loadBalancer").each_mapping("ingress", [&](const Fields& ingress) {
         service.ingress.push_back(schema::read_ingress(ingress));
     });
-    status.each_mapping("conditions", [&](const Fields& condition) {
-        if (condition.text("type") == kAllocatedCondition) {
-            service.allocated = AllocatedCondition{.status = std::string(condition.text("status")),
-                                                   .reason = std::string(condition.text("reason")),
-                                                   .message = std::string(condition.text("message"))};
-        }
-    });
+    service.conditions = schema::read_conditions(status);
     return service;
 }
 

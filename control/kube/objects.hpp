@@ -53,13 +53,17 @@ struct LoadBalancerIngress {
     bool operator==(const LoadBalancerIngress&) const = default;
 };
 
-// The condition penstock.io/Allocated in the status of a Service, written by Penstock (STATUS-003).
-struct AllocatedCondition {
-    std::string status;  // "True": the ingress list is Penstock's
+// A condition of status.conditions that Penstock wrote (STATUS-003). Conditions of other writers are not
+// kept.
+struct Condition {
+    std::string type;    // begins with "penstock.io/"
+    std::string status;  // "True", "False" or "Unknown"
     std::string reason;
     std::string message;
-    bool operator==(const AllocatedCondition&) const = default;
+    bool operator==(const Condition&) const = default;
 };
+// Ownership marker: while it is True, status.loadBalancer.ingress is Penstock's (STATUS-003). False: no
+// address was given, and any ingress is foreign.
 inline constexpr std::string_view kAllocatedCondition = "penstock.io/Allocated";
 
 struct Service {
@@ -91,9 +95,23 @@ struct Service {
     std::string external_name;
     std::vector<std::string> topology_keys;    // until 1.21 (TOPO-002)
     std::vector<LoadBalancerIngress> ingress;  // status.loadBalancer.ingress
-    std::optional<AllocatedCondition> allocated;
+    std::vector<Condition> conditions;         // Penstock's own, of status.conditions
     bool operator==(const Service&) const = default;
 };
+
+// True if the ingress is Penstock's.
+[[nodiscard]] inline bool has_marker(const Service& service) noexcept {
+    for (const Condition& condition : service.conditions) {
+        if (condition.type == kAllocatedCondition) {
+            return condition.status == "True";
+        }
+    }
+    return false;
+}
+// The conditions of a Service whose only condition is the marker, or none.
+[[nodiscard]] inline std::vector<Condition> marker(const std::string& status) {
+    return {{.type = std::string(kAllocatedCondition), .status = status, .reason = {}, .message = {}}};
+}
 
 struct EndpointPort {
     std::string name;  // "" if absent

@@ -87,7 +87,7 @@ Changes with_status(const Changes& given, const Allocator& allocator) {
         for (const AllocatedAddress& entry : allocator.find(name)->addresses) {
             written.ingress.push_back({.ip = entry.address.to_string()});
         }
-        written.allocated = kube::AllocatedCondition{.status = "True"};
+        written.conditions = kube::marker("True");
         result.services[name] = std::make_shared<const kube::Service>(std::move(written));
     }
     return result;

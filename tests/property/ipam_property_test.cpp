@@ -262,7 +262,7 @@ class History {
                 return;
             default:  // another controller, or a leftover
                 service.ingress.clear();
-                service.allocated.reset();
+                service.conditions.clear();
                 for (uint64_t i = prng_.below(3); i > 0; --i) {
                     service.ingress.push_back({.ip = address().to_string()});
                 }
@@ -273,7 +273,7 @@ class History {
                     service.ingress.push_back({.hostname = "lb.example.org"});
                 }
                 if (prng_.one_in(3)) {
-                    service.allocated = kube::AllocatedCondition{.status = one_of({"True", "False"})};
+                    service.conditions = kube::marker(one_of({"True", "False"}));
                 }
         }
     }
@@ -287,7 +287,7 @@ class History {
             }
             const Allocation* allocation = allocator_.find(name);
             kube::Service service = known;
-            const bool ours = service.allocated && service.allocated->status == "True";
+            const bool ours = kube::has_marker(service);
             const bool has_addresses = allocation != nullptr && !allocation->addresses.empty();
             if (!has_addresses && !ours) {
                 continue;
@@ -298,7 +298,7 @@ class History {
                     service.ingress.push_back({.ip = entry.address.to_string()});
                 }
             }
-            service.allocated = kube::AllocatedCondition{.status = has_addresses ? "True" : "False"};
+            service.conditions = kube::marker(has_addresses ? "True" : "False");
             put(name, std::move(service));
         }
     }
@@ -430,7 +430,7 @@ class History {
     }
     bool shows(const Name& name, const IpAddr& address) const {
         const kube::Service& service = model_.service(name);
-        return service.allocated && service.allocated->status == "True" &&
+        return kube::has_marker(service) &&
                std::ranges::count(service.ingress, address.to_string(), &kube::LoadBalancerIngress::ip) > 0;
     }
 

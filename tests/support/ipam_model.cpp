@@ -388,7 +388,7 @@ bool IpamModel::improve(const Name& name) {
     const std::vector<IpAddr> before = held;
     outcome.refusal = wish.mistake;
     if (held.empty()) {
-        const bool ours = service.allocated && service.allocated->status == "True";
+        const bool ours = kube::has_marker(service);
         const std::vector<IpAddr> shown = wish.shown_by(service);
         const bool leave =
             shown.empty()
@@ -474,7 +474,7 @@ void IpamModel::apply(const ipam::Changes& changes) {
             for (const Name& name : by_age()) {
                 const kube::Service& service = *services_.at(name);
                 const Wish wish(service);
-                const bool ours = service.allocated && service.allocated->status == "True";
+                const bool ours = kube::has_marker(service);
                 if (step < 2) {
                     const std::vector<IpAddr> shown = wish.shown_by(service);
                     improved = ours == (step == 0) && held_[name].empty() && claim(name, shown, step == 1);

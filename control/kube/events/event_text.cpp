@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/kube/events/event_text.hpp"
 
-#include <array>
 #include <cctype>
-#include <ctime>
 
-#include "control/log/log.hpp"
+#include "control/kube/events/json_text.hpp"
 
 namespace penstock::kube {
 namespace {
@@ -20,47 +18,6 @@ std::string hex(uint64_t number) {
         text[i] = kDigits[number & 15];
     }
     return text;
-}
-
-// Appends `"name":`, with a comma before it unless an object was just opened.
-void add_key(std::string& json, std::string_view name) {
-    if (json.back() != '{') {
-        json += ',';
-    }
-    json.append("\"").append(name).append("\":");
-}
-void add_text(std::string& json, std::string_view name, std::string_view value) {
-    add_key(json, name);
-    json.append("\"").append(log::json_escaped(value)).append("\"");
-}
-void add_text_if_any(std::string& json, std::string_view name, std::string_view value) {
-    if (!value.empty()) {
-        add_text(json, name, value);
-    }
-}
-
-// metav1.Time: RFC 3339 in whole seconds, UTC.
-std::string time_text(std::chrono::system_clock::time_point time) {
-    const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-    std::tm parts{};
-    ::gmtime_r(&seconds, &parts);
-    std::array<char, sizeof("2006-01-02T15:04:05Z")> text{};
-    return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
-
-// One segment of a path: characters that could end it, or begin a query, are escaped.
-std::string path_segment(std::string_view text) {
-    static constexpr char kDigits[] = "0123456789ABCDEF";
-    std::string segment;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (std::isalnum(byte) != 0 || c == '-' || c == '.' || c == '_' || c == '~') {
-            segment += c;
-        } else {
-            segment += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-        }
-    }
-    return segment;
 }
 
 }  // namespace

@@ -53,6 +53,16 @@ class ClusterSource {
     [[nodiscard]] bool is_listed() const { return store_.is_listed(); }
     // Identity of the object for an Event about it; nullopt if the object is unknown or deleted.
     [[nodiscard]] std::optional<ObjectIdentity> identity_of(ObjectKind kind, const ObjectName& name);
+    // Lists the Services anew (Reflector::relist); is_relisted() afterwards.
+    void relist_services() { services_.relist(); }
+    [[nodiscard]] bool is_relisted() const { return services_.is_relisted(); }
+    // The newest version of an object, also if take_changes() has not returned it yet.
+    [[nodiscard]] std::optional<ServiceVersion> service_version(const ObjectName& name) const {
+        return store_.service(name);
+    }
+    [[nodiscard]] std::optional<PoolVersion> pool_version(const std::string& name) const {
+        return store_.pool(name);
+    }
     [[nodiscard]] SourceStatus status(Time now) const;
     // Returns the log lines since the last call.
     [[nodiscard]] std::vector<LogLine> take_log() { return log_.take(); }

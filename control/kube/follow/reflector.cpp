@@ -78,6 +78,18 @@ void Reflector::move_to(Collection collection) {
 
 // ---- requests
 
+void Reflector::relist() {
+    if (exchange_) {
+        server_.transport.cancel(exchange_->id);
+        exchange_.reset();
+    }
+    table_.drop_list();
+    newest_only_ = true;
+    list_ = {};
+    next_ = Next::List;
+    due_ = Time::min();
+}
+
 void Reflector::start(Time now) {
     const bool list_begins = list_.limited && list_.continue_token.empty();
     if (next_ == Next::Watch) {
@@ -95,7 +107,7 @@ void Reflector::start_list(Time now) {
     }
     const ListQuery query{.limited = list_.limited,
                           .continue_token = list_.continue_token,
-                          .not_older_than = list_.any_version ? "" : version_};
+                          .not_older_than = list_.any_version || newest_only_ ? "" : version_};
     Exchange& exchange = exchange_.emplace(Exchange{});
     exchange.doing = Doing::Listing;
     exchange.started = now;
@@ -107,7 +119,7 @@ void Reflector::start_list(Time now) {
 void Reflector::start_watch(Time now, bool streamed) {
     constexpr auto kSpread = static_cast<double>(kWatchSecondsMax - kWatchSecondsMin + 1);
     const int64_t timeout_s = kWatchSecondsMin + static_cast<int64_t>(server_.random() * kSpread);
-    const WatchQuery query{.version = streamed && list_.any_version ? "" : version_,
+    const WatchQuery query{.version = streamed && (list_.any_version || newest_only_) ? "" : version_,
                            .initial_events = streamed,
                            .timeout_s = timeout_s};
     Exchange& exchange = exchange_.emplace(Exchange{});
@@ -278,6 +290,7 @@ void Reflector::complete_list() {
                                                               : ObjectTable::Missing::Erase);
     version_ = list_.version;
     list_ = {};
+    newest_only_ = false;
     failures_ = 0;
     ++lists_;
     heard_ = true;

@@ -89,6 +89,11 @@ class Reflector final : private ResponseHandler {
     // The same objects are now served by another collection: lists it at once. The table keeps its contents
     // until that list is complete.
     void move_to(Collection collection);
+    // Lists the collection anew, at its most recent version: a consistent read, not the state of a cache. The
+    // table keeps its contents until that list is complete.
+    void relist();
+    // No list by relist() is pending.
+    [[nodiscard]] bool is_relisted() const { return !newest_only_; }
     // The last response was 404: the collection is not served.
     [[nodiscard]] bool is_not_served() const { return is_not_served_; }
     // A first list has been committed to the table.
@@ -186,6 +191,7 @@ class Reflector final : private ResponseHandler {
     int failures_ = 0;     // consecutive, on version_ or on the requested page
     bool retried_credentials_ = false;
     bool is_not_served_ = false;
+    bool newest_only_ = false;  // relist(), until the list is complete
     bool is_field_selector_refused_ = false;
     Time streamed_lists_again_ = Time::min();
 

@@ -162,6 +162,12 @@ class Store::Table final : public ObjectTable {
         }
         return ObjectLife{.uid = found->second.object->meta.uid, .resource_version = found->second.version};
     }
+    // The object with its version; null if it is unknown.
+    [[nodiscard]] std::pair<Ptr<T>, std::string> current(const ObjectName& name) const {
+        const auto found = now_.objects.find(name);
+        return found == now_.objects.end() ? std::pair<Ptr<T>, std::string>{}
+                                           : std::pair{found->second.object, found->second.version};
+    }
     [[nodiscard]] bool is_listed() const override { return is_listed_; }
     [[nodiscard]] size_t size() const override { return now_.objects.size(); }
     [[nodiscard]] size_t quarantined() const override { return now_.quarantined.size(); }
@@ -173,7 +179,7 @@ class Store::Table final : public ObjectTable {
     };
     struct Known {
         Ptr<T> object;
-        std::string version;  // from the object itself; read only for Events
+        std::string version;  // from the object itself; read only for writes about it
     };
     struct Quarantine {
         std::string object;  // "Service default/web"
@@ -317,6 +323,22 @@ ObjectTable& Store::pools() {
 }
 ObjectTable& Store::namespaces() {
     return *namespaces_;
+}
+
+std::optional<ServiceVersion> Store::service(const ObjectName& name) const {
+    auto [object, version] = services_->current(name);
+    if (object == nullptr) {
+        return std::nullopt;
+    }
+    return ServiceVersion{std::move(object), std::move(version)};
+}
+
+std::optional<PoolVersion> Store::pool(const std::string& name) const {
+    auto [object, version] = pools_->current({"", name});
+    if (object == nullptr) {
+        return std::nullopt;
+    }
+    return PoolVersion{std::move(object), std::move(version)};
 }
 
 void Store::replace(const ObjectSet& objects) {

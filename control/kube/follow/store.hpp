@@ -31,6 +31,18 @@ struct ObjectLife {
     bool operator==(const ObjectLife&) const = default;
 };
 
+// A Service and the version that this content has, for writes with a precondition (STATUS-001).
+struct ServiceVersion {
+    ServicePtr object;  // not null
+    std::string resource_version;
+};
+
+// The same of an AddressPool.
+struct PoolVersion {
+    AddressPoolPtr object;  // not null
+    std::string resource_version;
+};
+
 // One collection's part of the store, the interface for its reflector.
 class ObjectTable {
  public:
@@ -72,6 +84,11 @@ class Store {
     // Optional kinds: is_listed() does not wait for them. Changes reports their first lists.
     [[nodiscard]] ObjectTable& pools();
     [[nodiscard]] ObjectTable& namespaces();
+
+    // The newest valid version, also if readers have not taken it yet; nullopt if the object is unknown. The
+    // version of a pool is also that of its status, which is not decoded.
+    [[nodiscard]] std::optional<ServiceVersion> service(const ObjectName& name) const;
+    [[nodiscard]] std::optional<PoolVersion> pool(const std::string& name) const;
 
     // Replaces everything except pools at once by the contents of a manifest folder. These tables are listed
     // afterwards. Pools have a path of their own.

@@ -75,9 +75,9 @@ class Cluster {
         for (const std::string& address : addresses) {
             service.ingress.push_back({.ip = address});
         }
-        service.allocated.reset();
+        service.conditions.clear();
         if (ours) {
-            service.allocated = kube::AllocatedCondition{.status = "True"};
+            service.conditions = kube::marker("True");
         }
     }
 

@@ -106,8 +106,10 @@ TEST(Decode, ReadsAService) {
         .external_name = "example.org",
         .ingress =
             {{.ip = "203.0.113.20", .hostname = "h", .ip_mode = "VIP", .ports = {{80, "TCP", "Nope"}}}},
-        .allocated =
-            AllocatedCondition{.status = "True", .reason = "Allocated", .message = "from pool edge"}};
+        .conditions = {{.type = "penstock.io/Allocated",
+                        .status = "True",
+                        .reason = "Allocated",
+                        .message = "from pool edge"}}};
     EXPECT_EQ(*std::get<ServicePtr>(object.object.value()), expected);
 }
 
