@@ -22,6 +22,7 @@ bool is_readable(int descriptor) {
 kube::ObjectKind kind_named(const std::string& kind) {
     return kind == "Node"            ? kube::ObjectKind::Node
            : kind == "AddressPool"   ? kube::ObjectKind::AddressPool
+           : kind == "AddressPool"   ? kube::ObjectKind::AddressPool
            : kind == "EndpointSlice" ? kube::ObjectKind::EndpointSlice
                                      : kube::ObjectKind::Service;
 }
@@ -32,7 +33,20 @@ Result<std::unique_ptr<ClusterFollower>> ClusterFollower::open(const Settings& s
     PENSTOCK_TRY(auto transport, kube::CurlTransport::create(
                                      settings.config, {.allow_insecure = settings.allow_insecure,
                                                        .user_agent = "penstock-sync/" PENSTOCK_VERSION}));
-    return std::unique_ptr<ClusterFollower>(new ClusterFollower(settings, std::move(transport)));
+    std::unique_ptr<ClusterFollower> follower(new ClusterFollower(settings, std::move(transport)));
+    if (!settings.pools.empty()) {
+        ClusterFollower& self = *follower;
+        const auto take = [&self](kube::Changes changes) {
+            {
+                const std::lock_guard lock(self.mutex_);
+                self.file_pools_.merge(std::move(changes));
+            }
+            self.transport_->wake();
+        };
+        PENSTOCK_TRY_IN("--address-pools", follower->pool_watch_,
+                        PoolWatch::start(settings.pools, ManifestSource::WhenEmpty::Keep, take));
+    }
+    return follower;
 }
 
 ClusterFollower::ClusterFollower(const Settings& settings, std::unique_ptr<kube::CurlTransport> transport)
@@ -46,7 +60,27 @@ ClusterFollower::ClusterFollower(const Settings& settings, std::unique_ptr<kube:
                 return source_.identity_of(kind_named(kind), object);
             },
             kube::system_random(), [this] { transport_->wake(); });
-        observer_.emplace(*recorder_);
+    }
+    if (settings.addresses) {
+        addresses_.emplace(
+            *settings.addresses, *transport_, limiter_,
+            AddressWriter::Calls{
+                .service = [this](const kube::ObjectName& name) { return source_.service_version(name); },
+                .pool = [this](const std::string& name) { return source_.pool_version(name); },
+                .relist = [this] { source_.relist_services(); },
+                .is_relisted = [this] { return source_.is_relisted(); },
+                .clock = [] { return Clock::now(); },
+                .report =
+                    [this](kube::Event event) {
+                        if (recorder_) {
+                            recorder_->offer(std::move(event));
+                        }
+                    },
+                .wake = [this] { transport_->wake(); }},
+            kube::system_random());
+    }
+    if (recorder_ || addresses_) {
+        observer_.emplace(recorder_ ? &*recorder_ : nullptr, addresses_ ? &addresses_->board() : nullptr);
     }
     publish_status(Clock::now());
 }
@@ -56,25 +90,69 @@ bool ClusterFollower::wait(int stop_descriptor) {
         return false;
     }
     transport_->poll(until_due());
-    const auto now = Clock::now();
+    advance(Clock::now());
+    return true;
+}
+
+void ClusterFollower::advance(Clock::time_point now) {
     source_.on_time(now);
+    if (source_.is_listed()) {
+        kube::Changes changes = source_.take_changes();
+        if (addresses_) {
+            kube::Changes noted = changes;
+            {
+                const std::lock_guard lock(mutex_);
+                noted.merge(std::exchange(file_pools_, {}));
+            }
+            addresses_->note(noted);
+        }
+        changes_.merge(std::move(changes));
+    }
+    if (addresses_) {
+        addresses_->advance(now, std::chrono::system_clock::now());
+        log(addresses_->take_log(), now);
+    }
     if (recorder_) {
         recorder_->advance(now, std::chrono::system_clock::now());
     }
-    for (const kube::LogLine& line : source_.take_log()) {
+    log(source_.take_log(), now);
+    publish_status(now);
+}
+
+void ClusterFollower::log(const std::vector<kube::LogLine>& lines, Clock::time_point now) {
+    for (const kube::LogLine& line : lines) {
         const auto left_out = flood_guard_.admit(now);
         if (!left_out) {
             continue;
         }
         if (*left_out > 0) {
-            log::get("kube").warn("{} log lines suppressed by the rate limit", *left_out);
+            penstock::log::get("kube").warn("{} log lines suppressed by the rate limit", *left_out);
         }
-        log::get("kube").log(
+        penstock::log::get("kube").log(
             line.level == kube::LogLine::Level::Warning ? spdlog::level::warn : spdlog::level::info, "{}",
             line.text);
     }
-    publish_status(now);
-    return true;
+}
+
+void ClusterFollower::release() {
+    if (!addresses_) {
+        return;
+    }
+    addresses_->release();
+    for (const auto end = Clock::now() + kReleaseMax; !addresses_->is_released() && Clock::now() < end;) {
+        addresses_->advance(Clock::now(), std::chrono::system_clock::now());
+        transport_->poll(milliseconds(50));
+    }
+}
+
+void ClusterFollower::reload() const {
+    if (pool_watch_) {
+        pool_watch_->reload();
+    }
+}
+
+std::optional<AddressStatus> ClusterFollower::address_status() const {
+    return addresses_ ? std::optional(addresses_->status()) : std::nullopt;
 }
 
 milliseconds ClusterFollower::until_due() const {
@@ -82,6 +160,9 @@ milliseconds ClusterFollower::until_due() const {
     auto due = std::min(source_.next_deadline(), now + kRoundMax);
     if (recorder_) {
         due = std::min(due, recorder_->next_wake().value_or(due));
+    }
+    if (addresses_) {
+        due = std::min(due, addresses_->next_wake().value_or(due));
     }
     // Compared, not subtracted: "at once" is Time::min(), and the difference to it would overflow a duration.
     return due <= now ? milliseconds(0) : std::chrono::ceil<milliseconds>(due - now);
@@ -91,7 +172,10 @@ std::optional<kube::Changes> ClusterFollower::take_changes() {
     if (!source_.is_listed()) {
         return std::nullopt;
     }
-    kube::Changes changes = source_.take_changes();
+    // Readers have no use for them.
+    changes_.pools.clear();
+    changes_.pools_listed = false;
+    kube::Changes changes = std::exchange(changes_, {});
     if (std::exchange(told_all_, true) && changes.is_empty()) {
         return std::nullopt;
     }

@@ -17,4 +17,6 @@ inline constexpr std::chrono::hours kAuditPeriodMax{24};
 // --sync-priority: a range like that of other systems (VRRP 255; Kubernetes leader election has none).
 inline constexpr int64_t kSyncPriorityMax = 1'000;
 
+inline constexpr const char* kAllocationFileDefault = "/var/lib/penstock/allocations";
+
 }  // namespace penstock::sync

@@ -6,14 +6,17 @@
 #include <string>
 
 #include "control/kube/events/event_recorder.hpp"
+#include "control/sync/addresses/programmed_board.hpp"
 #include "control/sync/observer.hpp"
 
 namespace penstock::sync {
 
 class EventObserver final : public Observer {
  public:
-    // `recorder` must outlive this object and every gateway's thread.
-    explicit EventObserver(kube::EventRecorder& recorder) : recorder_(recorder) {}
+    // Either may be null: no Events, or no conditions, are written. Otherwise they outlive this object and
+    // every gateway's thread.
+    explicit EventObserver(kube::EventRecorder* recorder, ProgrammedBoard* board = nullptr)
+        : recorder_(recorder), board_(board) {}
 
     void on_notice_appeared(const std::string& gateway, const semantics::ObjectNotice& about) override;
     // No Event: Events report what happened, and the change that ended the notice is visible in the object
@@ -23,9 +26,14 @@ class EventObserver final : public Observer {
                     const std::string& why) override;
     // One ServiceProgrammed per Service and gateway, regardless of the number of ports.
     void on_programmed(const std::string& gateway, const model::ServiceKey& key) override;
+    // To the board, if there is one; no Event.
+    void on_served(const std::string& gateway, const kube::ObjectName& service, bool is_served) override;
 
  private:
-    kube::EventRecorder& recorder_;
+    void offer(kube::Event event);
+
+    kube::EventRecorder* recorder_;
+    ProgrammedBoard* board_;
 };
 
 }  // namespace penstock::sync

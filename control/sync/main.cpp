@@ -16,6 +16,7 @@
 #include "control/log/log.hpp"
 #include "control/process/grpc_lines.hpp"
 #include "control/process/signals.hpp"
+#include "control/sync/addresses/assigned_source.hpp"
 #include "control/sync/cluster_follower.hpp"
 #include "control/sync/gateway_stream.hpp"
 #include "control/sync/manifest_source.hpp"
@@ -43,40 +44,83 @@ std::string new_source() {
 struct Followed {
     std::unique_ptr<Source> source;
     ClusterFollower* cluster = nullptr;  // the same object if the source is an API server
+    AssignedSource* folder = nullptr;    // the same object if it is a folder with address pools
     std::string text;                    // for the log
     std::vector<IpAddr> protect;         // addresses of the API server itself (XIP-006)
 };
+
+// Settings of the allocation. No pool may overlap the cluster's own addresses, nor those of the API server.
+AddressAssignment::Settings assignment_settings(const Options& options, const std::vector<IpAddr>& server) {
+    AddressAssignment::Settings settings{.policy = options.policy, .protected_prefixes = {}};
+    const auto exclude = [&](const Prefix& prefix, std::string what) {
+        settings.protected_prefixes.push_back({prefix, std::move(what)});
+    };
+    for (const Prefix& prefix : options.pools_exclude) {
+        exclude(prefix, "--address-pools-exclude");
+    }
+    for (const Prefix& prefix : options.policy.cluster_cidrs) {
+        exclude(prefix, "--cluster-cidr");
+    }
+    for (const IpAddr& address : options.policy.protected_addresses) {
+        exclude(Prefix::host(address), "--protected-addresses");
+    }
+    for (const IpAddr& address : server) {
+        exclude(Prefix::host(address), "the API server");
+    }
+    return settings;
+}
 
 Result<Followed> open_manifests(const Options& options) {
     PENSTOCK_TRY(auto source,
                  ManifestSource::open(options.manifests, options.allow_empty_folder
                                                              ? manifest::Folder::WhenEmpty::Withdraw
                                                              : manifest::Folder::WhenEmpty::Keep));
-    return Followed{.source = std::move(source), .text = options.manifests.string()};
+    Followed followed{.source = std::move(source), .text = options.manifests.string(), .protect = {}};
+    if (options.allocate_addresses) {
+        PENSTOCK_TRY(auto assigned, AssignedSource::open({.objects = std::move(followed.source),
+                                                          .pools = options.address_pools,
+                                                          .allocation_file = options.allocation_file,
+                                                          .assignment = assignment_settings(options, {})}));
+        followed.folder = assigned.get();
+        followed.source = std::move(assigned);
+    }
+    return followed;
 }
 
-Result<Followed> open_cluster(const Options& options) {
+Result<Followed> open_cluster(const Options& options, const std::string& identity) {
     PENSTOCK_TRY(auto config, options.in_cluster
                                   ? kube::in_cluster_config()
                                   : kube::read_kubeconfig(options.kubeconfig, options.context));
-    kube::Scope scope{.namespace_name = options.namespace_name,
-                      .nodes = options.namespace_name.empty(),
-                      .endpoints_only = options.endpoints_only,
-                      .with_proxy_services = !options.policy.own_proxy_name.empty()};
-    PENSTOCK_TRY(auto follower, ClusterFollower::open({.config = config,
-                                                       .scope = std::move(scope),
-                                                       .allow_insecure = options.allow_insecure,
-                                                       .events = options.events}));
-    Followed followed{.cluster = follower.get(), .text = config.server + " (" + config.origin + ")"};
-    followed.source = std::move(follower);
+    std::vector<IpAddr> server;
     if (auto addresses = addresses_of(host_of(config.server))) {
-        followed.protect = std::move(*addresses);
+        server = std::move(*addresses);
     } else {
         log::get("sync").warn(
             "cannot resolve the API server's address ({}), so Services can claim it as an external IP; "
             "list it in --protected-addresses",
             addresses.error().what);
     }
+    ClusterFollower::Settings settings{
+        .config = config,
+        .scope = {.namespace_name = options.namespace_name,
+                  .nodes = options.namespace_name.empty(),
+                  .endpoints_only = options.endpoints_only,
+                  .with_proxy_services = !options.policy.own_proxy_name.empty(),
+                  .address_pools = options.allocate_addresses && options.address_pools.empty(),
+                  .namespaces = options.allocate_addresses},
+        .allow_insecure = options.allow_insecure,
+        .events = options.events,
+        .addresses = {},
+        .pools = options.address_pools};
+    if (options.allocate_addresses) {
+        settings.addresses = {.assignment = assignment_settings(options, server),
+                              .election = {.lease = options.lease, .identity = identity}};
+    }
+    PENSTOCK_TRY(auto follower, ClusterFollower::open(settings));
+    Followed followed{.cluster = follower.get(),
+                      .text = config.server + " (" + config.origin + ")",
+                      .protect = std::move(server)};
+    followed.source = std::move(follower);
     return followed;
 }
 
@@ -94,6 +138,11 @@ Watched watched(const std::string& identity, const Followed& followed, const Gat
     if (followed.cluster != nullptr) {
         all.events = [&cluster = *followed.cluster] { return cluster.events_status(); };
     }
+    if (followed.cluster != nullptr && followed.cluster->address_status()) {
+        all.addresses = [&cluster = *followed.cluster] { return *cluster.address_status(); };
+    } else if (followed.folder != nullptr) {
+        all.addresses = [&folder = *followed.folder] { return folder.address_status(); };
+    }
     if (tls != nullptr) {
         all.tls = [tls] {
             TlsStatus status{.broken = !tls->error().empty()};
@@ -110,7 +159,7 @@ Watched watched(const std::string& identity, const Followed& followed, const Gat
 }
 
 // Handles pending signals. False if one of them stops the program.
-bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tls) {
+bool hear_signals(process::Signals& signals, const Followed& followed, PolicyWatch* policy, tls::Watch* tls) {
     for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
         switch (signal.meaning) {
             case process::Signal::Meaning::Stop:
@@ -118,8 +167,14 @@ bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tl
                 return false;
             case process::Signal::Meaning::Reload:
                 log::get("sync").info(
-                    "SIGHUP: manifests, the external IP policy and TLS files are reloaded if configured; "
-                    "changes of options require a restart");
+                    "SIGHUP: manifests, address pools, the external IP policy and TLS files are reloaded if "
+                    "configured; changes of options require a restart");
+                if (followed.cluster != nullptr) {
+                    followed.cluster->reload();
+                }
+                if (followed.folder != nullptr) {
+                    followed.folder->reload();
+                }
                 if (policy != nullptr) {
                     policy->reload();
                 }
@@ -138,15 +193,19 @@ bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tl
 }
 
 // Main loop. Returns on a signal that ends the program.
-void follow(Source& source, process::Signals& signals, const Gateways& gateways, PolicyWatch* policy,
-            tls::Watch* tls) {
+void follow(const Followed& followed, process::Signals& signals, const Gateways& gateways,
+            PolicyWatch* policy, tls::Watch* tls) {
+    Source& source = *followed.source;
     // A signal ends the wait. Manifests are then read once more: SIGHUP requires it, and it is cheap for
     // other signals.
-    while (source.wait(signals.fd()) || hear_signals(signals, policy, tls)) {
+    while (source.wait(signals.fd()) || hear_signals(signals, followed, policy, tls)) {
         const auto changes = source.take_changes();
         for (size_t i = 0; changes && i < gateways.size(); ++i) {
             gateways[i]->update(*changes);
         }
+    }
+    if (followed.cluster != nullptr) {
+        followed.cluster->release();
     }
 }
 
@@ -163,6 +222,12 @@ std::vector<std::string> mistakes_in(const Options& options) {
         note(kube::read_kubeconfig(options.kubeconfig, options.context), "--kubeconfig: ");
     } else if (!options.in_cluster && !std::filesystem::exists(options.manifests)) {
         mistakes.push_back("--manifests: no such file or folder: " + options.manifests.string());
+    }
+    if (!options.address_pools.empty() && !std::filesystem::exists(options.address_pools)) {
+        mistakes.push_back("--address-pools: no such file or folder: " + options.address_pools.string());
+    }
+    if (options.allocate_addresses && !options.manifests.empty()) {
+        note(read_allocations(options.allocation_file), "--allocation-file: ");
     }
     if (!options.external_ip_policy.empty()) {
         note(read_external_ip_policy(options.external_ip_policy), "--external-ip-policy: ");
@@ -182,8 +247,9 @@ std::vector<std::string> mistakes_in(const Options& options) {
 
 Status run(const Options& options) {
     PENSTOCK_TRY(auto signals, process::Signals::block());  // before any thread starts
-    PENSTOCK_TRY(auto followed, options.manifests.empty() ? open_cluster(options) : open_manifests(options));
     const std::string identity = new_source();
+    PENSTOCK_TRY(auto followed,
+                 options.manifests.empty() ? open_cluster(options, identity) : open_manifests(options));
     log::get("sync").info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, followed.text, identity);
     for (const std::string& hint : hints_of(options.policy)) {
         log::get("sync").info("{}", hint);
@@ -229,7 +295,7 @@ Status run(const Options& options) {
     }
     PENSTOCK_TRY(const auto monitor,
                  Monitor::start(options.monitor, watched(identity, followed, gateways, tls.get())));
-    follow(*followed.source, signals, gateways, policy_watch.get(), tls.get());
+    follow(followed, signals, gateways, policy_watch.get(), tls.get());
     return {};
 }
 

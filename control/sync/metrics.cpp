@@ -4,11 +4,15 @@
 #include <prometheus/text_serializer.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
 #include <utility>
+
+#include "control/sync/address_metrics.hpp"
 
 namespace penstock::sync {
 namespace {
@@ -223,6 +227,7 @@ std::vector<MetricFamily> families(const SyncReading& reading) {
     out.push_back(notices(reading.gateways));
     out.push_back(apply_latency(reading.gateways));
     out.push_back(dropped_events(reading.events));
+    std::ranges::move(address_families(reading.addresses), std::back_inserter(out));
     return out;
 }
 

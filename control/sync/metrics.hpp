@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// penstock-sync as Prometheus metrics, penstock_sync_*. Each metric is listed once in the .cpp file with its
-// name, help text and value. docs/counters.md has the same texts, and a test compares them. Gateways and
-// kinds of objects are labels, Services are not.
+// penstock-sync as Prometheus metrics: penstock_sync_*, and those of addresses from pools
+// (address_metrics.hpp). Each metric is listed once in the .cpp files with its name, help text and value.
+// docs/counters.md has the same texts, and a test compares them. Gateways, kinds of objects and pools are
+// labels, Services are not.
 #pragma once
 
 #include <prometheus/metric_family.h>

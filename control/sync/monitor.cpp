@@ -28,6 +28,9 @@ ReadSync reader_of(Watched watched) {
         if (watched.tls) {
             reading.tls = watched.tls();
         }
+        if (watched.addresses) {
+            reading.addresses = watched.addresses();
+        }
         return reading;
     };
 }

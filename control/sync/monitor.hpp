@@ -24,6 +24,7 @@ struct Watched {
     std::vector<std::function<GatewayStatus()>> gateways;  // in the order of --gateway
     std::function<kube::EventsStatus()> events;            // empty: no cluster to write Events to
     std::function<TlsStatus()> tls = {};                   // empty: no gateway is reached over TCP
+    std::function<AddressStatus()> addresses = {};         // empty: it assigns no addresses
 };
 
 class Monitor {

@@ -29,6 +29,10 @@ class Observer {
     // A service port is in use on every worker for the first time: new, or accepted after a refusal. Ports
     // that the gateway already had when this process first connected are reported when they first change.
     virtual void on_programmed(const std::string& gateway, const model::ServiceKey& key) = 0;
+    // The gateway serves the LoadBalancer IPs of the Service, in their newest version, on every worker
+    // (PRESENCE-001), or does not any more. Also reported for a gateway that had them when this process
+    // connected.
+    virtual void on_served(const std::string& gateway, const kube::ObjectName& service, bool is_served) = 0;
 };
 
 }  // namespace penstock::sync

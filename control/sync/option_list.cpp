@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/sync/option_list.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <string_view>
 
+#include "control/base/dns_name.hpp"
 #include "control/client/target.hpp"
 #include "control/http/server.hpp"
 #include "control/sync/policy_options.hpp"
@@ -81,6 +83,36 @@ void add_source(OptionSet& set, Options& options) {
             "Write Kubernetes Events about problems and results to the objects concerned");
 }
 
+// "penstock-system/penstock-sync"
+Result<kube::ObjectName> lease_name(const std::string& given) {
+    const size_t slash = given.find('/');
+    kube::ObjectName name{given.substr(0, std::min(slash, given.size())),
+                          slash == std::string::npos ? "" : given.substr(slash + 1)};
+    if (!is_dns_label(name.namespace_name) || !is_dns_name(name.name)) {
+        return options::refuse(given, "must be NAMESPACE/NAME, as of a Lease");
+    }
+    return name;
+}
+
+void add_addresses(OptionSet& set, Options& options) {
+    set.group("Addresses of LoadBalancer Services");
+    set.add(
+        "allocate-addresses", on_off_switch(options.allocate_addresses),
+        "Give addresses of pools to the LoadBalancer Services that Penstock owns (--lb-class, "
+        "--default-lb), and write them into their status. One process writes at a time, elected by --lease");
+    set.add("address-pools", text(options.address_pools, "PATH"),
+            "File or folder with AddressPool manifests, followed; implies --allocate-addresses on. Default: "
+            "the AddressPool objects of the cluster. Required to allocate addresses with --manifests");
+    set.add(
+        "address-pools-exclude", list(options.pools_exclude, "CIDR", Prefix::parse, {.separator = ','}),
+        "Prefixes that no pool may overlap, for example those of Nodes, Pods and ClusterIPs. The prefixes "
+        "of --cluster-cidr and --protected-addresses are always excluded");
+    set.add("allocation-file", text(options.allocation_file, "PATH"),
+            "With --manifests, the file that keeps the addresses across restarts");
+    set.add("lease", parsed(options.lease, "NAMESPACE/NAME", lease_name, "penstock-system/penstock-sync"),
+            "Lease of the election of the process that writes addresses and status");
+}
+
 void add_gateways(OptionSet& set, Options& options) {
     set.group("Gateways");
     set.add("gateway",
@@ -127,6 +159,7 @@ void add_operation(OptionSet& set, Options& options) {
 void add_options(OptionSet& set, Options& options) {
     set.add_daemon_group();
     add_source(set, options);
+    add_addresses(set, options);
     add_gateways(set, options);
     set.group("External IPs and annotations");
     set.add("external-ip-policy", text(options.external_ip_policy, "FILE"),

@@ -36,9 +36,42 @@ Status check_source(const Options& options, const options::OptionSet& set) {
     return {};
 }
 
+Status check_addresses(Options& options, const options::OptionSet& set) {
+    if (!options.address_pools.empty()) {
+        if (set.is_given("allocate-addresses") && !options.allocate_addresses) {
+            return invalid("--address-pools requires --allocate-addresses on");
+        }
+        options.allocate_addresses = true;
+    }
+    if (!options.allocate_addresses) {
+        for (const char* option : {"address-pools-exclude", "allocation-file", "lease"}) {
+            if (set.is_given(option)) {
+                return invalid(std::string("--") + option + " requires --allocate-addresses on");
+            }
+        }
+        return {};
+    }
+    if (!options.manifests.empty() && options.address_pools.empty()) {
+        return invalid("--allocate-addresses with --manifests requires --address-pools PATH");
+    }
+    if (!options.manifests.empty() && set.is_given("lease")) {
+        return invalid("--lease applies to an API server and cannot be used with --manifests");
+    }
+    if (options.manifests.empty() && set.is_given("allocation-file")) {
+        return invalid("--allocation-file requires --manifests: a cluster keeps addresses in its Services");
+    }
+    if (!options.namespace_name.empty()) {
+        return invalid(
+            "--allocate-addresses requires all namespaces: with --namespace, addresses of other Services are "
+            "unknown");
+    }
+    return {};
+}
+
 // The rules that concern several options.
-Status check(const Options& options, const options::OptionSet& set) {
+Status check(Options& options, const options::OptionSet& set) {
     PENSTOCK_TRY_STATUS(check_source(options, set));
+    PENSTOCK_TRY_STATUS(check_addresses(options, set));
     for (const client::Target& gateway : options.gateways) {
         PENSTOCK_TRY_STATUS(client::check_tls(gateway, options.tls));
     }

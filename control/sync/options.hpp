@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "control/client/target.hpp"
+#include "control/kube/object_id.hpp"
 #include "control/log/log.hpp"
 #include "control/semantics/policy.hpp"
 #include "control/sync/defaults.hpp"
@@ -30,6 +31,12 @@ struct Options {
     bool endpoints_only = false;
     bool allow_insecure = false;  // honour insecure-skip-tls-verify (AUTH-006)
     bool events = true;
+
+    bool allocate_addresses = false;                             // LB-007; implied by `address_pools`
+    std::filesystem::path address_pools;                         // "": AddressPool objects of the cluster
+    std::string allocation_file = kAllocationFileDefault;        // with `manifests`
+    kube::ObjectName lease{"penstock-system", "penstock-sync"};  // of the writer's election (LEASE-001)
+    std::vector<Prefix> pools_exclude;                           // no pool may overlap them
 
     std::vector<client::Target> gateways;  // at least one
     client::TlsFiles tls;

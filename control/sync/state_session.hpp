@@ -134,6 +134,10 @@ class StateSession {
     void forget_unanswered();
     void note_results(const v1::Applied& answer, const Flight& flight);
     void note_refusal(const model::ServiceKey& key, const v1::ServiceResult& result);
+    // Reports Services whose LoadBalancer IPs the gateway serves since this version, or serves no more.
+    void report_served(const Flight& flight);
+    // nullopt: a newer version of the Service is on its way.
+    [[nodiscard]] std::optional<bool> serves(const kube::ObjectName& service) const;
     void count_differences(const v1::Applied& answer, const Flight& flight);
     // The observer for findings about a Service; null if the Service belongs to another implementation
     // (LB-002).
@@ -166,6 +170,7 @@ class StateSession {
     std::optional<Time> audit_due_;
     std::map<model::ServiceKey, std::string> refused_;  // with the reason
     std::set<model::ServiceKey> programmed_;            // reported to the observer
+    std::set<kube::ObjectName> served_;                 // reported to the observer
     std::set<semantics::ObjectNotice> observed_;        // notices last reported by the gateway
     std::optional<v1::Observed> unheard_;  // received before its objects were known; processed later
     GatewayStatus counters_;               // only its counters, which never decrease

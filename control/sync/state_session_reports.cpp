@@ -63,6 +63,7 @@ Status StateSession::on_applied(const v1::Applied& answer, Time now) {
         count_differences(answer, flight);
     }
     note_results(answer, flight);
+    report_served(flight);
     return {};
 }
 
@@ -121,6 +122,52 @@ void StateSession::note_results(const v1::Applied& answer, const Flight& flight)
         }
         return true;
     });
+}
+
+void StateSession::report_served(const Flight& flight) {
+    if (observer_ == nullptr) {
+        return;
+    }
+    std::set<kube::ObjectName> affected;
+    for (const model::ServiceKey& key : flight.carries.keys) {
+        affected.insert({key.namespace_name, key.name});
+    }
+    if (flight.full) {
+        affected.insert(served_.begin(), served_.end());
+        for (const auto& [key, service] : engine_.desired()) {
+            affected.insert({key.namespace_name, key.name});
+        }
+    }
+    for (const kube::ObjectName& name : affected) {
+        const std::optional<bool> is_served = serves(name);
+        if (is_served && *is_served != served_.contains(name)) {
+            *is_served ? static_cast<void>(served_.insert(name)) : static_cast<void>(served_.erase(name));
+            observer_->on_served(gateway_name(), name, *is_served);
+        }
+    }
+}
+
+std::optional<bool> StateSession::serves(const kube::ObjectName& service) const {
+    bool has_address = false;
+    const auto& desired = engine_.desired();
+    for (auto each = desired.lower_bound({service.namespace_name, service.name, "", Protocol{}});
+         each != desired.end() && each->first.namespace_name == service.namespace_name &&
+         each->first.name == service.name;
+         ++each) {
+        if (lacks_.everything || lacks_.keys.contains(each->first)) {
+            return std::nullopt;
+        }
+        const auto is_lb = [](const model::Frontend& frontend) {
+            return frontend.cls == lb::FrontendClass::LoadBalancerIp;
+        };
+        if (std::ranges::any_of(each->second->frontends, is_lb)) {
+            if (refused_.contains(each->first)) {
+                return false;
+            }
+            has_address = true;
+        }
+    }
+    return has_address;
 }
 
 // A refusal is reported once per reason: a gateway repeats it with every message that contains the service

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status of penstock-sync at one moment, as plain values: the source, each gateway, the Events. /healthz,
-// /readyz, /metrics and `penstockctl get sync` render it. Each part is copied from its own thread under a
-// lock that is held only for the copy.
+// Status of penstock-sync at one moment, as plain values: the source, each gateway, the Events, the addresses
+// from pools. /healthz, /readyz, /metrics and penstockctl render it. Each part is copied from its own thread
+// under a lock that is held only for the copy.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,7 @@
 
 #include "control/kube/events/events_status.hpp"
 #include "control/kube/source_status.hpp"
+#include "control/sync/addresses/address_status.hpp"
 #include "control/sync/latency_histogram.hpp"
 
 namespace penstock::sync {
@@ -56,7 +57,8 @@ struct SyncReading {
     kube::SourceStatus source;
     std::vector<GatewayStatus> gateways;  // in the order of --gateway
     kube::EventsStatus events;
-    std::optional<TlsStatus> tls;  // empty: no gateway is reached over TCP
+    std::optional<TlsStatus> tls;            // empty: no gateway is reached over TCP
+    std::optional<AddressStatus> addresses;  // empty: it assigns no addresses
 };
 
 // Any thread. Locks are held only for copying.

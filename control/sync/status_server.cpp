@@ -11,6 +11,7 @@
 #include "control/rpc/auth.hpp"
 #include "control/rpc/errors.hpp"
 #include "control/rpc/listener.hpp"
+#include "control/sync/address_messages.hpp"
 #include "penstock/v1/sync.grpc.pb.h"
 
 namespace penstock::sync {
@@ -106,7 +107,36 @@ class StatusService final : public v1::SyncStatus::Service {
         return grpc::Status::OK;
     }
 
+    grpc::Status ListPools(grpc::ServerContext* context, const v1::ListPoolsRequest*,
+                           v1::ListPoolsResponse* response) override {
+        const auto status = read_addresses(*context);
+        if (!status) {
+            return rpc::to_status(status.error());
+        }
+        *response = pools_message(*status);
+        return grpc::Status::OK;
+    }
+
+    grpc::Status ListAddresses(grpc::ServerContext* context, const v1::ListAddressesRequest* request,
+                               v1::ListAddressesResponse* response) override {
+        const auto status = read_addresses(*context);
+        if (!status) {
+            return rpc::to_status(status.error());
+        }
+        *response = addresses_message(*status, *request);
+        return grpc::Status::OK;
+    }
+
  private:
+    [[nodiscard]] Result<AddressStatus> read_addresses(const grpc::ServerContext& context) const {
+        PENSTOCK_TRY_STATUS(rpc::Authorizer().may_read(rpc::caller_of(context)));
+        SyncReading reading = read_();
+        if (!reading.addresses) {
+            return fail(Errc::NotFound, "this penstock-sync assigns no addresses from pools");
+        }
+        return std::move(*reading.addresses);
+    }
+
     ReadSync read_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The status service of penstock-sync (penstock.v1.SyncStatus) on its Unix socket, used by `penstockctl get
-// sync`.
+// sync`, `get pools` and `get addresses`.
 #pragma once
 
 #include <memory>

@@ -260,6 +260,7 @@ class SlowListener final : public Observer {
         reached = true;
         released.wait(false);
     }
+    void on_served(const std::string&, const kube::ObjectName&, bool) override {}
     std::atomic<bool> reached = false;
     std::atomic<bool> released = false;
 };

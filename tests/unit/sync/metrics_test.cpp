@@ -72,7 +72,7 @@ TEST(SyncMetrics, ABoundIsInsideItsBucket) {
 TEST(SyncMetrics, NamesFollowPrometheusAndAreUnique) {
     std::set<std::string> seen;
     for (const auto& family : families(test::example_reading())) {
-        EXPECT_TRUE(std::regex_match(family.name, std::regex("penstock_sync_[a-z0-9_]+"))) << family.name;
+        EXPECT_TRUE(std::regex_match(family.name, std::regex("penstock_[a-z0-9_]+"))) << family.name;
         EXPECT_EQ(family.name.ends_with("_total"), family.type == prometheus::MetricType::Counter)
             << family.name;
         EXPECT_FALSE(family.help.empty()) << family.name;
@@ -84,9 +84,11 @@ TEST(SyncMetrics, NamesFollowPrometheusAndAreUnique) {
 TEST(SyncMetrics, TheCountersPageSaysWhatTheListsSay) {
     std::map<std::string, std::string> rows;
     std::ifstream page(PENSTOCK_COUNTERS_PAGE);
+    bool is_ours = false;  // other sections have metrics of penstockd
     for (std::string line; std::getline(page, line);) {
+        is_ours = line.starts_with("## ") ? line == "## penstock-sync" : is_ours;
         std::smatch row;
-        if (std::regex_match(line, row, std::regex(R"(\| `(penstock_sync_\w+)` \| ([^|]*) \|.*)"))) {
+        if (is_ours && std::regex_match(line, row, std::regex(R"(\| `(penstock_\w+)` \| ([^|]*) \|.*)"))) {
             rows[row[1]] = row[2];
         }
     }

@@ -18,7 +18,8 @@ Watched watched() {
             .source = [] { return test::example_reading().source; },
             .gateways = {[] { return test::example_reading().gateways[0]; },
                          [] { return test::example_reading().gateways[1]; }},
-            .events = [] { return test::example_reading().events; }};
+            .events = [] { return test::example_reading().events; },
+            .addresses = [] { return test::example_addresses(); }};
 }
 
 class MonitorTest : public testing::Test {
@@ -39,7 +40,7 @@ TEST_F(MonitorTest, AReadingIsMadeOfAllParts) {
     for (const char* line : {"\npenstock_sync_build_info{version=\"1.2.3\"} 1\n",
                              "\npenstock_sync_objects{kind=\"services\"} 5000\n",
                              "\npenstock_sync_gateway_connected{gateway=\"192.0.2.9:9106\"} 0\n",
-                             "\npenstock_sync_events_posted_total 8\n"}) {
+                             "\npenstock_sync_events_posted_total 8\n", "\npenstock_leader 1\n"}) {
         EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
     }
     EXPECT_EQ(metrics.find("penstock_sync_resident_memory_bytes 0\n"), std::string::npos);
@@ -54,6 +55,19 @@ TEST_F(MonitorTest, WithoutAClusterThereAreNoEvents) {
     EXPECT_NE(penstock::test::http_get((*monitor)->http_port(), "/metrics")
                   .find("\npenstock_sync_events_enabled 0\n"),
               std::string::npos);
+}
+
+TEST_F(MonitorTest, WithoutPoolsThereAreNoAddressesAndReadinessIsTheSame) {
+    Watched without = watched();
+    without.addresses = nullptr;
+    const auto with_pools = Monitor::start(options_, watched());
+    const auto monitor = Monitor::start({.http = "127.0.0.1:0", .socket = ""}, without);
+    ASSERT_TRUE(with_pools && monitor);
+    EXPECT_EQ(penstock::test::http_get((*monitor)->http_port(), "/metrics").find("\npenstock_leader "),
+              std::string::npos);
+    const auto body = [](const std::string& answer) { return answer.substr(answer.find("\r\n\r\n")); };
+    EXPECT_EQ(body(penstock::test::http_get((*monitor)->http_port(), "/readyz")),
+              body(penstock::test::http_get((*with_pools)->http_port(), "/readyz")));
 }
 
 TEST_F(MonitorTest, TheDefaultSocketMayFailAWantedOneMayNot) {

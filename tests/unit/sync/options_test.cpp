@@ -88,6 +88,46 @@ TEST(SyncOptions, InClusterIsOnOrOffInAnySpelling_AUTH003) {
     }
 }
 
+TEST(SyncOptions, AddressesAreAllocatedFromTheClusterOrFromFiles_LB007) {
+    EXPECT_FALSE(options_of({"--in-cluster"}).allocate_addresses);
+    EXPECT_TRUE(options_of({"--in-cluster", "--allocate-addresses"}).allocate_addresses);
+    EXPECT_TRUE(options_of({"--in-cluster", "--allocate-addresses", "on"}).allocate_addresses);
+    const Options files = options_of({"--manifests=m", "--address-pools=p", "--allocation-file=a"});
+    EXPECT_TRUE(files.allocate_addresses);
+    EXPECT_EQ(files.address_pools, "p");
+    EXPECT_EQ(files.allocation_file, "a");
+    EXPECT_EQ(options_of({"--manifests=m", "--address-pools=p"}).allocation_file,
+              "/var/lib/penstock/allocations");
+    const Options elected = options_of({"--in-cluster", "--allocate-addresses", "--lease", "edge/writer",
+                                        "--address-pools-exclude", "10.0.0.0/8,fd00::/8"});
+    EXPECT_EQ(elected.lease, (kube::ObjectName{"edge", "writer"}));
+    EXPECT_EQ(elected.pools_exclude.size(), 2u);
+    struct Refused {
+        std::vector<std::string> arguments;
+        const char* error;
+    };
+    for (const Refused& each : std::vector<Refused>{
+             {{"--manifests=m", "--allocate-addresses"},
+              "--allocate-addresses with --manifests requires --address-pools PATH"},
+             {{"--manifests=m", "--address-pools=p", "--allocate-addresses=off"},
+              "--address-pools requires --allocate-addresses on"},
+             {{"--manifests=m", "--address-pools=p", "--lease=a/b"},
+              "--lease applies to an API server and cannot be used with --manifests"},
+             {{"--in-cluster", "--lease=a/b"}, "--lease requires --allocate-addresses on"},
+             {{"--in-cluster", "--allocate-addresses", "--allocation-file=f"},
+              "--allocation-file requires --manifests: a cluster keeps addresses in its Services"},
+             {{"--in-cluster", "--allocate-addresses", "--lease=writer"},
+              "--lease: \"writer\" must be NAMESPACE/NAME, as of a Lease"},
+             {{"--in-cluster", "--allocate-addresses", "--namespace=shop"},
+              "--allocate-addresses requires all namespaces: with --namespace, addresses of other Services "
+              "are "
+              "unknown"}}) {
+        const auto read = read_options(each.arguments);
+        ASSERT_FALSE(read) << each.error;
+        EXPECT_EQ(read.error().what, each.error);
+    }
+}
+
 // A new boolean option belongs in the tables above.
 TEST(SyncOptions, HelpShowsEveryBooleanAsOnOrOff) {
     const auto read = read_options({"--help"});
@@ -102,7 +142,7 @@ TEST(SyncOptions, HelpShowsEveryBooleanAsOnOrOff) {
     for (size_t at = help.find(" on|off"); at != std::string::npos; at = help.find(" on|off", at + 1)) {
         ++count;
     }
-    EXPECT_EQ(count, booleans().size() + 1) << "with --in-cluster";
+    EXPECT_EQ(count, booleans().size() + 2) << "with --in-cluster and --allocate-addresses";
 }
 
 TEST(SyncOptions, HaveTheDefaultsThatHelpStates) {

@@ -37,6 +37,9 @@ class Listener final : public Observer {
     void on_programmed(const std::string& gateway, const model::ServiceKey& key) override {
         told.push_back("programmed " + gateway + " " + key.to_string());
     }
+    void on_served(const std::string& gateway, const kube::ObjectName& service, bool is_served) override {
+        told.push_back((is_served ? "served " : "not served ") + gateway + " " + service.name);
+    }
     std::vector<std::string> take() { return std::exchange(told, {}); }
 
  private:
@@ -606,6 +609,51 @@ TEST_F(StateSessionTest, ARefusalIsToldUnderTheGatewaysReason_EVT001) {
     EXPECT_EQ(listener_.take(),
               (std::vector<std::string>{"refused edge-1 default/a:http/TCP FrontendConflict",
                                         "refused edge-1 default/b:http/TCP InvalidService"}));
+}
+
+// Owned by Penstock, with this address in its status.
+kube::Service load_balancer(const std::string& name, const std::string& address) {
+    kube::Service service = service_at(name, "80.0.0.9");
+    service.external_ips.clear();
+    service.type = "LoadBalancer";
+    service.load_balancer_class = "penstock.io/gateway";
+    service.ingress = {{.ip = address, .hostname = {}, .ip_mode = {}, .ports = {}}};
+    return service;
+}
+
+TEST_F(StateSessionTest, ReportsWhichLoadBalancersTheGatewayServes_PRESENCE001) {
+    gateway_.refuse = [](const v1::ServiceKey& key) { return key.name() == "b" ? kNoRoom : Refusal(); };
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    changes(changes_of({load_balancer("b", "203.0.113.2"), load_balancer("c", "203.0.113.3")}));
+    const auto served = [this] {
+        auto lines = listener_.take();
+        std::erase_if(lines,
+                      [](const std::string& line) { return line.find("served ") == std::string::npos; });
+        return lines;
+    };
+    static_cast<void>(served());
+    settle();
+    EXPECT_EQ(served(), std::vector<std::string>{"served edge-1 c"})
+        << "the gateway refuses b, and a has no address";
+    gateway_.refuse = [](const v1::ServiceKey&) { return Refusal(); };
+    changes(changes_of({load_balancer("b", "203.0.113.4")}));
+    settle();
+    EXPECT_EQ(served(), std::vector<std::string>{"served edge-1 b"});
+    changes(without_service("c"));
+    settle();
+    EXPECT_EQ(served(), std::vector<std::string>{"not served edge-1 c"});
+}
+
+TEST_F(StateSessionTest, ReportsWhatAGatewayHadBeforeItConnected_PRESENCE001) {
+    changes(changes_of({load_balancer("c", "203.0.113.3")}));
+    open();
+    settle();
+    const auto first = listener_.take();
+    EXPECT_NE(std::ranges::find(first, "served edge-1 c"), first.end());
+    lose_stream();
+    open();
+    settle();
+    EXPECT_EQ(std::ranges::count(listener_.take(), "served edge-1 c"), 0) << "no change";
 }
 
 TEST_F(StateSessionTest, AGatewayHasNoSayAboutServicesThatItWasNotSent_EVT002) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "control/sync/address_messages.hpp"
 #include "penstock/v1/sync.grpc.pb.h"
 #include "tests/support/sanitizers.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -41,6 +42,46 @@ TEST_F(StatusServerTest, ItAnswersWithTheReadingOnASocketOfMode0660) {
     ASSERT_TRUE(status.ok()) << status.error_message();
     EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(answer, to_proto(test::example_reading())))
         << answer.DebugString();
+}
+
+TEST_F(StatusServerTest, PoolsAndAddressesAreThoseOfTheReading) {
+    const auto server = StatusServer::start(path(), "", test::example_reading);
+    ASSERT_TRUE(server) << server.error().what;
+    const auto stub =
+        v1::SyncStatus::NewStub(grpc::CreateChannel("unix:" + path(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext pools_context;
+    v1::ListPoolsResponse pools;
+    ASSERT_TRUE(stub->ListPools(&pools_context, {}, &pools).ok());
+    EXPECT_TRUE(
+        google::protobuf::util::MessageDifferencer::Equals(pools, pools_message(test::example_addresses())))
+        << pools.DebugString();
+    grpc::ClientContext addresses_context;
+    v1::ListAddressesRequest request;
+    request.set_name("web");
+    v1::ListAddressesResponse addresses;
+    ASSERT_TRUE(stub->ListAddresses(&addresses_context, request, &addresses).ok());
+    ASSERT_EQ(addresses.services_size(), 1);
+    EXPECT_EQ(addresses.services(0).service().namespace_(), "shop");
+}
+
+TEST_F(StatusServerTest, WithoutAssignmentPoolsAndAddressesAreNotFound) {
+    const auto server = StatusServer::start(path(), "", [] {
+        SyncReading reading = test::example_reading();
+        reading.addresses.reset();
+        return reading;
+    });
+    ASSERT_TRUE(server) << server.error().what;
+    const auto stub =
+        v1::SyncStatus::NewStub(grpc::CreateChannel("unix:" + path(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext pools_context;
+    v1::ListPoolsResponse pools;
+    const grpc::Status none = stub->ListPools(&pools_context, {}, &pools);
+    EXPECT_EQ(none.error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_NE(none.error_message().find("assigns no addresses"), std::string::npos) << none.error_message();
+    grpc::ClientContext addresses_context;
+    v1::ListAddressesResponse addresses;
+    EXPECT_EQ(stub->ListAddresses(&addresses_context, {}, &addresses).error_code(),
+              grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(StatusServerTest, ASecondOneIsRefusedAndAThirdMayFollow) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status of a penstock-sync that watches three collections and has two gateways, one of them unreachable.
+// Status of a penstock-sync that watches three collections and has two gateways, one of them unreachable,
+// and assigns addresses (address_example.hpp).
 #pragma once
 
 #include "control/sync/status.hpp"
+#include "tests/unit/sync/address_example.hpp"
 
 namespace penstock::sync::test {
 
@@ -54,6 +56,7 @@ namespace penstock::sync::test {
     }
     reading.gateways = {edge1, {.target = "192.0.2.9:9106", .last_error = "connection refused"}};
     reading.events = {.enabled = true, .posted = 8, .repeated = 2, .waiting = 1, .dropped_rate = 3};
+    reading.addresses = example_addresses();
     return reading;
 }
 

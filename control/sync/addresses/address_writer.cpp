@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sync/addresses/address_writer.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "control/sync/addresses/refusal_report.hpp"
+
+namespace penstock::sync {
+namespace {
+
+// The addresses that the status shows already.
+std::set<std::string> shown_by(const kube::Service& service) {
+    std::set<std::string> shown;
+    for (const kube::LoadBalancerIngress& ingress : service.ingress) {
+        if (const auto address = IpAddr::parse(ingress.ip)) {
+            shown.insert(address->to_string());
+        }
+    }
+    return shown;
+}
+
+bool gets_an_address(const ipam::Allocation& allocation, const kube::Service& service) {
+    const auto shown = shown_by(service);
+    return std::ranges::any_of(allocation.addresses, [&](const ipam::AllocatedAddress& each) {
+        return !shown.contains(each.address.to_string());
+    });
+}
+
+}  // namespace
+
+AddressWriter::AddressWriter(Settings settings, kube::Transport& transport, kube::WriteLimiter& limiter,
+                             Calls calls, const kube::RandomSource& random)
+    : settings_(std::move(settings)),
+      calls_(std::move(calls)),
+      assignment_(settings_.assignment),
+      board_(calls_.wake),
+      elector_(settings_.election, transport, limiter, random),
+      services_(transport, limiter,
+                {.read = calls_.service,
+                 .may_write = [this] { return elector_.is_leader(calls_.clock()); },
+                 .report = calls_.report},
+                random),
+      pools_(transport, limiter,
+             {.read = calls_.pool, .may_write = [this] { return elector_.is_leader(calls_.clock()); }},
+             random) {
+    publish();
+}
+
+void AddressWriter::note(const kube::Changes& changes) {
+    assignment_.note(changes);
+    for (const auto& [name, service] : changes.services) {
+        services_.object_changed(name);
+    }
+    for (const auto& [name, pool] : changes.pools) {
+        pools_.object_changed(name);
+    }
+    sources_changed_ |= !changes.is_empty();
+}
+
+void AddressWriter::advance(Time now, WallTime wall) {
+    elector_.advance(now, wall);
+    follow_election(now);
+    if (phase_ == Phase::Refreshing && assignment_.is_ready() && calls_.is_relisted()) {
+        fence();
+    }
+    if (phase_ == Phase::Fencing && services_.counts().pending == 0) {
+        assign_everything();
+    }
+    if (phase_ == Phase::Assigning) {
+        assign_changes();
+    }
+    services_.advance(now, wall);
+    pools_.advance(now, wall);
+    publish();
+}
+
+std::optional<AddressWriter::Time> AddressWriter::next_wake() const {
+    std::optional<Time> due;
+    for (const auto& each : {elector_.next_wake(), services_.next_wake(), pools_.next_wake()}) {
+        if (each) {
+            due = std::min(*each, due.value_or(*each));
+        }
+    }
+    return due;
+}
+
+void AddressWriter::follow_election(Time now) {
+    if (!elector_.is_leader(now)) {
+        phase_ = Phase::Following;
+    } else if (elector_.term() != term_ || phase_ == Phase::Following) {
+        term_ = elector_.term();
+        phase_ = Phase::Refreshing;
+        calls_.relist();
+    }
+}
+
+// The view is complete as of this term. The Services that would get an address are written once.
+void AddressWriter::fence() {
+    phase_ = Phase::Fencing;
+    assignment_.restart();
+    static_cast<void>(assignment_.run());
+    for (const kube::ObjectName& name : assignment_.owned()) {
+        const kube::Service& service = *assignment_.find(name);
+        if (!gets_an_address(*assignment_.allocation_of(name), service)) {
+            continue;
+        }
+        kube::ServiceStatus status = kube::status_of(service);
+        std::erase_if(status.conditions, [](const kube::Condition& condition) {
+            return condition.type == kube::kAllocatedCondition;
+        });
+        status.conditions.push_back({.type = std::string(kube::kAllocatedCondition),
+                                     .status = kube::has_marker(service) ? "True" : "False",
+                                     .reason = "Pending",
+                                     .message = settings_.election.identity +
+                                                " evaluates the Service (term " + std::to_string(term_) +
+                                                ")"});
+        services_.set(name, std::move(status));
+    }
+}
+
+void AddressWriter::assign_everything() {
+    phase_ = Phase::Assigning;
+    reported_.clear();
+    assignment_.restart();
+    static_cast<void>(assignment_.run());
+    for (const kube::ObjectName& name : assignment_.followed()) {
+        assign(name);
+    }
+    static_cast<void>(board_.take_changed());
+    view_is_stale_ = true;
+    write_pools();
+    sources_changed_ = false;
+}
+
+void AddressWriter::assign_changes() {
+    if (std::exchange(sources_changed_, false)) {
+        const auto changed = assignment_.run();
+        for (const kube::ObjectName& name : changed) {
+            assign(name);
+        }
+        view_is_stale_ = true;
+        write_pools();
+    }
+    for (const kube::ObjectName& name : board_.take_changed()) {
+        if (assignment_.allocation_of(name) != nullptr) {
+            assign(name);
+        }
+    }
+}
+
+void AddressWriter::assign(const kube::ObjectName& name) {
+    auto status = assignment_.status_of(name);
+    if (!status) {
+        services_.clear(name);
+        board_.forget(name);
+        reported_.erase(name);
+        return;
+    }
+    // Without a report of a gateway, a condition from before a restart of this process stays.
+    if (const auto gateways = board_.gateways_of(name)) {
+        status->conditions.push_back(programmed_condition(*gateways));
+    } else if (const kube::Service* service = assignment_.find(name)) {
+        std::ranges::copy_if(
+            service->conditions, std::back_inserter(status->conditions),
+            [](const kube::Condition& each) { return each.type == kube::kProgrammedCondition; });
+    }
+    services_.set(name, std::move(*status));
+    report(name, *assignment_.allocation_of(name));
+}
+
+void AddressWriter::report(const kube::ObjectName& name, const ipam::Allocation& allocation) {
+    auto refusal = refusal_of(allocation);
+    if (!refusal) {
+        reported_.erase(name);
+        return;
+    }
+    if (std::string& known = reported_[name]; known != refusal->message) {
+        known = refusal->message;
+        log_.warn("service " + name.namespace_name + "/" + name.name + ": " + refusal->reason + ": " +
+                  refusal->message);
+        calls_.report({.kind = "Service",
+                       .object = name,
+                       .type = kube::Event::Type::Warning,
+                       .reason = std::move(refusal->reason),
+                       .message = std::move(refusal->message),
+                       .reporter = {}});
+    }
+}
+
+void AddressWriter::write_pools() {
+    if (assignment_.pools_refused() != pools_refused_) {
+        pools_refused_ = assignment_.pools_refused();
+        pools_refused_.empty()
+            ? log_.info("the address pools are valid again")
+            : log_.warn("address pools refused, the last valid ones stay in use: " + pools_refused_);
+    }
+    for (const auto& [name, status] : assignment_.pool_statuses()) {
+        pools_.set(name, status);
+    }
+}
+
+std::vector<kube::LogLine> AddressWriter::take_log() {
+    return log_.take();
+}
+
+void AddressWriter::publish() {
+    kube::WriteStatus writes{.leadership = elector_.status(),
+                             .services = services_.counts(),
+                             .pools = pools_.counts(),
+                             .foreign = services_.foreign()};
+    const std::string phase = !assignment_.is_ready()       ? "waiting"
+                              : phase_ == Phase::Following  ? "following"
+                              : phase_ == Phase::Refreshing ? "refreshing"
+                              : phase_ == Phase::Fencing    ? "fencing"
+                                                            : "assigning";
+    std::optional<AddressStatus> anew;
+    if (std::exchange(view_is_stale_, false)) {
+        anew = address_status_of(assignment_);
+    }
+    const std::lock_guard lock(mutex_);
+    if (anew) {
+        status_ = std::move(*anew);
+    }
+    status_.phase = phase;
+    status_.writes = std::move(writes);
+}
+
+AddressStatus AddressWriter::status() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+}
+
+}  // namespace penstock::sync
