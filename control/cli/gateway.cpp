@@ -19,14 +19,16 @@ namespace {
 class RpcGateway final : public Gateway {
  public:
     RpcGateway(Program program, client::Target target, uint32_t timeout_s,
-               const std::shared_ptr<grpc::Channel>& channel, std::optional<tls::Material> material)
+               const std::shared_ptr<grpc::Channel>& channel, std::optional<tls::Material> material,
+               std::unique_ptr<Gateway> sync)
         : program_(program == Program::Penstockd ? "penstockd" : "penstock-sync"),
           target_(std::move(target)),
           timeout_(timeout_s),
           material_(std::move(material)),
           status_(v1::GatewayStatus::NewStub(channel)),
           debug_(v1::GatewayDebug::NewStub(channel)),
-          sync_(v1::SyncStatus::NewStub(channel)) {}
+          sync_(v1::SyncStatus::NewStub(channel)),
+          sync_gateway_(std::move(sync)) {}
 
     Result<v1::Status> status() override {
         return call(*status_, &v1::GatewayStatus::Stub::GetStatus, v1::GetStatusRequest());
@@ -84,6 +86,13 @@ class RpcGateway final : public Gateway {
     }
     Result<v1::Sync> sync() override {
         return call(*sync_, &v1::SyncStatus::Stub::GetSync, v1::GetSyncRequest());
+    }
+    Result<v1::ListPoolsResponse> pools() override {
+        return call(*sync_, &v1::SyncStatus::Stub::ListPools, v1::ListPoolsRequest());
+    }
+    Result<v1::ListAddressesResponse> addresses(const v1::ListAddressesRequest& request) override {
+        return sync_gateway_ != nullptr ? sync_gateway_->addresses(request)
+                                        : call(*sync_, &v1::SyncStatus::Stub::ListAddresses, request);
     }
 
  private:
@@ -161,19 +170,22 @@ class RpcGateway final : public Gateway {
     std::unique_ptr<v1::GatewayStatus::Stub> status_;
     std::unique_ptr<v1::GatewayDebug::Stub> debug_;
     std::unique_ptr<v1::SyncStatus::Stub> sync_;
+    std::unique_ptr<Gateway> sync_gateway_;  // null: addresses() uses the channel of this object
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& target,
-                                         const client::TlsFiles& tls, uint32_t timeout_s) {
+                                         const client::TlsFiles& tls, uint32_t timeout_s,
+                                         std::unique_ptr<Gateway> sync) {
     std::optional<tls::Material> material;
     if (!target.is_unix()) {
         PENSTOCK_TRY_STATUS(client::check_tls(target, tls));
         PENSTOCK_TRY(material, tls::read_material({tls.certificate, tls.key, tls.authority}, {}));
     }
     PENSTOCK_TRY(const auto channel, client::open_channel(target, material ? &*material : nullptr));
-    return std::make_unique<RpcGateway>(program, target, timeout_s, channel, std::move(material));
+    return std::make_unique<RpcGateway>(program, target, timeout_s, channel, std::move(material),
+                                        std::move(sync));
 }
 
 }  // namespace penstock::cli

@@ -41,14 +41,20 @@ class Gateway {
     virtual Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) = 0;
     // Status of penstock-sync. Only if connect() was called with its socket.
     virtual Result<v1::Sync> sync() = 0;
+    // Address pools of penstock-sync. NotFound: it assigns no addresses. As sync().
+    virtual Result<v1::ListPoolsResponse> pools() = 0;
+    // The same for the addresses of Services.
+    virtual Result<v1::ListAddressesResponse> addresses(const v1::ListAddressesRequest& request) = 0;
 };
 
 // The two programs that commands connect to. Each has its own socket.
 enum class Program : uint8_t { Penstockd, PenstockSync };
 
 // Does not connect yet; `program` is used in error messages. Fails if a certificate file cannot be read.
-// Calls time out after `timeout_s`.
+// Calls time out after `timeout_s`. `sync`: a connection to penstock-sync for addresses(), if `program` is
+// penstockd; may be null.
 [[nodiscard]] Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& target,
-                                                       const client::TlsFiles& tls, uint32_t timeout_s);
+                                                       const client::TlsFiles& tls, uint32_t timeout_s,
+                                                       std::unique_ptr<Gateway> sync = nullptr);
 
 }  // namespace penstock::cli

@@ -40,9 +40,17 @@ int run(const Invocation& invocation) {
     if (invocation.command->needs_gateway) {
         const Request& request = invocation.request;
         const Program program = invocation.command->program;
+        // Best effort: a penstock-sync that does not respond delays the command by this time only.
+        constexpr uint32_t kSyncTimeoutS = 1;
+        std::unique_ptr<Gateway> sync;
+        if (invocation.command->reads_addresses) {
+            if (auto beside = connect(Program::PenstockSync, request.sync_target, {}, kSyncTimeoutS)) {
+                sync = std::move(*beside);
+            }
+        }
         auto connected =
             connect(program, program == Program::Penstockd ? request.target : request.sync_target,
-                    request.tls, request.timeout_s);
+                    request.tls, request.timeout_s, std::move(sync));
         if (!connected) {
             return complain(connected.error());
         }

@@ -154,7 +154,7 @@ void add_options(OptionSet& set, Request& request, const Environment& environmen
     set.add("sync-server",
             parsed(request.sync_target, "TARGET", sync_target, client::kDefaultSyncTarget)
                 .or_variable("PENSTOCK_SYNC_SERVER", environment.sync_server),
-            "Address of penstock-sync (get sync): unix:PATH.");
+            "Address of penstock-sync (get sync, get pools, get addresses): unix:PATH.");
     set.add(
         "tls-cert",
         text(request.tls.certificate, "FILE").or_variable("PENSTOCK_TLS_CERT", environment.tls.certificate),

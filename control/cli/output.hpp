@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "control/cli/json.hpp"
 
@@ -24,6 +26,17 @@ template <typename Messages>
         text.pop_back();
     }
     return "[" + text + "]\n";
+}
+
+// A JSON object of members that are JSON already.
+[[nodiscard]] inline std::string json_object(
+    const std::vector<std::pair<std::string, std::string>>& members) {
+    std::string text;
+    for (const auto& [name, value] : members) {
+        text += (text.empty() ? "" : ",\n") + json_quoted(name) + ": " + value;
+        text.pop_back();  // the newline of `value`
+    }
+    return "{" + text + "}\n";
 }
 
 // Returns `json` in the given structured format.

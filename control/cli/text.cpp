@@ -63,6 +63,19 @@ std::string text_of(const v1::ServiceKey& key) {
            "/" + text_of(key.protocol());
 }
 
+std::string text_of(const v1::ServiceName& name) {
+    return name.namespace_() + "/" + name.name();
+}
+
+std::string count_text(uint64_t count) {
+    return count == UINT64_MAX ? "2^64-1+" : std::to_string(count);
+}
+
+std::string indented_line(const std::string& name, const std::string& value) {
+    constexpr size_t kNameWidth = 16;
+    return "  " + name + ":" + std::string(kNameWidth - name.size(), ' ') + value + "\n";
+}
+
 std::string health_text(v1::BackendStatus::Health health) {
     switch (health) {
         case v1::BackendStatus::HEALTH_UNPROBED:

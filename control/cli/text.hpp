@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "penstock/v1/status.pb.h"
+#include "penstock/v1/sync.pb.h"
 #include "penstock/v1/types.pb.h"
 
 namespace penstock::cli {
@@ -18,7 +19,12 @@ namespace penstock::cli {
 // An IPv6 address is put in brackets, as required before a port.
 [[nodiscard]] std::string host_text(const std::string& address);
 [[nodiscard]] std::string socket_text(const std::string& address, uint32_t port);
-[[nodiscard]] std::string text_of(const v1::ServiceKey& key);  // "default/web:http/TCP"
+[[nodiscard]] std::string text_of(const v1::ServiceKey& key);    // "default/web:http/TCP"
+[[nodiscard]] std::string text_of(const v1::ServiceName& name);  // "default/web"
+// A number of addresses; "2^64-1+" for the largest value, which stands for larger ones as well.
+[[nodiscard]] std::string count_text(uint64_t count);
+// A line of a description: "  Name:            value". `name` has at most 15 characters.
+[[nodiscard]] std::string indented_line(const std::string& name, const std::string& value);
 // "up", "down", "unprobed"; "-" if the backend is not probed.
 [[nodiscard]] std::string health_text(v1::BackendStatus::Health health);
 // The two largest units: "0.25s", "12s", "3m20s", "5h1m", "2d3h".

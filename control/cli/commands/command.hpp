@@ -24,6 +24,8 @@ struct Command {
     std::string_view summary;
     bool needs_gateway = true;
     Program program = Program::Penstockd;  // the program to connect to
+    // Also connects to penstock-sync, for Gateway::addresses(). The command works without it.
+    bool reads_addresses = false;
     // Returns text for standard output, including the newline. InvalidArgument is a usage error.
     Result<std::string> (*run)(Gateway* gateway, const Request& request);
     // Called after the text has been printed, except with --watch. An error determines the exit code. Null:

@@ -80,8 +80,10 @@ constexpr const char* kTail = R"sh(                -*) ;;
 )sh";
 constexpr const char* kEnd = R"sh(        esac
         case $path in
-            "get services"|"get backends"|"get affinity"|"describe service"|"set scheduler"|"clear affinity")
+            "get services"|"get backends"|"get affinity"|"get addresses"|"describe service"|"set scheduler"|"clear affinity")
                 [[ $current == -* ]] || words+=" $(_penstockctl_services "${typed[@]:1}")" ;;
+            "describe pool")
+                [[ $current == -* ]] || words+=" $(_penstockctl_pools "${typed[@]:1}")" ;;
         esac
     fi
     COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -100,6 +102,18 @@ _penstockctl_services() {
         shift
     done
     command penstockctl "${options[@]}" get services --no-headers --timeout 1 2>/dev/null | awk '{print $1 "/" $2}' | sort -u
+}
+# Names of the pools of the penstock-sync that the line names.
+_penstockctl_pools() {
+    local options=()
+    while (($# > 1)); do
+        case $1 in
+            --sync-server) options+=("$1" "$2"); shift ;;
+            --sync-server=*) options+=("$1") ;;
+        esac
+        shift
+    done
+    command penstockctl "${options[@]}" get pools --no-headers --timeout 1 2>/dev/null | awk '{print $1}'
 }
 )sh";
 

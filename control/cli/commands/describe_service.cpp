@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "control/cli/commands/list.hpp"
 #include "control/cli/commands/views.hpp"
 #include "control/cli/service_name.hpp"
@@ -43,11 +45,6 @@ const char* empty_text(v1::EmptyAction action) {
         default:
             return "reject";
     }
-}
-
-std::string indented_line(const std::string& name, const std::string& value) {
-    constexpr size_t kNameWidth = 16;
-    return "  " + name + ":" + std::string(kNameWidth - name.size(), ' ') + value + "\n";
 }
 
 std::string frontends_text(const v1::ServiceStatus& service) {
@@ -161,6 +158,18 @@ std::string port_description(const v1::ServiceStatus& service, const v1::ListBac
            notices_text(service);
 }
 
+// The Service's refusal by penstock-sync. Empty if nothing is refused, or if penstock-sync is not reachable
+// or assigns no addresses.
+std::optional<v1::ServiceAddresses> refusal_of(Gateway& gateway, const ServiceName& service) {
+    v1::ListAddressesRequest which;
+    which.set_namespace_(service.namespace_name);
+    which.set_name(service.name);
+    const auto addresses = gateway.addresses(which);
+    return addresses && addresses->services_size() == 1 && addresses->services(0).has_refusal()
+               ? std::optional(addresses->services(0))
+               : std::nullopt;
+}
+
 Result<std::string> run_describe_service(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto named, service_name_from(request));
     const std::string& namespace_name = named.namespace_name;
@@ -169,7 +178,12 @@ Result<std::string> run_describe_service(Gateway* gateway, const Request& reques
     which.set_name(named.name);
     PENSTOCK_TRY(const auto services, gateway->services(which));
     if (services.services().empty()) {
-        return fail(Errc::NotFound, "there is no service " + namespace_name + "/" + which.name());
+        const auto refused = refusal_of(*gateway, named);
+        return fail(Errc::NotFound,
+                    "there is no service " + namespace_name + "/" + which.name() +
+                        (refused ? " at the gateway; penstock-sync refuses its request for an address: " +
+                                       refused->refusal().reason() + ": " + refused->refusal().message()
+                                 : ""));
     }
     if (request.is_structured()) {
         return structured(json_list(services.services()), request.format);
@@ -178,7 +192,8 @@ Result<std::string> run_describe_service(Gateway* gateway, const Request& reques
     of.set_namespace_(namespace_name);
     of.set_service(which.name());
     PENSTOCK_TRY(const auto backends, gateway->backends(of));
-    return service_description(services, backends);
+    const auto refused = refusal_of(*gateway, named);
+    return service_description(services, backends) + (refused ? "\n" + refusal_description(*refused) : "");
 }
 
 }  // namespace
@@ -201,6 +216,7 @@ Command describe_service() {
         .arguments_max = 1,
         .options = {"namespace", "output", "watch", "interval"},
         .summary = "everything about one Service: frontends, backends, traffic, and what is wrong with it",
+        .reads_addresses = true,
         .run = run_describe_service};
 }
 

@@ -25,8 +25,9 @@ bool is_over(const v1::Status& status) {
     return status.drain_step().empty() ? open_of(status) == 0 : status.drain_step() == "done";
 }
 
-// Waits until the drain is done, at most `limit`, and returns the number of connections that are open then. They
-// are not terminated; the user can terminate them by stopping penstockd. Progress is printed to stderr.
+// Waits until the drain is done, at most `limit`, and returns the number of connections that are open
+// then. They are not terminated; the user can terminate them by stopping penstockd. Progress is printed to
+// stderr.
 struct Waited {
     bool is_over = false;
     uint64_t open = 0;

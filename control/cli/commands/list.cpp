@@ -4,12 +4,15 @@
 namespace penstock::cli {
 
 std::span<const Command> all_commands() {
-    static const std::vector<Command> commands{
-        get_services(), get_backends(),     get_connections(), get_affinity(),   get_ports(),
-        get_flows(),    get_workers(),      get_routes(),      get_neighbours(), get_vips(),
-        get_sync(),     describe_service(), stats(),           explain(),        explain_annotations(),
-        status(),       version(),          clear_affinity(),  set_log_level(),  set_scheduler(),
-        drain(),        undrain(),          completion()};
+    static const std::vector<Command> commands{get_services(),  get_backends(),     get_connections(),
+                                               get_affinity(),  get_ports(),        get_flows(),
+                                               get_workers(),   get_routes(),       get_neighbours(),
+                                               get_vips(),      get_sync(),         get_pools(),
+                                               get_addresses(), describe_service(), describe_pool(),
+                                               stats(),         explain(),          explain_annotations(),
+                                               status(),        version(),          clear_affinity(),
+                                               set_log_level(), set_scheduler(),    drain(),
+                                               undrain(),       completion()};
     return commands;
 }
 

@@ -17,7 +17,10 @@ namespace penstock::cli {
 [[nodiscard]] Command get_neighbours();
 [[nodiscard]] Command get_vips();
 [[nodiscard]] Command get_sync();
+[[nodiscard]] Command get_pools();
+[[nodiscard]] Command get_addresses();
 [[nodiscard]] Command describe_service();
+[[nodiscard]] Command describe_pool();
 [[nodiscard]] Command stats();
 [[nodiscard]] Command explain();
 [[nodiscard]] Command explain_annotations();

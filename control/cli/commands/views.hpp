@@ -29,6 +29,17 @@ namespace penstock::cli {
 [[nodiscard]] std::string explanation_text(const v1::ExplainRequest& request,
                                            const v1::Explanation& explanation);
 [[nodiscard]] std::string sync_text(const v1::Sync& sync, bool wide);
+[[nodiscard]] std::string pools_table(const v1::ListPoolsResponse& pools, bool wide);
+// Phase, leader, and why the newest list of pools is not in force.
+[[nodiscard]] std::string pools_footer(const v1::ListPoolsResponse& pools);
+// `addresses`: those of all Services.
+[[nodiscard]] std::string pool_description(const v1::AddressPool& pool,
+                                           const v1::ListAddressesResponse& addresses);
+[[nodiscard]] std::string addresses_table(const v1::ListAddressesResponse& addresses);
+// "203.0.113.7,2001:db8::7"
+[[nodiscard]] std::string addresses_text(const v1::ServiceAddresses& service);
+// Why a Service has no address or not the requested ones. Requires a refusal.
+[[nodiscard]] std::string refusal_description(const v1::ServiceAddresses& service);
 // Step of a drain and the service ports with open flows; "" if an older penstockd does not report them.
 [[nodiscard]] std::string drain_progress(const v1::Status& status);
 [[nodiscard]] std::string status_text(const v1::Status& status);

@@ -558,6 +558,16 @@ TEST(Completion, OffersServicesOfTheGatewayThatTheLineNames) {
     EXPECT_THAT(completions_of("penstockctl get services -n s", kServices), "shop\n");
 }
 
+TEST(Completion, OffersPoolsOfThePenstockSyncThatTheLineNames) {
+    constexpr const char* kPools = "internal  10.9.0.0/24  0/11\\npublic  203.0.113.0/24  2/256\\n";
+    EXPECT_THAT(completions_of("penstockctl --sync-server unix:/run/y.sock describe pool pub", kPools),
+                "public\n");
+    std::ifstream called(testing::TempDir() + "completion-" + std::to_string(::getpid()) + "/called");
+    std::string line;
+    std::getline(called, line);
+    EXPECT_EQ(line, "--sync-server unix:/run/y.sock get pools --no-headers --timeout 1");
+}
+
 TEST(Completion, AnotherShellIsRefusedByName) {
     const auto other = read_command_line({"completion", "fish"});
     const auto refused = std::get<Invocation>(other.value())

@@ -62,8 +62,15 @@ class FakeGateway final : public Gateway {
         return answer(set_drained_);
     }
     Result<v1::Sync> sync() override { return answer(sync_); }
+    Result<v1::ListPoolsResponse> pools() override { return answer(pools_); }
+    Result<v1::ListAddressesResponse> addresses(const v1::ListAddressesRequest& request) override {
+        addresses_request = request;
+        return addresses_error ? Result<v1::ListAddressesResponse>(std::unexpected(*addresses_error))
+                               : answer(addresses_);
+    }
 
-    std::optional<Error> error;  // returned by every call
+    std::optional<Error> error;            // returned by every call
+    std::optional<Error> addresses_error;  // returned by addresses()
     v1::Status status_;
     v1::ListPortsResponse ports_;
     v1::ListWorkersResponse workers_;
@@ -81,11 +88,14 @@ class FakeGateway final : public Gateway {
     v1::SetLogLevelResponse log_levels_;
     v1::SetDrainedResponse set_drained_;
     v1::Sync sync_;
+    v1::ListPoolsResponse pools_;
+    v1::ListAddressesResponse addresses_;
 
     v1::ListServicesRequest services_request;
     v1::ListBackendsRequest backends_request;
     v1::ListConnectionsRequest connections_request;
     v1::ListAffinityRequest affinity_request;
+    v1::ListAddressesRequest addresses_request;
     v1::ClearAffinityRequest clear_request;
     v1::ExplainRequest explain_request;
     v1::SetLogLevelRequest log_level_request;
