@@ -3,9 +3,9 @@
 // routing daemons on the host export (PRESENCE-002). The routes end with their twin, so they are withdrawn if
 // the process crashes.
 //
-// Each route has a permanent neighbour entry with a fixed Ethernet address. Packets of the host's own programs
-// to the VIP therefore enter the twin without ARP or ND, and a worker serves them. The address is not the
-// twin's: frames to the twin's address are those from the wire (dataplane/pipeline/classify.cpp).
+// Each route has a permanent neighbour entry with a fixed Ethernet address. Packets of the host's own
+// programs to the VIP therefore enter the twin without ARP or ND, and a worker serves them. The address is
+// not the twin's: frames to the twin's address are those from the wire (dataplane/pipeline/classify.cpp).
 #pragma once
 
 #include <cstdint>

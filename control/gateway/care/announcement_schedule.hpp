@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When each VIP on a twin is announced on its link (PRESENCE-004): at once, after 0.1 and 1 s in case a frame is
-// lost, then once a minute, which is less than the ageing time of bridges (300 s). Pure: times are arguments.
+// When each VIP on a twin is announced on its link (PRESENCE-004): at once, after 0.1 and 1 s in case a
+// frame is lost, then once a minute, which is less than the ageing time of bridges (300 s). Pure: times
+// are arguments.
 #pragma once
 
 #include <array>
@@ -29,8 +30,8 @@ class AnnouncementSchedule {
     void add(const route::LocalAddress& vip, Time now);
     void remove(const route::LocalAddress& vip);
     void clear();
-    // At most `count` VIPs to announce now, the longest due first. Announcements that were missed because of a
-    // late call are not repeated.
+    // At most `count` VIPs to announce now, the longest due first. Announcements that were missed because
+    // of a late call are not repeated.
     std::vector<route::LocalAddress> take_due(Time now, size_t count);
     // When take_due() has a result next; empty: never.
     [[nodiscard]] std::optional<Time> next() const;

@@ -48,8 +48,8 @@ Result<std::unique_ptr<Caretaker>> Caretaker::create(CaretakerOptions options, R
 
 void Caretaker::start() {
     reconciler_.set_published_listener([this](const Publication& publication) { hear(publication); });
-    // No change of the state in force already will be reported. A state that is compiled, but not yet in every
-    // worker, is not in it (PRESENCE-001).
+    // No change of the state in force already will be reported. A state that is compiled, but not yet in
+    // every worker, is not in it (PRESENCE-001).
     Publication now = reconciler_.in_force();
     {
         const std::lock_guard lock(mutex_);

@@ -64,8 +64,8 @@ class Caretaker {
     // Withdraws VIPs; on_observed is not called any more. Idempotent.
     void stop();
 
-    // DRAIN-006: while drained, all health checks answer 503, and VIPs are withdrawn in the order of DrainOrder.
-    // Any thread.
+    // DRAIN-006: while drained, all health checks answer 503, and VIPs are withdrawn in the order of
+    // DrainOrder. Any thread.
     void set_drained(bool drained);
     [[nodiscard]] bool drained() const noexcept { return drained_; }
 

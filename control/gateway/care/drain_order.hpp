@@ -5,8 +5,8 @@
 //      ^                    metric 900                      no routes    <--a flow opens--
 //      +----------------------------- end(), from any step ------------------------------+
 //
-// Health checks fail from begin() on (ProxyFacts::drained). No step changes a flow: packets are forwarded until
-// the process stops.
+// Health checks fail from begin() on (ProxyFacts::drained). No step changes a flow: packets are forwarded
+// until the process stops.
 #pragma once
 
 #include <chrono>
@@ -34,8 +34,8 @@ class DrainOrder {
     // The rate has fallen if it is below one part in this many.
     static constexpr uint64_t kRateFraction = 100;
 
-    // `has_metric`: VIPs are announced by routes; otherwise step Depreferred is skipped, because an address on
-    // a link has no preference.
+    // `has_metric`: VIPs are announced by routes; otherwise step Depreferred is skipped, because an
+    // address on a link has no preference.
     explicit DrainOrder(bool has_metric) : has_metric_(has_metric) {}
 
     void begin(Time now);
@@ -62,8 +62,8 @@ class DrainOrder {
     const bool has_metric_;
     DrainStep step_ = DrainStep::Serving;
     Time began_{};
-    // The last reading, and packets per second of the last interval and of the last one before begin(); empty:
-    // no interval is complete.
+    // The last reading, and packets per second of the last interval and of the last one before begin();
+    // empty: no interval is complete.
     std::optional<std::pair<Time, uint64_t>> last_;
     std::optional<uint64_t> rate_;
     std::optional<uint64_t> rate_before_;

@@ -40,10 +40,11 @@ struct ServedVip {
 // Why a VIP is not shown; "" for Yes.
 [[nodiscard]] const char* text_of(ServedVip::Shown shown) noexcept;
 
-// All LoadBalancer and external IPs, sorted, and whether the gateway can answer for them (LB-018). A VIP is
-// shown while any of its frontends has a usable endpoint. Without one it is not if an endpoint on another node
-// makes one of its frontends silent here (EmptyAction::DropNoLocal), because another gateway may have the
-// endpoint. Otherwise it is, so that clients receive a rejection, unless `withdraw_empty` is set.
+// All LoadBalancer and external IPs, sorted, and whether the gateway can answer for them (LB-018). A VIP
+// is shown while any of its frontends has a usable endpoint. Without one it is not if an endpoint on
+// another node makes one of its frontends silent here (EmptyAction::DropNoLocal), because another gateway
+// may have the endpoint. Otherwise it is, so that clients receive a rejection, unless `withdraw_empty` is
+// set.
 [[nodiscard]] std::vector<ServedVip> served_vips(const lb::ServiceTable& table, bool withdraw_empty);
 // Those that are shown.
 [[nodiscard]] std::vector<IpAddr> vips_to_show(const lb::ServiceTable& table, bool withdraw_empty);
@@ -73,8 +74,8 @@ using TwinSubnets = std::vector<std::vector<drivers::InterfaceAddress>>;
                                                           const TwinSubnets& twins,
                                                           std::span<const route::LocalAddress> own);
 
-// Limit of VIPs as addresses of one twin. Linux examines an interface's IPv4 addresses one after the other, and
-// a routing daemon took 11.8 s for 10,000 of them, 0.13 s for 1,000.
+// Limit of VIPs as addresses of one twin. Linux examines an interface's IPv4 addresses one after the
+// other, and a routing daemon took 11.8 s for 10,000 of them, 0.13 s for 1,000.
 inline constexpr size_t kVipAddressesMax = 1'000;
 
 // Removes from `placed` (sorted) what exceeds `limit` on a twin, and returns it, sorted. VIPs in `present`

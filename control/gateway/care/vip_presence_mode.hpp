@@ -6,8 +6,8 @@
 
 namespace penstock::gateway {
 
-// How VIPs are announced: not at all, as kernel routes that routing daemons export (vip_route_keeper.hpp), or as
-// addresses of a twin that answer ARP and ND (vip_presence.hpp).
+// How VIPs are announced: not at all, as kernel routes that routing daemons export (vip_route_keeper.hpp),
+// or as addresses of a twin that answer ARP and ND (vip_presence.hpp).
 enum class VipPresenceMode : uint8_t { Off, Routes, Addresses };
 
 [[nodiscard]] constexpr const char* to_string(VipPresenceMode mode) noexcept {

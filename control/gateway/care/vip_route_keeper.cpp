@@ -23,8 +23,8 @@ bool is_up(std::span<const PortState> ports, NicPortId port) {
     return found != ports.end() && found->is_up && !found->is_removed;
 }
 
-// The best port of the family's default routes that is up, of multipath routes any hop. Without a default route
-// the first port, if it is up.
+// The best port of the family's default routes that is up, of multipath routes any hop. Without a default
+// route the first port, if it is up.
 std::optional<NicPortId> default_port(const VipPlanInputs& inputs, IpFamily family) {
     const IpAddr any = family == IpFamily::V4 ? IpAddr::v4(0, 0, 0, 0) : IpAddr();
     const auto prefix = Prefix::make(any, 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // VIPs as kernel routes through the twins, which routing daemons export (PRESENCE-002, LB-018). The wanted
-// routes follow from the configuration of the workers, the ports and the level of the gateway; the present ones
-// are recorded, and read from Linux at the start, after a failure, after a change of a link, and periodically.
-// Only the difference is applied, the new route of a VIP before its old one is removed.
+// routes follow from the configuration of the workers, the ports and the level of the gateway; the present
+// ones are recorded, and read from Linux at the start, after a failure, after a change of a link, and
+// periodically. Only the difference is applied, the new route of a VIP before its old one is removed.
 //
 //   served VIPs --+
 //   ports, twins -+--> plan_vips() --> wanted --+--> vip_route_changes() --> VipRoutes::apply()
@@ -46,14 +46,15 @@ struct VipPlanInputs {
     const drivers::MirroredState& mirror;
 };
 // A VIP in a twin's subnet belongs to that twin. Any other VIP belongs to the port of its family's default
-// route, of several to the one with the lowest metric whose link is up. If the family has no default route, the
-// VIP belongs to the first port: clients are not expected behind the others. In the order of `vips`.
+// route, of several to the one with the lowest metric whose link is up. If the family has no default
+// route, the VIP belongs to the first port: clients are not expected behind the others. In the order of
+// `vips`.
 [[nodiscard]] std::vector<PlannedVip> plan_vips(const VipPlanInputs& inputs);
 
-// The changes that lead from `present` to `wanted`, both sorted, at most about `limit`: first the removals of
-// VIPs that have no route any more, then replaced routes, then new ones. The two changes of a replaced route
-// follow each other. `wanted` has at most one route of an address. Changes for which `may_try` is false are left
-// out.
+// The changes that lead from `present` to `wanted`, both sorted, at most about `limit`: first the removals
+// of VIPs that have no route any more, then replaced routes, then new ones. The two changes of a replaced
+// route follow each other. `wanted` has at most one route of an address. Changes for which `may_try` is
+// false are left out.
 [[nodiscard]] std::vector<drivers::VipRouteChange> vip_route_changes(
     const std::set<drivers::VipRoute>& present, std::span<const drivers::VipRoute> wanted, size_t limit,
     const std::function<bool(const drivers::VipRouteChange&)>& may_try);
@@ -86,8 +87,8 @@ class VipRouteKeeper {
         uint32_t metric = kServeMetric;
         std::string withheld;  // why no VIP is announced; "": they are
     };
-    // One round. True: more changes are pending, call again at once. `mirror` supplies default routes, foreign
-    // routes and the host's addresses.
+    // One round. True: more changes are pending, call again at once. `mirror` supplies default routes,
+    // foreign routes and the host's addresses.
     bool work(const std::shared_ptr<const drivers::MirroredState>& mirror, std::span<const PortState> ports,
               const Wish& wish, Clock::time_point now);
     // Removes all routes.

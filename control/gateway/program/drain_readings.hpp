@@ -11,8 +11,8 @@
 
 namespace penstock::gateway {
 
-// Packets received for all service ports that have a VIP, since start: cost O(service ports). A deleted service
-// port reduces the number.
+// Packets received for all service ports that have a VIP, since start: cost O(service ports). A deleted
+// service port reduces the number.
 [[nodiscard]] std::function<uint64_t(const Compiled& compiled)> vip_packets(const worker::WorkerSet& workers);
 
 // Flows that have not ended, by service port, also of deleted ones. Only service ports with such flows.

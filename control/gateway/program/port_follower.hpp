@@ -28,8 +28,8 @@ class PortFollower {
     PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins,
                  std::function<void()> changed);
 
-    // Called in each round of the main loop. Processes events of the PMDs at once, and polls the ports every 25
-    // ms, because VIPs must leave a lost link within 50 ms (PRESENCE-002).
+    // Called in each round of the main loop. Processes events of the PMDs at once, and polls the ports
+    // every 25 ms, because VIPs must leave a lost link within 50 ms (PRESENCE-002).
     void follow(LinkReport::Time now);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of the process after a signal to stop: at once, or after a drain (--drain-on-stop, PRESENCE-003). Pure.
+// The end of the process after a signal to stop: at once, or after a drain (--drain-on-stop,
+// PRESENCE-003). Pure.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ class StopDrain {
         deadline_.store(now + limit_, std::memory_order_relaxed);
         return Answer::DrainFirst;
     }
-    // Whether the drain that a signal began is over: no flow is open, or the limit has passed. An undrain does
-    // not prolong it.
+    // Whether the drain that a signal began is over: no flow is open, or the limit has passed. An undrain
+    // does not prolong it.
     [[nodiscard]] bool is_over(Clock::time_point now, DrainStep step) const {
         const auto until = deadline();
         return until && (now >= *until || step == DrainStep::Done);

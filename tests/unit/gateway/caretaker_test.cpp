@@ -305,8 +305,8 @@ TEST_F(CaretakerTest, VipsStayWithheldOverARestart_PRESENCE005) {
     EXPECT_EQ(present(), 0U);
 }
 
-// A snapshot that is compiled but not yet in every worker: neither a caretaker that runs nor one that starts then
-// announces its VIPs.
+// A snapshot that is compiled but not yet in every worker: neither a caretaker that runs nor one that
+// starts then announces its VIPs.
 TEST_F(CaretakerTest, AVipIsAnnouncedOnceEveryWorkerServesIt_PRESENCE001) {
     for (const bool starts_meanwhile : {false, true}) {
         const std::string vip = starts_meanwhile ? "192.0.2.81" : "192.0.2.80";

@@ -151,8 +151,8 @@ TEST(VipRouteChanges, TheNewRouteOfAVipComesBeforeTheEndOfTheOld_PRESENCE002) {
     }
 }
 
-// Whatever is present and wanted: the changes lead there, no VIP that is in both is without a route in between,
-// and a limit only needs more rounds.
+// Whatever is present and wanted: the changes lead there, no VIP that is in both is without a route in
+// between, and a limit only needs more rounds.
 TEST(VipRouteChanges, LeadToTheWantedRoutesWithoutAGap_PRESENCE002) {
     test::Prng prng;
     for (int run = 0; run < 300; ++run) {
