@@ -229,9 +229,8 @@ void PatchQueue::finish(Write& write, Time now) {
 
 void PatchQueue::succeed() {
     backoff_ = Backoff(random_);
-    if (std::exchange(is_forbidden_, false) || std::exchange(is_failing_, false)) {
-        is_failing_ = false;
-        log::get("kube").info("the status of {} is written again", kind_.name);
+    if (std::exchange(is_forbidden_, false)) {
+        log::get("kube").info("the API server accepts the status of {} again", kind_.name);
     }
 }
 
@@ -243,7 +242,8 @@ void PatchQueue::fail(const Write& write, Entry& entry, Time now) {
     if (now >= not_before_ || retry_after) {  // writes that fail together count once
         not_before_ = std::max(not_before_, backoff_.after_failure(now, retry_after));
     }
-    if (!std::exchange(is_failing_, true)) {
+    if (!failure_logged_at_ || now >= *failure_logged_at_ + kStatusFailureLogInterval) {
+        failure_logged_at_ = now;
         log::get("kube").warn("cannot write the status of {}: {}; it is retried", kind_.name,
                               transport_.without_secrets(write.response.what()));
     }

@@ -41,6 +41,8 @@ inline constexpr size_t kStatusWritesAtOnce = 4;
 // With the renewal deadline of 10 s this stays below the 15 s after which another process takes over.
 inline constexpr std::chrono::seconds kStatusTimeout{5};
 inline constexpr std::chrono::minutes kStatusForbiddenPause{1};
+// Failures are counted; one of them is logged in this time.
+inline constexpr std::chrono::minutes kStatusFailureLogInterval{5};
 // STATUS-004: shortest time between equal writes to one object.
 inline constexpr std::chrono::seconds kStatusFightInterval{10};
 
@@ -174,7 +176,7 @@ class PatchQueue {
     Backoff backoff_;  // failures of the server, for all objects
     Time not_before_ = Time::min();
     bool is_forbidden_ = false;
-    bool is_failing_ = false;
+    std::optional<Time> failure_logged_at_;
     WriteCounts counts_;
 
     mutable std::mutex mutex_;

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/kube/status/status_writer.hpp"
+
+#include <gtest/gtest.h>
+
+#include "control/log/log.hpp"
+#include "tests/support/log_capture.hpp"
+#include "tests/unit/kube/status_fixture.hpp"
+
+namespace penstock::kube {
+namespace status_writer_test {
+
+using namespace std::chrono_literals;
+using test::address;
+using test::allocated;
+using test::programmed;
+using test::with_addresses;
+using Lines = std::vector<std::string>;
+
+class StatusWriterTest : public testing::Test, protected test::StatusWriterFixture {
+ protected:
+    static ServiceStatus desired(const std::string& ip = "203.0.113.7") {
+        return with_addresses({address(ip)});
+    }
+    // True if the server has this status.
+    bool has(const std::string& name, const ServiceStatus& status) {
+        return is_same_status(server.at(name).status(), status);
+    }
+    // Sends the write of a new Service "web"; the response is open.
+    void send_first() {
+        create("web");
+        writer.set(id("web"), desired());
+        advance();
+        ASSERT_EQ(open().size(), 1u);
+    }
+    static std::string rejection(const std::string& message) {
+        return test::status_text(422, "Invalid", message);
+    }
+};
+
+TEST_F(StatusWriterTest, WritesOnceAndConfirmsByTheResponse_STATUS001_STATUS004) {
+    send_first();
+    const Request& request = transport.fake.started[0];
+    EXPECT_EQ(request.method, "PATCH");
+    EXPECT_EQ(request.target, "/api/v1/namespaces/default/services/web/status");
+    EXPECT_EQ(request.content_type, "application/strategic-merge-patch+json");
+    EXPECT_GT(request.timeout, 0ms);
+    EXPECT_LE(request.timeout, kStatusTimeout);
+    EXPECT_EQ(writer.counts().pending, 1u);
+    respond_all();
+    EXPECT_TRUE(has("web", desired()));
+    // The store is still behind, and the Service is looked at again.
+    writer.object_changed(id("web"));
+    advance(1h);
+    deliver("web");
+    advance(1h);
+    writer.set(id("web"), desired());
+    advance(1h);
+    EXPECT_EQ(started(), 1u);
+    EXPECT_EQ(writer.counts(), (WriteCounts{.written = 1}));
+    EXPECT_EQ(writer.next_wake(), std::nullopt);
+    EXPECT_EQ(events(), Lines{"IPAllocated web: Allocated 203.0.113.7"});
+}
+
+TEST_F(StatusWriterTest, EqualStatusAfterARestartIsNotWritten_STATUS004) {
+    create("web", {address("203.0.113.7", "")}, {allocated()});
+    writer.set(id("web"), desired());
+    advance();
+    EXPECT_EQ(started(), 0u);
+    EXPECT_TRUE(reported.empty()) << "a restart does not repeat IPAllocated (EVT-003)";
+    EXPECT_EQ(writer.counts(), WriteCounts{});
+}
+
+TEST_F(StatusWriterTest, WritesOnTopOfItsOwnWriteBeforeTheWatchReportsIt) {
+    send_first();
+    respond_all();
+    for (const char* ip : {"203.0.113.8", "203.0.113.9", "203.0.113.10"}) {
+        writer.set(id("web"), desired(ip));
+        respond_all();
+        EXPECT_TRUE(has("web", desired(ip)));
+    }
+    EXPECT_EQ(writer.counts(), (WriteCounts{.written = 4})) << "no conflict";
+    // The watch reports an intermediate version: it is not a change by another writer.
+    test::ModelService old = server.at("web");
+    old.version = 2;
+    old.ingress = {address("203.0.113.7")};
+    store.insert_or_assign(id("web"), old.decoded());
+    writer.object_changed(id("web"));
+    advance(1h);
+    EXPECT_EQ(started(), 4u);
+}
+
+TEST_F(StatusWriterTest, OnlyTheLatestDesiredStatusIsWritten) {
+    send_first();
+    for (const char* ip : {"203.0.113.8", "203.0.113.9"}) {
+        writer.set(id("web"), desired(ip));
+    }
+    respond_all();
+    EXPECT_EQ(started(), 2u);
+    EXPECT_TRUE(has("web", desired("203.0.113.9")));
+    EXPECT_EQ(events(),
+              (Lines{"IPAllocated web: Allocated 203.0.113.7", "IPReleased web: Released 203.0.113.7",
+                     "IPAllocated web: Allocated 203.0.113.9"}));
+}
+
+TEST_F(StatusWriterTest, AConflictIsRetriedFromTheStore_STATUS002) {
+    send_first();
+    test::ModelService& model = server.at("web");
+    model.put({"example.com/Ready", "True", "Ready", ""});
+    ++model.version;
+    respond_all();
+    EXPECT_EQ(writer.counts(), (WriteCounts{.conflicts = 1, .pending = 1}));
+    advance(500ms);
+    EXPECT_EQ(started(), 1u) << "it waits";
+    deliver("web");
+    advance(1s);
+    respond_all();
+    EXPECT_TRUE(has("web", desired()));
+    EXPECT_TRUE(model.conditions.contains("example.com/Ready"));
+    EXPECT_EQ(writer.counts(), (WriteCounts{.written = 1, .conflicts = 1}));
+}
+
+TEST_F(StatusWriterTest, RepeatedConflictsBackOff_STATUS002) {
+    send_first();
+    for (int round = 0; round < 20; ++round) {
+        ++server.at("web").version;  // the store never catches up
+        respond_all();
+        advance_to_wake(1min);
+    }
+    EXPECT_GT(now - start, 5min);
+}
+
+TEST_F(StatusWriterTest, AMissingServiceIsNotTriedAgainUntilItChanges_STATUS002) {
+    send_first();
+    server.erase("web");
+    respond_all();
+    EXPECT_EQ(writer.counts(), (WriteCounts{.gone = 1}));
+    advance(1h);
+    writer.set(id("web"), desired("203.0.113.8"));
+    advance(1h);
+    EXPECT_EQ(started(), 1u);
+    deliver("web");
+    advance(1h);
+    EXPECT_EQ(started(), 1u);
+    create("web");
+    server.at("web").version = 9;  // created again
+    deliver("web");
+    respond_all();
+    EXPECT_TRUE(has("web", desired("203.0.113.8")));
+}
+
+TEST_F(StatusWriterTest, ARejectionIsReportedOnceAndWaitsForAChange_STATUS002) {
+    send_first();
+    transport.fake.answer(422, rejection("ports is wrong, " + std::string(test::FakeTransport::kToken)));
+    advance();
+    EXPECT_EQ(events(),
+              Lines{"StatusRejected web: The API server rejected the status: ports is wrong, ***. It "
+                    "is written again when the Service changes"});
+    EXPECT_EQ(reported.at(0).type, Event::Type::Warning);
+    EXPECT_EQ(writer.counts(), (WriteCounts{.rejected = 1}));
+    writer.set(id("web"), desired());
+    writer.object_changed(id("web"));
+    advance(1h);
+    EXPECT_EQ(started(), 1u);
+    ++server.at("web").version;
+    deliver("web");
+    respond_all();
+    EXPECT_TRUE(has("web", desired()));
+    EXPECT_EQ(writer.counts(), (WriteCounts{.written = 1, .rejected = 1}));
+}
+
+TEST_F(StatusWriterTest, AnotherStatusIsWrittenAfterARejection_STATUS002) {
+    send_first();
+    transport.fake.answer(400, "not JSON");
+    advance(1h);
+    EXPECT_EQ(started(), 1u);
+    writer.set(id("web"), desired("203.0.113.8"));
+    advance();
+    ASSERT_EQ(open().size(), 1u);
+    // Changed during the request that is rejected.
+    writer.set(id("web"), desired("203.0.113.9"));
+    transport.fake.answer(422, rejection("no"));
+    advance();
+    respond_all();
+    EXPECT_TRUE(has("web", desired("203.0.113.9")));
+}
+
+TEST_F(StatusWriterTest, ForbiddenPausesOneMinuteAndIsLoggedOnce_STATUS002) {
+    const penstock::test::LogCapture log("kube");
+    create("web");
+    create("mail");
+    writer.set(id("web"), desired());
+    writer.set(id("mail"), desired("203.0.113.8"));
+    advance();
+    ASSERT_EQ(open().size(), 2u);
+    for (int round = 0; round < 3; ++round) {
+        while (!open().empty()) {
+            transport.fake.answer(403);
+        }
+        advance();
+        const size_t before = started();
+        writer.set(id("web"), desired("203.0.113." + std::to_string(20 + round)));
+        advance(59s);
+        EXPECT_EQ(started(), before);
+        advance(1s);
+        EXPECT_EQ(started(), before + 2);
+    }
+    respond_all();
+    EXPECT_TRUE(has("web", desired("203.0.113.22")));
+    EXPECT_EQ(writer.counts(), (WriteCounts{.written = 2, .forbidden = 6}));
+    EXPECT_EQ(log.count("(403)"), 1u);
+}
+
+TEST_F(StatusWriterTest, TemporaryFailuresAreRetried_STATUS002) {
+    struct Case {
+        int status;
+        std::optional<std::chrono::seconds> retry_after;
+        std::chrono::milliseconds wait;  // at least
+    };
+    int rejected = 0;
+    for (const Case& each : std::vector<Case>{{0, {}, 800ms},
+                                              {401, {}, 800ms},
+                                              {408, {}, 800ms},
+                                              {429, 20s, 20s},
+                                              {500, {}, 800ms},
+                                              {503, 7s, 7s},
+                                              {504, {}, 800ms}}) {
+        SCOPED_TRACE(each.status);
+        const std::string name = "web-" + std::to_string(each.status);
+        create(name);
+        writer.set(id(name), desired());
+        advance(5min);
+        ASSERT_EQ(open().size(), 1u);
+        if (each.status == 0) {
+            transport.fake.fail(TransportError::Kind::Timeout, "timeout");
+        } else {
+            transport.fake.answer(each.status, "{}", each.retry_after);
+        }
+        advance();
+        rejected += each.status == 401 ? 1 : 0;
+        EXPECT_EQ(transport.fake.rejected, rejected);
+        create("other-" + name);  // no object is written during the wait
+        writer.set(id("other-" + name), desired("203.0.113.8"));
+        const size_t before = started();
+        advance(each.wait - 1ms);
+        EXPECT_EQ(started(), before);
+        EXPECT_EQ(writer.counts().pending, 2u);
+        for (int round = 0; round < 10; ++round) {
+            advance_to_wake(30s);
+            respond_all();
+        }
+        EXPECT_TRUE(has(name, desired()));
+        EXPECT_EQ(writer.counts().pending, 0u);
+    }
+    EXPECT_EQ(writer.counts().failed, 7u);
+}
+
+TEST_F(StatusWriterTest, ASingleFailingServiceDoesNotStopTheOthers) {
+    const penstock::test::LogCapture log("kube");
+    send_first();
+    size_t written = 0;
+    for (int round = 0; round < 60; ++round) {
+        const std::string name = "other-" + std::to_string(round);
+        create(name);
+        writer.set(id(name), desired());
+        for (const auto deadline = now + 10s; now < deadline;) {
+            while (!open().empty()) {
+                if (name_in(open().front().request) == "web") {
+                    transport.fake.answer(500);
+                    advance();
+                } else {
+                    respond();
+                }
+            }
+            advance_to_wake(1s);
+        }
+        written += has(name, desired()) ? 1 : 0;
+    }
+    EXPECT_EQ(written, 60u);
+    EXPECT_LE(log.lines().size(), 3u) << "in ten minutes";
+}
+
+TEST_F(StatusWriterTest, FourAtOnceInOrderAndAtTheRateOfTheLimiter) {
+    Lines names;
+    for (int number = 100; number < 140; ++number) {
+        names.push_back("web-" + std::to_string(number));
+        create(names.back());
+        writer.set(id(names.back()), desired());
+    }
+    advance();
+    EXPECT_EQ(open().size(), kStatusWritesAtOnce);
+    EXPECT_EQ(writer.counts().pending, 40u);
+    for (int round = 0; round < 100 && writer.counts().pending > 0; ++round) {
+        respond_all();
+        advance_to_wake(1h);
+    }
+    Lines written;
+    for (const Request& request : transport.fake.started) {
+        written.push_back(name_in(request));
+    }
+    EXPECT_EQ(written, names);
+    EXPECT_GE(now - start, WriteLimiter::kStatusInterval * (40 - WriteLimiter::kStatusBurst));
+    EXPECT_LT(now - start, 10s);
+}
+
+TEST_F(StatusWriterTest, AFollowerWritesNothingUntilItLeads) {
+    is_leader = false;
+    create("web");
+    create("gone", {address("203.0.113.9")}, {allocated()});
+    writer.set(id("web"), desired());
+    writer.clear(id("gone"));
+    advance();
+    advance(1h);
+    EXPECT_EQ(started(), 0u);
+    EXPECT_EQ(writer.next_wake(), std::nullopt);
+    EXPECT_EQ(writer.counts().pending, 2u);
+    server.erase("gone");
+    deliver("gone");
+    advance();
+    EXPECT_EQ(writer.counts().pending, 1u) << "a Service that was deleted is forgotten";
+    is_leader = true;
+    respond_all();
+    EXPECT_TRUE(has("web", desired()));
+    EXPECT_EQ(started(), 1u);
+}
+
+TEST_F(StatusWriterTest, LeadershipThatEndsCancelsTheWrites) {
+    send_first();
+    is_leader = false;
+    advance();
+    EXPECT_TRUE(open().empty());
+    EXPECT_EQ(writer.counts(), (WriteCounts{.cancelled = 1, .pending = 1}));
+    EXPECT_EQ(writer.next_wake(), std::nullopt);
+    advance(1h);
+    EXPECT_EQ(started(), 1u);
+    is_leader = true;
+    respond_all();
+    EXPECT_TRUE(has("web", desired()));
+    EXPECT_EQ(writer.counts(), (WriteCounts{.written = 1, .cancelled = 1}));
+}
+
+TEST_F(StatusWriterTest, LeadershipIsTestedDirectlyBeforeEachWrite) {
+    for (int calls = 0; calls <= 4; ++calls) {
+        SCOPED_TRACE(calls);
+        test::StatusWriterFixture each;
+        for (const char* name : {"a", "b", "c"}) {
+            each.create(name);
+            each.writer.set(id(name), desired());
+        }
+        each.lead_calls_left = calls;
+        each.advance();  // the transport fails the test if a write starts later
+        EXPECT_EQ(each.is_leader, calls == 4);
+        EXPECT_EQ(each.started(), static_cast<size_t>(std::max(0, calls - 1)));
+        EXPECT_EQ(each.open().size(), calls == 4 ? 3u : 0u);
+        EXPECT_EQ(each.writer.counts().pending, 3u);
+    }
+}
+
+TEST_F(StatusWriterTest, TwoWritersThatFightWriteEveryTenSeconds_STATUS004) {
+    send_first();
+    respond_all();
+    deliver("web");
+    reported.clear();
+    const auto until = now + 65s;
+    while (now < until) {
+        server.at("web").ingress = {address("198.51.100.1")};  // our marker stays
+        ++server.at("web").version;
+        deliver("web");
+        respond_all();
+        deliver("web");
+        advance(500ms);
+        respond_all();
+    }
+    EXPECT_EQ(started(), 1u + 6u);
+    EXPECT_EQ(events(), Lines(6,
+                              "StatusConflict web: Another writer changed the status that Penstock wrote; it "
+                              "was written again"));
+    // A new desired status does not wait.
+    respond_all();
+    writer.set(id("web"), desired("203.0.113.8"));
+    respond_all();
+    EXPECT_TRUE(has("web", desired("203.0.113.8")));
+}
+
+TEST_F(StatusWriterTest, ForeignIngressIsLeftAloneAndCounted_STATUS003) {
+    create("web", {address("198.51.100.1")});
+    writer.set(id("web"), desired());
+    advance(1h);
+    EXPECT_EQ(started(), 0u);
+    EXPECT_EQ(writer.foreign(), 1u);
+    EXPECT_EQ(writer.counts().pending, 0u);
+    server.at("web").ingress.clear();
+    ++server.at("web").version;
+    deliver("web");
+    respond_all();
+    EXPECT_TRUE(has("web", desired()));
+    EXPECT_EQ(writer.foreign(), 0u);
+    create("mail", {address("198.51.100.1")});
+    writer.set(id("mail"), desired("203.0.113.8"));
+    advance();
+    EXPECT_EQ(writer.foreign(), 1u);
+    writer.clear(id("mail"));
+    advance();
+    EXPECT_EQ(writer.foreign(), 0u);
+}
+
+TEST_F(StatusWriterTest, ClearRemovesEachTraceAndForgets_LB013) {
+    create("web", {address("203.0.113.7")}, {allocated(), programmed(), {"example.com/A", "True", "A", ""}});
+    writer.clear(id("web"));
+    writer.clear(id("web"));
+    respond_all();
+    EXPECT_TRUE(has("web", {}));
+    EXPECT_TRUE(server.at("web").conditions.contains("example.com/A"));
+    EXPECT_EQ(events(), Lines{"IPReleased web: Released 203.0.113.7"});
+    EXPECT_EQ(started(), 1u);
+    // Forgotten: what happens to the Service later is of no interest.
+    server.at("web").put(allocated());
+    server.at("web").ingress = {address("203.0.113.7")};
+    ++server.at("web").version;
+    deliver("web");
+    advance(1h);
+    EXPECT_EQ(started(), 1u);
+    // set() again before anything was removed.
+    writer.clear(id("web"));
+    writer.set(id("web"), desired());
+    advance();
+    EXPECT_EQ(started(), 1u);
+}
+
+TEST_F(StatusWriterTest, ALostResponseIsConfirmedByTheWatch_EVT003) {
+    send_first();
+    EXPECT_EQ(server.at("web").apply(open().front().request.body), 200);
+    transport.fake.fail(TransportError::Kind::Broken, "reset");
+    advance();
+    EXPECT_TRUE(reported.empty());
+    deliver("web");
+    advance(1min);
+    EXPECT_EQ(started(), 1u) << "it is equal";
+    EXPECT_EQ(events(), Lines{"IPAllocated web: Allocated 203.0.113.7"});
+}
+
+TEST_F(StatusWriterTest, AnUnreadableResponseWaitsForTheWatch) {
+    send_first();
+    EXPECT_EQ(server.at("web").apply(open().front().request.body), 200);
+    transport.fake.answer(200, "<html>");
+    advance();
+    advance(9s);
+    EXPECT_EQ(started(), 1u);
+    deliver("web");
+    advance(1min);
+    EXPECT_EQ(started(), 1u);
+    EXPECT_EQ(writer.counts(), (WriteCounts{.written = 1}));
+}
+
+TEST_F(StatusWriterTest, WhatTheServerDropsIsNotWrittenAgain_STATUS004) {
+    create("web");
+    const ServiceStatus proxy = with_addresses({address("203.0.113.7", "Proxy")});
+    writer.set(id("web"), proxy);
+    for (int round = 0; round < 5; ++round) {
+        advance(1min);
+        while (!open().empty()) {
+            EXPECT_EQ(server.at("web").apply(open().front().request.body), 200);
+            server.at("web").ingress[0].ip_mode.clear();  // a server before 1.29
+            transport.fake.answer(200, server.at("web").text());
+            advance();
+        }
+        ++server.at("web").version;
+        deliver("web");
+    }
+    EXPECT_EQ(started(), 1u);
+    EXPECT_EQ(events(), Lines{"IPAllocated web: Allocated 203.0.113.7"});
+}
+
+TEST_F(StatusWriterTest, ProgrammedIsReportedOnceInTheLifeOfAService_EVT003) {
+    send_first();
+    respond_all();
+    ServiceStatus status = desired();
+    status.conditions.push_back(programmed());
+    writer.set(id("web"), status);
+    respond_all();
+    ASSERT_EQ(events(),
+              (Lines{"IPAllocated web: Allocated 203.0.113.7", "ServiceProgrammed web: 1 gateway"}));
+    EXPECT_TRUE(reported[1].once);
+    EXPECT_EQ(reported[1].type, Event::Type::Normal);
+    EXPECT_EQ(reported[1].kind, "Service");
+}
+
+TEST_F(StatusWriterTest, AServiceWithoutVersionIsNotWritten_STATUS001) {
+    create("web");
+    store.at(id("web")).resource_version.clear();
+    writer.set(id("web"), desired());
+    advance(1h);
+    EXPECT_EQ(started(), 0u);
+}
+
+}  // namespace status_writer_test
+}  // namespace penstock::kube
