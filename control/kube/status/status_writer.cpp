@@ -124,7 +124,7 @@ PatchQueue::Decision StatusWriter::decide(const ObjectName& name, Time now, Wall
     set_foreign(record, plan.action == StatusPlan::Action::Foreign);
     switch (plan.action) {
         case StatusPlan::Action::None:
-            return confirm(name, record);
+            return confirm(name, record, *current);
         case StatusPlan::Action::Foreign:
             return {};
         case StatusPlan::Action::Write:
@@ -134,14 +134,14 @@ PatchQueue::Decision StatusWriter::decide(const ObjectName& name, Time now, Wall
         record.written && record.written->desired == record.desired && record.written->after &&
         is_same_status(status_of(*current->object), status_of(*record.written->after->object));
     if (is_dropped) {
-        return confirm(name, record);
+        return confirm(name, record, *current);
     }
     return decide_write(record, *stored, *current, std::move(plan.body), now);
 }
 
 PatchQueue::Decision StatusWriter::decide_write(Record& record, const ServiceVersion& stored,
                                                 const ServiceVersion& current, std::string body, Time now) {
-    const bool is_conflict = record.written && record.written->desired == record.desired;
+    const bool is_conflict = is_repeated(record);
     if (is_conflict && now < record.written->at + kStatusFightInterval) {
         return {.action = Action::Wait, .until = record.written->at + kStatusFightInterval, .body = {}};
     }
@@ -149,13 +149,24 @@ PatchQueue::Decision StatusWriter::decide_write(Record& record, const ServiceVer
                        .desired = record.desired,
                        .stored_version = stored.resource_version,
                        .base_version = current.resource_version,
-                       .is_conflict = is_conflict};
+                       .is_conflict = is_conflict,
+                       .is_cancelled = false};
     return {.action = Action::Send, .until = {}, .body = std::move(body)};
 }
 
-// The Service has the desired status.
-PatchQueue::Decision StatusWriter::confirm(const ObjectName& name, Record& record) {
-    if (const auto sent = std::exchange(record.sent, std::nullopt); sent && sent->desired == record.desired) {
+// `current` has the desired status.
+PatchQueue::Decision StatusWriter::confirm(const ObjectName& name, Record& record,
+                                           const ServiceVersion& current) {
+    // A write without a readable response may have been executed although the store does not have it yet.
+    // While the store has the version that the write depends on, the Service is kept, and its next change
+    // decides. If the write was not executed, no change follows, and nothing is left to do.
+    const std::string& version = current.resource_version;
+    if ((record.sent && record.sent->base_version == version) ||
+        (record.written && !record.written->after && record.written->versions.is_behind(version))) {
+        return {};
+    }
+    if (const auto sent = std::exchange(record.sent, std::nullopt);
+        sent && !sent->is_cancelled && sent->desired == record.desired) {
         report_changes(name, *sent);  // the response was lost
     }
     return record.is_clearing ? forget(name) : PatchQueue::Decision{};
@@ -182,6 +193,7 @@ void StatusWriter::on_written(const ObjectName& name, const OneResponse& respons
     Written& written = *record.written;
     written.after.reset();
     written.at = now;
+    written.is_superseded = false;
     auto decoded = decode_object(decoder_, ObjectKind::Service, response.body());
     if (decoded && decoded->object && decoded->id.name == name && !decoded->resource_version.empty()) {
         written.after = ServiceVersion{std::get<ServicePtr>(std::move(*decoded->object)),
@@ -201,11 +213,16 @@ void StatusWriter::on_rejected(const ObjectName& name, const std::string& why) {
            "The API server rejected the status: " + why + ". It is written again when the Service changes");
 }
 
-// The status may be another process's from now on, so it is no conflict if it differs later.
+// Another process writes from now on: a later difference is no conflict, and Events of a cancelled write are
+// not reported. Whether it was executed is unknown: see confirm().
 void StatusWriter::on_leadership_lost() {
     for (auto& [name, record] : records_) {
-        record.sent.reset();
-        record.written.reset();
+        if (record.sent) {
+            record.sent->is_cancelled = true;
+        }
+        if (record.written) {
+            record.written->is_superseded = true;
+        }
     }
 }
 

@@ -74,6 +74,7 @@ class StatusWriter final : private PatchQueue::Owner {
         std::string stored_version;  // in the store when it was sent
         std::string base_version;    // that it was computed from
         bool is_conflict = false;    // another writer had changed the same status
+        bool is_cancelled = false;   // leadership ended
     };
     // The last write that succeeded.
     struct Written {
@@ -81,6 +82,7 @@ class StatusWriter final : private PatchQueue::Owner {
         WrittenVersions versions;
         std::optional<ServiceVersion> after;  // from the response; nullopt: not readable
         Time at{};
+        bool is_superseded = false;  // leadership ended: another process may have written since
     };
     struct Record {
         ServiceStatus desired;
@@ -99,9 +101,13 @@ class StatusWriter final : private PatchQueue::Owner {
 
     // nullopt: the Service is unknown, or has no version that a write could depend on.
     [[nodiscard]] std::optional<ServiceVersion> read(const ObjectName& name) const;
+    // The desired status has been written already.
+    [[nodiscard]] static bool is_repeated(const Record& record) {
+        return record.written && !record.written->is_superseded && record.written->desired == record.desired;
+    }
     PatchQueue::Decision decide_write(Record& record, const ServiceVersion& stored,
                                       const ServiceVersion& current, std::string body, Time now);
-    PatchQueue::Decision confirm(const ObjectName& name, Record& record);
+    PatchQueue::Decision confirm(const ObjectName& name, Record& record, const ServiceVersion& current);
     PatchQueue::Decision forget(const ObjectName& name);
     void set_foreign(Record& record, bool is_foreign);
     void report_changes(const ObjectName& name, const Sent& sent);
