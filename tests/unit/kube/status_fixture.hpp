@@ -143,4 +143,24 @@ class StatusWriterFixture {
                         [] { return 0.5; }};
 };
 
+class StatusTest : public testing::Test, protected StatusWriterFixture {
+ protected:
+    static ServiceStatus desired(const std::string& ip = "203.0.113.7") {
+        return with_addresses({address(ip)});
+    }
+    // True if the server has this status.
+    bool has(const std::string& name, const ServiceStatus& status) {
+        return is_same_status(server.at(name).status(), status);
+    }
+    // Sends the write of a new Service "web"; the response is open.
+    void send_first() {
+        create("web");
+        writer.set(id("web"), desired());
+        advance();
+        ASSERT_EQ(open().size(), 1u);
+    }
+    // Body of a response of 422.
+    static std::string rejection(const std::string& message) { return status_text(422, "Invalid", message); }
+};
+
 }  // namespace penstock::kube::test
