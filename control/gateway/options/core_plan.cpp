@@ -14,7 +14,7 @@ std::unexpected<Error> invalid(std::string what) {
     return fail(Errc::InvalidArgument, std::move(what));
 }
 
-std::string list(const std::vector<unsigned>& numbers) {
+std::string list_of(const std::vector<unsigned>& numbers) {
     std::string text;
     for (const unsigned n : numbers) {
         text += (text.empty() ? "" : ",") + std::to_string(n);
@@ -52,7 +52,7 @@ Result<CorePlan> plan_cores(const CoreWishes& wishes, const std::vector<unsigned
     plan.main_cpu = wishes.main_core.value_or(allowed.front());
     if (!is_allowed(plan.main_cpu)) {
         return invalid("--main-core: CPU " + std::to_string(plan.main_cpu) +
-                       " is not among the CPUs that this process may use, " + list(allowed));
+                       " is not among the CPUs that this process may use, " + list_of(allowed));
     }
     if (!wishes.worker_cores.empty()) {
         if (wishes.workers && *wishes.workers != wishes.worker_cores.size()) {
@@ -63,7 +63,7 @@ Result<CorePlan> plan_cores(const CoreWishes& wishes, const std::vector<unsigned
         for (const unsigned cpu : wishes.worker_cores) {
             if (!is_allowed(cpu)) {
                 return invalid("--worker-cores: CPU " + std::to_string(cpu) +
-                               " is not among the CPUs that this process may use, " + list(allowed));
+                               " is not among the CPUs that this process may use, " + list_of(allowed));
             }
         }
         plan.worker_cpus = wishes.worker_cores;
@@ -77,7 +77,7 @@ Result<CorePlan> plan_cores(const CoreWishes& wishes, const std::vector<unsigned
         }
     }
     if (std::set(plan.worker_cpus.begin(), plan.worker_cpus.end()).size() < plan.worker_cpus.size()) {
-        plan.remark = "several workers share a CPU (workers on CPUs " + list(plan.worker_cpus) +
+        plan.remark = "several workers share a CPU (workers on CPUs " + list_of(plan.worker_cpus) +
                       "); suitable for tests, slow for traffic";
     } else if (std::ranges::find(plan.worker_cpus, plan.main_cpu) != plan.worker_cpus.end()) {
         plan.remark = "a worker polls on CPU " + std::to_string(plan.main_cpu) +
