@@ -169,6 +169,12 @@ TEST_F(PoolFollow, AChangeOfTheStatusIsNoChange_STATUS003) {
     event(kPools, event_text("MODIFIED", with_status));
     EXPECT_TRUE(source_->take_changes().is_empty());
     EXPECT_EQ(source_->identity_of(ObjectKind::AddressPool, {"", "office"})->resource_version, "11");
+    const auto version = source_->pool_version("office");
+    ASSERT_TRUE(version);
+    EXPECT_EQ(version->resource_version, "11") << "the next write of the status depends on it";
+    EXPECT_EQ(version->object, objects_.pools.at("office"));
+    EXPECT_FALSE(source_->pool_version("home"));
+    EXPECT_EQ(source_->service_version({"default", "web"})->resource_version, "3");
 }
 
 TEST_F(PoolFollow, ForwardingDoesNotWaitForThem_GEN012) {
