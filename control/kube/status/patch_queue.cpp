@@ -82,6 +82,17 @@ bool PatchQueue::forget(const ObjectName& name) {
     return true;
 }
 
+void PatchQueue::reset() {
+    for (const auto& write : writes_) {
+        transport_.cancel(write->id);
+        ++counts_.cancelled;
+    }
+    writes_.clear();
+    entries_.clear();
+    queue_.clear();
+    delayed_.clear();
+}
+
 // A write in progress queues its object when it ends.
 void PatchQueue::push(const ObjectName& name, Entry& entry) {
     if (entry.is_queued || entry.is_writing) {

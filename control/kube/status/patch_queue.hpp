@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue of objects of one kind whose status is to be written, and the requests in progress (STATUS-002).
 // Common to Services and AddressPools: order, responses, retries, leadership. Its owner decides what to
-// write. A machine without I/O, clock and thread. Source thread only, except counts().
+// write.
+// A machine without I/O, clock and thread. Source thread only, except counts().
 //
 //   enqueue() -> queue, in order -> Owner::decide() -> PATCH, up to 4 at a time -> response -> queue again
 //
@@ -119,6 +120,9 @@ class PatchQueue {
     void enqueue_changed(const ObjectName& name);
     // Removes the object. False: a write to it is in progress, and it is kept.
     bool forget(const ObjectName& name);
+
+    // Removes all objects and cancels their writes. Not from inside a call of the owner.
+    void reset();
 
     void advance(Time now, WallTime wall);
     // nullopt: only a response, enqueue() or a change of leadership leads to work.

@@ -113,6 +113,11 @@ void PoolStatusWriter::object_changed(const std::string& name) {
     }
 }
 
+void PoolStatusWriter::reset() {
+    queue_.reset();
+    records_.clear();
+}
+
 std::optional<PoolVersion> PoolStatusWriter::read(const ObjectName& name) const {
     auto stored = calls_.read(name.name);
     // Without a version a write would have no precondition (STATUS-001).

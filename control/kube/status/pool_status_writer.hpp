@@ -84,6 +84,9 @@ class PoolStatusWriter final : private PatchQueue::Owner {
     // The store has a new version of the pool. Without effect for others than those set.
     void object_changed(const std::string& name);
 
+    // Forgets every pool and cancels the writes in progress; see StatusWriter.
+    void reset();
+
     void advance(Time now, WallTime wall) { queue_.advance(now, wall); }
     // nullopt if only a response, a new call or leadership leads to work.
     [[nodiscard]] std::optional<Time> next_wake() const { return queue_.next_wake(); }

@@ -75,6 +75,12 @@ void StatusWriter::object_changed(const ObjectName& name) {
     queue_.enqueue(name);
 }
 
+void StatusWriter::reset() {
+    queue_.reset();
+    records_.clear();
+    foreign_ = 0;
+}
+
 void StatusWriter::advance(Time now, WallTime wall) {
     queue_.advance(now, wall);
     const std::scoped_lock lock(mutex_);

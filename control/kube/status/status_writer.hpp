@@ -5,10 +5,10 @@
 //
 //   set(), clear(), object_changed() -> PatchQueue -> compare with the store -> PATCH
 //
-// Each Service is in the queue at most once, so the queue is bounded by the number of Services, and only
-// the latest desired status is written. After a write the response is the current status until the watch
-// reports it. A status that another writer reverts is written again after kStatusFightInterval, and
-// reported. What the server drops from a write (fields that it does not have) is not written again.
+// Each Service is in the queue at most once, so the queue is bounded by the number of Services, and only the
+// latest desired status is written. After a write the response is the current status until the watch reports
+// it. A status that another writer reverts is written again after kStatusFightInterval, and reported. Fields
+// that the server drops from a write, because its version does not have them, are not written again.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +54,12 @@ class StatusWriter final : private PatchQueue::Owner {
     void set(const ObjectName& name, ServiceStatus desired);
     // Removes what Penstock wrote (LB-013), then forgets the Service.
     void clear(const ObjectName& name);
-    // The store has a new version of the Service, or it was deleted. Without effect for others than those
-    // set.
+    // The store has a new version of the Service, or it was deleted. No effect for Services that were not set.
     void object_changed(const ObjectName& name);
+
+    // Forgets every Service and cancels the writes in progress. For a new term of leadership: what was decided
+    // in an earlier term must not be written.
+    void reset();
 
     void advance(Time now, WallTime wall);
     // nullopt if only a response, a new call or leadership leads to work.

@@ -87,9 +87,16 @@ std::optional<AddressWriter::Time> AddressWriter::next_wake() const {
 }
 
 void AddressWriter::follow_election(Time now) {
-    if (!elector_.is_leader(now)) {
+    const bool is_leader = elector_.is_leader(now);
+    const bool is_new_term = is_leader && (elector_.term() != term_ || phase_ == Phase::Following);
+    if (is_new_term || (!is_leader && phase_ != Phase::Following)) {
+        // Decisions of the former term are outdated: another process may have decided since.
+        services_.reset();
+        pools_.reset();
+        fenced_.clear();
         phase_ = Phase::Following;
-    } else if (elector_.term() != term_ || phase_ == Phase::Following) {
+    }
+    if (is_new_term) {
         term_ = elector_.term();
         phase_ = Phase::Refreshing;
         calls_.relist();
@@ -117,6 +124,7 @@ void AddressWriter::fence() {
                                                 " evaluates the Service (term " + std::to_string(term_) +
                                                 ")"});
         services_.set(name, std::move(status));
+        fenced_.insert(name);
     }
 }
 
@@ -126,7 +134,11 @@ void AddressWriter::assign_everything() {
     assignment_.restart();
     static_cast<void>(assignment_.run());
     for (const kube::ObjectName& name : assignment_.followed()) {
+        fenced_.erase(name);
         assign(name);
+    }
+    for (const kube::ObjectName& name : std::exchange(fenced_, {})) {
+        services_.clear(name);  // deleted or changed since
     }
     static_cast<void>(board_.take_changed());
     view_is_stale_ = true;

@@ -18,6 +18,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,7 +93,8 @@ class AddressWriter {
     kube::PoolStatusWriter pools_;
     kube::LogLines log_;
     Phase phase_ = Phase::Following;
-    uint64_t term_ = 0;  // of the election; the current phase belongs to it
+    uint64_t term_ = 0;                  // of the election; the current phase belongs to it
+    std::set<kube::ObjectName> fenced_;  // written by fence(), not yet assigned
     bool sources_changed_ = false;
     bool view_is_stale_ = true;  // the allocation changed since publish()
     // Last reported refusals, so that each is reported once while it lasts.

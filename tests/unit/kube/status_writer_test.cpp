@@ -229,6 +229,33 @@ TEST_F(StatusWriterTest, ClearRemovesEachTraceAndForgets_LB013) {
     EXPECT_EQ(started(), 1u);
 }
 
+TEST_F(StatusWriterTest, ClearRemovesAWriteWhoseResponseWasLost_LB013) {
+    for (const bool is_leadership_lost : {false, true}) {
+        SCOPED_TRACE(is_leadership_lost);
+        const std::string name = is_leadership_lost ? "mail" : "web";
+        create(name);
+        writer.set(id(name), desired());
+        advance(1min);
+        ASSERT_EQ(open().size(), 1u);
+        EXPECT_EQ(server.at(name).apply(open().front().request.body), 200);
+        if (is_leadership_lost) {
+            is_leader = false;
+            advance();
+            is_leader = true;
+        } else {
+            transport.fake.fail(TransportError::Kind::Timeout, "timeout");
+        }
+        writer.clear(id(name));
+        advance();
+        advance(1min);  // the store has nothing to remove yet
+        EXPECT_TRUE(open().empty());
+        deliver(name);
+        respond_all();
+        EXPECT_TRUE(has(name, {}));
+        EXPECT_EQ(writer.counts().pending, 0u);
+    }
+}
+
 TEST_F(StatusWriterTest, ALostResponseIsConfirmedByTheWatch_EVT003) {
     send_first();
     EXPECT_EQ(server.at("web").apply(open().front().request.body), 200);
