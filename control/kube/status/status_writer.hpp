@@ -54,11 +54,12 @@ class StatusWriter final : private PatchQueue::Owner {
     void set(const ObjectName& name, ServiceStatus desired);
     // Removes what Penstock wrote (LB-013), then forgets the Service.
     void clear(const ObjectName& name);
-    // The store has a new version of the Service, or it was deleted. No effect for Services that were not set.
+    // The store has a new version of the Service, or it was deleted. No effect for Services that were not
+    // set.
     void object_changed(const ObjectName& name);
 
-    // Forgets every Service and cancels the writes in progress. For a new term of leadership: what was decided
-    // in an earlier term must not be written.
+    // Forgets every Service and cancels the writes in progress. For a new term of leadership: what was
+    // decided in an earlier term must not be written.
     void reset();
 
     void advance(Time now, WallTime wall);

@@ -37,7 +37,7 @@ class EventObserverTest : public testing::Test {
     kube::EventRecorder recorder_{transport_, limiter_,
                                   [](const auto&, const auto&) { return kube::ObjectIdentity{.uid = "u"}; },
                                   [] { return 0.5; }, [] {}};
-    EventObserver observer_{recorder_};
+    EventObserver observer_{&recorder_};
     const model::ServiceKey key_{"shop", "web", "http", Protocol::Tcp};
 };
 
