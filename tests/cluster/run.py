@@ -22,7 +22,7 @@ from lab import state  # noqa: E402
 from testbed import api_servers  # noqa: E402
 from testbed.cluster import Cluster  # noqa: E402
 
-import access_cases, endpoint_cases, event_cases, gateway_cases, outage_cases, pool_cases, service_cases  # noqa: E402,E401,F401
+import access_cases, address_cases, endpoint_cases, event_cases, gateway_cases, outage_cases, pool_cases, service_cases  # noqa: E402,E401,F401
 
 CASE_TIMEOUT_S = 300
 

@@ -110,7 +110,9 @@ void AddressWriter::fence() {
     static_cast<void>(assignment_.run());
     for (const kube::ObjectName& name : assignment_.owned()) {
         const kube::Service& service = *assignment_.find(name);
-        if (!gets_an_address(*assignment_.allocation_of(name), service)) {
+        // A Service without an address is written too if it is refused: with the pools of another moment, a
+        // former leader may have found one for it.
+        if (!gets_an_address(*assignment_.allocation_of(name), service) && !shown_by(service).empty()) {
             continue;
         }
         kube::ServiceStatus status = kube::status_of(service);

@@ -194,7 +194,7 @@ TEST(Decode, UnknownFieldsAtAnyDepthChangeNothing_GEN002) {
     const auto plain = decode(service("web", "  ports:\n  - port: 80\n"), "f");
     const auto odd = decode(service("web",
                                     "  foo: {bar: [1, {x: y}]}\n  ports:\n  - port: 80\n    baz: []\n"
-                                    "status: {conditions: [1]}\nextra: true\n"),
+                                    "status: {phases: [1]}\nextra: true\n"),
                             "f");
     EXPECT_EQ(only<kube::Service>(odd), only<kube::Service>(plain));
 }
