@@ -64,6 +64,7 @@ void AddressWriter::advance(Time now, WallTime wall) {
     follow_election(now);
     if (phase_ == Phase::Refreshing && assignment_.is_ready() && calls_.is_relisted()) {
         fence();
+        services_.advance(now, wall);  // counts() below includes the writes of fence()
     }
     if (phase_ == Phase::Fencing && services_.counts().pending == 0) {
         assign_everything();
