@@ -22,7 +22,6 @@ bool is_readable(int descriptor) {
 kube::ObjectKind kind_named(const std::string& kind) {
     return kind == "Node"            ? kube::ObjectKind::Node
            : kind == "AddressPool"   ? kube::ObjectKind::AddressPool
-           : kind == "AddressPool"   ? kube::ObjectKind::AddressPool
            : kind == "EndpointSlice" ? kube::ObjectKind::EndpointSlice
                                      : kube::ObjectKind::Service;
 }

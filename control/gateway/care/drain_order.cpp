@@ -51,9 +51,11 @@ void DrainOrder::measure(Time now, uint64_t packets) {
     if (interval < kRateInterval) {
         return;
     }
-    // Counters fall if a Service is deleted.
-    const uint64_t received = packets > last_->second ? packets - last_->second : 0;
-    rate_ = received * 1'000 / static_cast<uint64_t>(interval.count());
+    // The sum falls when a Service is deleted, which is no sign that routers send elsewhere: the next interval
+    // counts.
+    if (packets >= last_->second) {
+        rate_ = (packets - last_->second) * 1'000 / static_cast<uint64_t>(interval.count());
+    }
     last_ = {now, packets};
 }
 

@@ -166,7 +166,9 @@ void LeaderElector::process_refusal(Time now, WallTime wall) {
     }
     report_refusal(response_.what());
     end_round(now);
-    next_round_ = now + kLeaseRefusedPause;
+    if (!leads_) {  // a leader has no time for a longer pause
+        next_round_ = now + kLeaseRefusedPause;
+    }
 }
 
 void LeaderElector::observe(Lease lease, Time now) {

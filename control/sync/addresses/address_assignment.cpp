@@ -75,9 +75,19 @@ void AddressAssignment::note(const kube::Changes& changes) {
     pools_changed_ |= !changes.pools.empty() || (changes.pools_listed && !pools_listed_);
     pools_listed_ |= changes.pools_listed;
     namespaces_listed_ |= changes.namespaces_listed;
+    if (is_stopped_) {
+        pending_ = {};  // restart() collects the objects that exist then
+    }
+}
+
+void AddressAssignment::stop() {
+    is_stopped_ = true;
+    allocator_.emplace(settings_.policy);
+    pending_ = {};
 }
 
 void AddressAssignment::restart() {
+    is_stopped_ = false;
     allocator_.emplace(settings_.policy);
     pending_ = {};
     pending_.services.insert(services_.begin(), services_.end());

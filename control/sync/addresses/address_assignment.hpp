@@ -43,6 +43,8 @@ class AddressAssignment {
     // Discards all allocations. The next run() evaluates the objects from scratch: addresses in their status
     // come first.
     void restart();
+    // Discards all allocations, and collects no changes until restart(): for a process that does not allocate.
+    void stop();
 
     // Brings allocations up to date; only where is_ready(). Returns the names of the Services whose
     // allocation changed, in order.
@@ -77,7 +79,8 @@ class AddressAssignment {
     std::map<std::string, kube::AddressPoolPtr> pools_;
     std::vector<ipam::Pool> pools_in_force_;
     std::string pools_refused_;
-    ipam::Changes pending_;
+    ipam::Changes pending_;  // stays empty while is_stopped_
+    bool is_stopped_ = false;
     bool pools_changed_ = false;   // since the last run()
     bool pools_accepted_ = false;  // at least one list was accepted
     bool pools_listed_ = false, namespaces_listed_ = false;
