@@ -11,9 +11,14 @@
 namespace penstock::sync {
 namespace {
 
-// A Service that left type LoadBalancer is followed until our marker is gone from its status (LB-013).
+// The status contains a condition of Penstock, also Allocated=False.
+bool has_own_condition(const kube::Service& service) {
+    return !kube::status_of(service).conditions.empty();
+}
+
+// A Service that left type LoadBalancer is followed until our conditions are gone from its status (LB-013).
 bool is_followed(const kube::Service& service) {
-    return service.type == "LoadBalancer" || kube::has_marker(service);
+    return service.type == "LoadBalancer" || has_own_condition(service);
 }
 
 std::string message_of(const ipam::Allocation& allocation) {
@@ -145,7 +150,7 @@ std::vector<kube::ObjectName> AddressAssignment::owned() const {
 std::vector<kube::ObjectName> AddressAssignment::followed() const {
     std::vector<kube::ObjectName> names;
     for (const auto& [name, service] : services_) {
-        if (allocator_->find(name) != nullptr || kube::has_marker(*service)) {
+        if (allocator_->find(name) != nullptr || has_own_condition(*service)) {
             names.push_back(name);
         }
     }

@@ -58,7 +58,7 @@ class AddressAssignment {
     [[nodiscard]] const kube::Service* find(const kube::ObjectName& service) const;
     // Names of the owned Services.
     [[nodiscard]] std::vector<kube::ObjectName> owned() const;
-    // The same, and Services whose status has our marker although they are not owned any more.
+    // The same, and Services whose status has our conditions although they are not owned any more.
     [[nodiscard]] std::vector<kube::ObjectName> followed() const;
 
     [[nodiscard]] std::vector<ipam::PoolUsage> usage() const { return allocator_->usage(); }
@@ -74,7 +74,7 @@ class AddressAssignment {
 
     const Settings settings_;
     std::optional<ipam::Allocator> allocator_;               // never empty
-    std::map<kube::ObjectName, kube::ServicePtr> services_;  // of type LoadBalancer, or with our marker
+    std::map<kube::ObjectName, kube::ServicePtr> services_;  // of type LoadBalancer, or with our conditions
     std::map<std::string, annotations::Labels> namespaces_;
     std::map<std::string, kube::AddressPoolPtr> pools_;
     std::vector<ipam::Pool> pools_in_force_;

@@ -2,7 +2,6 @@
 #include "control/sync/addresses/address_writer.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "control/sync/addresses/refusal_report.hpp"
@@ -21,11 +20,14 @@ std::set<std::string> shown_by(const kube::Service& service) {
     return shown;
 }
 
-bool gets_an_address(const ipam::Allocation& allocation, const kube::Service& service) {
+// The status shows all that the Service can have. Other Services may get an address from a late write of a
+// former leader, also those that this process refuses: the former leader may have had other pools.
+bool is_complete(const ipam::Allocation& allocation, const kube::Service& service) {
     const auto shown = shown_by(service);
-    return std::ranges::any_of(allocation.addresses, [&](const ipam::AllocatedAddress& each) {
-        return !shown.contains(each.address.to_string());
-    });
+    return !allocation.refusal && kube::has_marker(service) &&
+           std::ranges::all_of(allocation.addresses, [&](const ipam::AllocatedAddress& each) {
+               return shown.contains(each.address.to_string());
+           });
 }
 
 }  // namespace
@@ -37,14 +39,14 @@ AddressWriter::AddressWriter(Settings settings, kube::Transport& transport, kube
       assignment_(settings_.assignment),
       board_(calls_.wake),
       elector_(settings_.election, transport, limiter, random),
-      services_(transport, limiter,
-                {.read = calls_.service,
-                 .may_write = [this] { return elector_.is_leader(calls_.clock()); },
-                 .report = calls_.report},
-                random),
+      services_(
+          transport, limiter,
+          {.read = calls_.service, .may_write = [this] { return may_write(); }, .report = calls_.report},
+          random),
       pools_(transport, limiter,
-             {.read = calls_.pool, .may_write = [this] { return elector_.is_leader(calls_.clock()); }},
+             {.read = calls_.pool, .may_write = [this] { return may_write() && phase_ == Phase::Assigning; }},
              random) {
+    assignment_.stop();
     publish();
 }
 
@@ -52,26 +54,35 @@ void AddressWriter::note(const kube::Changes& changes) {
     assignment_.note(changes);
     for (const auto& [name, service] : changes.services) {
         services_.object_changed(name);
+        noted_.insert(name);
     }
     for (const auto& [name, pool] : changes.pools) {
         pools_.object_changed(name);
     }
-    sources_changed_ |= !changes.is_empty();
+    sources_changed_ |= !changes.services.empty() || !changes.pools.empty() || !changes.namespaces.empty() ||
+                        changes.pools_listed || changes.namespaces_listed;
 }
 
 void AddressWriter::advance(Time now, WallTime wall) {
     elector_.advance(now, wall);
     follow_election(now);
     if (phase_ == Phase::Refreshing && assignment_.is_ready() && calls_.is_relisted()) {
-        fence();
-        services_.advance(now, wall);  // counts() below includes the writes of fence()
+        fence_everything();
+        fence_until_ = now + kFenceMax;
     }
-    if (phase_ == Phase::Fencing && services_.counts().pending == 0) {
-        assign_everything();
+    if (phase_ == Phase::Fencing) {
+        fence_changes();
+        services_.advance(now, wall);  // counts() contains what was set in this round
+        if (services_.counts().pending == 0 || now >= fence_until_) {
+            assign_everything();
+        }
     }
     if (phase_ == Phase::Assigning) {
         assign_changes();
+    } else {
+        static_cast<void>(board_.take_changed());  // assign_everything() reads the board as a whole
     }
+    noted_.clear();
     services_.advance(now, wall);
     pools_.advance(now, wall);
     publish();
@@ -94,7 +105,8 @@ void AddressWriter::follow_election(Time now) {
         // Decisions of the former term are outdated: another process may have decided since.
         services_.reset();
         pools_.reset();
-        fenced_.clear();
+        written_.clear();
+        assignment_.stop();
         phase_ = Phase::Following;
     }
     if (is_new_term) {
@@ -104,30 +116,68 @@ void AddressWriter::follow_election(Time now) {
     }
 }
 
-// The view is complete as of this term. The Services that would get an address are written once.
-void AddressWriter::fence() {
+// A write in a round in which this process has just become the leader again would be of its former term.
+bool AddressWriter::may_write() const {
+    return (phase_ == Phase::Fencing || phase_ == Phase::Assigning) && elector_.is_leader(calls_.clock());
+}
+
+// The view is complete as of this term.
+void AddressWriter::fence_everything() {
     phase_ = Phase::Fencing;
     assignment_.restart();
     static_cast<void>(assignment_.run());
-    for (const kube::ObjectName& name : assignment_.owned()) {
-        const kube::Service& service = *assignment_.find(name);
-        // A Service without an address is written too if it is refused: with the pools of another moment, a
-        // former leader may have found one for it.
-        if (!gets_an_address(*assignment_.allocation_of(name), service) && !shown_by(service).empty()) {
-            continue;
-        }
-        kube::ServiceStatus status = kube::status_of(service);
+    sources_changed_ = false;
+    noted_ = written_;
+    const auto followed = assignment_.followed();
+    noted_.insert(followed.begin(), followed.end());
+    for (const kube::ObjectName& name : std::exchange(noted_, {})) {
+        fence(name);
+    }
+}
+
+// A late write of a former leader that was executed first is seen here, and its address is kept.
+void AddressWriter::fence_changes() {
+    if (!std::exchange(sources_changed_, false)) {
+        return;
+    }
+    const auto changed = assignment_.run();
+    noted_.insert(changed.begin(), changed.end());
+    for (const kube::ObjectName& name : std::exchange(noted_, {})) {
+        fence(name);
+    }
+}
+
+void AddressWriter::fence(const kube::ObjectName& name) {
+    const ipam::Allocation* allocation = assignment_.allocation_of(name);
+    const kube::Service* service = assignment_.find(name);
+    if (allocation == nullptr || service == nullptr) {
+        clear(name);
+        return;
+    }
+    kube::ServiceStatus status = kube::status_of(*service);
+    if (!is_complete(*allocation, *service)) {
         std::erase_if(status.conditions, [](const kube::Condition& condition) {
             return condition.type == kube::kAllocatedCondition;
         });
         status.conditions.push_back({.type = std::string(kube::kAllocatedCondition),
-                                     .status = kube::has_marker(service) ? "True" : "False",
+                                     .status = kube::has_marker(*service) ? "True" : "False",
                                      .reason = "Pending",
                                      .message = settings_.election.identity +
                                                 " evaluates the Service (term " + std::to_string(term_) +
                                                 ")"});
-        services_.set(name, std::move(status));
-        fenced_.insert(name);
+    }
+    set(name, std::move(status));
+}
+
+void AddressWriter::set(const kube::ObjectName& name, kube::ServiceStatus status) {
+    written_.insert(name);
+    services_.set(name, std::move(status));
+}
+
+void AddressWriter::clear(const kube::ObjectName& name) {
+    const kube::Service* service = assignment_.find(name);
+    if (written_.erase(name) != 0 || (service != nullptr && !kube::status_of(*service).conditions.empty())) {
+        services_.clear(name);
     }
 }
 
@@ -137,11 +187,7 @@ void AddressWriter::assign_everything() {
     assignment_.restart();
     static_cast<void>(assignment_.run());
     for (const kube::ObjectName& name : assignment_.followed()) {
-        fenced_.erase(name);
         assign(name);
-    }
-    for (const kube::ObjectName& name : std::exchange(fenced_, {})) {
-        services_.clear(name);  // deleted or changed since
     }
     static_cast<void>(board_.take_changed());
     view_is_stale_ = true;
@@ -161,6 +207,8 @@ void AddressWriter::assign_changes() {
     for (const kube::ObjectName& name : board_.take_changed()) {
         if (assignment_.allocation_of(name) != nullptr) {
             assign(name);
+        } else {
+            board_.forget(name);  // a gateway reports that a deleted Service is not served
         }
     }
 }
@@ -168,7 +216,7 @@ void AddressWriter::assign_changes() {
 void AddressWriter::assign(const kube::ObjectName& name) {
     auto status = assignment_.status_of(name);
     if (!status) {
-        services_.clear(name);
+        clear(name);
         board_.forget(name);
         reported_.erase(name);
         return;
@@ -181,7 +229,7 @@ void AddressWriter::assign(const kube::ObjectName& name) {
             service->conditions, std::back_inserter(status->conditions),
             [](const kube::Condition& each) { return each.type == kube::kProgrammedCondition; });
     }
-    services_.set(name, std::move(*status));
+    set(name, std::move(*status));
     report(name, *assignment_.allocation_of(name));
 }
 
@@ -217,7 +265,11 @@ void AddressWriter::write_pools() {
 }
 
 std::vector<kube::LogLine> AddressWriter::take_log() {
-    return log_.take();
+    std::vector<kube::LogLine> lines = elector_.take_log();
+    for (kube::LogLine& line : log_.take()) {
+        lines.push_back(std::move(line));
+    }
+    return lines;
 }
 
 void AddressWriter::publish() {

@@ -7,9 +7,11 @@
 //
 // A new leader lists the Services anew, so that it has every address that a former leader gave away. A
 // write of the former leader may still be on its way: its process or the network was frozen. Each such
-// write carries the version of its Service. So, before any address is given away, each Service that is
-// about to get one is written once (condition Allocated, reason Pending). A late write then fails by its
-// version, or came before and is seen (docs/adr/0035-leader-election-and-status-writes.md).
+// write carries the version of its Service. So, before any address is given away, each Service whose status
+// does not show all that it requests is written once (condition Allocated, reason Pending). A late write then
+// fails by its version, or came before and is seen. Not covered: a late write that moves a Service from one
+// address to another because the former leader had other pools
+// (docs/adr/0035-leader-election-and-status-writes.md).
 #pragma once
 
 #include <chrono>
@@ -32,6 +34,11 @@
 #include "control/sync/addresses/programmed_board.hpp"
 
 namespace penstock::sync {
+
+// Longest time of the phase Fencing. A Service that cannot be written, or changes all the time, does not keep
+// the others from getting addresses. After this time a request of the former term has ended: its timeout and
+// the duration of the Lease are over.
+inline constexpr std::chrono::seconds kFenceMax = kube::kLeaseDuration + std::chrono::seconds(5);
 
 class AddressWriter {
  public:
@@ -76,10 +83,15 @@ class AddressWriter {
     enum class Phase : uint8_t { Following, Refreshing, Fencing, Assigning };
 
     void follow_election(Time now);
-    void fence();
+    [[nodiscard]] bool may_write() const;
+    void fence_everything();
+    void fence_changes();
+    void fence(const kube::ObjectName& service);
     void assign_everything();
     void assign_changes();
     void assign(const kube::ObjectName& service);
+    void set(const kube::ObjectName& service, kube::ServiceStatus status);
+    void clear(const kube::ObjectName& service);
     void report(const kube::ObjectName& service, const ipam::Allocation& allocation);
     void write_pools();
     void publish();
@@ -93,10 +105,13 @@ class AddressWriter {
     kube::PoolStatusWriter pools_;
     kube::LogLines log_;
     Phase phase_ = Phase::Following;
-    uint64_t term_ = 0;                  // of the election; the current phase belongs to it
-    std::set<kube::ObjectName> fenced_;  // written by fence(), not yet assigned
+    uint64_t term_ = 0;  // of the election; the current phase belongs to it
+    //  // written by fence(), not yet assigned
     bool sources_changed_ = false;
-    bool view_is_stale_ = true;  // the allocation changed since publish()
+    Time fence_until_{};                  // end of Fencing, whatever is not written by then
+    std::set<kube::ObjectName> noted_;    // Services that note() reported since the last advance()
+    std::set<kube::ObjectName> written_;  // Services with a desired status in services_, of any term
+    bool view_is_stale_ = true;           // the allocation changed since publish()
     // Last reported refusals, so that each is reported once while it lasts.
     std::map<kube::ObjectName, std::string> reported_;
     std::string pools_refused_;
