@@ -54,7 +54,7 @@ def with_pools(function):
 
 @case()
 @with_pools
-def a_service_gets_an_address_and_serves_it_LB007_STATUS001_PRESENCE001(lab):
+def a_service_gets_an_address_and_serves_it_LB007_LB020_STATUS001_PRESENCE001(lab):
     lab.start(options=OPTIONS)
     lab.kubectl.apply(pool("edge", "203.0.113.16/28"))
     lab.apply(balancer(lab, "web"), lab.objects.backends("web"))

@@ -252,21 +252,15 @@ void StatusWriter::report_changes(const ObjectName& name, const Sent& sent) {
     if (const std::string added = missing_from(sent.before.ingress, sent.desired.ingress); !added.empty()) {
         report(name, Event::Type::Normal, "IPAllocated", "Allocated " + added);
     }
-    if (const Condition* programmed = find_true(sent.desired, kProgrammedCondition);
-        programmed != nullptr && find_true(sent.before, kProgrammedCondition) == nullptr) {
-        report(name, Event::Type::Normal, "ServiceProgrammed", programmed->message, true);
-    }
 }
 
-void StatusWriter::report(const ObjectName& name, Event::Type type, std::string reason, std::string message,
-                          bool once) {
+void StatusWriter::report(const ObjectName& name, Event::Type type, std::string reason, std::string message) {
     calls_.report({.kind = "Service",
                    .object = name,
                    .type = type,
                    .reason = std::move(reason),
                    .message = std::move(message),
-                   .reporter = {},
-                   .once = once});
+                   .reporter = {}});
 }
 
 }  // namespace penstock::kube

@@ -39,7 +39,7 @@ class StatusWriter final : private PatchQueue::Owner {
         // Leadership by a clock that is read in this call (LeaderElector::is_leader). Called before each
         // write.
         std::function<bool()> may_write;
-        // Events of the leader (EVT-003): IPAllocated, IPReleased, ServiceProgrammed, StatusRejected,
+        // Events of the leader (EVT-003): IPAllocated, IPReleased, StatusRejected,
         // StatusConflict. Without a reporter.
         std::function<void(Event)> report;
     };
@@ -115,8 +115,7 @@ class StatusWriter final : private PatchQueue::Owner {
     PatchQueue::Decision forget(const ObjectName& name);
     void set_foreign(Record& record, bool is_foreign);
     void report_changes(const ObjectName& name, const Sent& sent);
-    void report(const ObjectName& name, Event::Type type, std::string reason, std::string message,
-                bool once = false);
+    void report(const ObjectName& name, Event::Type type, std::string reason, std::string message);
 
     const Calls calls_;
     Decoder decoder_;
