@@ -102,6 +102,7 @@ std::optional<kube::Changes> AssignedSource::take_changes() {
     }
     kube::Changes claims = unsent_;
     claim_saved(claims);
+    hold_for_unreadable(claims);
     assignment_.note(claims);
     if (assignment_.is_ready()) {
         for (const kube::ObjectName& name : assignment_.run()) {
@@ -143,6 +144,34 @@ void AssignedSource::claim_saved(kube::Changes& changes) const {
                                     .reason = "Saved",
                                     .message = {}}};
             service = std::move(claimed);
+        }
+    }
+}
+
+// A Service whose manifest cannot be read is absent after a start. Its address stays its own as long as some
+// manifest of a Service is unreadable: a Service with nothing but the saved addresses holds them.
+void AssignedSource::hold_for_unreadable(kube::Changes& changes) {
+    bool has_unreadable = false;
+    for (const kube::CollectionStatus& each : settings_.objects->status().collections) {
+        has_unreadable = has_unreadable || (each.kind == "services" && each.quarantined > 0);
+    }
+    for (const auto& [name, addresses] : saved_) {
+        if (services_.contains(name)) {
+            held_.erase(name);
+        } else if (has_unreadable && held_.insert(name).second) {
+            auto stub = std::make_shared<kube::Service>();
+            stub->meta.namespace_name = name.namespace_name;
+            stub->meta.name = name.name;
+            stub->type = "LoadBalancer";
+            stub->load_balancer_class = settings_.assignment.policy.lb_class;
+            for (const IpAddr& address : addresses) {
+                stub->ip_families.emplace_back(to_string(address.family()));
+            }
+            stub->ingress = ingress_of(addresses);
+            stub->conditions = kube::marker("True");
+            changes.services.insert_or_assign(name, std::move(stub));
+        } else if (!has_unreadable && held_.erase(name) != 0) {
+            changes.services.insert_or_assign(name, nullptr);
         }
     }
 }

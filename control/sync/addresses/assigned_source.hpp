@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ class AssignedSource final : public Source {
     AssignedSource(Settings settings, SavedAllocations saved, int wake_descriptor, int either_descriptor);
     void take_pools(kube::Changes& changes);
     void claim_saved(kube::Changes& changes) const;
+    void hold_for_unreadable(kube::Changes& changes);
     [[nodiscard]] std::vector<kube::ObjectName> save();
     [[nodiscard]] kube::ServicePtr with_addresses(const kube::ObjectName& name,
                                                   const kube::ServicePtr& service) const;
@@ -64,6 +66,7 @@ class AssignedSource final : public Source {
     SavedAllocations saved_;                                 // as in the file
     std::map<kube::ObjectName, kube::ServicePtr> services_;  // as in the manifests
     kube::Changes unsent_;                                   // not passed on yet
+    std::set<kube::ObjectName> held_;  // saved Services without an object, see hold_for_unreadable()
     bool objects_arrived_ = false, has_sent_ = false;
     std::map<kube::ObjectName, std::string> reported_;
     std::string pools_refused_, save_error_;

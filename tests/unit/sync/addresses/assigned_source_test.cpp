@@ -134,6 +134,28 @@ TEST_F(AssignedSourceTest, KeepsThePoolsThatAreInForceWhenNewOnesOverlap_LB015) 
     EXPECT_EQ(ip_of("a"), "203.0.113.0");
 }
 
+TEST_F(AssignedSourceTest, HoldsTheAddressOfAServiceThatCannotBeRead_LB008_GEN003) {
+    disk_.write("pools.yaml", pool("edge", "203.0.113.8-203.0.113.9"));
+    disk_.write("manifests/a.yaml", service("a"));
+    disk_.write("manifests/b.yaml", service("b"));
+    start();
+    ASSERT_TRUE(becomes("b", "203.0.113.9"));
+    // After a restart there is no last good version.
+    disk_.write("manifests/a.yaml", service("a", ", externalIPs: 7"));
+    start();
+    ASSERT_TRUE(becomes("b", "203.0.113.9"));
+    disk_.write("manifests/c.yaml", service("c"));
+    for (const test::Patience patience; source_->address_status().refused.empty() && patience.lasts();) {
+        ASSERT_TRUE(source_->wait(never_stops_));
+        take();
+    }
+    EXPECT_EQ(ip_of("c"), "") << "the only other address belongs to a";
+    disk_.write("manifests/a.yaml", service("a"));
+    ASSERT_TRUE(becomes("a", "203.0.113.8"));
+    remove("manifests/a.yaml");
+    EXPECT_TRUE(becomes("c", "203.0.113.8"));
+}
+
 TEST_F(AssignedSourceTest, RefusesADamagedAllocationFile_LB008) {
     disk_.write("allocations", "something else\n");
     auto folder = ManifestSource::open(disk_.path() / "manifests", ManifestSource::WhenEmpty::Keep);
