@@ -17,6 +17,7 @@ from .network import BACKENDS
 
 PURPOSE = "cluster-demo"
 RBAC = os.path.join(quickstart.ROOT, "docs/deploy/rbac.yaml")
+POOLS = os.path.join(quickstart.ROOT, "docs/deploy/addresspool-crd.yaml")
 EXTERNAL_IP = "80.11.12.10"
 SERVICE_PORT = "default/my-service:http/tcp"
 PATIENCE_S = 30
@@ -24,6 +25,10 @@ PATIENCE_S = 30
 SERVICE = {
     "apiVersion": "v1", "kind": "Service", "metadata": {"name": "my-service", "namespace": "default"},
     "spec": {"ports": [{"name": "http", "protocol": "TCP", "port": 80, "targetPort": servers.HTTP_PORT}], "externalIPs": [EXTERNAL_IP]}}
+
+POOL = {"apiVersion": "penstock.io/v1alpha1", "kind": "AddressPool", "metadata": {"name": "edge"}, "spec": {"addresses": ["203.0.113.16/28"]}}
+BALANCER = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "my-balancer", "namespace": "default"},
+            "spec": {"type": "LoadBalancer", "loadBalancerClass": "penstock.io/gateway", "selector": {}, "ports": [{"port": 80, "targetPort": servers.HTTP_PORT}]}}
 
 
 class DemoFailed(Exception):
@@ -72,6 +77,7 @@ def show(run, options):
     demo.start()
     demo.serve()
     demo.scale()
+    demo.balance()
     if options.action == "keep":
         run.keep()
         demo.tell_what_to_try()
@@ -98,8 +104,12 @@ class Demo:
         step("penstockd, and penstock-sync with the rights of docs/deploy/rbac.yaml")
         # on failure penstockd logs it and runs without hugepages
         self._run.reserve_hugepages(self._gateway.memory_mb)
+        self._gateway.more_options = ["--vip-presence", "routes"]
         self._gateway.start_daemon()
-        self._gateway.start_sync_of_cluster("--kubeconfig", self._cluster.file("sync.kubeconfig"))
+        if self._has_pools:
+            self._kubectl("apply", "-f", POOLS)
+        self._gateway.start_sync_of_cluster("--kubeconfig", self._cluster.file("sync.kubeconfig"),
+                                            "--allocate-addresses", "on" if self._has_pools else "off")
 
     def serve(self):
         self._apply("a Service with an ExternalIP, and its EndpointSlice with two endpoints", SERVICE, self._slice("backend-1", "backend-2"))
@@ -111,6 +121,39 @@ class Demo:
         self._apply("the EndpointSlice scaled to three", self._slice(*BACKENDS))
         self._curl(set(BACKENDS))
         self._show_services()
+
+    @property
+    def _has_pools(self):
+        """Custom resources with rules."""
+        return self._cluster.version >= (1, 25)
+
+    def balance(self):
+        """An address from a pool, in the status and announced as a kernel route."""
+        if not self._has_pools:
+            return
+        slice_of = {**self._slice(*BACKENDS), "metadata": {"name": "my-balancer", "namespace": "default", "labels": {"kubernetes.io/service-name": "my-balancer"}}}
+        slice_of["ports"] = [{"port": servers.HTTP_PORT, "protocol": "TCP"}]
+        self._apply("an AddressPool, and a Service of type LoadBalancer", POOL, BALANCER, slice_of)
+        wait_until("the Service is served", lambda: any(each["type"] == "penstock.io/Programmed" and each["status"] == "True"
+                                                        for each in self._balancer_status().get("conditions", [])))
+        print("  kubectl get service my-balancer")
+        print(indented(self._kubectl("get", "service", "my-balancer", "-n", "default")))
+        address = self._balancer_status()["loadBalancer"]["ingress"][0]["ip"]
+        print("  penstockctl get pools")
+        print(indented(self._gateway.ctl("--sync-server", self._gateway.sync_address, "get", "pools").stdout))
+        wait_until("the route is announced", lambda: address in self._routes())
+        print("  ip route show proto 80    (what a routing daemon exports)")
+        print(indented(self._routes()))
+        done = self._network.run("client", "curl", "--silent", "--max-time", "5", f"http://{address}/")
+        if done.returncode != 0:
+            raise DemoFailed(f"{address} does not answer")
+        print(f"  curl http://{address}/: {done.stdout.strip()}")
+
+    def _balancer_status(self):
+        return self._kubectl.json("get", "service", "my-balancer", "-n", "default")["status"]
+
+    def _routes(self):
+        return self._network.run("gateway", "ip", "route", "show", "proto", "80").stdout
 
     def delete(self):
         step("kubectl delete service my-service")

@@ -51,8 +51,8 @@ void DrainOrder::measure(Time now, uint64_t packets) {
     if (interval < kRateInterval) {
         return;
     }
-    // The sum falls when a Service is deleted, which is no sign that routers send elsewhere: the next interval
-    // counts.
+    // The sum falls when a Service is deleted, which is no sign that routers send elsewhere: the next
+    // interval counts.
     if (packets >= last_->second) {
         rate_ = (packets - last_->second) * 1'000 / static_cast<uint64_t>(interval.count());
     }

@@ -43,7 +43,8 @@ class AddressAssignment {
     // Discards all allocations. The next run() evaluates the objects from scratch: addresses in their status
     // come first.
     void restart();
-    // Discards all allocations, and collects no changes until restart(): for a process that does not allocate.
+    // Discards all allocations, and collects no changes until restart(): for a process that does not
+    // allocate.
     void stop();
 
     // Brings allocations up to date; only where is_ready(). Returns the names of the Services whose

@@ -227,8 +227,8 @@ kube::ServicePtr AssignedSource::with_addresses(const kube::ObjectName& name,
     }
     auto shown = std::make_shared<kube::Service>(*service);
     const auto status = assignment_.is_ready() ? assignment_.status_of(name) : std::nullopt;
-    // The status has the errors of ports (LB-017). It does not count before the pools are known, and not while
-    // its addresses are not saved.
+    // The status has the errors of ports (LB-017). It does not count before the pools are known, and not
+    // while its addresses are not saved.
     const auto saved_ingress = ingress_of(saved->second);
     const auto same_address = [](const auto& a, const auto& b) { return a.ip == b.ip; };
     shown->ingress = status && std::ranges::equal(status->ingress, saved_ingress, same_address)
