@@ -146,7 +146,7 @@ def jumbo_frames_pass_as_they_are(lab):
 def an_mtu_that_the_port_cannot_take_is_refused_by_name(lab):
     lab.network.build()
     for driver, fields, code, reason in (
-            ("af_packet", ";mtu=9601", 2, "not in 576-9600"),
+            ("af_packet", ";mtu=9601", 2, "must be 576 to 9600 bytes"),
             ("af_xdp", ";mtu=3600", 1, "MTU 3600 is outside the range of net_af_xdp, 68 to 3542"),
             ("af_xdp", ";mtu=3400", 1, "net_af_xdp: one page, so an mtu of at most 3050")):
         lab.gateway.port_fields = fields
