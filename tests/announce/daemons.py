@@ -59,7 +59,7 @@ class Daemon:
         return text
 
     def _spawn(self, *words):
-        words = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /run/frr && exec "$@"', self._folder, *words]
+        words = ["unshare", "-m", "sh", "-c", 'mkdir -p /run/frr && mount --bind "$0" /run/frr && exec "$@"', self._folder, *words]
         self._processes.append(self._lab.network.start(self._role, words, self._log))
 
     def _until(self, what, condition, patience_s=60):
