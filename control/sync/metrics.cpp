@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-#include "control/sync/address_metrics.hpp"
+#include "control/sync/addresses/address_metrics.hpp"
 
 namespace penstock::sync {
 namespace {

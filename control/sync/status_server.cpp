@@ -11,7 +11,7 @@
 #include "control/rpc/auth.hpp"
 #include "control/rpc/errors.hpp"
 #include "control/rpc/listener.hpp"
-#include "control/sync/address_messages.hpp"
+#include "control/sync/addresses/address_messages.hpp"
 #include "penstock/v1/sync.grpc.pb.h"
 
 namespace penstock::sync {

@@ -341,8 +341,7 @@ class DryRun {
         leave(after);
     }
 
-    // One client socket can reach one endpoint through two frontends. If both flows kept the source, their
-    // replies could not be told apart.
+    // One client socket can reach one endpoint by two frontends, with equal replies if the source is kept.
     std::string taken_text(const lb::Backend& backend) const {
         return "the client's address and port already have a flow to " +
                socket_text(backend.address, backend.port);

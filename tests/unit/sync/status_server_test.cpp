@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "control/sync/address_messages.hpp"
+#include "control/sync/addresses/address_messages.hpp"
 #include "penstock/v1/sync.grpc.pb.h"
 #include "tests/support/sanitizers.hpp"
 #include "tests/support/scratch_folder.hpp"

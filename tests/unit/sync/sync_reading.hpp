@@ -4,7 +4,7 @@
 #pragma once
 
 #include "control/sync/status.hpp"
-#include "tests/unit/sync/address_example.hpp"
+#include "tests/unit/sync/addresses/address_example.hpp"
 
 namespace penstock::sync::test {
 

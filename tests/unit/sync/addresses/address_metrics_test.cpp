@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of addresses from pools, as scraped. metrics_test.cpp compares their names and texts with the
 // manual.
-#include "control/sync/address_metrics.hpp"
+#include "control/sync/addresses/address_metrics.hpp"
 
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
-#include "tests/unit/sync/address_example.hpp"
+#include "tests/unit/sync/addresses/address_example.hpp"
 
 namespace penstock::sync {
 namespace address_metrics_test {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools, addresses and refusals as messages for penstockctl.
-#include "control/sync/address_messages.hpp"
+#include "control/sync/addresses/address_messages.hpp"
 
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/sync/address_example.hpp"
+#include "tests/unit/sync/addresses/address_example.hpp"
 
 namespace penstock::sync {
 namespace address_messages_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/sync/address_metrics.hpp"
+#include "control/sync/addresses/address_metrics.hpp"
 
 #include <map>
 #include <utility>
