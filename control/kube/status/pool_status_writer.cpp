@@ -169,7 +169,7 @@ void PoolStatusWriter::on_written(const ObjectName& name, const OneResponse& res
     Record& record = found->second;
     Sent sent = std::move(*std::exchange(record.sent, std::nullopt));
     if (!record.written) {
-        record.written.emplace();
+        record.written = Written{};
     }
     Written& written = *record.written;
     // Also a pool that violates a rule has a version.

@@ -194,7 +194,7 @@ void StatusWriter::on_written(const ObjectName& name, const OneResponse& respons
     Record& record = found->second;
     Sent sent = std::move(*std::exchange(record.sent, std::nullopt));
     if (!record.written) {
-        record.written.emplace();
+        record.written = Written{};
     }
     Written& written = *record.written;
     written.after.reset();
