@@ -176,37 +176,6 @@ class Checker {
 
 }  // namespace
 
-Result<AddressRange> parse_range(std::string_view text) {
-    const auto invalid = [&](std::string_view why) {
-        return fail(Errc::InvalidArgument, semantics::quoted(text) + " " + std::string(why));
-    };
-    if (text.find('/') != std::string_view::npos) {
-        const auto prefix = Prefix::parse(trimmed(text));
-        if (!prefix) {
-            return invalid("is not a prefix: " + prefix.error().what);
-        }
-        // Host bits are probably a mistake for a single address.
-        const std::string_view written = trimmed(text.substr(0, text.find('/')));
-        if (const auto address = IpAddr::parse(written); !address || *address != prefix->address()) {
-            return invalid("has bits behind its prefix length");
-        }
-        return range_of(*prefix);
-    }
-    const size_t dash = text.find('-');
-    const auto first = IpAddr::parse(trimmed(text.substr(0, dash)));
-    const auto last = dash == std::string_view::npos ? first : IpAddr::parse(trimmed(text.substr(dash + 1)));
-    if (!first || !last) {
-        return invalid("is not a range: " + (first ? last : first).error().what);
-    }
-    if (first->family() != last->family()) {
-        return invalid("has addresses of both families");
-    }
-    if (*last < *first) {
-        return invalid("ends before it begins");
-    }
-    return AddressRange{.first = *first, .last = *last};
-}
-
 Result<std::vector<Pool>> validate(std::vector<Pool> pools,
                                    const std::vector<ProtectedPrefix>& protected_prefixes) {
     Checker checker(protected_prefixes);

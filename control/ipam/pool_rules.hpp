@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "control/ipam/pool.hpp"
@@ -17,10 +16,6 @@ struct ProtectedPrefix {
     Prefix prefix;
     std::string what;  // for the error: "the Pods' addresses"
 };
-
-// "192.0.2.0/28" (all its addresses), "192.0.2.1-192.0.2.9" or "192.0.2.1". White space around an address is
-// ignored. Error: InvalidArgument, which names the text and the rule.
-[[nodiscard]] Result<AddressRange> parse_range(std::string_view text);
 
 // Sorts the ranges of the pools as the allocator requires, and validates the whole list: names, ranges,
 // overlaps between pools and with protected prefixes, reservations, fences. Error: InvalidArgument, which

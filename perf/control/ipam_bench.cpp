@@ -18,6 +18,7 @@
 
 #include "control/ipam/allocator.hpp"
 #include "control/ipam/pool_rules.hpp"
+#include "control/kube/pool_values.hpp"
 
 namespace penstock::ipam {
 namespace {
@@ -74,7 +75,7 @@ std::vector<Pool> pools_with(size_t addresses) {
         const uint32_t count = i < 2 ? each : static_cast<uint32_t>(addresses) - 2 * each;
         pools.push_back({.name = "pool-" + std::to_string(i),
                          .ranges = {{.first = at(0), .last = at(count - 1)},
-                                    *parse_range("2001:db8:" + std::to_string(i) + "::/64")}});
+                                    *kube::parse_address_range("2001:db8:" + std::to_string(i) + "::/64")}});
     }
     return pools;
 }

@@ -57,7 +57,7 @@ void AddressWriter::note(const kube::Changes& changes) {
         noted_.insert(name);
     }
     for (const auto& [name, pool] : changes.pools) {
-        pools_.object_changed(name);
+        pool == nullptr ? pools_.forget(name) : pools_.object_changed(name);
     }
     sources_changed_ |= !changes.services.empty() || !changes.pools.empty() || !changes.namespaces.empty() ||
                         changes.pools_listed || changes.namespaces_listed;
@@ -127,10 +127,8 @@ void AddressWriter::fence_everything() {
     assignment_.restart();
     static_cast<void>(assignment_.run());
     sources_changed_ = false;
-    noted_ = written_;
-    const auto followed = assignment_.followed();
-    noted_.insert(followed.begin(), followed.end());
-    for (const kube::ObjectName& name : std::exchange(noted_, {})) {
+    noted_.clear();
+    for (const kube::ObjectName& name : assignment_.followed()) {
         fence(name);
     }
 }
@@ -198,7 +196,9 @@ void AddressWriter::assign_everything() {
 void AddressWriter::assign_changes() {
     if (std::exchange(sources_changed_, false)) {
         const auto changed = assignment_.run();
-        for (const kube::ObjectName& name : changed) {
+        // The status also lists the ports of a Service, which change without its allocation.
+        noted_.insert(changed.begin(), changed.end());
+        for (const kube::ObjectName& name : std::exchange(noted_, {})) {
             assign(name);
         }
         view_is_stale_ = true;

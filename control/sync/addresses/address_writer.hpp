@@ -35,10 +35,10 @@
 
 namespace penstock::sync {
 
-// Longest time of the phase Fencing. A Service that cannot be written, or changes all the time, does not keep
-// the others from getting addresses. After this time a request of the former term has ended: its timeout and
-// the duration of the Lease are over.
-inline constexpr std::chrono::seconds kFenceMax = kube::kLeaseDuration + std::chrono::seconds(5);
+// Longest time of the phase Fencing, so that a Service that cannot be written, or changes all the time, does
+// not keep the others from getting addresses: the duration of the Lease and the timeout of a write
+// (kStatusTimeout). A write of a former leader that arrives even later is not refused at such a Service.
+inline constexpr std::chrono::seconds kFenceMax = kube::kLeaseDuration + kube::kStatusTimeout;
 
 class AddressWriter {
  public:
@@ -54,8 +54,9 @@ class AddressWriter {
         // Newest version in the store, nullopt if the object is unknown.
         std::function<std::optional<kube::ServiceVersion>(const kube::ObjectName&)> service;
         std::function<std::optional<kube::PoolVersion>(const std::string&)> pool;
-        // Lists the Services anew; false until a list that began after relist() is complete.
+        // Lists the Services anew, at their most recent version.
         std::function<void()> relist;
+        // False after relist() until that list is complete.
         std::function<bool()> is_relisted;
         std::function<Time()> clock;  // read directly before each write
         std::function<void(kube::Event)> report;
@@ -106,11 +107,10 @@ class AddressWriter {
     kube::LogLines log_;
     Phase phase_ = Phase::Following;
     uint64_t term_ = 0;  // of the election; the current phase belongs to it
-    //  // written by fence(), not yet assigned
     bool sources_changed_ = false;
     Time fence_until_{};                  // end of Fencing, whatever is not written by then
     std::set<kube::ObjectName> noted_;    // Services that note() reported since the last advance()
-    std::set<kube::ObjectName> written_;  // Services with a desired status in services_, of any term
+    std::set<kube::ObjectName> written_;  // Services with a desired status in services_
     bool view_is_stale_ = true;           // the allocation changed since publish()
     // Last reported refusals, so that each is reported once while it lasts.
     std::map<kube::ObjectName, std::string> reported_;

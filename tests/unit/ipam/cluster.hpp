@@ -11,16 +11,36 @@
 
 namespace penstock::ipam::testing {
 
+inline IpAddr ip(const std::string& text) {
+    return IpAddr::parse(text).value();
+}
+
+// A prefix, a range "FIRST-LAST", or one address. Without the rules of the schema, so that lists which break
+// them can be made.
+inline AddressRange range_of(const std::string& text) {
+    if (const size_t dash = text.find('-'); dash != std::string::npos) {
+        return {.first = ip(text.substr(0, dash)), .last = ip(text.substr(dash + 1))};
+    }
+    if (text.find('/') == std::string::npos) {
+        return {.first = ip(text), .last = ip(text)};
+    }
+    const Prefix prefix = Prefix::parse(text).value();
+    auto last = prefix.address().bytes();
+    const size_t fixed = 128 - prefix.address().bits() + prefix.length();
+    for (size_t bit = fixed; bit < 128; ++bit) {
+        last[bit / 8] = static_cast<uint8_t>(last[bit / 8] | 0x80U >> bit % 8);
+    }
+    return {.first = prefix.address(),
+            .last = prefix.address().is_v4() ? IpAddr::v4(last[12], last[13], last[14], last[15])
+                                             : IpAddr::v6(last)};
+}
+
 inline Pool pool(const std::string& name, const std::vector<std::string>& ranges) {
     Pool result{.name = name};
     for (const std::string& range : ranges) {
-        result.ranges.push_back(parse_range(range).value());
+        result.ranges.push_back(range_of(range));
     }
     return result;
-}
-
-inline IpAddr ip(const std::string& text) {
-    return IpAddr::parse(text).value();
 }
 
 class Cluster {

@@ -10,33 +10,6 @@
 namespace penstock::ipam::testing {
 namespace pool_rules_test {
 
-TEST(PoolRules, RangesAreReadInThreeNotations) {
-    const struct {
-        const char* text;
-        const char* first;
-        const char* last;
-    } rows[] = {{"192.0.2.0/28", "192.0.2.0", "192.0.2.15"},
-                {"192.0.2.1/32", "192.0.2.1", "192.0.2.1"},
-                {" 192.0.2.1 - 192.0.2.9 ", "192.0.2.1", "192.0.2.9"},
-                {"192.0.2.7", "192.0.2.7", "192.0.2.7"},
-                {"2001:db8::/64", "2001:db8::", "2001:db8::ffff:ffff:ffff:ffff"},
-                {"2001:db8::1-2001:db8::f", "2001:db8::1", "2001:db8::f"}};
-    for (const auto& row : rows) {
-        const auto range = parse_range(row.text);
-        ASSERT_TRUE(range) << row.text;
-        EXPECT_EQ(range->first.to_string(), row.first) << row.text;
-        EXPECT_EQ(range->last.to_string(), row.last) << row.text;
-    }
-}
-
-TEST(PoolRules, MalformedRangesAreRejected_LB015) {
-    for (const char* text :
-         {"", "x", "192.0.2.9-192.0.2.1", "192.0.2.1-2001:db8::1", "192.0.2.1/33", "192.0.2.1/28",
-          "192.0.2.1-", "-192.0.2.1", "192.0.2.1-192.0.2.2-192.0.2.3", "::ffff:192.0.2.1"}) {
-        EXPECT_FALSE(parse_range(text)) << text;
-    }
-}
-
 std::string error_of(std::vector<Pool> pools) {
     const std::vector<ProtectedPrefix> own = {{*Prefix::parse("10.244.0.0/16"), "the Pods' addresses"}};
     const auto result = validate(std::move(pools), own);

@@ -87,6 +87,20 @@ class AddressWriterSteps : public ::testing::Test {
     ModelWriter second{cluster, network, now, "second"};
 };
 
+TEST_F(AddressWriterSteps, TheStatusFollowsThePortsOfAService_STATUS001) {
+    cluster.put(service("web"));
+    run(first, seconds(5));
+    ASSERT_EQ(address("web"), "192.0.2.1");
+    kube::Service changed = *cluster.find(id("web"));
+    changed.ports.push_back(
+        {.name = "more", .protocol = "UDP", .port = 53, .node_port = 30'001, .target_port = {}});
+    cluster.put(changed);
+    run(first, seconds(5));
+    const auto& ports = cluster.find(id("web"))->ingress.front().ports;
+    ASSERT_EQ(ports.size(), 2u) << "the allocation is the same, the list of ports is not";
+    EXPECT_EQ(ports[1].port, 53);
+}
+
 TEST_F(AddressWriterSteps, EachPhaseOfALeaderWritesWhatItMay_LB007_LB008) {
     cluster.put(service("web"));
     std::vector<std::string> seen;  // phase, and what the Service shows
