@@ -60,8 +60,7 @@ uint64_t available_kb(const std::string& pools) {
 
 }  // namespace
 
-HugepageTurn::HugepageTurn(const std::string& pools)
-    : fd_(open((pools + kGrowableFolder + "/nr_hugepages").c_str(), O_RDONLY | O_CLOEXEC)) {
+HugepageTurn::HugepageTurn(const std::string& file) : fd_(open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
     while (fd_ >= 0 && flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
     }
 }

@@ -14,14 +14,18 @@ namespace penstock::drivers {
 // passes a folder of its own.
 inline constexpr const char* kHugepagePools = "/sys/kernel/mm/hugepages";
 
-// Machine-wide lock of all penstockd processes on the hugepage pool. Only its holder changes the pool or
+// The file that HugepageTurn locks. A file below /sys would not do: `ip netns exec` mounts a /sys of its own,
+// so one path is another file in each network namespace. Processes that share a /proc exclude each other.
+inline constexpr const char* kHugepageTurnFile = "/proc/sys/vm/nr_hugepages";
+
+// Lock of all penstockd processes of a machine on the hugepage pool. Only its holder changes the pool or
 // relies on a count of free pages. Otherwise two processes that start at once would both count the same free
 // pages, and DPDK in the slower one would find none. It is a lock on the kernel's own file, so it works
-// across mount and network namespaces, leaves no file behind, and ends with the process. Blocks for the
-// duration of another start, about a second.
+// across network namespaces, leaves no file behind, and ends with the process. Blocks for the duration of
+// another start, about a second.
 class HugepageTurn {
  public:
-    explicit HugepageTurn(const std::string& pools = kHugepagePools);
+    explicit HugepageTurn(const std::string& file = kHugepageTurnFile);
     ~HugepageTurn();
     HugepageTurn(const HugepageTurn&) = delete;
     HugepageTurn& operator=(const HugepageTurn&) = delete;

@@ -17,6 +17,7 @@ import time
 BASE = "/run/penstock-lab"
 PORT_LOCKS = "/run/penstock"  # penstockd's lock files of ports
 HUGEPAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+HUGEPAGE_TURN = "/proc/sys/vm/nr_hugepages"  # the file that penstockd locks (drivers/eal/hugepages.hpp)
 
 
 class Run:
@@ -81,7 +82,7 @@ class Run:
         wanted, got = (megabytes + 1) // 2, 0
         self.record("hugepages", added=wanted)
         try:
-            with _turn_on(HUGEPAGES):
+            with _turn_on(HUGEPAGE_TURN):
                 before = _read_int(HUGEPAGES)
                 _write_int(HUGEPAGES, before + wanted)
                 got = _read_int(HUGEPAGES) - before
@@ -103,7 +104,7 @@ class Run:
             subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
         added = sum(entry["added"] for entry in self.recorded("hugepages"))
         if added > 0:
-            with _turn_on(HUGEPAGES):
+            with _turn_on(HUGEPAGE_TURN):
                 _write_int(HUGEPAGES, max(0, _read_int(HUGEPAGES) - added))
                 self.record("hugepages", added=-added)  # a repetition gives back nothing
         shutil.rmtree(self.path, ignore_errors=True)

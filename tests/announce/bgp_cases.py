@@ -123,6 +123,7 @@ def a_drain_moves_the_vip_to_another_gateway_PRESENCE003(lab):
     lab.network.add_second_gateway(LB_IP)
     lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
     until_learned(lab, LB_IP, via=net.UPLINK)
+    lab.run.reserve_hugepages(second.memory_mb)
     second.start_daemon()
     lab.network.start("gateway-2", [second.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", second.address, "--listen", "off",
                                     "--http", "off"], "penstock-sync-2.log")

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "drivers/eal/hugepages.hpp"
 #include "drivers/host/ingress_guard.hpp"
 #include "drivers/host/kernel_interface.hpp"
 #include "drivers/host/netlink_mirror.hpp"
@@ -806,6 +807,20 @@ TEST_F(Guard, AddressesBelongOnTheTwin) {
     EXPECT_EQ(refused.error().code, Errc::InvalidArgument);
     EXPECT_NE(refused.error().what.find("10.4.0.1"), std::string::npos) << refused.error().what;
     EXPECT_EQ(KernelInterface::prepare("no_such_if", 1500, {}).error().code, Errc::NotFound);
+}
+
+// `ip netns exec` mounts a /sys of its own, so a lock on a file there would exclude no process
+// of another namespace.
+TEST_F(DriversLinux, OneProcessAtATimeHasItsTurnAcrossNetworkNamespaces) {
+    const auto lock_elsewhere = [](const std::string& option) {
+        return run("unshare --net --mount sh -c 'mount -t sysfs sysfs /sys && flock " + option + " " +
+                   kHugepageTurnFile + " true'");
+    };
+    {
+        const HugepageTurn turn;
+        EXPECT_NE(lock_elsewhere("--nonblock"), 0);
+    }
+    EXPECT_EQ(lock_elsewhere("--exclusive"), 0) << "waits for its turn";
 }
 
 }  // namespace drivers_linux_test

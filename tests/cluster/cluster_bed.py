@@ -35,8 +35,7 @@ class ClusterLab(Lab):
         self.apply(*objects, wait_for=wait_for)
 
     def start_gateway(self):
-        self.run.reserve_hugepages(self.gateway.memory_mb)
-        self.network.build()
+        self.build_network()
         servers.start(self.network, self.run)
         self.gateway.start_daemon()
 

@@ -82,8 +82,7 @@ class Lab:
     def start(self, *objects, wait_for=()):
         """Starts network, servers, penstockd and penstock-sync. Returns when the Services among the objects
         are served."""
-        self.run.reserve_hugepages(self.gateway.memory_mb)
-        self.network.build()
+        self.build_network()
         servers.start(self.network, self.run)
         self.apply(*objects)
         self.gateway.start_daemon()
@@ -91,6 +90,12 @@ class Lab:
         # A folder is read as a whole, so frontends and backends arrive together. Some cases need Services
         # without backends.
         self.gateway.until_served(wait_for or manifests.service_ports_of(objects), backends=False)
+
+    def build_network(self):
+        """The network alone, and the hugepages of one penstockd. Without pages of its own, a penstockd takes
+        those of a case beside it, and one of the two does not start."""
+        self.run.reserve_hugepages(self.gateway.memory_mb)
+        self.network.build()
 
     def apply(self, *objects, file="objects.yaml"):
         """Replaces the file atomically, as editors and kubectl-like tools do."""

@@ -105,7 +105,7 @@ def drain_outlives_a_restart_and_waits_for_open_connections_only_DRAIN006(lab):
 
 @case()
 def without_a_configuration_or_a_needed_port_health_fails_and_says_why_HC006(lab):
-    lab.network.build()
+    lab.build_network()
     lab.gateway.start_daemon()
     until("the port is open", lambda: lab.connection_outcome(net.UPLINK, PROXY_PORT) == "open", patience_s=15)
     answer = health(lab, "/healthz", PROXY_PORT)

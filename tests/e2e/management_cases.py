@@ -145,7 +145,7 @@ def renewed_certificates_are_used_without_a_restart_and_refusals_are_told(lab):
 
 @case()
 def a_tcp_address_without_tls_is_refused_by_name(lab):
-    lab.network.build()
+    lab.build_network()
     words = lab.gateway.daemon_words()
     words[words.index("--listen") + 1] = "127.0.0.1:9106"
     done = lab.network.run("gateway", *words)

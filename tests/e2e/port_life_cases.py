@@ -144,7 +144,7 @@ def jumbo_frames_pass_as_they_are(lab):
 
 @case()
 def an_mtu_that_the_port_cannot_take_is_refused_by_name(lab):
-    lab.network.build()
+    lab.build_network()
     for driver, fields, code, reason in (
             ("af_packet", ";mtu=9601", 2, "must be 576 to 9600 bytes"),
             ("af_xdp", ";mtu=3600", 1, "MTU 3600 is outside the range of net_af_xdp, 68 to 3542"),

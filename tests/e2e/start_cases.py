@@ -117,7 +117,7 @@ def a_busy_metrics_port_is_a_warning_and_is_tried_again(lab):
 
 @case()
 def check_config_names_each_mistake_and_starts_nothing(lab):
-    lab.network.build()
+    lab.build_network()
     words = [*lab.gateway.daemon_words(), "--check-config"]
     done = lab.network.run("gateway", *words)
     equal((done.returncode, done.stderr), (0, ""), "exit code and mistakes of what the other cases run with")
@@ -161,7 +161,7 @@ def a_start_after_kill_9_works(lab):
 
 @case(workers=(2,))
 def a_worker_without_a_snat_port_is_refused_by_name_NAT002(lab):
-    lab.network.build()
+    lab.build_network()
     lab.gateway.more_options = ["--snat-ports", "20032-20095"]  # one block of 64, which belongs to worker 1
     started = lab.network.run("gateway", *lab.gateway.daemon_words(), timeout_s=20)
     equal(started.returncode, 1, "exit code")
@@ -169,6 +169,7 @@ def a_worker_without_a_snat_port_is_refused_by_name_NAT002(lab):
 
 
 def second_start(lab, words):
+    lab.run.reserve_hugepages(lab.gateway.memory_mb)
     began = time.monotonic()
     second = lab.network.run("gateway", *words, timeout_s=20)
     check(second.returncode != 0, "a second penstockd started")
@@ -196,7 +197,7 @@ def a_second_penstockd_on_the_same_port_is_refused_by_name(lab):
 
 @case()
 def an_unknown_option_is_refused_by_name(lab):
-    lab.network.build()
+    lab.build_network()
     for program in ("penstockd", "penstock-sync", "penstockctl"):
         done = lab.network.run("gateway", lab.gateway.program(program), "--no-such-option")
         check(done.returncode != 0 and "no-such-option" in done.stderr + done.stdout, f"{program}: {done.returncode} {done.stderr}")
@@ -206,7 +207,7 @@ def an_unknown_option_is_refused_by_name(lab):
 
 @case()
 def penstockctl_says_plainly_that_nobody_is_there(lab):
-    lab.network.build()
+    lab.build_network()
     asked = lab.gateway.ctl("get", "services")
     check(asked.returncode != 0, "exit code 0 without a daemon")
     check(lab.gateway.socket in asked.stderr, f"stderr does not name the socket: {asked.stderr}")

@@ -475,14 +475,15 @@ TEST(Hugepages, TakesWhatIsThereFirst) {
 TEST(Hugepages, OneProcessAtATimeHasItsTurn) {
     const Folder folder;
     write_pool(folder.path / "hugepages-2048kB", 0, 0, 0);
+    const std::string file = folder.path / "hugepages-2048kB/nr_hugepages";
     std::atomic<bool> second_began{false};
     std::atomic<bool> second_has_it{false};
     std::thread second;
     {
-        const HugepageTurn first(folder.path);
+        const HugepageTurn first(file);
         second = std::thread([&] {
             second_began = true;
-            const HugepageTurn turn(folder.path);
+            const HugepageTurn turn(file);
             second_has_it = true;
         });
         while (!second_began) {
