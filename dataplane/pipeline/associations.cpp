@@ -84,7 +84,7 @@ Tracked serve_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
         case conn::SctpAction::Pass:
             break;
         case conn::SctpAction::Reopen:
-            return Tracked::IsMiss;
+            return Tracked::Reopens;
         case conn::SctpAction::Answer:
             answer_by_abort(ctx, burst, i);
             return Tracked::HasVerdict;

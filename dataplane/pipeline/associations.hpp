@@ -8,12 +8,12 @@
 
 namespace penstock::pipeline {
 
-// Result of tracking a packet of a known connection. A SYN or an INIT on a finished connection is a miss.
+// Result of tracking a packet of a known connection. Reopens: a SYN or an INIT on a finished connection.
 // new_flow ends that connection later, after the packets of this burst that belong to it have left.
-enum class Tracked : uint8_t { GoesOn, HasVerdict, IsMiss };
+enum class Tracked : uint8_t { GoesOn, HasVerdict, Reopens };
 
 // Tracks packet i of the association found[i], and counts, translates and forwards it, or drops it. Returns
-// IsMiss or HasVerdict.
+// Reopens or HasVerdict.
 PENSTOCK_NOINLINE Tracked serve_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
 // Sends packet i, of association found[i]: as send_one() (translate.hpp).

@@ -145,6 +145,7 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
         [&](uint32_t at) PENSTOCK_INLINE_LAMBDA -> conn::Found& { return burst.found[flows.at[at]]; });
     burst.hits.count = 0;
     burst.misses.count = 0;
+    burst.reopening.count = 0;
     for (uint32_t at = 0; at < flows.count; ++at) {
         const uint32_t i = flows.at[at];
         if (burst.found[i].is_hit()) [[likely]] {

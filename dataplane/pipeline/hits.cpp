@@ -14,8 +14,8 @@ void serve_hits(WorkerContext& ctx, Burst& burst) noexcept {
         if (tracked == Tracked::GoesOn) [[likely]] {
             send_one(ctx, burst, i);
             ++hits;
-        } else if (tracked == Tracked::IsMiss) {
-            burst.misses.add(i);
+        } else if (tracked == Tracked::Reopens) {
+            burst.reopening.add(i);
         }
     }
     ctx.count()[stats::Counter::ConnectionHits].add(hits);

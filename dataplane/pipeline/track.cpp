@@ -17,7 +17,7 @@ Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpSte
         return serve_association(ctx, burst, i);
     }
     if (step.action == TcpAction::Reopen) {
-        return Tracked::IsMiss;
+        return Tracked::Reopens;
     }
     if (step.action == TcpAction::Reset) {
         reset_both_sides(ctx, burst, i);

@@ -336,9 +336,9 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
     }
 }
 
-// Splits off the misses that open_flows() can serve together. Misses of finished connections, and those that
-// may share their key with an earlier one, are served later, one by one. Keys are compared by some bits of
-// their hash: about one packet in thirty is served later without need.
+// Splits off the misses that open_flows() can serve together. Those that may share their key with an earlier
+// one are served later, one by one. Keys are compared by some bits of their hash: about one packet in thirty
+// is served later without need.
 struct Partition {
     PacketList together;
     PacketList one_by_one;
@@ -350,14 +350,14 @@ Partition partition(const Burst& burst) noexcept {
         const uint32_t i = burst.misses.at[at];
         const uint64_t bit = uint64_t{1} << (burst.hash[i] & 63);
         uint64_t& word = seen[burst.hash[i] >> 6 & 15];
-        (burst.found[i].is_hit() || (word & bit) != 0 ? parts.one_by_one : parts.together).add(i);
+        ((word & bit) != 0 ? parts.one_by_one : parts.together).add(i);
         word |= bit;
     }
     return parts;
 }
 
-// A miss whose key may have been opened or reopened by an earlier packet of this burst. In that case it is
-// tracked and counted like a packet that arrived later.
+// A packet that reopens a connection, or a miss whose key an earlier packet of this burst may have opened. If
+// an earlier packet has opened or reopened it, the packet is tracked and counted as if it had arrived later.
 void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     PacketList alone;
     alone.add(i);
@@ -371,7 +371,7 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
             return send_one(ctx, burst, i);
         case Tracked::HasVerdict:
             return;
-        case Tracked::IsMiss:
+        case Tracked::Reopens:
             break;
     }
     const conn::Entry& finished = ctx.connections.at(burst.found[i].index);
@@ -388,13 +388,16 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
 }  // namespace
 
 void new_flow(WorkerContext& ctx, Burst& burst) noexcept {
-    if (burst.misses.count == 0) [[likely]] {
+    if ((burst.misses.count | burst.reopening.count) == 0) [[likely]] {
         return;
     }
     const Partition parts = partition(burst);
     open_flows(ctx, burst, parts.together, nullptr);
     for (uint32_t at = 0; at < parts.one_by_one.count; ++at) {
         serve_again(ctx, burst, parts.one_by_one.at[at]);
+    }
+    for (uint32_t at = 0; at < burst.reopening.count; ++at) {
+        serve_again(ctx, burst, burst.reopening.at[at]);
     }
 }
 

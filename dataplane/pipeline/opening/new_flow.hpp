@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stage 5, misses only: admit the packet, select a backend, bind a SNAT address and port, insert the
-// connection, forward the packet. The misses of a burst are processed together, step by step, each step
-// prefetching for the next.
+// Stage 5, for misses and for packets that reopen a finished connection: admit the packet, select a backend,
+// bind a SNAT address and port, insert the connection, forward the packet. The misses of a burst are
+// processed together, step by step, each step prefetching for the next.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

@@ -64,10 +64,11 @@ struct Burst {
         datagram{};  // of the fragments; unset if the table has no room for it
     std::array<SeatIndex, limits::kBurstMax> seat{};  // if verdict is Await
     PacketList icmp;                                  // ICMP packets left by classify to serve_icmp
-    PacketList moved;     // packets with a frame that now begins elsewhere in its buffer (other_family.hpp)
-    bool has_v6 = false;  // some of the flows are IPv6
-    PacketList hits;      // packets of known connections, from conn_lookup on
-    PacketList misses;    // packets for new_flow
+    PacketList moved;      // packets with a frame that now begins elsewhere in its buffer (other_family.hpp)
+    bool has_v6 = false;   // some of the flows are IPv6
+    PacketList hits;       // packets of known connections, from conn_lookup on
+    PacketList misses;     // packets of no known connection, for new_flow
+    PacketList reopening;  // hits of a finished connection that they reopen (Tracked::Reopens), for new_flow
     std::array<conn::Found, limits::kBurstMax> found{};  // of the hits
     std::array<Candidates, limits::kBurstMax>
         candidates{};  // possible owners of the flow; empty if not computed yet
