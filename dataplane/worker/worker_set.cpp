@@ -32,6 +32,19 @@ Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, un
     return std::span(memory, bytes);
 }
 
+// Memory of a table that may outlive the process, from the caller's provider if there is one. `owner` is set
+// if it is EAL's.
+Result<std::span<std::byte>> take_table(const TableMemory& provider, const std::string& name,
+                                        const std::string& what, size_t bytes, unsigned lcore,
+                                        const char* option, std::unique_ptr<std::byte, RteFree>& owner) {
+    if (provider) {
+        return provider(name, bytes, static_cast<int>(rte_lcore_to_socket_id(lcore)));
+    }
+    PENSTOCK_TRY(const auto taken, take_huge(what, bytes, lcore, option));
+    owner.reset(taken.data());
+    return taken;
+}
+
 // The ring holds exactly `packets`: the buffer pools are sized by the same limits (drivers/eal/mempool.cpp).
 Result<rte_ring*> make_ring(const std::string& name, uint32_t packets, unsigned flags) {
     rte_ring* ring =
@@ -119,10 +132,9 @@ Status WorkerSet::Impl::take_own_buffers() {
 }
 
 Status WorkerSet::Impl::take_affinity() {
-    PENSTOCK_TRY(const auto taken,
-                 take_huge("affinity table", lb::AffinityTable::memory_needed(options.affinity_entries),
-                           options.lcores.front(), "--affinity-entries"));
-    affinity_memory.reset(taken.data());
+    PENSTOCK_TRY(const auto taken, take_table(options.table_memory, "affinity", "affinity table",
+                                              lb::AffinityTable::memory_needed(options.affinity_entries),
+                                              options.lcores.front(), "--affinity-entries", affinity_memory));
     PENSTOCK_TRY(affinity, lb::AffinityTable::create(taken, options.affinity_entries, HashKey::random()));
     return {};
 }
@@ -178,10 +190,10 @@ pipeline::WorkerIo WorkerSet::Impl::io_of(uint32_t worker) const {
 Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t worker) const {
     const std::string suffix = std::to_string(worker);
     auto memory = std::make_unique<WorkerMemory>();
-    PENSTOCK_TRY(const auto table, take_huge("connection table " + suffix,
-                                             conn::Table::memory_needed(options.connections_per_worker),
-                                             options.lcores[worker]));
-    memory->table.reset(table.data());
+    PENSTOCK_TRY(const auto table,
+                 take_table(options.table_memory, "connections-" + suffix, "connection table " + suffix,
+                            conn::Table::memory_needed(options.connections_per_worker),
+                            options.lcores[worker], "--connections", memory->table));
     PENSTOCK_TRY(const auto ports, take_huge("SNAT ports " + suffix,
                                              nat::PortProposer::memory_needed(
                                                  options.connections_per_worker, options.snat_ports,
@@ -343,6 +355,10 @@ bool WorkerSet::has_passed(config::Publisher::Moment moment) const {
 uint64_t WorkerSet::flow_orders_done() const {
     const auto done = [](const auto& worker) { return worker->context().flow_orders.done(); };
     return std::ranges::min(impl_->workers_ | std::views::transform(done));
+}
+
+const adopt::Report& WorkerSet::adopted() const {
+    return impl_->adopted;
 }
 
 size_t WorkerSet::take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out) {

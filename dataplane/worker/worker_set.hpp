@@ -9,8 +9,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "dataplane/adopt/former.hpp"
 #include "dataplane/base/hash.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
@@ -47,6 +49,13 @@ struct PortPlan {
     bool rx_interrupts = false;  // its receive queues can wake a sleeping worker (IdleMode::Adaptive)
 };
 
+// Provides the memory of a table that may outlive the process: `bytes` from the start of a cache line, for the
+// CPUs of NUMA node `socket` (-1: unknown). It need not be zeroed. Called on the thread of WorkerSet::start();
+// the memory must stay until the WorkerSet is gone, and is never given back to the provider. An error ends
+// the start.
+using TableMemory =
+    std::function<Result<std::span<std::byte>>(const std::string& name, size_t bytes, int socket)>;
+
 struct WorkerSetOptions {
     std::vector<unsigned> lcores;  // one EAL lcore per worker
     std::vector<unsigned> cpus;    // the CPU behind each lcore, for display
@@ -55,7 +64,13 @@ struct WorkerSetOptions {
     uint32_t burst = limits::kBurstMax;                           // packets taken from a queue at once
     nat::PortRange snat_ports;  // contains SnatConfig.ports of every snapshot
     std::vector<PortPlan> ports;
+    // With the secret of the former process, adopted connections stay with their workers.
     HashKey secret = HashKey::random();
+    // For the tables "connections-N" of worker N, and "affinity". Empty: EAL's memory.
+    TableMemory table_memory = {};
+    // What a former process left. Adopted before the workers run, as far as the initial snapshot allows it.
+    // That must therefore be the last good one.
+    std::optional<adopt::FormerTables> former = {};
     IdleMode idle = IdleMode::Poll;
 };
 
@@ -122,6 +137,9 @@ class WorkerSet {
     // without it. The sweep also keeps other dead entries from appearing young.
     static constexpr uint32_t kAffinitySweepCalls = 16;
     void sweep_affinity();
+
+    // What was adopted from a former process; all zero without one. Any thread; never changes.
+    [[nodiscard]] const adopt::Report& adopted() const;
 
     [[nodiscard]] Inspector inspect() const { return Inspector(*this); }
 

@@ -90,6 +90,7 @@ struct WorkerSet::Impl {
     // of `memory`, as schedulers read them
     std::array<const stats::BackendCounters*, limits::kWorkersMax> backend_rows_{};
     std::vector<std::unique_ptr<Worker>> workers_;
+    adopt::Report adopted;
     uint32_t running = 0;
     // Frames dropped on the twin thread: they belong to no worker and are counted with those of worker 0.
     std::array<stats::Tally, kDropReasons> host_drops;
