@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The connection table of one worker. The worker is the only writer; any thread may list the entries without
 // stopping it. The caller provides the memory. It holds no pointers, so that a later process can map it at
-// another address and adopt() it.
+// another address and read what its writer left (former_table.hpp).
 //
 //   Header | buckets, one cache line each       | units, one cache line each
 //          |  8 tags: 32 bits of a key's hash   |  IPv4 connection: one unit (keys, state, times, ids,
@@ -74,9 +74,6 @@ class Table {
     // Clears and lays out `memory`, which must outlive the table and start on a cache line. InvalidArgument
     // names the requirement that is not met.
     static Result<Table> create(std::span<std::byte> memory, uint32_t capacity, const HashKey& secret);
-    // Takes over a table that create() laid out, including its connections. Returns Corrupt if the header is
-    // of another version or inconsistent with the memory's size. The previous writer must have stopped.
-    static Result<Table> adopt(std::span<std::byte> memory);
 
     Table(Table&&) noexcept = default;
     Table& operator=(Table&&) noexcept = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a connection table (table.hpp): a header, the buckets, and the units. Used by Table only.
+// The memory of a connection table (table.hpp): a header, the buckets, and the units. For Table and FormerTable.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places a connection table in memory: its size, a new table, and one that an earlier process left.
+// Places a connection table in memory: its size, and a new table.
 #include <cstring>
 #include <string>
 
@@ -51,26 +51,6 @@ Result<Table> Table::create(std::span<std::byte> memory, uint32_t capacity, cons
     header->capacity = capacity;
     header->secret = secret;
     return Table(memory, capacity);
-}
-
-Result<Table> Table::adopt(std::span<std::byte> memory) {
-    if (memory.size() < sizeof(Header) || reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
-        return fail(Errc::Corrupt, "connection table: no header at the start of a cache line");
-    }
-    const auto header = load<Header>(memory.data());
-    if (header.magic != Header::kMagic || header.version != Header::kVersion) {
-        return fail(Errc::Corrupt, "connection table: the memory holds no table of layout version " +
-                                       std::to_string(Header::kVersion));
-    }
-    const size_t needed = memory_needed(header.capacity);
-    if (needed == 0 || memory.size() < needed || header.size > header.units_used ||
-        header.units_used > header.high_water || header.units_used > header.capacity ||
-        header.high_water > units_for(header.capacity) || header.high_water % 2 != 0) {
-        return fail(Errc::Corrupt,
-                    "connection table: the header is inconsistent, or does not fit the memory of " +
-                        std::to_string(memory.size()) + " bytes");
-    }
-    return Table(memory, header.capacity);
 }
 
 }  // namespace penstock::conn

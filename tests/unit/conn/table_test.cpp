@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <set>
@@ -177,48 +176,6 @@ TEST(Table, RefusesMemoryThatDoesNotFit) {
     EXPECT_EQ(Table::create(memory.span().subspan(8), 100, {}).error().code, Errc::InvalidArgument);
     EXPECT_EQ(Table::create(memory.span(), 0, {}).error().code, Errc::InvalidArgument);
     EXPECT_EQ(Table::create(memory.span(), Table::kCapacityMax + 1, {}).error().code, Errc::InvalidArgument);
-}
-
-// The memory contains no addresses of its own: a copy elsewhere is the same table.
-TEST(Table, CanBeAdoptedWhereverItsMemoryLies) {
-    Fixture f(500);
-    for (uint32_t n = 0; n < 400; ++n) {
-        ASSERT_EQ(insert(f.table, numbered(n)).status, InsertStatus::Inserted);
-    }
-    f.table.erase(f.table.find(numbered(3).forward, f.table.hash(numbered(3).forward)).index);
-    ASSERT_EQ(insert(f.table, numbered_mixed(900)).status, InsertStatus::Inserted);
-    const test::AlignedMemory elsewhere(f.memory.span().size());
-    std::memcpy(elsewhere.span().data(), f.memory.span().data(), f.memory.span().size());
-    std::memset(f.memory.span().data(), 0xee, f.memory.span().size());
-
-    Result<Table> adopted = Table::adopt(elsewhere.span());
-    ASSERT_TRUE(adopted) << adopted.error().what;
-    EXPECT_EQ(adopted->size(), 400u);
-    for (const packet::FlowKey& key : {numbered_mixed(900).forward, numbered_mixed(900).reverse}) {
-        EXPECT_TRUE(adopted->find(key, adopted->hash(key)).is_hit());
-    }
-    for (uint32_t n = 0; n < 400; ++n) {
-        EXPECT_EQ(adopted->find(numbered(n).reverse, adopted->hash(numbered(n).reverse)).is_hit(), n != 3)
-            << n;
-    }
-    for (uint32_t n = 1'000; n < 1'099; ++n) {
-        EXPECT_EQ(insert(*adopted, numbered(n)).status, InsertStatus::Inserted);
-    }
-    EXPECT_EQ(insert(*adopted, numbered(2'000)).status, InsertStatus::Full);
-}
-
-TEST(Table, AdoptsNothingThatIsNoTable) {
-    Fixture f(100);
-    EXPECT_EQ(Table::adopt(f.memory.span().first(32)).error().code, Errc::Corrupt);
-    EXPECT_EQ(Table::adopt(f.memory.span().first(Table::memory_needed(100) - kCacheLine)).error().code,
-              Errc::Corrupt);
-    for (const size_t damaged : {size_t{0}, offsetof(detail::Header, version),
-                                 offsetof(detail::Header, capacity) + 2, offsetof(detail::Header, units_used),
-                                 offsetof(detail::Header, high_water) + 2, offsetof(detail::Header, size)}) {
-        Fixture copy(100);
-        copy.memory.span()[damaged] ^= std::byte{0x10};
-        EXPECT_EQ(Table::adopt(copy.memory.span()).error().code, Errc::Corrupt) << "byte " << damaged;
-    }
 }
 
 // IPv6 connections use two units; IPv4 connections use free halves of pairs first.
