@@ -57,6 +57,9 @@ Candidates candidates_from_host(const WorkerContext& ctx, const Burst& burst, ui
 void place_packet(WorkerContext& ctx, Burst& burst, uint32_t i, Ask ask) noexcept {
     HandoffNote& note = burst.arrival[i].note;
     burst.candidates[i] = candidates_of(ctx, burst, i, ask);
+    if (note.tried >= kBackFromMoved) [[unlikely]] {
+        return;
+    }
     note.tried = burst.candidates[i].in_range(note.tried);
     hand_on(ctx, burst, i, note.tried);
     count_misplaced(ctx, burst, i);
@@ -70,13 +73,35 @@ PENSTOCK_NOINLINE void take_host_flows(WorkerContext& ctx, Burst& burst) noexcep
         if (ctx.workers > 1) {
             HandoffNote& note = burst.arrival[i].note;
             burst.candidates[i] = candidates_from_host(ctx, burst, i);
-            note.tried = burst.candidates[i].in_range(note.tried);
-            hand_on(ctx, burst, i, note.tried);
+            if (note.tried < kBackFromMoved) {
+                note.tried = burst.candidates[i].in_range(note.tried);
+                hand_on(ctx, burst, i, note.tried);
+            }
         }
         if (burst.under_way(i)) {
             burst.has_v6 |= parsed.family == IpFamily::V6;
             burst.flows.add(i);
         }
+    }
+}
+
+// A miss on the last candidate, or behind it. If another worker has adopted the flow, the packet visits that
+// one. If that has no such connection any more, the packet returns, and may open a flow here.
+PENSTOCK_NOINLINE void ask_moved(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const Candidates& candidates = burst.candidates[i];
+    uint8_t& tried = burst.arrival[i].note.tried;
+    if (tried == kBackFromMoved) {
+        return;
+    }
+    if (tried == kTriesMoved) {
+        tried = kBackFromMoved;
+        return hand_on(ctx, burst, i, static_cast<uint8_t>(candidates.count - 1));
+    }
+    const WorkerId owner = ctx.moved->owner_of(burst.parsed[i].key);
+    if (owner.is_set() && owner != ctx.self) {
+        tried = kTriesMoved;
+        burst.verdict[i] = Verdict::Handoff;
+        burst.handoff_to[i] = owner;
     }
 }
 
@@ -88,6 +113,9 @@ void pass_on(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     }
     uint8_t& tried = burst.arrival[i].note.tried;
     if (candidates.is_last(tried)) {
+        if (ctx.moved != nullptr) [[unlikely]] {
+            ask_moved(ctx, burst, i);
+        }
         return;
     }
     ++tried;
@@ -105,8 +133,9 @@ bool hand_to_opener(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
     burst.candidates[i] =
         note.from_host ? candidates_from_host(ctx, burst, i) : candidates_of(ctx, burst, i, Ask::Everybody);
     // the worker that may open the flow is the last candidate
-    note.tried = static_cast<uint8_t>(burst.candidates[i].count - 1);
-    hand_on(ctx, burst, i, note.tried);
+    const auto opener = static_cast<uint8_t>(burst.candidates[i].count - 1);
+    note.tried = ctx.moved == nullptr ? opener : kBackFromMoved;
+    hand_on(ctx, burst, i, opener);
     return !burst.under_way(i);
 }
 

@@ -225,7 +225,8 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         // to which it has sent nothing.
         return punt_or_drop_unknown(ctx, burst, i, quote.error(), quote.error() == DropReason::BadIcmp);
     }
-    const ErrorOwners owners = owners_of(ctx, burst, i, *quote);
+    ErrorOwners owners = owners_of(ctx, burst, i, *quote);
+    owners.may_be_anywhere |= ctx.moved != nullptr;
     // An error must be addressed to the sender of the quoted packet. Otherwise it concerns no packet that was
     // sent.
     if (quote->key.source != parsed.key.destination) {

@@ -19,6 +19,7 @@
 #include "dataplane/nat/reply_owner.hpp"
 #include "dataplane/pipeline/fragments/fragment_table.hpp"
 #include "dataplane/pipeline/state/flow_order_work.hpp"
+#include "dataplane/pipeline/state/moved_flows.hpp"
 #include "dataplane/pipeline/state/own_segment_list.hpp"
 #include "dataplane/pipeline/state/port_promises.hpp"
 #include "dataplane/pipeline/state/prefix_counts.hpp"
@@ -92,6 +93,8 @@ struct WorkerContext {
     stats::CounterRows counters;
     ResolveQueue* resolve = nullptr;
     std::array<uint32_t, 256> datagram_ids{};  // for next_datagram_id(), by a hash of the destination
+    // Adopted flows whose owner placement does not compute; null: none. The same for all workers.
+    const MovedFlows* moved = nullptr;
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }
