@@ -10,66 +10,19 @@
 
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/base/limits.hpp"
+#include "dataplane/lb/affinity_words.hpp"
 
 namespace penstock::lb {
 namespace {
 
-using Bucket = detail::AffinityBucket;
+using namespace detail;
+using Bucket = AffinityBucket;
 
 // Tries of one flow at one bucket. Each failure is another flow's success, and every other worker may have
 // three of these at once.
 constexpr uint32_t kTries = 3 * limits::kWorkersMax;
 // Tries of a reader that lists: a bucket changes occasionally, not permanently.
 constexpr uint32_t kCopyTries = 64;
-
-// Fields of a bucket's state.
-constexpr uint64_t live_bit(uint32_t slot) noexcept {
-    return uint64_t{1} << slot;
-}
-constexpr uint64_t claimed_bit(uint32_t slot) noexcept {
-    return uint64_t{1} << (Bucket::kSlots + slot);
-}
-constexpr uint64_t kLive = live_bit(Bucket::kSlots) - 1;
-constexpr uint64_t kVersionOne = uint64_t{1} << (2 * Bucket::kSlots);
-
-// A slot's value: new:1 | tentative:1 | stay:10 | endpoint:20 | time:32.
-constexpr unsigned kEndpointShift = 32, kStayShift = 52;
-constexpr uint64_t kNew = uint64_t{1} << 63, kTentative = uint64_t{1} << 62;
-constexpr uint64_t kEndpointMask = limits::kBackendsMax - 1;
-// Marks an entry that has ended: no endpoint has this stay. The other bits are from the client's hash, so
-// that another client's ended entry is not mistaken for it.
-constexpr uint64_t kStayMask = 0x3ff;
-constexpr uint64_t kNothing = kStayMask << kStayShift;
-constexpr bool is_nothing(uint64_t value) noexcept {
-    return (value & kNothing) == kNothing;
-}
-constexpr uint64_t nothing_of(uint64_t hash) noexcept {
-    return kNothing | hash >> (64 - kStayShift);
-}
-static_assert(limits::kBackendsMax <= 1U << (kStayShift - kEndpointShift) &&
-              std::has_single_bit(limits::kBackendsMax));
-static_assert(Backend::kStays <= kStayMask);
-
-constexpr uint64_t established(const Backend& backend, CoarseTime now) noexcept {
-    return uint64_t{backend.stay} << kStayShift | uint64_t{backend.endpoint.value} << kEndpointShift |
-           now.value;
-}
-constexpr EndpointId endpoint_of(uint64_t value) noexcept {
-    return {static_cast<uint32_t>(value >> kEndpointShift & kEndpointMask)};
-}
-constexpr uint16_t stay_of(uint64_t value) noexcept {
-    return static_cast<uint16_t>(value >> kStayShift & kStayMask);
-}
-constexpr CoarseTime time_of(uint64_t value) noexcept {
-    return {static_cast<uint32_t>(value)};
-}
-constexpr bool names_same_endpoint(uint64_t a, uint64_t b) noexcept {
-    return ((a ^ b) & ~(kNew | kTentative)) >> kEndpointShift == 0;
-}
-// The same value with another time, and without `marks`.
-constexpr uint64_t refreshed_at(uint64_t value, CoarseTime now, uint64_t marks) noexcept {
-    return (value & ~(marks | uint64_t{UINT32_MAX})) | now.value;
-}
 
 // Another core's counter may be slightly ahead, but never a minute (2 x 10^3 units). A time further in the
 // future is a wrapped-around time from years ago.
@@ -424,6 +377,40 @@ uint32_t AffinityTable::remove_if(uint32_t first, uint32_t count,
         }
     }
     return removed;
+}
+
+void AffinityTable::for_each_former(std::span<const std::byte> memory,
+                                    const std::function<void(const FormerAffinityEntry&)>& visit) {
+    if (reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
+        return;
+    }
+    const std::span buckets(reinterpret_cast<const Bucket*>(memory.data()), memory.size() / sizeof(Bucket));
+    for (const Bucket& bucket : buckets) {
+        uint64_t state = 0;
+        std::array<AffinityEntry, Bucket::kSlots> entries;
+        if (!copy(bucket, state, entries)) {
+            continue;
+        }
+        for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
+            const auto slot = static_cast<uint32_t>(std::countr_zero(live));
+            const uint64_t value = bucket.slots[slot].value.load(std::memory_order_relaxed);
+            // An entry with which no flow was opened yet is nobody's.
+            if (entries[slot].endpoint.is_set() && (value & kNew) == 0) {
+                visit({entries[slot], (value & kTentative) != 0});
+            }
+        }
+    }
+}
+
+bool AffinityTable::adopt(const Question& question, uint32_t wanted, bool is_tentative) noexcept {
+    if (find(question).position != Answer::kNone) {
+        return false;
+    }
+    const Answer answer = enter(question, wanted, is_tentative ? Entrant::Tentative : Entrant::Established);
+    if (is_tentative) {
+        open(answer.pin, question.now);
+    }
+    return answer.pin.value != nullptr && !answer.evicted;
 }
 
 }  // namespace penstock::lb

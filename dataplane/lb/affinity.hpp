@@ -90,6 +90,11 @@ struct AffinityEntry {
     }
 };
 
+// A copy of one entry of a former process (AffinityTable::for_each_former). Nothing about it is certain.
+struct FormerAffinityEntry : AffinityEntry {
+    bool is_tentative = false;
+};
+
 namespace detail {
 struct AffinitySlot {
     std::atomic<uint64_t> client[2];
@@ -181,6 +186,16 @@ class AffinityTable {
     // workers change continuously is skipped.
     uint32_t remove_if(uint32_t first, uint32_t count,
                        const std::function<bool(const AffinityEntry&)>& is_dead);
+
+    // --- At start ---
+
+    // Calls `visit` for each live entry in the memory of a table that a former process left, which may be
+    // damaged in any way.
+    static void for_each_former(std::span<const std::byte> memory,
+                                const std::function<void(const FormerAffinityEntry&)>& visit);
+    // Enters the backend at `wanted` with question.now as the time of its last new flow. False: the number of
+    // entries has not grown, because the client has one already, there is no room, or another one was evicted.
+    bool adopt(const Question& question, uint32_t wanted, bool is_tentative) noexcept;
 
  private:
     using Bucket = detail::AffinityBucket;
