@@ -64,7 +64,9 @@ namespace penstock::stats {
     X(AgingTicks, "aging_ticks", "TSC ticks spent searching for idle connections")                           \
     X(Connections, "connections", "connections now (a level, not a count)")                                  \
     X(ReclaimedSnatPorts, "reclaimed_snat_ports",                                                            \
-      "connections removed for their SNAT port: all towards the endpoint were taken")
+      "connections removed for their SNAT port: all towards the endpoint were taken")                        \
+    X(AdoptedConnections, "adopted_connections",                                                             \
+      "connections taken over from the former process at the start")
 
 enum class Counter : uint8_t {
 #define PENSTOCK_X(name, counter, meaning) name,

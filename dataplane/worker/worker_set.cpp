@@ -249,6 +249,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
     for (const PortPlan& port : options.ports) {
         context->ports[port.id.value] = {port.mac, {port.flow_stays_on_queue, port.snat_blocks_on_queue}};
     }
+    contexts.push_back(context.get());
     // An idle worker yields if another worker, or the main lcore, runs on its CPU.
     const unsigned cpu = options.cpus[index];
     const bool shares_cpu =
@@ -283,6 +284,7 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options,
     for (uint32_t w = 0; w < workers; ++w) {
         PENSTOCK_TRY_STATUS_IN("worker " + std::to_string(w), impl->add_worker(w));
     }
+    impl->adopt_former();
     for (uint32_t w = 0; w < workers; ++w) {
         const int launched = rte_eal_remote_launch(
             [](void* worker) {

@@ -69,7 +69,7 @@ struct WorkerSetOptions {
     // For the tables "connections-N" of worker N, and "affinity". Empty: EAL's memory.
     TableMemory table_memory = {};
     // What a former process left. Adopted before the workers run, as far as the initial snapshot allows it.
-    // That must therefore be the last good one.
+    // That must therefore be the last good one, with SNAT addresses and the host's addresses.
     std::optional<adopt::FormerTables> former = {};
     IdleMode idle = IdleMode::Poll;
 };

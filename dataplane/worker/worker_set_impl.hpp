@@ -70,6 +70,7 @@ struct WorkerSet::Impl {
     Status make_reply_rules();
     Result<std::unique_ptr<WorkerMemory>> take_memory(uint32_t worker) const;
     Status add_worker(uint32_t index);
+    void adopt_former();
     [[nodiscard]] pipeline::WorkerIo io_of(uint32_t worker) const;
     void stop();
 
@@ -89,6 +90,8 @@ struct WorkerSet::Impl {
     std::vector<std::unique_ptr<WorkerMemory>> memory;
     // of `memory`, as schedulers read them
     std::array<const stats::BackendCounters*, limits::kWorkersMax> backend_rows_{};
+    pipeline::MovedFlows moved_flows;                // used by the workers if it is not empty
+    std::vector<pipeline::WorkerContext*> contexts;  // of the workers, for adopt_former() only
     std::vector<std::unique_ptr<Worker>> workers_;
     adopt::Report adopted;
     uint32_t running = 0;

@@ -5,6 +5,8 @@
 #include <array>
 #include <memory>
 
+#include "dataplane/adopt/adoption.hpp"
+#include "dataplane/adopt/affinity.hpp"
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/fragment_ipv4.hpp"
 #include "dataplane/packet/fragment_ipv6.hpp"
@@ -28,7 +30,7 @@ std::array<std::pair<IpAddr, NicPortId>, 4> own_addresses() {
 VirtualGateway::VirtualGateway(const Options& options)
     : options_(options),
       secrets_(options.secrets_from.value_or(seed())),
-      owner_key_(new_key()),
+      owner_key_(options.owner_key.value_or(new_key())),
       affinity_key_(new_key()),
       affinity_memory_(lb::AffinityTable::memory_needed(options.affinity_entries)) {
     std::vector<nat::PortReplyHash> hashes;
@@ -172,6 +174,58 @@ void VirtualGateway::forget() {
         start_worker(w);
         state.is_new = true;
     }
+}
+
+adopt::FormerTables VirtualGateway::left_to(const VirtualGateway& heir) const {
+    adopt::FormerTables left;
+    for (const auto& worker : workers_) {
+        left.connections.emplace_back(worker->table.span());
+    }
+    std::vector<ServiceId>& names = left.services.emplace(service_ids_.size());
+    for (const auto& [name, id] : service_ids_) {
+        for (const auto& [heirs_name, heirs_id] : heir.service_ids_) {
+            if (name == heirs_name) {
+                names[id.value] = heirs_id;
+            }
+        }
+    }
+    left.affinity = affinity_memory_.span();
+    std::vector<const lb::Service*> seen;
+    snapshot_.services->for_each_row([&](const lb::FrontendRow& row) {
+        const lb::Service& service = *row.service;
+        if (!service.has_affinity() || std::ranges::find(seen, &service) != seen.end()) {
+            return;
+        }
+        seen.push_back(&service);
+        adopt::FormerAffinity& affinity = left.affinity_services.emplace_back();
+        affinity.owner = service.affinity_owner;
+        affinity.epoch = service.affinity_epoch;
+        affinity.current = names[service.id.value];
+        for (const lb::BackendSet& set : service.sets) {
+            for (const lb::Backend& backend : set.usable) {
+                affinity.endpoints.push_back({backend.endpoint, backend.stay, backend.address, backend.port});
+            }
+        }
+    });
+    return left;
+}
+
+adopt::Report VirtualGateway::adopt(const adopt::FormerTables& former, const VirtualGateway& earlier) {
+    now_ = earlier.now_;
+    std::vector<pipeline::WorkerContext*> contexts;
+    for (const auto& worker : workers_) {
+        worker->is_new = false;
+        contexts.push_back(worker->context.get());
+    }
+    adopt::Adoption adoption(former, snapshot_, contexts, now_);
+    for (uint32_t w = 0; w < workers_.size(); ++w) {
+        adoption.adopt({static_cast<uint8_t>(w)});
+    }
+    adopt::Report report = adoption.finish(moved_);
+    const adopt::AffinityAdoption entries = adopt::adopt_affinity(former, snapshot_, affinity_, rate_, now_);
+    report.affinity_adopted = entries.adopted;
+    report.affinity_lost = entries.lost;
+    return report;
 }
 
 ServiceId VirtualGateway::service_id(const TestService& service) {

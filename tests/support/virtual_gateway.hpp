@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "dataplane/adopt/former.hpp"
 #include "dataplane/pipeline/stages.hpp"
 #include "tests/support/aligned_memory.hpp"
 #include "tests/support/prng.hpp"
@@ -113,7 +114,8 @@ class VirtualGateway {
         // In addition to those of the host, which does not have them.
         std::vector<nat::SnatAddress> more_snat = {};
         std::optional<uint64_t> secrets_from =
-            {};  // seeds the hash keys instead of the run's seed (prng.hpp)
+            {};                                 // seeds the hash keys instead of the run's seed (prng.hpp)
+        std::optional<HashKey> owner_key = {};  // of nat::ReplyOwner
     };
     VirtualGateway() : VirtualGateway(Options{}) {}
     explicit VirtualGateway(const Options& options);
@@ -178,6 +180,16 @@ class VirtualGateway {
     void age();
     // Sets all half-open TCP connections to established, so that none of them is evicted for another one.
     void establish_all();
+
+    // What `heir` finds if this gateway's process ends now: its memory, and its numbers' names as the heir has
+    // numbered them. Services are the same if their names and protocols are.
+    [[nodiscard]] adopt::FormerTables left_to(const VirtualGateway& heir) const;
+    // Adopts that before any packet, at the present time of `earlier`.
+    adopt::Report adopt(const adopt::FormerTables& former, const VirtualGateway& earlier);
+    [[nodiscard]] const HashKey& owner_key() const { return owner_key_; }
+    [[nodiscard]] const nat::ReplyRules& reply_rules() const { return reply_rules_; }
+    [[nodiscard]] const Options& options() const { return options_; }
+    [[nodiscard]] CoarseTime now_coarse() const { return CoarseClock(rate_).at(now_); }
 
     // For tests that try several things one after another from the same state. forget() returns to the time,
     // the snapshot and the secrets saved by remember() (at first the new gateway's), without connections,
@@ -263,6 +275,7 @@ class VirtualGateway {
     nat::ReplyRules reply_rules_;
     AlignedMemory affinity_memory_;
     lb::AffinityTable affinity_;
+    pipeline::MovedFlows moved_;
     std::vector<std::unique_ptr<WorkerState>> workers_;
     std::array<const stats::BackendCounters*, limits::kWorkersMax> backend_rows_{};
     config::Snapshot snapshot_;

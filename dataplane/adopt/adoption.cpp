@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/adopt/adoption.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "dataplane/nat/source_search.hpp"
+#include "dataplane/packet/rewrite.hpp"
+
+namespace penstock::adopt {
+namespace {
+
+using conn::Connection;
+using packet::FlowKey;
+using pipeline::MovedFlows;
+using pipeline::WorkerContext;
+using stats::Counter;
+
+// Connections whose accesses to memory overlap. Twice as many took as long (scripts/bench adopt).
+constexpr uint32_t kTogether = 32;
+
+// Another core's counter may be slightly ahead, but never a minute (2 x 10^3 units).
+constexpr int32_t kAheadMax = 2'000;
+
+// Puts times of the near future right. False: no process of this boot has written them.
+bool has_sane_times(Connection& connection, CoarseTime now) noexcept {
+    for (CoarseTime* time : {&connection.last_seen, &connection.opened_at}) {
+        const int32_t ahead = units_between(now, *time);
+        if (ahead > kAheadMax) {
+            return false;
+        }
+        if (ahead > 0) {
+            *time = now;
+        }
+    }
+    return units_between(connection.last_seen, connection.opened_at) <= kAheadMax;
+}
+
+// Whether the gateway can have opened it, whatever its configuration was.
+bool is_possible(const Connection& connection) noexcept {
+    const IpAddr& client = connection.forward.source;
+    if (client.is_unspecified() || client.is_multicast()) {
+        return false;
+    }
+    return !connection.source_kept || connection.reverse.destination == client;
+}
+
+}  // namespace
+
+// The connections of one worker, some at a time.
+class Adoption::Batch {
+ public:
+    Batch(const Adoption& adoption, WorkerContext& ctx, Result& result) noexcept
+        : adoption_(adoption),
+          ctx_(ctx),
+          result_(result),
+          config_(*adoption.snapshot_.snat),
+          services_(*adoption.snapshot_.services) {}
+
+    void add(const Connection& connection) noexcept {
+        Candidate& added = candidates_[count_++];
+        added.connection = connection;
+        const FlowKey& forward = connection.forward;
+        added.frontend_hash = services_.hash(forward.destination, forward.destination_port, forward.protocol);
+        services_.prefetch(added.frontend_hash);
+        if (count_ == kTogether) {
+            insert_all();
+        }
+    }
+
+    void insert_all() noexcept {
+        uint32_t passed = 0;
+        for (uint32_t i = 0; i < count_; ++i) {
+            if (const std::optional<NotAdopted> reason = examine(candidates_[i])) {
+                lose(*reason);
+            } else {
+                candidates_[passed++] = candidates_[i];
+            }
+        }
+        count_ = 0;
+        ctx_.connections.prefetch_units(passed);
+        std::array<nat::PoolNumber, kTogether> pools;
+        for (uint32_t i = 0; i < passed; ++i) {
+            const Candidate& candidate = candidates_[i];
+            ctx_.by_backend.prefetch_newest(candidate.connection.backend);
+            pools[i] = candidate.connection.source_kept ? nat::PoolNumber{}
+                                                        : ctx_.snat_ports.prefetch_pool(candidate.pool_hash);
+        }
+        for (uint32_t i = 0; i < passed; ++i) {
+            if (const std::optional<NotAdopted> reason = insert(candidates_[i], pools[i])) {
+                lose(*reason);
+            }
+        }
+    }
+
+ private:
+    void lose(NotAdopted reason) noexcept { ++result_.lost[static_cast<size_t>(reason)]; }
+
+    static nat::PoolKey pool_key(const Connection& connection) noexcept {
+        return {connection.reverse.destination, connection.reverse.source, connection.reverse.source_port,
+                connection.reverse.protocol};
+    }
+
+    // Finds the connection's place in the current configuration. Empty: it has one, and `candidate` is
+    // complete except for the pool of its port.
+    std::optional<NotAdopted> examine(Candidate& candidate) noexcept {
+        Connection& connection = candidate.connection;
+        const FlowKey& forward = connection.forward;
+        const FlowKey& reverse = connection.reverse;
+        const lb::FrontendRow* frontend = services_.find(forward.destination, forward.destination_port,
+                                                         forward.protocol, candidate.frontend_hash);
+        if (frontend == nullptr || !is_same(connection.service, frontend->service->id)) {
+            return NotAdopted::NoFrontend;
+        }
+        connection.service = frontend->service->id;
+        connection.backend =
+            adoption_.services_.endpoint(connection.service, reverse.source, reverse.source_port);
+        if (!connection.backend.is_set()) {
+            return NotAdopted::NoEndpoint;
+        }
+        ctx_.by_backend.prefetch_head(connection.backend);
+        connection.is_pinned = frontend->service->has_affinity();
+        if (units_between(connection.last_seen, adoption_.now_) >
+            ctx_.aging.limits().limit_for(forward.protocol, connection, *adoption_.snapshot_.idle_limits)) {
+            return NotAdopted::Expired;
+        }
+        connection.snat_index = 0;
+        connection.snat_pool = 0;
+        if (!connection.source_kept) {
+            const nat::SnatAddress* address = config_.addresses.find(reverse.destination);
+            connection.snat_index = static_cast<uint8_t>(address - &config_.addresses[0]);
+            const nat::PoolKey key = pool_key(connection);
+            // A NodePort that is declared later does not end the connections that use its number.
+            const nat::PortRules rules =
+                nat::rules_towards(ctx_.snat_ports, config_, connection.snat_index, nat::HostPorts{}, key);
+            if (!rules.is_usable(reverse.destination_port)) {
+                return NotAdopted::NoSnatPort;
+            }
+            candidate.pool_hash = ctx_.snat_ports.hash(key);
+            ctx_.snat_ports.prefetch(candidate.pool_hash);
+        }
+        const packet::TranslationDeltas deltas = packet::translation_deltas(
+            forward, {reverse.destination, reverse.source, reverse.destination_port, reverse.source_port});
+        connection.l4_delta = deltas.l4;
+        connection.ip_delta = deltas.ip;
+        candidate.forward_hash = ctx_.connections.hash(forward);
+        candidate.reverse_hash = ctx_.connections.hash(reverse);
+        ctx_.connections.prefetch_buckets(candidate.forward_hash);
+        ctx_.connections.prefetch_buckets(candidate.reverse_hash);
+        return std::nullopt;
+    }
+
+    [[nodiscard]] bool is_same(ServiceId former, ServiceId current) const noexcept {
+        const std::optional<std::vector<ServiceId>>& names = adoption_.former_.services;
+        return !names || (former.value < names->size() && (*names)[former.value] == current);
+    }
+
+    // As new_flow.cpp, without a packet.
+    std::optional<NotAdopted> insert(Candidate& candidate, nat::PoolNumber probably) noexcept {
+        Connection& connection = candidate.connection;
+        nat::PoolNumber pool;
+        if (!connection.source_kept) {
+            pool = ctx_.snat_ports.open(pool_key(connection), candidate.pool_hash, probably);
+            connection.snat_pool = pool.value;
+        }
+        const conn::Inserted inserted =
+            ctx_.connections.insert(connection, candidate.forward_hash, candidate.reverse_hash);
+        if (inserted.status != conn::InsertStatus::Inserted) {
+            return inserted.status == conn::InsertStatus::Full ? NotAdopted::TableFull
+                                                               : NotAdopted::Duplicate;
+        }
+        ctx_.by_backend.add(inserted.index, connection.backend);
+        if (!connection.source_kept) {
+            ctx_.snat_ports.bind(pool, connection.reverse.destination_port);
+        }
+        ctx_.prefixes.add(pipeline::PrefixCounts::slot_of(connection.forward.source, ctx_.owner.mix));
+        ctx_.counters.services[connection.service.value].connections.add(1);
+        stats::BackendCounters& backend = ctx_.counters.backends[connection.backend.value];
+        backend.connections.add(1);
+        backend.open.add(pipeline::is_open(ctx_.connections.at(inserted.index)) ? 1 : 0);
+        ++result_.adopted;
+        if (ctx_.workers > 1) {
+            adoption_.note_moved(ctx_.self, connection, result_);
+        }
+        return std::nullopt;
+    }
+
+    const Adoption& adoption_;
+    WorkerContext& ctx_;
+    Result& result_;
+    const nat::SnatConfig& config_;
+    const lb::ServiceTable& services_;
+    std::array<Candidate, kTogether> candidates_;
+    uint32_t count_ = 0;
+};
+
+Adoption::Adoption(const FormerTables& former, const config::Snapshot& snapshot,
+                   std::span<WorkerContext* const> workers, TscTime now)
+    : former_(former),
+      snapshot_(snapshot),
+      workers_(workers),
+      now_(workers.front()->clock.at(now)),
+      services_(*snapshot.services, former.kept_endpoints),
+      moved_(HashKey::random()),
+      results_(workers.size()) {
+    for (const std::span<const std::byte> memory : former.connections) {
+        if (const auto table = conn::FormerTable::open(memory)) {
+            tables_.push_back(*table);
+        } else {
+            ++results_.front().lost[static_cast<size_t>(NotAdopted::TableDamaged)];
+        }
+    }
+    const WorkerContext& any = *workers.front();
+    for (uint8_t port = 0; port < limits::kNicPortsMax; ++port) {
+        if (any.ports[port].mac.is_zero()) {
+            continue;  // not in use
+        }
+        const Way way{any.ports[port].promises,
+                      {port},
+                      any.owner.rules == nullptr ? nullptr : any.owner.rules->of_port({port})};
+        const bool is_known = std::ranges::any_of(ways_, [&](const Way& other) {
+            const bool is_alike = way.rule == nullptr || other.rule == nullptr
+                                      ? way.rule == other.rule
+                                      : way.rule->is_alike(*other.rule);
+            return is_alike && way.promises.flow_stays_on_queue == other.promises.flow_stays_on_queue &&
+                   way.promises.snat_blocks_on_queue == other.promises.snat_blocks_on_queue;
+        });
+        if (!is_known) {
+            ways_.push_back(way);
+        }
+    }
+}
+
+// Unset: its SNAT address is not of the configuration.
+WorkerId Adoption::owner_of(const Connection& connection) const noexcept {
+    const nat::ReplyOwner& owner = workers_.front()->owner;
+    const FlowKey& reverse = connection.reverse;
+    if (connection.source_kept) {
+        // The endpoint is on the host and answers to a port of the owner's (new_flow.cpp, take_own_port).
+        return reverse.destination_port != connection.forward.source_port
+                   ? owner.of_snat_port(reverse.destination_port)
+                   : owner.of_client(connection.forward.source);
+    }
+    const nat::SnatAddress* address = snapshot_.snat->addresses.find(reverse.destination);
+    return address == nullptr ? WorkerId{} : owner.of_snat_reply(address->egress, reverse);
+}
+
+bool Adoption::is_led_to(WorkerId owner, const FlowKey& key) const noexcept {
+    const WorkerContext& any = *workers_.front();
+    // If the receiver is not known, it is one that does not help.
+    const WorkerId elsewhere{static_cast<uint8_t>(owner.value == 0 ? 1 : 0)};
+    const auto visits = [&](const pipeline::Candidates& candidates) {
+        return std::find(candidates.workers.begin(), candidates.workers.begin() + candidates.count, owner) !=
+               candidates.workers.begin() + candidates.count;
+    };
+    if (snapshot_.routes->is_host_address(key.source)) {
+        return visits(pipeline::place_from_host(key, snapshot_, any.owner, elsewhere));
+    }
+    return std::ranges::all_of(ways_, [&](const Way& way) {
+        const bool is_foretold = way.rule != nullptr && way.promises.flow_stays_on_queue &&
+                                 way.rule->covers(key.source.family(), key.protocol);
+        return visits(pipeline::place(key, snapshot_, any.owner,
+                                      {.receiver = is_foretold ? way.rule->worker_of(key) : elsewhere,
+                                       .port = way.port,
+                                       .promises = way.promises},
+                                      pipeline::Ask::Everybody));
+    });
+}
+
+void Adoption::note_moved(WorkerId owner, const Connection& connection, Result& result) const {
+    bool is_moved = false;
+    for (const FlowKey& key : {connection.forward, connection.reverse}) {
+        if (!is_led_to(owner, key)) {
+            result.words.push_back(moved_.word_of(key, owner));
+            is_moved = true;
+        }
+    }
+    result.moved += is_moved ? 1 : 0;
+}
+
+void Adoption::adopt(WorkerId worker) {
+    WorkerContext& ctx = *workers_[worker.value];
+    Result& result = results_[worker.value];
+    // What is lost before its owner is known is counted by one of those that see it.
+    std::array<uint64_t, kNotAdopted> unowned{};
+    const auto lose = [&](NotAdopted reason) { ++unowned[static_cast<size_t>(reason)]; };
+    Batch batch(*this, ctx, result);
+    Connection connection;
+    for (const conn::FormerTable& table : tables_) {
+        for (uint32_t unit = 0; unit < table.units(); ++unit) {
+            const conn::FormerTable::Unit seen = table.read(unit, connection);
+            if (seen == conn::FormerTable::Unit::Empty) {
+                continue;
+            }
+            if (seen == conn::FormerTable::Unit::Damaged || !is_possible(connection) ||
+                !has_sane_times(connection, now_)) {
+                lose(NotAdopted::Damaged);
+                continue;
+            }
+            const WorkerId owner = owner_of(connection);
+            if (!owner.is_set()) {
+                lose(NotAdopted::NoSnatPort);
+            } else if (owner == worker) {
+                batch.add(connection);
+            }
+        }
+    }
+    batch.insert_all();
+    ctx.count()[Counter::AdoptedConnections].set(result.adopted);
+    ctx.count()[Counter::Connections].set(ctx.connections.size());
+    if (worker.value == 0) {
+        for (size_t reason = 0; reason < kNotAdopted; ++reason) {
+            result.lost[reason] += unowned[reason];
+        }
+    }
+}
+
+Report Adoption::finish(MovedFlows& moved) {
+    Report report;
+    size_t words = 0;
+    for (const Result& result : results_) {
+        report.adopted.push_back(result.adopted);
+        report.moved += result.moved;
+        for (size_t reason = 0; reason < kNotAdopted; ++reason) {
+            report.lost[reason] += result.lost[reason];
+        }
+        words += result.words.size();
+    }
+    if (words > 0) {
+        moved_.reserve(words);
+        for (const Result& result : results_) {
+            for (const MovedFlows::Word word : result.words) {
+                moved_.add(word);
+            }
+        }
+        moved = std::move(moved_);
+        for (WorkerContext* ctx : workers_) {
+            ctx->moved = &moved;
+        }
+    }
+    return report;
+}
+
+}  // namespace penstock::adopt
