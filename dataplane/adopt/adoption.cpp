@@ -17,7 +17,7 @@ using pipeline::MovedFlows;
 using pipeline::WorkerContext;
 using stats::Counter;
 
-// Connections whose accesses to memory overlap. Twice as many took as long (scripts/bench adopt).
+// Connections whose accesses to memory overlap: as many as half a burst (limits::kBurstMax).
 constexpr uint32_t kTogether = 32;
 
 // Another core's counter may be slightly ahead, but never a minute (2 x 10^3 units).
@@ -74,8 +74,8 @@ class Adoption::Batch {
         for (uint32_t i = 0; i < count_; ++i) {
             if (const std::optional<NotAdopted> reason = examine(candidates_[i])) {
                 lose(*reason);
-            } else {
-                candidates_[passed++] = candidates_[i];
+            } else if (const uint32_t to = passed++; to != i) {
+                candidates_[to] = candidates_[i];
             }
         }
         count_ = 0;

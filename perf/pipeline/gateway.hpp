@@ -7,7 +7,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "dataplane/pipeline/stages.hpp"
@@ -43,6 +45,7 @@ class Gateway {
     [[nodiscard]] packet::FlowKey reply_tuple(const Binding& binding,
                                               Protocol protocol = Protocol::Tcp) const noexcept;
 
+    [[nodiscard]] std::span<const std::byte> table_memory() const noexcept { return table_memory_.span(); }
     [[nodiscard]] pipeline::WorkerContext& context() noexcept { return *context_; }
     [[nodiscard]] const config::Snapshot& snapshot() const noexcept { return snapshot_; }
     [[nodiscard]] IpFamily family() const noexcept { return family_; }

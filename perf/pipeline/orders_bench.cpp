@@ -15,9 +15,8 @@
 #include "perf/harness/fingerprint.hpp"
 #include "perf/harness/options.hpp"
 #include "perf/harness/report.hpp"
-#include "perf/pipeline/frames.hpp"
+#include "perf/pipeline/filled.hpp"
 #include "perf/pipeline/gateway.hpp"
-#include "perf/pipeline/player.hpp"
 
 namespace penstock::perf {
 namespace {
@@ -34,30 +33,6 @@ struct Cost {
     double total_ms = 0;
     double median_us = 0, p99_us = 0, longest_us = 0;
 };
-
-// A table of `flows` connections, all of one protocol, established.
-std::unique_ptr<Gateway> filled(uint32_t flows, Protocol protocol) {
-    auto gateway = std::make_unique<Gateway>(IpFamily::V4, flows / 9 * 10 + 64, cycles_per_second());
-    Player player(*gateway, limits::kBurstMax, cycles_per_second());
-    BurstClock clock;
-    std::vector<Packet> packets;
-    for (uint32_t number = 0; number < flows;) {
-        packets.clear();
-        for (; number < flows && packets.size() < Player::kFramesMax; ++number) {
-            packets.push_back({.key = gateway->client_tuple(number, protocol),
-                               .tcp_flags = kSyn,
-                               .outcome = Packet::Outcome::Opens});
-        }
-        player.play(packets, clock);
-    }
-    pipeline::WorkerContext& context = gateway->context();
-    for (uint32_t unit = 0; protocol == Protocol::Tcp && unit < context.connections.high_water(); ++unit) {
-        if (context.connections.is_live(unit)) {
-            context.connections.set_state({unit}, conn::TcpState::Established, context.now_coarse);
-        }
-    }
-    return gateway;
-}
 
 Cost end_flows(Gateway& gateway, Protocol protocol, uint32_t endpoints) {
     config::Snapshot snapshot = gateway.snapshot();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gateway with random Services and a random history of packets ends at an arbitrary moment. Another one, with
-// other numbers, workers, capacities and secrets, adopts what it left. From then on both get the same packets,
-// and must send the same: the same endpoint, the same SNAT address and port, the same checksums.
+// A gateway with random Services and a random history of packets ends at an arbitrary moment. Another one,
+// with other numbers, workers, capacities and secrets, adopts what it left. From then on both get the same
+// packets, and must send the same: the same endpoint, the same SNAT address and port, the same checksums.
 #include <gtest/gtest.h>
 
 #include <algorithm>
