@@ -49,10 +49,10 @@ struct PortPlan {
     bool rx_interrupts = false;  // its receive queues can wake a sleeping worker (IdleMode::Adaptive)
 };
 
-// Provides the memory of a table that may outlive the process: `bytes` from the start of a cache line, for the
-// CPUs of NUMA node `socket` (-1: unknown). It need not be zeroed. Called on the thread of WorkerSet::start();
-// the memory must stay until the WorkerSet is gone, and is never given back to the provider. An error ends
-// the start.
+// Provides the memory of a table that may outlive the process: `bytes` from the start of a cache line, for
+// the CPUs of NUMA node `socket` (-1: unknown). It need not be zeroed. Called on the thread of start(). The
+// memory must stay until the WorkerSet is gone, and is never given back to the provider. An error ends the
+// start.
 using TableMemory =
     std::function<Result<std::span<std::byte>>(const std::string& name, size_t bytes, int socket)>;
 

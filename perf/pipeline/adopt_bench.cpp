@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adoption of the connections of a former process by one worker: read, examine, insert, derive. Each run has a
-// new heir, with empty tables. The time is that of the thread on its processor, so that other programs on the
-// machine disturb it less. The yardstick is one copy of the former units.
+// Adoption of the connections of a former process by one worker: read, examine, insert, derive. Each run has
+// a new heir, with empty tables. The time is that of the thread on its processor, so that other programs on
+// the machine disturb it less. The yardstick is one copy of the former memory.
 #include <time.h>
 
 #include <algorithm>

@@ -181,8 +181,8 @@ class VirtualGateway {
     // Sets all half-open TCP connections to established, so that none of them is evicted for another one.
     void establish_all();
 
-    // What `heir` finds if this gateway's process ends now: its memory, and its numbers as the heir has numbered
-    // their names. Services are the same if their names and protocols are.
+    // What `heir` finds if this gateway's process ends now: its memory, and the heir's numbers of its
+    // Services. These are the same if their names and protocols are.
     [[nodiscard]] adopt::FormerTables left_to(const VirtualGateway& heir) const;
     // Adopts that before any packet, at the present time of `earlier`.
     adopt::Report adopt(const adopt::FormerTables& former, const VirtualGateway& earlier);

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which connections are adopted, and the reason of each that is not.
+#include "dataplane/adopt/adoption.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+#include "tests/support/aligned_memory.hpp"
+#include "tests/support/packet_builder.hpp"
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::test {
+namespace adoption_test {
+
+using adopt::NotAdopted;
+using conn::Entry;
+using packet::FlowKey;
+
+const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
+
+TestService web(std::vector<uint8_t> backends = {11}) {
+    return {.name = "web", .frontends = {{kVip, 80}}, .backends = std::move(backends)};
+}
+
+FlowKey key_of(const std::vector<uint8_t>& frame) {
+    packet::Parsed parsed;
+    EXPECT_TRUE(packet::parse(frame, parsed).has_value());
+    return parsed.key;
+}
+
+std::vector<uint8_t> segment(L4Port client_port, const char* flags, const char* client = "198.51.100.7") {
+    return eth()
+        .from_mac(kClientMac.to_string())
+        .to_mac(kUpMac.to_string())
+        .ipv4(client, kVip.to_string())
+        .tcp(client_port, 80, flags)
+        .build();
+}
+
+// A copy of what a gateway left, which a test may damage.
+class Left {
+ public:
+    Left(const VirtualGateway& former, const VirtualGateway& heir) : tables(former.left_to(heir)) {
+        for (std::span<const std::byte>& table : tables.connections) {
+            const AlignedMemory& copy = memory_.emplace_back(table.size());
+            std::memcpy(copy.span().data(), table.data(), table.size());
+            table = copy.span();
+        }
+    }
+    std::byte* bytes(uint32_t worker = 0) { return memory_[worker].span().data(); }
+    // The first unit of a table for that number of connections.
+    Entry& entry(const VirtualGateway& former) {
+        const uint32_t connections = former.options().connections;
+        return *reinterpret_cast<Entry*>(bytes() + conn::Table::memory_needed(connections) -
+                                         (connections + 1) / 2 * 2 * sizeof(Entry));
+    }
+    adopt::FormerTables tables;
+
+ private:
+    std::vector<AlignedMemory> memory_;
+};
+
+class Adoption : public testing::Test {
+ protected:
+    Adoption() { former.publish({web()}); }
+    void open(uint32_t flows = 1) {
+        for (uint32_t n = 0; n < flows; ++n) {
+            ASSERT_EQ(former.send(segment(static_cast<L4Port>(40'000 + n), "S")).verdict, Verdict::Transmit);
+        }
+    }
+    // `reason` alone, for that many connections.
+    static void expect_lost(const adopt::Report& report, NotAdopted reason, uint64_t connections = 1) {
+        for (size_t other = 0; other < adopt::kNotAdopted; ++other) {
+            EXPECT_EQ(report.lost[other], other == static_cast<size_t>(reason) ? connections : 0)
+                << to_string(static_cast<NotAdopted>(other));
+        }
+    }
+    // The heir has `services` and adopts after `change`.
+    adopt::Report adopted_by(
+        VirtualGateway& heir, const std::vector<TestService>& services,
+        const std::function<void(Left&)>& change = [](Left&) {}) {
+        heir.publish(services);
+        Left left(former, heir);
+        change(left);
+        return heir.adopt(left.tables, former);
+    }
+
+    VirtualGateway former;
+};
+
+TEST_F(Adoption, TakesAConnectionWithAllItsFields) {
+    open();
+    former.establish_all();
+    former.advance_seconds(5);
+    VirtualGateway heir;
+    const adopt::Report report =
+        adopted_by(heir, {{.name = "other", .frontends = {{kVip, 81}}, .backends = {12}}, web()});
+    EXPECT_EQ(report.adopted, std::vector<uint64_t>{1});
+    EXPECT_EQ(report.all_adopted(), 1u);
+    EXPECT_EQ(report.all_lost(), 0u);
+    EXPECT_EQ(heir.count(stats::Counter::AdoptedConnections), 1u);
+    const conn::Connection before = former.worker(0).connections.connection({0});
+    const conn::Connection after = heir.worker(0).connections.connection({0});
+    EXPECT_EQ(after.forward, before.forward);
+    EXPECT_EQ(after.reverse, before.reverse);
+    EXPECT_EQ(after.last_seen, before.last_seen);
+    EXPECT_EQ(after.opened_at, before.opened_at);
+    EXPECT_EQ(after.state, before.state);
+    EXPECT_EQ(after.tags, before.tags);
+    EXPECT_EQ(after.l4_delta, before.l4_delta);
+    EXPECT_EQ(after.ip_delta, before.ip_delta);
+    EXPECT_EQ(before.service, ServiceId{0});
+    EXPECT_EQ(after.service, ServiceId{1});
+    EXPECT_NE(after.backend, before.backend);
+}
+
+// Neither the checksum differences nor the index of the SNAT address are copied.
+TEST_F(Adoption, DerivesWhatFollowsFromTheKeys) {
+    open();
+    const Outcome expected = former.send(segment(40'000, "S"));
+    VirtualGateway heir;
+    const adopt::Report report = adopted_by(heir, {web()}, [&](Left& left) {
+        Entry& entry = left.entry(former);
+        entry.l4_delta = entry.ip_delta = {};
+        entry.snat_index = 63;
+        entry.snat_pool = 0xffff'ffff;
+        entry.backend = {0xffff'ffff};
+    });
+    ASSERT_EQ(report.all_adopted(), 1u);
+    EXPECT_EQ(heir.send(segment(40'000, "S")).frame, expected.frame);
+    EXPECT_EQ(heir.worker(0).snat_ports.in_use(), 1u);
+    heir.advance_seconds(100);
+    heir.age();
+    EXPECT_EQ(heir.worker(0).snat_ports.in_use(), 0u);
+    EXPECT_EQ(heir.connections(), 0u);
+}
+
+TEST_F(Adoption, NeedsATable) {
+    open();
+    VirtualGateway heir;
+    const adopt::Report report =
+        adopted_by(heir, {web()}, [](Left& left) { left.bytes()[0] ^= std::byte{1}; });
+    expect_lost(report, NotAdopted::TableDamaged);
+    EXPECT_EQ(report.all_lost(), 0u) << "nobody knows how many connections it had";
+    EXPECT_EQ(report.all_adopted(), 0u);
+}
+
+TEST_F(Adoption, RefusesWhatNoGatewayHasOpened) {
+    open();
+    const CoarseTime now = former.now_coarse();
+    const struct {
+        const char* name;
+        std::function<void(Entry&)> damage;
+    } cases[] = {
+        {"state", [](Entry& entry) { entry.state = 99; }},
+        {"client 0.0.0.0", [](Entry& entry) { entry.v4_addresses[0] &= ~uint64_t{0xffff'ffff}; }},
+        {"client 224.0.0.1",
+         [](Entry& entry) {
+             entry.v4_addresses[0] =
+                 (entry.v4_addresses[0] & ~uint64_t{0xffff'ffff}) | IpAddr::v4(224, 0, 0, 1).v4_wire().raw();
+         }},
+        {"source kept, but not the client's", [](Entry& entry) { entry.source_kept = 1; }},
+        {"seen in the future", [&](Entry& entry) { entry.last_seen = {now.value + 2'001}; }},
+        {"opened in the future", [&](Entry& entry) { entry.opened_at = {now.value + 2'001}; }},
+        {"opened after it was seen", [&](Entry& entry) { entry.last_seen = {now.value - 2'001}; }},
+    };
+    for (const auto& [name, damage] : cases) {
+        SCOPED_TRACE(name);
+        VirtualGateway heir;
+        expect_lost(adopted_by(heir, {web()}, [&](Left& left) { damage(left.entry(former)); }),
+                    NotAdopted::Damaged);
+    }
+}
+
+// Counters of two cores differ a little.
+TEST_F(Adoption, CorrectsATimeThatIsSlightlyAhead) {
+    open();
+    VirtualGateway heir;
+    const adopt::Report report = adopted_by(heir, {web()}, [&](Left& left) {
+        left.entry(former).last_seen.value += 2'000;
+        left.entry(former).opened_at.value += 2'000;
+    });
+    ASSERT_EQ(report.all_adopted(), 1u);
+    EXPECT_EQ(heir.worker(0).connections.at({0}).last_seen, former.now_coarse());
+    EXPECT_EQ(heir.worker(0).connections.at({0}).opened_at, former.now_coarse());
+}
+
+TEST_F(Adoption, CountsTheTimeAwayAsIdle) {
+    open();
+    former.advance_seconds(59);
+    VirtualGateway in_time, late;
+    EXPECT_EQ(adopted_by(in_time, {web()}).all_adopted(), 1u);
+    former.advance_seconds(3);
+    expect_lost(adopted_by(late, {web()}), NotAdopted::Expired);
+}
+
+TEST_F(Adoption, NeedsTheFrontendOfTheSameService) {
+    open();
+    const auto named = [](const char* name) {
+        TestService service = web();
+        service.name = name;
+        return service;
+    };
+    TestService elsewhere = web();
+    elsewhere.frontends = {{kVip, 81}};
+    VirtualGateway without, renamed, damaged, unnamed;
+    expect_lost(adopted_by(without, {elsewhere}), NotAdopted::NoFrontend);
+    expect_lost(adopted_by(renamed, {named("web2")}), NotAdopted::NoFrontend);
+    expect_lost(adopted_by(damaged, {web()}, [&](Left& left) { left.entry(former).service = {9}; }),
+                NotAdopted::NoFrontend);
+    EXPECT_EQ(
+        adopted_by(unnamed, {named("web2")}, [](Left& left) { left.tables.services.reset(); }).all_adopted(),
+        1u)
+        << "without names the addresses decide";
+}
+
+TEST_F(Adoption, NeedsTheEndpoint) {
+    open();
+    VirtualGateway without, kept;
+    expect_lost(adopted_by(without, {web({12})}), NotAdopted::NoEndpoint);
+    const adopt::Report report = adopted_by(kept, {web({12})}, [](Left& left) {
+        left.tables.kept_endpoints.push_back({ServiceId{0}, BackendId{7}, backend_address(11), 9376});
+    });
+    EXPECT_EQ(report.all_adopted(), 1u);
+    EXPECT_EQ(kept.worker(0).connections.at({0}).backend, BackendId{7});
+    EXPECT_EQ(kept.worker(0).counters.backends[7].open.read(), 1u);
+}
+
+TEST_F(Adoption, NeedsASnatPortOfItsOwn) {
+    open();
+    const L4Port used = former.worker(0).connections.connection({0}).reverse.destination_port;
+    const bool is_low = used < 30'000;
+    VirtualGateway other_range({.snat_ports = {static_cast<L4Port>(is_low ? 30'000 : 1'024),
+                                               static_cast<L4Port>(is_low ? 65'535 : 29'999)}});
+    expect_lost(adopted_by(other_range, {web()}), NotAdopted::NoSnatPort);
+    VirtualGateway same;
+    expect_lost(adopted_by(same, {web()},
+                           [&](Left& left) {
+                               Entry& entry = left.entry(former);
+                               entry.v4_addresses[1] ^= uint64_t{1} << 56;  // of the SNAT address
+                           }),
+                NotAdopted::NoSnatPort);
+}
+
+TEST_F(Adoption, TakesATupleOnce) {
+    open();
+    VirtualGateway heir;
+    const adopt::Report report = adopted_by(heir, {web()}, [](Left& left) {
+        left.tables.connections.push_back(left.tables.connections.front());
+    });
+    EXPECT_EQ(report.all_adopted(), 1u);
+    expect_lost(report, NotAdopted::Duplicate);
+    EXPECT_EQ(heir.worker(0).snat_ports.in_use(), 1u);
+}
+
+TEST_F(Adoption, EndsWhenTheTableIsFull) {
+    open(10);
+    VirtualGateway heir({.connections = 4});
+    const adopt::Report report = adopted_by(heir, {web()});
+    EXPECT_EQ(report.all_adopted(), 4u);
+    expect_lost(report, NotAdopted::TableFull, 6);
+    EXPECT_EQ(heir.worker(0).snat_ports.in_use(), 4u);
+    EXPECT_EQ(heir.worker(0).counters.services[0].connections.read(), 4u);
+}
+
+// A moved flow that has ended is opened by the worker on which placement puts it, like any new flow.
+TEST_F(Adoption, OpensAnEndedFlowWhereItBelongs) {
+    open(64);
+    VirtualGateway heir({.workers = 4});
+    const adopt::Report report = adopted_by(heir, {web()});
+    ASSERT_EQ(report.all_adopted(), 64u);
+    EXPECT_GT(report.moved, 0u);
+    for (uint32_t n = 0; n < 64; ++n) {
+        EXPECT_EQ(heir.send(segment(static_cast<L4Port>(40'000 + n), "S")).verdict, Verdict::Transmit);
+    }
+    EXPECT_EQ(heir.count(stats::Counter::NewConnections), 0u);
+    heir.advance_seconds(100);
+    heir.age();
+    ASSERT_EQ(heir.connections(), 0u);
+    VirtualGateway fresh({.workers = 4, .owner_key = heir.owner_key()});
+    fresh.publish({web()});
+    for (uint32_t n = 0; n < 64; ++n) {
+        const auto syn = segment(static_cast<L4Port>(40'000 + n), "S");
+        const WorkerId receiver{static_cast<uint8_t>(n % 4)};
+        const Outcome outcome = heir.send(syn, kUp, receiver);
+        EXPECT_EQ(outcome.verdict, Verdict::Transmit);
+        EXPECT_EQ(outcome.worker, fresh.send(syn, kUp, receiver).worker);
+    }
+    EXPECT_EQ(heir.count(stats::Counter::NewConnections), 64u);
+}
+
+TEST_F(Adoption, KeepsClientsAtTheirEndpoints_AFF001) {
+    TestService service = web({11, 12, 13, 14, 15, 16});
+    service.affinity_timeout_s = 600;
+    service.affinity_epoch = 3;
+    former.publish({service});
+    std::vector<IpAddr> endpoints;
+    const auto client = [](int n) { return "198.51.100." + std::to_string(n + 1); };
+    for (int n = 0; n < 40; ++n) {
+        const Outcome opened = former.send(segment(40'000, "S", client(n).c_str()));
+        endpoints.push_back(key_of(opened.frame).destination);
+    }
+    TestService renumbered = service;
+    renumbered.affinity_epoch = 8;
+    std::ranges::reverse(renumbered.backends);
+    VirtualGateway heir, late, changed;
+    const adopt::Report report = adopted_by(heir, {renumbered});
+    EXPECT_EQ(report.affinity_adopted, 40u);
+    EXPECT_EQ(report.affinity_lost, 0u);
+    for (int n = 0; n < 40; ++n) {
+        const Outcome opened = heir.send(segment(50'000, "S", client(n).c_str()));
+        EXPECT_EQ(key_of(opened.frame).destination, endpoints[static_cast<size_t>(n)]);
+    }
+    EXPECT_EQ(heir.count(stats::Counter::AffinityHits), 40u);
+
+    const auto gone = static_cast<uint64_t>(std::ranges::count(endpoints, backend_address(11)));
+    TestService smaller = service;
+    smaller.backends = {12, 13, 14, 15, 16};
+    const adopt::Report without_one = adopted_by(changed, {smaller});
+    EXPECT_EQ(without_one.affinity_adopted, 40u - gone);
+    EXPECT_EQ(without_one.affinity_lost, gone);
+    former.advance_seconds(601);
+    EXPECT_EQ(adopted_by(late, {service}).affinity_lost, 40u);
+}
+
+TEST(NotAdoptedName, IsUniqueForEachReason) {
+    std::set<std::string_view> names;
+    for (size_t reason = 0; reason < adopt::kNotAdopted; ++reason) {
+        names.insert(to_string(static_cast<NotAdopted>(reason)));
+    }
+    EXPECT_EQ(names.size(), adopt::kNotAdopted);
+    EXPECT_EQ(to_string(NotAdopted::NoSnatPort), "no_snat_port");
+}
+
+}  // namespace adoption_test
+}  // namespace penstock::test
