@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a connection table (table.hpp): a header, the buckets, and the units. For Table and FormerTable.
+// The memory of a connection table (table.hpp): a header, the buckets, and the units. For Table and
+// FormerTable.
 #pragma once
 
 #include <cstddef>

@@ -194,7 +194,8 @@ class AffinityTable {
     static void for_each_former(std::span<const std::byte> memory,
                                 const std::function<void(const FormerAffinityEntry&)>& visit);
     // Enters the backend at `wanted` with question.now as the time of its last new flow. False: the number of
-    // entries has not grown, because the client has one already, there is no room, or another one was evicted.
+    // entries has not grown, because the client has one already, there is no room, or another one was
+    // evicted.
     bool adopt(const Question& question, uint32_t wanted, bool is_tentative) noexcept;
 
  private:

@@ -14,8 +14,8 @@
 namespace penstock::worker {
 namespace {
 
-// The calling thread may be bound to a CPU, which new threads inherit. If the CPU is not available, the thread
-// runs where it is.
+// The calling thread may be bound to a CPU, which new threads inherit. If the CPU is not available, the
+// thread runs where it is.
 void move_to(unsigned cpu) noexcept {
     cpu_set_t set;
     CPU_ZERO(&set);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owners of adopted flows that placement.hpp does not compute. A connection of a former process belongs to
-// the worker that its replies reach. If the number of workers, the keys or the modes of its frontend have
+// The owners of adopted flows that placement.hpp does not compute. A connection of a former process belongs
+// to the worker that its replies reach. If the number of workers, the keys or the modes of its frontend have
 // changed, packets of the other direction may be placed on another worker. When that one has found no
 // connection, it looks here.
 //
