@@ -26,11 +26,11 @@ constexpr int32_t kAheadMax = 2'000;
 // Puts times of the near future right. False: no process of this boot has written them.
 bool has_sane_times(Connection& connection, CoarseTime now) noexcept {
     for (CoarseTime* time : {&connection.last_seen, &connection.opened_at}) {
-        const int32_t ahead = units_between(now, *time);
-        if (ahead > kAheadMax) {
+        const int32_t age = units_between(*time, now);
+        if (age < -kAheadMax) {
             return false;
         }
-        if (ahead > 0) {
+        if (age < 0) {
             *time = now;
         }
     }
