@@ -6,17 +6,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 
+#include "dataplane/adopt/former.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/pipeline/tx.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 #include "tests/bound/allocation_count.hpp"
 #include "tests/bound/ring_ports.hpp"
+#include "tests/support/aligned_memory.hpp"
 #include "tests/support/eal_fixture.hpp"
 #include "tests/support/fragment_cutter.hpp"
 #include "tests/support/frame_diff.hpp"
@@ -112,6 +116,8 @@ class Workers : public testing::TestWithParam<uint32_t> {
             port.flow_stays_on_queue = hash_.has_value();
         }
         options.idle = idle;
+        options.table_memory = table_memory_;
+        options.former = former_;
         auto started = worker::WorkerSet::start(std::move(options), snapshot_of(gateway_, {web_}));
         ASSERT_TRUE(started.has_value()) << started.error().what;
         workers_ = std::move(*started);
@@ -158,6 +164,8 @@ class Workers : public testing::TestWithParam<uint32_t> {
     }
 
     std::optional<nat::ReplyHash> hash_;  // of both ports
+    worker::TableMemory table_memory_;    // empty: EAL's
+    std::optional<adopt::FormerTables> former_;
     Queues queues_;
     TestService web_{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
     VirtualGateway gateway_;
@@ -1439,6 +1447,56 @@ TEST_P(WorkersWithInterrupts, SleepUntilAPacketCalls) {
     EXPECT_GT(up.interrupts(), 0u);
     EXPECT_GT(cluster.interrupts(), 0u);
     workers_.reset();  // before its ports
+}
+
+// The memory of the tables is the caller's: it outlives a WorkerSet that has ended, and the next one, with
+// another number of workers, adopts the connections and forwards their packets.
+TEST_P(Workers, AdoptTheConnectionsOfFormerOnes) {
+    std::map<std::string, AlignedMemory> former, current;
+    const auto into = [](std::map<std::string, AlignedMemory>& tables) {
+        return [&tables](const std::string& name, size_t bytes, int) -> Result<std::span<std::byte>> {
+            const AlignedMemory& memory = tables.emplace(name, bytes).first->second;
+            std::memset(memory.span().data(), 0xee, bytes);
+            return memory.span();
+        };
+    };
+    table_memory_ = into(former);
+    start(GetParam());
+    std::map<L4Port, packet::FlowKey> inside;
+    for (L4Port port = 1000; port < 1100; ++port) {
+        up_->put(from_client(port).build(), 0);
+        const std::vector<uint8_t> syn = cluster_->take_frame();
+        ASSERT_FALSE(syn.empty()) << port;
+        inside[port] = key_of(syn);
+    }
+    workers_.reset();
+    ASSERT_EQ(former.size(), GetParam() + 1) << "and the affinity table";
+
+    adopt::FormerTables left;
+    for (uint32_t w = 0; w < GetParam(); ++w) {
+        left.connections.emplace_back(former.at("connections-" + std::to_string(w)).span());
+    }
+    left.services = {{ServiceId{0}}};
+    left.affinity = former.at("affinity").span();
+    table_memory_ = into(current);
+    former_ = std::move(left);
+    const uint32_t workers = 5 - GetParam();
+    start(workers);
+    const adopt::Report& report = workers_->adopted();
+    EXPECT_EQ(report.adopted.size(), workers);
+    EXPECT_EQ(report.all_adopted(), inside.size());
+    EXPECT_EQ(report.all_lost(), 0u);
+    for (const auto& [port, key] : inside) {
+        up_->put(from_client(port).build(), 0);
+        const std::vector<uint8_t> syn = cluster_->take_frame();
+        ASSERT_FALSE(syn.empty()) << port;
+        EXPECT_EQ(key_of(syn), key);
+        cluster_->put(reply_to(key), 0);
+        const std::vector<uint8_t> answer = up_->take_frame();
+        ASSERT_FALSE(answer.empty()) << port;
+        EXPECT_EQ(key_of(answer), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
+    }
+    workers_.reset();  // before its memory
 }
 
 // Once all workers have passed a detach(), none touches the port's device: it may be closed, and the other
