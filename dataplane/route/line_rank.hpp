@@ -15,8 +15,10 @@
 
 #include "dataplane/base/cpu.hpp"
 
-#if defined(__SSE4_2__)
+#if defined(__AVX512BW__)
 #include <immintrin.h>
+#elif defined(__SSE4_2__)
+#include <nmmintrin.h>
 #endif
 
 namespace penstock::route {
