@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/annotations/page.hpp"
 
+#include "control/annotations/refused.hpp"
 #include "control/annotations/value.hpp"
 
 namespace penstock::annotations {
@@ -16,12 +17,21 @@ constexpr std::string_view kIntroduction =
     "Of the keys of one row, the first that is present and not blank is used; the others are ignored.\n"
     "White space around a value is ignored, and a blank value counts as unset. A value that is not valid\n"
     "causes an Event `InvalidAnnotation` about the Service, and the last column shows what is used\n"
-    "instead. A setting that is not supported is recognised and validated. If its value requests\n"
-    "something that this version does not do, an Event `UnsupportedAnnotation` is created. The Service is\n"
-    "then served without the setting, or not served on its LoadBalancer IPs if penstock-sync runs with\n"
-    "`--unsupported-annotations=refuse`. An unknown key below `penstock.io/` causes an Event\n"
-    "`UnknownAnnotation`; other unknown keys are ignored. A change does not affect established flows\n"
-    "unless the row mentions them.\n";
+    "instead. An unknown key below `penstock.io/` causes an Event `UnknownAnnotation`; other unknown keys\n"
+    "are ignored. A change does not affect established flows unless the row mentions them.\n"
+    "\n"
+    "If a value requests something that this version does not do, an Event `UnsupportedAnnotation` is\n"
+    "created. The Service is then served without the setting, or not served on its LoadBalancer IPs if\n"
+    "penstock-sync runs with `--unsupported-annotations=refuse`.\n";
+
+constexpr std::string_view kRefused =
+    "\n"
+    "## Refused keys\n"
+    "\n"
+    "These keys are recognised and refused, whatever their value: each that is not blank causes an Event\n"
+    "`UnsupportedAnnotation` with the reason.\n"
+    "\n"
+    "| Key | Reason |\n|---|---|\n";
 
 // A bar would end the table cell.
 std::string cell(std::string_view text) {
@@ -35,15 +45,10 @@ std::string cell(std::string_view text) {
 }  // namespace
 
 std::string support_text(const SettingSpec& spec) {
-    switch (spec.support) {
-        case Support::Full:
-            return "yes";
-        case Support::Neutral:
-            return spec.neutral == "fine" ? "no" : "only " + std::string(spec.neutral);
-        case Support::None:
-            return "no";
+    if (spec.only.empty()) {
+        return "yes";
     }
-    return "";
+    return spec.only == "fine" ? "no" : "only " + std::string(spec.only);
 }
 
 std::string page_text() {
@@ -59,6 +64,11 @@ std::string page_text() {
         text += "| " + keys + " | " + accepts + " | " + cell(spec.fallback) + " | " + cell(spec.effect) +
                 " (" + std::string(spec.requirement) + ") | " + support_text(spec) + " | " +
                 cell(spec.instead) + " |\n";
+    }
+    text += kRefused;
+    for (const RefusedKey& refused : refused_keys()) {
+        text += "| `" + std::string(refused.key) + "` | " + cell(refused.reason) + " (" +
+                std::string(refused.requirement) + ") |\n";
     }
     return text;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of docs/annotations.md, generated from the table. Pure.
+// Text of docs/annotations.md, generated from the tables. Pure.
 #pragma once
 
 #include <string>

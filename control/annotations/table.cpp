@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/annotations/refused.hpp"
 #include "control/base/nearest.hpp"
 
 namespace penstock::annotations {
@@ -42,8 +43,6 @@ constexpr std::array kAllowDeny = {Word{"allow", "allow"}, Word{"deny", "deny"}}
 constexpr std::array kHealthChecks = {Word{"off", "off"}, Word{"tcp", "tcp"}, Word{"http", "http"}};
 constexpr std::array kTrafficPort = {Word{"traffic-port", "0"}};
 constexpr std::array kLogIntervals = {Word{"5", "5"}, Word{"60", "60"}};
-constexpr std::array kVersion1 = {Word{"v1", "v1"}};
-constexpr std::array kAllPorts = {Word{"*", "v1"}};
 constexpr std::array kScopes = {Word{"internal", "internal"}, Word{"external", "external"}};
 constexpr std::array kInternalUnlessFalse = {Word{"false", "external"}};
 constexpr std::array kInternalBool = {Word{"true", "internal"}, Word{"1", "internal"},
@@ -100,19 +99,6 @@ constexpr std::array kAccessLog = {
 constexpr std::array kAccessLogInterval = {
     Spelling{"penstock.io/access-log-interval", words(kLogIntervals)},
     Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-emit-interval", words(kLogIntervals)}};
-constexpr std::array kAccessLogSink = {
-    Spelling{"penstock.io/access-log-sink", of_kind(Kind::Name, 3, 63)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-name",
-             of_kind(Kind::Name, 3, 63)}};
-constexpr std::array kAccessLogPrefix = {
-    Spelling{"penstock.io/access-log-prefix", of_kind(Kind::FolderPath, 1, kTextMax)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-prefix",
-             of_kind(Kind::FolderPath, 1, kTextMax)}};
-constexpr std::array kProxyProtocol = {
-    Spelling{"penstock.io/proxy-protocol", words(kVersion1)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-proxy-protocol", words(kAllPorts)}};
-constexpr std::array kProxyProtocolPorts = {
-    Spelling{"penstock.io/proxy-protocol-ports", of_kind(Kind::Ports)}};
 constexpr std::array kBackendNodeSelector = {
     Spelling{"penstock.io/backend-node-selector", of_kind(Kind::Selector)},
     Spelling{"service.kubernetes.io/qcloud-loadbalancer-backends-label", of_kind(Kind::Selector)}};
@@ -132,12 +118,6 @@ constexpr std::array kScope = {
     Spelling{"service.beta.kubernetes.io/openstack-internal-load-balancer", any_case(kInternalBool)},
     Spelling{"service.beta.kubernetes.io/cce-load-balancer-internal-vpc", any_case(kInternalBool)},
     Spelling{"service.kubernetes.io/qcloud-loadbalancer-internal-subnetid", any_case({}, "internal")}};
-constexpr std::array kMaxBandwidthOut = {
-    Spelling{"penstock.io/max-bandwidth-out-mbps", number(1, 400'000, "Mbit/s")},
-    Spelling{"service.kubernetes.io/qcloud-loadbalancer-internet-max-bandwidth-out",
-             number(1, 2000, "Mbit/s")}};
-constexpr std::array kVipId = {Spelling{"penstock.io/vip-id", kObjectName},
-                               Spelling{"service.kubernetes.io/tke-existed-lbid", kObjectName}};
 constexpr std::array kTlsMode = {
     Spelling{"penstock.io/tls-mode", words(kPassthrough)},
     Spelling{"service.beta.kubernetes.io/aws-load-balancer-ssl-cert", any_case({}, "terminate")},
@@ -145,10 +125,6 @@ constexpr std::array kTlsMode = {
     Spelling{"service.beta.kubernetes.io/aws-load-balancer-ssl-negotiation-policy",
              any_case({}, "terminate")},
     Spelling{"service.beta.kubernetes.io/aws-load-balancer-backend-protocol", any_case(kBackendProtocols)}};
-constexpr std::array kTags = {
-    Spelling{"penstock.io/tags", of_kind(Kind::Pairs, 1, 50)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-additional-resource-tags",
-             of_kind(Kind::Pairs, 1, 50)}};
 constexpr Rule kAddresses = of_kind(Kind::OneAddressPerFamily);
 constexpr std::array kLoadBalancerIps = {
     Spelling{"penstock.io/load-balancer-ips", kAddresses}, Spelling{"metallb.io/loadBalancerIPs", kAddresses},
@@ -162,10 +138,6 @@ constexpr std::array kAllowSharedIp = {Spelling{"penstock.io/allow-shared-ip", k
                                        Spelling{"metallb.io/allow-shared-ip", kSharingKey},
                                        Spelling{"metallb.universe.tf/allow-shared-ip", kSharingKey},
                                        Spelling{"lbipam.cilium.io/sharing-key", kSharingKey}};
-constexpr std::array kFilterGroups = {
-    Spelling{"penstock.io/filter-groups", of_kind(Kind::Names, 1, kTextMax)},
-    Spelling{"service.beta.kubernetes.io/aws-load-balancer-extra-security-groups",
-             of_kind(Kind::Names, 1, kTextMax)}};
 constexpr std::array kScheduler = {Spelling{"penstock.io/scheduler", any_case(kSchedulerNames)},
                                    Spelling{"kube-router.io/service.scheduler", any_case(kSchedulerNames)},
                                    Spelling{"service.cilium.io/lb-algorithm", any_case(kCiliumAlgorithms)}};
@@ -178,12 +150,6 @@ constexpr std::array kLoadBalancerKind = {
     Spelling{"service.kubernetes.io/loadbalance-type", words(kClassic)}};
 constexpr std::array kInternetChargeType = {
     Spelling{"service.kubernetes.io/qcloud-loadbalancer-internet-charge-type", kAnyText}};
-constexpr std::array kListenerParameters = {
-    Spelling{"service.kubernetes.io/service.extensiveParameters", kAnyText},
-    Spelling{"service.kubernetes.io/service.listenerParameters", kAnyText}};
-constexpr std::array kAlphaExternalTraffic = {
-    Spelling{"service.beta.kubernetes.io/external-traffic", kAnyText},
-    Spelling{"service.beta.kubernetes.io/healthcheck-nodeport", kAnyText}};
 constexpr std::array kTranslateFamily = {Spelling{"penstock.io/translate-family", kBool}};
 constexpr std::array kSourceRanges = {
     Spelling{"service.beta.kubernetes.io/load-balancer-source-ranges", of_kind(Kind::List)}};
@@ -219,37 +185,23 @@ constexpr std::array<SettingSpec, kSettings> kSpecs = {{
      "the endpoint's port is used"},
     {Setting::HealthCheckPath, "ANN-10", kHealthCheckPath, "/", "path of an http probe", "/ is used"},
     {Setting::AccessLog, "ANN-11", kAccessLog, "false", "log a record of each flow", "false is used",
-     Support::Neutral, "false"},
+     "false"},
     {Setting::AccessLogInterval, "ANN-11", kAccessLogInterval, "60 min",
-     "rotation interval of the flow record file", "60 minutes are used", Support::Neutral, "60"},
-    {Setting::AccessLogSink, "ANN-12", kAccessLogSink, "default", "folder of the flow records",
-     "the default is used", Support::None},
-    {Setting::AccessLogPrefix, "ANN-12", kAccessLogPrefix, "none", "folder below the access-log-sink folder",
-     "none is used", Support::None},
-    {Setting::ProxyProtocol, "ANN-13", kProxyProtocol, "off",
-     "send the client's address to the endpoint in the first bytes of a TCP flow", "it stays off",
-     Support::None},
-    {Setting::ProxyProtocolPorts, "ANN-13", kProxyProtocolPorts, "all TCP ports",
-     "ports of the Service that use the PROXY protocol", "all TCP ports are used", Support::None},
+     "rotation interval of the flow record file", "60 minutes are used", "60"},
     {Setting::BackendNodeSelector, "ANN-14", kBackendNodeSelector, "none",
      "only endpoints on Nodes with matching labels get new flows; if no Node matches, the Service has no "
      "endpoint",
      "it is ignored"},
     {Setting::CrossZone, "ANN-15", kCrossZone, "true",
-     "if false, endpoints in the gateway's zone are preferred", "true is used", Support::Neutral, "true"},
+     "if false, endpoints in the gateway's zone are preferred", "true is used", "true"},
     {Setting::OnlyNodesWithEndpoints, "ANN-16", kOnlyNodesWithEndpoints, "false; true with policy Local",
      "if Nodes are backends: use only Nodes with ready endpoints", "the default is used"},
     {Setting::Scope, "ANN-17", kScope, "external",
      "whether a LoadBalancer IP comes from internal pools only, or from the other pools only",
      "external is used"},
-    {Setting::MaxBandwidthOut, "ANN-18", kMaxBandwidthOut, "none",
-     "maximum bandwidth from endpoints to clients", "no limit is applied", Support::None},
-    {Setting::VipId, "ANN-19", kVipId, "none", "use only the named address", "it is ignored", Support::None},
     {Setting::TlsMode, "ANN-20", kTlsMode, "passthrough",
      "TLS and HTTP are forwarded unchanged; the gateway does not terminate them", "passthrough is used",
-     Support::Neutral, "passthrough"},
-    {Setting::Tags, "ANN-21", kTags, "none", "labels of the Service in the access log", "they are ignored",
-     Support::None},
+     "passthrough"},
     {Setting::LoadBalancerIps, "ANN-22", kLoadBalancerIps, "any address of the pool",
      "addresses to allocate, at most one per family; no other address is given instead",
      "no address is allocated; an address in use stays"},
@@ -259,8 +211,6 @@ constexpr std::array<SettingSpec, kSettings> kSpecs = {{
      "Services with the same key may share a LoadBalancer IP if their ports differ and they have policy "
      "Cluster or the same selector",
      "the address is not shared"},
-    {Setting::FilterGroups, "ANN-25", kFilterGroups, "none",
-     "named sets of source ranges, added to the Service's own", "they are ignored", Support::None},
     {Setting::Scheduler, "ANN-26", kScheduler, "the gateway's",
      "scheduler that selects the endpoint of a new flow", "the gateway's own scheduler is used"},
     {Setting::NodeWeightLabel, "ANN-27", kNodeWeightLabel, "none",
@@ -271,16 +221,11 @@ constexpr std::array<SettingSpec, kSettings> kSpecs = {{
     {Setting::NoEndpointsAction, "ANN-29", kNoEndpointsAction, "reject",
      "action for a new flow if the Service has no endpoint", "new flows are rejected"},
     {Setting::Snat, "ANN-30", kSnat, "auto", "whether the client's address is replaced", "auto is used",
-     Support::Neutral, "auto"},
+     "auto"},
     {Setting::LoadBalancerKind, "ANN-31", kLoadBalancerKind, "none",
-     "type of a cloud load balancer; Penstock forwards packets", "it is ignored", Support::Neutral, "fine"},
+     "type of a cloud load balancer; Penstock forwards packets", "it is ignored", "fine"},
     {Setting::InternetChargeType, "ANN-31", kInternetChargeType, "none", "no effect: Penstock has no charges",
      "it is ignored"},
-    {Setting::ListenerParameters, "ANN-31", kListenerParameters, "none",
-     "parameters of a cloud load balancer's listeners", "they are ignored", Support::None},
-    {Setting::AlphaExternalTraffic, "ANN-31", kAlphaExternalTraffic, "none",
-     "spec.externalTrafficPolicy and healthCheckNodePort before Kubernetes 1.7; set these fields instead",
-     "it is ignored", Support::None},
     {Setting::TranslateFamily, "ANN-32", kTranslateFamily, "false",
      "endpoints of the other IP family may serve a frontend if there are none of its own family",
      "false is used"},
@@ -343,15 +288,20 @@ std::string_view nearest_native(std::string_view key) {
     std::string_view nearest;
     // A key with half of its characters wrong is a different key.
     size_t fewest = (key.size() - std::min(key.size(), kNativePrefix.size())) / 2 + 1;
-    for (const SettingSpec& spec : kSpecs) {
-        const std::string_view native = spec.spellings.front().key;
+    const auto compare = [&](std::string_view native) {
         if (!native.starts_with(kNativePrefix)) {
-            continue;
+            return;
         }
         if (const size_t distance = edits_between(key, native); distance < fewest) {
             fewest = distance;
             nearest = native;
         }
+    };
+    for (const SettingSpec& spec : kSpecs) {
+        compare(spec.spellings.front().key);
+    }
+    for (const RefusedKey& refused : refused_keys()) {
+        compare(refused.key);
     }
     return nearest;
 }

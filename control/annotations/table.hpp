@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of all Service annotations that Penstock supports or recognises (section 19 of the requirement
-// sheet). For each setting: the native key, the keys of other gateways, the accepted values with their units,
-// the default, and the action for an invalid value. Code that reads settings, keeps annotations, suggests a
-// key or prints documentation uses this table, so the documentation always matches the code.
+// The table of all Service annotations that Penstock supports (section 19 of the requirement sheet); those
+// that it only recognises are in refused.hpp. For each setting: the native key, the keys of other gateways,
+// the accepted values with their units, the default, and the action for an invalid value. Code that reads
+// settings, keeps annotations, suggests a key or prints documentation uses this table, so the documentation
+// always matches the code.
 #pragma once
 
 #include <cstdint>
@@ -26,22 +27,14 @@ enum class Setting : uint8_t {
     HealthCheckPath,
     AccessLog,
     AccessLogInterval,
-    AccessLogSink,
-    AccessLogPrefix,
-    ProxyProtocol,
-    ProxyProtocolPorts,
     BackendNodeSelector,
     CrossZone,
     OnlyNodesWithEndpoints,
     Scope,
-    MaxBandwidthOut,
-    VipId,
     TlsMode,
-    Tags,
     LoadBalancerIps,
     AddressPool,
     AllowSharedIp,
-    FilterGroups,
     Scheduler,
     NodeWeightLabel,
     TopologyKeys,
@@ -49,15 +42,13 @@ enum class Setting : uint8_t {
     Snat,
     LoadBalancerKind,
     InternetChargeType,
-    ListenerParameters,
-    AlphaExternalTraffic,
     TranslateFamily,
     SourceRanges,
     ExternalIps,
     AffinityScope,
     NodeWeight,
 };
-inline constexpr size_t kSettings = 43;
+inline constexpr size_t kSettings = 33;
 
 enum class Kind : uint8_t {
     Bool,                 // true, false, 1, 0, t, f in any case (ANN-G2)
@@ -67,12 +58,8 @@ enum class Kind : uint8_t {
     Name,                 // lower-case alphanumerics, '.' and '-', of a bounded length
     Text,                 // printable ASCII of a bounded length
     UrlPath,              // begins with '/'
-    FolderPath,           // relative path without ".."
     LabelKey,             // Kubernetes label key
     Selector,             // Kubernetes label selector
-    Names,                // names separated by commas
-    Ports,                // 1-65535, separated by commas
-    Pairs,                // k=v, separated by commas
     OneAddressPerFamily,  // IP addresses, separated by commas
     List,                 // separated by commas; the reader of the setting validates each item
 };
@@ -85,7 +72,7 @@ struct Word {
 // The accepted values of a key.
 struct Rule {
     Kind kind = Kind::Text;
-    // Range. Number and Duration: of the value, in this key's own unit. Name, Text: of the length.
+    // Range. Number and Duration: of the value, in this key's own unit. Name, Text, UrlPath: of the length.
     int64_t min = 0;
     int64_t max = 0;
     // Number: the factor to the native unit (60 if an alias uses minutes and the native key seconds).
@@ -102,13 +89,6 @@ struct Spelling {
     Rule rule;
 };
 
-// Whether this version supports a setting. Unsupported values are reported only if they are used (ANN-G4).
-enum class Support : uint8_t {
-    Full,
-    Neutral,  // only the value `neutral` is supported
-    None,     // no value is supported
-};
-
 // One setting: its keys, values, default and support.
 struct SettingSpec {
     Setting setting;
@@ -118,8 +98,8 @@ struct SettingSpec {
     std::string_view fallback;  // the value without an annotation; for display
     std::string_view effect;    // description in one line
     std::string_view instead;   // action for an invalid value; for Events
-    Support support = Support::Full;
-    std::string_view neutral;
+    // The only value that this version supports; "" if it supports all. Others are reported (ANN-G4).
+    std::string_view only;
 };
 
 inline constexpr std::string_view kNativePrefix = "penstock.io/";
@@ -131,7 +111,8 @@ inline constexpr std::string_view kNativePrefix = "penstock.io/";
 // The setting of a key; null for an unknown key.
 [[nodiscard]] const SettingSpec* find(std::string_view key) noexcept;
 
-// The native key with the smallest edit distance to `key`; "" if none is similar (ANN-G5).
+// The native key, possibly a refused one, with the smallest edit distance to `key`; "" if none is similar
+// (ANN-G5).
 [[nodiscard]] std::string_view nearest_native(std::string_view key);
 
 // Scheduler names in annotations and options (SCHED-001).

@@ -88,26 +88,8 @@ bool is_url_path(const Rule& rule, std::string_view text) {
            text.find(' ') == std::string_view::npos;
 }
 
-bool is_folder_path(const Rule& rule, std::string_view text) {
-    const auto may_stand_inside = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-               c == '-' || c == '_' || c == '/';
-    };
-    return is_of_length(rule, text) && text.front() != '/' && text.find("..") == std::string_view::npos &&
-           std::ranges::all_of(text, may_stand_inside);
-}
-
 bool are_all(std::string_view list, const auto& fits) {
     return std::ranges::all_of(split(list, ','), fits);
-}
-
-bool are_pairs(const Rule& rule, std::string_view list) {
-    const auto pairs = split(list, ',');
-    return pairs.size() <= static_cast<size_t>(rule.max) && is_printable(list) &&
-           std::ranges::all_of(pairs, [](std::string_view pair) {
-               const size_t equal_sign = pair.find('=');
-               return equal_sign != std::string_view::npos && equal_sign > 0;
-           });
 }
 
 bool is_one_address_per_family(std::string_view list) {
@@ -121,11 +103,6 @@ bool is_one_address_per_family(std::string_view list) {
         return address.has_value();
     });
     return all && v4 <= 1 && v6 <= 1;
-}
-
-bool is_port(std::string_view text) {
-    const auto number = digits_of(text);
-    return number && *number >= 1 && *number <= 65'535;
 }
 
 bool read_by(const Rule& rule, Value& value) {
@@ -143,18 +120,10 @@ bool read_by(const Rule& rule, Value& value) {
             return is_of_length(rule, value.text) && is_printable(value.text);
         case Kind::UrlPath:
             return is_url_path(rule, value.text);
-        case Kind::FolderPath:
-            return is_folder_path(rule, value.text);
         case Kind::LabelKey:
             return is_label_key(value.text);
         case Kind::Selector:
             return Selector::parse(value.text).has_value();
-        case Kind::Names:
-            return are_all(value.text, [&](std::string_view item) { return is_name(rule, item); });
-        case Kind::Ports:
-            return are_all(value.text, is_port);
-        case Kind::Pairs:
-            return are_pairs(rule, value.text);
         case Kind::OneAddressPerFamily:
             return is_one_address_per_family(value.text);
         case Kind::List:
@@ -197,15 +166,7 @@ std::optional<Value> read(const SettingSpec& spec, const Annotations& annotation
 }
 
 bool asks_for_more(const SettingSpec& spec, const Value& value) noexcept {
-    switch (spec.support) {
-        case Support::Full:
-            return false;
-        case Support::Neutral:
-            return value.valid && value.word != spec.neutral;
-        case Support::None:
-            return value.valid;
-    }
-    return false;
+    return value.valid && !spec.only.empty() && value.word != spec.only;
 }
 
 std::string accepted(const Rule& rule) {
@@ -227,18 +188,10 @@ std::string accepted(const Rule& rule) {
             return "printable ASCII, at most " + std::to_string(rule.max) + " characters";
         case Kind::UrlPath:
             return "a path that begins with '/', at most " + std::to_string(rule.max) + " characters";
-        case Kind::FolderPath:
-            return "a relative path of A-Z, a-z, 0-9, '.', '-', '_' and '/', without '..'";
         case Kind::LabelKey:
             return "a label key";
         case Kind::Selector:
             return "a label selector of at most " + std::to_string(Selector::kPartsMax) + " requirements";
-        case Kind::Names:
-            return "names of a-z, 0-9, '.' and '-', separated by commas";
-        case Kind::Ports:
-            return "ports 1-65535, separated by commas";
-        case Kind::Pairs:
-            return "at most " + std::to_string(rule.max) + " pairs k=v, separated by commas";
         case Kind::OneAddressPerFamily:
             return "IP addresses, at most one of each family, separated by commas";
         case Kind::List:

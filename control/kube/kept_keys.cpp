@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/kube/kept_keys.hpp"
 
+#include "control/annotations/refused.hpp"
 #include "control/annotations/table.hpp"
 
 namespace penstock::kube {
@@ -27,7 +28,8 @@ bool is_kept_annotation(ObjectKind kind, std::string_view key) noexcept {
     // Penstock's own annotations are kept even if they are unknown, so that a notice can report them
     // (ANN-G5).
     return key.starts_with(annotations::kNativePrefix) ||
-           (kind == ObjectKind::Service && annotations::find(key) != nullptr) ||
+           (kind == ObjectKind::Service &&
+            (annotations::find(key) != nullptr || annotations::find_refused(key) != nullptr)) ||
            (kind == ObjectKind::Endpoints && key == "endpoints.kubernetes.io/over-capacity");
 }
 

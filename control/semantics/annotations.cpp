@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "control/annotations/refused.hpp"
 #include "control/semantics/text.hpp"
 #include "dataplane/lb/names.hpp"
 
@@ -34,16 +35,20 @@ class Reader {
             return std::nullopt;
         }
         if (annotations::asks_for_more(spec, *value)) {
-            notices_.warn(
-                reason::kUnsupportedAnnotation,
-                key + ": " + quoted(value->text) + " is not supported by this version (" +
-                    std::string(spec.effect) + "); " +
-                    (policy_.refuse_unsupported_annotations
-                         ? "LoadBalancer IPs of the Service are withheld (--unsupported-annotations=refuse)"
-                         : "the Service is served without it"));
-            asks_for_more_ = true;
+            report_unsupported(key, value->text, spec.effect);
         }
         return value;
+    }
+
+    // Keys that are refused whatever their value (ANN-G4).
+    void read_refused() {
+        for (const auto& [key, written] : object_) {
+            const std::string_view value = trimmed(written);
+            if (const annotations::RefusedKey* refused = annotations::find_refused(key);
+                refused != nullptr && !value.empty()) {
+                report_unsupported(key, value, refused->reason);
+            }
+        }
     }
 
     uint32_t number(Setting setting, uint32_t otherwise) {
@@ -67,6 +72,16 @@ class Reader {
     [[nodiscard]] bool asks_for_more() const noexcept { return asks_for_more_; }
 
  private:
+    void report_unsupported(const std::string& key, std::string_view value, std::string_view why) {
+        notices_.warn(
+            reason::kUnsupportedAnnotation,
+            key + ": " + quoted(value) + " is not supported by this version (" + std::string(why) + "); " +
+                (policy_.refuse_unsupported_annotations
+                     ? "LoadBalancer IPs of the Service are withheld (--unsupported-annotations=refuse)"
+                     : "the Service is served without it"));
+        asks_for_more_ = true;
+    }
+
     const Annotations& object_;
     const Policy& policy_;
     Notices& notices_;
@@ -119,7 +134,7 @@ model::Probe probe_of(Reader& reader, Notices& notices) {
 void report_unknown(const Annotations& object, Notices& notices) {
     for (auto own = object.lower_bound(std::string(annotations::kNativePrefix));
          own != object.end() && own->first.starts_with(annotations::kNativePrefix); ++own) {
-        if (annotations::find(own->first) != nullptr) {
+        if (annotations::find(own->first) != nullptr || annotations::find_refused(own->first) != nullptr) {
             continue;
         }
         const std::string_view nearest = annotations::nearest_native(own->first);
@@ -170,10 +185,11 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
         (void)reader.read(setting);
     }
     for (const annotations::SettingSpec& spec : annotations::specs()) {
-        if (spec.support != annotations::Support::Full && spec.setting != Setting::CrossZone) {
+        if (!spec.only.empty() && spec.setting != Setting::CrossZone) {
             (void)reader.read(spec.setting);
         }
     }
+    reader.read_refused();
     settings.withholds_load_balancer_ips = policy.refuse_unsupported_annotations && reader.asks_for_more();
     report_unknown(object, notices);
     return settings;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "control/annotations/refused.hpp"
 #include "control/annotations/table.hpp"
 #include "control/cli/commands/list.hpp"
 #include "control/cli/option_list.hpp"
@@ -25,6 +26,11 @@ std::string annotation_keys() {
     std::string keys;
     for (const annotations::SettingSpec& spec : annotations::specs()) {
         keys += (keys.empty() ? "" : " ") + std::string(spec.spellings.front().key);
+    }
+    for (const annotations::RefusedKey& refused : annotations::refused_keys()) {
+        if (refused.key.starts_with(annotations::kNativePrefix)) {
+            keys += " " + std::string(refused.key);
+        }
     }
     return keys;
 }

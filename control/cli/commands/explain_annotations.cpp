@@ -2,6 +2,7 @@
 #include <google/protobuf/struct.pb.h>
 
 #include "control/annotations/page.hpp"
+#include "control/annotations/refused.hpp"
 #include "control/annotations/value.hpp"
 #include "control/cli/commands/list.hpp"
 #include "control/cli/table.hpp"
@@ -33,11 +34,28 @@ google::protobuf::Struct as_struct(const SettingSpec& spec) {
     return all;
 }
 
+google::protobuf::Struct as_struct(const annotations::RefusedKey& refused) {
+    google::protobuf::Struct all;
+    Fields& fields = *all.mutable_fields();
+    put(fields, "requirement", refused.requirement);
+    put(fields, "supported", "no");
+    put(fields, "reason", refused.reason);
+    Fields& key =
+        *fields["keys"].mutable_list_value()->add_values()->mutable_struct_value()->mutable_fields();
+    put(key, "key", refused.key);
+    return all;
+}
+
 std::string overview() {
     Table table({{"KEY"}, {"DEFAULT"}, {"SUPPORTED"}, {"EFFECT"}});
     for (const SettingSpec& spec : annotations::specs()) {
         table.add({std::string(spec.spellings.front().key), std::string(spec.fallback),
                    annotations::support_text(spec), std::string(spec.effect)});
+    }
+    for (const annotations::RefusedKey& refused : annotations::refused_keys()) {
+        if (refused.key.starts_with(annotations::kNativePrefix)) {
+            table.add({std::string(refused.key), "-", "no", std::string(refused.reason)});
+        }
     }
     return table.text();
 }
@@ -59,6 +77,9 @@ Result<std::string> run_explain_annotations(Gateway*, const Request& request) {
         for (const SettingSpec& spec : annotations::specs()) {
             all.push_back(as_struct(spec));
         }
+        for (const annotations::RefusedKey& refused : annotations::refused_keys()) {
+            all.push_back(as_struct(refused));
+        }
         return request.is_structured() ? structured(json_list(all), request.format) : overview();
     }
     const std::string& asked = request.arguments[0];
@@ -67,6 +88,16 @@ Result<std::string> run_explain_annotations(Gateway*, const Request& request) {
     const SettingSpec* spec = annotations::find(asked);
     if (spec == nullptr) {
         spec = annotations::find(own);
+    }
+    const annotations::RefusedKey* refused = annotations::find_refused(asked);
+    if (refused == nullptr) {
+        refused = annotations::find_refused(own);
+    }
+    if (refused != nullptr) {
+        return request.is_structured()
+                   ? structured(json_text(as_struct(*refused)), request.format)
+                   : std::string(refused->key) + " is refused: " + std::string(refused->reason) + " (" +
+                         std::string(refused->requirement) + ")\n";
     }
     if (spec == nullptr) {
         const std::string_view nearest =

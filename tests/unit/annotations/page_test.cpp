@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "control/annotations/refused.hpp"
+
 namespace penstock::annotations {
 namespace page_test {
 
@@ -26,6 +28,9 @@ TEST(AnnotationsPage, NamesEveryKey_ANNG7) {
         for (const Spelling& spelling : spec.spellings) {
             EXPECT_NE(page.find("`" + std::string(spelling.key) + "`"), std::string::npos) << spelling.key;
         }
+    }
+    for (const RefusedKey& refused : refused_keys()) {
+        EXPECT_NE(page.find("`" + std::string(refused.key) + "`"), std::string::npos) << refused.key;
     }
 }
 

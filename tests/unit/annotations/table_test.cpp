@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties that every row of the table must have.
+// Properties that every row of the table, and every refused key, must have.
 #include "control/annotations/table.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
+
+#include "control/annotations/refused.hpp"
 
 namespace penstock::annotations {
 namespace table_test {
@@ -23,6 +25,13 @@ TEST(AnnotationTable, KeysAreUniqueAndFound_ANNG1) {
         EXPECT_FALSE(spec.effect.empty() || spec.fallback.empty() || spec.instead.empty())
             << spec.requirement;
     }
+    for (const RefusedKey& refused : refused_keys()) {
+        EXPECT_TRUE(seen.insert(refused.key).second) << refused.key;
+        EXPECT_EQ(find_refused(refused.key), &refused) << refused.key;
+        EXPECT_FALSE(refused.reason.empty() || refused.requirement.empty()) << refused.key;
+    }
+    EXPECT_EQ(find_refused("penstock.io/idle-timeout"), nullptr);
+    EXPECT_EQ(find_refused(""), nullptr);
     EXPECT_EQ(find("penstock.io/idle-timout"), nullptr);
     EXPECT_EQ(find(""), nullptr);
 }
@@ -38,6 +47,7 @@ TEST(AnnotationTable, NearestKey_ANNG5) {
         {"penstock.io/sceduler", "penstock.io/scheduler"},
         {"penstock.io/health-chek", "penstock.io/health-check"},
         {"penstock.io/source-range-policy", "penstock.io/source-ranges-policy"},
+        {"penstock.io/proxy-protocoll", "penstock.io/proxy-protocol"},
         {"penstock.io/xyzzy-plugh-quux", ""},
         {"penstock.io/", ""},
     };

@@ -242,6 +242,13 @@ TEST_F(CommandTest, ExplainAnnotationsPrintsTheTable_ANNG7) {
     EXPECT_EQ(YAML::Load(run({"explain", "annotations", "scheduler", "-o", "json"}).value())["requirement"]
                   .Scalar(),
               "ANN-26");
+    const std::string refused = run({"explain", "annotations", "proxy-protocol"}).value();
+    EXPECT_TRUE(refused.starts_with("penstock.io/proxy-protocol is refused: ")) << refused;
+    EXPECT_EQ(run({"explain", "annotations", "penstock.io/proxy-protocol"}).value(), refused);
+    EXPECT_THAT(all, testing::ContainsRegex("\npenstock.io/proxy-protocol +- +no +endpoints"));
+    EXPECT_EQ(
+        YAML::Load(run({"explain", "annotations", "vip-id", "-o", "json"}).value())["requirement"].Scalar(),
+        "ANN-19");
     const auto unknown = run({"explain", "annotations", "idle-timout"});
     ASSERT_FALSE(unknown);
     EXPECT_EQ(exit_code(unknown.error()), kExitRefused);

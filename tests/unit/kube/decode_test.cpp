@@ -442,7 +442,8 @@ TEST(KeptKeys, WhatSemanticsReadsIsKeptAndTheRestIsNot_ANNG5) {
     for (const char* key :
          {"penstock.io/scheduler", "penstock.io/no-endpoints-action", "kube-router.io/service.scheduler",
           "service.cilium.io/lb-algorithm", "service.beta.kubernetes.io/load-balancer-source-ranges",
-          "penstock.io/idle-timout", "metallb.universe.tf/address-pool", "io.cilium/lb-ipam-ips"}) {
+          "penstock.io/idle-timout", "metallb.universe.tf/address-pool", "io.cilium/lb-ipam-ips",
+          "service.kubernetes.io/tke-existed-lbid"}) {
         EXPECT_TRUE(is_kept_annotation(ObjectKind::Service, key)) << key;
     }
     for (const char* key : {"kubectl.kubernetes.io/last-applied-configuration", "meta.helm.sh/release-name",

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "control/annotations/refused.hpp"
 #include "control/semantics/engine.hpp"
 #include "control/semantics/text.hpp"
 #include "dataplane/lb/names.hpp"
@@ -323,6 +324,8 @@ TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11) {
         {"penstock.io/access-log", "false", false},
         {"penstock.io/access-log", "what", false},  // invalid: the default is used, which is supported
         {"penstock.io/access-log-sink", "logs", true},
+        {"penstock.io/access-log-sink", "..", true},  // refused whatever the value
+        {"penstock.io/access-log-sink", " ", false},
         {"penstock.io/vip-id", "edge", true},
         {"penstock.io/scope", "internal", false},
         {"penstock.io/load-balancer-ips", "198.51.100.7", false},
@@ -349,6 +352,44 @@ TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11) {
                 << row.key << ": " << row.value;
         }
     }
+}
+
+TEST(UnsupportedAnnotation,
+     EachRefusedKeyIsToldByNameWithItsReason_ANNG4_ANN12_ANN13_ANN18_ANN19_ANN21_ANN25_ANN31) {
+    const std::string aws = "service.beta.kubernetes.io/aws-load-balancer-";
+    const std::set<std::string> expected{
+        "penstock.io/access-log-sink",
+        aws + "access-log-s3-bucket-name",
+        "penstock.io/access-log-prefix",
+        aws + "access-log-s3-bucket-prefix",
+        "penstock.io/proxy-protocol",
+        aws + "proxy-protocol",
+        "penstock.io/proxy-protocol-ports",
+        "penstock.io/max-bandwidth-out-mbps",
+        "service.kubernetes.io/qcloud-loadbalancer-internet-max-bandwidth-out",
+        "penstock.io/vip-id",
+        "service.kubernetes.io/tke-existed-lbid",
+        "penstock.io/tags",
+        aws + "additional-resource-tags",
+        "penstock.io/filter-groups",
+        aws + "extra-security-groups",
+        "service.kubernetes.io/service.extensiveParameters",
+        "service.kubernetes.io/service.listenerParameters",
+        "service.beta.kubernetes.io/external-traffic",
+        "service.beta.kubernetes.io/healthcheck-nodeport"};
+    std::set<std::string> refused;
+    for (const annotations::RefusedKey& each : annotations::refused_keys()) {
+        const std::string key(each.key);
+        refused.insert(key);
+        Notices notices;
+        EXPECT_EQ(settings_of({{key, "x\x01"}}, {}, notices), AnnotationSettings()) << key;
+        ASSERT_EQ(notices.sorted().size(), 1U) << key;
+        EXPECT_EQ(notices.sorted()[0].reason, "UnsupportedAnnotation") << key;
+        EXPECT_EQ(notices.sorted()[0].message, key + ": \"x\\x01\" is not supported by this version (" +
+                                                   std::string(each.reason) +
+                                                   "); the Service is served without it");
+    }
+    EXPECT_EQ(refused, expected);
 }
 
 TEST(UnknownAnnotation, OfOursIsToldWithTheNearestKey_ANNG5) {
