@@ -9,7 +9,7 @@
 #include <chrono>
 #include <string>
 
-#include "desired_builder.hpp"
+#include "tests/unit/gateway/desired_builder.hpp"
 
 namespace penstock::gateway {
 namespace flow_keeper_test {

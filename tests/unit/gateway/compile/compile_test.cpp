@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "desired_builder.hpp"
+#include "tests/unit/gateway/desired_builder.hpp"
 
 namespace penstock::gateway {
 namespace compile_test {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "desired_builder.hpp"
+#include "tests/unit/gateway/desired_builder.hpp"
 
 namespace penstock::gateway {
 namespace routed_prefixes_test {

@@ -8,10 +8,10 @@
 #include <chrono>
 #include <thread>
 
-#include "flow_bed.hpp"
 #include "tests/support/fake_flow_driver.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/prng.hpp"
+#include "tests/unit/gateway/flow_bed.hpp"
 
 namespace penstock::gateway {
 namespace flow_follower_test {

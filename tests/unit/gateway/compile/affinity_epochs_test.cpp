@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "desired_builder.hpp"
+#include "tests/unit/gateway/desired_builder.hpp"
 
 namespace penstock::gateway {
 namespace affinity_epochs_test {

@@ -15,7 +15,7 @@
 #include <mutex>
 #include <thread>
 
-#include "desired_builder.hpp"
+#include "tests/unit/gateway/desired_builder.hpp"
 
 namespace penstock::gateway {
 namespace reconciler_test {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "flow_bed.hpp"
 #include "tests/support/prng.hpp"
+#include "tests/unit/gateway/flow_bed.hpp"
 
 namespace penstock::gateway {
 namespace flow_plan_test {

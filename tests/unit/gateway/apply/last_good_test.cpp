@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "control/gateway/apply/state_saver.hpp"
-#include "desired_builder.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/unit/gateway/desired_builder.hpp"
 
 namespace penstock::gateway {
 namespace last_good_test {
