@@ -4,7 +4,7 @@
 
 #include "control/kube/follow/cluster_source.hpp"
 #include "tests/unit/kube/api_text.hpp"
-#include "tests/unit/kube/fake_transport.hpp"
+#include "tests/unit/kube/cluster_follow.hpp"
 
 namespace penstock::kube {
 namespace pool_follow_test {
@@ -13,9 +13,6 @@ using namespace test;
 using namespace std::chrono_literals;
 using State = CollectionStatus::State;
 
-const std::string kServices = "/api/v1/services";
-const std::string kSlices = "/apis/discovery.k8s.io/v1/endpointslices";
-const std::string kNodes = "/api/v1/nodes";
 const std::string kPools = "/apis/penstock.io/v1alpha1/addresspools";
 const std::string kNamespaces = "/api/v1/namespaces";
 
@@ -34,15 +31,12 @@ std::string pools_text(const std::string& version, const std::vector<std::string
 // As an API server answers for a custom resource without CRD.
 const std::string kNoCrd = "404 page not found\n";
 
-class PoolFollow : public testing::Test {
+class PoolFollow : public ClusterFollow {
  protected:
     void begin(bool streamed_lists = false) {
-        source_ = std::make_unique<ClusterSource>(
-            ClusterSettings{.server = "https://192.0.2.1:6443",
-                            .scope = {.address_pools = true, .namespaces = true},
-                            .streamed_lists = streamed_lists},
-            transport_, [] { return 0.0; });
-        settle();
+        start({.server = "https://192.0.2.1:6443",
+               .scope = {.address_pools = true, .namespaces = true},
+               .streamed_lists = streamed_lists});
     }
     void list_the_required() {
         reply(kServices, 200, list_text("10", {service_text("web", "3")}));
@@ -52,25 +46,6 @@ class PoolFollow : public testing::Test {
             head(path);
         }
     }
-    void settle() {
-        int rounds = 0;
-        do {
-            source_->on_time(now_);
-            ASSERT_LT(++rounds, 100) << "it goes in a circle without pause";
-        } while (source_->next_deadline() <= now_);
-    }
-    void wait(std::chrono::milliseconds time) {
-        const auto until = now_ + time;
-        while (now_ < until) {
-            now_ = std::min(until, std::max(now_ + 1ms, source_->next_deadline()));
-            settle();
-        }
-    }
-    [[nodiscard]] auto open(const std::string& path) {
-        return std::ranges::find_if(transport_.open,
-                                    [&](const auto& each) { return path_of(each.request.target) == path; });
-    }
-    [[nodiscard]] bool is_asked(const std::string& path) { return open(path) != transport_.open.end(); }
     // Waits for the next request of `path`; returns the time that it took.
     std::chrono::milliseconds wait_for_request(const std::string& path) {
         const auto before = now_;
@@ -80,23 +55,9 @@ class PoolFollow : public testing::Test {
         EXPECT_TRUE(is_asked(path)) << path;
         return std::chrono::round<std::chrono::milliseconds>(now_ - before);
     }
-    void head(const std::string& path) {
-        ASSERT_TRUE(is_asked(path)) << path;
-        open(path)->handler->on_head({.status = 200, .retry_after = std::nullopt, .content_type = ""});
-        settle();
-    }
     void event(const std::string& path, const std::string& text) {
         ASSERT_TRUE(is_asked(path)) << path;
         open(path)->handler->on_body(text);
-        settle();
-    }
-    void reply(const std::string& path, int status, const std::string& text) {
-        ASSERT_TRUE(is_asked(path)) << path;
-        ResponseHandler& handler = *open(path)->handler;
-        transport_.open.erase(open(path));
-        handler.on_head({.status = status, .retry_after = std::nullopt, .content_type = ""});
-        handler.on_body(text);
-        handler.on_end(std::nullopt);
         settle();
     }
     [[nodiscard]] CollectionStatus status_of(const std::string& kind) const {
@@ -120,17 +81,10 @@ class PoolFollow : public testing::Test {
         }
         return count;
     }
-
-    std::chrono::steady_clock::time_point now_{1h};
-    FakeTransport transport_;
-    Objects objects_;
-    std::unique_ptr<ClusterSource> source_;
 };
 
 TEST_F(PoolFollow, AreNotRequestedUnlessAddressesAreAllocated_LB007) {
-    source_ = std::make_unique<ClusterSource>(
-        ClusterSettings{.server = "", .scope = {}, .streamed_lists = false}, transport_, [] { return 0.0; });
-    settle();
+    start({.server = "", .scope = {}, .streamed_lists = false});
     EXPECT_FALSE(is_asked(kPools));
     EXPECT_FALSE(is_asked(kNamespaces));
     EXPECT_EQ(source_->status(now_).collections.size(), 3U);

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/kube/api_text.hpp"
-#include "tests/unit/kube/fake_transport.hpp"
+#include "tests/unit/kube/cluster_follow.hpp"
 
 namespace penstock::kube {
 namespace cluster_source_test {
@@ -14,9 +14,6 @@ using namespace test;
 using namespace std::chrono_literals;
 using State = CollectionStatus::State;
 
-const std::string kServices = "/api/v1/services";
-const std::string kNodes = "/api/v1/nodes";
-const std::string kSlices = "/apis/discovery.k8s.io/v1/endpointslices";
 const std::string kOldSlices = "/apis/discovery.k8s.io/v1beta1/endpointslices";
 const std::string kEndpoints = "/api/v1/endpoints";
 
@@ -43,48 +40,18 @@ std::string list_of(const std::string& path, const std::string& version,
     return list_text(version, items, "", kind);
 }
 
-class ClusterSourceTest : public testing::Test {
+class ClusterSourceTest : public ClusterFollow {
  protected:
     void begin(ClusterSettings settings = {
                    .server = "https://192.0.2.1:6443", .scope = {}, .streamed_lists = false}) {
-        source_ = std::make_unique<ClusterSource>(std::move(settings), transport_, [] { return 0.0; });
-        settle();
+        start(std::move(settings));
     }
-    void settle() {
-        int rounds = 0;
-        do {
-            source_->on_time(now_);
-            ASSERT_LT(++rounds, 100) << "it goes in a circle without pause";
-        } while (source_->next_deadline() <= now_);
-    }
-    void wait(std::chrono::milliseconds time) {
-        const auto until = now_ + time;
-        while (now_ < until) {
-            now_ = std::min(until, std::max(now_ + 1ms, source_->next_deadline()));
-            settle();
-        }
-    }
-    [[nodiscard]] auto open(const std::string& path) {
-        return std::ranges::find_if(transport_.open,
-                                    [&](const auto& each) { return path_of(each.request.target) == path; });
-    }
-    [[nodiscard]] bool is_asked(const std::string& path) { return open(path) != transport_.open.end(); }
     [[nodiscard]] std::map<std::string, std::string> asked(const std::string& path) {
         return is_asked(path) ? query_of(open(path)->request.target) : std::map<std::string, std::string>{};
     }
-    void reply(const std::string& path, int status, const std::string& text = "") {
-        ASSERT_TRUE(is_asked(path)) << path;
-        ResponseHandler& handler = *open(path)->handler;
-        transport_.open.erase(open(path));
-        handler.on_head({.status = status, .retry_after = std::nullopt, .content_type = ""});
-        handler.on_body(text);
-        handler.on_end(std::nullopt);
-        settle();
-    }
     void open_watch(const std::string& path) {
         ASSERT_TRUE(asked(path).contains("watch")) << path;
-        open(path)->handler->on_head({.status = 200, .retry_after = std::nullopt, .content_type = ""});
-        settle();
+        head(path);
     }
     // Answers requests for `answered` with `status` until `path` is requested.
     void answer_until(const std::string& path, const std::string& answered, int status) {
@@ -112,11 +79,6 @@ class ClusterSourceTest : public testing::Test {
         }
         return found;
     }
-
-    std::chrono::steady_clock::time_point now_{1h};
-    FakeTransport transport_;
-    Objects objects_;
-    std::unique_ptr<ClusterSource> source_;
 };
 
 using Slices = std::map<std::string, std::string>;
