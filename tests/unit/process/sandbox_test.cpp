@@ -5,7 +5,6 @@
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,19 +12,12 @@
 #include <string>
 #include <thread>
 
+#include "tests/unit/process/in_child.hpp"
+
 namespace penstock::process {
 namespace sandbox_test {
 
-// Runs in a child, because the sandbox cannot be left.
-int exit_code_of(int (*child)()) {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        ::_exit(child());
-    }
-    int status = 0;
-    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
+using test::exit_code_of;
 
 std::string of_this_thread(const std::string& field) {
     std::ifstream status("/proc/thread-self/status");

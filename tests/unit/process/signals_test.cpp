@@ -2,26 +2,16 @@
 #include "control/process/signals.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 
+#include "tests/unit/process/in_child.hpp"
+
 namespace penstock::process {
 namespace signals_test {
 
-// Runs in a child, because the mask of the test program must not change. The child's exit code is 0 if the
-// check succeeds.
-int exit_code_of(int (*child)()) {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        ::_exit(child());
-    }
-    int status = 0;
-    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-    EXPECT_TRUE(WIFEXITED(status)) << "the child was killed by signal " << WTERMSIG(status);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+using test::exit_code_of;
 
 TEST(Signals, EverySignalThatWouldEndTheProcess_IsReceivedInstead) {
     EXPECT_EQ(
