@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/parse_any.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/prng.hpp"
+#include "tests/unit/packet/exact_parse.hpp"
 
 namespace penstock::packet {
 namespace parse_ipv6_test {
 
 using test::eth;
 using test::PacketBuilder;
+using test_kit::expect_drop;
+using test_kit::parse_exactly;
 
 constexpr const char *kClient = "2001:db8::1", *kVip = "2001:db8:80::10";
 
@@ -21,13 +22,6 @@ PacketBuilder ip() {
 }
 PacketBuilder between(const char* source, const char* destination) {
     return eth().ipv6(source, destination).tcp(1, 2);
-}
-
-// Parses a copy that is exactly as long as the frame, so that a sanitizer detects a read beyond its end.
-ParseResult parse_exactly(ByteView frame, Parsed& out) {
-    const auto copy = std::make_unique<uint8_t[]>(frame.size());
-    std::copy(frame.begin(), frame.end(), copy.get());
-    return parse(ByteView(copy.get(), frame.size()), out);
 }
 
 TEST(ParseIpv6, TcpSyn) {
@@ -177,11 +171,7 @@ TEST(ParseIpv6, Drops) {
         {"routing header of type 0", ip().routing(0, 1).tcp(1, 2), DropReason::SourceRouted},
     };
     for (const auto& c : cases) {
-        Parsed out;
-        const ParseResult result = parse_exactly(c.packet.build(), out);
-        ASSERT_FALSE(result.has_value()) << c.name << ": " << c.packet.to_scapy();
-        EXPECT_EQ(text_of(result.error()).counter, text_of(c.reason).counter)
-            << c.name << ": " << c.packet.to_scapy();
+        expect_drop(c.name, c.packet, c.reason);
     }
 }
 

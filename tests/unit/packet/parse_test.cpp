@@ -3,26 +3,21 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <optional>
 
 #include "tests/support/packet_builder.hpp"
+#include "tests/unit/packet/exact_parse.hpp"
 
 namespace penstock::packet {
 namespace parse_test {
 
 using test::eth;
 using test::PacketBuilder;
+using test_kit::expect_drop;
+using test_kit::parse_exactly;
 
 PacketBuilder ip() {
     return eth().ipv4("192.0.2.1", "80.11.12.10");
-}
-
-// Parses a copy that is exactly as long as the frame, so that a sanitizer detects a read beyond its end.
-ParseResult parse_exactly(ByteView frame, Parsed& out, IpChecksum ip_checksum = IpChecksum::Verify) {
-    const auto copy = std::make_unique<uint8_t[]>(frame.size());
-    std::copy(frame.begin(), frame.end(), copy.get());
-    return parse(ByteView(copy.get(), frame.size()), out, ip_checksum);
 }
 
 TEST(Parse, TcpSyn) {
@@ -165,11 +160,7 @@ TEST(Parse, Drops) {
          DropReason::MartianSource},
     };
     for (const DropCase& c : cases) {
-        Parsed out;
-        const ParseResult result = parse_exactly(c.packet.build(), out);
-        ASSERT_FALSE(result.has_value()) << c.name << ": " << c.packet.to_scapy();
-        EXPECT_EQ(text_of(result.error()).counter, text_of(c.reason).counter)
-            << c.name << ": " << c.packet.to_scapy();
+        expect_drop(c.name, c.packet, c.reason);
     }
 }
 
