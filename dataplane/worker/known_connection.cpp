@@ -58,6 +58,11 @@ std::vector<WorkerId> searched_workers(const packet::FlowKey& key, const config:
         pipeline::place(key, snapshot, receiver.owner, arrived, pipeline::Ask::Everybody);
     searched.insert(searched.end(), candidates.workers.begin(),
                     candidates.workers.begin() + candidates.count);
+    if (receiver.moved != nullptr) {
+        if (const WorkerId owner = receiver.moved->owner_of(key); owner.is_set()) {
+            searched.push_back(owner);
+        }
+    }
     return searched;
 }
 

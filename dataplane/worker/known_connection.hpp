@@ -16,7 +16,7 @@
 namespace penstock::worker {
 
 // The workers on which the pipeline looks up a packet of this key (pipeline/conn_lookup.cpp), in turn. The
-// last one may open a flow.
+// last one may open a flow, unless it is there as the owner of a moved flow (pipeline::MovedFlows).
 [[nodiscard]] std::vector<WorkerId> searched_workers(const packet::FlowKey& key,
                                                      const config::Snapshot& snapshot,
                                                      const pipeline::WorkerContext& receiver,

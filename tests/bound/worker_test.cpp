@@ -1495,6 +1495,10 @@ TEST_P(Workers, AdoptTheConnectionsOfFormerOnes) {
         const std::vector<uint8_t> answer = up_->take_frame();
         ASSERT_FALSE(answer.empty()) << port;
         EXPECT_EQ(key_of(answer), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
+        const worker::Explanation told =
+            workers_->inspect().explain({.key = {kClient, kVip, port, 80, Protocol::Tcp, {}}});
+        ASSERT_TRUE(told.leaves_as.has_value());
+        EXPECT_EQ(*told.leaves_as, key);
     }
     workers_.reset();  // before its memory
 }

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "dataplane/conn/table_layout.hpp"
 #include "dataplane/packet/parse.hpp"
+#include "tests/support/fragment_cutter.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/prng.hpp"
@@ -21,8 +21,6 @@
 namespace penstock::test {
 namespace adoption_property_test {
 
-using adopt::NotAdopted;
-using conn::Direction;
 using packet::FlowKey;
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
@@ -270,6 +268,70 @@ class Adoption : public testing::Test {
         }
     }
 
+    WorkerId anywhere(const Gateway& gateway) {
+        return {static_cast<uint8_t>(random_.below(gateway.gateway.options().workers))};
+    }
+
+    // The same for a datagram in fragments, which are placed without the ports of the flow.
+    void expect_same_fragments(Gateway& one, Gateway& other, const FlowKey& key, uint32_t n) {
+        const VirtualGateway::Options& options = one.gateway.options();
+        if (key.protocol == Protocol::Sctp || (options.flow_stays_on_queue && !options.up_hash)) {
+            // A checksum that covers the whole datagram, or an owner that not even the former gateway finds
+            // without the ports.
+            return;
+        }
+        PacketBuilder builder = framed(key, kUp);
+        const std::vector<uint8_t> whole =
+            (key.protocol == Protocol::Tcp ? builder.tcp(key.source_port, key.destination_port)
+                                           : builder.udp(key.source_port, key.destination_port))
+                .payload(std::string(100, 'x'))
+                .build();
+        for (const std::vector<uint8_t>& piece : cut(whole, n + 1, 48)) {
+            const Outcome expected = one.gateway.send(piece, kUp, anywhere(one));
+            const Outcome outcome = other.gateway.send(piece, kUp, anywhere(other));
+            ASSERT_EQ(outcome.verdict, expected.verdict) << key.to_string();
+            if (expected.verdict != Verdict::Transmit) {
+                return;
+            }
+            ++fragments_;
+            // The identification of a translated datagram is the gateway's own.
+            ASSERT_EQ(with_id(outcome.frame, 0), with_id(expected.frame, 0)) << key.to_string();
+        }
+    }
+
+    // The same for ICMP errors about what is sent to the endpoint, and to the client. They come on any queue.
+    void expect_same_errors(Gateway& one, Gateway& other, const conn::Connection& connection, uint32_t n) {
+        const std::pair<const FlowKey&, NicPortId> directions[] = {{connection.forward, kUp},
+                                                                   {connection.reverse, kCluster}};
+        for (const auto& [key, port] : directions) {
+            const Outcome about = one.send(frame_of(key, port, Step::Data, n), port);
+            if (about.verdict != other.send(frame_of(key, port, Step::Data, n), port).verdict ||
+                about.verdict != Verdict::Transmit) {
+                continue;
+            }
+            const FlowKey sent = key_of(about.frame);
+            const bool is_v4 = sent.source.is_v4();
+            const NicPortId from = port == kUp ? kCluster : kUp;
+            const IpAddr router = port == kUp ? backend_address(200, sent.source.family())
+                                  : is_v4     ? kClient
+                                              : kClient6;
+            const std::vector<uint8_t> error =
+                framed({.source = router, .destination = sent.source, .protocol = sent.protocol}, from)
+                    .icmp(is_v4 ? 3 : 1, is_v4 ? 1 : 0)
+                    .payload(std::vector<uint8_t>(about.frame.begin() + 14, about.frame.end()))
+                    .build();
+            const Outcome expected = one.gateway.send(error, from, anywhere(one));
+            const Outcome outcome = other.gateway.send(error, from, anywhere(other));
+            ASSERT_EQ(outcome.verdict, expected.verdict)
+                << key.to_string() << ": " << text_of(outcome.reason).counter;
+            errors_ += expected.verdict == Verdict::Transmit ? 1 : 0;
+            if (connection.forward.source.is_v4() == connection.reverse.source.is_v4() &&
+                expected.verdict == Verdict::Transmit) {
+                ASSERT_EQ(outcome.frame, expected.frame) << key.to_string();
+            }
+        }
+    }
+
     // Until every connection has been idle for its limit, both probes included.
     static void expire_all(VirtualGateway& gateway) {
         for (int times = 0; times < 4; ++times) {
@@ -281,6 +343,7 @@ class Adoption : public testing::Test {
 
     Prng random_;
     std::vector<std::pair<FlowKey, FlowKey>> flows_;
+    uint64_t fragments_ = 0, errors_ = 0;  // that were translated
 };
 
 TEST_F(Adoption, ChangesNothingForTheConnections) {
@@ -323,6 +386,10 @@ TEST_F(Adoption, ChangesNothingForTheConnections) {
         for (const Step step : {Step::Data, Step::Finish}) {
             for (uint32_t n = 0; n < connections.size() && !HasFatalFailure(); ++n) {
                 expect_same(former, heir, connections[n], step, n);
+                if (step == Step::Data && !HasFatalFailure()) {
+                    expect_same_fragments(former, heir, connections[n].forward, n);
+                    expect_same_errors(former, heir, connections[n], n);
+                }
             }
         }
         if (HasFatalFailure()) {
@@ -341,6 +408,8 @@ TEST_F(Adoption, ChangesNothingForTheConnections) {
             return;
         }
     }
+    EXPECT_GT(fragments_, 0u);
+    EXPECT_GT(errors_, 0u);
 }
 
 }  // namespace adoption_property_test
