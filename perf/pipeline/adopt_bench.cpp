@@ -41,6 +41,31 @@ struct Runs {
     }
 };
 
+// The former worker's connections among two workers, as after a change of their number: each reads all, and
+// takes half. Nothing leads the packets of their clients to the owners. The time of both is added.
+void measure_two(uint32_t flows, const adopt::FormerTables& left) {
+    Runs adoption;
+    uint64_t moved_flows = 0;
+    for (uint32_t run = 0; run < kRuns; ++run) {
+        const HashKey secret = HashKey::random();
+        const std::array heirs{with_room_for(flows, IpFamily::V4, {{0}, 2, secret}),
+                               with_room_for(flows, IpFamily::V4, {{1}, 2, secret})};
+        std::array<pipeline::WorkerContext*, 2> workers{&heirs[0]->context(), &heirs[1]->context()};
+        const double before = thread_ms();
+        adopt::Adoption adopting(left, heirs[0]->snapshot(), workers, {cycles_begin()});
+        adopting.adopt({0});
+        adopting.adopt({1});
+        pipeline::MovedFlows moved;
+        const adopt::Report report = adopting.finish(moved);
+        adoption.ms.push_back(thread_ms() - before);
+        PENSTOCK_CHECK(report.all_lost() == 0 && report.all_adopted() > 0);
+        moved_flows = report.moved;
+    }
+    const std::string at = size_suffix(flows);
+    adoption.print("adopt.two_workers", at, static_cast<double>(flows) / kMillion);
+    print_value("adopt.two_workers.moved" + at, static_cast<double>(moved_flows), "connections");
+}
+
 void measure(uint32_t flows, IpFamily family) {
     const auto former = filled(flows, Protocol::Tcp, family);
     adopt::FormerTables left;
@@ -67,6 +92,9 @@ void measure(uint32_t flows, IpFamily family) {
     const double millions = static_cast<double>(flows) / kMillion;
     adoption.print(name, at, millions);
     copy.print(name + ".copy", at, millions);
+    if (family == IpFamily::V4) {
+        measure_two(flows, left);
+    }
     print_aim_at_most(name + at, adoption.ms.front() / millions, kAimMsPerMillion);
 }
 

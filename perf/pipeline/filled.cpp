@@ -9,9 +9,9 @@
 
 namespace penstock::perf {
 
-std::unique_ptr<Gateway> with_room_for(uint32_t flows, IpFamily family) {
+std::unique_ptr<Gateway> with_room_for(uint32_t flows, IpFamily family, const Gateway::Role& role) {
     const uint32_t units = family == IpFamily::V4 ? 1 : 2;
-    return std::make_unique<Gateway>(family, (flows / 9 * 10 + 64) * units, cycles_per_second());
+    return std::make_unique<Gateway>(family, (flows / 9 * 10 + 64) * units, cycles_per_second(), role);
 }
 
 std::unique_ptr<Gateway> filled(uint32_t flows, Protocol protocol, IpFamily family) {

@@ -40,19 +40,21 @@ size_t Gateway::memory_needed(uint32_t connections) noexcept {
            nat::PortProposer::memory_needed(connections, kSnatPorts, 1);
 }
 
-Gateway::Gateway(IpFamily family, uint32_t connections, uint64_t hz)
+Gateway::Gateway(IpFamily family, uint32_t connections, uint64_t hz, const Role& role)
     : family_(family),
       table_memory_(conn::Table::memory_needed(connections)),
       links_memory_(connections * sizeof(conn::BackendLink)),
-      port_memory_(nat::PortProposer::memory_needed(connections, kSnatPorts, 1)) {
+      port_memory_(nat::PortProposer::memory_needed(connections, kSnatPorts, role.workers)) {
     const TscRate rate{hz};
     auto table = conn::Table::create(table_memory_.span(), connections, HashKey::random());
-    auto ports = nat::PortProposer::create(port_memory_.span(), connections, kSnatPorts, WorkerId{0}, 1,
-                                           HashKey::random());
+    auto ports = nat::PortProposer::create(port_memory_.span(), connections, kSnatPorts, role.self,
+                                           role.workers, HashKey::random());
     PENSTOCK_CHECK(table && ports);
     context_.reset(new pipeline::WorkerContext{
+        .self = role.self,
+        .workers = role.workers,
         .rate = rate,
-        .owner = {1, HashKey::random()},
+        .owner = {role.workers, role.secret},
         .connections = std::move(*table),
         .by_backend = conn::BackendIndex(links_memory_.as<conn::BackendLink>(), backend_heads_),
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),

@@ -25,7 +25,14 @@ class Gateway {
     static constexpr L4Port kServicePort = 80, kEndpointPort = 8'080;
 
     // With capacity for `connections`. `hz`: ticks per second of the time that now() counts.
-    Gateway(IpFamily family, uint32_t connections, uint64_t hz);
+    // It may be one of several workers, which must then share their secret.
+    struct Role {
+        WorkerId self{0};
+        uint32_t workers = 1;
+        HashKey secret = HashKey::random();
+    };
+    Gateway(IpFamily family, uint32_t connections, uint64_t hz) : Gateway(family, connections, hz, Role{}) {}
+    Gateway(IpFamily family, uint32_t connections, uint64_t hz, const Role& role);
     // The memory of a gateway, without its own arrays.
     [[nodiscard]] static size_t memory_needed(uint32_t connections) noexcept;
 
