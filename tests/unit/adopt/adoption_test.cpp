@@ -9,11 +9,15 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "dataplane/packet/parse.hpp"
 #include "tests/support/aligned_memory.hpp"
 #include "tests/support/packet_builder.hpp"
+#include "tests/support/plain_toeplitz.hpp"
+#include "tests/support/reply_hashes.hpp"
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
@@ -294,6 +298,84 @@ TEST_F(Adoption, OpensAnEndedFlowWhereItBelongs) {
         EXPECT_EQ(outcome.worker, fresh.send(syn, kUp, receiver).worker);
     }
     EXPECT_EQ(heir.count(stats::Counter::NewConnections), 64u);
+}
+
+std::vector<uint8_t> segment_of(const FlowKey& key, const MacAddr& from, const MacAddr& to,
+                                const char* flags) {
+    return eth()
+        .from_mac(from.to_string())
+        .to_mac(to.to_string())
+        .ipv4(key.source.to_string(), key.destination.to_string())
+        .tcp(key.source_port, key.destination_port, flags)
+        .build();
+}
+
+// Flows to an endpoint on the gateway's host keep the client's address, and perhaps get a port that leads the
+// host's answers to their owner. Flows of the host itself come through a twin.
+class AdoptionOfTheHosts : public testing::TestWithParam<std::tuple<uint32_t, uint32_t, lb::SourceMode>> {};
+INSTANTIATE_TEST_SUITE_P(All, AdoptionOfTheHosts,
+                         testing::Combine(testing::Values(1u, 2u, 5u), testing::Values(1u, 3u, 5u),
+                                          testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
+
+TEST_P(AdoptionOfTheHosts, ContinuesOnAnyWorker_EP007) {
+    const auto& [former_workers, heir_workers, source] = GetParam();
+    // The NIC of the heir is predictable: packets of the host have no queue that its rule describes.
+    const nat::ReplyHash hash = hash_in_turn(128, heir_workers);
+    const auto by_hash = [&](const FlowKey& key) {
+        return hash.worker_of[plain_rss(hash.key, key) % hash.worker_of.size()];
+    };
+    VirtualGateway former({.workers = former_workers});
+    VirtualGateway heir(
+        {.workers = heir_workers, .flow_stays_on_queue = true, .up_hash = hash, .cluster_hash = hash});
+    constexpr uint8_t kHostItself = 1;
+    TestService to_host = web({kHostItself});
+    to_host.source = source;
+    const TestService from_host{.name = "far", .frontends = {{kVip, 81}}, .backends = {11, 12}};
+    former.publish({to_host, from_host});
+    heir.publish({from_host, to_host});
+    auto any = [n = 0U](uint32_t workers) mutable {
+        return WorkerId{static_cast<uint8_t>(n++ * 7 % workers)};
+    };
+    std::vector<std::pair<FlowKey, FlowKey>> flows;  // as sent by the client, as it leaves
+    for (uint8_t n = 0; n < 40; ++n) {
+        const auto port = static_cast<L4Port>(40'000 + n);
+        const FlowKey to{IpAddr::v4(198, 51, 100, n), kVip, port, 80, Protocol::Tcp, {}};
+        const Outcome in = former.send(segment_of(to, kClientMac, kUpMac, "S"), kUp, any(former_workers));
+        ASSERT_EQ(in.verdict, Verdict::Punt);
+        flows.emplace_back(to, key_of(in.frame));
+        const FlowKey of{kUpAddress, kVip, port, 81, Protocol::Tcp, {}};
+        const Outcome out =
+            former.send_from_host(segment_of(of, kUpMac, kClientMac, "S"), kUp, any(former_workers));
+        ASSERT_EQ(out.verdict, Verdict::Transmit) << text_of(out.reason).counter;
+        flows.emplace_back(of, key_of(out.frame));
+    }
+    const adopt::Report report = heir.adopt(former.left_to(heir), former);
+    ASSERT_EQ(report.all_adopted(), flows.size());
+    for (VirtualGateway* gateway : {&former, &heir}) {
+        const uint32_t workers = gateway->options().workers;
+        const auto receiver = [&](const FlowKey& key) {
+            return gateway == &former ? any(workers) : by_hash(key);
+        };
+        for (const auto& [sent, leaves] : flows) {
+            const bool to_the_host = sent.destination_port == 80;
+            const FlowKey answer = leaves.reversed();
+            const MacAddr endpoint = backend_mac(answer.source.bytes()[15]);
+            const Outcome back =
+                to_the_host
+                    ? gateway->send_from_host(segment_of(answer, kUpMac, kClientMac, "SA"), kUp, any(workers))
+                    : gateway->send(segment_of(answer, endpoint, kClusterMac, "SA"), kCluster,
+                                    receiver(answer));
+            ASSERT_EQ(back.verdict, to_the_host ? Verdict::Transmit : Verdict::Punt) << sent.to_string();
+            EXPECT_EQ(key_of(back.frame), sent.reversed());
+            const Outcome again =
+                to_the_host
+                    ? gateway->send(segment_of(sent, kClientMac, kUpMac, "A"), kUp, receiver(sent))
+                    : gateway->send_from_host(segment_of(sent, kUpMac, kClientMac, "A"), kUp, any(workers));
+            ASSERT_EQ(again.verdict, to_the_host ? Verdict::Punt : Verdict::Transmit) << sent.to_string();
+            EXPECT_EQ(key_of(again.frame), leaves);
+        }
+        EXPECT_EQ(gateway->connections(), flows.size());
+    }
 }
 
 TEST_F(Adoption, KeepsClientsAtTheirEndpoints_AFF001) {
