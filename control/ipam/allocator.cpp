@@ -56,6 +56,7 @@ class Allocator::State {
     // Changes of the addresses of a Service.
     void give(User& user, const std::vector<IpAddr>& addresses);
     void take_all(User& user);
+    void take_uncovered(User& user);
     void set_aside(User& user);
     void update_allocation(User& user, std::optional<Refusal> refusal);
 
@@ -329,13 +330,9 @@ void Allocator::State::decide_incomplete(User& user) {
         });
     };
     std::optional<Refusal> refusal;
-    if (std::ranges::any_of(user.addresses,
-                            [&](const IpAddr& address) { return !pools_.containing(address); })) {
-        const Chooser::Decision moved = chooser_.choose(user, Chooser::Pools::Reassigning);
-        if (!moved.addresses.empty()) {
-            take_all(user);
-            give(user, moved.addresses);
-        }
+    if (const std::vector<IpAddr> moved = chooser_.replace_uncovered(user); !moved.empty()) {
+        take_uncovered(user);
+        give(user, moved);
     }
     if (user.addresses.size() < request.families.size()) {
         const bool insists = request.requires_all || lacks_requested();
@@ -374,6 +371,15 @@ void Allocator::State::give(User& user, const std::vector<IpAddr>& addresses) {
 void Allocator::State::take_all(User& user) {
     for (const IpAddr& address : std::exchange(user.addresses, {})) {
         uses_.remove(address, user, pools_, wake_);
+    }
+}
+
+void Allocator::State::take_uncovered(User& user) {
+    for (const IpAddr& address : std::vector(user.addresses)) {
+        if (!pools_.containing(address)) {
+            uses_.remove(address, user, pools_, wake_);
+            std::erase(user.addresses, address);
+        }
     }
 }
 

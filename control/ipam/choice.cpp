@@ -23,6 +23,13 @@ std::vector<IpFamily> families_without(const std::vector<IpAddr>& addresses, con
     return missing;
 }
 
+// The Service has an address of a family that is not in `families`.
+bool loses_family(const User& user, const std::vector<IpFamily>& families) {
+    return std::ranges::any_of(user.addresses, [&](const IpAddr& address) {
+        return std::ranges::find(families, address.family()) == families.end();
+    });
+}
+
 }  // namespace
 
 std::optional<PassedOver> Chooser::obstacle_to(Index pool, const User& user, Choice choice) const {
@@ -163,7 +170,7 @@ Chooser::Decision Chooser::choose_requested(User& user) const {
         }
     }
     Attempt all = attempt(user, *pool, request.families);
-    if (all.failure && !request.requires_all) {
+    if (all.failure && !request.requires_all && !loses_family(user, requested_families)) {
         all = attempt(user, *pool, requested_families);
     }
     if (all.failure) {
@@ -232,7 +239,7 @@ Chooser::Decision Chooser::choose(User& user, Pools pools) const {
             }
             passed_over.emplace_back(pool, *std::move(obstacle));
         }
-        if (request.requires_all) {
+        if (request.requires_all || loses_family(user, {request.families.front()})) {
             break;
         }
     }
@@ -247,6 +254,28 @@ std::vector<IpAddr> Chooser::complete(User& user) const {
         return {};
     }
     return attempt(user, *pool, families_without(user.addresses, user.request)).addresses;
+}
+
+std::vector<IpAddr> Chooser::replace_uncovered(User& user) const {
+    std::vector<IpFamily> families;
+    std::optional<Index> covering;
+    for (const IpAddr& address : user.addresses) {
+        if (const auto pool = pools_.containing(address)) {
+            covering = pool;
+        } else {
+            families.push_back(address.family());
+        }
+    }
+    if (families.empty()) {
+        return {};
+    }
+    if (!covering) {
+        return choose(user, Pools::Reassigning).addresses;
+    }
+    if (!pools_[*covering].reassign || obstacle_to(*covering, user, Choice::Requested)) {
+        return {};
+    }
+    return attempt(user, *covering, families).addresses;
 }
 
 bool Chooser::may_keep(User& user, const IpAddr& address) const {

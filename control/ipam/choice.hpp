@@ -29,12 +29,18 @@ class Chooser {
         : pools_(pools), users_(users), labels_of_(std::move(labels_of)) {}
 
     // Addresses for all families of the Service, all from one pool; those that the Service has in that pool
-    // are among them. With PreferDualStack, possibly of one family only.
+    // are among them. With PreferDualStack, possibly of one family only, but of each family that the Service
+    // has now.
     [[nodiscard]] Decision choose(User& user, Pools pools) const;
 
     // Addresses of the missing families, from the pool of those that the Service has (DUAL-004). Empty if
     // that pool cannot give all of them.
     [[nodiscard]] std::vector<IpAddr> complete(User& user) const;
+
+    // Replacements, from a pool with `reassign`, of the addresses that no pool covers (LB-014); possibly one
+    // more, of a family that the Service lacks. An address that a pool covers stays, so the replacement of
+    // the other family must be from that pool. Empty if not all of them can be replaced.
+    [[nodiscard]] std::vector<IpAddr> replace_uncovered(User& user) const;
 
     // Whether the Service may keep an address that it uses, or that its status shows: the address does not
     // contradict the request, and its other users agree to share it.

@@ -330,6 +330,12 @@ IpamModel::Found IpamModel::find(const Name& name, const Wish& wish, bool only_r
                 attempts.back().push_back(family);
             }
         }
+        const auto held = held_.find(name);  // no family is lost
+        if (held != held_.end() && std::ranges::any_of(held->second, [&](const IpAddr& address) {
+                return std::ranges::count(attempts.back(), address.family()) == 0;
+            })) {
+            attempts.pop_back();
+        }
     }
     // The reason of the pool that was closest: exhausted, family missing, disabled or internal, not allowed.
     std::map<int, Reason> reasons;
@@ -380,6 +386,38 @@ IpamModel::Found IpamModel::find(const Name& name, const Wish& wish, bool only_r
 }
 
 // One Service gets what it lacks. Returns whether its addresses are different now.
+// LB-014: what the Service has after a pool with `reassign` has replaced what no pool covers.
+std::vector<IpAddr> IpamModel::without_uncovered(const Name& name, const Wish& wish) const {
+    const std::vector<IpAddr>& held = held_.at(name);
+    const ipam::Pool* stays = nullptr;
+    std::vector<IpAddr> result;
+    for (const IpAddr& address : held) {
+        if (const ipam::Pool* pool = pool_with(address)) {
+            stays = pool;
+            result.push_back(address);
+        }
+    }
+    if (stays == nullptr) {
+        const Found found = find(name, wish, true);
+        return found.addresses.empty() ? held : found.addresses;
+    }
+    const kube::Service& service = *services_.at(name);
+    if (!stays->reassign || stays->disabled || !is_permitted(service, *stays) ||
+        stays->internal != asks_for_internal(service)) {
+        return held;
+    }
+    for (const IpAddr& address : held) {
+        if (pool_with(address) == nullptr) {
+            const auto other = pick(name, wish, *stays, address.family());
+            if (!other) {
+                return held;
+            }
+            result.push_back(*other);
+        }
+    }
+    return result;
+}
+
 bool IpamModel::improve(const Name& name) {
     const kube::Service& service = *services_.at(name);
     const Wish wish(service);
@@ -407,9 +445,7 @@ bool IpamModel::improve(const Name& name) {
         const bool uncovered =
             std::ranges::any_of(held, [&](const IpAddr& address) { return pool_with(address) == nullptr; });
         if (uncovered) {
-            if (const Found found = find(name, wish, true); !found.addresses.empty()) {
-                held = found.addresses;
-            }
+            held = without_uncovered(name, wish);
         }
         for (const IpFamily family : wish.families) {
             if (std::ranges::find(held, family, &IpAddr::family) != held.end()) {

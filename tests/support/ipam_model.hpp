@@ -51,6 +51,7 @@ class IpamModel {
     bool claim(const Name& name, const std::vector<IpAddr>& addresses, bool adopts);
     bool improve(const Name& name);
     [[nodiscard]] Found find(const Name& name, const Wish& wish, bool only_reassign) const;
+    [[nodiscard]] std::vector<IpAddr> without_uncovered(const Name& name, const Wish& wish) const;
     [[nodiscard]] std::optional<IpAddr> pick(const Name& name, const Wish& wish, const ipam::Pool& pool,
                                              IpFamily family) const;
     void order(const Name& name);

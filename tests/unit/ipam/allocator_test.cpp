@@ -256,16 +256,90 @@ TEST(Allocator, AFamilyThatTheServiceLosesIsReleased_LB013) {
     EXPECT_EQ(cluster.of("six"), "2001:db8::1(a)");
 }
 
-TEST(Allocator, BothFamiliesMoveTogether_DUAL004_LB014) {
-    Cluster cluster({pool("a", {"192.0.2.1", "2001:db8::1"}), pool("b", {"192.0.2.2", "2001:db8::2"})});
-    cluster.add_dual("web", "RequireDualStack");
-    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) 2001:db8::1(a)");
+TEST(Allocator, ReassignMovesUncoveredAddressesOnlyAndLosesNoFamily_DUAL004_LB014) {
+    const auto moving = [](const char* name, const std::vector<std::string>& ranges) {
+        Pool result = pool(name, ranges);
+        result.reassign = true;
+        return result;
+    };
+    const struct {
+        const char* name;
+        const char* policy;
+        std::vector<Pool> pools;  // after 192.0.2.1 and 2001:db8::1 of pool a were given
+        const char* expected;
+    } rows[] = {
+        {"one family is covered: it stays, and the other one as well",
+         "RequireDualStack",
+         {pool("a", {"192.0.2.1"}), moving("b", {"192.0.2.2", "2001:db8::2"})},
+         "192.0.2.1(a) 2001:db8::1()"},
+        {"the pool of the covered family replaces the other one",
+         "RequireDualStack",
+         {moving("a", {"192.0.2.1", "2001:db8::3"}), moving("b", {"192.0.2.2", "2001:db8::2"})},
+         "192.0.2.1(a) 2001:db8::3(a)"},
+        {"only if that pool reassigns",
+         "PreferDualStack",
+         {pool("a", {"192.0.2.1", "2001:db8::3"}), moving("b", {"192.0.2.2", "2001:db8::2"})},
+         "192.0.2.1(a) 2001:db8::1()"},
+        {"the second family is covered",
+         "PreferDualStack",
+         {pool("a", {"2001:db8::1"}), moving("b", {"192.0.2.2", "2001:db8::2"})},
+         "192.0.2.1() 2001:db8::1(a)"},
+        {"none is covered: both move together",
+         "RequireDualStack",
+         {moving("b", {"192.0.2.2", "2001:db8::2"})},
+         "192.0.2.2(b) 2001:db8::2(b)"},
+        {"a pool with one of the two families replaces none",
+         "PreferDualStack",
+         {moving("b", {"192.0.2.2"})},
+         "192.0.2.1() 2001:db8::1()"},
+        {"nor do two pools",
+         "PreferDualStack",
+         {moving("b", {"192.0.2.2"}), moving("c", {"2001:db8::2"})},
+         "192.0.2.1() 2001:db8::1()"},
+    };
+    for (const auto& row : rows) {
+        Cluster cluster({pool("a", {"192.0.2.1", "2001:db8::1"})});
+        cluster.add_dual("web", row.policy);
+        EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) 2001:db8::1(a)") << row.name;
+        cluster.echo();
+        cluster.set_pools(row.pools);
+        EXPECT_EQ(cluster.of("web"), row.expected) << row.name;
+        cluster.echo();
+        cluster.restart();
+        EXPECT_EQ(cluster.of("web"), row.expected) << row.name;
+    }
+}
+
+TEST(Allocator, ARequestForOneFamilyLosesNoOtherFamily_LB009_LB014) {
+    // 2001:db8::2 is requested afterwards, and its pool has no IPv4 address.
+    Cluster cluster({pool("a", {"192.0.2.1"}), pool("b", {"2001:db8::2"})});
+    cluster.add_dual("web", "PreferDualStack");
+    cluster.echo();
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a)");
+    Cluster::annotate(cluster.at("web"), "load-balancer-ips", "2001:db8::2");
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) FamilyMissing");
+    cluster.restart();
+    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) FamilyMissing");
+    // A pool with both replaces it.
     cluster.set_pools({pool("a", {"192.0.2.1"}), pool("b", {"192.0.2.2", "2001:db8::2"})});
-    EXPECT_EQ(cluster.of("web"), "192.0.2.1(a) 2001:db8::1()");
-    Pool moving = pool("b", {"192.0.2.2", "2001:db8::2"});
-    moving.reassign = true;
-    cluster.set_pools({pool("a", {"192.0.2.1"}), moving});
     EXPECT_EQ(cluster.of("web"), "192.0.2.2(b) 2001:db8::2(b)");
+}
+
+TEST(Allocator, ARestartReplacesUncoveredAddressesOnlyWhereAPoolReassigns_LB008_LB014) {
+    for (const bool reassigns : {false, true}) {
+        Cluster cluster({pool("a", {"192.0.2.1-192.0.2.4"})});
+        cluster.add("low");
+        cluster.add("web");
+        cluster.add("new");
+        cluster.echo();
+        cluster.remove("low");
+        Pool edited = pool("a", {"192.0.2.1", "192.0.2.3"});
+        edited.reassign = reassigns;
+        cluster.set_pools({edited});
+        cluster.restart();
+        EXPECT_EQ(cluster.of("web"), reassigns ? "192.0.2.1(a)" : "192.0.2.2()");
+        EXPECT_EQ(cluster.of("new"), "192.0.2.3(a)") << "covered";
+    }
 }
 
 TEST(Allocator, RequireDualStackOnALiveService_DUAL004) {
