@@ -138,6 +138,11 @@ constexpr std::array kAllowSharedIp = {Spelling{"penstock.io/allow-shared-ip", k
                                        Spelling{"metallb.io/allow-shared-ip", kSharingKey},
                                        Spelling{"metallb.universe.tf/allow-shared-ip", kSharingKey},
                                        Spelling{"lbipam.cilium.io/sharing-key", kSharingKey}};
+constexpr std::array kAnyNamespace = {Word{"*", "*"}};
+constexpr Rule kNamespaces = {.kind = Kind::Names, .min = 1, .max = 63, .words = kAnyNamespace};
+constexpr std::array kSharedIpNamespaces = {
+    Spelling{"penstock.io/allow-shared-ip-namespaces", kNamespaces},
+    Spelling{"lbipam.cilium.io/sharing-cross-namespace", kNamespaces}};
 constexpr std::array kScheduler = {Spelling{"penstock.io/scheduler", any_case(kSchedulerNames)},
                                    Spelling{"kube-router.io/service.scheduler", any_case(kSchedulerNames)},
                                    Spelling{"service.cilium.io/lb-algorithm", any_case(kCiliumAlgorithms)}};
@@ -211,6 +216,10 @@ constexpr std::array<SettingSpec, kSettings> kSpecs = {{
      "Services with the same key may share a LoadBalancer IP if their ports differ and they have policy "
      "Cluster or the same selector",
      "the address is not shared"},
+    {Setting::SharedIpNamespaces, "ANN-24", kSharedIpNamespaces, "the Service's own",
+     "other namespaces whose Services may share the LoadBalancer IP, or * for all; both Services must permit "
+     "the namespace of the other one",
+     "no other namespace is permitted"},
     {Setting::Scheduler, "ANN-26", kScheduler, "the gateway's",
      "scheduler that selects the endpoint of a new flow", "the gateway's own scheduler is used"},
     {Setting::NodeWeightLabel, "ANN-27", kNodeWeightLabel, "none",

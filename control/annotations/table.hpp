@@ -35,6 +35,7 @@ enum class Setting : uint8_t {
     LoadBalancerIps,
     AddressPool,
     AllowSharedIp,
+    SharedIpNamespaces,
     Scheduler,
     NodeWeightLabel,
     TopologyKeys,
@@ -48,7 +49,7 @@ enum class Setting : uint8_t {
     AffinityScope,
     NodeWeight,
 };
-inline constexpr size_t kSettings = 33;
+inline constexpr size_t kSettings = 34;
 
 enum class Kind : uint8_t {
     Bool,                 // true, false, 1, 0, t, f in any case (ANN-G2)
@@ -60,6 +61,7 @@ enum class Kind : uint8_t {
     UrlPath,              // begins with '/'
     LabelKey,             // Kubernetes label key
     Selector,             // Kubernetes label selector
+    Names,                // as Name, separated by commas
     OneAddressPerFamily,  // IP addresses, separated by commas
     List,                 // separated by commas; the reader of the setting validates each item
 };

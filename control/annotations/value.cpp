@@ -124,6 +124,8 @@ bool read_by(const Rule& rule, Value& value) {
             return is_label_key(value.text);
         case Kind::Selector:
             return Selector::parse(value.text).has_value();
+        case Kind::Names:
+            return are_all(value.text, [&](std::string_view item) { return is_name(rule, item); });
         case Kind::OneAddressPerFamily:
             return is_one_address_per_family(value.text);
         case Kind::List:
@@ -192,6 +194,9 @@ std::string accepted(const Rule& rule) {
             return "a label key";
         case Kind::Selector:
             return "a label selector of at most " + std::to_string(Selector::kPartsMax) + " requirements";
+        case Kind::Names:
+            return (words.empty() ? "" : words + ", or ") +
+                   "names of a-z, 0-9, '.' and '-', separated by commas";
         case Kind::OneAddressPerFamily:
             return "IP addresses, at most one of each family, separated by commas";
         case Kind::List:

@@ -105,21 +105,55 @@ void read_scope(const kube::Service& service, Request& request) {
     }
 }
 
+// A key is no secret, so it opens an address to the Service's own namespace only.
+bool permits(const SharingTerms& terms, const std::string& namespace_name) {
+    return terms.namespace_name == namespace_name ||
+           std::ranges::any_of(terms.namespaces, [&](const std::string& permitted) {
+               return permitted == "*" || permitted == namespace_name;
+           });
+}
+
+void read_sharing(const kube::Service& service, SharingTerms& terms) {
+    if (const auto key = value_of(service, Setting::AllowSharedIp); key && key->valid) {
+        terms.key = key->text;
+    }
+    terms.namespace_name = service.meta.namespace_name;
+    if (const auto permitted = value_of(service, Setting::SharedIpNamespaces);
+        permitted && permitted->valid) {
+        for (const std::string_view item : split(permitted->text, ',')) {
+            terms.namespaces.emplace_back(item);
+        }
+    }
+    for (const kube::ServicePort& port : service.ports) {
+        terms.ports.emplace_back(port.protocol, port.port);
+    }
+    std::ranges::sort(terms.ports);
+    terms.cluster_policy = service.external_traffic_policy == "Cluster";
+    terms.selector = service.selector;
+}
+
 }  // namespace
 
 bool Request::has_family(IpFamily family) const noexcept {
     return std::ranges::find(families, family) != families.end();
 }
 
-std::optional<std::string> why_not_shared(const SharingTerms& a, const SharingTerms& b) {
-    if (a.key.empty() || a.key != b.key) {
+std::optional<std::string> why_not_shared(const SharingTerms& own, const SharingTerms& other) {
+    if (own.key.empty() || own.key != other.key) {
         return "the sharing keys differ";
     }
-    if (!(a.cluster_policy && b.cluster_policy) && a.selector != b.selector) {
+    for (const auto& [asked, asking] : {std::pair(&other, &own), std::pair(&own, &other)}) {
+        if (!permits(*asked, asking->namespace_name)) {
+            return std::string(annotations::spec_of(Setting::SharedIpNamespaces).spellings.front().key) +
+                   " of the Service in namespace " + asked->namespace_name + " does not permit namespace " +
+                   asking->namespace_name;
+        }
+    }
+    if (!(own.cluster_policy && other.cluster_policy) && own.selector != other.selector) {
         return "the selectors differ and externalTrafficPolicy is not Cluster for both";
     }
     std::vector<std::pair<std::string, int64_t>> both;
-    std::ranges::set_intersection(a.ports, b.ports, std::back_inserter(both));
+    std::ranges::set_intersection(own.ports, other.ports, std::back_inserter(both));
     if (!both.empty()) {
         return "both use port " + std::to_string(both.front().second) + "/" +
                semantics::printable(both.front().first);
@@ -153,15 +187,7 @@ Request request_of(const kube::Service& service) {
                 address->to_string() + " is requested, but the Service has no " + to_string(family)};
         }
     }
-    if (const auto key = value_of(service, Setting::AllowSharedIp); key && key->valid) {
-        request.sharing.key = key->text;
-    }
-    for (const kube::ServicePort& port : service.ports) {
-        request.sharing.ports.emplace_back(port.protocol, port.port);
-    }
-    std::ranges::sort(request.sharing.ports);
-    request.sharing.cluster_policy = service.external_traffic_policy == "Cluster";
-    request.sharing.selector = service.selector;
+    read_sharing(service, request.sharing);
     return request;
 }
 

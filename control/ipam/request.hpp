@@ -27,15 +27,19 @@ struct Age {
 
 // LB-011: the properties of a Service that decide whether it may share an address.
 struct SharingTerms {
-    std::string key;                                     // ANN-24; "": does not share
+    std::string key;  // ANN-24; "": does not share
+    std::string namespace_name;
+    // ANN-24: other namespaces that may share the address. "*": all.
+    std::vector<std::string> namespaces;
     std::vector<std::pair<std::string, int64_t>> ports;  // protocol and port, sorted
     bool cluster_policy = true;                          // externalTrafficPolicy Cluster
     std::map<std::string, std::string> selector;
     bool operator==(const SharingTerms&) const = default;
 };
 
-// Whether two Services may use the same address. On failure the reason, as part of a sentence.
-[[nodiscard]] std::optional<std::string> why_not_shared(const SharingTerms& a, const SharingTerms& b);
+// Whether Service `own` may use an address together with `other`; symmetric. On failure the reason, as part
+// of a sentence.
+[[nodiscard]] std::optional<std::string> why_not_shared(const SharingTerms& own, const SharingTerms& other);
 
 // The addresses in status.loadBalancer.ingress.
 struct ShownStatus {

@@ -180,8 +180,8 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
     settings.affinity_scope = reader.word(Setting::AffinityScope) == "service" ? lb::AffinityScope::Service
                                                                                : lb::AffinityScope::Port;
     // Used by the allocator of addresses (control/ipam); read here for the notices about invalid values.
-    for (const Setting setting :
-         {Setting::Scope, Setting::LoadBalancerIps, Setting::AddressPool, Setting::AllowSharedIp}) {
+    for (const Setting setting : {Setting::Scope, Setting::LoadBalancerIps, Setting::AddressPool,
+                                  Setting::AllowSharedIp, Setting::SharedIpNamespaces}) {
         (void)reader.read(setting);
     }
     for (const annotations::SettingSpec& spec : annotations::specs()) {

@@ -230,8 +230,11 @@ class History {
                 return annotate(service, "address-pool",
                                 prng_.one_in(3) ? "" : one_of({"p0", "p1", "p2", "p9"}));
             case 4:
-            case 5:
                 return annotate(service, "allow-shared-ip", one_of({"", "k", "k", "l"}));
+            case 5:
+                return prng_.one_in(2) ? annotate(service, "allow-shared-ip", "k")
+                                       : annotate(service, "allow-shared-ip-namespaces",
+                                                  one_of({"", "*", "*", "alpha,beta", "gamma"}));
             case 6:
                 return annotate(service, "scope", prng_.one_in(3) ? "internal" : "");
             case 7:

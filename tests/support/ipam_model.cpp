@@ -128,6 +128,14 @@ bool IpamModel::may_share(const kube::Service& a, const kube::Service& b) {
     if (key.empty() || key != annotation(b, "allow-shared-ip")) {
         return false;
     }
+    const auto permits = [](const kube::Service& asked, const kube::Service& asking) {
+        const std::string list = "," + annotation(asked, "allow-shared-ip-namespaces") + ",";
+        return asked.meta.namespace_name == asking.meta.namespace_name || list == ",*," ||
+               list.find("," + asking.meta.namespace_name + ",") != std::string::npos;
+    };
+    if (!permits(a, b) || !permits(b, a)) {
+        return false;
+    }
     for (const kube::ServicePort& of_a : a.ports) {
         for (const kube::ServicePort& of_b : b.ports) {
             if (of_a.port == of_b.port && of_a.protocol == of_b.protocol) {

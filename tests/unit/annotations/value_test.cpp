@@ -284,6 +284,14 @@ TEST(AnnotationValue, AddressesFromPools_ANN22_ANN23_ANN24) {
                                   "metallb.universe.tf/allow-shared-ip", "lbipam.cilium.io/sharing-key"}) {
         expect_meanings(key, {{"Key 1", "Key 1"}, {std::string(254, 'k'), "invalid"}});
     }
+    for (const std::string key :
+         {"penstock.io/allow-shared-ip-namespaces", "lbipam.cilium.io/sharing-cross-namespace"}) {
+        expect_meanings(key, {{"*", "*"},
+                              {"shop,spy-1", "shop,spy-1"},
+                              {"shop,*", "invalid"},
+                              {"shop;spy", "invalid"},
+                              {std::string(64, 'a'), "invalid"}});
+    }
 }
 
 TEST(AnnotationValue, Scheduler_ANN26_SCHED001) {

@@ -214,6 +214,65 @@ TEST(Requests, SharingMatrix_LB011_ANN24) {
     }
 }
 
+TEST(Requests, NamespacesShareOnlyWhereBothPermitIt_LB011_LB024_ANN24) {
+    const struct {
+        const char* name;
+        const char* holder;  // in namespace shop
+        const char* asking;  // in namespace spy, or shop
+        const char* space;
+        const char* expected;
+        const char* message;
+    } rows[] = {
+        {"one namespace", "", "", "shop", "192.0.2.1(a)", ""},
+        {"the key alone", "", "", "spy", "SharingRefused", "in namespace shop does not permit namespace spy"},
+        {"the asking one alone", "", "*", "spy", "SharingRefused",
+         "namespace shop does not permit namespace spy"},
+        {"the holder alone", "*", "", "spy", "SharingRefused",
+         "namespace spy does not permit namespace shop"},
+        {"both", "spy", "shop", "spy", "192.0.2.1(a)", ""},
+        {"both, all", "*", "*", "spy", "192.0.2.1(a)", ""},
+        {"lists", "one, spy", "two,shop", "spy", "192.0.2.1(a)", ""},
+        {"other namespaces", "spy2,sp", "*", "spy", "SharingRefused", "does not permit namespace spy"},
+        {"malformed", "spy;shop", "*", "spy", "SharingRefused", "does not permit namespace spy"},
+    };
+    for (const auto& row : rows) {
+        Cluster cluster({pool("a", {"192.0.2.1-192.0.2.9"})});
+        const auto fill = [](kube::Service& service, const char* namespaces, int port) {
+            Cluster::annotate(service, "allow-shared-ip", "k");
+            Cluster::annotate(service, "allow-shared-ip-namespaces", namespaces);
+            service.ports.front().port = port;
+        };
+        fill(cluster.add("shop/web"), row.holder, 80);
+        cluster.apply();
+        const std::string other = std::string(row.space) + "/other";
+        kube::Service& asking = cluster.add(other);
+        fill(asking, row.asking, 81);
+        Cluster::annotate(asking, "load-balancer-ips", "192.0.2.1");
+        EXPECT_EQ(cluster.of(other), row.expected) << row.name;
+        EXPECT_NE(cluster.message(other).find(row.message), std::string::npos)
+            << row.name << ": " << cluster.message(other);
+        // Without a request it gets an address of its own.
+        const bool shares = row.expected[0] == '1';
+        cluster.at(other).meta.annotations.erase("penstock.io/load-balancer-ips");
+        EXPECT_EQ(cluster.of(other), shares ? "192.0.2.1(a)" : "192.0.2.2(a)") << row.name;
+    }
+}
+
+TEST(Requests, AWithdrawnPermissionEndsTheSharing_LB011_ANN24) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.9"})});
+    for (const char* path : {"shop/web", "spy/other"}) {
+        kube::Service& service = cluster.add(path);
+        Cluster::annotate(service, "allow-shared-ip", "k");
+        Cluster::annotate(service, "allow-shared-ip-namespaces", "*");
+        service.ports.front().port = path[1];
+    }
+    EXPECT_EQ(cluster.of("spy/other"), "192.0.2.1(a)");
+    // The Service that changes loses the address, not the one that relied on it.
+    Cluster::annotate(cluster.at("spy/other"), "allow-shared-ip-namespaces", "elsewhere");
+    EXPECT_EQ(cluster.of("spy/other"), "192.0.2.2(a)");
+    EXPECT_EQ(cluster.of("shop/web"), "192.0.2.1(a)");
+}
+
 TEST(Requests, TheServiceThatChangesLosesASharedAddress_LB011) {
     Cluster cluster({pool("a", {"192.0.2.1-192.0.2.9"})});
     for (const char* name : {"old", "young"}) {

@@ -304,7 +304,8 @@ TEST(AnnotationSettings, InvalidSettingsOfTheAllocatorAreReported_ANN17_ANN22_AN
         {"penstock.io/scope", "inside"},
         {"penstock.io/load-balancer-ips", "198.51.100."},
         {"metallb.io/address-pool", "Edge_1"},
-        {"penstock.io/allow-shared-ip", std::string(254, 'k')}};
+        {"penstock.io/allow-shared-ip", std::string(254, 'k')},
+        {"penstock.io/allow-shared-ip-namespaces", "a;b"}};
     for (const auto& [key, value] : rows) {
         Notices notices;
         EXPECT_EQ(settings_of({{key, value}}, {}, notices), AnnotationSettings()) << key;
