@@ -35,6 +35,7 @@ class Allocator::State {
     // Inputs.
     void change_pools(const std::vector<Pool>& pools);
     void change_namespaces(const Changes& changes);
+    void hold(const kube::ObjectName& name, const std::vector<IpAddr>& addresses);
     void change_service(const kube::ObjectName& name, const kube::Service* service);
     void remove_user(const kube::ObjectName& name);
     const annotations::Labels& labels_of(const std::string& namespace_name) const;
@@ -51,7 +52,6 @@ class Allocator::State {
     void claim(User& user);
     void decide(User& user);
     void decide_incomplete(User& user);
-    [[nodiscard]] bool is_left_alone(const User& user) const;
 
     // Changes of the addresses of a Service.
     void give(User& user, const std::vector<IpAddr>& addresses);
@@ -64,6 +64,7 @@ class Allocator::State {
     PoolTable pools_;
     Users uses_;
     std::map<kube::ObjectName, User> users_;
+    std::map<kube::ObjectName, User> holders_;  // unreadable: neither in the queue nor decided on
     std::map<std::string, annotations::Labels> namespaces_;
     Chooser chooser_{pools_, uses_, [this](const std::string& name) -> const annotations::Labels& {
                          return labels_of(name);
@@ -81,6 +82,9 @@ std::vector<kube::ObjectName> Allocator::State::apply(const Changes& changes) {
         change_pools(*changes.pools);
     }
     change_namespaces(changes);
+    for (const auto& [name, addresses] : changes.held) {
+        hold(name, addresses);
+    }
     for (const auto& [name, service] : changes.services) {
         change_service(name, service.get());
     }
@@ -108,6 +112,9 @@ void Allocator::State::change_pools(const std::vector<Pool>& pools) {
     }
     uses_.clear();
     pools_ = std::move(table);
+    for (auto& [name, holder] : holders_) {
+        give(holder, std::exchange(holder.addresses, {}));
+    }
     for (auto& [name, user] : users_) {
         enqueue(user, Step::Kept);
     }
@@ -129,6 +136,17 @@ void Allocator::State::change_namespaces(const Changes& changes) {
             user->second.must_decide = true;
             enqueue_again(user->second);
         }
+    }
+}
+
+void Allocator::State::hold(const kube::ObjectName& name, const std::vector<IpAddr>& addresses) {
+    User& holder = holders_[name];
+    holder.request.age.service = name;
+    holder.is_unreadable = true;
+    take_all(holder);
+    give(holder, addresses);
+    if (addresses.empty()) {
+        holders_.erase(name);
     }
 }
 
@@ -278,17 +296,6 @@ void Allocator::State::claim(User& user) {
     }
 }
 
-// STATUS-003: the Service has an address of another controller that no pool covers.
-bool Allocator::State::is_left_alone(const User& user) const {
-    if (user.shown.is_ours) {
-        return false;
-    }
-    return user.shown.addresses.empty()
-               ? user.shown.has_unusable
-               : std::ranges::any_of(user.shown.addresses,
-                                     [&](const IpAddr& address) { return !pools_.containing(address); });
-}
-
 void Allocator::State::decide(User& user) {
     uses_.unwatch(user);
     user.must_decide = false;
@@ -296,7 +303,7 @@ void Allocator::State::decide(User& user) {
     if (user.addresses.empty()) {
         // A claim that failed is repeated when the other users of the address are different.
         user.address_facts = user.shown.addresses;
-        if (is_left_alone(user)) {
+        if (chooser_.leaves_alone(user)) {
             refusal = {RefusalReason::AddressOutsidePools,
                        "the status of the Service shows an address of another controller; remove it from "
                        "status.loadBalancer.ingress to get one of the pools"};
@@ -394,14 +401,7 @@ void Allocator::State::set_aside(User& user) {
 }
 
 void Allocator::State::update_allocation(User& user, std::optional<Refusal> refusal) {
-    Allocation allocation{.refusal = std::move(refusal)};
-    for (const IpAddr& address : user.addresses) {
-        allocation.addresses.push_back({.address = address, .pool = pools_.name_of_pool_with(address)});
-        if (allocation.addresses.back().pool.empty()) {
-            allocation.pool_missing += (allocation.pool_missing.empty() ? "" : "; ") +
-                                       outside_text(address, pools_) + "; the Service keeps it";
-        }
-    }
+    Allocation allocation = allocation_of(user.addresses, pools_, std::move(refusal));
     if (allocation != user.allocation) {
         before_.try_emplace(user.request.age.service, user.allocation);
         user.allocation = std::move(allocation);

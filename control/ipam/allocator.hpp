@@ -33,6 +33,9 @@ struct Changes {
     std::map<std::string, std::optional<annotations::Labels>> namespaces;
     // Null if deleted. An object given again unchanged is no change.
     std::map<kube::ObjectName, std::shared_ptr<const kube::Service>> services;
+    // Addresses of Services whose objects cannot be read (GEN-003): no other Service gets them. A Service
+    // that has one already keeps it. Empty: none any more.
+    std::map<kube::ObjectName, std::vector<IpAddr>> held;
 };
 
 class Allocator {

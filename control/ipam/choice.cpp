@@ -55,8 +55,13 @@ std::optional<Refusal> Chooser::why_not_available(User& user, Index pool, const 
     }
     user.address_facts.push_back(address);
     for (const User* other : users_.of(address)) {
-        if (other == &user) {
+        if (other->request.age.service == user.request.age.service) {
             continue;
+        }
+        if (other->is_unreadable) {
+            return Refusal{RefusalReason::AddressTaken,
+                           text + " of " + pool_text(pools_[pool]) + " is held for " +
+                               name_text(other->request.age.service) + ", whose object cannot be read"};
         }
         const SharingTerms& terms = user.request.sharing;
         if (const auto why = why_not_shared(terms, other->request.sharing)) {
@@ -295,8 +300,19 @@ bool Chooser::may_keep(User& user, const IpAddr& address) const {
         }
     }
     return std::ranges::none_of(users_.of(address), [&](const User* other) {
-        return other != &user && why_not_shared(request.sharing, other->request.sharing);
+        return other != &user && !other->is_unreadable &&
+               why_not_shared(request.sharing, other->request.sharing);
     });
+}
+
+bool Chooser::leaves_alone(const User& user) const {
+    if (user.shown.is_ours) {
+        return false;
+    }
+    return user.shown.addresses.empty()
+               ? user.shown.has_unusable
+               : std::ranges::any_of(user.shown.addresses,
+                                     [&](const IpAddr& address) { return !pools_.containing(address); });
 }
 
 bool Chooser::may_adopt(User& user, const IpAddr& address) const {

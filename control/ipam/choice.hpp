@@ -46,6 +46,8 @@ class Chooser {
     // contradict the request, and its other users agree to share it.
     [[nodiscard]] bool may_keep(User& user, const IpAddr& address) const;
 
+    // STATUS-003: the Service has an address of another controller that no pool covers.
+    [[nodiscard]] bool leaves_alone(const User& user) const;
     // Whether the Service may take over an address that another controller has given to it (STATUS-003).
     [[nodiscard]] bool may_adopt(User& user, const IpAddr& address) const;
 

@@ -60,6 +60,19 @@ std::string outside_text(const IpAddr& address, const PoolTable& pools) {
     return address.to_string() + " is in no pool; " + first_names(pools);
 }
 
+Allocation allocation_of(const std::vector<IpAddr>& addresses, const PoolTable& pools,
+                         std::optional<Refusal> refusal) {
+    Allocation allocation{.refusal = std::move(refusal)};
+    for (const IpAddr& address : addresses) {
+        allocation.addresses.push_back({.address = address, .pool = pools.name_of_pool_with(address)});
+        if (allocation.addresses.back().pool.empty()) {
+            allocation.pool_missing += (allocation.pool_missing.empty() ? "" : "; ") +
+                                       outside_text(address, pools) + "; the Service keeps it";
+        }
+    }
+    return allocation;
+}
+
 RefusalReason reason_of(Obstacle obstacle, Choice choice) noexcept {
     switch (obstacle) {
         case Obstacle::Exhausted:

@@ -2,6 +2,7 @@
 // Messages of refusals (LB-024). Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,5 +25,9 @@ namespace penstock::ipam {
 [[nodiscard]] Refusal refusal_of(const Request& request,
                                  std::vector<std::pair<PoolTable::Index, PassedOver>> passed_over,
                                  const PoolTable& pools, Choice choice);
+
+// The addresses with their pools, the refusal, and what is to be reported about addresses in no pool.
+[[nodiscard]] Allocation allocation_of(const std::vector<IpAddr>& addresses, const PoolTable& pools,
+                                       std::optional<Refusal> refusal);
 
 }  // namespace penstock::ipam

@@ -29,6 +29,8 @@ struct User {
     std::vector<IpAddr> addresses;  // that the Service uses, in the order of its families
     std::vector<IpAddr> previous;   // that it used before this batch and has not claimed again yet
     Allocation allocation;
+    // Only holds addresses, because its object cannot be read: request.age.service and `addresses` are known.
+    bool is_unreadable = false;
 
     // The facts that the last decision has read. A pool is read as "exhausted or not".
     struct PoolFact {

@@ -13,8 +13,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "control/kube/objects.hpp"
+#include "dataplane/base/ip.hpp"
 
 namespace penstock::kube {
 
@@ -35,10 +37,13 @@ struct Changes {
     // afterwards it does not exist.
     bool pools_listed = false;
     bool namespaces_listed = false;
+    // The addresses in the status of Services that cannot be decoded (GEN-003), for the allocator: no other
+    // Service may get them. Empty: the Service can be decoded, or was deleted.
+    std::map<ObjectName, std::vector<IpAddr>> held_addresses;
 
     [[nodiscard]] bool is_empty() const noexcept {
         return services.empty() && slices.empty() && nodes.empty() && pools.empty() && namespaces.empty() &&
-               !pools_listed && !namespaces_listed;
+               !pools_listed && !namespaces_listed && held_addresses.empty();
     }
 
     // Merges `later`, which is newer than this.
@@ -50,6 +55,7 @@ struct Changes {
         take_newer(namespaces, std::move(later.namespaces));
         pools_listed |= later.pools_listed;
         namespaces_listed |= later.namespaces_listed;
+        take_newer(held_addresses, std::move(later.held_addresses));
     }
 
  private:

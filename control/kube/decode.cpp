@@ -43,6 +43,18 @@ Object read_object(const JsonFields& fields, const ObjectId& id) {
     return std::make_shared<const Service>(read_service(fields, id.name, Writer::Server));
 }
 
+std::vector<IpAddr> ingress_addresses(const Object& object) {
+    std::vector<IpAddr> addresses;
+    if (const auto* service = std::get_if<ServicePtr>(&object)) {
+        for (const LoadBalancerIngress& ingress : (*service)->ingress) {
+            if (const auto address = IpAddr::parse(ingress.ip)) {
+                addresses.push_back(*address);
+            }
+        }
+    }
+    return addresses;
+}
+
 // The object at `root` of the tree, or the reason why it has no name.
 std::expected<DecodedObject, std::vector<std::string>> read_identified(const JsonTree& tree, uint32_t root,
                                                                        ObjectKind kind) {
@@ -75,6 +87,7 @@ std::expected<DecodedObject, std::vector<std::string>> read_identified(const Jso
         decoded.object = std::move(object);
     } else {
         decoded.faults = faults.take();
+        decoded.held_addresses = ingress_addresses(object);
     }
     return decoded;
 }

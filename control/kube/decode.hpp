@@ -19,6 +19,7 @@
 #include "control/kube/changes.hpp"
 #include "control/kube/object_id.hpp"
 #include "control/kube/objects.hpp"
+#include "dataplane/base/ip.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::kube {
@@ -35,6 +36,8 @@ struct DecodedObject {
     std::optional<Object> object;  // nullopt: quarantined. Contained pointers are never null.
     std::vector<std::string>
         faults;  // "spec.ports[0].port is a string ("80"), must be an integer (GEN-003)"; empty: valid
+    // Of a quarantined Service: the addresses in status.loadBalancer.ingress, as far as they can be read.
+    std::vector<IpAddr> held_addresses;
 };
 
 struct WatchEvent {

@@ -174,6 +174,7 @@ std::optional<kube::Changes> ClusterFollower::take_changes() {
     // Readers have no use for them.
     changes_.pools.clear();
     changes_.pools_listed = false;
+    changes_.held_addresses.clear();
     kube::Changes changes = std::exchange(changes_, {});
     if (std::exchange(told_all_, true) && changes.is_empty()) {
         return std::nullopt;

@@ -126,6 +126,11 @@ class ModelWriter final : private kube::Transport {
     }
     void deliver_all() { deliver(cluster_.history().size()); }
 
+    // The object of a Service cannot be decoded; these are the addresses in its status.
+    void hold(const kube::ObjectName& name, std::vector<IpAddr> addresses) {
+        changes_.held_addresses.insert_or_assign(name, std::move(addresses));
+    }
+
     // A list shows the state of the time at which it began.
     void begin_list() { list_ = cluster_.history().size(); }
     [[nodiscard]] bool is_listing() const { return list_.has_value(); }

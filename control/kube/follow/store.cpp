@@ -42,24 +42,29 @@ template <typename T>
 class Store::Table final : public ObjectTable {
  public:
     static constexpr bool kIsNamespaced = std::is_same_v<T, Service> || std::is_same_v<T, EndpointSlice>;
+    using Held = std::map<ObjectName, std::vector<IpAddr>>;
     using Pending = std::map<std::conditional_t<kIsNamespaced, ObjectName, std::string>, Ptr<T>>;
 
     // `first_list` is set with the first list; null: the store does not report it.
-    Table(Pending& pending, LogLines& log, bool* first_list = nullptr)
-        : pending_(pending), log_(log), first_list_(first_list) {}
+    // `held`: Changes::held_addresses; null: of another kind than Services.
+    Table(Pending& pending, LogLines& log, bool* first_list = nullptr, Held* held = nullptr)
+        : pending_(pending), log_(log), first_list_(first_list), held_(held) {}
 
     void upsert(DecodedObject object) override {
         if (!object.object) {
-            Quarantine quarantine{object.id.to_string(), first_of(object.faults)};
+            Quarantine quarantine = quarantine_of(object);
             Quarantine& known = now_.quarantined[object.id.name];
-            if (known != quarantine) {
-                known = std::move(quarantine);
+            const bool is_logged = known.reads_as(quarantine);
+            known = std::move(quarantine);
+            if (!is_logged) {
                 log_quarantined(object.id.name, known);
             }
+            announce_held(object.id.name);
             return;
         }
         if (const auto known = now_.quarantined.extract(object.id.name)) {
             log_valid(known.mapped());
+            announce_held(object.id.name);
         }
         const std::vector<Piece> pieces = pieces_of(object);
         for (const ObjectName& old : now_.names_of(object.id.name)) {
@@ -83,6 +88,7 @@ class Store::Table final : public ObjectTable {
             remove(piece);
         }
         now_.forget(name);
+        announce_held(name);
     }
 
     void begin_list() override { list_.emplace(); }
@@ -90,7 +96,7 @@ class Store::Table final : public ObjectTable {
     void upsert_in_list(DecodedObject object) override {
         const ObjectName& name = object.id.name;
         if (!object.object) {
-            list_->quarantined[name] = {object.id.to_string(), first_of(object.faults)};
+            list_->quarantined[name] = quarantine_of(object);
             if (!list_->knows(name)) {
                 list_->copy(name, now_);
             }
@@ -129,14 +135,16 @@ class Store::Table final : public ObjectTable {
         }
         for (const auto& [name, quarantine] : now_.quarantined) {
             const auto before = quarantined_before.find(name);
-            if (before == quarantined_before.end() || before->second != quarantine) {
+            if (before == quarantined_before.end() || !before->second.reads_as(quarantine)) {
                 log_quarantined(name, quarantine);
             }
+            announce_held(name);
         }
         for (const auto& [name, quarantine] : quarantined_before) {
             if (!now_.quarantined.contains(name) && now_.knows(name)) {
                 log_valid(quarantine);
             }
+            announce_held(name);
         }
     }
 
@@ -184,7 +192,10 @@ class Store::Table final : public ObjectTable {
     struct Quarantine {
         std::string object;  // "Service default/web"
         std::string why;
-        bool operator==(const Quarantine&) const = default;
+        std::vector<IpAddr> held_addresses;  // see DecodedObject
+        [[nodiscard]] bool reads_as(const Quarantine& other) const {
+            return object == other.object && why == other.why;
+        }
     };
 
     // An object of the source is one object for readers, except Endpoints, which become any number of slices.
@@ -257,6 +268,10 @@ class Store::Table final : public ObjectTable {
                                     : faults[0] + " (and " + std::to_string(faults.size() - 1) + " more)";
     }
 
+    static Quarantine quarantine_of(const DecodedObject& object) {
+        return {object.id.to_string(), first_of(object.faults), object.held_addresses};
+    }
+
     // `object` is not quarantined. An object of another kind than this table's yields nothing.
     static std::vector<Piece> pieces_of(const DecodedObject& object) {
         std::vector<Piece> pieces;
@@ -276,6 +291,22 @@ class Store::Table final : public ObjectTable {
     void announce(const ObjectName& name, Ptr<T> object) {
         pending_.insert_or_assign(reader_name(name, pending_), std::move(object));
     }
+    // Also if the last good version of the object is known: it may have been written before the addresses.
+    void announce_held(const ObjectName& name) {
+        const auto found = now_.quarantined.find(name);
+        std::vector<IpAddr> addresses =
+            found == now_.quarantined.end() ? std::vector<IpAddr>() : found->second.held_addresses;
+        const auto told = told_held_.find(name);
+        if (held_ == nullptr || (told == told_held_.end() ? addresses.empty() : told->second == addresses)) {
+            return;
+        }
+        if (addresses.empty()) {
+            told_held_.erase(name);
+        } else {
+            told_held_.insert_or_assign(name, addresses);
+        }
+        held_->insert_or_assign(name, std::move(addresses));
+    }
     void remove(const ObjectName& name) {
         if (now_.objects.erase(name) != 0) {
             announce(name, nullptr);
@@ -293,6 +324,8 @@ class Store::Table final : public ObjectTable {
     Pending& pending_;
     LogLines& log_;
     bool* first_list_;
+    Held* held_;
+    Held told_held_;  // as announced
     Contents now_;
     std::optional<Contents> list_;  // objects named by the list so far
     bool is_listed_ = false;
@@ -300,7 +333,7 @@ class Store::Table final : public ObjectTable {
 
 Store::Store(bool with_nodes, LogLines& log)
     : with_nodes_(with_nodes),
-      services_(std::make_unique<Table<Service>>(pending_.services, log)),
+      services_(std::make_unique<Table<Service>>(pending_.services, log, nullptr, &pending_.held_addresses)),
       slices_(std::make_unique<Table<EndpointSlice>>(pending_.slices, log)),
       nodes_(std::make_unique<Table<Node>>(pending_.nodes, log)),
       pools_(std::make_unique<Table<AddressPool>>(pending_.pools, log, &pending_.pools_listed)),

@@ -70,6 +70,11 @@ void AddressAssignment::note(const kube::Changes& changes) {
             pending_.namespaces.insert_or_assign(name, std::nullopt);
         }
     }
+    for (const auto& [name, addresses] : changes.held_addresses) {
+        addresses.empty() ? static_cast<void>(held_.erase(name))
+                          : static_cast<void>(held_.insert_or_assign(name, addresses));
+        pending_.held.insert_or_assign(name, addresses);
+    }
     for (const auto& [name, pool] : changes.pools) {
         if (pool != nullptr) {
             pools_.insert_or_assign(name, pool);
@@ -97,6 +102,7 @@ void AddressAssignment::restart() {
     pending_ = {};
     pending_.services.insert(services_.begin(), services_.end());
     pending_.namespaces.insert(namespaces_.begin(), namespaces_.end());
+    pending_.held = held_;
     if (pools_accepted_) {
         pending_.pools = pools_in_force_;
     }

@@ -76,6 +76,7 @@ class AddressAssignment {
     const Settings settings_;
     std::optional<ipam::Allocator> allocator_;               // never empty
     std::map<kube::ObjectName, kube::ServicePtr> services_;  // of type LoadBalancer, or with our conditions
+    std::map<kube::ObjectName, std::vector<IpAddr>> held_;   // of Services that cannot be read
     std::map<std::string, annotations::Labels> namespaces_;
     std::map<std::string, kube::AddressPoolPtr> pools_;
     std::vector<ipam::Pool> pools_in_force_;

@@ -60,7 +60,7 @@ void AddressWriter::note(const kube::Changes& changes) {
         pool == nullptr ? pools_.forget(name) : pools_.object_changed(name);
     }
     sources_changed_ |= !changes.services.empty() || !changes.pools.empty() || !changes.namespaces.empty() ||
-                        changes.pools_listed || changes.namespaces_listed;
+                        changes.pools_listed || changes.namespaces_listed || !changes.held_addresses.empty();
 }
 
 void AddressWriter::advance(Time now, WallTime wall) {

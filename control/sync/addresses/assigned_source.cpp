@@ -118,6 +118,7 @@ std::optional<kube::Changes> AssignedSource::take_changes() {
     kube::Changes changes = std::exchange(unsent_, {});
     changes.pools.clear();  // no reader has use for them
     changes.pools_listed = false;
+    changes.held_addresses.clear();
     for (auto& [name, service] : changes.services) {
         service = with_addresses(name, service);
     }
@@ -149,29 +150,18 @@ void AssignedSource::claim_saved(kube::Changes& changes) const {
 }
 
 // A Service whose manifest cannot be read is absent after a start. Its address stays its own as long as some
-// manifest of a Service is unreadable: a Service with nothing but the saved addresses holds them.
+// manifest of a Service is unreadable.
 void AssignedSource::hold_for_unreadable(kube::Changes& changes) {
     bool has_unreadable = false;
     for (const kube::CollectionStatus& each : settings_.objects->status().collections) {
         has_unreadable = has_unreadable || (each.kind == "services" && each.quarantined > 0);
     }
     for (const auto& [name, addresses] : saved_) {
-        if (services_.contains(name)) {
-            held_.erase(name);
-        } else if (has_unreadable && held_.insert(name).second) {
-            auto stub = std::make_shared<kube::Service>();
-            stub->meta.namespace_name = name.namespace_name;
-            stub->meta.name = name.name;
-            stub->type = "LoadBalancer";
-            stub->load_balancer_class = settings_.assignment.policy.lb_class;
-            for (const IpAddr& address : addresses) {
-                stub->ip_families.emplace_back(to_string(address.family()));
-            }
-            stub->ingress = ingress_of(addresses);
-            stub->conditions = kube::marker("True");
-            changes.services.insert_or_assign(name, std::move(stub));
-        } else if (!has_unreadable && held_.erase(name) != 0) {
-            changes.services.insert_or_assign(name, nullptr);
+        const bool is_held = has_unreadable && !services_.contains(name);
+        if (is_held && held_.insert(name).second) {
+            changes.held_addresses.insert_or_assign(name, addresses);
+        } else if (!is_held && held_.erase(name) != 0) {
+            changes.held_addresses.insert_or_assign(name, std::vector<IpAddr>());
         }
     }
 }
@@ -183,6 +173,9 @@ std::vector<kube::ObjectName> AssignedSource::save() {
         return {};
     }
     SavedAllocations now;
+    for (const kube::ObjectName& name : held_) {
+        now.emplace(name, saved_.at(name));
+    }
     for (const kube::ObjectName& name : assignment_.owned()) {
         std::vector<IpAddr> addresses;
         for (const ipam::AllocatedAddress& each : assignment_.allocation_of(name)->addresses) {

@@ -355,6 +355,47 @@ TEST(Allocator, RequireDualStackOnALiveService_DUAL004) {
     EXPECT_EQ(cluster.of("web"), "192.0.2.2(b) 2001:db8::2(b)");
 }
 
+TEST(Allocator, TheAddressOfAnUnreadableServiceIsHeld_LB008_GEN003) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.3", "2001:db8::1"})});
+    cluster.hold("broken", {"192.0.2.1", "192.0.2.3", "2001:db8::1", "203.0.113.1"});
+    cluster.add_dual("new", "PreferDualStack");
+    EXPECT_EQ(cluster.of("new"), "192.0.2.2(a)");
+    Cluster::annotate(cluster.add("wants"), "load-balancer-ips", "192.0.2.1");
+    EXPECT_EQ(cluster.of("wants"), "AddressTaken");
+    EXPECT_NE(cluster.message("wants").find("held for default/broken"), std::string::npos)
+        << cluster.message("wants");
+    EXPECT_EQ(cluster.allocator().usage().front().v4, (AddressCounts{.total = 3, .used = 3, .free = 0}));
+    // A Service whose own status shows the address keeps it: it shared the address, or was first.
+    Cluster::show(cluster.add("shares"), {"192.0.2.3"}, true);
+    EXPECT_EQ(cluster.of("shares"), "192.0.2.3(a)");
+    cluster.echo();
+    cluster.restart();
+    EXPECT_EQ(cluster.of("shares"), "192.0.2.3(a)");
+    EXPECT_EQ(cluster.of("wants"), "AddressTaken");
+    cluster.set_pools({pool("b", {"192.0.2.1-192.0.2.3", "2001:db8::1"})});
+    EXPECT_EQ(cluster.of("wants"), "AddressTaken");
+    EXPECT_EQ(cluster.of("new"), "192.0.2.2(b)");
+    // It can be read again, and claims its address before the Service that waits for it.
+    cluster.hold("broken", {});
+    Cluster::show(cluster.add("broken"), {"192.0.2.1"}, true);
+    EXPECT_EQ(cluster.of("broken"), "192.0.2.1(b)");
+    EXPECT_EQ(cluster.of("new"), "192.0.2.2(b) 2001:db8::1(b)");
+    cluster.remove("broken");
+    EXPECT_EQ(cluster.of("wants"), "192.0.2.1(b)");
+}
+
+TEST(Allocator, AServiceThatIsUnreadableNowHoldsItsAddressForItself_LB008_GEN003) {
+    // The last good version of the Service has no address yet, the unreadable one has.
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.3"})});
+    cluster.hold("web", {"192.0.2.2"});
+    cluster.add("other");
+    Cluster::annotate(cluster.add("web"), "load-balancer-ips", "192.0.2.2");
+    EXPECT_EQ(cluster.of("other"), "192.0.2.1(a)");
+    EXPECT_EQ(cluster.of("web"), "192.0.2.2(a)");
+    cluster.hold("web", {});
+    EXPECT_EQ(cluster.of("web"), "192.0.2.2(a)");
+}
+
 TEST(Allocator, AnUnchangedObjectIsNoChange_STATUS004) {
     Cluster cluster({pool("a", {"192.0.2.1-192.0.2.9"})});
     cluster.add("one");

@@ -86,6 +86,15 @@ class Cluster {
         services_.erase(name_of(path));
         dirty_.push_back(name_of(path));
     }
+    // The object of the Service cannot be read; these are the addresses in its status. None: it can.
+    void hold(const std::string& path, const std::vector<std::string>& addresses) {
+        std::vector<IpAddr>& held = held_[name_of(path)];
+        held.clear();
+        for (const std::string& address : addresses) {
+            held.push_back(ip(address));
+        }
+        pending_.held = held_;
+    }
     static void annotate(kube::Service& service, const std::string& key, const std::string& value) {
         service.meta.annotations["penstock.io/" + key] = value;
     }
@@ -140,6 +149,7 @@ class Cluster {
         apply();
         allocator_ = Allocator(policy_);
         pending_.pools = pools_;
+        pending_.held = held_;
         for (const auto& [name, labels] : labels_) {
             pending_.namespaces[name] = labels;
         }
@@ -187,6 +197,7 @@ class Cluster {
     Allocator allocator_{policy_};
     std::map<kube::ObjectName, kube::Service> services_;
     std::map<std::string, annotations::Labels> labels_;
+    std::map<kube::ObjectName, std::vector<IpAddr>> held_;
     std::vector<Pool> pools_;
     std::vector<kube::ObjectName> dirty_;
     Changes pending_;

@@ -214,6 +214,16 @@ INSTANTIATE_TEST_SUITE_P(
             R"(spec.ports is a string ("0123456789012345678901234567890123456789..."), must be a list (GEN-003))"}),
     [](const auto& each) { return std::string(each.param.name); });
 
+TEST(Decode, AQuarantinedServiceNamesItsAddresses_GEN003_LB008) {
+    const DecodedObject object = decoded(ObjectKind::Service,
+                                         R"({"metadata":{"name":"web","namespace":"shop"},"spec":{"ports":7},
+        "status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"},{"ip":7},{"hostname":"h"},{"ip":"2001:DB8::1"}]}}})");
+    EXPECT_FALSE(object.object);
+    EXPECT_EQ(object.held_addresses, (std::vector<IpAddr>{IpAddr::parse("192.0.2.1").value(),
+                                                          IpAddr::parse("2001:db8::1").value()}));
+    EXPECT_TRUE(decoded(ObjectKind::Node, R"({"metadata":{"name":"n","labels":7}})").held_addresses.empty());
+}
+
 TEST(Decode, ManyFaultsAreToldShortly_GEN003) {
     std::string ips;
     for (int i = 0; i < 1000; ++i) {

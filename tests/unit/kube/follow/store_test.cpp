@@ -179,6 +179,44 @@ TEST_F(StoreTest, AQuarantinedObjectKeepsItsLastGoodVersion_GEN003) {
     EXPECT_EQ(store_.services().quarantined(), 0U);
 }
 
+TEST_F(StoreTest, AddressesOfAQuarantinedServiceAreHeld_GEN003_LB008) {
+    const auto with = [](const std::string& address) {
+        DecodedObject object = bad("web");
+        object.held_addresses = {IpAddr::parse(address).value()};
+        return object;
+    };
+    const auto told = [&] {
+        std::string text;
+        for (const auto& [name, addresses] : store_.take_changes().held_addresses) {
+            text += name.name + ":";
+            for (const IpAddr& address : addresses) {
+                text += " " + address.to_string();
+            }
+        }
+        return text;
+    };
+    list(store_.services(), {with("192.0.2.1")});
+    list(store_.slices(), {});
+    list(store_.nodes(), {});
+    EXPECT_EQ(told(), "web: 192.0.2.1") << "of the first list";
+    store_.services().upsert(with("192.0.2.1"));
+    EXPECT_EQ(told(), "");
+    list(store_.services(), {with("192.0.2.1")});
+    EXPECT_EQ(told(), "");
+    store_.services().upsert(with("192.0.2.2"));
+    EXPECT_EQ(told(), "web: 192.0.2.2");
+    EXPECT_EQ(log_.take().size(), 1U) << "said once";
+    store_.services().upsert(good(service("web")));
+    EXPECT_EQ(told(), "web:");
+    store_.services().upsert(with("192.0.2.3"));
+    EXPECT_EQ(told(), "web: 192.0.2.3") << "the last good version does not have it";
+    list(store_.services(), {});
+    EXPECT_EQ(told(), "web:");
+    store_.services().upsert(with("192.0.2.4"));
+    store_.services().erase(kWeb);
+    EXPECT_EQ(told(), "web:");
+}
+
 TEST_F(StoreTest, ARelistKeepsAQuarantinedObjectThatItNames_GEN003) {
     begin({good(service("web")), good(service("mail"))});
     list(store_.services(), {bad("web"), bad("new")});

@@ -101,6 +101,21 @@ TEST_F(AddressWriterSteps, TheStatusFollowsThePortsOfAService_STATUS001) {
     EXPECT_EQ(ports[1].port, 53);
 }
 
+TEST_F(AddressWriterSteps, TheAddressOfAServiceThatCannotBeDecodedIsGivenToNoOther_LB008_GEN003) {
+    cluster.put(service("web"));
+    first.hold(id("broken"), {IpAddr::v4(192, 0, 2, 1)});
+    run(first, seconds(5));
+    EXPECT_EQ(allocated("web"), "False PoolExhausted");
+    // It is held over the end of a term as well.
+    second.hold(id("broken"), {IpAddr::v4(192, 0, 2, 1)});
+    run(second, seconds(30));
+    ASSERT_EQ(second.phase(), "assigning");
+    EXPECT_EQ(allocated("web"), "False PoolExhausted");
+    second.hold(id("broken"), {});
+    run(second, seconds(5));
+    EXPECT_EQ(address("web"), "192.0.2.1");
+}
+
 TEST_F(AddressWriterSteps, EachPhaseOfALeaderWritesWhatItMay_LB007_LB008) {
     cluster.put(service("web"));
     std::vector<std::string> seen;  // phase, and what the Service shows
