@@ -175,9 +175,7 @@ void LeaderElector::observe(Lease lease, Time now) {
     if (!lease_ || !unchanged_since_ || lease_->record != lease.record) {
         unchanged_since_ = now;
     }
-    if (lease_ && lease_->record.holder != lease.record.holder) {
-        ++counts_.transitions;
-    }
+    counts_.transitions = static_cast<uint64_t>(lease.record.transitions);
     counts_.holder = lease.record.holder;
     lease_ = std::move(lease);
 }

@@ -10,7 +10,7 @@ namespace penstock::kube {
 struct LeadershipStatus {
     bool is_leader = false;
     std::string holder;        // as last read from the Lease; "" if unknown or released
-    uint64_t transitions = 0;  // of the Lease: changes of its holder
+    uint64_t transitions = 0;  // leaseTransitions, as last read: processes that took the Lease over
     uint64_t acquired = 0;     // times this process became leader
     uint64_t lost = 0;         // times it lost leadership without a release
     uint64_t failures = 0;     // failed requests, conflicts excluded

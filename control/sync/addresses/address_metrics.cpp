@@ -94,7 +94,7 @@ void append_writes(std::vector<MetricFamily>& out, const kube::WriteStatus* writ
                         MetricType::Gauge,
                         {}};
     MetricFamily transitions{"penstock_lease_transitions_total",
-                             "changes of the leader, as counted in the Lease; the same in all processes",
+                             "times a process took over the Lease, as counted in it; 0 in a new Lease",
                              MetricType::Counter,
                              {}};
     MetricFamily results{"penstock_status_writes_total",

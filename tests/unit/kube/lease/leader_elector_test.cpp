@@ -211,6 +211,14 @@ TEST_F(LeaderElectorTest, ReleasesTheLeaseAtShutdown_LEASE003) {
     EXPECT_FALSE(elector_.next_wake());
 }
 
+TEST_F(LeaderElectorTest, TransitionsAreThoseOfTheLease_LEASE001) {
+    step();
+    EXPECT_EQ(elector_.status().transitions, 0u);
+    transport_.answer(200, lease_json("other", 1, 7));
+    step();
+    EXPECT_EQ(elector_.status().transitions, 7u) << "also those before this process started";
+}
+
 TEST_F(LeaderElectorTest, AMissingRightIsReportedOnceAndTriedAgain_LEASE004) {
     for (int round = 0; round < 3; ++round) {
         to_next_wake();
