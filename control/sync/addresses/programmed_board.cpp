@@ -59,7 +59,9 @@ kube::Condition programmed_condition(const std::vector<std::string>& gateways) {
     return {.type = std::string(kube::kProgrammedCondition),
             .status = gateways.empty() ? "False" : "True",
             .reason = gateways.empty() ? "NotServed" : "Served",
-            .message = gateways.empty() ? "no gateway of this control plane serves the Service" : message};
+            .message = gateways.empty() ? "no gateway of the penstock-sync that leads serves the Service; "
+                                          "gateways of other penstock-sync are not counted"
+                                        : message};
 }
 
 }  // namespace penstock::sync

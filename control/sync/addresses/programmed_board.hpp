@@ -39,7 +39,7 @@ class ProgrammedBoard {
     std::set<kube::ObjectName> changed_;                           // guarded by mutex_
 };
 
-// True with the names of the gateways, False without any.
+// True with the names of the gateways, False without any. Gateways of other processes are not counted.
 [[nodiscard]] kube::Condition programmed_condition(const std::vector<std::string>& gateways);
 
 }  // namespace penstock::sync

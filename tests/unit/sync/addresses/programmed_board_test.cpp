@@ -33,7 +33,12 @@ TEST(ProgrammedBoard, ConditionNamesGateways_PRESENCE001) {
                                .status = "True",
                                .reason = "Served",
                                .message = "served by edge-1, edge-2"}));
-    EXPECT_EQ(programmed_condition({}).status, "False");
+    EXPECT_EQ(programmed_condition({}),
+              (kube::Condition{.type = "penstock.io/Programmed",
+                               .status = "False",
+                               .reason = "NotServed",
+                               .message = "no gateway of the penstock-sync that leads serves the Service; "
+                                          "gateways of other penstock-sync are not counted"}));
     const kube::Condition many = programmed_condition(std::vector<std::string>(18, "edge"));
     EXPECT_NE(many.message.find(" and 2 more"), std::string::npos) << many.message;
 }
