@@ -63,6 +63,10 @@ void PatchQueue::enqueue_changed(const ObjectName& name) {
         entry.refused_version.reset();
     }
     entry.is_outdated = entry.is_writing;
+    if (std::exchange(entry.is_minor, false)) {  // the new status may be more urgent
+        --minor_count_;
+        entry.is_queued = false;
+    }
     push(name, entry);
 }
 
@@ -75,7 +79,10 @@ bool PatchQueue::forget(const ObjectName& name) {
         return false;
     }
     end_delay(name, found->second);
-    if (found->second.is_queued) {
+    if (found->second.is_minor) {
+        --minor_count_;
+        std::erase(minor_, name);
+    } else if (found->second.is_queued) {
         std::erase(queue_, name);
     }
     entries_.erase(found);
@@ -84,12 +91,13 @@ bool PatchQueue::forget(const ObjectName& name) {
 
 void PatchQueue::reset() {
     for (const auto& write : writes_) {
-        transport_.cancel(write->id);
-        ++counts_.cancelled;
+        leave_unsettled(*write);
     }
     writes_.clear();
     entries_.clear();
     queue_.clear();
+    minor_.clear();
+    minor_count_ = 0;
     delayed_.clear();
 }
 
@@ -138,8 +146,7 @@ void PatchQueue::advance(Time now, WallTime wall) {
 
 void PatchQueue::cancel_writes() {
     for (const auto& write : writes_) {
-        transport_.cancel(write->id);
-        ++counts_.cancelled;
+        leave_unsettled(*write);
         Entry& entry = entries_.at(write->name);
         entry.is_writing = false;
         push(write->name, entry);
@@ -150,18 +157,44 @@ void PatchQueue::cancel_writes() {
     }
 }
 
+void PatchQueue::leave_unsettled(const Write& write) {
+    transport_.cancel(write.id);
+    ++counts_.cancelled;
+    unsettled_until_ = std::max(unsettled_until_, write.sent_at + kLeaseDuration);
+}
+
 void PatchQueue::start_writes(Time now, WallTime wall) {
-    while (!queue_.empty() && writes_.size() < kStatusWritesAtOnce && now >= not_before_ &&
+    while (!is_finishing_ && writes_.size() < kStatusWritesAtOnce && now >= not_before_ &&
            now >= limiter_.next_at(WriteLane::Status)) {
-        const ObjectName name = std::move(queue_.front());
-        queue_.pop_front();
-        Entry& entry = entries_.at(name);
-        entry.is_queued = false;
-        if (!process(name, entry, now, wall)) {
-            push(name, entry);
+        const std::optional<ObjectName> name = take_next();
+        if (!name) {
+            return;
+        }
+        Entry& entry = entries_.at(*name);
+        if (!process(*name, entry, now, wall)) {
+            push(*name, entry);
             return cancel_writes();
         }
     }
+}
+
+std::optional<ObjectName> PatchQueue::take_next() {
+    takes_minor_ = queue_.empty() || (majors_in_a_row_ >= kMajorWritesInARow && minor_count_ > 0);
+    std::deque<ObjectName>& from = takes_minor_ ? minor_ : queue_;
+    while (!from.empty()) {
+        ObjectName name = std::move(from.front());
+        from.pop_front();
+        const auto entry = entries_.find(name);
+        if (takes_minor_ && (entry == entries_.end() || !entry->second.is_minor)) {
+            continue;  // in queue_ since, or forgotten
+        }
+        if (std::exchange(entry->second.is_minor, false)) {
+            --minor_count_;
+        }
+        entry->second.is_queued = false;
+        return name;
+    }
+    return std::nullopt;
 }
 
 bool PatchQueue::process(const ObjectName& name, Entry& entry, Time now, WallTime wall) {
@@ -190,14 +223,23 @@ bool PatchQueue::process(const ObjectName& name, Entry& entry, Time now, WallTim
         case Decision::Action::Send:
             break;
     }
+    if (decision.is_minor && !takes_minor_ && (!queue_.empty() || minor_count_ > 0)) {
+        entry.is_queued = entry.is_minor = true;
+        minor_.push_back(name);
+        ++minor_count_;
+        return true;
+    }
     if (!may_write_()) {
         return false;
     }
+    majors_in_a_row_ = decision.is_minor ? 0 : majors_in_a_row_ + 1;
+    owner_.on_sent(name);
     (void)limiter_.take(WriteLane::Status, now);  // its time has come: see start_writes()
     entry.is_writing = true;
     entry.is_outdated = false;
     auto write = std::make_unique<Write>(Write{.name = name,
                                                .stored_version = stored_version.value_or(""),
+                                               .sent_at = now,
                                                .response = OneResponse(kResponseBytesMax)});
     write->id = transport_.start({.method = "PATCH",
                                   .target = kind_.target(name),
@@ -248,6 +290,9 @@ void PatchQueue::succeed() {
 // The object has a backoff of its own: a single object that always fails does not slow down the others.
 void PatchQueue::fail(const Write& write, Entry& entry, Time now) {
     ++counts_.failed;
+    if (write.response.status() == 0 || write.response.status() >= 500) {  // it may be executed later
+        unsettled_until_ = std::max(unsettled_until_, write.sent_at + kLeaseDuration);
+    }
     entry.not_before = back_off(entry, now);
     const auto retry_after = write.response.retry_after();
     if (now >= not_before_ || retry_after) {  // writes that fail together count once
@@ -303,7 +348,7 @@ std::optional<PatchQueue::Time> PatchQueue::next_wake() const {
         return std::nullopt;
     }
     std::optional<Time> wake;
-    if (!queue_.empty() && writes_.size() < kStatusWritesAtOnce) {
+    if (!is_finishing_ && (!queue_.empty() || minor_count_ > 0) && writes_.size() < kStatusWritesAtOnce) {
         wake = std::max(not_before_, limiter_.next_at(WriteLane::Status));
     }
     if (!delayed_.empty()) {
@@ -318,7 +363,7 @@ WriteCounts PatchQueue::counts() const {
 }
 
 void PatchQueue::publish() {
-    counts_.pending = queue_.size() + delayed_.size() + writes_.size();
+    counts_.pending = queue_.size() + minor_count_ + delayed_.size() + writes_.size();
     const std::scoped_lock lock(mutex_);
     published_ = counts_;
 }

@@ -6,6 +6,9 @@
 //
 //   enqueue() -> queue, in order -> Owner::decide() -> PATCH, up to 4 at a time -> response -> queue again
 //
+// Writes that the owner calls minor wait for the others, apart from one in kMajorWritesInARow: a Service gets
+// its address before other Services get their conditions.
+//
 //   2xx                          the object is queued again, and the owner confirms it
 //   409                          queued again after a backoff of the object
 //   404                          nothing until the store has another version of the object
@@ -44,6 +47,7 @@ inline constexpr std::chrono::seconds kStatusTimeout{5};
 inline constexpr std::chrono::minutes kStatusForbiddenPause{1};
 // Failures are counted; one of them is logged in this time.
 inline constexpr std::chrono::minutes kStatusFailureLogInterval{5};
+inline constexpr uint32_t kMajorWritesInARow = 15;
 // STATUS-004: shortest time between equal writes to one object.
 inline constexpr std::chrono::seconds kStatusFightInterval{10};
 
@@ -85,6 +89,7 @@ class PatchQueue {
         Action action = Action::Done;
         Time until{};
         std::string body;
+        bool is_minor = false;  // Send: after the other writes
     };
 
     // Called from inside advance().
@@ -92,9 +97,11 @@ class PatchQueue {
      public:
         // resourceVersion in the store; nullopt if the object is unknown.
         [[nodiscard]] virtual std::optional<std::string> version_of(const ObjectName& name) const = 0;
-        // Compares the object with its desired status. No write to it is in progress. Send: the write is
-        // started, unless leadership ended.
+        // Compares the object with its desired status. No write to it is in progress. Send: on_sent()
+        // follows, or another decide(), or leadership has ended.
         virtual Decision decide(const ObjectName& name, Time now, WallTime wall) = 0;
+        // The write of the last decision is started.
+        virtual void on_sent(const ObjectName& name) = 0;
         // The write of the last decision succeeded.
         virtual void on_written(const ObjectName& name, const OneResponse& response, Time now) = 0;
         // The server refused it finally. `why`: the server's text, without secrets.
@@ -124,6 +131,15 @@ class PatchQueue {
     // Removes all objects and cancels their writes. Not from inside a call of the owner.
     void reset();
 
+    // No write is started any more. Those in progress end as usual.
+    void finish() { is_finishing_ = true; }
+    [[nodiscard]] bool has_writes() const noexcept { return !writes_.empty(); }
+    // Every write so far was answered, or is too old to matter: kLeaseDuration after its start, another
+    // process may lead in any case. A cancelled write has no answer: the server may execute it later.
+    [[nodiscard]] bool is_settled(Time now) const noexcept {
+        return writes_.empty() && now >= unsettled_until_;
+    }
+
     void advance(Time now, WallTime wall);
     // nullopt: only a response, enqueue() or a change of leadership leads to work.
     [[nodiscard]] std::optional<Time> next_wake() const;
@@ -134,6 +150,7 @@ class PatchQueue {
  private:
     struct Entry {
         bool is_queued = false;
+        bool is_minor = false;  // queued in minor_
         bool is_writing = false;
         bool is_outdated = false;  // the desired status changed during the write
         bool is_rejected = false;  // refused_version: by the content, not because the object is gone
@@ -145,6 +162,7 @@ class PatchQueue {
     struct Write {
         ObjectName name;
         std::string stored_version;  // in the store when it was sent
+        Time sent_at{};
         Transport::RequestId id{};
         OneResponse response;
     };
@@ -153,7 +171,11 @@ class PatchQueue {
     void delay(const ObjectName& name, Entry& entry, Time until);
     void end_delay(const ObjectName& name, Entry& entry);
     void cancel_writes();
+    // Cancels the request, or got no answer to it.
+    void leave_unsettled(const Write& write);
     void start_writes(Time now, WallTime wall);
+    // The next object in the queue; nullopt if there is none.
+    std::optional<ObjectName> take_next();
     // False: leadership ended.
     bool process(const ObjectName& name, Entry& entry, Time now, WallTime wall);
     void finish(Write& write, Time now);
@@ -174,9 +196,15 @@ class PatchQueue {
 
     std::map<ObjectName, Entry> entries_;
     std::deque<ObjectName> queue_;
+    std::deque<ObjectName> minor_;  // each with Entry::is_minor, and names that are not in it any more
+    size_t minor_count_ = 0;        // objects in minor_
+    uint32_t majors_in_a_row_ = 0;
+    bool takes_minor_ = false;  // the object in process() was taken from minor_
     std::set<std::pair<Time, ObjectName>> delayed_;
     std::vector<std::unique_ptr<Write>> writes_;
     bool is_leading_ = false;
+    bool is_finishing_ = false;
+    Time unsettled_until_ = Time::min();
     Backoff backoff_;  // failures of the server, for all objects
     Time not_before_ = Time::min();
     bool is_forbidden_ = false;

@@ -87,6 +87,11 @@ class PoolStatusWriter final : private PatchQueue::Owner {
     // Forgets every pool and cancels the writes in progress; see StatusWriter.
     void reset();
 
+    // See PatchQueue.
+    void finish() { queue_.finish(); }
+    [[nodiscard]] bool has_writes() const noexcept { return queue_.has_writes(); }
+    [[nodiscard]] bool is_settled(Time now) const noexcept { return queue_.is_settled(now); }
+
     void advance(Time now, WallTime wall) { queue_.advance(now, wall); }
     // nullopt if only a response, a new call or leadership leads to work.
     [[nodiscard]] std::optional<Time> next_wake() const { return queue_.next_wake(); }
@@ -119,6 +124,7 @@ class PoolStatusWriter final : private PatchQueue::Owner {
     [[nodiscard]] std::optional<PoolVersion> read(const ObjectName& name) const;
     std::optional<std::string> version_of(const ObjectName& name) const override;
     PatchQueue::Decision decide(const ObjectName& name, Time now, WallTime wall) override;
+    void on_sent(const ObjectName& /*name*/) override {}
     void on_written(const ObjectName& name, const OneResponse& response, Time now) override;
     void on_rejected(const ObjectName& name, const std::string& why) override;
     void on_leadership_lost() override;

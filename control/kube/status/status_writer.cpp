@@ -151,13 +151,19 @@ PatchQueue::Decision StatusWriter::decide_write(Record& record, const ServiceVer
     if (is_conflict && now < record.written->at + kStatusFightInterval) {
         return {.action = Action::Wait, .until = record.written->at + kStatusFightInterval, .body = {}};
     }
-    record.sent = Sent{.before = status_of(*current.object),
-                       .desired = record.desired,
-                       .stored_version = stored.resource_version,
-                       .base_version = current.resource_version,
-                       .is_conflict = is_conflict,
-                       .is_cancelled = false};
-    return {.action = Action::Send, .until = {}, .body = std::move(body)};
+    const bool is_minor = current.object->ingress == record.desired.ingress;
+    record.decided = Sent{.before = status_of(*current.object),
+                          .desired = record.desired,
+                          .stored_version = stored.resource_version,
+                          .base_version = current.resource_version,
+                          .is_conflict = is_conflict,
+                          .is_cancelled = false};
+    return {.action = Action::Send, .until = {}, .body = std::move(body), .is_minor = is_minor};
+}
+
+void StatusWriter::on_sent(const ObjectName& name) {
+    Record& record = records_.at(name);
+    record.sent = std::exchange(record.decided, std::nullopt);
 }
 
 // `current` has the desired status.

@@ -62,6 +62,11 @@ class StatusWriter final : private PatchQueue::Owner {
     // decided in an earlier term must not be written.
     void reset();
 
+    // See PatchQueue.
+    void finish() { queue_.finish(); }
+    [[nodiscard]] bool has_writes() const noexcept { return queue_.has_writes(); }
+    [[nodiscard]] bool is_settled(Time now) const noexcept { return queue_.is_settled(now); }
+
     void advance(Time now, WallTime wall);
     // nullopt if only a response, a new call or leadership leads to work.
     [[nodiscard]] std::optional<Time> next_wake() const { return queue_.next_wake(); }
@@ -94,11 +99,13 @@ class StatusWriter final : private PatchQueue::Owner {
         bool is_foreign = false;
         // Without a response so far, or with one that was lost: the Events are not reported yet.
         std::optional<Sent> sent;
+        std::optional<Sent> decided;  // to be sent
         std::optional<Written> written;
     };
 
     std::optional<std::string> version_of(const ObjectName& name) const override;
     PatchQueue::Decision decide(const ObjectName& name, Time now, WallTime wall) override;
+    void on_sent(const ObjectName& name) override;
     void on_written(const ObjectName& name, const OneResponse& response, Time now) override;
     void on_rejected(const ObjectName& name, const std::string& why) override;
     void on_leadership_lost() override;

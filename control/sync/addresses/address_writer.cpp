@@ -85,7 +85,28 @@ void AddressWriter::advance(Time now, WallTime wall) {
     noted_.clear();
     services_.advance(now, wall);
     pools_.advance(now, wall);
+    follow_release(now, wall);
     publish();
+}
+
+void AddressWriter::release() {
+    is_releasing_ = true;
+    services_.finish();
+    pools_.finish();
+}
+
+void AddressWriter::follow_release(Time now, WallTime wall) {
+    if (!is_releasing_ || services_.has_writes() || pools_.has_writes()) {
+        return;
+    }
+    is_releasing_ = false;
+    if (services_.is_settled(now) && pools_.is_settled(now)) {
+        elector_.release();
+        elector_.advance(now, wall);
+    } else {
+        leaves_lease_ = true;
+        log_.info("the Lease is not released and expires: a write of status has no answer");
+    }
 }
 
 std::optional<AddressWriter::Time> AddressWriter::next_wake() const {

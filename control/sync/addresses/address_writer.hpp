@@ -72,9 +72,11 @@ class AddressWriter {
     [[nodiscard]] std::optional<Time> next_wake() const;
     [[nodiscard]] std::vector<kube::LogLine> take_log();
 
-    // Clean shutdown: no more writes; the Lease is released (LEASE-003).
-    void release() { elector_.release(); }
-    [[nodiscard]] bool is_released() const { return elector_.is_released(); }
+    // Clean shutdown: no write is started any more. The Lease is released (LEASE-003) once every write was
+    // answered. A write without an answer may be executed later: then the Lease is left to expire, so that
+    // its successor begins as after a crash. Call advance() as before until is_released().
+    void release();
+    [[nodiscard]] bool is_released() const { return leaves_lease_ || elector_.is_released(); }
 
     [[nodiscard]] ProgrammedBoard& board() noexcept { return board_; }
     // Any thread.
@@ -84,6 +86,7 @@ class AddressWriter {
     enum class Phase : uint8_t { Following, Refreshing, Fencing, Assigning };
 
     void follow_election(Time now);
+    void follow_release(Time now, WallTime wall);
     [[nodiscard]] bool may_write() const;
     void fence_everything();
     void fence_changes();
@@ -107,6 +110,8 @@ class AddressWriter {
     kube::LogLines log_;
     Phase phase_ = Phase::Following;
     uint64_t term_ = 0;  // of the election; the current phase belongs to it
+    bool is_releasing_ = false;
+    bool leaves_lease_ = false;  // release() has ended, and the Lease expires
     bool sources_changed_ = false;
     Time fence_until_{};                  // end of Fencing, whatever is not written by then
     std::set<kube::ObjectName> noted_;    // Services that note() reported since the last advance()

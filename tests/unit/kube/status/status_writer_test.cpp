@@ -50,6 +50,112 @@ TEST_F(StatusWriterTest, EqualStatusAfterARestartIsNotWritten_STATUS004) {
     EXPECT_EQ(writer.counts(), WriteCounts{});
 }
 
+// Writes are limited to 8 a second, so their order decides when a Service gets its address.
+TEST_F(StatusWriterTest, AddressesAreWrittenBeforeConditions_APISYNC020_LB007) {
+    const auto want_condition = [this](const std::string& name) {
+        create(name, {address("203.0.113.7")}, {allocated()});
+        ServiceStatus status = desired();
+        status.conditions.push_back(programmed());
+        writer.set(id(name), status);
+    };
+    const auto want_address = [this](const std::string& name) {
+        create(name);
+        writer.set(id(name), desired());
+    };
+    for (const char* name : {"c1", "c2", "c3"}) {
+        want_condition(name);
+    }
+    const auto letters = [](char first, char last) {
+        Lines names;
+        for (char letter = first; letter <= last; ++letter) {
+            names.push_back(std::string("a-") + letter);
+        }
+        return names;
+    };
+    for (const std::string& name : letters('a', 'q')) {
+        want_address(name);
+    }
+    advance();
+    EXPECT_EQ(writer.counts().pending, 20u) << "each is counted once";
+    writer.set(id("c3"), desired("203.0.113.8"));  // waits with the conditions, and gets an address now
+    want_address("b");
+    run_until_idle();
+    Lines order;
+    for (const Request& request : transport.fake.started) {
+        order.push_back(name_in(request));
+    }
+    Lines expected = letters('a', 'o');  // kMajorWritesInARow
+    expected.insert(expected.end(), {"c1", "a-p", "a-q", "c3", "b", "c2"});
+    EXPECT_EQ(order, expected);
+    EXPECT_EQ(writer.counts(), (WriteCounts{.written = 21}));
+}
+
+TEST_F(StatusWriterTest, ADeletedServiceThatWaitsWithTheConditionsIsForgotten_STATUS002) {
+    for (const char* name : {"c1", "c2"}) {
+        create(name, {address("203.0.113.7")}, {allocated()});
+        ServiceStatus status = desired();
+        status.conditions.push_back(programmed());
+        writer.set(id(name), status);
+    }
+    is_leader = false;
+    advance();
+    is_leader = true;
+    for (const char* name : {"a0", "a1", "a2", "a3", "a4"}) {
+        create(name);
+        writer.set(id(name), desired());
+    }
+    advance();
+    ASSERT_EQ(open().size(), kStatusWritesAtOnce);
+    server.erase("c1");
+    deliver("c1");
+    writer.clear(id("c1"));
+    writer.clear(id("c2"));  // its address is removed
+    run_until_idle();
+    EXPECT_TRUE(server.at("c2").ingress.empty());
+    EXPECT_EQ(writer.counts(), (WriteCounts{.written = 6}));
+}
+
+TEST_F(StatusWriterTest, AWriteWithoutAnAnswerIsNotSettled_LEASE003) {
+    send_first();
+    create("other");
+    writer.finish();
+    writer.set(id("other"), desired());
+    advance();
+    EXPECT_EQ(started(), 1u) << "no write is started any more";
+    EXPECT_TRUE(writer.has_writes());
+    EXPECT_FALSE(writer.is_settled(now));
+    respond();
+    EXPECT_FALSE(writer.has_writes());
+    EXPECT_TRUE(writer.is_settled(now));
+}
+
+TEST_F(StatusWriterTest, ACancelledWriteIsSettledAfterTheTimeOfALease_LEASE003) {
+    send_first();
+    is_leader = false;
+    advance(1s);  // cancelled: the server may execute it later
+    EXPECT_FALSE(writer.has_writes());
+    EXPECT_FALSE(writer.is_settled(now));
+    writer.reset();
+    EXPECT_FALSE(writer.is_settled(now)) << "also in a later term";
+    EXPECT_TRUE(writer.is_settled(now - 1s + kLeaseDuration));
+}
+
+TEST_F(StatusWriterTest, AnErrorOfTheServerLeavesItOpenWhetherAWriteIsExecuted_LEASE003) {
+    send_first();
+    transport.fake.answer(504, "{}");
+    advance();
+    EXPECT_FALSE(writer.is_settled(now));
+    EXPECT_TRUE(writer.is_settled(now + kLeaseDuration));
+}
+
+TEST_F(StatusWriterTest, ARefusedWriteIsSettled_LEASE003) {
+    send_first();
+    transport.fake.answer(429, "{}");
+    writer.finish();
+    advance();
+    EXPECT_TRUE(writer.is_settled(now));
+}
+
 TEST_F(StatusWriterTest, WritesOnTopOfItsOwnWriteBeforeTheWatchReportsIt) {
     send_first();
     respond_all();

@@ -172,6 +172,45 @@ TEST_F(AddressWriterSteps, AReleasedLeaseIsTakenOverAtOnce_LEASE003) {
     EXPECT_EQ(second.phase(), "assigning");
 }
 
+TEST_F(AddressWriterSteps, TheLeaseIsReleasedWhenItsWritesAreAnswered_LEASE003) {
+    run(first, seconds(5));
+    network.path = [](const kube::Request& request) {
+        return ModelNetwork::Path{.there =
+                                      request.target.contains("/services/") ? seconds(4) : milliseconds(1)};
+    };
+    cluster.put(service("web"));
+    run(first, seconds(1));
+    EXPECT_EQ(address("web"), "") << "the write is on its way";
+    cluster.put(service("late"));
+    first.writer.release();
+    run(first, seconds(1));
+    EXPECT_EQ(cluster.holder(), "first") << "another process could decide before the write arrives";
+    EXPECT_FALSE(first.writer.is_released());
+    run(first, seconds(3));
+    EXPECT_EQ(address("web"), "192.0.2.1");
+    EXPECT_EQ(cluster.holder(), "");
+    EXPECT_TRUE(first.writer.is_released());
+    EXPECT_EQ(allocated("late"), "") << "no write is started after the release";
+}
+
+TEST_F(AddressWriterSteps, AWriteWithoutAnAnswerLeavesTheLeaseToExpire_LEASE003) {
+    run(first, seconds(5));
+    network.path = [](const kube::Request& request) {
+        return ModelNetwork::Path{.there =
+                                      request.target.contains("/services/") ? seconds(60) : milliseconds(1)};
+    };
+    cluster.put(service("web"));
+    run(first, seconds(1));
+    first.writer.release();
+    run(first, seconds(8));  // the request times out
+    EXPECT_TRUE(first.writer.is_released());
+    EXPECT_EQ(cluster.holder(), "first");
+    network.path = [](const kube::Request&) { return ModelNetwork::Path(); };
+    run(second, seconds(30));
+    EXPECT_EQ(cluster.holder(), "second");
+    EXPECT_EQ(address("web"), "192.0.2.1");
+}
+
 // The former leader gave the address to "old". Its write arrives when the next leader, which has other pools,
 // evaluates "new", and the writes of the next leader to "old" are slow.
 TEST_F(AddressWriterSteps, ALateWriteToARefusedServiceIsSeenOrFails_LB008) {
