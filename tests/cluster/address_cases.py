@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstock-sync gives addresses of AddressPools to Services of type LoadBalancer, and writes them into their status."""
 import os
+import random
 import signal
+import subprocess
+import time
 
 from cluster_bed import PATIENCE_S
 from fixture import Skip, case, check, equal, until
@@ -126,6 +129,149 @@ def restarts_with_other_pools_move_no_address_LB008_LB014(lab):
         until("it allocates", lambda: condition(lab, "probe", "Allocated") != "", patience_s=90)
         equal({name: address(lab, name) for name in before}, before, f"addresses with pool {addresses}")
         lab.delete("service", "probe")
+
+
+POOLS = "/apis/penstock.io/v1alpha1/addresspools"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/penstock-system/leases/penstock-sync"
+LEADS = "this process writes addresses and status"
+
+
+class Restarts:
+    """penstock-sync, ended again and again at a random point of its start. No gateway: each address is read
+    from the API server."""
+
+    def __init__(self, lab, seed):
+        self.lab, self.seed, self.chance, self.count = lab, seed, random.Random(seed), 0
+        self.services = f"/api/v1/namespaces/{lab.kube_namespace}/services"
+        self.extra = []  # pools that were added, as numbers
+
+    def request(self, method, path, body=None, *expected, kind="application/json"):
+        code, answer = self.lab.cluster.request(method, path, body, kind=kind)
+        check(code in (expected or (200, 201)), f"{method} {path}: HTTP {code} {answer}")
+        return answer
+
+    def change(self, name, spec):
+        self.request("PATCH", f"{POOLS}/{name}", {"spec": spec}, kind="application/merge-patch+json")
+
+    def addresses(self):
+        """{name: address} of the Services that have one."""
+        items = self.request("GET", self.services)["items"]
+        return {item["metadata"]["name"]: item["status"]["loadBalancer"]["ingress"][0]["ip"] for item in items
+                if item["status"]["loadBalancer"].get("ingress")}
+
+    def start(self):
+        self.log_bytes = os.path.getsize(log) if os.path.exists(log := self.lab.run.file("penstock-sync.log")) else 0
+        self.lab.start_sync("--kubeconfig", self.lab.cluster.file("sync.kubeconfig"), *OPTIONS)
+
+    def new_log(self):
+        with open(self.lab.run.file("penstock-sync.log"), "rb") as log:
+            log.seek(self.log_bytes)
+            return log.read().decode(errors="replace")
+
+    def until_allocated(self, name):
+        """A Service is new, and the process has decided on it."""
+        self.request("POST", self.services, balancer(self.lab, name))
+
+        def decided():
+            conditions = self.request("GET", f"{self.services}/{name}")["status"].get("conditions", [])
+            return any(each["type"] == "penstock.io/Allocated" and each["reason"] != "Pending" for each in conditions)
+        until(f"restart {self.count} of seed {self.seed}: {name} is decided on", decided, patience_s=PATIENCE_S)
+
+    def edit_a_pool(self):
+        """The pool in use is shrunk, restored, disabled, restricted to a namespace that may be another one, or
+        gets another place in the order; others come and go."""
+        chance = self.chance
+        edit = chance.choice(("shrink", "restore", "disable", "restrict", "order", "add", "add", "remove"))
+        if edit == "shrink":
+            first = chance.randrange(0, 60)
+            self.change("edge", {"addresses": [f"203.0.113.{first}-203.0.113.{chance.randrange(first, 64)}"]})
+        elif edit == "restore":
+            self.change("edge", {"addresses": ["203.0.113.0/26"], "disabled": False, "namespaces": None, "priority": 0, "enforce": False})
+        elif edit == "disable":
+            self.change("edge", {"disabled": chance.random() < 0.5})
+        elif edit == "restrict":
+            self.change("edge", {"namespaces": [chance.choice((self.lab.kube_namespace, "elsewhere"))], "enforce": chance.random() < 0.5})
+        elif edit == "order":
+            self.change("edge", {"namespaces": [self.lab.kube_namespace], "priority": chance.randrange(5)})
+        elif edit == "add" or not self.extra:
+            number = len(self.extra) and self.extra[-1] + 1
+            # sorts before and after the name "edge"
+            self.request("POST", POOLS, pool(f"{chance.choice(('a', 'z'))}-{number}", f"10.250.{number}.0/30", autoAssign=chance.random() < 0.5))
+            self.extra.append(number)
+        else:
+            number = self.extra.pop(chance.randrange(len(self.extra)))
+            for name in (f"a-{number}", f"z-{number}"):
+                self.request("DELETE", f"{POOLS}/{name}", None, 200, 404)
+
+    def end(self, how):
+        self.lab.gateway.sync.send_signal(how)
+        try:
+            self.lab.gateway.sync.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"penstock-sync does not end after {how.name}") from None
+        if how == signal.SIGKILL:
+            # Its Lease would expire after 15 s. Nobody else writes, so it can be removed at once.
+            self.request("DELETE", LEASE, None, 200, 404)
+
+
+@case()
+@with_pools
+def a_hundred_restarts_with_edited_pools_move_no_address_LB008_LB014_LEASE003(lab):
+    seed = int(os.environ.get("PENSTOCK_SEED") or random.randrange(2**32))
+    restarts = Restarts(lab, seed)
+    lab.kubectl.apply(pool("edge", "203.0.113.0/26"))
+    names = [f"web-{i}" for i in range(50)]
+    # Two have no address, so each term begins with writes.
+    outside = [balancer(lab, f"outside-{i}", {"penstock.io/load-balancer-ips": f"198.51.100.{i}"}) for i in range(2)]
+    lab.apply(*(balancer(lab, name) for name in names), *outside)
+    restarts.start()
+    until("all have addresses", lambda: len(restarts.addresses()) == len(names), patience_s=PATIENCE_S)
+    before = restarts.addresses()
+    equal(len(set(before.values())), len(names), "distinct addresses")
+    for freed in ("web-3", "web-7"):  # lower addresses become free
+        lab.delete("service", freed)
+        before.pop(freed)
+    points = ["at once", "log", "leads", "allocates"] * 25
+    restarts.chance.shuffle(points)
+    began = time.monotonic()
+    for restarts.count, point in enumerate(points, 1):
+        restarts.end(signal.SIGKILL if restarts.count % 2 else signal.SIGTERM)
+        restarts.edit_a_pool()
+        restarts.start()
+        if point == "allocates":
+            restarts.until_allocated(f"probe-{restarts.count}")
+        elif point != "at once":
+            until(f"restart {restarts.count} of seed {seed}: {point}", lambda point=point: (LEADS if point == "leads" else "\n") in restarts.new_log(),
+                  patience_s=PATIENCE_S)
+            time.sleep(restarts.chance.random() / 20)  # any point of the writes that follow
+        now = restarts.addresses()
+        equal({name: now.get(name) for name in before}, before, f"addresses after restart {restarts.count} ({point}) of seed {seed}")
+        equal(len(set(now.values())), len(now), f"distinct addresses after restart {restarts.count} of seed {seed}")
+        before = {name: now[name] for name in now if not name.startswith("outside")}
+    restarts.until_allocated("probe-last")
+    now = restarts.addresses()
+    equal({name: now.get(name) for name in before}, before, f"addresses at the end of seed {seed}")
+    lab.remarks.append(f"seed {seed}: {len(now)} addresses, {len(points)} restarts in {time.monotonic() - began:.0f} s")
+
+
+@case()
+@with_pools
+def a_restart_moves_uncovered_addresses_where_a_pool_reassigns_LB014(lab):
+    restarts = Restarts(lab, 0)
+    lab.kubectl.apply(pool("edge", "203.0.113.16/30"))
+    restarts.start()
+    names = ("a", "b", "c", "d")
+    for name in names:
+        restarts.until_allocated(name)
+    equal(restarts.addresses(), {name: f"203.0.113.{16 + i}" for i, name in enumerate(names)}, "addresses before")
+    restarts.end(signal.SIGTERM)
+    # The pool keeps the addresses of c and d; the new one takes over those that no pool has any more.
+    restarts.change("edge", {"addresses": ["203.0.113.18/31"]})
+    lab.kubectl.apply(pool("next", "203.0.113.32/31", reassign=True))
+    restarts.start()
+    until("a and b have moved", lambda: {restarts.addresses().get(name, "") for name in "ab"} == {"203.0.113.32", "203.0.113.33"}, patience_s=PATIENCE_S)
+    now = restarts.addresses()
+    equal((now["c"], now["d"]), ("203.0.113.18", "203.0.113.19"), "addresses that the pool still has")
 
 
 @case()
