@@ -285,6 +285,9 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options,
         PENSTOCK_TRY_STATUS_IN("worker " + std::to_string(w), impl->add_worker(w));
     }
     impl->adopt_former();
+    if (impl->options.before_launch) {
+        impl->options.before_launch(impl->adopted);
+    }
     for (uint32_t w = 0; w < workers; ++w) {
         const int launched = rte_eal_remote_launch(
             [](void* worker) {

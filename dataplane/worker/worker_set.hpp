@@ -71,6 +71,8 @@ struct WorkerSetOptions {
     // What a former process left. Adopted before the workers run, as far as the initial snapshot allows it.
     // That must therefore be the last good one, with SNAT addresses and the host's addresses.
     std::optional<adopt::FormerTables> former = {};
+    // Called when the tables are complete, before the first packet; on the thread of WorkerSet::start().
+    std::function<void(const adopt::Report& report)> before_launch = {};
     IdleMode idle = IdleMode::Poll;
 };
 

@@ -37,6 +37,7 @@ class Gateway:
         self._driver, self._workers, self._place = driver, workers, place
         self.socket = run.file(f"{place.files}.sock")
         self.state_file = run.file("last-good.pb" if place is FIRST else f"{place.files}-last-good.pb")
+        self.table_dir = run.memory_folder(place.files)  # "off": connections end with penstockd
         self.more_options = []  # options of penstockd
         self.port_fields = ""  # appended to each --port
         self.port_mtu = {}  # IP bytes by interface; 1500 if absent
@@ -44,6 +45,10 @@ class Gateway:
         self.more_memory_mb = 0
         self.wrap_sync = []  # command prefix of penstock-sync, for example unshare
         self.daemon = self.sync = None
+
+    def set_workers(self, workers):
+        """From the next start on."""
+        self._workers = workers
 
     # Commands that an operator types to reach this gateway.
     @property
@@ -65,7 +70,8 @@ class Gateway:
 
     def daemon_words(self):
         cores = ",".join(str(core_of_worker(worker)) for worker in range(self._workers))
-        words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file, "--mode", "node",
+        words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file,
+                 "--table-dir", self.table_dir, "--mode", "node",
                  "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb),
                  "--main-core", str(cores_allowed()[0]), "--worker-cores", cores]
         for i, (interface, twin, addresses) in enumerate(self._place.ports):

@@ -16,6 +16,7 @@ import time
 
 BASE = "/run/penstock-lab"
 PORT_LOCKS = "/run/penstock"  # penstockd's lock files of ports
+MEMORY_FOLDERS = "/dev/shm"
 HUGEPAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 HUGEPAGE_TURN = "/proc/sys/vm/nr_hugepages"  # the file that penstockd locks (drivers/eal/hugepages.hpp)
 
@@ -94,6 +95,12 @@ class Run:
             self.record("hugepages", added=-wanted)
         return got >= wanted
 
+    def memory_folder(self, name):
+        """The path of a folder in memory for a program of this run. The program creates it."""
+        path = os.path.join(MEMORY_FOLDERS, f"penstock-lab-{self.name}-{name}")
+        self.record("folder", path=path)
+        return path
+
     def undo(self):
         """Releases everything. Safe to repeat, and safe if only part of it was ever taken."""
         namespaces = [entry["name"] for entry in self.recorded("netns")]
@@ -102,6 +109,8 @@ class Run:
         for name in namespaces:
             _remove_port_locks(name)
             subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
+        for entry in self.recorded("folder"):
+            shutil.rmtree(entry["path"], ignore_errors=True)
         added = sum(entry["added"] for entry in self.recorded("hugepages"))
         if added > 0:
             with _turn_on(HUGEPAGE_TURN):

@@ -191,6 +191,7 @@ def a_second_penstockd_on_the_same_port_is_refused_by_name(lab):
     words = lab.gateway.daemon_words()
     words[words.index("--listen") + 1] = f"unix:{lab.run.file('second.sock')}"
     words[words.index("--state-file") + 1] = lab.run.file("second.pb")
+    words[words.index("--table-dir") + 1] = lab.run.memory_folder("second")
     said = second_start(lab, words)
     check("gw-up" in said, f"the refusal does not name the port's interface:\n{said}")
 

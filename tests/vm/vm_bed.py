@@ -57,7 +57,8 @@ class VmGateway(gw.Gateway):
         return 384
 
     def daemon_words(self):
-        words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file, "--mode", "node",
+        words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file, "--table-dir", "off",
+                 "--mode", "node",
                  "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb),
                  "--main-core", str(MAIN_CORE), "--worker-cores", ",".join([str(WORKER_CORE)] * self._workers)]
         ports = [*((twin, addresses) for _, twin, addresses in self._place.ports), *SPARE_PORTS][:len(self.devices)]

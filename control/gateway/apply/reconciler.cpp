@@ -247,6 +247,9 @@ void Reconciler::process(Inputs inputs) {
             next = snapshot();
         }
     }
+    if (publication && compiled_listener_) {
+        compiled_listener_(*publication);
+    }
     if (next != nullptr) {
         publish_(std::move(next));
     }

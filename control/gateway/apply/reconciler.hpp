@@ -126,6 +126,9 @@ class Reconciler {
     // Called on the reconciler's thread after each publication of a compiled result; null: none. Any thread.
     using Published = std::function<void(const Publication& publication)>;
     void set_published_listener(Published listener);
+    // Called on the reconciler's thread after each compilation, before the workers get its result. Before
+    // start().
+    void set_compiled_listener(Published listener) { compiled_listener_ = std::move(listener); }
     // The publication that every worker has now, without its `changed`. Any thread, after begin(). A listener
     // that was set before this call hears each later one.
     [[nodiscard]] Publication in_force() const;
@@ -184,6 +187,7 @@ class Reconciler {
     bool stopping_ = false;
     std::function<void()> identity_listener_;
     Published published_listener_;
+    Published compiled_listener_;
     Publication in_force_;
     std::optional<std::chrono::steady_clock::time_point> processing_since_;  // of the inputs being processed
 

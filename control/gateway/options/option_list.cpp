@@ -51,6 +51,13 @@ Result<nat::PortRange> snat_ports(const std::string& entry) {
     return nat::PortRange{static_cast<L4Port>(ports.first), static_cast<L4Port>(ports.last)};
 }
 
+Result<std::string> table_folder(const std::string& entry) {
+    if (entry != "auto" && (!entry.starts_with('/') || entry.ends_with('/'))) {
+        return options::refuse(entry, "must be the absolute path of a folder, auto");
+    }
+    return entry;
+}
+
 Result<std::vector<std::string>> admin_names(const std::string& entry) {
     std::vector<std::string> names;
     for (const auto name : split(entry, ',')) {
@@ -116,7 +123,9 @@ void add_machine(OptionSet& set, Options& options) {
     set.add("main-core", number(options.cores.main_core, {0, kCpuMax}),
             "CPU of all other threads (default: the first CPU allowed)");
     set.add("memory-mb", number(options.memory_mb, {kMemoryMbMin, kMemoryMbMax, "MB"}),
-            "Memory for packets and tables, in MB");
+            "Memory for packets and tables, in MB. During a start, the tables of the former process take "
+            "theirs in "
+            "addition");
     set.add("no-huge", on_off_switch(options.no_huge),
             "Use ordinary memory. off: hugepages if available, otherwise ordinary memory");
     set.add("connections", number(options.connections, {kConnectionsMin, kConnectionsMax, "connections"}),
@@ -124,6 +133,10 @@ void add_machine(OptionSet& set, Options& options) {
     set.add("affinity-entries",
             number(options.affinity_entries, {kAffinityEntriesMin, kAffinityEntriesMax, "entries"}),
             "Maximum number of session affinity entries (clients), over all Services");
+    set.add("table-dir", text_or("off", options.table_dir, "DIR", table_folder),
+            "Folder in memory (hugetlbfs or tmpfs) for the tables, so that connections survive a crash or "
+            "restart of penstockd. auto: penstock below /dev/hugepages or /dev/shm, with a suffix unless "
+            "--state-file has its default; off: connections end with the process");
     set.add("burst", number(options.burst, {kBurstMin, limits::kBurstMax, "packets"}),
             "Maximum receive burst, 4-64 packets. Smaller values lower latency; larger values hide memory "
             "latency and raise throughput");

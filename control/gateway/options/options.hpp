@@ -35,6 +35,7 @@ struct Options {
     bool no_huge = false;
     uint32_t connections = limits::kConnectionsDefault;  // per worker
     uint32_t affinity_entries = limits::kAffinityEntriesDefault;
+    std::string table_dir = "auto";      // or an absolute path; "": tables end with the process
     uint32_t burst = limits::kBurstMax;  // packets
     worker::IdleMode idle = worker::IdleMode::Adaptive;
 

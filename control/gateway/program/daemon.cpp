@@ -15,6 +15,7 @@
 #include "control/gateway/views/metrics_reading.hpp"
 #include "control/log/log.hpp"
 #include "drivers/eal/host_facts.hpp"
+#include "drivers/steering/rss.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -30,6 +31,9 @@ std::vector<TwinAddresses> twin_addresses(const std::vector<PortOption>& ports) 
     }
     return out;
 }
+
+// The least memory that EAL starts with (--memory-mb).
+constexpr unsigned kEalMbMin = 64;
 
 TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
     TwinSubnets twins;
@@ -122,9 +126,11 @@ Status Daemon::plan_workers() {
 }
 
 Status Daemon::start_eal() {
+    // --memory-mb includes the tables, wherever they are.
+    const auto tables_mb = static_cast<unsigned>(tables_->table_bytes() >> 20);
     drivers::EalOptions eal{.worker_cpus = cores_.worker_cpus,
                             .main_cpu = cores_.main_cpu,
-                            .memory_mb = options_.memory_mb,
+                            .memory_mb = std::max(options_.memory_mb, tables_mb + kEalMbMin) - tables_mb,
                             .no_huge = options_.no_huge,
                             .pci_allow = pci_devices(options_.ports),
                             .sink = log_driver_notice};
@@ -134,7 +140,13 @@ Status Daemon::start_eal() {
 }
 
 Status Daemon::open_ports() {
-    return open_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), pools_, ports_);
+    // With the key of the former process, replies of its connections arrive at the same workers.
+    rss_key_ = tables_->former_rss_key();
+    if (rss_key_.empty()) {
+        rss_key_ = drivers::random_rss_key();
+    }
+    return open_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), rss_key_, pools_,
+                          ports_);
 }
 
 Status Daemon::open_twins() {
@@ -185,7 +197,9 @@ Status Daemon::start_workers() {
     flows_->before_publish(*initial_);
     while (flows_->work()) {  // rules of the initial configuration are in the NICs before the first packet
     }
+    continue_tables(options);
     PENSTOCK_TRY(workers_, worker::WorkerSet::start(std::move(options), std::move(initial_)));
+    tables_->forget_former();
     return {};
 }
 
@@ -198,6 +212,9 @@ void Daemon::publish(std::unique_ptr<config::Snapshot> next) {
 }
 
 Status Daemon::start_reconciler() {
+    reconciler_->set_compiled_listener([this](const Publication& publication) {
+        tables_->write_names(*publication.compiled, publication.changed);
+    });
     flows_->set_marks_listener([this] { reconciler_->publish_again(); });
     flows_->start();
     reconciler_->start(
@@ -311,9 +328,9 @@ Status Daemon::serve() {
     loops_ = std::make_unique<LoopWatch>(
         watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_, control_rounds_));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
-    running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_,
-                                                 *twin_io_, pools_, *flows_, *loops_, drain_file_,
-                                                 stop_drain_, eal_->memory_description(), started_at_});
+    running_ = std::make_unique<Running>(
+        Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, pools_, *flows_, *loops_,
+                drain_file_, stop_drain_, *tables_, eal_->memory_description(), started_at_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,

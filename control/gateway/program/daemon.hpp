@@ -21,6 +21,7 @@
 #include "control/gateway/program/twin_ports.hpp"
 #include "control/gateway/rules/blocklist_watch.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
+#include "control/gateway/tables/table_keeper.hpp"
 #include "control/gateway/views/explain_view.hpp"
 #include "control/gateway/views/status_view.hpp"
 #include "control/gateway/views/stream_target.hpp"
@@ -50,6 +51,7 @@ class Daemon {
     Status catch_signals();     // before any thread exists
     Status lock_files();        // no other process may use the sockets or the state file
     Status plan_workers();      // their CPUs; checks that each has SNAT ports
+    Status open_tables();       // tables that outlive the process, and those of the former one
     Status start_eal();         // memory and lcores; this thread becomes the main lcore
     Status open_ports();        // DPDK ports, configured, with their buffers
     Status open_twins();        // the TAP twins, and the routes of Linux through them
@@ -67,6 +69,7 @@ class Daemon {
     void publish(std::unique_ptr<config::Snapshot> next);
     void reload();
     void begin_stop_drain();
+    void continue_tables(worker::WorkerSetOptions& options);
     void open_metrics(std::chrono::steady_clock::time_point now);
     Status open_vips();
     [[nodiscard]] VipAnnouncerOptions announcer_options();
@@ -80,6 +83,8 @@ class Daemon {
     std::vector<FileLock> file_locks_;
     CorePlan cores_;
     nat::PortRange host_ephemeral_;
+    std::unique_ptr<TableKeeper> tables_;  // destroyed after the workers
+    std::vector<uint8_t> rss_key_;         // asked of all ports
     std::unique_ptr<drivers::Eal> eal_;
     drivers::Mempools pools_;
     std::vector<std::unique_ptr<drivers::NicPort>> ports_;

@@ -30,8 +30,8 @@ std::vector<std::string> pci_devices(const std::vector<PortOption>& ports) {
     return devices;
 }
 
-Status open_nic_ports(const Options& options, unsigned workers, drivers::Mempools& pools, NicPorts& ports) {
-    const std::vector<uint8_t> rss_key = drivers::random_rss_key();
+Status open_nic_ports(const Options& options, unsigned workers, const std::vector<uint8_t>& rss_key,
+                      drivers::Mempools& pools, NicPorts& ports) {
     int some_socket = -1;  // a port without a NUMA node allocates its buffers on another port's node
     for (const PortOption& option : options.ports) {
         const NicPortId id{static_cast<uint8_t>(ports.size())};

@@ -26,8 +26,10 @@ using NicPorts = std::vector<std::unique_ptr<drivers::NicPort>>;
 
 // The PCI devices of ports and of their members, for EAL to probe.
 [[nodiscard]] std::vector<std::string> pci_devices(const std::vector<PortOption>& ports);
-// Appends the ports to `ports`, also those before one that fails, and creates the pools of their buffers.
-[[nodiscard]] Status open_nic_ports(const Options& options, unsigned workers, drivers::Mempools& pools,
+// Appends the ports, also those before one that fails, to `ports`, and creates the pools of their buffers.
+// `rss_key` is asked of each port.
+[[nodiscard]] Status open_nic_ports(const Options& options, unsigned workers,
+                                    const std::vector<uint8_t>& rss_key, drivers::Mempools& pools,
                                     NicPorts& ports);
 // Starts the ports, logs their properties, and returns the follower of their flow rules, which is not yet
 // started. Runs after open_nic_ports(), because the rules that a port supports are known only after its

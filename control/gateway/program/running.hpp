@@ -13,6 +13,7 @@
 #include "control/gateway/program/drain_readings.hpp"
 #include "control/gateway/program/stop_drain.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
+#include "control/gateway/tables/table_keeper.hpp"
 #include "control/gateway/views/stream_target.hpp"
 #include "control/rpc/tcp_acceptor.hpp"
 #include "control/tls/watch.hpp"
@@ -35,6 +36,7 @@ struct Running {
     const LoopWatch& loops;
     const DrainFile& drain_file;
     const StopDrain& stop_drain;
+    const TableKeeper& tables;
     std::string memory;  // Eal::memory_description()
     std::chrono::steady_clock::time_point started_at;
     const tls::Watch* tls = nullptr;        // null: no TCP address

@@ -50,6 +50,7 @@ TEST(Options, OnePortIsEnoughAndTheRestHasDefaults) {
     EXPECT_EQ(options->listen[0].path, "/run/penstock/penstockd.sock");
     EXPECT_EQ(options->metrics_listen, "127.0.0.1:9105");
     EXPECT_EQ(options->state_file, "/var/lib/penstock/last-good.pb");
+    EXPECT_EQ(options->table_dir, "auto");
     EXPECT_TRUE(options->snat_addresses.empty());
     EXPECT_EQ(options->snat_ports, (nat::PortRange{1024, 65535}));
     EXPECT_EQ(options->log_levels, Arguments{"info"});
@@ -152,6 +153,8 @@ TEST(Options, EveryOptionIsRead) {
                                 "off",
                                 "--state-file",
                                 "none",
+                                "--table-dir",
+                                "/mnt/huge/edge-1",
                                 "--snat-address",
                                 "192.0.2.7",
                                 "--snat-address",
@@ -187,6 +190,7 @@ TEST(Options, EveryOptionIsRead) {
     EXPECT_EQ(options->socket_group, "adm");
     EXPECT_EQ(options->metrics_listen, "");
     EXPECT_EQ(options->state_file, "");
+    EXPECT_EQ(options->table_dir, "/mnt/huge/edge-1");
     EXPECT_EQ(options->snat_addresses.size(), 2U);
     EXPECT_EQ(options->snat_ports, (nat::PortRange{20000, 29999}));
     EXPECT_EQ(options->log_format, log::Format::Json);
@@ -347,6 +351,8 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--metrics-listen", "9105"},
          "--metrics-listen: \"9105\" must be ADDRESS:PORT, with an IPv6 address in brackets, or off"},
         {{"--state-file", "here"}, "--state-file: \"here\""},
+        {{"--table-dir", "here"},
+         "--table-dir: \"here\" must be the absolute path of a folder, auto, or off"},
         {{"--vip-presence"}, "'--vip-presence' is missing"},
         {{"--vip-presence", "yes"}, "--vip-presence: \"yes\""},
         {{"--withdraw-empty"}, "--withdraw-empty: requires --vip-presence routes or addresses"},
@@ -471,18 +477,53 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--help"})->action, Options::Action::Help);
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     const std::string help = Options::help();
-    for (
-        const char* option :
-        {"--port",           "--workers",          "--worker-cores",   "--main-core",    "--memory-mb",
-         "--no-huge",        "--connections",      "--gateway-name",   "--mode",         "--node-name",
-         "--label",          "--listen",           "--socket-group",   "--tls-cert",     "--tls-key",
-         "--tls-client-ca",  "--tls-admin-names",  "--metrics-listen", "--state-file",   "--snat-address",
-         "--snat-ports",     "--log-format",       "--log-level",      "--config",       "--version",
-         "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",   "--vip-presence",
-         "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate",  "--vip-mark",
-         "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",   "--midstream-pickup",
-         "--min-path-mtu",   "--allow-empty",      "--reverse-path",   "--check-config", "--sandbox",
-         "Examples"}) {
+    for (const char* option : {"--port",
+                               "--workers",
+                               "--worker-cores",
+                               "--main-core",
+                               "--memory-mb",
+                               "--no-huge",
+                               "--connections",
+                               "--gateway-name",
+                               "--mode",
+                               "--node-name",
+                               "--label",
+                               "--listen",
+                               "--socket-group",
+                               "--tls-cert",
+                               "--tls-key",
+                               "--tls-client-ca",
+                               "--tls-admin-names",
+                               "--metrics-listen",
+                               "--state-file",
+                               "--snat-address",
+                               "--snat-ports",
+                               "--log-format",
+                               "--log-level",
+                               "--config",
+                               "--version",
+                               "--burst",
+                               "--affinity-entries",
+                               "--healthz",
+                               "--sync-limit",
+                               "--vip-presence",
+                               "--withdraw-empty",
+                               "--blocklist",
+                               "--flow-rules",
+                               "--vip-isolate",
+                               "--vip-mark",
+                               "--idle",
+                               "--sctp-reject",
+                               "--vip-icmp-echo",
+                               "--ip-options",
+                               "--midstream-pickup",
+                               "--table-dir",
+                               "--min-path-mtu",
+                               "--allow-empty",
+                               "--reverse-path",
+                               "--check-config",
+                               "--sandbox",
+                               "Examples"}) {
         EXPECT_NE(help.find(option), std::string::npos) << option;
     }
     std::istringstream lines(help);
