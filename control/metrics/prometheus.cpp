@@ -35,6 +35,27 @@ MetricFamily single(MetricFamily family, double value, Labels labels = {}) {
     return family;
 }
 
+void add_tables(std::vector<MetricFamily>& out, const TablesReading& tables) {
+    out.push_back(
+        single(gauge("penstock_tables_kept", "1 if connections survive the process"), tables.kept ? 1 : 0));
+    out.push_back(
+        single(gauge("penstock_adopted_connections", "connections of the former process that continued"),
+               static_cast<double>(tables.adopted)));
+    MetricFamily lost =
+        gauge("penstock_adoption_lost", "connections of the former process that did not continue, by reason");
+    for (const auto& [reason, count] : tables.lost) {
+        add(lost, {{"reason", reason}}, static_cast<double>(count));
+    }
+    out.push_back(std::move(lost));
+    out.push_back(single(gauge("penstock_adoption_seconds", "duration of the adoption at the start"),
+                         tables.adoption_s));
+    out.push_back(single(gauge("penstock_table_files_refused", "table files that this start could not use"),
+                         static_cast<double>(tables.refused_files)));
+    out.push_back(single(
+        counter("penstock_table_name_failures_total", "names that could not be written to the table file"),
+        static_cast<double>(tables.name_failures)));
+}
+
 // Levels are listed with the counts, but must be exported as gauges.
 bool is_level(stats::Counter which) {
     return which == stats::Counter::Connections;
@@ -310,6 +331,7 @@ std::vector<MetricFamily> families(const Reading& reading) {
     out.push_back(
         single(counter("penstock_state_save_failures_total", "failed attempts to write the state file"),
                static_cast<double>(reading.save_failures)));
+    add_tables(out, reading.tables);
     return out;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/model/desired.hpp"
@@ -81,6 +82,16 @@ struct VipReading {
     uint64_t conflicts = 0;               // another program has a route for them
 };
 
+// Tables that outlive the process.
+struct TablesReading {
+    bool kept = false;
+    uint64_t adopted = 0;                                // connections of the former process
+    std::vector<std::pair<std::string, uint64_t>> lost;  // by reason
+    double adoption_s = 0;
+    uint64_t refused_files = 0;
+    uint64_t name_failures = 0;
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -102,6 +113,7 @@ struct Reading {
     std::vector<LoopReading> loops;
     bool save_failing = false;  // the newest state is not in the state file
     uint64_t save_failures = 0;
+    TablesReading tables;
     std::optional<TlsReading> tls;                 // empty: no TCP address
     std::optional<ConnectionReading> connections;  // empty: no TCP address
 };

@@ -69,6 +69,31 @@ std::string drain_text(const v1::Status& status) {
     return text;
 }
 
+std::string tables_text(const v1::Tables& tables) {
+    if (tables.file().empty()) {
+        return "end with penstockd: " + tables.why_not();
+    }
+    std::string text = tables.file() + (tables.in_hugepages() ? ", in hugepages" : ", in ordinary memory");
+    if (!tables.nothing_adopted().empty()) {
+        text += "; nothing was adopted: " + tables.nothing_adopted();
+    } else {
+        text += "; " + std::to_string(tables.adopted()) + " connections adopted in " +
+                std::to_string((tables.adoption_us() + 999) / 1000) + " ms";
+        std::string lost;
+        for (const auto& each : tables.lost()) {
+            lost += (lost.empty() ? "; lost: " : ", ") + each.reason() + " " + std::to_string(each.count());
+        }
+        text += lost;
+    }
+    for (const std::string& file : tables.refused_files()) {
+        text += "; " + file;
+    }
+    for (const std::string* remark : {&tables.remark(), &tables.name_error()}) {
+        text += remark->empty() ? "" : "; " + *remark;
+    }
+    return text;
+}
+
 std::string health_text(const v1::Status& status) {
     std::string text;
     for (const std::string& reason : status.not_well()) {
@@ -118,6 +143,7 @@ std::string status_text(const v1::Status& status) {
            (status.save_error().empty() ? std::string()
                                         : line("Not saved", "for " + duration_text(status.save_failing_ms()) +
                                                                 ": " + status.save_error())) +
+           (status.has_tables() ? line("Tables", tables_text(status.tables())) : std::string()) +
            line("Control plane", control_text(status)) +
            line("Generation", std::to_string(status.generation())) +
            line("Serving", std::to_string(status.services()) + " service ports, " +

@@ -87,6 +87,17 @@ metrics::Reading read_metrics(const Running& running) {
         out.save_failing = saving->failing_since.has_value();
         out.save_failures = saving->failures;
     }
+    const TablesStatus tables = running.tables.status();
+    const adopt::Report& adopted = running.workers.adopted();
+    out.tables = {.kept = !tables.file.empty(),
+                  .adopted = adopted.all_adopted(),
+                  .lost = {},
+                  .adoption_s = static_cast<double>(adopted.microseconds) / 1e6,
+                  .refused_files = tables.refused.size(),
+                  .name_failures = tables.name_failures};
+    for (size_t i = 0; i < adopt::kNotAdopted; ++i) {
+        out.tables.lost.emplace_back(to_string(static_cast<adopt::NotAdopted>(i)), adopted.lost[i]);
+    }
     out.probes = {.sent = probes.sent,
                   .succeeded = probes.succeeded,
                   .failed = probes.failed,

@@ -111,7 +111,34 @@ v1::Status StatusView::status() const {
         out.set_save_error(saving->error);
         out.set_save_failing_ms(ms_since(*saving->failing_since));
     }
+    add_tables(*out.mutable_tables());
     return out;
+}
+
+void StatusView::add_tables(v1::Tables& out) const {
+    const TablesStatus tables = running_.tables.status();
+    out.set_file(tables.file);
+    out.set_why_not(tables.why);
+    out.set_bytes(tables.bytes);
+    out.set_in_hugepages(tables.in_hugepages);
+    out.set_remark(tables.remark);
+    out.set_nothing_adopted(tables.nothing_taken);
+    out.set_name_error(tables.name_error);
+    for (const TableFolder::Refused& refused : tables.refused) {
+        out.add_refused_files(refused.file + " " + refused.why);
+    }
+    const adopt::Report& report = running_.workers.adopted();
+    out.set_adopted(report.all_adopted());
+    for (size_t i = 0; i < adopt::kNotAdopted; ++i) {
+        if (report.lost[i] > 0) {
+            v1::Tables::Count& lost = *out.add_lost();
+            lost.set_reason(std::string(to_string(static_cast<adopt::NotAdopted>(i))));
+            lost.set_count(report.lost[i]);
+        }
+    }
+    out.set_affinity_adopted(report.affinity_adopted);
+    out.set_affinity_lost(report.affinity_lost);
+    out.set_adoption_us(report.microseconds);
 }
 
 v1::ListPortsResponse StatusView::ports() const {

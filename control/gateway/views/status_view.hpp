@@ -31,6 +31,7 @@ class StatusView final : public rpc::StatusSource {
 
  private:
     void add_drain(v1::Status& out) const;
+    void add_tables(v1::Tables& out) const;
     [[nodiscard]] std::string twin_of(NicPortId port) const;
 
     const Running& running_;

@@ -76,6 +76,12 @@ Reading reading() {
     r.loops = {{"worker 0", false}, {"worker 1", true}};
     r.save_failing = true;
     r.save_failures = 31;
+    r.tables = {.kept = true,
+                .adopted = 71,
+                .lost = {{"expired", 72}},
+                .adoption_s = 0.25,
+                .refused_files = 73,
+                .name_failures = 74};
     r.connections = {.open = 61, .max = 62, .refused_per_source = 63, .refused_all = 64};
     r.tls = {.certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
     return r;
@@ -165,6 +171,12 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              R"(penstock_loop_stalled{loop="worker 1"} 1)",
                              "penstock_state_save_failing 1",
                              "penstock_state_save_failures_total 31",
+                             "penstock_tables_kept 1",
+                             "penstock_adopted_connections 71",
+                             R"(penstock_adoption_lost{reason="expired"} 72)",
+                             "penstock_adoption_seconds 0.25",
+                             "penstock_table_files_refused 73",
+                             "penstock_table_name_failures_total 74",
                              "penstock_tls_certificate_expiry_timestamp_seconds 32",
                              "penstock_tls_authority_expiry_timestamp_seconds 33",
                              "penstock_tls_files_broken 1",

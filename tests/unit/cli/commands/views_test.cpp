@@ -425,6 +425,28 @@ TEST(Views, StatusPage) {
               std::string::npos);
 }
 
+TEST(Views, StatusSaysWhetherConnectionsSurviveTheProcess) {
+    const auto tables_line = [](const std::string& tables) {
+        const std::string text = status_text(from_text<v1::Status>("tables {" + tables + "}"));
+        const size_t at = text.find("Tables:");
+        return text.substr(at, text.find('\n', at) - at);
+    };
+    EXPECT_EQ(tables_line(R"(why_not: "--table-dir off")"),
+              "Tables:         end with penstockd: --table-dir off");
+    EXPECT_EQ(
+        tables_line(R"(file: "/dev/shm/penstock/tables.4" adopted: 90 adoption_us: 12000
+                             lost { reason: "no_endpoint" count: 3 } lost { reason: "expired" count: 7 })"),
+        "Tables:         /dev/shm/penstock/tables.4, in ordinary memory; 90 connections adopted in 12 ms; "
+        "lost: no_endpoint 3, expired 7");
+    EXPECT_EQ(
+        tables_line(
+            R"(file: "/h/tables.2" in_hugepages: true nothing_adopted: "there is no file" name_error: "full"
+                             refused_files: "tables.1 is of another boot" remark: "slow")"),
+        "Tables:         /h/tables.2, in hugepages; nothing was adopted: there is no file; tables.1 is of "
+        "another "
+        "boot; slow; full");
+}
+
 TEST(Views, WhatTheGatewayObservedIsANoticeLikeAnyOther_HC005_NAT002) {
     auto services = from_text<v1::ListServicesResponse>(kServices);
     auto& observed = *services.mutable_services(0)->add_observed();
