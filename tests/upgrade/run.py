@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstockd ends, by kill -9 and otherwise, and starts again under long-lived and new flows of real TCP stacks.
+The cases assert that connections go on with the same endpoint and the same SNAT address and port.
+
+run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
+
+PENSTOCK_RESTARTS: how often the case with a thousand connections restarts penstockd (default 3)."""
+import os
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests/e2e"), os.path.join(ROOT, "scripts")]
+
+import runner  # noqa: E402
+from fixture import Lab, all_cases  # noqa: E402
+
+import restart_cases  # noqa: E402,F401
+
+CASE_TIMEOUT_S = 600
+
+
+def main():
+    options = runner.parser().parse_args()
+    suite = runner.Runner(options, CASE_TIMEOUT_S)
+    chosen = [case for case in all_cases() if suite.chooses(case.name)]
+    if options.list:
+        print("\n".join(case.name for case in chosen))
+        return 0
+    if os.geteuid() != 0:
+        for case in chosen:
+            suite.tell("SKIP", case.name, time.monotonic(), "network namespaces need root")
+    else:
+        suite.begin()
+        runner.run_cases(suite, chosen, lambda case: Lab(suite.build, case.variant, "upgrade"))
+    return suite.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
