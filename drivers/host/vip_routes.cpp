@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 namespace penstock::drivers {
@@ -21,7 +20,6 @@ namespace {
 
 // Changes in one system call. An acknowledgement takes about 2 KiB of the receive buffer (default 208 KiB).
 constexpr size_t kBatch = 64;
-constexpr int kReceiveBuffer = 1 << 20;
 constexpr size_t kAnswerBytes = 32 * 1024;
 // The kernel answers during the send call. The limit only prevents an endless wait.
 constexpr timeval kAnswerLimit{.tv_sec = 5, .tv_usec = 0};
@@ -69,14 +67,14 @@ nl_msg* route_message(const VipRouteChange& change, int ifindex) {
     return message;
 }
 
-nl_msg* neighbour_message(const VipRoute& route, int ifindex, int type) {
+nl_msg* neighbour_message(const IpAddr& vip, int ifindex, int type) {
     nl_msg* const message = nlmsg_alloc_simple(type, type == RTM_NEWNEIGH ? NLM_F_CREATE | NLM_F_REPLACE : 0);
     ndmsg facts{};
-    facts.ndm_family = route.address.is_v4() ? AF_INET : AF_INET6;
+    facts.ndm_family = vip.is_v4() ? AF_INET : AF_INET6;
     facts.ndm_ifindex = ifindex;
     facts.ndm_state = NUD_PERMANENT;
     nlmsg_append(message, &facts, sizeof(facts), NLMSG_ALIGNTO);
-    const Bytes address = bytes_of(route.address);
+    const Bytes address = bytes_of(vip);
     nla_put(message, NDA_DST, address.length, address.data);
     if (type == RTM_NEWNEIGH) {
         nla_put(message, NDA_LLADDR, static_cast<int>(kVipNeighbourMac.bytes.size()),
@@ -98,7 +96,7 @@ VipRouteOutcome outcome_of(VipRouteChange::Kind kind, int error) {
 
 }  // namespace
 
-Result<std::unique_ptr<VipRoutes>> VipRoutes::open(TwinsByIndex twins) {
+Result<std::unique_ptr<VipRoutes>> VipRoutes::open(TwinsByIndex twins, int receive_bytes) {
     std::array<nl_sock*, 2> sockets{nl_socket_alloc(), nl_socket_alloc()};
     for (nl_sock* const socket : sockets) {
         if (const int result = nl_connect(socket, NETLINK_ROUTE); result < 0) {
@@ -109,7 +107,7 @@ Result<std::unique_ptr<VipRoutes>> VipRoutes::open(TwinsByIndex twins) {
     const int on = 1;
     const int changes = nl_socket_get_fd(sockets[0]);
     setsockopt(changes, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));  // errors without the request
-    setsockopt(changes, SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer, sizeof(kReceiveBuffer));
+    setsockopt(changes, SOL_SOCKET, SO_RCVBUFFORCE, &receive_bytes, sizeof(receive_bytes));
     setsockopt(changes, SOL_SOCKET, SO_RCVTIMEO, &kAnswerLimit, sizeof(kAnswerLimit));
     // Makes the kernel apply the filter of a dump request (Linux 4.20); older kernels send all routes.
     setsockopt(nl_socket_get_fd(sockets[1]), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
@@ -169,70 +167,105 @@ Result<std::vector<VipRoute>> VipRoutes::read() {
     return fail(Errc::Unavailable, std::string("VIP routes: netlink dump: ") + nl_geterror(result));
 }
 
-Result<std::vector<VipRouteOutcome>> VipRoutes::apply(std::span<const VipRouteChange> changes) {
-    std::vector<VipRouteOutcome> outcomes(changes.size(), VipRouteOutcome::Refused);
+std::vector<VipRouteOutcome> VipRoutes::apply(std::span<const VipRouteChange> changes) {
+    std::vector<VipRouteOutcome> outcomes(changes.size(), VipRouteOutcome::Unknown);
     for (size_t first = 0; first < changes.size(); first += kBatch) {
         const size_t count = std::min(kBatch, changes.size() - first);
-        if (auto done = exchange(changes.subspan(first, count), std::span(outcomes).subspan(first, count));
-            !done) {
-            return std::unexpected(std::move(done.error()));
-        }
+        exchange(changes.subspan(first, count), std::span(outcomes).subspan(first, count));
     }
     return outcomes;
 }
 
-Status VipRoutes::exchange(std::span<const VipRouteChange> changes, std::span<VipRouteOutcome> outcomes) {
+// The kernel answers each error, and on request also a success. Only the last message requests it: an
+// answer takes a third of the time of a removal.
+void VipRoutes::exchange(std::span<const VipRouteChange> changes, std::span<VipRouteOutcome> outcomes) {
     std::vector<uint8_t> batch;
     const uint32_t base = sequence_ + 1;
-    for (const VipRouteChange& change : changes) {
+    for (size_t i = 0; i < changes.size(); ++i) {
+        const VipRouteChange& change = changes[i];
         const int ifindex = ifindex_of(change.route.port);
-        const bool is_removal = change.kind == VipRouteChange::Kind::Remove;
-        // The entry stays if another route of this VIP by this twin is added in the same batch.
-        const bool is_replaced = is_removal && std::ranges::any_of(changes, [&](const VipRouteChange& other) {
-                                     return other.kind != VipRouteChange::Kind::Remove &&
-                                            other.route.address == change.route.address &&
-                                            other.route.port == change.route.port;
-                                 });
-        // Two numbers a change: the first for its neighbour entry, of which only an error is answered, and
-        // ignored, the second for its route.
+        // Two numbers a change: the first for its neighbour entry, whose errors are ignored, the second for
+        // its route.
         sequence_ += 2;
-        if (!is_replaced) {
-            take(batch, neighbour_message(change.route, ifindex, is_removal ? RTM_DELNEIGH : RTM_NEWNEIGH),
-                 sequence_ - 1, 0);
+        if (change.kind != VipRouteChange::Kind::Remove) {
+            take(batch, neighbour_message(change.route.address, ifindex, RTM_NEWNEIGH), sequence_ - 1, 0);
         }
-        take(batch, route_message(change, ifindex), sequence_, NLM_F_ACK);
+        take(batch, route_message(change, ifindex), sequence_, i + 1 == changes.size() ? NLM_F_ACK : 0);
     }
-    const int socket = nl_socket_get_fd(changes_);
+    if (!send(batch)) {
+        if (changes.size() == 1) {
+            outcomes[0] = VipRouteOutcome::Refused;
+            return;
+        }
+        for (size_t i = 0; i < changes.size(); ++i) {  // so that at most single changes fail
+            exchange(changes.subspan(i, 1), outcomes.subspan(i, 1));
+        }
+        return;
+    }
+    const bool is_complete = receive(sequence_, [&](uint32_t sequence, int error) {
+        const uint32_t offset = sequence - base;  // large for an answer to an earlier batch
+        if (offset < changes.size() * 2 && offset % 2 == 1) {
+            outcomes[offset / 2] = outcome_of(changes[offset / 2].kind, error);
+        }
+    });
+    for (size_t i = 0; is_complete && i < changes.size(); ++i) {
+        if (outcomes[i] == VipRouteOutcome::Unknown) {
+            outcomes[i] = VipRouteOutcome::Done;
+        }
+    }
+}
+
+void VipRoutes::remove_neighbours(std::span<const VipNeighbour> neighbours) {
+    for (size_t first = 0; first < neighbours.size(); first += kBatch) {
+        const auto some = neighbours.subspan(first, std::min(kBatch, neighbours.size() - first));
+        std::vector<uint8_t> batch;
+        for (const VipNeighbour& neighbour : some) {
+            take(batch, neighbour_message(neighbour.address, ifindex_of(neighbour.port), RTM_DELNEIGH),
+                 ++sequence_, &neighbour == &some.back() ? NLM_F_ACK : 0);
+        }
+        if (send(batch)) {
+            receive(sequence_, [](uint32_t, int) {});
+        }
+    }
+}
+
+bool VipRoutes::send(std::span<const uint8_t> batch) {
     sockaddr_nl kernel{};
     kernel.nl_family = AF_NETLINK;
-    if (sendto(socket, batch.data(), batch.size(), 0, reinterpret_cast<const sockaddr*>(&kernel),
-               sizeof(kernel)) < 0) {
-        return fail(Errc::Unavailable, std::string("VIP routes: netlink: ") + std::strerror(errno));
-    }
+    return sendto(nl_socket_get_fd(changes_), batch.data(), batch.size(), 0,
+                  reinterpret_cast<const sockaddr*>(&kernel), sizeof(kernel)) >= 0;
+}
+
+bool VipRoutes::receive(uint32_t last, const std::function<void(uint32_t sequence, int error)>& answered) {
     alignas(nlmsghdr) std::array<uint8_t, kAnswerBytes> answer;
-    for (size_t missing = changes.size(); missing > 0;) {
-        const ssize_t length = recv(socket, answer.data(), answer.size(), 0);
+    bool is_lost = false;
+    while (true) {
+        // After a loss, what is left is taken out, so that the next batch finds an empty buffer.
+        const ssize_t length =
+            recv(nl_socket_get_fd(changes_), answer.data(), answer.size(), is_lost ? MSG_DONTWAIT : 0);
         if (length < 0 && errno == EINTR) {
             continue;
         }
-        if (length < 0) {
-            return fail(Errc::Unavailable,
-                        std::string("VIP routes: netlink answer: ") + std::strerror(errno));
+        if (length < 0 && errno == ENOBUFS) {
+            is_lost = true;
+            continue;
         }
+        if (length < 0) {
+            return false;
+        }
+        bool is_last = false;
         int left = static_cast<int>(length);
         for (auto* message = reinterpret_cast<nlmsghdr*>(answer.data()); nlmsg_ok(message, left) != 0;
              message = nlmsg_next(message, &left)) {
-            // An answer of an earlier batch that failed has a lower number.
-            const uint32_t offset = message->nlmsg_seq - base;
-            if (message->nlmsg_type != NLMSG_ERROR || offset >= changes.size() * 2 || offset % 2 == 0) {
-                continue;
+            if (message->nlmsg_type == NLMSG_ERROR) {
+                answered(message->nlmsg_seq, static_cast<const nlmsgerr*>(nlmsg_data(message))->error);
+                is_last = is_last || message->nlmsg_seq == last;
             }
-            const int error = static_cast<const nlmsgerr*>(nlmsg_data(message))->error;
-            outcomes[offset / 2] = outcome_of(changes[offset / 2].kind, error);
-            --missing;
+        }
+        if (is_last && !is_lost) {
+            return true;
         }
     }
-    return {};
 }
 
 int VipRoutes::ifindex_of(NicPortId port) const noexcept {

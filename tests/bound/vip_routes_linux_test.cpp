@@ -62,9 +62,7 @@ class VipRoutesLinux : public ::testing::Test {
         routes_ = std::move(*opened);
     }
     std::vector<VipRouteOutcome> apply(const std::vector<VipRouteChange>& changes) {
-        auto outcomes = routes_->apply(changes);
-        EXPECT_TRUE(outcomes) << (outcomes ? "" : outcomes.error().what);
-        return outcomes.value_or(std::vector<VipRouteOutcome>());
+        return routes_->apply(changes);
     }
     std::vector<VipRoute> present() { return routes_->read().value(); }
 
@@ -88,7 +86,10 @@ TEST_F(VipRoutesLinux, ARouteHasTheTwinTheProtocolAndTheMetric_PRESENCE002) {
               (std::vector(3, VipRouteOutcome::Done)))
         << "also where it is gone";
     EXPECT_TRUE(present().empty());
-    EXPECT_EQ(output_of("ip neigh show nud permanent dev up"), "");
+    EXPECT_NE(output_of("ip neigh show nud permanent dev up"), "") << "routes leave first";
+    const VipNeighbour unused4{v4.address, v4.port}, unused6{v6.address, v6.port};
+    routes_->remove_neighbours(std::vector{unused4, unused4, unused6});
+    EXPECT_EQ(output_of("ip neigh show nud permanent; ip -6 neigh show nud permanent"), "");
     EXPECT_EQ(apply({{Kind::Add, {ip("203.0.113.80"), NicPortId{9}, 100}}}),
               std::vector{VipRouteOutcome::Refused})
         << "no such twin";
@@ -116,11 +117,39 @@ TEST_F(VipRoutesLinux, TenThousandRoutesAreAddedAndRemoved_PRESENCE002) {
     EXPECT_EQ(apply(remove), all_done);
     const auto removed = std::chrono::steady_clock::now();
     EXPECT_TRUE(present().empty());
+    std::vector<VipNeighbour> unused;
+    for (const auto& change : remove) {
+        unused.push_back({change.route.address, change.route.port});
+    }
+    const auto emptied = std::chrono::steady_clock::now();
+    routes_->remove_neighbours(unused);
+    const auto cleared = std::chrono::steady_clock::now();
+    EXPECT_EQ(output_of("ip neigh show nud permanent; ip -6 neigh show nud permanent"), "");
     const auto ms = [](auto span) {
         return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(span).count());
     };
     std::cout << "10,000 routes: added in " << ms(added - start) << " ms, removed in " << ms(removed - read)
-              << " ms\n";
+              << " ms, neighbour entries removed in " << ms(cleared - emptied) << " ms\n";
+}
+
+// A receive buffer for few answers stands for any loss of them.
+TEST_F(VipRoutesLinux, ALostAnswerMakesOnlyItsBatchUnknown_PRESENCE002) {
+    auto small = VipRoutes::open({{up_->ifindex(), kUp}, {cluster_->ifindex(), kCluster}}, 1);
+    ASSERT_TRUE(small);
+    // A first batch of 64 in which all are refused, and two others.
+    std::vector<VipRouteChange> changes;
+    for (uint8_t i = 0; i < 130; ++i) {
+        const NicPortId port = i < 64 ? NicPortId{9} : kUp;
+        changes.push_back({Kind::Add, {IpAddr::v4(198, 18, 0, i), port, 100}});
+    }
+    const auto outcomes = (*small)->apply(changes);
+    ASSERT_EQ(outcomes.size(), 130U);
+    const auto known = std::ranges::count(outcomes.begin(), outcomes.begin() + 64, VipRouteOutcome::Refused);
+    EXPECT_LT(known, 64);
+    EXPECT_EQ(std::ranges::count(outcomes.begin(), outcomes.begin() + 64, VipRouteOutcome::Unknown),
+              64 - known);
+    EXPECT_EQ(std::ranges::count(outcomes.begin() + 64, outcomes.end(), VipRouteOutcome::Done), 66);
+    EXPECT_EQ(present().size(), 66U);
 }
 
 TEST_F(VipRoutesLinux, AForeignRouteIsLeftAlone_PRESENCE002) {

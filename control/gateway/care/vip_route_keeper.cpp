@@ -98,12 +98,11 @@ std::vector<PlannedVip> plan_vips(const VipPlanInputs& inputs) {
 }
 
 std::vector<VipRouteChange> vip_route_changes(const std::set<VipRoute>& present,
-                                              std::span<const VipRoute> wanted, size_t limit,
-                                              const std::function<bool(const VipRouteChange&)>& may_try) {
+                                              std::span<const VipRoute> wanted, const VipRouteRules& rules) {
     using Kind = VipRouteChange::Kind;
     std::vector<VipRouteChange> removed, replaced, added;
     const auto want = [&](std::vector<VipRouteChange>& list, Kind kind, const VipRoute& route) {
-        if (const VipRouteChange change{kind, route}; list.size() < limit && may_try(change)) {
+        if (const VipRouteChange change{kind, route}; rules.may_try(change)) {
             list.push_back(change);
         }
     };
@@ -119,13 +118,14 @@ std::vector<VipRouteChange> vip_route_changes(const std::set<VipRoute>& present,
             std::for_each(at, end, [&](const VipRoute& route) { want(removed, Kind::Remove, route); });
         } else {
             const VipRoute& route = *next++;
-            if (std::find(at, end, route) == end) {
+            const bool is_present = std::find(at, end, route) != end;
+            if (!is_present) {
                 const bool has_metric =
                     std::any_of(at, end, [&](const VipRoute& other) { return other.metric == route.metric; });
                 want(replaced, has_metric ? Kind::AddBeside : Kind::Add, route);
             }
             std::for_each(at, end, [&](const VipRoute& other) {
-                if (other != route) {
+                if (other != route && (is_present || !rules.may_stay(other.port))) {
                     want(replaced, Kind::Remove, other);
                 }
             });
@@ -134,15 +134,17 @@ std::vector<VipRouteChange> vip_route_changes(const std::set<VipRoute>& present,
     }
     std::for_each(next, wanted.end(), [&](const VipRoute& route) { want(added, Kind::Add, route); });
     std::vector<VipRouteChange> changes = std::move(removed);
+    changes.resize(std::min(changes.size(), rules.at_most.removals));
+    size_t room = rules.at_most.others;
     for (const auto* list : {&replaced, &added}) {
-        const size_t room = limit - std::min(limit, changes.size());
-        // Not between the two changes of one VIP.
         size_t count = std::min(room, list->size());
+        // Not between the changes of one VIP.
         while (count > 0 && count < list->size() &&
                (*list)[count].route.address == (*list)[count - 1].route.address) {
             ++count;
         }
         changes.insert(changes.end(), list->begin(), list->begin() + static_cast<std::ptrdiff_t>(count));
+        room -= std::min(room, count);
     }
     return changes;
 }
@@ -169,16 +171,29 @@ bool VipRouteKeeper::work(const std::shared_ptr<const drivers::MirroredState>& m
     if (!has_read_ && (now < read_at_ || !read(now))) {
         return false;
     }
-    const auto may_try = [&](const VipRouteChange& change) {
-        const auto failed = failures_.find(change.route);
-        return failed == failures_.end() || failed->second.retry_at <= now;
-    };
-    auto changes = vip_route_changes(present_, wanted_, kChangesPerRound, may_try);
+    auto next = changes(now);
     // Withdrawals must not wait for a reading of many routes.
-    if (changes.empty() && now >= read_at_ && read(now)) {
-        changes = vip_route_changes(present_, wanted_, kChangesPerRound, may_try);
+    if (next.empty() && now >= read_at_ && read(now)) {
+        next = changes(now);
     }
-    return !changes.empty() && apply(changes, now);
+    if (next.empty()) {
+        return remove_neighbours();
+    }
+    apply(next, now);
+    return true;
+}
+
+std::vector<VipRouteChange> VipRouteKeeper::changes(Clock::time_point now) const {
+    return vip_route_changes(present_, wanted_,
+                             {.at_most = kPerRound,
+                              .may_try =
+                                  [&](const VipRouteChange& change) {
+                                      const auto failed = failures_.find(change.route);
+                                      return failed == failures_.end() || failed->second.retry_at <= now ||
+                                             failed->second.is_removal !=
+                                                 (change.kind == VipRouteChange::Kind::Remove);
+                                  },
+                              .may_stay = [&](NicPortId port) { return is_up(ports_, port); }});
 }
 
 void VipRouteKeeper::plan(const drivers::MirroredState& mirror, std::span<const PortState> ports,
@@ -223,68 +238,100 @@ void VipRouteKeeper::find_conflicts(const drivers::MirroredState& mirror) {
 bool VipRouteKeeper::read(Clock::time_point now) {
     auto routes = options_.read();
     if (!routes) {
-        read_at_ = now + kRetry;
+        const auto wait = has_read_ ? kRetry : kTryAgain;  // before the first reading nothing is announced
+        read_at_ = now + wait;
         if (!std::exchange(read_failed_, true)) {
-            log::get("control").warn("{}; retried every {} s", routes.error().what, kRetry.count());
+            log::get("control").warn("{}; retried every {} s", routes.error().what, wait.count());
         }
         return false;
     }
     read_failed_ = false;
     read_at_ = now + kReadEvery;
-    present_ = std::set<VipRoute>(routes->begin(), routes->end());
+    const auto before = std::exchange(present_, std::set<VipRoute>(routes->begin(), routes->end()));
+    for (const VipRoute& route : before) {
+        if (!present_.contains(route)) {
+            note_removed(route);
+        }
+    }
     has_read_ = true;
     changed_ = true;
     return true;
 }
 
-bool VipRouteKeeper::apply(std::span<const VipRouteChange> changes, Clock::time_point now) {
+void VipRouteKeeper::apply(std::span<const VipRouteChange> changes, Clock::time_point now) {
     const auto outcomes = options_.apply(changes);
     changed_ = true;
-    if (!outcomes) {
-        log::get("control").warn("{}; retried in {} s", outcomes.error().what, kReadAgain.count());
-        // Unknown which changes took effect.
-        has_read_ = false;
-        read_at_ = now + kReadAgain;
-        return false;
-    }
     std::vector<IpAddr> announced, withdrawn;
+    size_t failed = 0;
     for (size_t i = 0; i < changes.size(); ++i) {
         const VipRouteChange& change = changes[i];
-        if ((*outcomes)[i] != VipRouteOutcome::Done) {
-            note_failure(change.route, (*outcomes)[i], now);
+        if (outcomes[i] != VipRouteOutcome::Done) {
+            if (note_failure(change, outcomes[i], now) && ++failed <= kLoggedVips) {
+                const Failure& failure = failures_.at(change.route);
+                log::get("control").warn(
+                    "VIP {} by {} with metric {}: {}; retried every {} s", change.route.address.to_string(),
+                    twin_name(change.route.port), change.route.metric, failure.reason,
+                    std::chrono::ceil<std::chrono::seconds>(failure.retry_at - now).count());
+            }
             continue;
         }
         failures_.erase(change.route);
         if (change.kind == VipRouteChange::Kind::Remove) {
             present_.erase(change.route);
+            note_removed(change.route);
             withdrawn.push_back(change.route.address);
         } else {
             present_.insert(change.route);
+            unused_neighbours_.erase({change.route.address, change.route.port});
             announced.push_back(change.route.address);
         }
     }
-    // A replaced route is both added and removed.
+    if (failed > kLoggedVips) {
+        log::get("control").warn("the routes of {} further VIPs were not changed", failed - kLoggedVips);
+    }
+    // The old route of a VIP that has a new one.
     std::erase_if(withdrawn, [&](const IpAddr& vip) {
         const auto at = present_.lower_bound(VipRoute{vip, NicPortId{0}, 0});
         return at != present_.end() && at->address == vip;
     });
     log_changes(("announced with metric " + std::to_string(wish_.metric)).c_str(), announced);
     log_changes("not announced any more", withdrawn);
-    return true;
 }
 
-void VipRouteKeeper::note_failure(const VipRoute& route, VipRouteOutcome outcome, Clock::time_point now) {
-    const bool is_taken = outcome == VipRouteOutcome::Exists;
-    const std::string reason =
-        is_taken ? "another route has this prefix and metric" : "the kernel refused the change of its route";
-    const bool is_new = !failures_.contains(route);
-    failures_.insert_or_assign(route, Failure{now + kRetry, reason});
-    read_at_ = std::min(read_at_, now);  // it may be a route of an earlier process
-    if (is_new) {
-        log::get("control").warn("VIP {} by {} with metric {}: {}; retried every {} s",
-                                 route.address.to_string(), twin_name(route.port), route.metric, reason,
-                                 kRetry.count());
+bool VipRouteKeeper::note_failure(const VipRouteChange& change, VipRouteOutcome outcome,
+                                  Clock::time_point now) {
+    const bool is_new = !failures_.contains(change.route);
+    Failure failure{now + kRetry, "the kernel refused the change of its route",
+                    change.kind == VipRouteChange::Kind::Remove};
+    if (outcome == VipRouteOutcome::Exists) {
+        failure.reason = "another route has this prefix and metric";
+    } else if (outcome == VipRouteOutcome::Unknown) {
+        failure.reason = "the kernel's answer to the change of its route was lost";
+        failure.retry_at = now + kTryAgain;
     }
+    failures_.insert_or_assign(change.route, std::move(failure));
+    read_at_ = std::min(read_at_, now);  // the route may be there, also that of an earlier process
+    return is_new;
+}
+
+void VipRouteKeeper::note_removed(const VipRoute& route) {
+    const auto first = present_.lower_bound(VipRoute{route.address, route.port, 0});
+    if (first == present_.end() || first->address != route.address || first->port != route.port) {
+        unused_neighbours_.insert({route.address, route.port});
+    }
+}
+
+// One round's number, after the routes. True: there are more.
+bool VipRouteKeeper::remove_neighbours() {
+    const auto end =
+        std::next(unused_neighbours_.begin(),
+                  static_cast<std::ptrdiff_t>(std::min(unused_neighbours_.size(), kPerRound.others)));
+    const std::vector<drivers::VipNeighbour> some(unused_neighbours_.begin(), end);
+    if (!some.empty()) {
+        options_.remove_neighbours(some);
+        unused_neighbours_.erase(unused_neighbours_.begin(), end);
+    }
+    return !unused_neighbours_.empty();
 }
 
 void VipRouteKeeper::withdraw() {
@@ -309,13 +356,19 @@ std::vector<VipView> VipRouteKeeper::views() const {
     views.reserve(planned_.size());
     for (const PlannedVip& vip : planned_) {
         VipView& view = views.emplace_back(VipView{.address = vip.address, .reason = vip.reason});
-        const auto route = present_.lower_bound(VipRoute{vip.address, NicPortId{0}, 0});
+        const VipRoute lowest{vip.address, NicPortId{0}, 0};
+        auto route = present_.find(VipRoute{vip.address, vip.port, wish_.metric});
+        const bool is_as_wanted = route != present_.end();
+        if (!is_as_wanted) {
+            route = present_.lower_bound(lowest);
+        }
         if (route != present_.end() && route->address == vip.address) {
             view.port = route->port;
             view.metric = route->metric;
             view.is_present = true;
-        } else if (const auto failed = failures_.lower_bound(VipRoute{vip.address, NicPortId{0}, 0});
-                   failed != failures_.end() && failed->first.address == vip.address) {
+        }
+        if (const auto failed = failures_.lower_bound(lowest);
+            !is_as_wanted && failed != failures_.end() && failed->first.address == vip.address) {
             view.reason = failed->second.reason;
         }
         view.has_foreign_route = std::ranges::binary_search(conflicts_, vip.address);

@@ -2,7 +2,7 @@
 // VIPs as kernel routes through the twins, which routing daemons export (PRESENCE-002, LB-018). The wanted
 // routes follow from the configuration of the workers, the ports and the level of the gateway; the present
 // ones are recorded, and read from Linux at the start, after a failure, after a change of a link, and
-// periodically. Only the difference is applied, the new route of a VIP before its old one is removed.
+// periodically. Only the difference is applied: a VIP's old route is removed when Linux has its new one.
 //
 //   served VIPs --+
 //   ports, twins -+--> plan_vips() --> wanted --+--> vip_route_changes() --> VipRoutes::apply()
@@ -51,32 +51,44 @@ struct VipPlanInputs {
 // `vips`.
 [[nodiscard]] std::vector<PlannedVip> plan_vips(const VipPlanInputs& inputs);
 
-// The changes that lead from `present` to `wanted`, both sorted, at most about `limit`: first the removals
-// of VIPs that have no route any more, then replaced routes, then new ones. The two changes of a replaced
-// route follow each other. `wanted` has at most one route of an address. Changes for which `may_try` is
-// false are left out.
+struct VipRouteLimits {
+    size_t removals = 0;  // of routes that have no successor
+    size_t others = 0;
+};
+struct VipRouteRules {
+    VipRouteLimits at_most;
+    // Changes for which it is false are left out.
+    std::function<bool(const drivers::VipRouteChange&)> may_try;
+    // Whether a route by this port may stay until its successor is present. Otherwise it is removed directly
+    // after the attempt to add the successor.
+    std::function<bool(NicPortId)> may_stay;
+};
+// The next changes on the way from `present` to `wanted`, both sorted: first the removals of VIPs that have
+// no route any more, then replaced routes, then new ones. A replaced route is removed by a later call, when
+// its successor is in `present`. `wanted` has at most one route of an address.
 [[nodiscard]] std::vector<drivers::VipRouteChange> vip_route_changes(
-    const std::set<drivers::VipRoute>& present, std::span<const drivers::VipRoute> wanted, size_t limit,
-    const std::function<bool(const drivers::VipRouteChange&)>& may_try);
+    const std::set<drivers::VipRoute>& present, std::span<const drivers::VipRoute> wanted,
+    const VipRouteRules& rules);
 
 struct VipRouteOptions {
     TwinSubnets twins;
     std::vector<std::string> twin_names;  // by NicPortId, for logs
     bool withdraw_empty = false;
     std::function<Result<std::vector<drivers::VipRoute>>()> read;
-    std::function<Result<std::vector<drivers::VipRouteOutcome>>(std::span<const drivers::VipRouteChange>)>
-        apply;
+    std::function<std::vector<drivers::VipRouteOutcome>(std::span<const drivers::VipRouteChange>)> apply;
+    std::function<void(std::span<const drivers::VipNeighbour>)> remove_neighbours;
 };
 
 // Used by one thread.
 class VipRouteKeeper {
  public:
     using Clock = std::chrono::steady_clock;
-    // Bounds a round to about 25 ms (VipRoutes::apply), so that a carrier loss is not waited for longer.
-    static constexpr size_t kChangesPerRound = 2'048;
+    // A round takes about 25 ms at most (VipRoutes::apply), so that a carrier loss is not waited for longer.
+    // Nothing is more urgent than a removal.
+    static constexpr VipRouteLimits kPerRound{.removals = 16'384, .others = 2'048};
     static constexpr std::chrono::seconds kRetry{10};
     static constexpr std::chrono::seconds kReadEvery{30};
-    static constexpr std::chrono::seconds kReadAgain{1};  // after netlink failed
+    static constexpr std::chrono::seconds kTryAgain{1};  // a change whose answer was lost
 
     explicit VipRouteKeeper(VipRouteOptions options) : options_(std::move(options)) {}
 
@@ -106,13 +118,18 @@ class VipRouteKeeper {
     struct Failure {
         Clock::time_point retry_at;
         std::string reason;
+        bool is_removal = false;
     };
     void plan(const drivers::MirroredState& mirror, std::span<const PortState> ports, const Wish& wish);
     void find_conflicts(const drivers::MirroredState& mirror);
     bool read(Clock::time_point now);
-    bool apply(std::span<const drivers::VipRouteChange> changes, Clock::time_point now);
-    void note_failure(const drivers::VipRoute& route, drivers::VipRouteOutcome outcome,
+    [[nodiscard]] std::vector<drivers::VipRouteChange> changes(Clock::time_point now) const;
+    void apply(std::span<const drivers::VipRouteChange> changes, Clock::time_point now);
+    // Whether it is the first failure of this route.
+    bool note_failure(const drivers::VipRouteChange& change, drivers::VipRouteOutcome outcome,
                       Clock::time_point now);
+    void note_removed(const drivers::VipRoute& route);
+    bool remove_neighbours();
     [[nodiscard]] std::string twin_name(NicPortId port) const;
 
     const VipRouteOptions options_;
@@ -121,6 +138,7 @@ class VipRouteKeeper {
     std::vector<drivers::VipRoute> wanted_;  // sorted
     std::set<drivers::VipRoute> present_;
     std::map<drivers::VipRoute, Failure> failures_;
+    std::set<drivers::VipNeighbour> unused_neighbours_;  // no present route has them
     std::vector<IpAddr> conflicts_;
     // What planned_ was derived from.
     std::shared_ptr<const drivers::MirroredState> mirror_;

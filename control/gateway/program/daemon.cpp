@@ -285,7 +285,8 @@ VipAnnouncerOptions Daemon::announcer_options() {
                             .twin_names = {},
                             .withdraw_empty = options_.withdraw_empty,
                             .read = [this] { return vip_routes_->read(); },
-                            .apply = [this](auto changes) { return vip_routes_->apply(changes); }};
+                            .apply = [this](auto changes) { return vip_routes_->apply(changes); },
+                            .remove_neighbours = [this](auto vips) { vip_routes_->remove_neighbours(vips); }};
         for (const auto& twin : twins_) {
             options.routes->twin_names.push_back(twin->name());
         }

@@ -25,15 +25,16 @@ class VipAnnouncerTest : public testing::Test {
                                           .read = [this]() -> Result<std::vector<VipRoute>> {
                                               return std::vector<VipRoute>(routes_.begin(), routes_.end());
                                           },
-                                          .apply = [this](std::span<const VipRouteChange> changes)
-                                              -> Result<std::vector<VipRouteOutcome>> {
-                                              for (const VipRouteChange& change : changes) {
-                                                  change.kind == VipRouteChange::Kind::Remove
-                                                      ? void(routes_.erase(change.route))
-                                                      : void(routes_.insert(change.route));
-                                              }
-                                              return std::vector(changes.size(), VipRouteOutcome::Done);
-                                          }},
+                                          .apply =
+                                              [this](std::span<const VipRouteChange> changes) {
+                                                  for (const VipRouteChange& change : changes) {
+                                                      change.kind == VipRouteChange::Kind::Remove
+                                                          ? void(routes_.erase(change.route))
+                                                          : void(routes_.insert(change.route));
+                                                  }
+                                                  return std::vector(changes.size(), VipRouteOutcome::Done);
+                                              },
+                                          .remove_neighbours = [](auto) {}},
                 .stands_by = false,
                 .vip_packets = [this](const Compiled&) { return packets_; },
                 .open_flows = [this] { return flows_; }};

@@ -21,7 +21,10 @@ using drivers::VipRouteOutcome;
 using Kind = VipRouteChange::Kind;
 
 constexpr NicPortId kUp{0}, kCluster{1};
-const auto kAlways = [](const VipRouteChange&) { return true; };
+
+VipRouteRules at_most(size_t count, bool may_stay = true) {
+    return {{count, count}, [](const VipRouteChange&) { return true; }, [=](NicPortId) { return may_stay; }};
+}
 
 drivers::InterfaceAddress on_twin(const std::string& text) {
     return drivers::InterfaceAddress::parse(text).value();
@@ -129,26 +132,43 @@ const VipRoute kA100{ip("203.0.113.1"), kUp, 100}, kA900{ip("203.0.113.1"), kUp,
 const VipRoute kAElsewhere{ip("203.0.113.1"), kCluster, 100};
 const VipRoute kB100{ip("203.0.113.2"), kUp, 100}, kC100{ip("203.0.113.3"), kUp, 100};
 
-TEST(VipRouteChanges, TheNewRouteOfAVipComesBeforeTheEndOfTheOld_PRESENCE002) {
+TEST(VipRouteChanges, TheOldRouteOfAVipStaysUntilTheNewOneIsThere_PRESENCE002) {
     const struct {
         const char* name;
         std::set<VipRoute> present;
         std::vector<VipRoute> wanted;
         std::vector<VipRouteChange> changes;
-    } cases[] = {
-        {"nothing to do", {kA100}, {kA100}, {}},
-        {"new", {}, {kA100, kB100}, {{Kind::Add, kA100}, {Kind::Add, kB100}}},
-        {"gone", {kA100, kB100}, {kB100}, {{Kind::Remove, kA100}}},
-        {"another metric", {kA100}, {kA900}, {{Kind::Add, kA900}, {Kind::Remove, kA100}}},
-        {"another twin", {kA100}, {kAElsewhere}, {{Kind::AddBeside, kAElsewhere}, {Kind::Remove, kA100}}},
-        {"left over beside the wanted one", {kA100, kA900}, {kA100}, {{Kind::Remove, kA900}}},
-        {"removals first, new ones last",
-         {kA100, kC100},
-         {kA900, kB100},
-         {{Kind::Remove, kC100}, {Kind::Add, kA900}, {Kind::Remove, kA100}, {Kind::Add, kB100}}}};
+        bool may_stay = true;
+    } cases[] = {{"nothing to do", {kA100}, {kA100}, {}},
+                 {"new", {}, {kA100, kB100}, {{Kind::Add, kA100}, {Kind::Add, kB100}}},
+                 {"gone", {kA100, kB100}, {kB100}, {{Kind::Remove, kA100}}},
+                 {"another metric", {kA100}, {kA900}, {{Kind::Add, kA900}}},
+                 {"another twin", {kA100}, {kAElsewhere}, {{Kind::AddBeside, kAElsewhere}}},
+                 {"the successor is present", {kA100, kA900}, {kA900}, {{Kind::Remove, kA100}}},
+                 {"another twin, the old one is down",
+                  {kA100},
+                  {kAElsewhere},
+                  {{Kind::AddBeside, kAElsewhere}, {Kind::Remove, kA100}},
+                  false},
+                 {"left over beside the wanted one", {kA100, kA900}, {kA100}, {{Kind::Remove, kA900}}},
+                 {"removals first, new ones last",
+                  {kA100, kC100},
+                  {kA900, kB100},
+                  {{Kind::Remove, kC100}, {Kind::Add, kA900}, {Kind::Add, kB100}}}};
     for (const auto& one : cases) {
-        EXPECT_EQ(vip_route_changes(one.present, one.wanted, 100, kAlways), one.changes) << one.name;
+        EXPECT_EQ(vip_route_changes(one.present, one.wanted, at_most(100, one.may_stay)), one.changes)
+            << one.name;
     }
+}
+
+TEST(VipRouteChanges, RemovalsAndOthersHaveTheirOwnLimits_PRESENCE002) {
+    VipRouteRules rules = at_most(0);
+    rules.at_most = {.removals = 2, .others = 1};
+    EXPECT_EQ(vip_route_changes({kA100, kB100, kC100}, {}, rules),
+              (std::vector<VipRouteChange>{{Kind::Remove, kA100}, {Kind::Remove, kB100}}));
+    const std::vector<VipRoute> wanted{kB100, kC100};
+    EXPECT_EQ(vip_route_changes({kA100}, wanted, rules),
+              (std::vector<VipRouteChange>{{Kind::Remove, kA100}, {Kind::Add, kB100}}));
 }
 
 // Whatever is present and wanted: the changes lead there, no VIP that is in both is without a route in
@@ -179,10 +199,10 @@ TEST(VipRouteChanges, LeadToTheWantedRoutesWithoutAGap_PRESENCE002) {
                 lasting.push_back(route.address);
             }
         }
-        const size_t limit = prng.between(1, 8);
+        const VipRouteRules rules = at_most(prng.between(1, 8), prng.one_in(2));
         int rounds = 0;
-        for (auto changes = vip_route_changes(present, wanted, limit, kAlways); !changes.empty();
-             changes = vip_route_changes(present, wanted, limit, kAlways)) {
+        for (auto changes = vip_route_changes(present, wanted, rules); !changes.empty();
+             changes = vip_route_changes(present, wanted, rules)) {
             ASSERT_LT(++rounds, 100);
             for (const VipRouteChange& change : changes) {
                 if (change.kind == Kind::Remove) {
@@ -208,38 +228,46 @@ TEST(VipRouteChanges, LeadToTheWantedRoutesWithoutAGap_PRESENCE002) {
 // A simulated Linux with routes of this program and of others.
 struct FakeRoutes {
     std::set<VipRoute> own;
+    std::set<drivers::VipNeighbour> neighbours;
     std::set<std::pair<IpAddr, uint32_t>> foreign;  // address and metric
     std::vector<VipRouteChange> seen;
     int reads = 0;
     bool fails = false;
     bool refuses = false;
+    std::set<VipRoute> refused;
+    std::set<VipRoute> unanswered;  // takes effect
 
     VipRouteOptions options() {
-        return {
-            .twins = kTwins,
-            .twin_names = {"up", "cluster"},
-            .withdraw_empty = false,
-            .read = [this]() -> Result<std::vector<VipRoute>> {
-                ++reads;
-                if (fails) {
-                    return fail(Errc::Unavailable, "netlink");
-                }
-                return std::vector<VipRoute>(own.begin(), own.end());
-            },
-            .apply = [this](std::span<const VipRouteChange> changes) -> Result<std::vector<VipRouteOutcome>> {
-                if (fails) {
-                    return fail(Errc::Unavailable, "netlink");
-                }
-                std::vector<VipRouteOutcome> outcomes;
-                for (const VipRouteChange& change : changes) {
-                    seen.push_back(change);
-                    outcomes.push_back(take(change));
-                }
-                return outcomes;
-            }};
+        return {.twins = kTwins,
+                .twin_names = {"up", "cluster"},
+                .withdraw_empty = false,
+                .read = [this]() -> Result<std::vector<VipRoute>> {
+                    ++reads;
+                    if (fails) {
+                        return fail(Errc::Unavailable, "netlink");
+                    }
+                    return std::vector<VipRoute>(own.begin(), own.end());
+                },
+                .apply =
+                    [this](std::span<const VipRouteChange> changes) {
+                        std::vector<VipRouteOutcome> outcomes;
+                        for (const VipRouteChange& change : changes) {
+                            seen.push_back(change);
+                            const VipRouteOutcome outcome = take(change);
+                            outcomes.push_back(unanswered.contains(change.route) ? VipRouteOutcome::Unknown
+                                                                                 : outcome);
+                        }
+                        return outcomes;
+                    },
+                .remove_neighbours =
+                    [this](std::span<const drivers::VipNeighbour> unused) {
+                        for (const auto& neighbour : unused) {
+                            EXPECT_EQ(neighbours.erase(neighbour), 1U) << neighbour.address.to_string();
+                        }
+                    }};
     }
     VipRouteOutcome take(const VipRouteChange& change) {
-        if (refuses) {
+        if (refuses || refused.contains(change.route)) {
             return VipRouteOutcome::Refused;
         }
         if (change.kind == Kind::Remove) {
@@ -254,7 +282,16 @@ struct FakeRoutes {
             return VipRouteOutcome::Exists;
         }
         own.insert(change.route);
+        neighbours.insert({change.route.address, change.route.port});
         return VipRouteOutcome::Done;
+    }
+    // Those that the present routes have.
+    std::set<drivers::VipNeighbour> neighbours_in_use() const {
+        std::set<drivers::VipNeighbour> used;
+        for (const VipRoute& route : own) {
+            used.insert({route.address, route.port});
+        }
+        return used;
     }
 };
 
@@ -335,6 +372,7 @@ TEST_F(VipRouteKeeperTest, ALostLinkMovesOrWithdrawsARouteInTheNextRound_PRESENC
 
 TEST_F(VipRouteKeeperTest, LeftOversAreAdoptedOrRemoved_PRESENCE002) {
     linux_.own = {kA100, kB100, {ip("203.0.113.3"), kUp, 900}};
+    linux_.neighbours = linux_.neighbours_in_use();
     serve({"203.0.113.1", "203.0.113.3"});
     work();
     EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA100, kC100}));
@@ -347,8 +385,10 @@ TEST_F(VipRouteKeeperTest, LeftOversAreAdoptedOrRemoved_PRESENCE002) {
 // Before the first configuration is in every worker, nothing is announced (PRESENCE-001).
 TEST_F(VipRouteKeeperTest, WithoutAConfigurationLeftOversAreRemoved_PRESENCE001) {
     linux_.own = {kA100};
+    linux_.neighbours = linux_.neighbours_in_use();
     work();
     EXPECT_TRUE(linux_.own.empty());
+    EXPECT_TRUE(linux_.neighbours.empty());
     EXPECT_TRUE(keeper_.views().empty());
 }
 
@@ -402,25 +442,109 @@ TEST_F(VipRouteKeeperTest, FailuresAreRetried_PRESENCE002) {
     now_ += VipRouteKeeper::kRetry;
     work();
     EXPECT_EQ(linux_.own.size(), 1U);
-    linux_.fails = true;
+}
+
+TEST_F(VipRouteKeeperTest, TheOldRouteStaysWhileTheKernelRefusesTheNewOne_PRESENCE002) {
+    serve({"203.0.113.1", "203.0.113.2"});
+    work();
+    linux_.refused = {kA900};
     work(kDrainMetric);
-    linux_.fails = false;
-    now_ += VipRouteKeeper::kReadAgain;
+    const VipRoute b900{ip("203.0.113.2"), kUp, 900};
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA100, b900}));
+    EXPECT_TRUE(view("203.0.113.1").is_present);
+    EXPECT_EQ(view("203.0.113.1").metric, 100U);
+    EXPECT_EQ(view("203.0.113.1").reason, "the kernel refused the change of its route");
+    EXPECT_EQ(view("203.0.113.2").reason, "");
+    linux_.refused.clear();
+    now_ += VipRouteKeeper::kRetry;
     work(kDrainMetric);
-    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA900}));
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA900, b900}));
+}
+
+TEST_F(VipRouteKeeperTest, ARouteByALostLinkIsRemovedAlsoIfItsSuccessorIsRefused_PRESENCE002) {
+    mirror_->routes = {route("0.0.0.0/0", kUp, 10), route("0.0.0.0/0", kCluster, 20)};
+    serve({"203.0.113.1"});
+    work();
+    linux_.refused = {kAElsewhere};
+    ports_ = ports(false, true);
+    keeper_.work(mirror_, ports_, {}, now_);  // one round is sufficient
+    EXPECT_TRUE(linux_.own.empty());
+    EXPECT_FALSE(view("203.0.113.1").is_present);
+    EXPECT_EQ(view("203.0.113.1").reason, "the kernel refused the change of its route");
+}
+
+TEST_F(VipRouteKeeperTest, ALostAnswerDelaysOneRoute_PRESENCE002) {
+    serve({"203.0.113.1", "203.0.113.2", "203.0.113.3"});
+    linux_.unanswered = {kA100, kB100};
+    linux_.refused = {kB100};
+    work();
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA100, kC100})) << "the others were added in the same round";
+    EXPECT_TRUE(view("203.0.113.1").is_present) << "the routes were read at once";
+    EXPECT_EQ(view("203.0.113.2").reason, "the kernel's answer to the change of its route was lost");
+    linux_.unanswered.clear();
+    linux_.refused.clear();
+    work();
+    EXPECT_FALSE(linux_.own.contains(kB100)) << "not tried in each round";
+    ports_ = ports(false, false);
+    keeper_.work(mirror_, ports_, {}, now_);
+    EXPECT_TRUE(linux_.own.empty()) << "a removal does not wait, also of a route whose addition failed";
+    ports_ = ports();
+    now_ += VipRouteKeeper::kTryAgain;
+    work();
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA100, kB100, kC100}));
+}
+
+TEST_F(VipRouteKeeperTest, ANeighbourEntryStaysWhileARouteHasIt_LB018) {
+    std::vector<std::string> vips;
+    for (size_t i = 0; i < 100; ++i) {  // more than a batch of VipRoutes
+        vips.push_back("198.18.0." + std::to_string(i));
+    }
+    serve(vips);
+    work();
+    for (const uint32_t metric : {kDrainMetric, kServeMetric, kStandByMetric}) {
+        work(metric);
+        EXPECT_EQ(linux_.neighbours.size(), vips.size()) << metric;
+    }
+    mirror_ = std::make_shared<drivers::MirroredState>();
+    mirror_->routes = {route("0.0.0.0/0", kCluster)};
+    work();
+    EXPECT_EQ(linux_.own.size(), vips.size());
+    EXPECT_EQ(linux_.neighbours, linux_.neighbours_in_use()) << "moved to another twin";
+    linux_.own.erase(linux_.own.begin());  // by another program, which leaves the entry
+    serve({vips.back()});
+    now_ += VipRouteKeeper::kReadEvery;
+    work();
+    EXPECT_EQ(linux_.own.size(), 1U);
+    EXPECT_EQ(linux_.neighbours, linux_.neighbours_in_use());
+}
+
+TEST_F(VipRouteKeeperTest, RoutesLeaveBeforeTheirNeighbourEntries_PRESENCE002) {
+    serve({"203.0.113.1", "203.0.113.2"});
+    work();
+    ports_ = ports(false, false);
+    EXPECT_TRUE(keeper_.work(mirror_, ports_, {}, now_));
+    EXPECT_TRUE(linux_.own.empty());
+    EXPECT_EQ(linux_.neighbours.size(), 2U);
+    ports_ = ports();
+    keeper_.work(mirror_, ports_, {}, now_);  // before the entries are removed
+    work();
+    EXPECT_EQ(linux_.neighbours, linux_.neighbours_in_use());
 }
 
 TEST_F(VipRouteKeeperTest, ManyVipsTakeSeveralRoundsOfBoundedLength_PRESENCE002) {
     std::vector<std::string> vips;
-    for (size_t i = 0; i < VipRouteKeeper::kChangesPerRound + 10; ++i) {
+    for (size_t i = 0; i < VipRouteKeeper::kPerRound.others + 10; ++i) {
         vips.push_back("198.18." + std::to_string(i / 250) + "." + std::to_string(i % 250));
     }
     serve(vips);
     EXPECT_TRUE(keeper_.work(mirror_, ports_, {}, now_));
-    EXPECT_EQ(linux_.own.size(), VipRouteKeeper::kChangesPerRound);
+    EXPECT_EQ(linux_.own.size(), VipRouteKeeper::kPerRound.others);
     EXPECT_TRUE(keeper_.work(mirror_, ports_, {}, now_));
     EXPECT_EQ(linux_.own.size(), vips.size());
     EXPECT_FALSE(keeper_.work(mirror_, ports_, {}, now_));
+    ports_ = ports(false, false);
+    keeper_.work(mirror_, ports_, {}, now_);
+    EXPECT_TRUE(linux_.own.empty()) << "a withdrawal takes one";
 }
 
 }  // namespace vip_route_keeper_test
