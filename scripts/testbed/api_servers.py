@@ -96,7 +96,7 @@ def _build(recipe, directory, deadline):
     new = directory + ".new"
     shutil.rmtree(new, ignore_errors=True)
     os.makedirs(new)
-    recipe.build(work, new, lambda words, **how: _bounded(words, log, deadline, **how))
+    recipe.build(work, new, lambda words, **how: bounded(words, log, deadline, **how))
     # The rename is atomic: a folder that exists is complete.
     shutil.rmtree(directory, ignore_errors=True)
     os.rename(new, directory)
@@ -109,7 +109,7 @@ class _Current:
 
     def __init__(self):
         self.go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
-        self.has = _go_version(self.go)
+        self.has = go_version(self.go)
         self.version, self.etcd, _ = next((release for release in CURRENT if self.has and self.has >= release[2]), CURRENT[0])
 
     def check(self):
@@ -120,7 +120,7 @@ class _Current:
             raise NotToBeHad(f"{self.go} is older than {wanted[0]}.{wanted[1]}")
 
     def build(self, work, into, run):
-        environment = _go_environment(GO111MODULE="on", GOFLAGS="-mod=mod -modcacherw -buildvcs=false -p=2", GOWORK="off", CGO_ENABLED="0")
+        environment = go_environment(GO111MODULE="on", GOFLAGS="-mod=mod -modcacherw -buildvcs=false -p=2", GOWORK="off", CGO_ENABLED="0")
         number = self.version.removeprefix("v").split(".", 1)[1]
         bed = os.path.join(work, "kubernetes")
         self._module(bed, f"module bed\n\ngo 1.24\n\nrequire k8s.io/kubernetes {self.version}\n")
@@ -168,7 +168,7 @@ class _Debian:
         tree = os.path.join(gopath, "src/k8s.io/kubernetes")
         if not os.path.exists(os.path.join(tree, "cmd")):
             self._unpack(work, tree, run)
-        environment = _go_environment(GO111MODULE="off", GOPATH=gopath, GOFLAGS="-p=2", CGO_ENABLED="0", GOTOOLCHAIN="local")
+        environment = go_environment(GO111MODULE="off", GOPATH=gopath, GOFLAGS="-p=2", CGO_ENABLED="0", GOTOOLCHAIN="local")
         tool = os.path.join(work, "openapi-gen")
         run([OLD_GO, "build", "-o", tool, "./vendor/k8s.io/kube-openapi/cmd/openapi-gen"], cwd=tree, env=environment)
         generated = "pkg/generated/openapi"
@@ -227,7 +227,7 @@ def _debian_mirror():
     raise NotToBeHad("apt names no Debian mirror; apt-get update helps where no list was ever fetched")
 
 
-def _go_version(go):
+def go_version(go):
     if not go:
         return None
     said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, timeout=60).stdout
@@ -235,14 +235,14 @@ def _go_version(go):
     return (int(number[1]), int(number[2])) if number else None
 
 
-def _go_environment(**more):
+def go_environment(**more):
     base = cache()
     # Memory limit of each process of the build; -p=2 runs two at a time.
     own = {"GOCACHE": os.path.join(base, "go-build"), "GOMODCACHE": os.path.join(base, "go-mod"), "GOMEMLIMIT": "3GiB", "GOTOOLCHAIN": "local"}
     return {**os.environ, **own, **more}
 
 
-def _bounded(words, log, deadline, **how):
+def bounded(words, log, deadline, **how):
     """Runs to the end or to the deadline, in a process group of its own so that all its processes can be
     ended."""
     left = deadline - time.monotonic()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routing daemons of others: FRR and BIRD 2, one set for each network namespace. Beside a gateway they
-announce its kernel routes, as docs/examples/announce configures them; as a router they install what they learn.
+"""Routing daemons of others: FRR, BIRD 2 and GoBGP, one set for each network namespace. Beside a gateway FRR and
+BIRD announce its kernel routes, as docs/examples/announce configures them; as a router they install what they
+learn. GoBGP is only a router: it keeps what it learns.
 
 A daemon's files are in a folder of the run. A mount namespace shows this folder in place of the host's /run/frr.
 The host's services and configuration are not touched."""
@@ -12,7 +13,10 @@ import signal
 import socket
 import time
 
+from fixture import Skip
+from lab import network as net
 from lab.patience import Patience
+from testbed import api_servers, gobgp
 
 FRR = "/usr/lib/frr"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -23,18 +27,28 @@ EXAMPLE_ROUTER, EXAMPLE_GATEWAY, EXAMPLE_ROUTER_AS, EXAMPLE_GATEWAY_AS = "192.0.
 
 def reason_missing():
     """The first program that is not installed, or None."""
-    for program in (f"{FRR}/zebra", f"{FRR}/bgpd", "bird", "birdc"):
+    for program in (f"{FRR}/zebra", f"{FRR}/bgpd", f"{FRR}/bfdd", "bird", "birdc"):
         if not shutil.which(program):
             return f"there is no {program}; scripts/setup announce installs it"
     return None
 
 
+def obtain_gobgp(minutes):
+    """Builds it if it is not in the cache. Without it, its cases are skipped."""
+    try:
+        GoBgp.programs = gobgp.obtain(time.monotonic() + 60 * minutes)
+    except api_servers.NotToBeHad as why:
+        GoBgp.why_not = f"GoBGP {gobgp.VERSION}: {why}"
+
+
 class Daemon:
     """Base: a folder, configuration files, and processes in a role's namespaces."""
 
-    def __init__(self, lab, role, address, autonomous_system, peers):
-        """address: the own one, also the router ID. peers: AS number by address."""
+    def __init__(self, lab, role, address, autonomous_system, peers, bfd=False):
+        """address: the own one, also the router ID. peers: AS number by address. bfd: 50 ms x 3, and then a long
+        hold time, so that nothing else ends a session."""
         self._lab, self._role, self._address, self._autonomous_system, self._peers = lab, role, address, autonomous_system, peers
+        self._bfd = bfd
         name = f"{type(self).__name__.lower()}-{role}"
         self._folder, self._log = lab.run.file(name), f"{name}.log"
         os.mkdir(self._folder)
@@ -53,6 +67,8 @@ class Daemon:
         [(peer, peers_as)] = self._peers.items()
         with open(os.path.join(EXAMPLES, name)) as file:
             text = file.read()
+        if self._bfd:
+            text = re.sub(r"^[!#]bfd ", "", text, flags=re.MULTILINE)
         for old, new in ((EXAMPLE_GATEWAY, self._address), (EXAMPLE_ROUTER, peer), (EXAMPLE_GATEWAY_AS, self._autonomous_system),
                          (EXAMPLE_ROUTER_AS, peers_as)):
             text = re.sub(rf"\b{re.escape(str(old))}(?![.\d])", str(new), text)
@@ -75,6 +91,13 @@ class Daemon:
     def until_established(self):
         self._until(f"{self._role} has a session with {', '.join(self._peers)}", lambda: self._established() >= len(self._peers))
 
+    def learned(self):
+        """Next hop by prefix, of the routes that a routing daemon has installed in the kernel."""
+        namespace = self._lab.network.namespace(self._role)
+        routes = [route for family in ("-4", "-6") for protocol in ("bgp", "bird")
+                  for route in json.loads(net.command("ip", "-n", namespace, "-json", family, "route", "show", "proto", protocol) or "[]")]
+        return {route["dst"]: route.get("gateway", "") for route in routes}
+
     def kill(self):
         for process in self._processes:
             process.send_signal(signal.SIGKILL)
@@ -88,13 +111,17 @@ class Daemon:
 
 
 class Frr(Daemon):
-    """zebra and bgpd."""
+    """zebra, bgpd and, with BFD, bfdd."""
 
     def start(self, announces):
         shutil.chown(self._folder, "frr", "frr")
+        text = self._example("frr.conf") + self._timers() if announces else self._of_router()
+        # In one file for all daemons, as on a host, the block for bfdd ends where that of bgpd begins.
+        bfd = re.search(r"^bfd\n(?: .*\n)+", text, re.MULTILINE)
         self._write("zebra.conf", "")
-        self._write("bgpd.conf", self._example("frr.conf") + self._timers() if announces else self._of_router())
-        for daemon, options in (("zebra", ()), ("bgpd", ("-p", "179"))):
+        self._write("bfdd.conf", bfd[0] if bfd else "")
+        self._write("bgpd.conf", text.replace(bfd[0], "") if bfd else text)
+        for daemon, options in (("zebra", ()), *((("bfdd", ()),) if self._bfd else ()), ("bgpd", ("-p", "179"))):
             # User frr may not enter the folder of the run, only its own one in place of /run/frr.
             self._spawn(f"{FRR}/{daemon}", "-P", "0", *options, "--vty_socket", "/run/frr", "-i", f"/run/frr/{daemon}.pid",
                         "-z", "/run/frr/zserv.api", "-f", f"/run/frr/{daemon}.conf")
@@ -102,15 +129,25 @@ class Frr(Daemon):
 
     def _timers(self):
         """For a test, sessions come up at once."""
-        return "\n".join([f"router bgp {self._autonomous_system}", " bgp router-id " + self._address, " timers bgp 1 3",
+        return "\n".join([f"router bgp {self._autonomous_system}", " bgp router-id " + self._address,
+                          " timers bgp 30 90" if self._bfd else " timers bgp 1 3",
                           *(f" neighbor {peer} timers connect 1" for peer in self._peers)]) + "\n"
 
     def _of_router(self):
-        lines = [f"router bgp {self._autonomous_system}", " no bgp ebgp-requires-policy", " no bgp network import-check"]
+        lines = ["bfd", " profile gateway", "  transmit-interval 50", "  receive-interval 50"] if self._bfd else []
+        lines += [f"router bgp {self._autonomous_system}", " no bgp ebgp-requires-policy", " no bgp network import-check"]
         for peer, autonomous_system in self._peers.items():
             lines.append(f" neighbor {peer} remote-as {autonomous_system}")
+            if self._bfd:
+                lines.append(f" neighbor {peer} bfd profile gateway")
         lines += [" address-family ipv6 unicast", *(f"  neighbor {peer} activate" for peer in self._peers), " exit-address-family"]
         return "\n".join(lines) + "\n" + self._timers()
+
+    def bfd_detection_ms(self):
+        """By peer, of the sessions that are up. A session begins with slow intervals."""
+        shown = json.loads(self._vty("bfdd", "show bfd peers json") or "[]")
+        return {session["peer"]: session["remote-detect-multiplier"] * max(session["receive-interval"], session["remote-transmit-interval"])
+                for session in shown if session["status"] == "up"}
 
     def _vty(self, daemon, command):
         """The answer of a daemon's socket. vtysh needs PAM."""
@@ -137,7 +174,7 @@ class Frr(Daemon):
 
 class Bird(Daemon):
     def start(self, announces):
-        self._write("bird.conf", self._example("bird.conf").replace("neighbor ", "connect retry time 1; connect delay time 1; neighbor ")
+        self._write("bird.conf", self._example("bird.conf").replace("neighbor ", "connect retry time 1; connect delay time 1; error wait time 1, 2; neighbor ")
                     if announces else self._of_router())
         self._spawn("bird", "-f", "-c", self._path("bird.conf"), "-s", self._path("bird.ctl"), "-P", self._path("bird.pid"))
         self._until("bird runs", lambda: os.path.exists(self._path("bird.ctl")))
@@ -146,13 +183,61 @@ class Bird(Daemon):
         lines = [f"router id {self._address};", "protocol device { scan time 1; }",
                  "protocol kernel kernel4 { scan time 1; ipv4 { import none; export where source = RTS_BGP; }; }",
                  "protocol kernel kernel6 { scan time 1; ipv6 { import none; export where source = RTS_BGP; }; }"]
+        if self._bfd:
+            lines.append('protocol bfd { interface "*" { interval 50 ms; multiplier 3; }; }')
         for number, (peer, autonomous_system) in enumerate(self._peers.items()):
             # Graceful shutdown (RFC 8326): the receiver lowers the preference.
             preference = "import filter { if (65535, 0) ~ bgp_community then bgp_local_pref = 0; accept; }; export none; add paths off;"
-            lines.append(f"protocol bgp gateway{number} {{ local as {self._autonomous_system}; connect retry time 1; connect delay time 1; "
+            bfd = "bfd on; " if self._bfd else ""
+            lines.append(f"protocol bgp gateway{number} {{ local as {self._autonomous_system}; {bfd}connect retry time 1; connect delay time 1; error wait time 1, 2; "
                          f"neighbor {peer} as {autonomous_system}; ipv4 {{ {preference} }}; ipv6 {{ {preference} }}; }}")
         return "\n".join(lines) + "\n"
 
     def _established(self):
         shown = self._lab.network.run(self._role, "birdc", "-s", self._path("bird.ctl"), "show", "protocols").stdout
         return len(re.findall(r"^\S+\s+BGP\b.*\bEstablished", shown, re.MULTILINE))
+
+    def bfd_detection_ms(self):
+        shown = self._lab.network.run(self._role, "birdc", "-s", self._path("bird.ctl"), "show", "bfd", "sessions").stdout
+        return {peer: round(1000 * float(timeout_s)) for peer, timeout_s in re.findall(r"^(\S+)\s+\S+\s+Up\b.*\s(\S+)$", shown, re.MULTILINE)}
+
+
+class GoBgp(Daemon):
+    """gobgpd as a router. It installs nothing in the kernel."""
+    programs = why_not = None  # of obtain_gobgp()
+
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        if not self.programs:
+            raise Skip(self.why_not)
+
+    def start(self, announces):
+        lines = ["[global.config]", f"as = {self._autonomous_system}", f'router-id = "{self._address}"']
+        for peer, autonomous_system in self._peers.items():
+            lines += ["[[neighbors]]", "[neighbors.config]", f'neighbor-address = "{peer}"', f"peer-as = {autonomous_system}",
+                      "[neighbors.timers.config]", "connect-retry = 1", "hold-time = 3", "keepalive-interval = 1"]
+            for family in ("ipv4-unicast", "ipv6-unicast"):
+                lines += ["[[neighbors.afi-safis]]", "[neighbors.afi-safis.config]", f'afi-safi-name = "{family}"']
+        self._spawn(os.path.join(self.programs, "gobgpd"), "-f", self._write("gobgpd.toml", "\n".join(lines) + "\n"),
+                    "--api-hosts", "127.0.0.1:50051")
+        self._until("gobgpd answers", lambda: self._ask("global").returncode == 0)
+
+    def _ask(self, *words):
+        return self._lab.network.run(self._role, os.path.join(self.programs, "gobgp"), *words)
+
+    def _established(self):
+        return len(re.findall(r"\bEstabl\b", self._ask("neighbor").stdout))
+
+    def paths(self):
+        """The best path by prefix: {"next_hop", "communities"}."""
+        found = {}
+        for family in ("ipv4", "ipv6"):
+            for prefix, (best, *_) in json.loads(self._ask("global", "rib", "-a", family, "-j").stdout or "{}").items():
+                attributes = {attribute["type"]: attribute for attribute in best["attrs"]}
+                next_hop = attributes.get(3) or attributes[14]  # NEXT_HOP, MP_REACH_NLRI
+                found[prefix.removesuffix("/32").removesuffix("/128")] = {
+                    "next_hop": next_hop["nexthop"], "communities": attributes.get(8, {}).get("communities", [])}
+        return found
+
+    def learned(self):
+        return {prefix: path["next_hop"] for prefix, path in self.paths().items()}

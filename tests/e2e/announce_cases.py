@@ -4,15 +4,13 @@ routes to the VIPs, so that each case can follow packets and kernel routes apart
 import json
 import os
 import signal
-import socket
-import struct
-import threading
 import time
 
 from fixture import VIP, VIP2, VIP_6, case, check, equal, until
 from lab import network as net
 from lab.network import inside
 from manifests import endpoints, service
+from route_monitor import Monitor
 
 
 def web(vips=(VIP, VIP_6), **more):
@@ -43,57 +41,6 @@ def view(lab, vip=VIP):
     return next(row for row in lab.gateway.json("get", "vips") if row["address"] == vip)
 
 
-class Monitor:
-    """The kernel's messages about routes of protocol 80 in the gateway's namespace, from the moment of creation:
-    (time, "added" or "deleted", address, metric)."""
-    NEW, DELETED = 24, 25  # RTM_NEWROUTE, RTM_DELROUTE
-    GROUPS = 1 << 6 | 1 << 10  # RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE
-
-    def __init__(self, lab):
-        self.changes = []
-        with inside(lab.network.namespace("gateway")):
-            self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-        self.socket.bind((0, self.GROUPS))
-        self.socket.settimeout(0.1)
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self._read)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
-        self.socket.close()
-
-    def of(self, address):
-        return [(what, metric) for _, what, changed, metric in self.changes if changed == address]
-
-    def _read(self):
-        while True:
-            is_last = self.over.is_set()
-            try:
-                self._take(self.socket.recv(1 << 16))
-            except TimeoutError:
-                if is_last:
-                    return
-
-    def _take(self, data):
-        while len(data) >= 16:
-            length, kind = struct.unpack_from("=IH", data)
-            if kind in (self.NEW, self.DELETED) and data[16 + 5] == 80:  # rtm_protocol
-                facts, at = {}, 16 + 12
-                while at + 4 <= length:
-                    size, attribute = struct.unpack_from("=HH", data, at)
-                    facts[attribute] = data[at + 4:at + size]
-                    at += (size + 3) & ~3
-                address = socket.inet_ntop(data[16], facts[1])  # RTA_DST
-                metric = struct.unpack("=I", facts[6])[0]       # RTA_PRIORITY
-                self.changes.append((time.time(), "added" if kind == self.NEW else "deleted", address, metric))
-            data = data[(length + 3) & ~3:]
-
-
 @case()
 def routes_follow_the_services_in_force_PRESENCE001_PRESENCE002_LB018(lab):
     start(lab)
@@ -118,7 +65,7 @@ def routes_follow_the_services_in_force_PRESENCE001_PRESENCE002_LB018(lab):
 def a_lost_link_a_crash_and_a_stop_withdraw_the_routes_PRESENCE002(lab):
     start(lab, web(vips=[VIP]), *SLICES)
     becomes(lab, (VIP, "uplink0", 100))
-    with Monitor(lab) as monitor:
+    with Monitor(lab.network.namespace("gateway")) as monitor:
         down_at = time.time()
         lab.network.ip("client", "link set eth0 down")
         becomes(lab)
@@ -133,7 +80,7 @@ def a_lost_link_a_crash_and_a_stop_withdraw_the_routes_PRESENCE002(lab):
     becomes(lab)
     lab.gateway.start_daemon()
     becomes(lab, (VIP, "uplink0", 100))
-    with Monitor(lab) as monitor:
+    with Monitor(lab.network.namespace("gateway")) as monitor:
         lab.gateway.daemon.terminate()
         equal(lab.gateway.daemon.wait(timeout=20), 0, "exit code")
     equal(monitor.of(VIP), [("deleted", 100)], "changes: penstockd deletes the route before its twin ends, which the kernel does not report")
@@ -166,7 +113,7 @@ def a_drain_prefers_others_then_withdraws_then_waits_for_flows_PRESENCE003(lab):
         return lab.network.run("gateway", "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:10257/healthz").stdout
     until("healthy", lambda: healthz() == "200", patience_s=15)
     lab.make_file("large", 8_000_000)
-    with Monitor(lab) as monitor, lab.tcp_socket(VIP, 80, timeout_s=60) as download:
+    with Monitor(lab.network.namespace("gateway")) as monitor, lab.tcp_socket(VIP, 80, timeout_s=60) as download:
         download.send(b"GET /slow/large HTTP/1.0\r\n\r\n")
         received = len(download.recv(1000))
         equal(lab.gateway.ctl("drain").returncode, 0, "exit code of drain")
@@ -195,7 +142,7 @@ def a_stop_with_drain_on_stop_waits_for_the_last_flow_PRESENCE003(lab):
     start(lab, web(vips=[VIP]), *SLICES, options=["--drain-on-stop", "120"])
     becomes(lab, (VIP, "uplink0", 100))
     lab.make_file("large", 8_000_000)
-    with Monitor(lab) as monitor:
+    with Monitor(lab.network.namespace("gateway")) as monitor:
         with lab.tcp_socket(VIP, 80, timeout_s=60) as download:
             download.send(b"GET /slow/large HTTP/1.0\r\n\r\n")
             received = len(download.recv(1000))
