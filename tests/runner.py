@@ -115,7 +115,7 @@ class Runner:
             state.sweep()  # labs that run hold their locks
 
     def run(self, name, function, make_lab):
-        """Runs function(lab) and records the outcome. The lab is always taken down."""
+        """Runs function(lab), records the outcome and returns it. The lab is always taken down."""
         began, lab = time.monotonic(), None
         signal.alarm(self._timeout_s)
         try:
@@ -131,6 +131,7 @@ class Runner:
             if lab:
                 lab.end()
         self.tell(outcome, name, began, detail)
+        return outcome
 
     def tell(self, outcome, name, began, detail):
         self._totals[outcome] += 1
@@ -148,6 +149,21 @@ class Runner:
 
     def _too_late(self, *_):
         raise TimeoutError(f"the case takes longer than {self._timeout_s} s")
+
+
+class Turns:
+    """The numbers 0 to count - 1, each for one of the processes that take them. They are bytes in a pipe, so
+    a process that is killed blocks no other."""
+
+    def __init__(self, count):
+        self._end, write_end = os.pipe()
+        os.write(write_end, bytes(range(count)))
+        os.close(write_end)
+
+    def take(self):
+        """The next number, or None after the last."""
+        taken = os.read(self._end, 1)
+        return taken[0] if taken else None
 
 
 def run_cases(suite, cases, make_lab, width=None):

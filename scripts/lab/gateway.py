@@ -92,8 +92,8 @@ class Gateway:
         self.sync = self._network.start(self._place.role, self.sync_words(manifests), "penstock-sync.log")
 
     def start_sync_of_cluster(self, *options, env=None):
-        """Starts penstock-sync on the host, because the API server listens on 127.0.0.1. It reaches this
-        gateway by a Unix socket."""
+        """Starts penstock-sync on the host, because the API server listens on its loopback interface. It
+        reaches this gateway by a Unix socket."""
         words = [*self.wrap_sync, self.program("penstock-sync"), "--gateway", self.address,
                  "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS, "--listen", self.sync_address, *options]
         self.sync = self._run.spawn(words, "penstock-sync.log", env)
@@ -129,13 +129,14 @@ class Gateway:
         return {key_of(status["desired"]["key"]): status for status in self.json("get", "services")}
 
     def _until(self, what, condition, process, log, patience_s=15):
-        patience = Patience(patience_s)
+        began, patience = time.monotonic(), Patience(patience_s)
         while not condition():
             if process.poll() is not None:
                 raise RuntimeError(f"waiting until {what}: the process ended with {process.returncode}\n{self._tail(log)}")
             if not patience.lasts():
                 raise RuntimeError(f"not within {patience_s} s: {what}\n{self._tail(log)}")
-            time.sleep(0.05)
+            # A question costs processor time that other tests need: after a long wait, the next is less urgent.
+            time.sleep(min(0.5, max(0.05, (time.monotonic() - began) / 10)))
 
     def _tail(self, log):
         with open(self._run.file(log), errors="replace") as file:

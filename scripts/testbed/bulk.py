@@ -32,7 +32,7 @@ def _in_threads(cluster, method, requests, expected, threads, batch=20):
 
     def work():
         try:
-            connection = http.client.HTTPSConnection("127.0.0.1", cluster.port, timeout=60,
+            connection = http.client.HTTPSConnection(cluster.address, cluster.port, timeout=60,
                                                      context=ssl.create_default_context(cafile=cluster.file("ca.crt")))
             while not errors:
                 with lock:  # a generator may be used by one thread at a time

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Kubernetes control plane on 127.0.0.1: etcd, kube-apiserver and their files. It belongs to one run
-(lab.state), which ends it.
+"""A Kubernetes control plane on a loopback address of its own: etcd, kube-apiserver and their files. It
+belongs to one run (lab.state), which ends it.
 
 There is no kubelet and no controller: the tests write the EndpointSlices themselves, so that these match the
 case exactly. Ports, certificates and tokens are temporary. The API server can be killed, restarted at the
@@ -33,8 +33,9 @@ class Cluster:
         self.server_version = ".".join(map(str, self.version))
         self.directory = run.file("cluster")
         os.mkdir(self.directory)
-        self.port, self._etcd_port, self._etcd_peer_port = free_ports(3)
-        self.url = f"https://127.0.0.1:{self.port}"
+        self.address = loopback_address_of(run)
+        self.port, self._etcd_port, self._etcd_peer_port = free_ports(self.address, 3)
+        self.url = f"https://{self.address}:{self.port}"
         self.tokens = {user: secrets.token_hex(16) for user in ("admin", SYNC_USER, STRANGER)}
         self.api_server = self.etcd = None
         self.rbac = []  # objects of docs/deploy/rbac.yaml
@@ -162,7 +163,7 @@ class Cluster:
     def request(self, method, path, body=None, token=None, kind="application/json", timeout_s=30):
         """Returns (HTTP status, decoded JSON or text)."""
         context = ssl.create_default_context(cafile=self.file("ca.crt"))
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=timeout_s)
+        connection = http.client.HTTPSConnection(self.address, self.port, context=context, timeout=timeout_s)
         try:
             connection.request(method, path, None if body is None else json.dumps(body),
                                {"Authorization": f"Bearer {token or self.tokens['admin']}", "Content-Type": kind})
@@ -191,7 +192,7 @@ class Cluster:
     # Start-up.
 
     def _start_etcd(self):
-        client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._etcd_peer_port}"
+        client, peer = f"http://{self.address}:{self._etcd_port}", f"http://{self.address}:{self._etcd_peer_port}"
         words = [self.server.program("etcd"), "--name", "test", "--data-dir", self.file("etcd"), "--listen-client-urls", client,
                  "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
                  "--initial-cluster", f"test={peer}", "--auto-compaction-retention", "0", "--unsafe-no-fsync"]
@@ -210,7 +211,7 @@ class Cluster:
             return False
 
     def _etcd(self, operation, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self._etcd_port, timeout=30)
+        connection = http.client.HTTPConnection(self.address, self._etcd_port, timeout=30)
         try:
             connection.request("POST", f"/v3/kv/{operation}", json.dumps(body))
             return json.loads(connection.getresponse().read())
@@ -218,9 +219,9 @@ class Cluster:
             connection.close()
 
     def _api_server_words(self):
-        words = [self.server.program("kube-apiserver"), "--bind-address=127.0.0.1", f"--secure-port={self.port}",
+        words = [self.server.program("kube-apiserver"), f"--bind-address={self.address}", f"--secure-port={self.port}",
                  # history is compacted only by the test cases
-                 f"--etcd-servers=http://127.0.0.1:{self._etcd_port}", "--etcd-compaction-interval=0",
+                 f"--etcd-servers=http://{self.address}:{self._etcd_port}", "--etcd-compaction-interval=0",
                  f"--service-cluster-ip-range={SERVICE_RANGES if self.version >= (1, 21) else SERVICE_RANGES.split(',')[0]}",
                  f"--tls-cert-file={self.file('server.crt')}", f"--tls-private-key-file={self.file('server.key')}",
                  f"--cert-dir={self.file('certificates')}", f"--client-ca-file={self.file('ca.crt')}",
@@ -237,8 +238,8 @@ class Cluster:
         self._openssl("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out accounts.key", "pkey -in accounts.key -pubout -out accounts.pub")
 
     def _make_authority(self):
-        """Creates a CA and the certificates that it signs: the server's for 127.0.0.1 and a user's."""
-        names = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
+        """Creates a CA and the certificates that it signs: the server's for its address and a user's."""
+        names = f"subjectAltName=IP:{self.address},DNS:localhost,DNS:kubernetes.default.svc"
         self._openssl(
             "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test-ca -keyout ca.key -out ca.crt",
             f"req -newkey rsa:2048 -nodes -subj /CN=kube-apiserver -addext {names} -keyout server.key -out server.csr",
@@ -264,10 +265,16 @@ class Cluster:
             time.sleep(0.1)
 
 
-def free_ports(count):
-    """Free TCP ports. All are kept bound until the last is found. If another process takes one before its
-    server does, that server ends with an error, which is shown."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+def loopback_address_of(run):
+    """An address in 127.64.0.0/10 that no other run has. Connections to it have the source 127.0.0.1, so they
+    take none of its ports."""
+    number = int(run.number)  # a PID, below 2^22
+    return f"127.{64 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+
+
+def free_ports(address, count):
+    """Free TCP ports of a run's address. All are kept bound until the last is found."""
+    sockets = [socket.create_server((address, 0)) for _ in range(count)]
     ports = [server.getsockname()[1] for server in sockets]
     for server in sockets:
         server.close()

@@ -89,7 +89,7 @@ def a_pods_own_credentials_let_it_in_AUTH003_RBAC001(lab):
         mount --bind "/mnt/${lab#/run/}" "$lab"
         mount --bind "$lab/serviceaccount" /run/secrets/kubernetes.io/serviceaccount
         exec "$@" """, "sh", lab.run.path]
-    lab.start_sync("--in-cluster", env={**os.environ, "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(lab.cluster.port)})
+    lab.start_sync("--in-cluster", env={**os.environ, "KUBERNETES_SERVICE_HOST": lab.cluster.address, "KUBERNETES_SERVICE_PORT": str(lab.cluster.port)})
     is_served(lab)
 
 
@@ -117,7 +117,7 @@ def its_rights_are_exactly_those_it_needs_RBAC001(lab):
         check(not allowed, f"the API server lets it {question}")
 
 
-@case()
+@case(waits_s=30)
 def reading_is_enough_to_forward_and_may_be_granted_late_APISYNC013_RBAC001(lab):
     kubeconfig = lab.cluster.write_kubeconfig("case", {"token": lab.cluster.tokens[STRANGER]})
     lab.start(*web(lab), kubeconfig=kubeconfig)

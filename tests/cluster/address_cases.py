@@ -105,7 +105,7 @@ def refusals_have_names_and_end_when_their_cause_does_LB009_LB024_LB013(lab):
     until("the status is cleared", lambda: not address(lab, holder) and not condition(lab, holder, "Allocated"), patience_s=PATIENCE_S)
 
 
-@case()
+@case(waits_s=60)
 @with_pools
 def restarts_with_other_pools_move_no_address_LB008_LB014(lab):
     lab.start(options=OPTIONS)
@@ -124,9 +124,9 @@ def restarts_with_other_pools_move_no_address_LB008_LB014(lab):
         # The new process waits until the Lease of the killed one has expired.
         until("the new process is the leader", lambda: lab.gateway.ctl("--sync-server", lab.gateway.sync_address, "get", "pools").stdout.find("assigning") >= 0
               or lab.kubectl.json("get", "lease", "-n", "penstock-system", "penstock-sync")["spec"].get("holderIdentity", "").find(f"-{lab.gateway.sync.pid}-") >= 0,
-              patience_s=90)
+              patience_s=90, step_s=0.2)
         lab.apply(balancer(lab, "probe"))
-        until("it allocates", lambda: condition(lab, "probe", "Allocated") != "", patience_s=90)
+        until("it allocates", lambda: condition(lab, "probe", "Allocated") != "", patience_s=90, step_s=0.2)
         equal({name: address(lab, name) for name in before}, before, f"addresses with pool {addresses}")
         lab.delete("service", "probe")
 
@@ -214,7 +214,7 @@ class Restarts:
             self.request("DELETE", LEASE, None, 200, 404)
 
 
-@case()
+@case(waits_s=60)
 @with_pools
 def a_hundred_restarts_with_edited_pools_move_no_address_LB008_LB014_LEASE003(lab):
     seed = int(os.environ.get("PENSTOCK_SEED") or random.randrange(2**32))
@@ -274,7 +274,7 @@ def a_restart_moves_uncovered_addresses_where_a_pool_reassigns_LB014(lab):
     equal((now["c"], now["d"]), ("203.0.113.18", "203.0.113.19"), "addresses that the pool still has")
 
 
-@case()
+@case(waits_s=15)
 @with_pools
 def a_frozen_leader_gives_no_address_twice_LEASE004_STATUS002(lab):
     """The second process takes over while the first is frozen, and the first continues then."""
@@ -289,11 +289,11 @@ def a_frozen_leader_gives_no_address_twice_LEASE004_STATUS002(lab):
         words = [lab.gateway.program("penstock-sync"), "--gateway", lab.gateway.address, "--kubeconfig", lab.cluster.file("sync.kubeconfig"),
                  "--listen", "off", "--http", "off", *OPTIONS]
         lab.run.spawn(words, "penstock-sync-2.log", None)
-        until("the second one gives addresses", lambda: all(address(lab, name) for name in "bcd"), patience_s=90)
+        until("the second one gives addresses", lambda: all(address(lab, name) for name in "bcd"), patience_s=90, step_s=0.2)
     finally:
         os.kill(first.pid, signal.SIGCONT)
     lab.apply(*(balancer(lab, name) for name in "efg"))
-    until("all have addresses", lambda: all(address(lab, name) for name in "abcdefg"), patience_s=90)
+    until("all have addresses", lambda: all(address(lab, name) for name in "abcdefg"), patience_s=90, step_s=0.2)
     given = [address(lab, name) for name in "abcdefg"]
     equal(len(set(given)), 7, f"distinct addresses of {given}")
     equal(given[0], "203.0.113.16", "the first one stays")

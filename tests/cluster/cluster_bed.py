@@ -6,7 +6,6 @@ from fixture import Lab, Skip, until
 from kube_objects import Objects
 from lab import gateway as gw
 from lab import servers
-from testbed.cluster import free_ports
 
 DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/deploy")
 RBAC = os.path.join(DEPLOY, "rbac.yaml")
@@ -136,7 +135,3 @@ class ClusterLab(Lab):
 def needs(lab, version, what):
     if lab.cluster.version < version:
         raise Skip(f"{what} came with Kubernetes {version[0]}.{version[1]}")
-
-
-def free_port():
-    return free_ports(1)[0]

@@ -4,8 +4,9 @@ Penstock."""
 import urllib.error
 import urllib.request
 
-from cluster_bed import PATIENCE_S, free_port
+from cluster_bed import PATIENCE_S
 from fixture import VIP, VIP2, case, check, equal, until
+from testbed.cluster import free_ports
 
 
 def events_of(lab, service, reason):
@@ -59,17 +60,17 @@ def a_repeated_warning_is_one_event_EVT002(lab):
     equal(len(events_of(lab, "web", "ExternalIPNotAllowed")), 1, "Event objects")
 
 
-@case()
+@case(waits_s=30)
 def health_and_metrics_follow_the_api_server(lab):
-    o, port = lab.objects, free_port()
+    o, listening = lab.objects, f"{lab.cluster.address}:{free_ports(lab.cluster.address, 1)[0]}"
 
     def answer(path):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+            with urllib.request.urlopen(f"http://{listening}{path}", timeout=5) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
-    lab.start(o.service("web", external_ips=[VIP]), o.backends("web"), wait_for=["web/tcp"], options=["--http", f"127.0.0.1:{port}"])
+    lab.start(o.service("web", external_ips=[VIP]), o.backends("web"), wait_for=["web/tcp"], options=["--http", listening])
     until("it is ready", lambda: answer("/readyz")[0] == 200, PATIENCE_S, 0.1)
     equal(answer("/healthz")[0], 200, "HTTP status of /healthz")
     status, metrics = answer("/metrics")

@@ -35,14 +35,15 @@ class Case:
     function: object
     variant: dict
     alone: bool = False  # no other case of the run is running
+    waits_s: int = 0  # long cases start first
 
 
 _cases = []
 
 
-def case(alone=False, **variants):
+def case(alone=False, waits_s=0, **variants):
     """Registers a function of one Lab. case(workers=(1, 2)) registers it once for each value. alone: for a
-    case that measures time."""
+    case that measures time. waits_s: seconds that the case waits on every machine, approximately."""
     def register(function):
         room = function.__module__.removesuffix("_cases")
         combinations = [{}]
@@ -50,7 +51,7 @@ def case(alone=False, **variants):
             combinations = [{**given, key: value} for given in combinations for value in values]
         for variant in combinations:
             label = "".join(f" {key}={value}" for key, value in variant.items())
-            _cases.append(Case(f"{room}.{function.__name__}{label}", function, variant, alone))
+            _cases.append(Case(f"{room}.{function.__name__}{label}", function, variant, alone, waits_s))
         return function
     return register
 
@@ -187,8 +188,8 @@ class Background:
     """Sends requests one after another, from a thread of its own, until stopped. `with Background(function)
     as load:`"""
 
-    def __init__(self, function):
-        self._function = function
+    def __init__(self, function, pause_s=0.0):
+        self._function, self._pause_s = function, pause_s
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._loop)
         self.results, self.errors = [], []
@@ -202,7 +203,7 @@ class Background:
         self._thread.join()
 
     def _loop(self):
-        while not self._stopped.is_set():
+        while not self._stopped.wait(self._pause_s):
             try:
                 self.results.append(self._function())
             except Exception as error:  # noqa: BLE001: any exception is the finding

@@ -98,7 +98,7 @@ class OracleLab(ClusterLab):
             self.network.sysctl("gateway-2", key, value)
 
     def _start_kube_proxy(self):
-        self._relay = Relay(self.network.namespace("gateway-2"), self.cluster.port)
+        self._relay = Relay(self.network.namespace("gateway-2"), self.cluster.address, self.cluster.port)
         kubeconfig = self.cluster.write_kubeconfig("proxy", {"token": self.cluster.tokens["admin"]})
         old = self.cluster.version < (1, 21)
         mode = "iptables" if old else "nftables"
@@ -120,13 +120,13 @@ class OracleLab(ClusterLab):
 
 
 class Relay:
-    """Makes 127.0.0.1:PORT inside a namespace reach 127.0.0.1:PORT of the host. kube-proxy and the API server
-    both use the loopback address."""
+    """Makes a loopback address and port inside a namespace reach the same of the host. kube-proxy and the API
+    server both use the loopback address."""
 
-    def __init__(self, namespace, port):
-        self._port = port
+    def __init__(self, namespace, address, port):
+        self._place = address, port
         with inside(namespace):
-            self._server = socket.create_server(("127.0.0.1", port))
+            self._server = socket.create_server(self._place)
         threading.Thread(target=self._accept, daemon=True).start()
 
     def stop(self):
@@ -136,7 +136,7 @@ class Relay:
         while True:
             try:
                 inner, _ = self._server.accept()
-                outer = socket.create_connection(("127.0.0.1", self._port))
+                outer = socket.create_connection(self._place)
             except OSError:
                 return
             threading.Thread(target=_pump, args=(inner, outer), daemon=True).start()

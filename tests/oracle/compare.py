@@ -3,6 +3,7 @@
 times, until both gateways have shown the same set."""
 import collections
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 ROUNDS_MIN = 24    # a uniformly drawn set of four is incomplete in 4 of 1,000 times
 ROUNDS_MAX = 150
@@ -13,14 +14,15 @@ def outcomes_of(lab, targets):
     """Returns ({target: set of Outcome} of Penstock, the same of kube-proxy)."""
     seen = [collections.defaultdict(set), collections.defaultdict(set)]
     asked, rounds = list(targets), 0
-    order = random.Random(len(targets))
+    order, gateways = random.Random(len(targets)), (lab.through_penstock, lab.through_kube_proxy)
     while asked and rounds < ROUNDS_MAX:
         # Frontends of one Service share its rotation. In a fixed order each would get the same endpoints
         # repeatedly.
         order.shuffle(asked)
-        for gateway, into in zip((lab.through_penstock, lab.through_kube_proxy), seen):
-            for target, outcome in gateway(asked).items():
-                into[target].add(outcome)
+        with ThreadPoolExecutor() as side_by_side:
+            for outcomes, into in zip(side_by_side.map(lambda gateway: gateway(asked), gateways), seen):
+                for target, outcome in outcomes.items():
+                    into[target].add(outcome)
         rounds += 1
         if rounds >= ROUNDS_OF_SILENCE:
             asked = [target for target in asked if _is_open(seen[0][target]) and _is_open(seen[1][target])
