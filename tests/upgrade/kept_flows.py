@@ -43,8 +43,11 @@ class Flow:
         self.stream = client.type == socket.SOCK_STREAM
         self.partial = b""
         self.identities = []  # what the answers said, whenever it changes
-        self.answered = 0
+        self.sent, self.answered = 0, 0
         self.broken = None
+
+    def ask(self):
+        self.sent += self.socket.send(b"?")
 
     def take(self):
         received = self.socket.recv(65536)
@@ -66,7 +69,7 @@ class KeptFlows:
         self._lab = lab
         self.flows = []
         self.longest_gap_s = 0.0  # between any two answers of all flows together
-        self._stopped = threading.Event()
+        self._stopped, self._quiet = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._loop)
 
     def open(self, kind, stream, count, address, port):
@@ -94,6 +97,15 @@ class KeptFlows:
         until("all flows are answered", lambda: all(flow.broken or flow.answered > count
                                                     for flow, count in zip(self.flows, before)), patience_s, 0.05)
 
+    def fall_silent(self):
+        """Returns when nothing is under way on any stream, so that no TCP sends a segment until go_on()."""
+        self._quiet.set()
+        until("all streams are answered", lambda: all(flow.broken or not flow.stream or flow.answered == flow.sent
+                                                      for flow in self.flows), 60, 0.05)
+
+    def go_on(self):
+        self._quiet.clear()
+
     def findings(self, kinds=None):
         """{what happened: number of flows}; empty: all go on as they began."""
         found = collections.Counter()
@@ -113,8 +125,8 @@ class KeptFlows:
         last_answer = None
         while not self._stopped.is_set():
             for flow in self.flows:
-                if not flow.broken:
-                    self._try(flow, functools.partial(flow.socket.send, b"?"))
+                if not flow.broken and not self._quiet.is_set():
+                    self._try(flow, flow.ask)
             pulse_ends = time.monotonic() + self.PULSE_S
             while (left := pulse_ends - time.monotonic()) > 0:
                 ready = poll.poll(left)
