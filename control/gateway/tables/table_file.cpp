@@ -64,7 +64,8 @@ Result<FileMapping> FileMapping::map(int fd, size_t bytes, int protection) {
     // Without MAP_NORESERVE, hugetlbfs would promise pages for the holes of the file as well.
     void* memory = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (memory == MAP_FAILED) {
-        return fail(Errc::Unavailable, std::string("cannot be mapped: ") + std::strerror(errno));
+        return fail(errno == ENOMEM ? Errc::Exhausted : Errc::Unavailable,
+                    std::string("cannot be mapped: ") + std::strerror(errno));
     }
     FileMapping mapping;
     mapping.bytes_ = {static_cast<std::byte*>(memory), bytes};

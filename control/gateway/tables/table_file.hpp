@@ -22,7 +22,8 @@ namespace penstock::gateway {
 class FileMapping {
  public:
     FileMapping() = default;
-    // Unavailable: the system call that failed. `protection` is that of mmap(2).
+    // `protection` is that of mmap(2). Exhausted: no address space is left for it. Unavailable: any other
+    // failure of the system call.
     static Result<FileMapping> map(int fd, size_t bytes, int protection);
     FileMapping(FileMapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
     FileMapping& operator=(FileMapping&& other) noexcept {
