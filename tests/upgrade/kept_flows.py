@@ -91,7 +91,7 @@ class KeptFlows:
         for flow in self.flows:
             flow.socket.close()
 
-    def until_all_answered(self, patience_s=60):
+    def until_all_answered(self, patience_s=120):
         """Each flow that is not broken gets an answer to something that it sends from now on."""
         before = [flow.answered for flow in self.flows]
         until("all flows are answered", lambda: all(flow.broken or flow.answered > count
@@ -158,7 +158,7 @@ class NewFlows:
     """Connections of one question and one answer, `rate` a second, each in its turn. One that fails, is reset
     or is not answered within PATIENCE_S is a finding."""
 
-    PATIENCE_S = 20
+    PATIENCE_S = 180  # a start may take long on a busy machine, and SYNs are sent again for 127 s
 
     def __init__(self, lab, rate, address, port):
         self._lab, self._rate, self._target = lab, rate, (address, port)

@@ -18,7 +18,7 @@ from fixture import Lab, all_cases  # noqa: E402
 
 import restart_cases  # noqa: E402,F401
 
-CASE_TIMEOUT_S = 600
+CASE_TIMEOUT_S = 900
 
 
 def main():
