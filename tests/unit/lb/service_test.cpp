@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "dataplane/lb/names.hpp"
 #include "tests/support/prng.hpp"
 #include "tests/unit/lb/lb_fixture.hpp"
 
@@ -81,30 +80,6 @@ TEST(Service, IsShownAsPeopleKnowIt) {
     EXPECT_EQ(service.display_name(), "default/web");
     service.port_name = "http";
     EXPECT_EQ(service.display_name(), "default/web:http");
-}
-
-TEST(SchedulerNames, AreReadInAnyCase_SCHED001) {
-    for (const auto& [text, kind] : {std::pair{"rr", SchedulerKind::RoundRobin},
-                                     {"RR", SchedulerKind::RoundRobin},
-                                     {"random", SchedulerKind::Random},
-                                     {"Random", SchedulerKind::Random},
-                                     {"mh", SchedulerKind::Maglev},
-                                     {"Mh", SchedulerKind::Maglev}}) {
-        const Result<SchedulerKind> parsed = parse_scheduler(text);
-        ASSERT_TRUE(parsed.has_value()) << text;
-        EXPECT_EQ(*parsed, kind) << text;
-    }
-    for (const SchedulerKind kind : kSchedulerKinds) {
-        EXPECT_EQ(parse_scheduler(to_string(kind)).value(), kind) << to_string(kind);
-    }
-    for (const char* text : {"", "r", "rrr", "rr ", "maglevv", "fastest"}) {
-        const Result<SchedulerKind> parsed = parse_scheduler(text);
-        ASSERT_FALSE(parsed.has_value()) << text;
-        EXPECT_EQ(parsed.error().code, Errc::InvalidArgument);
-        EXPECT_EQ(parsed.error().what,
-                  "unknown scheduler \"" + std::string(text) +
-                      "\" (use one of rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c)");
-    }
 }
 
 }  // namespace service_test

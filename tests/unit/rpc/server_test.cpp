@@ -29,7 +29,6 @@
 #include "control/base/descriptor.hpp"
 #include "control/rpc/auth.hpp"
 #include "control/rpc/config_service.hpp"
-#include "control/rpc/convert.hpp"
 #include "control/rpc/errors.hpp"
 #include "control/rpc/limits.hpp"
 #include "control/rpc/state_message.hpp"
@@ -1156,20 +1155,6 @@ TEST_F(RpcTls, AServerWithoutUnixSocket_IsServedByTcp) {
     ASSERT_TRUE(other) << other.error().what;
     options_.tcp_addresses = {"127.0.0.1:" + std::to_string((*other)->tcp()->port())};
     EXPECT_TRUE(read_status(as("admin")).ok());
-}
-
-TEST(Authorizer, RightsFollowTransportAndName) {
-    const Authorizer authorizer({"ops"});
-    EXPECT_TRUE(authorizer.may_configure({.by_unix_socket = true}));
-    EXPECT_TRUE(authorizer.may_configure({.certificate_names = {"x", "ops"}}));
-    EXPECT_TRUE(authorizer.may_read({.certificate_names = {"x"}}));
-    EXPECT_EQ(authorizer.may_configure({.certificate_names = {"x", "y"}}).error().code,
-              Errc::PermissionDenied);
-    EXPECT_NE(authorizer.may_configure({.certificate_names = {"x", "y"}}).error().what.find("x, y"),
-              std::string::npos);
-    EXPECT_EQ(authorizer.may_read({}).error().code, Errc::PermissionDenied);
-    EXPECT_EQ(Authorizer().may_configure({.certificate_names = {"ops"}}).error().code,
-              Errc::PermissionDenied);
 }
 
 TEST(Errors, EachKindHasItsCode) {

@@ -380,7 +380,7 @@ TEST(Views, ExplanationOfAForwardedAndOfADroppedPacket) {
 }
 
 TEST(Views, StatusPage) {
-    if (test::kUnderThreadSanitizer) {
+    if (penstock::test::kUnderThreadSanitizer) {
         GTEST_SKIP() << "protobuf's headers lay out map fields otherwise under TSan than its library, which "
                         "reads one here";
     }

@@ -193,20 +193,5 @@ TEST_F(LastGoodFile, ASaverThatCannotWrite_EndsAllTheSame) {
     saver.save({.version = {"sync", 1}, .compiled = compiler.compiled(), .environment = {}});
 }
 
-TEST(StateSaver, RepeatsAfterPausesThatDoubleUpToABound) {
-    using std::chrono::milliseconds;
-    EXPECT_EQ(StateSaver::pause_after(1), milliseconds(500));
-    EXPECT_EQ(StateSaver::pause_after(3), milliseconds(2'000));
-    EXPECT_EQ(StateSaver::pause_after(7), StateSaver::kRetryMax);
-    EXPECT_EQ(StateSaver::pause_after(UINT64_MAX), StateSaver::kRetryMax);
-}
-
-TEST(StateSaver, RestsInProportionToWhatAWriteTakesUpToABound) {
-    using std::chrono::milliseconds;
-    EXPECT_EQ(StateSaver::rest_after(milliseconds(2)), milliseconds(18));
-    EXPECT_EQ(StateSaver::rest_after(milliseconds(600)), milliseconds(5'400));
-    EXPECT_EQ(StateSaver::rest_after(std::chrono::hours(1)), StateSaver::kRestMax);
-}
-
 }  // namespace last_good_test
 }  // namespace penstock::gateway

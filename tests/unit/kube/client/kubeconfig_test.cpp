@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "control/kube/client/base64.hpp"
-#include "control/kube/client/in_cluster.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::kube {
@@ -224,51 +223,6 @@ TEST(Kubeconfig, UnreadableFileIsAStartUpError_AUTH001) {
     ASSERT_FALSE(endless);
     EXPECT_EQ(endless.error().what, "kubeconfig: /dev/zero: larger than 4194304 bytes");
     EXPECT_FALSE(read_kubeconfig({}, ""));
-}
-
-TEST(InCluster, EnvironmentAndServiceAccount_AUTH003) {
-    const ScratchFolder folder;
-    std::map<std::string, std::string> variables = {{"KUBERNETES_SERVICE_HOST", "fd00::1"},
-                                                    {"KUBERNETES_SERVICE_PORT", "443"}};
-    const Environment environment = [&](const std::string& name) -> std::optional<std::string> {
-        const auto found = variables.find(name);
-        return found == variables.end() ? std::nullopt : std::optional(found->second);
-    };
-    const auto no_account = in_cluster_config(environment, folder.path());
-    ASSERT_FALSE(no_account);
-    EXPECT_EQ(no_account.error().code, Errc::NotFound);
-
-    folder.write("token", "t");
-    folder.write("ca.crt", "c");
-    folder.write("namespace", "edge\n");
-    const auto config = in_cluster_config(environment, folder.path());
-    ASSERT_TRUE(config) << config.error().what;
-    EXPECT_EQ(config->server, "https://[fd00::1]:443");
-    EXPECT_EQ(config->token_file, folder.path() / "token");
-    EXPECT_EQ(config->ca.file, folder.path() / "ca.crt");
-    EXPECT_EQ(config->namespace_name, "edge");
-
-    variables["KUBERNETES_SERVICE_HOST"] = "10.0.0.1";
-    EXPECT_EQ(in_cluster_config(environment, folder.path())->server, "https://10.0.0.1:443");
-    variables.erase("KUBERNETES_SERVICE_PORT");
-    const auto outside = in_cluster_config(environment, folder.path());
-    ASSERT_FALSE(outside);
-    EXPECT_EQ(outside.error().what,
-              "not inside a cluster: KUBERNETES_SERVICE_PORT is not set; outside a cluster pass "
-              "--kubeconfig");
-}
-
-TEST(Base64, RoundTripsAndRefusesWhatIsNone) {
-    std::string bytes;
-    for (int length = 0; length < 70; ++length) {
-        EXPECT_EQ(base64_decoded(base64_encoded(bytes)), bytes);
-        bytes.push_back(static_cast<char>(length * 37));
-    }
-    EXPECT_EQ(base64_encoded("penstock"), "cGVuc3RvY2s=");
-    EXPECT_EQ(base64_decoded("cGVu\nc3Rv\r\nY2s="), "penstock");
-    for (const char* broken : {"c", "cGVuc3RvY2s", "cGVuc3RvY2s==", "cG=u", "c*==", "====", "-_-_"}) {
-        EXPECT_EQ(base64_decoded(broken), std::nullopt) << broken;
-    }
 }
 
 }  // namespace kubeconfig_test

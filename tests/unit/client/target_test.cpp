@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/client/target.hpp"
 
-#include <grpc/grpc.h>
 #include <gtest/gtest.h>
-
-#include "control/client/channel.hpp"
 
 namespace penstock::client {
 namespace target_test {
@@ -26,15 +23,6 @@ TEST(Target, RefusesWhatIsNeither) {
         ASSERT_FALSE(target) << text;
         EXPECT_NE(target.error().what.find("\"" + text + "\""), std::string::npos);
     }
-}
-
-// A shutdown may take ten seconds, at the end of each stream and of the program.
-TEST(Channel, TheLastOneToCloseLeavesGrpcInitialized) {
-    {
-        const auto channel = open_channel(Target{"unix:/nowhere"}, {});
-        ASSERT_TRUE(channel);
-    }
-    EXPECT_TRUE(grpc_is_initialized());
 }
 
 TEST(Target, TcpNeedsAllThreeFilesAndAUnixSocketNone) {

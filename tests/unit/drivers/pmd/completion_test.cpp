@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device strings and the arguments that are derived for them.
-#include <gtest/gtest.h>
-
-#include <bit>
-
-#include "drivers/eal/device_string.hpp"
-#include "drivers/host/interface_address.hpp"
+// Device arguments that are derived: rings, queues and buffers.
 #include "drivers/pmd/completion.hpp"
 
+#include <gtest/gtest.h>
+
+#include "drivers/eal/device_string.hpp"
+
 namespace penstock::drivers {
-namespace device_test {
+namespace completion_test {
 
 DeviceString parsed(const std::string& text) {
     auto device = DeviceString::parse(text);
@@ -22,89 +20,7 @@ uint32_t number(const DeviceString& device, const char* key) {
     return value.value_or(0);
 }
 
-TEST(DeviceString, TellsPciFromVdev) {
-    const struct {
-        const char* text;
-        bool is_pci;
-        const char* name;
-        const char* driver;
-        const char* interface;
-    } rows[] = {
-        {"0000:03:00.0", true, "0000:03:00.0", "", ""},
-        {"03:00.1", true, "0000:03:00.1", "", ""},
-        {"0000:03:00.0,dv_flow_en=1", true, "0000:03:00.0", "", ""},
-        {"net_af_packet0,iface=veth0", false, "net_af_packet0", "net_af_packet", "veth0"},
-        {"net_af_packet_lan,iface=eth1,qpairs=2", false, "net_af_packet_lan", "net_af_packet", "eth1"},
-        {"net_af_xdp1,iface=veth1", false, "net_af_xdp1", "net_af_xdp", "veth1"},
-        {"net_tap0,iface=dtap0", false, "net_tap0", "net_tap",
-         ""},  // its interface is created by the PMD, on the far side
-        {"net_virtio_user3,path=/dev/vhost-net", false, "net_virtio_user3", "net_virtio_user", ""},
-        {"net_pcap0,iface=eth2", false, "net_pcap0", "net_pcap", "eth2"},
-        {"net_pcap0,rx_pcap=in.pcap", false, "net_pcap0", "net_pcap", ""},
-        {"net_null0", false, "net_null0", "net_null", ""},
-        {"net_unheard_of7,x=y", false, "net_unheard_of7", "net_unheard_of", ""},
-    };
-    for (const auto& row : rows) {
-        const DeviceString device = parsed(row.text);
-        EXPECT_EQ(device.is_pci, row.is_pci) << row.text;
-        EXPECT_EQ(device.name, row.name) << row.text;
-        EXPECT_EQ(device.driver, row.driver) << row.text;
-        EXPECT_EQ(device.kernel_interface(), row.interface) << row.text;
-        if (device.name.size() == std::string(row.text).find(',')) {
-            EXPECT_EQ(device.to_string(), row.text);
-        }
-    }
-}
-
-TEST(DeviceString, RefusesByName) {
-    const struct {
-        const char* text;
-        const char* says;
-    } rows[] = {
-        {"eth0", "neither a PCI address"},
-        {"", "neither a PCI address"},
-        {"0000:03:00.8", "neither a PCI address"},
-        {"net_af_packet0", "needs iface=INTERFACE"},
-        {"net_af_packet0,iface=", "is not NAME=VALUE"},
-        {"net_af_packet0,iface=a,", "is not NAME=VALUE"},
-        {"net_af_packet0,iface=a,iface=b", "iface is given twice"},
-        {"net_bonding0,mode=1,mode=2", "mode is given twice"},
-        {"net_ring0,slave=a,slave=b", "slave is given twice"},
-        {"net_bonding0,mode=0,member=net_ring0",
-         "mode: balance-rr (0) is unsuitable for a gateway: it sends a flow's packets by all members"},
-        {"net_bonding0,mode=broadcast,member=net_ring0", "mode: broadcast (3)"},
-        {"net_bonding0,mode=4,member=net_ring0",
-         "mode: 802.3ad (4) is unsuitable for a gateway: its LACP must be served every 100 ms"},
-        {"net_bonding0,mode=balance-tlb,member=net_ring0", "mode: balance-tlb (5)"},
-        {"net_bonding0,mode=6,member=net_ring0", "mode: balance-alb (6)"},
-        {"net_bonding0,mode=7,member=net_ring0", "mode: 7 is neither active-backup (1) nor balance-xor (2)"},
-        {"net_bonding0,mode=1", "member: a bond needs at least one"},
-        {"net_bonding0,member=03:00.0,slave=0000:03:00.0", "member: 0000:03:00.0 is given twice"},
-    };
-    for (const auto& row : rows) {
-        const auto device = DeviceString::parse(row.text);
-        ASSERT_FALSE(device) << row.text;
-        EXPECT_EQ(device.error().code, Errc::InvalidArgument) << row.text;
-        EXPECT_NE(device.error().what.find(row.says), std::string::npos) << device.error().what;
-    }
-}
-
 // The constraints of the kernel's PACKET_MMAP and of the PMD, checked for every MTU that a port can have.
-TEST(DeviceString, ABondNamesEachOfItsMembers) {
-    const auto bond = DeviceString::parse(
-        "net_bonding0,mode=balance-xor,member=03:00.0,slave=0000:03:00.1,member=net_ring0");
-    ASSERT_TRUE(bond) << bond.error().what;
-    EXPECT_EQ(bond->members(), (std::vector<std::string>{"0000:03:00.0", "0000:03:00.1", "net_ring0"}));
-    EXPECT_EQ(bond->arguments_text(),
-              "mode=2,slave=03:00.0,slave=0000:03:00.1,slave=net_ring0,xmit_policy=l34");
-    EXPECT_EQ(DeviceString::parse("net_bonding0,mode=2,member=net_ring0,xmit_policy=l23")->arguments_text(),
-              "mode=2,slave=net_ring0,xmit_policy=l23");
-    EXPECT_EQ(DeviceString::parse("net_bonding0,member=net_ring0,member=net_ring1")->arguments_text(),
-              "slave=net_ring0,slave=net_ring1,mode=1")
-        << "the default needs nothing of the switch";
-    EXPECT_TRUE(DeviceString::parse("net_ring0,slave=a")->members().empty());
-}
-
 TEST(AfPacketRing, EveryMtuGetsAConsistentRing) {
     for (uint32_t mtu = 68; mtu <= 32'000; mtu += mtu < 10'000 ? 1 : 97) {
         DeviceString device = parsed("net_af_packet0,iface=veth0");
@@ -213,21 +129,5 @@ TEST(MemifBuffers, FollowTheMtu) {
     EXPECT_EQ(large.to_string(), "net_memif0,id=1,bsize=16384");
 }
 
-TEST(InterfaceAddress, ReadsWhatAnInterfaceCanCarry) {
-    const auto v4 = InterfaceAddress::parse("192.0.2.1/24");
-    ASSERT_TRUE(v4);
-    EXPECT_EQ(v4->address, IpAddr::v4(192, 0, 2, 1));
-    EXPECT_EQ(v4->prefix_length, 24);
-    EXPECT_EQ(v4->to_string(), "192.0.2.1/24");
-    const auto v6 = InterfaceAddress::parse("2001:db8::1/64");
-    ASSERT_TRUE(v6);
-    EXPECT_EQ(v6->to_string(), "2001:db8::1/64");
-    for (const char* text :
-         {"192.0.2.1", "192.0.2.1/33", "192.0.2.1/", "192.0.2.1/x", "192.0.2.1/24/1", "2001:db8::1/129",
-          "224.0.0.1/4", "127.0.0.1/8", "0.0.0.0/0", "::/0", "host/24", ""}) {
-        EXPECT_FALSE(InterfaceAddress::parse(text)) << text;
-    }
-}
-
-}  // namespace device_test
+}  // namespace completion_test
 }  // namespace penstock::drivers

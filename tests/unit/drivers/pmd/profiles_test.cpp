@@ -12,7 +12,7 @@
 #include "drivers/steering/rss.hpp"
 
 namespace penstock::drivers {
-namespace nics_page_test {
+namespace profiles_test {
 
 const char* word(Binding binding) {
     switch (binding) {
@@ -169,5 +169,5 @@ TEST(PmdProfiles, WhatADeviceDoesOtherwiseIsTold) {
               "the key cannot be set; the table cannot be read");
 }
 
-}  // namespace nics_page_test
+}  // namespace profiles_test
 }  // namespace penstock::drivers
