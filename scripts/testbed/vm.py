@@ -13,13 +13,15 @@ import select
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 from . import vm_image
+from .relay import Relay
 
 AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "vm_agent.py")
 SHARE = "/mnt/share"
-BOOT_PATIENCE_S = 180  # ten seconds on two idle cores, minutes while compilers run
+BOOT_PATIENCE_S = 300  # ten seconds on two idle cores, minutes while compilers run
 COVERED = ("/tmp", "/run", "/var/tmp", "/mnt")  # folders that tmpfs covers in the guest
 
 
@@ -81,7 +83,8 @@ class Machine:
         self._visible = [path for path in {os.path.dirname(AGENT), *visible} if path.startswith(tuple(f"{place}/" for place in COVERED))]
         self.share = run.file("share")
         os.mkdir(self.share)
-        self._channel = self._monitor = self._qemu = None
+        self._channel = self._monitor = self._relayed = self._relay = self._qemu = None
+        self._known = self._clean_state = None
         self._pending, self._asked = {"_channel": b"", "_monitor": b""}, 0
 
     def words(self):
@@ -100,7 +103,9 @@ class Machine:
                  "-virtfs", "local,path=/,mount_tag=hostroot,security_model=none,readonly=on,multidevs=remap",
                  "-virtfs", f"local,path={self.share},mount_tag=share,security_model=none",
                  "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={self._run.file('agent.sock')}",
-                 "-device", "virtserialport,chardev=agent,name=penstock", "-qmp", f"unix:{self._run.file('monitor.sock')}"]
+                 "-device", "virtserialport,chardev=agent,name=penstock",
+                 "-chardev", f"socket,id=relay,path={self._run.file('relay.sock')}", "-device", "virtserialport,chardev=relay,name=penstock-relay",
+                 "-qmp", f"unix:{self._run.file('monitor.sock')}"]
         for card in self.cards:
             words += card.words()
         return words
@@ -114,18 +119,21 @@ class Machine:
 
     def start(self, start_inside):
         """Returns when the guest accepts commands."""
-        listeners = {name: _listener(self._run.file(f"{name}.sock")) for name in ("agent", "monitor")}
+        listeners = {name: _listener(self._run.file(f"{name}.sock")) for name in ("agent", "relay", "monitor")}
         began = time.monotonic()
         try:
             self._qemu = start_inside(self.words(), "qemu.log")
             self._monitor = self._accepted(listeners["monitor"], began)
             self._channel = self._accepted(listeners["agent"], began)
+            self._relayed = self._accepted(listeners["relay"], began)
         finally:
             for listener in listeners.values():
                 listener.close()
         self._line("_monitor", began + BOOT_PATIENCE_S)  # QEMU's greeting
         self.monitor("qmp_capabilities")
         self._line("_channel", began + BOOT_PATIENCE_S)  # the agent's greeting
+        self._relay = Relay(self._relayed.recv, self._relayed.send)
+        threading.Thread(target=self._relay.deliver, daemon=True).start()
         return time.monotonic() - began
 
     # Commands in the guest.
@@ -152,15 +160,23 @@ class Machine:
     def read(self, path):
         return self.ask("read", path=path)["text"]
 
+    def exists(self, path):
+        return self.ask("exists", path=path)["exists"]
+
+    def listen(self, path, server_path):
+        """Lets programs of the host reach the guest's Unix socket `server_path` at `path`. The returned socket
+        ends this: shutdown()."""
+        return self._relay.listen(path, server_path)
+
     def give_to_vfio(self, card):
         """Unbinds the card from its kernel driver, if it has one, and makes it available to DPDK."""
         address = self.address_of(card)
         device = f"/sys/bus/pci/devices/{address}"
         self.write(f"{device}/driver_override", "vfio-pci")
-        if self.run("test", "-e", f"{device}/driver").returncode == 0:
+        if self.exists(f"{device}/driver"):
             self.write(f"{device}/driver/unbind", address)
         self.write("/sys/bus/pci/drivers_probe", address)
-        if not self.run("readlink", f"{device}/driver").stdout.strip().endswith("/vfio-pci"):
+        if not self.exists(f"/sys/bus/pci/drivers/vfio-pci/{address}"):
             raise GuestError(f"{address} was not taken by vfio-pci")
 
     def address_of(self, card):
@@ -173,10 +189,32 @@ class Machine:
 
     def drive_by_kernel(self, card):
         """The interface of the guest's kernel for the card: up, and without GRO, which merges frames."""
+        if not self.exists(f"/sys/bus/pci/devices/{self.address_of(card)}/driver"):
+            self.write("/sys/bus/pci/drivers_probe", self.address_of(card))
         interface = self.command("sh", "-c", f"grep -l {card.mac} /sys/class/net/*/address").split("/")[4]
         self.command("ip", "link", "set", interface, "up")
         self.command("ethtool", "-K", interface, "gro", "off")
         return interface
+
+    # Tests that follow one another.
+
+    def clear(self):
+        """Ends what the last test started and releases the cards. Returns what is different from the state
+        after the first call, by name."""
+        self.ask("clear", 60, cards=self._addresses())
+        for name in os.listdir(self.share):
+            os.unlink(os.path.join(self.share, name))
+        state = self.ask("state", cards=self._addresses())
+        del state["id"]
+        if self._clean_state is None:
+            self._clean_state = state
+        return [name for name in state if state[name] != self._clean_state.get(name)]
+
+    def _addresses(self):
+        """The PCI addresses of all cards that were there when they were first asked for."""
+        if self._known is None:
+            self._known = [self.address_of(card) for card in self.cards]
+        return self._known
 
     def ask(self, do, patience_s=30, **arguments):
         self._asked += 1
@@ -202,7 +240,7 @@ class Machine:
 
     def end(self):
         """Ends QEMU by its PID. The guest needs no orderly shutdown."""
-        for channel in (self._channel, self._monitor):
+        for channel in (self._channel, self._monitor, self._relayed):
             if channel:
                 channel.close()
         if self._qemu and self._qemu.poll() is None:

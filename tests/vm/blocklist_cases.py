@@ -7,7 +7,7 @@ from fixture import VIP, case, equal, until
 from lab import network as net
 from lab.network import inside
 from steering_cases import dropped_by_traffic_control
-from vm_bed import PATIENCE_S, VIRTIO, pair_of
+from vm_bed import PATIENCE_S, pair_of
 
 BLOCKLIST = "/run/blocklist"
 BLOCKED, BLOCKED_CLIENT = "198.51.100.0/24", "198.51.100.7"
@@ -31,7 +31,7 @@ def forwarded(lab):
 @case(driver=("net_tap", "net_virtio"))
 def a_blocked_source_is_dropped_by_the_nic_or_else_by_software(lab):
     by_rule = lab.variant["driver"] == "net_tap"
-    cards = pair_of("virtio-net-pci", options=VIRTIO)
+    cards = pair_of("virtio-net-pci")
     lab.boot(cards, vfio=not by_rule)
     if by_rule:
         lab.gateway.devices = devices_of_net_tap(lab, cards)

@@ -42,8 +42,8 @@ def states(lab):
 @case(card=("e1000e", "vmxnet3"), policy=("Cluster",))
 @case(card=("virtio-net-pci",), policy=("Local",))
 def kernels_talk_sctp_through_a_vip_SCTP001_SCTP002_SCTP003(lab):
-    options, driver, _, _ = CARDS[lab.variant["card"]]
-    client, server = boot_with_neighbours(lab, lab.variant["card"], "up", "cl", options=options)
+    driver, _, _ = CARDS[lab.variant["card"]]
+    client, server = boot_with_neighbours(lab, lab.variant["card"], "up", "cl")
     lab.machine.spawn(server.words(sys.executable, PROGRAM, "serve", str(SERVER_PORT), *server.addresses), "server.log")
     until("the server listens", lambda: "listening" in lab.machine.read("/mnt/share/server.log"), PATIENCE_S, 0.5)
     lab.serve(*diameter(server, lab.variant["policy"]))

@@ -3,21 +3,18 @@
 on one of the two wires. For features that the kernel of the test host may lack and the guest's kernel has:
 VLAN interfaces and SCTP."""
 from lab import network as net
-from vm_bed import VIRTIO, Card, pair_of
+from vm_bed import card, pair_of
 
 # By wire: the gateway's addresses on it, and those of the host beside the gateway.
 _PLACES = {"up": ((net.UPLINK, net.UPLINK6), ("10.80.1.3", "fd00:80:1::3")),
            "cl": ((net.CLUSTER, net.CLUSTER6), ("10.80.2.21", "fd00:80:2::21"))}
 INTERFACE = "eth0"
-# No checksum or segmentation is left to a card, as could happen on a virtual wire.
-WHOLE_FRAMES = f"{VIRTIO},csum=off,gso=off"
 
 
 class Neighbour:
     def __init__(self, lab, side, card):
         self._machine, self._name = lab.machine, f"host-{side}"
         self._gateway, self.addresses = _PLACES[side]
-        lab.network.ip("gateway", f"link set {card.tap} master br-{side}")
         interface = self._machine.drive_by_kernel(card)
         self._machine.command("ip", "netns", "add", self._name)
         self._machine.command("ip", "link", "set", interface, "netns", self._name, "name", INTERFACE)
@@ -36,12 +33,11 @@ class Neighbour:
         self._machine.command("ip", "-n", self._name, "-batch", "-", stdin="\n".join(lines) + "\n")
 
 
-def boot_with_neighbours(lab, model, *sides, options=""):
+def boot_with_neighbours(lab, kind, *sides):
     """Boots the machine with a pair of such cards for penstockd, and a neighbour on each wire of `sides`."""
-    pair = pair_of(model, options=options)
-    others = [Card(f"host-{side}", "virtio-net-pci", f"tap-{side}-host", 0x14 + i, options=WHOLE_FRAMES) for i, side in enumerate(sides)]
+    pair, others = pair_of(kind), [card("host", side) for side in sides]
     lab.boot([*pair, *others], vfio=False)
-    for card in pair:
-        lab.machine.give_to_vfio(card)
-    lab.gateway.devices = [lab.machine.address_of(card) for card in pair]
+    for one in pair:
+        lab.machine.give_to_vfio(one)
+    lab.gateway.devices = [lab.machine.address_of(one) for one in pair]
     return [Neighbour(lab, side, card) for side, card in zip(sides, others, strict=True)]

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cable is unplugged or a card is removed while the gateway runs."""
-from card_cases import web_and_echo
+from card_cases import CARDS, web_and_echo
 from fixture import VIP, Background, case, check, equal, until
-from vm_bed import PATIENCE_S, VIRTIO, Card, pair_of
-
-SPARE = {"e1000e": "", "vmxnet3": "", "virtio-net-pci": VIRTIO}  # QEMU's name of the card: its options
+from vm_bed import PATIENCE_S, pair_of, pulls_a_card, spare
 
 
-@case(card=tuple(SPARE))
+@case(card=tuple(CARDS))
+@pulls_a_card
 def a_card_that_is_pulled_takes_nothing_else_with_it(lab):
-    model = lab.variant["card"]
-    lab.boot([*pair_of("e1000e"), Card("spare", model, "tap-spare", 0x12, options=SPARE[model], pulled=True)])
+    pulled = spare(lab.variant["card"])
+    lab.boot([*pair_of("e1000e"), pulled])
     address = lab.gateway.devices[2]
     lab.serve(*web_and_echo())
     with Background(lambda: lab.get(VIP, timeout_s=20).status) as load:
         until("requests are answered", lambda: len(load.results) > 5, PATIENCE_S)
-        lab.machine.monitor("device_del", id="spare")
+        lab.machine.monitor("device_del", id=pulled.id)
         until("the port is given up", lambda: lab.gateway.ports()[2]["state"] == "removed", PATIENCE_S, 0.5)
         # Linux removes the card when no process holds it any more.
         until("the card is gone", lambda: address not in lab.machine.command("ls", "/sys/bus/pci/devices").split(), PATIENCE_S, 0.5)
@@ -29,10 +28,10 @@ def a_card_that_is_pulled_takes_nothing_else_with_it(lab):
     lab.remarks.append(f"{len(load.results)} requests around the pull")
 
 
-@case(card=tuple(SPARE))
+@case(card=tuple(CARDS))
 def the_twin_follows_the_link_of_the_card(lab):
-    model = lab.variant["card"]
-    lab.boot(pair_of(model, options=SPARE[model]))
+    cards = pair_of(lab.variant["card"])
+    lab.boot(cards)
     lab.gateway.start_daemon()
 
     def seen():
@@ -41,7 +40,7 @@ def the_twin_follows_the_link_of_the_card(lab):
                 "NO-CARRIER" not in lab.machine.command("ip", "link", "show", "uplink0"))
     until("the link is up", lambda: seen() == (True, True), PATIENCE_S, 0.5)
     for up in (False, True):
-        lab.machine.monitor("set_link", name="net-up", up=up)
+        lab.machine.monitor("set_link", name=f"net-{cards[0].id}", up=up)
         until(f"the link is {'up' if up else 'down'}", lambda up=up: seen() == (up, up), PATIENCE_S, 0.5)
         check(lab.gateway.ports()[1].get("link_up"), "the other port's link went with it")
     lab.remarks.append(lab.gateway.interrupts())

@@ -4,7 +4,8 @@ emulation.
 
 run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
 
-Each case has its own machine, network and gateway. Case names end in the requirements that they verify.
+Each case has its own network and gateway. Cases use a machine one after another; after a failed case it is
+replaced. Case names end in the requirements that they verify.
 """
 import os
 import sys
@@ -18,12 +19,14 @@ import runner  # noqa: E402
 from fixture import all_cases  # noqa: E402
 from testbed import vm_image  # noqa: E402
 from testbed.api_servers import NotToBeHad  # noqa: E402
-from vm_bed import VmLab  # noqa: E402
+from vm_bed import ALL_PAIRS, SPARES, Hosts, VmLab, cards_for  # noqa: E402
 
 import blocklist_cases, card_cases, kernel_sctp_cases, plug_cases, steering_cases, vlan_cases  # noqa: E402,E401,F401
 
 CASE_TIMEOUT_S = 480  # ten times the duration of a case on two idle cores
 IMAGE_PATIENCE_S = 300
+# At the same time. A machine has two processors, but its boot and the start of a program use one.
+MACHINES = 2
 
 
 def main():
@@ -43,9 +46,26 @@ def main():
         return suite.end()
     print(f"kernel {image.version}, ready after {time.monotonic() - began:.0f} s", flush=True)
     suite.begin()
-    # One after another: an emulated machine takes both processors.
-    runner.run_cases(suite, chosen, lambda case: VmLab(suite.build, case.variant, image), width=1)
+    lanes = []
+    for cards in (SPARES, ALL_PAIRS):
+        if cases := [case for case in chosen if cards_for(case) == cards]:
+            turns = runner.Turns(len(cases))
+            count = min(len(cases), 1 if cards == SPARES else MACHINES)
+            lanes += [("virtual machine", lambda cases=cases, turns=turns: run_lane(suite, cases, turns, image))] * count
+    suite.run_side_by_side(lanes, MACHINES)
     return suite.end()
+
+
+def run_lane(suite, cases, turns, image):
+    """Runs case after case on one machine. It is booted for the first of them, and again after a failed case."""
+    hosts = Hosts(image, suite.build)
+    try:
+        while (number := turns.take()) is not None:
+            case = cases[number]
+            if suite.run(case.name, case.function, lambda: VmLab(case, suite.build, hosts)) == "FAIL":
+                hosts.discard()
+    finally:
+        hosts.discard()
 
 
 def image_to_boot(deadline):

@@ -9,19 +9,13 @@ from fixture import VIP, VIP_6, case, check, equal, until
 from frames import TCP, UDP, frame, send
 from lab import accounting, traffic
 from manifests import endpoints, service
-from vm_bed import PATIENCE_S, VIRTIO, Card, pair_of
+from vm_bed import PATIENCE_S, card, pair_of
 
 QUEUES = 4
 FRAMES_OF_A_KIND = 100
 FLOWS_EACH = 100  # through each frontend
 KINDS = {"TCP over IPv4": (TCP, "198.18.{}.{}"), "UDP over IPv4": (UDP, "198.18.{}.{}"),
          "TCP over IPv6": (TCP, "2001:db8:{:x}::{:x}"), "UDP over IPv6": (UDP, "2001:db8:{:x}::{:x}")}
-
-
-def rss(queues):
-    """A virtio-net card's options. It needs an interrupt for each queue's two rings, one for control and one
-    for its configuration."""
-    return f"mq=on,rss=on,hash=on,vectors={2 * queues + 2},{VIRTIO}"
 
 
 class Watch:
@@ -60,7 +54,7 @@ def flows_of(protocol, pattern, count):
 
 @case(queues=(QUEUES,))
 def each_frame_comes_out_of_the_queue_that_toeplitz_foretold_NAT002(lab):
-    lab.boot([Card("up", "virtio-net-pci", "tap-up", 0x10, queues=QUEUES, options=rss(QUEUES))])
+    lab.boot([card(f"rss-{QUEUES}", "up")])
     flows = list(itertools.chain.from_iterable(flows_of(*kind, FRAMES_OF_A_KIND) for kind in KINDS.values()))
     watch = Watch(lab, lab.gateway.devices[0], QUEUES, len(flows))
     port = watch.one("driver")
@@ -81,7 +75,7 @@ def each_frame_comes_out_of_the_queue_that_toeplitz_foretold_NAT002(lab):
 @case(workers=(2, 4))
 def replies_of_many_connections_come_home_by_predictable_rss_NAT002_NAT003(lab):
     workers = lab.variant["workers"]
-    lab.boot(pair_of("virtio-net-pci", queues=workers, options=rss(workers)))
+    lab.boot(pair_of(f"rss-{workers}"))
     lab.serve(service("web", external_ips=[VIP]), endpoints("web"),
               service("web6", external_ips=[VIP_6], families=("IPv6",)), endpoints("web6", family="IPv6"),
               service("echo", 5353, protocol="UDP", target_port=5353, external_ips=[VIP]), endpoints("echo", port=5353, protocol="UDP"))
@@ -108,9 +102,9 @@ def replies_of_many_connections_come_home_by_predictable_rss_NAT002_NAT003(lab):
 def rules_on_net_tap_lead_and_drop_as_they_say(lab):
     # The card stays with Linux: net_tap takes its frames by traffic control, and its rules act on the card as
     # well as on the TAP.
-    card = Card("up", "virtio-net-pci", "tap-up", 0x10)
-    lab.boot([card], vfio=False)
-    interface = lab.machine.drive_by_kernel(card)
+    driven = card("virtio-net-pci", "up")
+    lab.boot([driven], vfio=False)
+    interface = lab.machine.drive_by_kernel(driven)
     to_each = 20
     led = [(4001, UDP, 1), (4002, UDP, 2), (4003, TCP, 3)]
     watch = Watch(lab, f"net_tap0,iface=dtap0,remote={interface}", QUEUES, len(led) * to_each + 1, "rules")

@@ -20,8 +20,8 @@ def add_vlan(link, addresses):
 
 @case(card=tuple(CARDS))
 def linux_talks_over_a_tag_while_vips_are_served_without_one(lab):
-    options, driver, _, _ = CARDS[lab.variant["card"]]
-    peer, = boot_with_neighbours(lab, lab.variant["card"], "up", options=options)
+    driver, _, _ = CARDS[lab.variant["card"]]
+    peer, = boot_with_neighbours(lab, lab.variant["card"], "up")
     lab.machine.write(BLOCKLIST, "")
     lab.gateway.more_options = ["--blocklist", BLOCKLIST]
     lab.serve(*web_and_echo())
