@@ -96,8 +96,12 @@ class Machine:
                      f"hugepages={self._hugepages_mb // 2}",
                      f"penstock.python={sys.executable}", f"penstock.agent={AGENT}", *(f"penstock.bind={path}" for path in self._visible)]
         words = ["nice", "-n", "5", vm_image.QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-                 # Always emulation, so that a run is the same on machines with KVM.
-                 "-machine", "q35,kernel-irqchip=split", "-accel", f"tcg,thread={self._threads()}", "-cpu", "max", "-smp", str(self._processors),
+                 # Always emulation, so that a run is the same on machines with KVM. The processors run in turns:
+                 # when a driver releases a card, or the card is pulled out, its memory is unmapped. QEMU 7.2
+                 # replaces the table of memory regions before it flushes the other processor's TLB, and that
+                 # processor's next register access reaches a wrong region (fixed in QEMU 8.2: "softmmu: Use
+                 # async_run_on_cpu in tcg_commit").
+                 "-machine", "q35,kernel-irqchip=split", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", str(self._processors),
                  "-m", str(self._memory_mb), "-device", iommu, "-kernel", self._image.kernel, "-initrd", self._image.initramfs,
                  "-append", " ".join(arguments), "-serial", f"file:{self._run.file('console.log')}",
                  "-virtfs", "local,path=/,mount_tag=hostroot,security_model=none,readonly=on,multidevs=remap",
@@ -109,13 +113,6 @@ class Machine:
         for card in self.cards:
             words += card.words()
         return words
-
-    def _threads(self):
-        """With a hot-unpluggable card the emulated processors run in turns. When the card's memory is
-        unmapped, QEMU 7.2 replaces the table of memory regions before it flushes the other processor's TLB,
-        and that processor's next register access reaches a wrong region (fixed in QEMU 8.2: "softmmu: Use
-        async_run_on_cpu in tcg_commit")."""
-        return "single" if any(card.pulled for card in self.cards) else "multi"
 
     def start(self, start_inside):
         """Returns when the guest accepts commands."""

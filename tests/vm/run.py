@@ -25,7 +25,7 @@ import blocklist_cases, card_cases, kernel_sctp_cases, plug_cases, steering_case
 
 CASE_TIMEOUT_S = 480  # ten times the duration of a case on two idle cores
 IMAGE_PATIENCE_S = 300
-# At the same time. A machine has two processors, but its boot and the start of a program use one.
+# At the same time. QEMU emulates the two processors of a machine in turns, on one of the host's.
 MACHINES = 2
 
 

@@ -66,7 +66,7 @@ def spare(kind):
     return Card(f"{kind}-spare", model, f"tap-{place}", _FIRST_SLOT + place, queues, options, pulled=True)
 
 
-# The cards of a machine. Those with cards to be pulled out are slower (vm.py), so they are machines apart.
+# The cards of a machine. Cards to be pulled out belong to a machine of their own.
 ALL_PAIRS = tuple(one for kind in KINDS for one in pair_of(kind))
 SPARES = (*pair_of("e1000e"), *(spare(kind) for kind in ("e1000e", "vmxnet3", "virtio-net-pci")))
 
