@@ -46,11 +46,15 @@ configure() {
     printf '%s' "$wanted" >"$stamp"
 }
 
-# compile DIR [TARGET...]: quiet unless it fails. Warnings of a successful build are kept in DIR/build.log.
+# compile DIR [TARGET...]: quiet unless it fails. Warnings of a successful build are kept in DIR/build.log. A
+# second build in DIR waits for the first: ninja does not lock its folder.
 compile() {
-    local dir=$1
+    local dir=$1 lock
     shift
+    exec {lock}>"$dir/build.lock"
+    flock $lock
     ninja -C "$dir" "$@" >"$dir/build.log" 2>&1 || { grep -vE '^\[[0-9]+/[0-9]+\] (Compiling|Linking|Generating)' "$dir/build.log" | tail -60 >&2; fail "build in $dir failed (above; all of it in $dir/build.log)"; }
+    exec {lock}>&-
 }
 
 programs=(control/gateway/penstockd control/sync/penstock-sync control/cli/penstockctl)
@@ -102,6 +106,7 @@ build_programs() {
 link_programs() {
     local program
     for program in "${programs[@]}"; do
-        ln -sf "$program" "$1/$(basename "$program")"
+        # Not again: the program of another suite may start at this moment.
+        [ "$(readlink "$1/$(basename "$program")")" = "$program" ] || ln -sf "$program" "$1/$(basename "$program")"
     done
 }
