@@ -24,6 +24,7 @@ enum class KeyFamilies : uint8_t { V4 = 4, V6 = 6, Mixed = 10 };
 // arrive in that direction. A packet leaves with those of the other direction, source and destination
 // exchanged.
 struct alignas(kCacheLine) Entry {
+#ifndef PENSTOCK_TEST_TABLE_LAYOUT
     // Odd: live. Even: free or being filled. Each life of an entry has a number that is unique in this table.
     uint32_t generation;
     Protocol protocol;
@@ -43,6 +44,29 @@ struct alignas(kCacheLine) Entry {
     packet::FoldedDelta l4_delta;
     packet::FoldedDelta ip_delta;
     std::array<uint32_t, 2> tags;  // by Direction, as in Connection
+#else
+    // -Dtable_layout=test: the same fields at other places, in a unit of two cache lines. For tests of an
+    // upgrade to another layout and of the way back (docs/adr/0042).
+    std::array<uint32_t, 2> tags;
+    uint32_t generation;
+    uint8_t state;
+    uint8_t source_kept : 1;
+    uint8_t is_pinned : 1;
+    uint8_t snat_index : 6;
+    Protocol protocol;
+    KeyFamilies families;
+    BackendId backend;
+    ServiceId service;
+    std::array<uint8_t, 40> spare;
+    std::array<uint64_t, 2> v4_addresses;
+    CoarseTime opened_at;
+    CoarseTime last_seen;
+    packet::FoldedDelta ip_delta;
+    packet::FoldedDelta l4_delta;
+    uint32_t snat_pool;
+    std::array<uint32_t, 2> port_pairs;
+    std::array<uint8_t, 24> more_spare;
+#endif
 
     [[nodiscard]] bool is_tcp() const noexcept { return protocol == Protocol::Tcp; }
     [[nodiscard]] bool is_sctp() const noexcept { return protocol == Protocol::Sctp; }
@@ -72,7 +96,12 @@ struct alignas(kCacheLine) Entry {
     // The whole key, unpacked; slower than the accessors above.
     [[nodiscard]] packet::FlowKey key(Direction direction) const noexcept;
 };
-static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry> &&
+#ifndef PENSTOCK_TEST_TABLE_LAYOUT
+inline constexpr size_t kUnitBytes = kCacheLine;
+#else
+inline constexpr size_t kUnitBytes = 2 * kCacheLine;
+#endif
+static_assert(sizeof(Entry) == kUnitBytes && std::is_trivially_copyable_v<Entry> &&
               limits::kSnatAddressesMax <= 1U << 6);
 // Table::holds_v4() compares both members by one load of 16 bits.
 static_assert(sizeof(Entry::protocol) == 1 && sizeof(Entry::families) == 1 &&
@@ -86,9 +115,15 @@ struct alignas(kCacheLine) V6Addresses {
         std::array<uint8_t, 16> source;
         std::array<uint8_t, 16> destination;
     };
+#ifdef PENSTOCK_TEST_TABLE_LAYOUT
+    std::array<uint8_t, 32> spare{};
+#endif
     std::array<OneWay, 2> by_direction;
+#ifdef PENSTOCK_TEST_TABLE_LAYOUT
+    std::array<uint8_t, 32> more_spare{};
+#endif
 };
-static_assert(sizeof(V6Addresses) == kCacheLine);
+static_assert(sizeof(V6Addresses) == kUnitBytes);
 }  // namespace detail
 
 inline const std::array<uint8_t, 16>& Entry::v6_source(Direction direction) const noexcept {

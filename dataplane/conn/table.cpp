@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 
 namespace penstock::conn {
 namespace {
@@ -19,11 +20,19 @@ constexpr size_t kUnitWords = sizeof(Entry) / sizeof(Word);
 // The contents of a unit without a connection, over the first fields of an Entry. generation keeps its
 // position.
 struct [[gnu::may_alias]] FreeUnit {
+#ifndef PENSTOCK_TEST_TABLE_LAYOUT
     uint32_t generation;
     uint32_t families_and_more;
     uint32_t next;      // unit + 1, or 0
     uint32_t previous;  // in the list of halves only
+#else
+    uint32_t next;
+    uint32_t previous;
+    uint32_t generation;
+    uint32_t families_and_more;
+#endif
 };
+static_assert(offsetof(FreeUnit, generation) == offsetof(Entry, generation));
 
 void store_word(uint32_t& word, uint32_t value) noexcept {
     __atomic_store_n(&word, value, __ATOMIC_RELEASE);

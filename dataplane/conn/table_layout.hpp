@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of a connection table (table.hpp): a header, the buckets, and the units. For Table and
-// FormerTable.
+// FormerTable. -Dtable_layout=test compiles another arrangement of all of them (docs/adr/0042).
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,22 @@ namespace penstock::conn::detail {
 
 struct alignas(kCacheLine) Bucket {
     static constexpr uint32_t kSlots = 8;
+#ifndef PENSTOCK_TEST_TABLE_LAYOUT
     uint32_t tags[kSlots];        // 0: free
     uint32_t references[kSlots];  // unit << 1 | direction
+#else
+    uint32_t references[kSlots];
+    uint32_t tags[kSlots];
+#endif
 };
 static_assert(sizeof(Bucket) == kCacheLine);
 
-// At the start of the memory. A change to any layout of this file or of entry.hpp, or to the number of a
-// state, changes kVersion.
+// At the start of the memory. A change to any layout of this file or of entry.hpp changes kVersion; magic and
+// version keep their places. A change to what a value means, as to the number of a state, also changes
+// TableDescription::kMeaning.
 struct alignas(kCacheLine) Header {
     static constexpr uint64_t kMagic = 0x6e6e6f636b736e70;  // "pnskconn"
+#ifndef PENSTOCK_TEST_TABLE_LAYOUT
     static constexpr uint32_t kVersion = 6;
     uint64_t magic;
     uint32_t version;
@@ -35,6 +42,20 @@ struct alignas(kCacheLine) Header {
     uint32_t lives;        // connections ever opened, modulo 2^31
     HashKey secret;
     uint64_t spare;
+#else
+    static constexpr uint32_t kVersion = 1006;
+    uint64_t magic;
+    uint32_t version;
+    uint32_t lives;
+    HashKey secret;
+    uint64_t spare;
+    uint32_t high_water;
+    uint32_t units_used;
+    uint32_t size;
+    uint32_t free_halves;
+    uint32_t free_pairs;
+    uint32_t capacity;
+#endif
 };
 static_assert(sizeof(Header) == kCacheLine);
 
@@ -45,7 +66,12 @@ static_assert(sizeof(Header) == kCacheLine);
 // because in the smallest tables chance fills two buckets long before the others.
 [[nodiscard]] inline uint32_t buckets_for(uint32_t capacity) {
     const uint64_t slots = (uint64_t{capacity} * 2 * 5 + 2) / 3;
-    return static_cast<uint32_t>((slots + Bucket::kSlots - 1) / Bucket::kSlots + 4);
+#ifndef PENSTOCK_TEST_TABLE_LAYOUT
+    constexpr uint32_t kMore = 4;
+#else
+    constexpr uint32_t kMore = 37;  // units begin elsewhere
+#endif
+    return static_cast<uint32_t>((slots + Bucket::kSlots - 1) / Bucket::kSlots + kMore);
 }
 
 // Units are allocated in pairs, so that two adjacent units can hold an IPv6 or mixed connection.
