@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "dataplane/nat/source_search.hpp"
 #include "dataplane/packet/rewrite.hpp"
@@ -19,6 +20,9 @@ using stats::Counter;
 
 // Connections whose accesses to memory overlap: as many as half a burst (limits::kBurstMax).
 constexpr uint32_t kTogether = 32;
+
+// Different LeavingFlows for which a backend is kept. A damaged table may have as many as units.
+constexpr size_t kLeavingMax = 65'536;
 
 // Another core's counter may be slightly ahead, but never a minute (2 x 10^3 units).
 constexpr int32_t kAheadMax = 2'000;
@@ -58,9 +62,10 @@ class Adoption::Batch {
           config_(*adoption.snapshot_.snat),
           services_(*adoption.snapshot_.services) {}
 
-    void add(const Connection& connection) noexcept {
+    void add(const Connection& connection, Origin origin) noexcept {
         Candidate& added = candidates_[count_++];
         added.connection = connection;
+        added.origin = origin;
         const FlowKey& forward = connection.forward;
         added.frontend_hash = services_.hash(forward.destination, forward.destination_port, forward.protocol);
         services_.prefetch(added.frontend_hash);
@@ -72,7 +77,11 @@ class Adoption::Batch {
     void insert_all() noexcept {
         uint32_t passed = 0;
         for (uint32_t i = 0; i < count_; ++i) {
-            if (const std::optional<NotAdopted> reason = examine(candidates_[i])) {
+            const Place place = place_of(candidates_[i]);
+            if (place == Place::Later) {
+                result_.leaving.push_back(candidates_[i].origin);
+            } else if (place == Place::Lost) {
+            } else if (const std::optional<NotAdopted> reason = examine(candidates_[i])) {
                 lose(*reason);
             } else if (const uint32_t to = passed++; to != i) {
                 candidates_[to] = candidates_[i];
@@ -102,25 +111,54 @@ class Adoption::Batch {
                 connection.reverse.protocol};
     }
 
-    // Finds the connection's place in the current configuration. Empty: it has one, and `candidate` is
-    // complete except for the pool of its port.
-    std::optional<NotAdopted> examine(Candidate& candidate) noexcept {
+    enum class Place : uint8_t {
+        Found,
+        Later,  // its Service has lost its frontend or endpoint: finish() decides
+        Lost,   // and counted
+    };
+    // Finds the connection's Service and backend in the current configuration.
+    Place place_of(Candidate& candidate) noexcept {
         Connection& connection = candidate.connection;
         const FlowKey& forward = connection.forward;
         const FlowKey& reverse = connection.reverse;
         const lb::FrontendRow* frontend = services_.find(forward.destination, forward.destination_port,
                                                          forward.protocol, candidate.frontend_hash);
-        if (frontend == nullptr || !is_same(connection.service, frontend->service->id)) {
-            return NotAdopted::NoFrontend;
+        const bool has_frontend = frontend != nullptr && is_same(connection.service, frontend->service->id);
+        BackendId backend;
+        const lb::Service* service = nullptr;
+        if (has_frontend) [[likely]] {
+            service = frontend->service;
+            backend = adoption_.services_.endpoint(service->id, reverse.source, reverse.source_port);
         }
-        connection.service = frontend->service->id;
-        connection.backend =
-            adoption_.services_.endpoint(connection.service, reverse.source, reverse.source_port);
-        if (!connection.backend.is_set()) {
-            return NotAdopted::NoEndpoint;
+        if (!backend.is_set()) [[unlikely]] {
+            const LeavingFlows flows = adoption_.leaving_flows(connection);
+            service = adoption_.services_.service(flows.service);
+            const bool may_stay = service != nullptr && service->protocol == forward.protocol &&
+                                  adoption_.former_.keep_leaving != nullptr;
+            if (may_stay && adoption_.kept_leaving_.empty()) {
+                return Place::Later;
+            }
+            if (const auto kept = adoption_.kept_leaving_.find(flows);
+                may_stay && kept != adoption_.kept_leaving_.end()) {
+                backend = kept->second;
+            }
+            if (!backend.is_set()) {
+                lose(has_frontend ? NotAdopted::NoEndpoint : NotAdopted::NoFrontend);
+                return Place::Lost;
+            }
         }
+        connection.service = service->id;
+        connection.backend = backend;
+        connection.is_pinned = service->has_affinity();
+        return Place::Found;
+    }
+
+    // Empty: the connection may be inserted, and `candidate` is complete except for the pool of its port.
+    std::optional<NotAdopted> examine(Candidate& candidate) noexcept {
+        Connection& connection = candidate.connection;
+        const FlowKey& forward = connection.forward;
+        const FlowKey& reverse = connection.reverse;
         ctx_.by_backend.prefetch_head(connection.backend);
-        connection.is_pinned = frontend->service->has_affinity();
         if (units_between(connection.last_seen, adoption_.now_) >
             ctx_.aging.limits().limit_for(forward.protocol, connection, *adoption_.snapshot_.idle_limits)) {
             return NotAdopted::Expired;
@@ -205,7 +243,9 @@ Adoption::Adoption(const FormerTables& former, const config::Snapshot& snapshot,
       moved_(HashKey::random()),
       results_(workers.size()) {
     for (const std::span<const std::byte> memory : former.connections) {
-        if (const auto table = conn::FormerTable::open(memory)) {
+        const auto table =
+            former.layout ? conn::FormerTable::open(memory, *former.layout) : conn::FormerTable::open(memory);
+        if (table) {
             tables_.push_back(*table);
         } else {
             ++results_.front().lost[static_cast<size_t>(NotAdopted::TableDamaged)];
@@ -287,28 +327,30 @@ void Adoption::adopt(WorkerId worker) {
     const auto lose = [&](NotAdopted reason) { ++unowned[static_cast<size_t>(reason)]; };
     Batch batch(*this, ctx, result);
     Connection connection;
-    for (const conn::FormerTable& table : tables_) {
-        for (uint32_t unit = 0; unit < table.units(); ++unit) {
-            const conn::FormerTable::Unit seen = table.read(unit, connection);
-            if (seen == conn::FormerTable::Unit::Empty) {
-                continue;
-            }
-            if (seen == conn::FormerTable::Unit::Damaged || !is_possible(connection) ||
-                !has_sane_times(connection, now_)) {
-                lose(NotAdopted::Damaged);
-                continue;
+    for (uint32_t table = 0; table < tables_.size(); ++table) {
+        for (uint32_t unit = 0; unit < tables_[table].units(); ++unit) {
+            switch (read({table, unit}, connection)) {
+                case conn::FormerTable::Unit::Empty:
+                    continue;
+                case conn::FormerTable::Unit::Unknown:
+                    lose(NotAdopted::UnknownValue);
+                    continue;
+                case conn::FormerTable::Unit::Damaged:
+                    lose(NotAdopted::Damaged);
+                    continue;
+                case conn::FormerTable::Unit::Live:
+                    break;
             }
             const WorkerId owner = owner_of(connection);
             if (!owner.is_set()) {
                 lose(NotAdopted::NoSnatPort);
             } else if (owner == worker) {
-                batch.add(connection);
+                batch.add(connection, {table, unit});
             }
         }
     }
     batch.insert_all();
-    ctx.count()[Counter::AdoptedConnections].set(result.adopted);
-    ctx.count()[Counter::Connections].set(ctx.connections.size());
+    count(worker);
     if (worker.value == 0) {
         for (size_t reason = 0; reason < kNotAdopted; ++reason) {
             result.lost[reason] += unowned[reason];
@@ -316,8 +358,66 @@ void Adoption::adopt(WorkerId worker) {
     }
 }
 
+void Adoption::count(WorkerId worker) const noexcept {
+    WorkerContext& ctx = *workers_[worker.value];
+    ctx.count()[Counter::AdoptedConnections].set(results_[worker.value].adopted);
+    ctx.count()[Counter::Connections].set(ctx.connections.size());
+}
+
+conn::FormerTable::Unit Adoption::read(Origin origin, Connection& connection) const noexcept {
+    const conn::FormerTable::Unit seen = tables_[origin.table].read(origin.unit, connection);
+    return seen == conn::FormerTable::Unit::Live &&
+                   (!is_possible(connection) || !has_sane_times(connection, now_))
+               ? conn::FormerTable::Unit::Damaged
+               : seen;
+}
+
+// The Service is unset if the snapshot does not have it, or if it is not known.
+LeavingFlows Adoption::leaving_flows(const Connection& connection) const noexcept {
+    const std::optional<std::vector<ServiceId>>& names = former_.services;
+    return {.service = names && connection.service.value < names->size() ? (*names)[connection.service.value]
+                                                                         : ServiceId{},
+            .endpoint = {connection.reverse.source, connection.reverse.source_port},
+            .frontend = {connection.forward.destination, connection.forward.destination_port}};
+}
+
+// Once all other connections are in the tables: there are few of these, or none.
+void Adoption::adopt_leaving() {
+    Connection connection;
+    std::map<LeavingFlows, BackendId> flows;
+    for (const Result& result : results_) {
+        for (const Origin origin : result.leaving) {
+            if (flows.size() < kLeavingMax && read(origin, connection) == conn::FormerTable::Unit::Live) {
+                flows.try_emplace(leaving_flows(connection));
+            }
+        }
+    }
+    if (flows.empty()) {
+        return;
+    }
+    for (auto& [which, backend] : flows) {
+        backend = former_.keep_leaving(which);
+    }
+    kept_leaving_ = std::move(flows);
+    for (uint8_t worker = 0; worker < workers_.size(); ++worker) {
+        Result& result = results_[worker];
+        Batch batch(*this, *workers_[worker], result);
+        for (const Origin origin : std::exchange(result.leaving, {})) {
+            if (read(origin, connection) == conn::FormerTable::Unit::Live) {
+                batch.add(connection, origin);
+            }
+        }
+        batch.insert_all();
+        count({worker});
+    }
+}
+
 Report Adoption::finish(MovedFlows& moved) {
+    adopt_leaving();
     Report report;
+    if (former_.layout) {
+        report.converted_from = former_.layout->version;
+    }
     size_t words = 0;
     for (const Result& result : results_) {
         report.adopted.push_back(result.adopted);

@@ -10,6 +10,9 @@
 //      | SNAT address and port      of the configuration, and of that worker
 //      | idle time                  below the limit
 //      v
+//   (flows of a Service that has lost their frontend or endpoint wait until finish(), and are adopted if
+//   FormerTables::keep_leaving has a backend for them)
+//      v
 //   insertion: tuples free, room in the table; then all that belongs to an open connection is derived anew:
 //   checksum differences, SNAT port, list of its backend, counts
 //
@@ -18,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -41,7 +45,8 @@ class Adoption {
 
     // Call once for each worker, in any order, each on any thread.
     void adopt(WorkerId worker);
-    // Call after all of them. Fills `moved` and, if it is not empty then, makes the workers use it.
+    // Call after all of them. Adopts the flows that FormerTables::keep_leaving keeps. Fills `moved` and, if
+    // it is not empty then, makes the workers use it.
     [[nodiscard]] Report finish(pipeline::MovedFlows& moved);
 
  private:
@@ -51,6 +56,11 @@ class Adoption {
         NicPortId port;
         const nat::ReplyRule* rule = nullptr;
     };
+    // Where a connection was.
+    struct Origin {
+        uint32_t table;
+        uint32_t unit;
+    };
     // A connection on its way into a table.
     struct Candidate {
         conn::Connection connection;
@@ -58,8 +68,10 @@ class Adoption {
         uint64_t reverse_hash;
         uint64_t pool_hash;
         uint64_t frontend_hash;
+        Origin origin;
     };
     struct Result {
+        std::vector<Origin> leaving;
         uint64_t adopted = 0;
         std::array<uint64_t, kNotAdopted> lost{};
         uint64_t moved = 0;
@@ -67,6 +79,11 @@ class Adoption {
     };
     class Batch;
 
+    // Reads a unit; the connection is one that a gateway may have opened at some time.
+    [[nodiscard]] conn::FormerTable::Unit read(Origin origin, conn::Connection& connection) const noexcept;
+    [[nodiscard]] LeavingFlows leaving_flows(const conn::Connection& connection) const noexcept;
+    void adopt_leaving();
+    void count(WorkerId worker) const noexcept;
     [[nodiscard]] WorkerId owner_of(const conn::Connection& connection) const noexcept;
     // Whether every packet with this key visits the owner by placement alone.
     [[nodiscard]] bool is_led_to(WorkerId owner, const packet::FlowKey& key) const noexcept;
@@ -79,6 +96,8 @@ class Adoption {
     CurrentServices services_;
     std::vector<conn::FormerTable> tables_;
     std::vector<Way> ways_;
+    // The backends of flows without an endpoint or a frontend. Empty until finish().
+    std::map<LeavingFlows, BackendId> kept_leaving_;
     pipeline::MovedFlows moved_;  // for its keys
     std::vector<Result> results_;
 };

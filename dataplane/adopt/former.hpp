@@ -6,15 +6,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
+#include "dataplane/base/socket_address.hpp"
+#include "dataplane/conn/table_description.hpp"
 
 namespace penstock::adopt {
 
@@ -42,16 +46,34 @@ struct KeptEndpoint {
     L4Port port = 0;
 };
 
+// Flows of a former process that the snapshot has no place for, although it has their Service: that Service
+// has lost the endpoint or the frontend. The running process would end them by its rules (docs/adr/0017).
+struct LeavingFlows {
+    ServiceId service;  // current
+    SocketAddress endpoint;
+    SocketAddress frontend;
+    auto operator<=>(const LeavingFlows& other) const noexcept {
+        return std::tie(service.value, endpoint, frontend) <=>
+               std::tie(other.service.value, other.endpoint, other.frontend);
+    }
+    bool operator==(const LeavingFlows&) const = default;
+};
+
 // All memory is only read, may be damaged in any way, and must stay mapped until WorkerSet::start() returns.
 // It must be of this boot, because its times are: the caller compares the boot id.
 struct FormerTables {
     // The connection table of each former worker (the memory of conn::Table, in the order of the workers).
     std::vector<std::span<const std::byte>> connections;
+    // Set if these tables have another layout than those of this build.
+    std::optional<conn::TableDescription> layout;
     // The current number of each service port of the former process, by its former number; unset: gone, or
     // another Service of this name. Without a value (the names are damaged), only the addresses identify a
     // connection's Service.
     std::optional<std::vector<ServiceId>> services;
     std::vector<KeptEndpoint> kept_endpoints;
+    // The current backend of such flows; unset: they end now. Called once for each, on the thread of
+    // Adoption::finish(). Null: all of them end. The caller ends the others later, by flow orders.
+    std::function<BackendId(const LeavingFlows&)> keep_leaving;
     // The memory of lb::AffinityTable; empty: none.
     std::span<const std::byte> affinity;
     std::vector<FormerAffinity> affinity_services;
@@ -62,6 +84,8 @@ struct FormerTables {
     X(TableDamaged, "table_damaged",                                                                   \
       "tables, not connections: no table of this layout is in the memory of a former worker")          \
     X(Damaged, "damaged", "a field of the entry is out of range, or its fields contradict each other") \
+    X(UnknownValue, "unknown_value",                                                                   \
+      "of a table of another layout: this build does not know its protocol or its state")              \
     X(Expired, "expired", "idle past its limit; the time between the processes counts")                \
     X(NoFrontend, "no_frontend", "its frontend is gone, or belongs to another Service")                \
     X(NoEndpoint, "no_endpoint", "its endpoint is gone")                                               \
@@ -84,7 +108,9 @@ inline constexpr size_t kNotAdopted = 0
 
 // The result of an adoption.
 struct Report {
-    std::vector<uint64_t> adopted;             // connections, by worker of this process
+    std::vector<uint64_t> adopted;  // connections, by worker of this process
+    // Version of the layout that the former tables had, if it is another one than that of this build.
+    std::optional<uint32_t> converted_from;
     std::array<uint64_t, kNotAdopted> lost{};  // by NotAdopted
     // Of the adopted ones: those with a direction whose packets may arrive at a worker that cannot compute
     // the owner (pipeline::MovedFlows).

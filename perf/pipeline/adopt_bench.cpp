@@ -12,6 +12,7 @@
 
 #include "dataplane/adopt/adoption.hpp"
 #include "dataplane/base/check.hpp"
+#include "dataplane/conn/table_description.hpp"
 #include "perf/harness/cycles.hpp"
 #include "perf/harness/fingerprint.hpp"
 #include "perf/harness/options.hpp"
@@ -66,6 +67,24 @@ void measure_two(uint32_t flows, const adopt::FormerTables& left) {
     print_value("adopt.two_workers.moved" + at, static_cast<double>(moved_flows), "connections");
 }
 
+// Read by its description, as a table of another layout is.
+void measure_described(uint32_t flows, adopt::FormerTables left, uint32_t capacity) {
+    left.layout = conn::describe_tables(capacity);
+    Runs adoption;
+    for (uint32_t run = 0; run < kRuns; ++run) {
+        const auto heir = with_room_for(flows, IpFamily::V4);
+        std::array<pipeline::WorkerContext*, 1> workers{&heir->context()};
+        const double before = thread_ms();
+        adopt::Adoption adopting(left, heir->snapshot(), workers, {cycles_begin()});
+        adopting.adopt({0});
+        pipeline::MovedFlows moved;
+        const adopt::Report report = adopting.finish(moved);
+        adoption.ms.push_back(thread_ms() - before);
+        PENSTOCK_CHECK(report.all_lost() == 0 && report.all_adopted() > 0);
+    }
+    adoption.print("adopt.described", size_suffix(flows), static_cast<double>(flows) / kMillion);
+}
+
 void measure(uint32_t flows, IpFamily family) {
     const auto former = filled(flows, Protocol::Tcp, family);
     adopt::FormerTables left;
@@ -94,6 +113,7 @@ void measure(uint32_t flows, IpFamily family) {
     copy.print(name + ".copy", at, millions);
     if (family == IpFamily::V4) {
         measure_two(flows, left);
+        measure_described(flows, left, former->context().connections.capacity());
     }
     print_aim_at_most(name + at, adoption.ms.front() / millions, kAimMsPerMillion);
 }

@@ -5,7 +5,8 @@
 // client's own address. The counts follow from the connections, and everything is released in the end.
 //
 // An input is a number of changes of five bytes: which table (1), where (2), how (1), with what (1). One in
-// two positions is in the entries that are used. The first byte selects the heir.
+// two positions is in the entries that are used. The first byte selects the heir, and whether the tables have
+// a layout of their own. The description of that layout may be damaged as well.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "dataplane/conn/table_layout.hpp"
 #include "dataplane/pipeline/state/context.hpp"
 #include "tests/support/aligned_memory.hpp"
+#include "tests/support/other_layout.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/virtual_gateway.hpp"
 
@@ -23,7 +25,6 @@ namespace penstock::test {
 namespace {
 
 using conn::Direction;
-using conn::Entry;
 
 constexpr uint32_t kConnections = 64, kWorkers = 2;
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
@@ -99,17 +100,25 @@ struct World {
             heirs.back()->publish(renumbered);
             heirs.back()->remember();
         }
+        Prng random(1);
+        layout = random_layout(random, own);
+        const adopt::FormerTables left = former.left_to(*heirs.front());
+        for (const std::span<const std::byte>& table : left.connections) {
+            converted.push_back(in_layout(table, own, layout, random));
+        }
     }
     VirtualGateway former;
+    const conn::TableDescription own = conn::describe_tables(kConnections);
+    conn::TableDescription layout;
+    std::vector<AlignedMemory> converted;  // the tables of `former` in this layout
     std::vector<std::unique_ptr<VirtualGateway>> heirs;
 };
 
-void damage(std::span<std::byte> memory, bool has_units, const uint8_t* change) {
+// `units`: where the entries are; null: none are.
+void damage(std::span<std::byte> memory, const conn::TableDescription* units, const uint8_t* change) {
     size_t at = static_cast<size_t>(change[1] | change[2] << 8);
-    if (has_units && (change[0] & 1) != 0) {
-        // The units that are used begin behind the buckets.
-        at = conn::Table::memory_needed(kConnections) - kConnections * sizeof(Entry) +
-             at % (48 * sizeof(Entry));
+    if (units != nullptr && (change[0] & 1) != 0) {
+        at = units->units_at + at % (48U * units->unit_bytes);
     }
     std::byte& byte = memory[at % memory.size()];
     switch (change[3] % 4) {
@@ -221,12 +230,28 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         std::memcpy(own.span().data(), table.data(), table.size());
         table = own.span();
     };
+    const bool is_converted = (data[0] & 4) != 0;
+    const conn::TableDescription& layout = is_converted ? world.layout : world.own;
+    conn::TableDescription described = layout;
+    if (is_converted) {
+        for (uint32_t worker = 0; worker < kWorkers; ++worker) {
+            left.connections[worker] = world.converted[worker].span();
+        }
+    }
     std::ranges::for_each(left.connections, copy);
     copy(left.affinity);
     for (size_t at = 1; at + 5 <= size && at < 200; at += 5) {
         const size_t which = data[at] >> 1 & 3;
         const size_t table = which < kWorkers ? which : kWorkers;
-        damage(memory[table].span(), table < kWorkers, data + at);
+        if (is_converted && (data[at] & 8) != 0) {
+            reinterpret_cast<uint8_t*>(&described)[(data[at + 1] | data[at + 2] << 8) % sizeof(described)] ^=
+                data[at + 4];
+            continue;
+        }
+        damage(memory[table].span(), table < kWorkers ? &layout : nullptr, data + at);
+    }
+    if (is_converted) {
+        left.layout = described;
     }
     const adopt::Report report = heir.adopt(left, world.former);
     PENSTOCK_CHECK(size >= 6 || (data[0] & 1) != 0 || (report.all_adopted() == 36 && report.all_lost() == 0));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gateway with random Services and a random history of packets ends at an arbitrary moment. Another one,
 // with other numbers, workers, capacities and secrets, adopts what it left. From then on both get the same
-// packets, and must send the same: the same endpoint, the same SNAT address and port, the same checksums.
+// packets, and must send the same: the same endpoint, the same SNAT address and port, the same checksums. The
+// tables of half of the former gateways have a layout of their own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +16,10 @@
 #include <vector>
 
 #include "dataplane/conn/former_table.hpp"
+#include "dataplane/conn/table_description.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "tests/support/fragment_cutter.hpp"
+#include "tests/support/other_layout.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/prng.hpp"
@@ -246,6 +249,17 @@ class Adoption : public testing::Test {
         return connection;
     }
 
+    // These tables as another build leaves them.
+    void convert(adopt::FormerTables& left, std::vector<AlignedMemory>& memory, uint32_t capacity) {
+        const conn::TableDescription own = conn::describe_tables(capacity);
+        left.layout = random_layout(random_, own);
+        for (std::span<const std::byte>& table : left.connections) {
+            memory.push_back(in_layout(table, own, *left.layout, random_));
+            table = memory.back().span();
+        }
+        ++converted_;
+    }
+
     // All counts of a worker that follow from its connections.
     static void expect_balance(VirtualGateway& gateway) {
         for (uint32_t w = 0; w < gateway.options().workers; ++w) {
@@ -387,6 +401,7 @@ class Adoption : public testing::Test {
     std::vector<std::pair<FlowKey, FlowKey>> flows_;
     uint64_t fragments_ = 0, errors_ = 0;  // that were translated
     uint64_t ended_ = 0;                   // changes of a table in which the process ended
+    uint64_t converted_ = 0;               // tables of another layout
 };
 
 TEST_F(Adoption, ChangesNothingForTheConnections) {
@@ -430,7 +445,11 @@ TEST_F(Adoption, ChangesNothingForTheConnections) {
                 former_only = 1;
             }
         }
+        if (random_.one_in(2)) {
+            convert(left, memory, former.gateway.options().connections);
+        }
         const adopt::Report report = heir.gateway.adopt(left, former.gateway);
+        ASSERT_EQ(report.converted_from.has_value(), left.layout.has_value());
         ASSERT_EQ(report.all_adopted(), connections.size());
         ASSERT_EQ(report.all_lost(), 0u);
         ASSERT_EQ(report.affinity_adopted, former.gateway.affinity().size());
@@ -464,6 +483,7 @@ TEST_F(Adoption, ChangesNothingForTheConnections) {
     EXPECT_GT(fragments_, 0u);
     EXPECT_GT(errors_, 0u);
     EXPECT_GT(ended_, 0u);
+    EXPECT_GT(converted_, 0u);
 }
 
 }  // namespace adoption_property_test

@@ -15,6 +15,7 @@
 
 #include "dataplane/packet/parse.hpp"
 #include "tests/support/aligned_memory.hpp"
+#include "tests/support/other_layout.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/reply_hashes.hpp"
@@ -183,6 +184,45 @@ TEST_F(Adoption, RefusesWhatNoGatewayHasOpened) {
     }
 }
 
+// A newer build has left a TCP state that this one does not know: that connection alone is lost.
+TEST_F(Adoption, ConvertsATableOfAnotherLayout) {
+    open(3);
+    Prng random;
+    VirtualGateway heir;
+    std::vector<AlignedMemory> memory;
+    conn::TableDescription layout;
+    const adopt::Report report = adopted_by(heir, {web()}, [&](Left& left) {
+        left.entry(former).state = conn::kTcpStates;
+        const conn::TableDescription own = conn::describe_tables(former.options().connections);
+        layout = random_layout(random, own);
+        memory.push_back(in_layout(left.tables.connections.front(), own, layout, random));
+        left.tables.connections.front() = memory.back().span();
+        left.tables.layout = layout;
+    });
+    EXPECT_EQ(report.converted_from, layout.version);
+    EXPECT_EQ(report.all_adopted(), 2u);
+    expect_lost(report, NotAdopted::UnknownValue);
+    for (const L4Port port : {L4Port{40'001}, L4Port{40'002}}) {
+        EXPECT_EQ(heir.send(segment(port, "S")).frame, former.send(segment(port, "S")).frame);
+    }
+}
+
+// The description is no part of the tables: it may belong to others.
+TEST_F(Adoption, NeedsATableOfTheDescribedLayout) {
+    open();
+    VirtualGateway other_version, too_long;
+    const auto described = [&](const std::function<void(conn::TableDescription&)>& change) {
+        return [&, change](Left& left) {
+            left.tables.layout = conn::describe_tables(former.options().connections);
+            change(*left.tables.layout);
+        };
+    };
+    expect_lost(adopted_by(other_version, {web()}, described([](auto& layout) { ++layout.version; })),
+                NotAdopted::TableDamaged);
+    expect_lost(adopted_by(too_long, {web()}, described([](auto& layout) { layout.units += 2; })),
+                NotAdopted::TableDamaged);
+}
+
 // Counters of two cores differ a little.
 TEST_F(Adoption, CorrectsATimeThatIsSlightlyAhead) {
     open();
@@ -235,6 +275,75 @@ TEST_F(Adoption, NeedsTheEndpoint) {
     EXPECT_EQ(report.all_adopted(), 1u);
     EXPECT_EQ(kept.worker(0).connections.at({0}).backend, BackendId{7});
     EXPECT_EQ(kept.worker(0).counters.backends[7].open.read(), 1u);
+}
+
+// The endpoint, the frontend, or both are gone from the Service, and the control plane keeps one of two
+// backends.
+TEST_F(Adoption, KeepsFlowsOfAServiceThatLostTheirEndpointOrFrontend_DRAIN004_DRAIN007) {
+    former.publish({web({11, 12})});
+    open(64);
+    TestService elsewhere = web({11, 12});
+    elsewhere.frontends = {{kVip, 81}};
+    TestService both = elsewhere;
+    both.backends = {13};
+    for (const auto& [now, why] :
+         {std::pair{web({13}), NotAdopted::NoEndpoint}, std::pair{elsewhere, NotAdopted::NoFrontend},
+          std::pair{both, NotAdopted::NoFrontend}}) {
+        std::vector<adopt::LeavingFlows> asked;
+        VirtualGateway heir({.workers = 2});
+        const adopt::Report report = adopted_by(heir, {now}, [&](Left& left) {
+            left.tables.keep_leaving = [&](const adopt::LeavingFlows& flows) {
+                asked.push_back(flows);
+                return flows.endpoint.address == backend_address(11) ? BackendId{70} : BackendId{};
+            };
+        });
+        ASSERT_EQ(asked.size(), 2u) << "once for each endpoint";
+        EXPECT_EQ(asked[0].service, ServiceId{0});
+        EXPECT_EQ(asked[0].frontend, (SocketAddress{kVip, 80}));
+        EXPECT_EQ(asked[0].endpoint, (SocketAddress{backend_address(11), 9376}));
+        EXPECT_GT(report.all_adopted(), 0u);
+        EXPECT_GT(report.of(why), 0u);
+        EXPECT_EQ(report.all_adopted() + report.of(why), 64u);
+        EXPECT_EQ(report.all_lost(), report.of(why));
+        EXPECT_EQ(heir.connections(), report.all_adopted());
+        EXPECT_EQ(heir.count(stats::Counter::AdoptedConnections), report.all_adopted());
+        EXPECT_EQ(heir.worker(0).counters.backends[70].open.read() +
+                      heir.worker(1).counters.backends[70].open.read(),
+                  report.all_adopted());
+        uint32_t continued = 0;
+        for (uint32_t n = 0; n < 64; ++n) {
+            const auto again = segment(static_cast<L4Port>(40'000 + n), "S");
+            const Outcome expected = former.send(again), outcome = heir.send(again);
+            if (key_of(expected.frame).destination == backend_address(11)) {
+                ++continued;
+                EXPECT_EQ(outcome.frame, expected.frame);
+            } else if (outcome.verdict == Verdict::Transmit) {
+                EXPECT_EQ(key_of(outcome.frame).destination, backend_address(13)) << "a new flow";
+            }
+        }
+        EXPECT_EQ(continued, report.all_adopted());
+        // An order ends them, as after the removal of an endpoint.
+        heir.order({.backend = BackendId{70}, .frontend = {}});
+        heir.work_off_orders();
+        EXPECT_EQ(heir.count(stats::Counter::EndedConnections), report.all_adopted());
+    }
+}
+
+TEST_F(Adoption, KeepsNoFlowOfAServiceThatIsGoneOrNotKnown) {
+    open();
+    VirtualGateway gone, unnamed;
+    TestService other = web({12});
+    other.name = "other";
+    const auto keep_all = [](Left& left) {
+        left.tables.keep_leaving = [](const adopt::LeavingFlows&) { return BackendId{70}; };
+    };
+    expect_lost(adopted_by(gone, {other}, keep_all), NotAdopted::NoFrontend);
+    expect_lost(adopted_by(unnamed, {web({12})},
+                           [&](Left& left) {
+                               keep_all(left);
+                               left.tables.services.reset();
+                           }),
+                NotAdopted::NoEndpoint);
 }
 
 TEST_F(Adoption, NeedsASnatPortOfItsOwn) {
