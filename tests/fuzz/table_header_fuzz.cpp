@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as the start of a table file, and as records of names. A header is refused, or its sections lie
 // in this order inside the file, do not overlap, and have room for all records and for the tables of all
-// workers. A record is refused, or is exactly what this program writes for the name in it.
+// workers. A layout of tables other than this build's is refused, or every field of it lies in a unit and
+// every unit in a table. A record is refused, or is exactly what this program writes for the name in it.
 //
-// Input: 1 byte of switches | 2 bytes of the file's length in units of 1 MiB | header | progress | records
+// Input: 1 byte of switches | 2 bytes of the file's length in units of 1 MiB | header | progress
+//        | description, if kDescribed | records
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "control/gateway/tables/id_names.hpp"
 #include "control/gateway/tables/table_file_header.hpp"
@@ -20,7 +23,7 @@ using namespace penstock;
 using namespace penstock::gateway;
 
 constexpr std::string_view kBoot = "0a1b2c3d-0000-1111-2222-333344445555";
-constexpr uint8_t kSealed = 1, kThisBuild = 2, kLaidOut = 4, kShort = 8;
+constexpr uint8_t kSealed = 1, kThisBuild = 2, kLaidOut = 4, kShort = 8, kDescribed = 16;
 
 // The next bytes of the input; zeros behind its end.
 template <typename T>
@@ -32,15 +35,37 @@ T take(std::string_view& input) {
     return load<T>(bytes.data());
 }
 
+void check_description(const TableFileDescription& read, uint64_t table_bytes) {
+    const conn::TableDescription& layout = read.tables;
+    PENSTOCK_CHECK(layout.units >= 2 && layout.units % 2 == 0);
+    PENSTOCK_CHECK(layout.units_at < table_bytes &&
+                   (table_bytes - layout.units_at) / layout.unit_bytes >= layout.units);
+    PENSTOCK_CHECK(layout.high_water_at + sizeof(uint32_t) <= layout.units_at);
+    for (const uint16_t at : layout.addresses_at) {
+        PENSTOCK_CHECK(at + 16 <= layout.unit_bytes);
+    }
+    // Exactly as long as a unit, so that the address sanitizer sees an access beyond it.
+    const std::vector<std::byte> unit(layout.unit_bytes, std::byte{0xff});
+    const conn::FieldReader fields(layout);
+    for (size_t i = 0; i < conn::kEntryFields; ++i) {
+        const uint16_t bits = layout.fields[i].bits;
+        PENSTOCK_CHECK(bits <= conn::kFieldBits[i]);
+        PENSTOCK_CHECK(fields.read(unit.data(), static_cast<conn::EntryField>(i)) ==
+                       (bits == 0 ? 0 : ~uint64_t{0} >> (64 - bits)));
+    }
+}
+
 void check_header(std::string_view& input) {
     const auto switches = take<uint8_t>(input);
     const uint64_t file_bytes = uint64_t{take<uint16_t>(input)} << 20;
     auto header = take<TableFileHeader>(input);
     const auto progress = take<TableFileProgress>(input);
+    auto description =
+        (switches & kDescribed) != 0 ? take<TableFileDescription>(input) : TableFileDescription{};
     if ((switches & kThisBuild) != 0) {
         header.magic = TableFileHeader::kMagic;
         header.format = TableFileHeader::kFormat;
-        header.layout = table_layout();
+        header.layout = table_layout() ^ ((switches & kDescribed) != 0 ? 1 : 0);
         std::ranges::copy(kBoot, header.boot_id.begin());
     }
     if ((switches & kLaidOut) != 0) {
@@ -48,10 +73,15 @@ void check_header(std::string_view& input) {
     }
     if ((switches & kSealed) != 0) {
         header.checksum = checksum_of(header);
+        if ((switches & kThisBuild) != 0) {
+            description = description_for(description.tables, header);
+        }
+        description.checksum = checksum_of(description, header);
     }
     std::array<std::byte, kSectionsAt> start{};
     store(start.data(), header);
     store(start.data() + kProgressAt, progress);
+    store(start.data() + kDescriptionAt, description);
     const auto read =
         read_header(std::span(start).first((switches & kShort) != 0 ? 700 : start.size()), file_bytes, kBoot);
     if (!read) {
@@ -68,6 +98,10 @@ void check_header(std::string_view& input) {
     PENSTOCK_CHECK(read->file_bytes >= read->tables_at && read->file_bytes <= file_bytes);
     PENSTOCK_CHECK((read->file_bytes - read->tables_at) / read->workers >= read->table_bytes);
     PENSTOCK_CHECK(read->tables_at % 64 == 0 && read->table_bytes % 64 == 0);
+    if (const auto described = read_description(start)) {
+        PENSTOCK_CHECK(read->layout != table_layout());
+        check_description(*described, read->table_bytes);
+    }
     const TableFileProgress cut = read_progress(start);
     PENSTOCK_CHECK(cut.services_used <= limits::kServicesMax && cut.endpoints_used <= limits::kBackendsMax);
 }

@@ -79,6 +79,9 @@ std::string tables_text(const v1::Tables& tables) {
     } else {
         text += "; " + std::to_string(tables.adopted()) + " connections adopted in " +
                 std::to_string((tables.adoption_us() + 999) / 1000) + " ms";
+        if (tables.has_converted_from()) {
+            text += ", converted from table layout " + std::to_string(tables.converted_from());
+        }
         std::string lost;
         for (const auto& each : tables.lost()) {
             lost += (lost.empty() ? "; lost: " : ", ") + each.reason() + " " + std::to_string(each.count());

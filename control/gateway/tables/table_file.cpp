@@ -84,6 +84,7 @@ Result<TableFile> TableFile::create(const std::string& path, uint64_t page_bytes
     file.path_ = path;
     file.header_ = laid_out({}, sizes);
     file.header_.generation = generation;
+    file.tables_ = sizes.tables;
     file.fd_ = Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file.fd_.is_open()) {
         return tables_failed(path, "cannot be created");
@@ -187,6 +188,7 @@ void TableFile::put_in_force(const Constants& constants, std::string_view boot_i
     std::copy_n(constants.rss_key.begin(), header_.rss_key_bytes, header_.rss_key.begin());
     std::ranges::copy(boot_id.substr(0, header_.boot_id.size() - 1), header_.boot_id.begin());
     header_.checksum = checksum_of(header_);
+    store_at(kDescriptionAt, description_for(tables_, header_));
     store_at(0, header_);
     __atomic_store_n(reinterpret_cast<uint32_t*>(memory_.bytes().data() + kProgressAt +
                                                  offsetof(TableFileProgress, state)),
@@ -212,6 +214,7 @@ std::expected<FormerTableFile, RefusedTables> FormerTableFile::open(Descriptor f
     }
     FormerTableFile file;
     PENSTOCK_TRY(file.header_, read_header(start, length, boot_id));
+    file.description_ = read_description(start);
     file.progress_ = read_progress(start);
     // The tables have no holes: reading a hole may need memory that the file system does not have.
     if (static_cast<uint64_t>(facts.st_blocks) * 512 < file.header_.file_bytes - file.header_.affinity_at) {
@@ -231,7 +234,18 @@ std::span<const uint8_t> FormerTableFile::rss_key() const noexcept {
     return std::span(header_.rss_key).first(header_.rss_key_bytes);
 }
 
+std::optional<conn::TableDescription> FormerTableFile::layout() const noexcept {
+    return description_ ? std::optional(description_->tables) : std::nullopt;
+}
+
+bool FormerTableFile::has_known_affinity() const noexcept {
+    return !description_ || description_->affinity == affinity_layout();
+}
+
 std::span<const std::byte> FormerTableFile::affinity() const noexcept {
+    if (!has_known_affinity()) {
+        return {};
+    }
     return memory_.bytes().subspan(header_.affinity_at, header_.affinity_bytes);
 }
 

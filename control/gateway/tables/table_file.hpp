@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -87,6 +88,7 @@ class TableFile {
     Descriptor fd_;
     FileMapping memory_;
     TableFileHeader header_;
+    conn::TableDescription tables_;
     uint64_t services_allocated_ = 0;  // bytes of the section
     uint64_t endpoints_allocated_ = 0;
 };
@@ -100,7 +102,11 @@ class FormerTableFile {
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] const TableFileHeader& header() const noexcept { return header_; }
     [[nodiscard]] std::span<const uint8_t> rss_key() const noexcept;
-    // Read-only memory.
+    // Set if the tables of connections have another layout than those of this build.
+    [[nodiscard]] std::optional<conn::TableDescription> layout() const noexcept;
+    // False: the affinity table has another layout, and cannot be read.
+    [[nodiscard]] bool has_known_affinity() const noexcept;
+    // Read-only memory. The affinity table is empty if its layout is not known.
     [[nodiscard]] std::span<const std::byte> affinity() const noexcept;
     [[nodiscard]] std::span<const std::byte> table(uint32_t worker) const noexcept;
     // Copies of the records, by number. Unavailable: they cannot be read.
@@ -113,6 +119,7 @@ class FormerTableFile {
     Descriptor fd_;
     FileMapping memory_;
     TableFileHeader header_;
+    std::optional<TableFileDescription> description_;
     TableFileProgress progress_;
 };
 

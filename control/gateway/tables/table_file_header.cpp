@@ -32,6 +32,41 @@ std::unexpected<RefusedTables> refuse_file(TableRefusal reason, std::string why)
     return std::unexpected(RefusedTables{reason, std::move(why)});
 }
 
+template <typename T>
+uint64_t checksum_of_words(const T& value, const HashKey& key) noexcept {
+    constexpr size_t kWords = offsetof(T, checksum) / sizeof(uint64_t);
+    return siphash13(key, load<std::array<uint64_t, kWords>>(reinterpret_cast<const std::byte*>(&value)));
+}
+
+// Why the tables of a file with another layout than that of this build cannot be read.
+std::optional<RefusedTables> refusal_of_layout(const TableFileDescription& description,
+                                               const TableFileHeader& header) {
+    const auto other = [](const std::string& why) {
+        return RefusedTables{TableRefusal::OtherLayout,
+                             "has tables of another layout than this build, " + why};
+    };
+    if (description.magic != TableFileDescription::kMagic) {
+        return other("and does not describe it");
+    }
+    if (description.format != TableFileDescription::kFormat ||
+        description.bytes != sizeof(TableFileDescription)) {
+        return other("described in format " + std::to_string(description.format) +
+                     ", which this build does not read");
+    }
+    if (description.checksum != checksum_of(description, header)) {
+        return RefusedTables{TableRefusal::Damaged,
+                             "has a description of its tables whose checksum is wrong"};
+    }
+    if (description.records != record_layout()) {
+        return other("and its names have another one too");
+    }
+    if (const std::string obstacle = conn::obstacle_of(description.tables, header.table_bytes);
+        !obstacle.empty()) {
+        return other("which this build cannot read: " + obstacle);
+    }
+    return std::nullopt;
+}
+
 bool is_same_place(const TableFileHeader& a, const TableFileHeader& b) {
     return a.services_at == b.services_at && a.endpoints_at == b.endpoints_at &&
            a.affinity_at == b.affinity_at && a.tables_at == b.tables_at && a.file_bytes == b.file_bytes;
@@ -77,10 +112,40 @@ std::string current_boot_id() {
     return id.substr(0, TableFileHeader{}.boot_id.size() - 1);
 }
 
+uint64_t record_layout() noexcept {
+    constexpr uint64_t kEndian = std::endian::native == std::endian::little ? 1 : 2;
+    constexpr std::array<uint64_t, 5> kFacts{
+        kEndian,
+        sizeof(void*),
+        sizeof(ServiceRecord),
+        sizeof(EndpointRecord),
+        uint64_t{limits::kServicesMax} << 32 | limits::kBackendsMax,
+    };
+    return siphash13(HashKey{}, kFacts);
+}
+
+uint64_t affinity_layout() noexcept {
+    constexpr std::array<uint64_t, 2> kFacts{kCacheLine, sizeof(lb::detail::AffinityBucket)};
+    return siphash13(HashKey{}, kFacts);
+}
+
 uint64_t checksum_of(const TableFileHeader& header) noexcept {
-    constexpr size_t kWords = offsetof(TableFileHeader, checksum) / sizeof(uint64_t);
-    return siphash13(HashKey{TableFileHeader::kMagic, 0},
-                     load<std::array<uint64_t, kWords>>(reinterpret_cast<const std::byte*>(&header)));
+    return checksum_of_words(header, {TableFileHeader::kMagic, 0});
+}
+
+uint64_t checksum_of(const TableFileDescription& description, const TableFileHeader& header) noexcept {
+    return checksum_of_words(description, {TableFileDescription::kMagic, header.checksum});
+}
+
+TableFileDescription description_for(const conn::TableDescription& tables,
+                                     const TableFileHeader& header) noexcept {
+    TableFileDescription description;
+    description.bytes = sizeof(TableFileDescription);
+    description.records = record_layout();
+    description.affinity = affinity_layout();
+    description.tables = tables;
+    description.checksum = checksum_of(description, header);
+    return description;
 }
 
 const char* to_string(TableRefusal refusal) noexcept {
@@ -125,7 +190,10 @@ std::expected<TableFileHeader, RefusedTables> read_header(std::span<const std::b
         return refuse_file(TableRefusal::Damaged, "has a header whose checksum is wrong");
     }
     if (header.layout != table_layout()) {
-        return refuse_file(TableRefusal::OtherLayout, "has tables of another layout than this build");
+        if (auto refused =
+                refusal_of_layout(load<TableFileDescription>(start.data() + kDescriptionAt), header)) {
+            return std::unexpected(std::move(*refused));
+        }
     }
     const std::string_view booted(header.boot_id.data(),
                                   strnlen(header.boot_id.data(), header.boot_id.size()));
@@ -145,6 +213,12 @@ std::expected<TableFileHeader, RefusedTables> read_header(std::span<const std::b
                                                        " bytes that its header names");
     }
     return header;
+}
+
+std::optional<TableFileDescription> read_description(std::span<const std::byte> start) noexcept {
+    return load<TableFileHeader>(start.data()).layout == table_layout()
+               ? std::nullopt
+               : std::optional(load<TableFileDescription>(start.data() + kDescriptionAt));
 }
 
 TableFileProgress read_progress(std::span<const std::byte> start) noexcept {

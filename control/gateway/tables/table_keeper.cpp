@@ -14,6 +14,7 @@
 
 #include "control/log/log.hpp"
 #include "dataplane/conn/table.hpp"
+#include "dataplane/conn/table_description.hpp"
 #include "dataplane/lb/affinity.hpp"
 #include "drivers/eal/hugepages.hpp"
 
@@ -84,10 +85,11 @@ Result<std::unique_ptr<TableKeeper>> TableKeeper::open(const TableKeeperOptions&
     keeper->boot_id_ = current_boot_id();
     keeper->find_former();
     // An even number, as WorkerSet::start() makes it.
-    const TableFileSizes sizes{
-        .workers = options.workers,
-        .table_bytes = conn::Table::memory_needed(options.connections + options.connections % 2),
-        .affinity_bytes = lb::AffinityTable::memory_needed(options.affinity_entries)};
+    const uint32_t connections = options.connections + options.connections % 2;
+    const TableFileSizes sizes{.workers = options.workers,
+                               .table_bytes = conn::Table::memory_needed(connections),
+                               .affinity_bytes = lb::AffinityTable::memory_needed(options.affinity_entries),
+                               .tables = conn::describe_tables(connections)};
     for (const TableFolder& folder : keeper->folders_) {
         if (auto created = keeper->create_file(folder, keeper->generation_ + 1, sizes); !created) {
             status.remark = created.error().what;
@@ -220,7 +222,18 @@ std::optional<adopt::FormerTables> TableKeeper::former(const Compiled& compiled,
     for (uint32_t worker = 0; worker < former_->header().workers; ++worker) {
         tables.connections.push_back(former_->table(worker));
     }
+    tables.layout = former_->layout();
+    if (tables.layout) {
+        log::get("control").info("{} has tables of layout {}; its connections are converted", former_->path(),
+                                 tables.layout->version);
+    }
     tables.affinity = former_->affinity();
+    if (!former_->has_known_affinity()) {
+        log::get("control").warn(
+            "{} has an affinity table of another layout: clients with session affinity may "
+            "get another endpoint",
+            former_->path());
+    }
     return tables;
 }
 

@@ -129,6 +129,9 @@ void StatusView::add_tables(v1::Tables& out) const {
     }
     const adopt::Report& report = running_.workers.adopted();
     out.set_adopted(report.all_adopted());
+    if (report.converted_from) {
+        out.set_converted_from(*report.converted_from);
+    }
     for (size_t i = 0; i < adopt::kNotAdopted; ++i) {
         if (report.lost[i] > 0) {
             v1::Tables::Count& lost = *out.add_lost();

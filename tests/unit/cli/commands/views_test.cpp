@@ -439,6 +439,10 @@ TEST(Views, StatusSaysWhetherConnectionsSurviveTheProcess) {
         "Tables:         /dev/shm/penstock/tables.4, in ordinary memory; 90 connections adopted in 12 ms; "
         "lost: no_endpoint 3, expired 7");
     EXPECT_EQ(
+        tables_line(R"(file: "/s/tables.5" adopted: 3 adoption_us: 900 converted_from: 6)"),
+        "Tables:         /s/tables.5, in ordinary memory; 3 connections adopted in 1 ms, converted from "
+        "table layout 6");
+    EXPECT_EQ(
         tables_line(
             R"(file: "/h/tables.2" in_hugepages: true nothing_adopted: "there is no file" name_error: "full"
                              refused_files: "tables.1 is of another boot" remark: "slow")"),

@@ -18,13 +18,15 @@
 #include <vector>
 
 #include "dataplane/base/check.hpp"
+#include "dataplane/conn/table_description.hpp"
 
 namespace penstock::gateway {
 namespace table_folder_test {
 
 namespace fs = std::filesystem;
 
-constexpr TableFileSizes kSizes{.workers = 2, .table_bytes = 64 * 1024, .affinity_bytes = 4096};
+const TableFileSizes kSizes{
+    .workers = 2, .table_bytes = 64 * 1024, .affinity_bytes = 4096, .tables = conn::describe_tables(512)};
 constexpr const char* kBoot = "0a1b2c3d-0000-1111-2222-333344445555";
 
 class TableFolderTest : public testing::Test {
@@ -63,8 +65,10 @@ class TableFolderTest : public testing::Test {
         file.seekp(static_cast<std::streamoff>(at));
         file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     }
-    // Changes the header and makes its checksum right again.
-    void reseal(uint64_t generation, const std::function<void(TableFileHeader&)>& change) const {
+    // Changes the header or the description, and makes both checksums right again.
+    void reseal(
+        uint64_t generation, const std::function<void(TableFileHeader&)>& change,
+        const std::function<void(TableFileDescription&)>& change_description = [](auto&) {}) const {
         std::fstream file(path_ / ("tables." + std::to_string(generation)),
                           std::ios::in | std::ios::out | std::ios::binary);
         TableFileHeader header;
@@ -73,6 +77,13 @@ class TableFolderTest : public testing::Test {
         header.checksum = checksum_of(header);
         file.seekp(0);
         file.write(reinterpret_cast<const char*>(&header), sizeof(header));
+        TableFileDescription description;
+        file.seekg(kDescriptionAt);
+        file.read(reinterpret_cast<char*>(&description), sizeof(description));
+        change_description(description);
+        description.checksum = checksum_of(description, header);
+        file.seekp(kDescriptionAt);
+        file.write(reinterpret_cast<const char*>(&description), sizeof(description));
     }
     [[nodiscard]] std::vector<std::string> names() const {
         std::vector<std::string> out;
@@ -191,6 +202,62 @@ TEST_F(TableFolderTest, AFileOfAnUnknownBootIsNeverUsed) {
     EXPECT_EQ(folder().look("").refused.at(0).reason, TableRefusal::OtherBoot);
 }
 
+TEST_F(TableFolderTest, TablesOfAnotherLayoutAreReadByTheirDescription) {
+    leave_file(1);
+    EXPECT_FALSE(folder().look(kBoot).newest->layout());
+    reseal(
+        1, [](auto& header) { header.layout ^= 1; },
+        [](auto& description) { description.tables.version = 7; });
+    const auto found = folder().look(kBoot);
+    ASSERT_TRUE(found.newest);
+    ASSERT_TRUE(found.newest->layout());
+    EXPECT_EQ(found.newest->layout()->version, 7U);
+    EXPECT_EQ(found.newest->layout()->fields, kSizes.tables.fields);
+    EXPECT_EQ(found.newest->affinity().size(), kSizes.affinity_bytes);
+}
+
+TEST_F(TableFolderTest, AnAffinityTableOfAnotherLayoutIsNotRead) {
+    leave_file(1);
+    reseal(1, [](auto& header) { header.layout ^= 1; }, [](auto& description) { description.affinity ^= 1; });
+    const auto found = folder().look(kBoot);
+    ASSERT_TRUE(found.newest);
+    EXPECT_FALSE(found.newest->has_known_affinity());
+    EXPECT_TRUE(found.newest->affinity().empty());
+    EXPECT_EQ(found.newest->table(1).size(), kSizes.table_bytes);
+}
+
+TEST_F(TableFolderTest, ALayoutThatThisBuildCannotReadIsNamed) {
+    using Description = TableFileDescription;
+    const struct {
+        const char* name;
+        std::function<void(Description&)> change;
+        const char* why;
+    } cases[] = {
+        {"none", [](Description& description) { description = {.magic = 0}; }, "and does not describe it"},
+        {"format", [](Description& description) { ++description.format; }, "described in format 2"},
+        {"size", [](Description& description) { description.bytes = 8; }, "described in format 1"},
+        {"records", [](Description& description) { description.records ^= 1; }, "names have another one too"},
+        {"meaning", [](Description& description) { ++description.tables.meaning; }, "meaning 2"},
+        {"field", [](Description& description) { description.tables.fields[0].bits = 33; },
+         "field Generation has 33 bits; this build has 32"},
+        {"units", [](Description& description) { description.tables.units = 4'096; },
+         "do not lie in a table of 65536 bytes"},
+    };
+    for (const auto& [name, change, why] : cases) {
+        leave_file(4);
+        reseal(4, [](auto& header) { header.layout ^= 1; }, change);
+        const auto found = folder().look(kBoot);
+        ASSERT_EQ(found.refused.size(), 1U) << name;
+        EXPECT_EQ(found.refused[0].reason, TableRefusal::OtherLayout) << name;
+        EXPECT_NE(found.refused[0].why.find(why), std::string::npos) << name << ": " << found.refused[0].why;
+        fs::remove_all(path_);
+    }
+    leave_file(4);
+    reseal(4, [](auto& header) { header.layout ^= 1; });
+    patch(4, kDescriptionAt + 40, {0x5a});
+    EXPECT_EQ(folder().look(kBoot).refused.at(0).reason, TableRefusal::Damaged) << "its checksum is wrong";
+}
+
 struct Damage {
     const char* name;
     TableRefusal reason;
@@ -199,7 +266,6 @@ struct Damage {
 
 TEST_F(TableFolderTest, AFileThatCannotBeUsedIsSetAsideByItsReason) {
     const std::vector<Damage> kDamages{
-        {"layout", TableRefusal::OtherLayout, [](auto& header) { header.layout ^= 1; }},
         {"format", TableRefusal::OtherFormat, [](auto& header) { ++header.format; }},
         {"magic", TableRefusal::Damaged, [](auto& header) { ++header.magic; }},
         {"no workers", TableRefusal::Damaged, [](auto& header) { header.workers = 0; }},

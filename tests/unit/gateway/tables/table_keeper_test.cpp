@@ -14,6 +14,7 @@
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/conn/table.hpp"
+#include "dataplane/conn/table_description.hpp"
 #include "dataplane/lb/affinity.hpp"
 
 namespace penstock::gateway {
@@ -114,6 +115,30 @@ TEST_F(TableKeeperTest, TheFormerTablesAreWhatTheProcessLeft) {
     EXPECT_TRUE(keeper->memory("connections-0", conn::Table::memory_needed(4096)));
     EXPECT_FALSE(keeper->memory("connections-1", bytes));  // one worker
     EXPECT_FALSE(keeper->memory("anything", 64));
+}
+
+TEST_F(TableKeeperTest, ATableOfAnotherLayoutComesWithItsDescription) {
+    options_.connections = 1023;
+    {
+        start(*open(), 1);
+    }
+    EXPECT_FALSE(open()->former(compiled_, ids_, true)->layout);
+    {
+        std::fstream file(base_ / "tables" / "tables.1", std::ios::in | std::ios::out | std::ios::binary);
+        TableFileHeader header;
+        file.read(reinterpret_cast<char*>(&header), sizeof(header));
+        header.layout ^= 1;
+        header.checksum = checksum_of(header);
+        const TableFileDescription description = description_for(conn::describe_tables(1024), header);
+        file.seekp(0);
+        file.write(reinterpret_cast<const char*>(&header), sizeof(header));
+        file.seekp(kDescriptionAt);
+        file.write(reinterpret_cast<const char*>(&description), sizeof(description));
+    }
+    const auto tables = open()->former(compiled_, ids_, true);
+    ASSERT_TRUE(tables);
+    EXPECT_EQ(tables->layout, conn::describe_tables(1024));
+    EXPECT_FALSE(tables->affinity.empty());
 }
 
 TEST_F(TableKeeperTest, AnOddNumberOfConnectionsHasRoomForOneMore) {
