@@ -69,6 +69,21 @@ Publication Reconciler::in_force() const {
     return in_force_;
 }
 
+BackendId Reconciler::keep_leaving(const adopt::LeavingFlows& flows) {
+    const std::lock_guard lock(state_mutex_);
+    const auto& [address, port] = flows.endpoint;
+    const model::ServiceKey* key = state_.compiler.ids().services.key_of(flows.service);
+    const Programmed* programmed = key == nullptr ? nullptr : state_.compiler.compiled()->services.get(*key);
+    // Tables of a former process are not trusted.
+    if (programmed == nullptr || address.is_unspecified() || address.is_multicast() || port == 0) {
+        return {};
+    }
+    const auto id =
+        state_.compiler.number_of_former({flows.service, address, port, programmed->desired->uid});
+    return id && keeper_.inherit(*key, flows.endpoint, flows.frontend, *id, options_.now()) ? *id
+                                                                                            : BackendId{};
+}
+
 void Reconciler::start(Publish publish, FlowReadings flows) {
     publish_ = std::move(publish);
     flows_ = std::move(flows);

@@ -32,6 +32,7 @@
 #include "control/gateway/compile/port_addresses.hpp"
 #include "control/model/desired.hpp"
 #include "control/rpc/state_update.hpp"
+#include "dataplane/adopt/former.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "drivers/host/netlink_mirror.hpp"
 
@@ -92,6 +93,10 @@ class Reconciler {
     // start().
     std::unique_ptr<config::Snapshot> begin(std::optional<LastGood> last_good,
                                             std::shared_ptr<const drivers::MirroredState> mirror);
+    // Flows of a former process whose endpoint or frontend is not of the state that begin() returned: the
+    // backend under which they continue until the rules for removed endpoints end them; unset: they end now.
+    // Between begin() and start().
+    [[nodiscard]] BackendId keep_leaving(const adopt::LeavingFlows& flows);
     void start(Publish publish, FlowReadings flows = {});
     // Applies nothing more, answers pending messages with Unavailable, and finishes the last-good file.
     // Idempotent.

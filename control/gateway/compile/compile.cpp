@@ -69,6 +69,17 @@ void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey>
     publish();
 }
 
+std::optional<BackendId> Compiler::number_of_former(const BackendKey& backend) {
+    if (const auto in_force = ids_.backends.find(backend)) {
+        return in_force;
+    }
+    const auto id = ids_.backends.take(backend);
+    if (id) {
+        ids_.backends.release(*id);
+    }
+    return id;
+}
+
 void Compiler::begin_round() {
     arbiter_.begin_round();
     // Room can only shrink until ids are released.

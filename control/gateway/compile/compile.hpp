@@ -96,6 +96,10 @@ class Compiler {
     // backends are released; then those refused for lack of capacity are tried once more.
     void run(const CompileInput& input, std::span<const model::ServiceKey> touched);
 
+    // The number of a backend that is not in force, as after its removal: it is released, and another
+    // backend gets it last. Empty: all numbers are in use.
+    std::optional<BackendId> number_of_former(const BackendKey& backend);
+
     // Results of the last run.
     [[nodiscard]] const std::shared_ptr<const Compiled>& compiled() const noexcept { return compiled_; }
     [[nodiscard]] const IdMap& ids() const noexcept { return ids_; }

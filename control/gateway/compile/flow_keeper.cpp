@@ -290,6 +290,36 @@ std::vector<conn::FlowOrder> FlowKeeper::follow(const CompileChanges& changes, c
     return std::move(run.orders);
 }
 
+bool FlowKeeper::inherit(const model::ServiceKey& key, const SocketAddress& place,
+                         const SocketAddress& frontend, BackendId id, Time now) {
+    const auto found = in_force_.find(key);
+    if (found == in_force_.end()) {
+        return false;
+    }
+    Object& object = *found->second;
+    const auto is_home = [&](const auto& entry) {
+        const PortFlows& port = entry.second;
+        const auto known = std::ranges::find(port.frontends, frontend, &Frontend::at);
+        return port.in_force != nullptr && known != port.frontends.end() && known->owned &&
+               std::ranges::binary_search(places_with_flows(*port.in_force), place);
+    };
+    if (key.protocol == Protocol::Udp && std::ranges::none_of(object.ports, is_home)) {
+        return false;
+    }
+    PortFlows& port = object.ports.at(key.port_name);
+    if (std::ranges::find(port.frontends, frontend, &Frontend::at) == port.frontends.end()) {
+        port.frontends.push_back({.at = frontend, .owned = false, .lost = now});
+    }
+    const auto at = std::ranges::lower_bound(port.backends, place, {}, &Backend::place);
+    if (at == port.backends.end() || at->place != place) {
+        port.backends.insert(
+            at, Backend{.place = place, .id = id, .offered = false, .withdrawn_in = runs_, .astray = {}});
+        ++backends_;
+    }
+    set_deadline(object, std::min(object.deadline.value_or(now), now));
+    return true;
+}
+
 std::vector<conn::FlowOrder> FlowKeeper::wake(const IdMap& ids, const FlowsOf& flows_of, Time now) {
     Run run{.ids = ids, .flows_of = flows_of, .now = now};
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {

@@ -58,6 +58,12 @@ class FlowKeeper {
     // together with the run's table.
     [[nodiscard]] std::vector<conn::FlowOrder> follow(const CompileChanges& changes, const Compiled& compiled,
                                                       const IdMap& ids, const FlowsOf& flows_of, Time now);
+    // Flows of a former process, of a service port in force that has lost their endpoint or their frontend.
+    // From `now` on they are treated as if it were lost now; wake() is due at once. `id`: of the backend at
+    // `place`. False: they must end at once, and no order will do it: UDP flows without a home, and flows of
+    // no service port in force.
+    [[nodiscard]] bool inherit(const model::ServiceKey& key, const SocketAddress& place,
+                               const SocketAddress& frontend, BackendId id, Time now);
     // The orders that have become due by time alone.
     [[nodiscard]] std::vector<conn::FlowOrder> wake(const IdMap& ids, const FlowsOf& flows_of, Time now);
     // Time of the next wake().

@@ -55,6 +55,11 @@ void Daemon::continue_tables(worker::WorkerSetOptions& options) {
         options.former = tables_->former(*state.compiler.compiled(), state.compiler.ids(),
                                          state.origin != StateOrigin::None);
     });
+    if (options.former) {
+        options.former->keep_leaving = [this](const adopt::LeavingFlows& flows) {
+            return reconciler_->keep_leaving(flows);
+        };
+    }
     options.before_launch = [this, secret = options.secret](const adopt::Report& report) {
         tables_->put_in_force({.tsc_hz = rte_get_tsc_hz(),
                                .secret = secret,

@@ -486,6 +486,50 @@ TEST(Reconciler, AnEqualFullStateAndAStartFromTheFileEndNoFlow_UDP005) {
     EXPECT_EQ(bench.last().flow_orders->orders.size(), 1U) << "the file's endpoint had flows since";
 }
 
+// Bench starts the thread; flows of a former process are adopted before.
+TEST(Reconciler, FlowsOfAFormerProcessEndAsAfterARemoval_DRAIN004_UDP001) {
+    auto web = draining_web({"10.0.0.1"}, 300),
+         dns = service("dns", {external("192.0.2.80", 53)}, {"10.0.0.1"});
+    dns.key.protocol = Protocol::Udp;
+    LastGood last_good;
+    last_good.state = {{"sync", 7}, desired({web, dns}), {}};
+    std::atomic<int64_t> clock_s = 1'000;
+    std::promise<config::Snapshot> ordered;
+    Reconciler reconciler(
+        {.identity = {.gateway_name = "edge"},
+         .snapshots = {.twins = {{"pen0", {ip("192.0.2.1")}}},
+                       .snat_addresses = {},
+                       .snat_ports = {},
+                       .host_ephemeral = {},
+                       .packets = {.answers_vip_echo = false, .passes_ip_options = false}},
+         .state_file = "",
+         .now = [&] { return std::chrono::steady_clock::time_point(std::chrono::seconds(clock_s)); }});
+    const auto initial = reconciler.begin(std::move(last_good), Bench::linux_with({"192.0.2.1"}));
+    const auto id_of = [&](L4Port port, Protocol protocol) {
+        return initial->services->find(ip("192.0.2.80"), port, protocol)->service->id;
+    };
+    const auto gone = [&](ServiceId service, const char* endpoint, L4Port frontend) {
+        return reconciler.keep_leaving(
+            {.service = service, .endpoint = {ip(endpoint), 8080}, .frontend = {ip("192.0.2.80"), frontend}});
+    };
+    const BackendId kept = gone(id_of(80, Protocol::Tcp), "10.0.0.9", 80);
+    EXPECT_TRUE(kept.is_set());
+    EXPECT_FALSE(gone(id_of(53, Protocol::Udp), "10.0.0.9", 53).is_set()) << "UDP flows end at once";
+    EXPECT_FALSE(gone(ServiceId{77}, "10.0.0.9", 80).is_set()) << "no Service has this number";
+    EXPECT_FALSE(gone(id_of(80, Protocol::Tcp), "0.0.0.0", 80).is_set());
+    EXPECT_FALSE(gone(id_of(80, Protocol::Tcp), "224.0.0.1", 80).is_set());
+    reconciler.start([&](std::unique_ptr<config::Snapshot> next) {
+        if (!next->flow_orders->orders.empty()) {
+            ordered.set_value(*next);
+        }
+    });
+    auto future = ordered.get_future();
+    clock_s += 300;
+    reconciler.look_at_clock();
+    EXPECT_EQ(future.get().flow_orders->orders, (std::vector<conn::FlowOrder>{{kept, {}, 0}}));
+    reconciler.stop();
+}
+
 TEST(Reconciler, IdleLimitsAreThoseOfTheServices_ANN03) {
     Bench bench;
     auto slow = web();
