@@ -35,6 +35,7 @@ class Gateway:
     def __init__(self, network, run, build, driver="af_packet", workers=1, place=FIRST):
         self._network, self._run, self.build = network, run, build
         self._driver, self._workers, self._place = driver, workers, place
+        self.daemon_folder = build  # the one with penstockd; from the next start on
         self.socket = run.file(f"{place.files}.sock")
         self.state_file = run.file("last-good.pb" if place is FIRST else f"{place.files}-last-good.pb")
         self.table_dir = run.memory_folder(place.files)  # "off": connections end with penstockd
@@ -70,7 +71,7 @@ class Gateway:
 
     def daemon_words(self):
         cores = ",".join(str(core_of_worker(worker)) for worker in range(self._workers))
-        words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file,
+        words = [os.path.join(self.daemon_folder, "penstockd"), "--listen", self.address, "--state-file", self.state_file,
                  "--table-dir", self.table_dir, "--mode", "node",
                  "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb),
                  "--main-core", str(cores_allowed()[0]), "--worker-cores", cores]

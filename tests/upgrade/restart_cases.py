@@ -158,10 +158,12 @@ def only_connections_outside_a_new_snat_range_are_lost_and_counted(lab):
 
 
 @case()
-def connections_of_an_endpoint_that_the_last_good_configuration_lacks_are_lost_alone(lab):
+def flows_of_an_endpoint_that_the_last_good_configuration_lacks_end_by_its_rules(lab):
+    """Its Services do not drain: TCP connections continue, UDP flows end."""
     start(lab)
     flows = KeptFlows(lab)
     flows.open("tcp", True, 60, VIP, 80)
+    flows.open("udp", False, 60, VIP, 80)
     with flows:
         flows.until_all_answered()
         # The penstockd that makes the other state has no connections, and would reset those that send.
@@ -173,13 +175,16 @@ def connections_of_an_endpoint_that_the_last_good_configuration_lacks_are_lost_a
         leave_state_without(lab, gone)
         lab.gateway.start_daemon()
         theirs = [flow for flow in flows.flows if flow.identities[0].split()[0].decode() == gone]
-        equal({each["reason"]: int(each["count"]) for each in tables(lab)["lost"]}, {"no_endpoint": len(theirs)}, "lost")
-        kept = [flow for flow in flows.flows if flow not in theirs]
-        before = [flow.answered for flow in kept]
+        ending = [flow for flow in theirs if not flow.stream]
+        check(0 < len(ending) < len(theirs), f"{len(ending)} of {len(theirs)} flows of {gone} are of UDP")
+        equal({each["reason"]: int(each["count"]) for each in tables(lab)["lost"]}, {"no_endpoint": len(ending)}, "lost")
+        before = [flow.answered for flow in flows.flows]
         flows.go_on()
-        until("the others go on", lambda: all(flow.answered > count for flow, count in zip(kept, before)), 30, 0.05)
-        equal([flow.broken for flow in kept if flow.broken or len(flow.identities) != 1], [], "flows of other endpoints")
-        check(all(len(flow.identities) == 1 for flow in theirs), "bytes of a lost connection reached another endpoint")
+        until("all go on", lambda: all(flow.answered > count for flow, count in zip(flows.flows, before)), 30, 0.05)
+        equal([(flow.kind, flow.broken, flow.identities) for flow in flows.flows
+               if flow not in ending and (flow.broken or len(flow.identities) != 1)], [], "flows that changed")
+        until("clients of ended flows get another endpoint",
+              lambda: all(flow.identities[-1].split()[0].decode() != gone for flow in ending), 30)
 
 
 def leave_state_without(lab, backend):

@@ -2,8 +2,10 @@
 """penstockd ends, by kill -9 and otherwise, and starts again under long-lived and new flows of real TCP stacks.
 The cases assert that connections go on with the same endpoint and the same SNAT address and port.
 
-run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
+run.py --build DIR [--other-layout DIR] [--filter REGEX] [--counts FILE] [--list]
 
+--other-layout: folder with a penstockd whose tables have another layout (-Dtable_layout=test). Without it, the
+cases that need it are skipped.
 PENSTOCK_RESTARTS: how often the case with a thousand connections restarts penstockd (default 3)."""
 import os
 import sys
@@ -16,13 +18,18 @@ sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests/e2e
 import runner  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
+import layout_cases  # noqa: E402
+import leaving_cases  # noqa: E402,F401
 import restart_cases  # noqa: E402,F401
 
 CASE_TIMEOUT_S = 900
 
 
 def main():
-    options = runner.parser().parse_args()
+    parser = runner.parser()
+    parser.add_argument("--other-layout")
+    options = parser.parse_args()
+    layout_cases.other_folder = options.other_layout and os.path.abspath(options.other_layout)
     suite = runner.Runner(options, CASE_TIMEOUT_S)
     chosen = [case for case in all_cases() if suite.chooses(case.name)]
     if options.list:
