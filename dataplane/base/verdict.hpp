@@ -102,6 +102,8 @@ enum class Verdict : uint8_t {
       "this worker's connection table had no room for a new flow")                                           \
     X(SnatPortsExhausted, "snat_ports_exhausted", "every SNAT port towards this endpoint is in use")         \
     X(NoSnatAddress, "no_snat_address", "no SNAT address of the endpoint's family is configured")            \
+    X(BadLinkMessage, "bad_link_message",                                                                    \
+      "ARP or neighbour discovery about a VIP that workers answer for, against a rule of its RFC")           \
     /* forwarding */                                                                                         \
     X(NoRoute, "no_route", "Linux has no route to the address through a port of the gateway")                \
     X(PacketTooBig, "packet_too_big", "the packet exceeds the MTU of its egress port")                       \

@@ -13,6 +13,7 @@
 #include "dataplane/lb/marked_frontends.hpp"
 #include "dataplane/lb/service_table.hpp"
 #include "dataplane/nat/snat_config.hpp"
+#include "dataplane/route/link_vips.hpp"
 #include "dataplane/route/prefix_set.hpp"
 #include "dataplane/route/route_table.hpp"
 
@@ -28,6 +29,8 @@ struct Snapshot {
     // Packets from these sources are dropped on arrival. Null: no blocklist, and no look-up.
     std::shared_ptr<const route::PrefixSet> blocked_sources = {};
     std::shared_ptr<const lb::MarkedFrontends> marked = {};  // of `services`; null: no NIC marks packets
+    // VIPs for which workers answer ARP and neighbour discovery. Null: none, and such messages are not read.
+    std::shared_ptr<const route::LinkVips> link_vips = {};
     // Whether a packet to an undeclared port of a VIP is rejected (LB-021). If false, it is dropped silently.
     bool rejects_closed_vip_ports = false;
     PacketPolicy packets;

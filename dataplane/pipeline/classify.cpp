@@ -5,6 +5,7 @@
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/vlan.hpp"
 #include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/answers/link.hpp"
 #include "dataplane/pipeline/ip_options.hpp"
 #include "dataplane/pipeline/placement.hpp"
 
@@ -144,7 +145,7 @@ PENSTOCK_NOINLINE void sort_unusual(const WorkerContext& ctx, Burst& burst, uint
     if (has_refused_options(ctx, parsed)) {
         return burst.drop(i, DropReason::IpOptions);
     }
-    if (is_icmp_to_serve(burst, i)) {
+    if (is_icmp_to_serve(burst, i) || is_about_link_vip(ctx, burst, i)) {
         return burst.icmp.add(i);
     }
     burst.verdict[i] = Verdict::Punt;

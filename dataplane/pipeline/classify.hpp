@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stage 2: parses each frame and decides the packets that cannot belong to a flow: frames for other
 // destinations, malformed ones, and everything that Linux handles (ARP, NDP, ICMP, multicast, fragments to
-// the host).
+// the host). ARP and NDP about VIPs that workers answer for are left to serve_icmp.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

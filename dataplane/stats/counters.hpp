@@ -66,7 +66,12 @@ namespace penstock::stats {
     X(ReclaimedSnatPorts, "reclaimed_snat_ports",                                                            \
       "connections removed for their SNAT port: all towards the endpoint were taken")                        \
     X(AdoptedConnections, "adopted_connections",                                                             \
-      "connections taken over from the former process at the start")
+      "connections taken over from the former process at the start")                                         \
+    X(ArpReplies, "arp_replies", "ARP requests and probes for VIPs that a worker answered")                  \
+    X(NeighbourAdvertisements, "neighbour_advertisements",                                                   \
+      "neighbour solicitations for VIPs that a worker answered")                                             \
+    X(VipConflicts, "vip_conflicts",                                                                         \
+      "messages of other hosts on the link that claim a VIP which workers answer for")
 
 enum class Counter : uint8_t {
 #define PENSTOCK_X(name, counter, meaning) name,

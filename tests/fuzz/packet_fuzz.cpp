@@ -8,8 +8,10 @@
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/answers/echo.hpp"
+#include "dataplane/packet/answers/link_answer.hpp"
 #include "dataplane/packet/answers/reject.hpp"
 #include "dataplane/packet/fragment.hpp"
+#include "dataplane/packet/link_message.hpp"
 #include "dataplane/packet/other_family.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/parse_any.hpp"
@@ -317,6 +319,53 @@ void answer_echo(Frame frame, const Parsed& parsed) {
                    has_valid_icmp_checksum(frame, after) == was_valid);
 }
 
+// An answer is read as the claim of the address that was asked for, if a host can have that address.
+void answer_on_link(const LinkMessage& message, size_t room) {
+    const MacAddr mac{{2, 0, 0, 0, 0, 9}};
+    Frame answer(room, 0xee);
+    const AnswerResult result = make_link_answer(answer, message, mac);
+    const uint16_t bytes = message.target.is_v4() ? kArpFrameBytes : kAdvertisementFrameBytes;
+    if (room < bytes) {
+        PENSTOCK_CHECK(result == std::unexpected(DropReason::NoBuffer));
+        return;
+    }
+    PENSTOCK_CHECK(result == bytes);
+    answer.resize(bytes);
+    Parsed parsed;
+    if (const ParseResult parsed_as = parse(answer, parsed); !parsed_as) {
+        PENSTOCK_CHECK(parsed_as.error() == DropReason::MartianSource && !message.target.is_v4());
+        return;
+    }
+    const LinkMessage claim = read_link_message(answer, parsed);
+    const bool is_hosts =
+        !message.target.is_multicast() && !message.target.is_reserved_v4() && !message.target.is_loopback();
+    PENSTOCK_CHECK(claim.kind == (is_hosts ? LinkMessage::Kind::Claim : LinkMessage::Kind::Invalid));
+    PENSTOCK_CHECK(claim.target == message.target && (!is_hosts || claim.sender_mac == mac));
+}
+
+// In a buffer of exactly the message, so that a sanitizer detects a read beyond it.
+void read_link(const Frame& frame, const Parsed& parsed) {
+    const size_t bytes =
+        parsed.kind == PacketKind::Other ? frame.size() : size_t{parsed.l3_offset} + parsed.l3_length;
+    const Frame exact(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(bytes));
+    const LinkMessage message = read_link_message(exact, parsed);
+    PENSTOCK_CHECK(message == read_link_message(frame, parsed));
+    using Kind = LinkMessage::Kind;
+    if (message.kind == Kind::None) {
+        return;
+    }
+    const bool is_arp = parsed.kind == PacketKind::Other;
+    PENSTOCK_CHECK(message.target.is_v4() == is_arp);
+    if (message.kind == Kind::Query || message.kind == Kind::Probe) {
+        PENSTOCK_CHECK((message.kind == Kind::Probe) == message.sender.is_unspecified());
+        PENSTOCK_CHECK(!message.sender_mac.is_multicast() && !message.sender_mac.is_zero());
+        PENSTOCK_CHECK(is_arp || (parsed.ttl == 255 && has_valid_icmp_checksum(frame, parsed) &&
+                                  exact.size() >= size_t{parsed.l4_offset} + sizeof(NeighbourMessage)));
+        answer_on_link(message, frame.size());
+        answer_on_link(message, 2048);
+    }
+}
+
 // In a buffer of exactly the IP packet, so that a sanitizer detects a read beyond it.
 void find_owner(const Frame& frame, const Parsed& parsed) {
     if (parsed.kind == PacketKind::Other) {
@@ -345,6 +394,7 @@ void find_owner(const Frame& frame, const Parsed& parsed) {
 
 void use(const Frame& frame, const Parsed& parsed) {
     find_owner(frame, parsed);
+    read_link(frame, parsed);
     refuse(frame, parsed);
     if (parsed.kind != PacketKind::Other && parsed.ttl > 1) {
         if (parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment) {
@@ -407,6 +457,14 @@ void try_frame(ByteView bytes) {
     use(frame, trusting);
     if (trusting.kind == PacketKind::Flow) {
         use(with_right_checksums(frame, trusting), trusting);
+    }
+    const bool is_icmpv6 = trusting.kind == PacketKind::Ip && trusting.ip_protocol == kProtoIcmpv6;
+    if (is_icmpv6 && trusting.l4_offset == sizeof(EthernetHeader) + sizeof(Ipv6Header) &&
+        size_t{trusting.l4_offset} + sizeof(Be32) <= size_t{trusting.l3_offset} + trusting.l3_length) {
+        Frame right = frame;
+        store(right.data() + trusting.l4_offset + offsetof(IcmpHeader, checksum),
+              Be16::from_host(test::reference_l4_checksum(frame)));
+        read_link(right, trusting);
     }
 }
 

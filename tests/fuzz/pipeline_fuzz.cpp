@@ -208,9 +208,12 @@ class Program {
             case 2:
                 rules_.mtu_choice = static_cast<uint8_t>(choices_.below(kMtus));
                 break;
-            case 3:
-                rules_.has_present_vips = choices_.one_in(2);
+            case 3: {
+                const uint32_t choice = choices_.below(4);
+                rules_.has_present_vips = choice % 2 == 1;
+                rules_.has_link_vips = choice >= 2;
                 break;
+            }
             case 4:
                 rules_.has_unresolved = choices_.one_in(2);
                 break;

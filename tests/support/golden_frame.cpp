@@ -53,7 +53,11 @@ GoldenFrame load_one(const std::filesystem::path& path) {
         } else if (line == "out") {
             section = &frame.out;
         } else if (line == "reject") {
-            frame.is_reject = true;
+            frame.operation = GoldenFrame::Operation::Reject;
+        } else if (line.starts_with("answer ")) {
+            std::istringstream words(line.substr(7));
+            frame.operation = GoldenFrame::Operation::Answer;
+            frame.source_mac = read_mac(words);
         } else if (line.starts_with("rewrite ")) {
             std::istringstream words(line.substr(8));
             read_endpoint(words, frame.rewrite.source, frame.rewrite.source_port);

@@ -17,7 +17,12 @@ struct GoldenFrame {
     std::string meaning;  // first line of the file
     std::vector<uint8_t> in;
     std::vector<uint8_t> out;
-    bool is_reject = false;  // false: `rewrite` and the Ethernet addresses are applied
+    enum class Operation : uint8_t {
+        Rewrite,  // `rewrite` and the Ethernet addresses are applied
+        Reject,
+        Answer,  // of a query on the link, by source_mac
+    };
+    Operation operation = Operation::Rewrite;
     packet::Rewrite rewrite;
     MacAddr source_mac, destination_mac;
 };

@@ -440,6 +440,14 @@ void VirtualGateway::set_present_vips(const std::vector<IpAddr>& vips) {
     }
     rebuild_routes();
 }
+void VirtualGateway::set_link_vips(const std::vector<IpAddr>& vips) {
+    std::vector<route::LinkVip> on_uplink;
+    for (const IpAddr& vip : vips) {
+        on_uplink.push_back({vip, kUp});
+    }
+    snapshot_.link_vips = vips.empty() ? nullptr : std::make_shared<const route::LinkVips>(on_uplink);
+    ++snapshot_.generation;
+}
 void VirtualGateway::set_mtu(uint16_t mtu) {
     mtu_.fill(mtu);
     rebuild_routes();

@@ -141,6 +141,8 @@ class VirtualGateway {
     void set_mtu(NicPortId port, uint16_t mtu);
     // VIPs on the uplink's twin by VIP presence.
     void set_present_vips(const std::vector<IpAddr>& vips);
+    // VIPs on the uplink that workers answer ARP and ND for; empty: none.
+    void set_link_vips(const std::vector<IpAddr>& vips);
 
     // The meaning of the marks 1, 2, ... until the next publish().
     void set_marks(const std::vector<lb::FrontendTuple>& by_mark);

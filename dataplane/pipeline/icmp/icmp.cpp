@@ -3,6 +3,7 @@
 
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/pipeline/answers/echo.hpp"
+#include "dataplane/pipeline/answers/link.hpp"
 #include "dataplane/pipeline/icmp/errors.hpp"
 
 namespace penstock::pipeline {
@@ -27,6 +28,10 @@ void serve_icmp(WorkerContext& ctx, Burst& burst) noexcept {
     for (uint32_t at = 0; at < burst.icmp.count; ++at) {
         const uint32_t i = burst.icmp.at[at];
         if (!burst.under_way(i)) {
+            continue;
+        }
+        if (is_about_link_vip(ctx, burst, i)) {
+            serve_link_message(ctx, burst, i);
             continue;
         }
         switch (packet::icmp_role(ByteView(burst.data[i], burst.length[i]), burst.parsed[i])) {

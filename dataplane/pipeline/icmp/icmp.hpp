@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stage for ICMP, behind the blocklist: errors about flows, and echo requests to addresses of Services.
-// classify has already decided all other ICMP packets.
+// Stage for ICMP, behind the blocklist: errors about flows, echo requests to addresses of Services, and
+// messages about VIPs that workers answer for (answers/link.hpp; ARP too). classify has already decided all
+// other ICMP packets.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

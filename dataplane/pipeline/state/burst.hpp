@@ -63,7 +63,7 @@ struct Burst {
     std::array<DatagramIndex, limits::kBurstMax>
         datagram{};  // of the fragments; unset if the table has no room for it
     std::array<SeatIndex, limits::kBurstMax> seat{};  // if verdict is Await
-    PacketList icmp;                                  // ICMP packets left by classify to serve_icmp
+    PacketList icmp;       // ICMP packets, and ARP about VIPs, left by classify to serve_icmp
     PacketList moved;      // packets with a frame that now begins elsewhere in its buffer (other_family.hpp)
     bool has_v6 = false;   // some of the flows are IPv6
     PacketList hits;       // packets of known connections, from conn_lookup on

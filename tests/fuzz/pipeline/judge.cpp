@@ -652,11 +652,76 @@ bool is_untouched(const Case& the) {
                       the.after().begin() + static_cast<ptrdiff_t>(addresses));
 }
 
+constexpr uint16_t kArpType = 0x0806;
+constexpr size_t kArpBytes = 28;
+
+bool is_arp(const Frame& frame) {
+    return frame.size() >= kEtherBytes + kArpBytes && word_at(frame, 12) == kArpType;
+}
+
+// What ARP (operation 1) or a solicitation asks for, or a reply (2) or advertisement has.
+std::optional<IpAddr> asked_on_link(const Frame& frame, const Sight& sight) {
+    if (is_arp(frame)) {
+        const size_t at = kEtherBytes + (frame[21] == 2 ? 14 : 24);
+        return IpAddr::v4(frame[at], frame[at + 1], frame[at + 2], frame[at + 3]);
+    }
+    const uint8_t type = icmp_type(frame, sight);
+    if (!sight.is_ip || sight.is_v4 || sight.protocol != kIcmpv6 || (type != 135 && type != 136) ||
+        sight.l4_bytes() < 24) {
+        return std::nullopt;
+    }
+    std::array<uint8_t, 16> target;
+    std::copy_n(frame.begin() + static_cast<ptrdiff_t>(sight.l4) + 8, target.size(), target.begin());
+    return IpAddr::v6(target);
+}
+
+bool is_link_answer(const Case& the) {
+    const bool is_reply = is_arp(the.after()) ? the.after()[21] == 2 : icmp_type(the.after(), the.out) == 136;
+    return !the.arrived.from_host && is_reply && asked_on_link(the.after(), the.out).has_value();
+}
+
+void judge_link_answer(const Case& the) {
+    const auto asked = asked_on_link(the.before(), the.in), told = asked_on_link(the.after(), the.out);
+    the.rule(the.rules.has_link_vips && the.arrived.port == test::kUp && the.outcome.egress == test::kUp &&
+                 the.outcome.verdict == Verdict::Transmit,
+             "answers of the link are sent where they are configured, on the link of the query");
+    the.rule(asked == told && std::ranges::find(kLinkVips, *told) != kLinkVips.end() &&
+                 is_served(*told, the.rules.publication),
+             "an answer is about the VIP that was asked for");
+    const auto& own = test::kUpMac.bytes;
+    the.rule(std::equal(own.begin(), own.end(), the.after().begin() + 6), "the VIP is at the port's address");
+    if (is_arp(the.after())) {
+        the.rule(is_arp(the.before()) && the.before()[20] == 0 && the.before()[21] == 1 &&
+                     the.after().size() == kEtherBytes + kArpBytes,
+                 "a reply answers a request");
+        the.rule(std::equal(own.begin(), own.end(), the.after().begin() + 22) &&
+                     std::equal(the.after().begin(), the.after().begin() + 6, the.before().begin() + 22) &&
+                     std::equal(the.after().begin() + 32, the.after().end(), the.before().begin() + 22,
+                                the.before().begin() + 32),
+                 "a reply goes to who asked");
+        return;
+    }
+    the.rule(icmp_type(the.before(), the.in) == 135 && the.in.ttl == 255 &&
+                 the.before()[the.in.l4 + 1] == 0 && l4_sum(the.before(), the.in) == L4Sum::Right &&
+                 !is_blocked(the),
+             "an advertisement answers a valid solicitation");
+    the.rule(the.out.ttl == 255 && l4_sum(the.after(), the.out) == L4Sum::Right && the.out.l4_bytes() == 32 &&
+                 the.out.source == *told,
+             "an advertisement is valid");
+    const bool is_probe = the.in.source.is_unspecified();
+    the.rule(the.after()[the.out.l4 + 4] == (is_probe ? 0x20 : 0x60), "its flags follow the solicitation");
+    the.rule(the.out.destination == (is_probe ? *IpAddr::parse("ff02::1") : the.in.source),
+             "it goes to who asked, or to all");
+}
+
 void judge_left(const Case& the) {
     if (the.arrived.from_host && the.before() == the.after()) {
         the.rule(the.outcome.egress == the.arrived.port,
                  "what is nobody's flow leaves by the port that Linux chose");
         return;
+    }
+    if (is_link_answer(the)) {
+        return judge_link_answer(the);
     }
     the.rule(!is_blocked(the), "nothing comes of a blocked source's packet");
     the.rule(the.out.is_ip && the.out.vlan_tags == 0 && the.out.l3 == kEtherBytes,
@@ -754,6 +819,11 @@ bool may_be_dropped_for(const Case& the, DropReason reason) {
             return is_icmp_error(the.before(), in);
         case DropReason::VipPortClosed:
             return is_vip(in.destination);
+        case DropReason::BadLinkMessage: {
+            const auto asked = asked_on_link(the.before(), in);
+            return the.rules.has_link_vips && the.arrived.port == test::kUp &&
+                   std::ranges::find(kLinkVips, asked.value_or(in.destination)) != kLinkVips.end();
+        }
         case DropReason::VipEcho:
         case DropReason::ResetLimited:
         case DropReason::FrameTooLong:

@@ -41,6 +41,8 @@ class Parts {
         }
         gateway_.set_blocked_sources(blocklist());
         blocked_sources_ = gateway_.snapshot().blocked_sources;
+        gateway_.set_link_vips(kLinkVips);
+        link_vips_ = gateway_.snapshot().link_vips;
     }
     [[nodiscard]] const config::Snapshot& at_start() const { return at_start_; }
 
@@ -49,6 +51,7 @@ class Parts {
         snapshot.services = services_[rules.publication];
         snapshot.routes = routes_of(rules);
         snapshot.blocked_sources = rules.has_blocklist ? blocked_sources_ : nullptr;
+        snapshot.link_vips = rules.has_link_vips ? link_vips_ : nullptr;
         snapshot.rejects_closed_vip_ports = rules.rejects_closed_vip_ports;
         snapshot.packets.aborts_sctp = rules.aborts_sctp;
         snapshot.packets.passes_ip_options = rules.passes_ip_options;
@@ -77,6 +80,7 @@ class Parts {
     std::array<std::shared_ptr<const lb::ServiceTable>, kPublications> services_;
     std::array<std::shared_ptr<const route::RouteTable>, kMtus * 4> routes_;
     std::shared_ptr<const route::PrefixSet> blocked_sources_;
+    std::shared_ptr<const route::LinkVips> link_vips_;
 };
 
 Parts& parts() {

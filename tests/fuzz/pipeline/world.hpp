@@ -35,6 +35,8 @@ inline const std::array<IpAddr, 3> kVips6{
     *IpAddr::parse("2001:db8:80::10"), *IpAddr::parse("2001:db8:80::11"), *IpAddr::parse("2001:db8:80::12")};
 // The second VIP of each family may be on the uplink's twin (VIP presence).
 inline const std::vector<IpAddr> kPresentVips{kVips4[1], kVips6[1]};
+// Workers may answer ARP and neighbour discovery for the third one on the uplink.
+inline const std::vector<IpAddr> kLinkVips{kVips4[2], kVips6[2]};
 
 // Source addresses: near and remote clients, legitimate and impossible ones. The last address of each
 // family's first four is on the blocklist, if there is one.
@@ -69,6 +71,7 @@ struct Rules {
     uint8_t publication = 0;  // of Services
     bool has_blocklist = false;
     bool has_present_vips = false;
+    bool has_link_vips = false;
     bool has_unresolved = false;  // next hops: endpoints 11 and 13 have no MAC address
     bool rejects_closed_vip_ports = false;
     bool clamps_mss = false;  // to kMssMax, on the cluster's port

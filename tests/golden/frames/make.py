@@ -10,7 +10,8 @@ import pathlib
 import sys
 
 try:
-    from scapy.all import (ICMP, IP, TCP, UDP, Ether, ICMPv6DestUnreach, IPOption_Router_Alert, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
+    from scapy.all import (ARP, ICMP, IP, TCP, UDP, Ether, ICMPv6DestUnreach, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr,
+                           ICMPv6NDOptSrcLLAddr, IPOption_Router_Alert, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
                            IPv6ExtHdrHopByHop, PadN, Padding, Raw)
 except ImportError:
     print("scapy is not installed (python3-scapy)")
@@ -122,6 +123,38 @@ def cases():
            Ether(**COMES) / bare, "reject", unreachable(bytes(bare)))
 
     yield from cases_of_ipv6()
+    yield from cases_of_links()
+
+
+def cases_of_links():
+    """What a host of the link asks, and what the worker that has the VIP answers."""
+    answer = f"answer {GATEWAY_OUT_MAC}"
+    broadcast, group, group_mac = "ff:ff:ff:ff:ff:ff", "ff02::1:ff00:10", "33:33:ff:00:00:10"
+    link_local = "fe80::10"
+
+    def arp_reply(client):
+        return Ether(**ANSWERS) / ARP(op=2, hwsrc=GATEWAY_OUT_MAC, psrc=VIP, hwdst=CLIENT_MAC, pdst=client)
+
+    yield ("link_arp_request", "ARP request for a VIP, padded as NICs do, and the reply (RFC 826).",
+           Ether(src=CLIENT_MAC, dst=broadcast) / ARP(op=1, hwsrc=CLIENT_MAC, psrc=CLIENT, pdst=VIP) / Padding(b"\0" * 18), answer,
+           arp_reply(CLIENT))
+    yield ("link_arp_probe", "ARP probe of a host that is about to use the VIP itself: it learns of the conflict (RFC 5227, 2.1.1).",
+           Ether(src=CLIENT_MAC, dst=broadcast) / ARP(op=1, hwsrc=CLIENT_MAC, psrc="0.0.0.0", pdst=VIP) / Padding(b"\0" * 18), answer,
+           arp_reply("0.0.0.0"))
+
+    def advertisement(to, to_mac, **flags):
+        return (Ether(src=GATEWAY_OUT_MAC, dst=to_mac) / IPv6(src=VIP6, dst=to, hlim=255) / ICMPv6ND_NA(R=0, O=1, tgt=VIP6, **flags) /
+                ICMPv6NDOptDstLLAddr(lladdr=GATEWAY_OUT_MAC))
+
+    solicitation = ICMPv6ND_NS(tgt=VIP6)
+    yield ("link_solicitation", "Neighbour solicitation to the group of a VIP, from a link-local address (RFC 4861, 7.2.4).",
+           Ether(src=CLIENT_MAC, dst=group_mac) / IPv6(src=link_local, dst=group, hlim=255) / solicitation /
+           ICMPv6NDOptSrcLLAddr(lladdr=CLIENT_MAC), answer, advertisement(link_local, CLIENT_MAC, S=1))
+    yield ("link_solicitation_unicast", "Verification of a neighbour entry, without the sender's Ethernet address: the answer is longer.",
+           Ether(**COMES) / IPv6(src=CLIENT6, dst=VIP6, hlim=255) / solicitation, answer, advertisement(CLIENT6, CLIENT_MAC, S=1))
+    yield ("link_duplicate_address", "Duplicate address detection for a VIP: all hosts get the answer (RFC 4862, 5.4.3).",
+           Ether(src=CLIENT_MAC, dst=group_mac) / IPv6(src="::", dst=group, hlim=255) / solicitation, answer,
+           advertisement("ff02::1", "33:33:00:00:00:01", S=0))
 
 
 def cases_of_ipv6():
