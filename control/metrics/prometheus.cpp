@@ -229,6 +229,7 @@ void vip_families(const VipReading& vips, std::vector<MetricFamily>& out) {
             static_cast<double>(count));
     }
     add(presence, {{"presence", "address"}, {"metric", ""}}, static_cast<double>(vips.addresses));
+    add(presence, {{"presence", "arp"}, {"metric", ""}}, static_cast<double>(vips.answered));
     add(presence, {{"presence", "none"}, {"metric", ""}}, static_cast<double>(vips.absent));
     out.push_back(std::move(presence));
     out.push_back(single(gauge("penstock_vip_foreign_routes",

@@ -78,7 +78,8 @@ struct ConnectionReading {
 struct VipReading {
     std::map<uint32_t, uint64_t> routes;  // by metric
     uint64_t addresses = 0;               // on twins
-    uint64_t absent = 0;                  // neither
+    uint64_t answered = 0;                // by workers on the link; not in `routes`
+    uint64_t absent = 0;                  // none of these
     uint64_t conflicts = 0;               // another program has a route for them
 };
 

@@ -2,21 +2,15 @@
 #include "drivers/host/vip_addresses.hpp"
 
 #include <linux/if_addr.h>
-#include <linux/if_packet.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <string>
-
-#include "drivers/host/vip_announcement.hpp"
 
 namespace penstock::drivers {
 
@@ -26,23 +20,14 @@ Result<std::unique_ptr<VipAddresses>> VipAddresses::open(TwinsByIndex twins) {
         nl_socket_free(netlink);
         return fail(Errc::Unavailable, std::string("VIP presence: netlink: ") + nl_geterror(result));
     }
-    // Protocol 0: the socket only sends.
-    const int link = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (link < 0) {
-        const int reason = errno;
-        nl_socket_free(netlink);
-        return fail(Errc::PermissionDenied,
-                    std::string("VIP presence: cannot open a packet socket: ") + std::strerror(reason));
-    }
-    return std::unique_ptr<VipAddresses>(new VipAddresses(std::move(twins), netlink, link));
+    return std::unique_ptr<VipAddresses>(new VipAddresses(std::move(twins), netlink));
 }
 
-VipAddresses::VipAddresses(TwinsByIndex twins, nl_sock* netlink, int link)
-    : twins_(std::move(twins)), netlink_(netlink), link_(link) {}
+VipAddresses::VipAddresses(TwinsByIndex twins, nl_sock* netlink)
+    : twins_(std::move(twins)), netlink_(netlink) {}
 
 VipAddresses::~VipAddresses() {
     nl_socket_free(netlink_);
-    close(link_);
 }
 
 Result<bool> VipAddresses::add(const route::LocalAddress& vip) {
@@ -124,15 +109,6 @@ bool VipAddresses::is_marked(const route::LocalAddress& vip) {
     nl_recvmsgs(netlink_, callbacks);
     nl_cb_put(callbacks);
     return search.found;
-}
-
-void VipAddresses::announce(const route::LocalAddress& vip, const MacAddr& mac) noexcept {
-    const auto frame = announcement_of(vip.address, mac);
-    sockaddr_ll to{};
-    to.sll_family = AF_PACKET;
-    to.sll_ifindex = ifindex_of(vip.port);
-    static_cast<void>(
-        sendto(link_, frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
 }
 
 int VipAddresses::ifindex_of(NicPortId port) const noexcept {

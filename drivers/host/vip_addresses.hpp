@@ -31,12 +31,9 @@ class VipAddresses {
     Result<bool> add(const route::LocalAddress& vip);
     // Success also if the twin does not have the address.
     Status remove(const route::LocalAddress& vip);
-    // Announces the VIP on the link, once. `mac` is the twin's. A frame that cannot be sent is lost, as on
-    // any link.
-    void announce(const route::LocalAddress& vip, const MacAddr& mac) noexcept;
 
  private:
-    VipAddresses(TwinsByIndex twins, nl_sock* netlink, int link);
+    VipAddresses(TwinsByIndex twins, nl_sock* netlink);
     // False: no change was needed.
     [[nodiscard]] Result<bool> change(int type, int flags, const route::LocalAddress& vip);
     [[nodiscard]] bool is_marked(const route::LocalAddress& vip);
@@ -44,7 +41,6 @@ class VipAddresses {
 
     const TwinsByIndex twins_;
     nl_sock* const netlink_;
-    const int link_;  // AF_PACKET
     bool keeps_marks_ = false;
 };
 

@@ -522,6 +522,8 @@ TEST_F(Mirror, FollowsAddresses) {
 TEST_F(Mirror, VipsOnATwinAreNotTheHostsOwn_LB018) {
     auto vips = VipAddresses::open({{up->ifindex(), kUp}, {cluster->ifindex(), kCluster}});
     ASSERT_TRUE(vips) << vips.error().what;
+    auto announcements = VipAnnouncements::open({{up->ifindex(), kUp}, {cluster->ifindex(), kCluster}});
+    ASSERT_TRUE(announcements) << announcements.error().what;
     const route::LocalAddress vip4{kUp, IpAddr::v4(10, 1, 0, 80), 32};
     const route::LocalAddress vip6{kUp, *IpAddr::parse("2001:db8:1::80"), 128};
     for (const auto& vip : {vip4, vip6}) {
@@ -552,7 +554,7 @@ TEST_F(Mirror, VipsOnATwinAreNotTheHostsOwn_LB018) {
                  }).empty());
     // Announcements are sent to the link.
     for (const auto& vip : {vip4, vip6}) {
-        (*vips)->announce(vip, kUpMac);
+        (*announcements)->send(vip, kUpMac);
         const Frame said = announcement_of(vip.address, kUpMac);
         EXPECT_FALSE(next_frame(*up, [&](const Frame& frame) { return frame == said; }).empty())
             << vip.address.to_string();

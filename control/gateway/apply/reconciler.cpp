@@ -154,6 +154,23 @@ void Reconciler::block(route::PrefixSet sources) {
     input_ready_.notify_one();
 }
 
+void Reconciler::answer_for(std::shared_ptr<const route::LinkVips> vips) {
+    const std::lock_guard lock(input_mutex_);
+    inputs_.link_vips.emplace(std::move(vips));
+    inputs_.note_arrival();
+    input_ready_.notify_one();
+}
+
+std::shared_ptr<const route::LinkVips> Reconciler::answered() const {
+    const std::lock_guard lock(input_mutex_);
+    return answered_;
+}
+
+void Reconciler::set_answered_listener(std::function<void()> listener) {
+    const std::lock_guard lock(input_mutex_);
+    answered_listener_ = std::move(listener);
+}
+
 void Reconciler::publish_again() {
     const std::lock_guard lock(input_mutex_);
     inputs_.again = true;
@@ -258,7 +275,10 @@ void Reconciler::process(Inputs inputs) {
         if (blocks) {
             parts_.block(std::move(*inputs.blocked));
         }
-        if (publication || inputs.forwarding || drained || blocks || inputs.again) {
+        if (inputs.link_vips) {
+            parts_.answer_for(*inputs.link_vips);
+        }
+        if (publication || inputs.forwarding || drained || blocks || inputs.link_vips || inputs.again) {
             next = snapshot();
         }
     }
@@ -267,6 +287,13 @@ void Reconciler::process(Inputs inputs) {
     }
     if (next != nullptr) {
         publish_(std::move(next));
+    }
+    if (inputs.link_vips) {
+        const std::lock_guard lock(input_mutex_);
+        answered_ = std::move(*inputs.link_vips);
+        if (answered_listener_) {
+            answered_listener_();
+        }
     }
     if (!answers.empty()) {
         answer(answers);

@@ -112,6 +112,12 @@ class Reconciler {
     // Prefixes of the sources whose packets are dropped from now on; empty: none. Any thread, also before
     // begin().
     void block(route::PrefixSet sources);
+    // The VIPs that workers answer ARP and ND for from now on; null: none. Any thread.
+    void answer_for(std::shared_ptr<const route::LinkVips> vips);
+    // Those that every running worker has now; null: none. Any thread.
+    [[nodiscard]] std::shared_ptr<const route::LinkVips> answered() const;
+    // Called on the reconciler's thread after answered() has changed; null: none. Any thread.
+    void set_answered_listener(std::function<void()> listener);
     // Publishes the state in force again, because a value queried before a publication has changed. Any
     // thread.
     void publish_again();
@@ -157,6 +163,7 @@ class Reconciler {
         bool forwarding = false;
         std::vector<std::pair<model::ServiceKey, SharedHealth>> health;
         std::optional<route::PrefixSet> blocked;
+        std::optional<std::shared_ptr<const route::LinkVips>> link_vips;
         bool again = false;
         std::optional<std::chrono::steady_clock::time_point> since;  // arrival of the first input
         void note_arrival();
@@ -190,7 +197,8 @@ class Reconciler {
     std::condition_variable input_ready_;
     Inputs inputs_;
     bool stopping_ = false;
-    std::function<void()> identity_listener_;
+    std::function<void()> identity_listener_, answered_listener_;
+    std::shared_ptr<const route::LinkVips> answered_;
     Published published_listener_;
     Published compiled_listener_;
     Publication in_force_;

@@ -84,6 +84,7 @@ std::unique_ptr<config::Snapshot> SnapshotAssembly::assemble(std::shared_ptr<con
     next->flow_orders = orders_;
     next->idle_limits = idle_limits_;
     next->blocked_sources = blocked_;
+    next->link_vips = link_vips_;
     return next;
 }
 

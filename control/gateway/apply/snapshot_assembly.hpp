@@ -8,6 +8,7 @@
 //   compiled services ---> idle limits -------------+--> assemble() --> Snapshot
 //   FlowKeeper ----------> flow orders -------------+
 //   blocklist -----------> blocked sources ---------+
+//   caretaker -----------> VIPs to answer for ------+
 //
 // Not thread-safe. The reconciler calls it with its state lock held. Publishes nothing.
 #pragma once
@@ -49,6 +50,8 @@ class SnapshotAssembly {
     void issue(const std::vector<conn::FlowOrder>& orders, uint64_t done);
     // Replaces the blocked sources; empty: none.
     void block(route::PrefixSet sources);
+    // Replaces the VIPs that workers answer ARP and ND for; null: none.
+    void answer_for(std::shared_ptr<const route::LinkVips> vips) { link_vips_ = std::move(vips); }
 
     [[nodiscard]] std::unique_ptr<config::Snapshot> assemble(std::shared_ptr<const lb::ServiceTable> services,
                                                              bool rejects_closed_vip_ports) const;
@@ -58,8 +61,9 @@ class SnapshotAssembly {
     std::shared_ptr<const route::RouteTable> routes_ = std::make_shared<route::RouteTable>();
     std::shared_ptr<const nat::SnatConfig> snat_ = std::make_shared<nat::SnatConfig>();
     std::shared_ptr<const lb::ClusterClients> cluster_clients_ = std::make_shared<lb::ClusterClients>();
-    std::vector<Prefix> pod_cidrs_;                    // as in cluster_clients_
-    std::shared_ptr<const route::PrefixSet> blocked_;  // null: none
+    std::vector<Prefix> pod_cidrs_;                     // as in cluster_clients_
+    std::shared_ptr<const route::PrefixSet> blocked_;   // null: none
+    std::shared_ptr<const route::LinkVips> link_vips_;  // null: none
     std::shared_ptr<const conn::IdleLimits> idle_limits_ = std::make_shared<conn::IdleLimits>();
     // Orders that were not all done at the last check.
     std::shared_ptr<const conn::FlowOrders> orders_ = std::make_shared<conn::FlowOrders>();

@@ -24,9 +24,12 @@ void AnnouncementSchedule::clear() {
     due_.clear();
 }
 
-std::vector<route::LocalAddress> AnnouncementSchedule::take_due(Time now, size_t count) {
+std::vector<route::LocalAddress> AnnouncementSchedule::take_due(Time now) {
     std::vector<route::LocalAddress> taken;
-    while (taken.size() < count && !due_.empty() && due_.begin()->first <= now) {
+    if (now < next_batch_) {
+        return taken;
+    }
+    while (taken.size() < kBatch && !due_.empty() && due_.begin()->first <= now) {
         const Key key = due_.begin()->second;
         due_.erase(due_.begin());
         Entry& entry = entries_.at(key);
@@ -36,11 +39,14 @@ std::vector<route::LocalAddress> AnnouncementSchedule::take_due(Time now, size_t
         due_.emplace(entry.due, key);
         taken.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key)});
     }
+    if (!taken.empty()) {
+        next_batch_ = now + kBatchEvery;
+    }
     return taken;
 }
 
 std::optional<AnnouncementSchedule::Time> AnnouncementSchedule::next() const {
-    return due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
+    return due_.empty() ? std::nullopt : std::optional(std::max(due_.begin()->first, next_batch_));
 }
 
 }  // namespace penstock::gateway

@@ -48,6 +48,7 @@ Result<std::unique_ptr<Caretaker>> Caretaker::create(CaretakerOptions options, R
 
 void Caretaker::start() {
     reconciler_.set_published_listener([this](const Publication& publication) { hear(publication); });
+    reconciler_.set_answered_listener([this] { look_again(); });
     // No change of the state in force already will be reported. A state that is compiled, but not yet in
     // every worker, is not in it (PRESENCE-001).
     Publication now = reconciler_.in_force();
@@ -67,6 +68,7 @@ void Caretaker::start() {
 
 void Caretaker::stop() {
     reconciler_.set_published_listener(nullptr);
+    reconciler_.set_answered_listener(nullptr);
     if (thread_.joinable()) {
         thread_.request_stop();
         thread_.join();

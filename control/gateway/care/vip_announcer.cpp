@@ -37,6 +37,9 @@ VipAnnouncer::VipAnnouncer(VipAnnouncerOptions options, bool drained)
     if (options_.routes) {
         routes_.emplace(*options_.routes);
     }
+    if (options_.responder) {
+        responder_.emplace(*options_.responder);
+    }
     if (drained) {
         order_.begin_withdrawn();
     }
@@ -63,7 +66,8 @@ std::optional<VipAnnouncer::Clock::time_point> VipAnnouncer::work(const Facts& f
     if (facts.drained && options_.open_flows) {
         readings.open_flows = options_.open_flows();
     }
-    readings.is_announced = routes_ ? routes_->has_routes() : addresses_ && !facts.mirror->vips.empty();
+    readings.is_announced = (routes_ ? routes_->has_routes() : addresses_ && !facts.mirror->vips.empty()) ||
+                            (responder_ && !responder_->present().empty());
     order_.work(now, readings);
     const bool has_more = announce(facts, now);
     update_notices();
@@ -75,9 +79,12 @@ std::optional<VipAnnouncer::Clock::time_point> VipAnnouncer::work(const Facts& f
     if (has_more) {
         return now;
     }
-    std::optional<Clock::time_point> next = addresses_ ? addresses_->next() : std::nullopt;
-    if (const auto until = order_.depreferred_until()) {
-        next = std::min(next.value_or(*until), *until);
+    std::optional<Clock::time_point> next;
+    for (const auto& time : {addresses_ ? addresses_->next() : std::nullopt,
+                             responder_ ? responder_->next() : std::nullopt, order_.depreferred_until()}) {
+        if (time) {
+            next = std::min(next.value_or(*time), *time);
+        }
     }
     return next;
 }
@@ -90,6 +97,14 @@ bool VipAnnouncer::announce(const Facts& facts, Clock::time_point now) {
                                                          : std::string();
     if (addresses_) {
         addresses_->work(*facts.mirror, withheld, now);
+        if (responder_) {
+            std::vector<route::LinkVip> others;
+            for (const route::LocalAddress& vip : addresses_->refused()) {
+                others.push_back({vip.address, vip.port});
+            }
+            responder_->want(std::move(others));
+            responder_->work(*facts.mirror, now);
+        }
     }
     if (!routes_) {
         return false;
@@ -97,7 +112,41 @@ bool VipAnnouncer::announce(const Facts& facts, Clock::time_point now) {
     const uint32_t metric = order_.step() == DrainStep::Depreferred ? kDrainMetric
                             : options_.stands_by                    ? kStandByMetric
                                                                     : kServeMetric;
+    answer_on_links(facts, withheld.empty() && metric == kServeMetric, now);
     return routes_->work(facts.mirror, facts.ports, {metric, withheld}, now);
+}
+
+// Hosts of a link know no preference: of two gateways that answer, each host uses the one that it heard last.
+// So only a gateway that serves answers.
+void VipAnnouncer::answer_on_links(const Facts& facts, bool serves, Clock::time_point now) {
+    if (!responder_) {
+        return;
+    }
+    const bool is_planned = planned_for_.compiled == compiled_ && planned_for_.mirror == facts.mirror &&
+                            std::ranges::equal(planned_for_.ports, facts.ports) &&
+                            planned_for_.serves == serves;
+    if (is_planned) {
+        return responder_->work(*facts.mirror, now);
+    }
+    planned_for_ = {compiled_, facts.mirror, {facts.ports.begin(), facts.ports.end()}, serves};
+    std::vector<route::LinkVip> wanted;
+    if (serves) {
+        for (const PlannedVip& vip :
+             plan_link_vips({routes_->served(), options_.routes->twins, facts.ports, *facts.mirror})) {
+            if (vip.port.is_set()) {
+                wanted.push_back({vip.address, vip.port});
+            }
+        }
+    }
+    responder_->want(std::move(wanted));
+    responder_->work(*facts.mirror, now);
+}
+
+VipPresenceMode VipAnnouncer::mode() const noexcept {
+    if (routes_) {
+        return responder_ ? VipPresenceMode::Arp : VipPresenceMode::Routes;
+    }
+    return addresses_ ? VipPresenceMode::Addresses : VipPresenceMode::Off;
 }
 
 void VipAnnouncer::withdraw(const drivers::MirroredState& mirror) {
@@ -106,6 +155,9 @@ void VipAnnouncer::withdraw(const drivers::MirroredState& mirror) {
     }
     if (routes_) {
         routes_->withdraw();
+    }
+    if (responder_) {
+        responder_->withdraw();
     }
 }
 
@@ -129,10 +181,14 @@ void VipAnnouncer::update_notices() {
                                  .message = "another program of the gateway has a route for " +
                                             vip.to_string() + ", which is left alone"};
             if (addresses_) {
-                notice = {.reason = model::kVipLimitReached,
-                          .message = vip.to_string() + " is not assigned: its interface has " +
-                                     std::to_string(kVipAddressesMax) +
-                                     " VIPs already; use --vip-presence routes"};
+                notice = {
+                    .reason = model::kVipLimitReached,
+                    .message = vip.to_string() +
+                               " is not assigned to an interface, because each has at "
+                               "most " +
+                               std::to_string(kVipAddressesMax) +
+                               " VIPs: workers answer ARP and ND for it, and routing daemons do not see "
+                               "it; use --vip-presence arp"};
             }
             notices_.push_back({key, std::move(notice)});
         }
@@ -144,19 +200,22 @@ void VipAnnouncer::update_notices() {
 
 void VipAnnouncer::update_report(const std::shared_ptr<const drivers::MirroredState>& mirror) {
     const bool is_new = std::exchange(reported_mirror_, mirror) != mirror;
-    const bool has_changed = routes_ && routes_->take_changed();
-    if (!is_new && !has_changed) {
+    const bool have_routes_changed = routes_ && routes_->take_changed();
+    const bool have_answers_changed = responder_ && responder_->take_changed();
+    if (!is_new && !have_routes_changed && !have_answers_changed) {
         return;
     }
     auto report = std::make_shared<VipReport>();
     report->drain = order_.step();
     report->depreferred_until = order_.depreferred_until();
+    report->mode = mode();
     if (routes_) {
-        report->mode = VipPresenceMode::Routes;
         report->vips = routes_->views();
     } else if (addresses_) {
-        report->mode = VipPresenceMode::Addresses;
         report->vips = addresses_->views(*mirror);
+    }
+    if (responder_) {
+        responder_->mark(report->vips);
     }
     const std::lock_guard lock(mutex_);
     report_ = std::move(report);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The announcement of VIPs: whether and at which level they are announced, by routes or by addresses, and the
-// order of a drain. Used by the caretaker's thread, except report().
+// The announcement of VIPs: whether and at which level they are announced, by routes, by addresses or by
+// workers that answer ARP and ND, and the order of a drain. Used by the caretaker's thread, except report().
 #pragma once
 
 #include <chrono>
@@ -17,6 +17,7 @@
 #include "control/gateway/care/port_faults.hpp"
 #include "control/gateway/care/vip_presence.hpp"
 #include "control/gateway/care/vip_presence_mode.hpp"
+#include "control/gateway/care/vip_responder.hpp"
 #include "control/gateway/care/vip_route_keeper.hpp"
 #include "control/gateway/compile/compile.hpp"
 #include "control/model/observed.hpp"
@@ -27,6 +28,9 @@ struct VipAnnouncerOptions {
     // At most one; none: VIPs are not announced.
     std::optional<VipPresenceOptions> addresses;
     std::optional<VipRouteOptions> routes;
+    // With routes: workers answer for the VIPs on the links while they are served at kServeMetric
+    // (VipPresenceMode::Arp). With addresses: for those beyond the limit of addresses.
+    std::optional<VipResponderOptions> responder;
     bool stands_by = false;  // routes have kStandByMetric
     // Packets received for the service ports in `compiled` that have VIPs, since start. Null: unknown.
     std::function<uint64_t(const Compiled& compiled)> vip_packets;
@@ -70,18 +74,28 @@ class VipAnnouncer {
 
  private:
     bool announce(const Facts& facts, Clock::time_point now);
+    void answer_on_links(const Facts& facts, bool serves, Clock::time_point now);
+    [[nodiscard]] VipPresenceMode mode() const noexcept;
     void update_notices();
     void update_report(const std::shared_ptr<const drivers::MirroredState>& mirror);
 
     const VipAnnouncerOptions options_;
     std::optional<VipPresence> addresses_;
     std::optional<VipRouteKeeper> routes_;
+    std::optional<VipResponder> responder_;
     DrainOrder order_;
     std::shared_ptr<const Compiled> compiled_;
     std::vector<model::ObservedNotice> notices_;
     // What notices_ was derived from.
     std::vector<IpAddr> noted_;
     std::shared_ptr<const Compiled> noted_in_;
+    // What the wanted VIPs of responder_ were derived from, with routes.
+    struct LinkInputs {
+        std::shared_ptr<const Compiled> compiled;
+        std::shared_ptr<const drivers::MirroredState> mirror;
+        std::vector<PortState> ports;
+        bool serves = false;
+    } planned_for_;
     // What report_ was derived from, with addresses.
     std::shared_ptr<const drivers::MirroredState> reported_mirror_;
 

@@ -122,9 +122,6 @@ std::vector<route::LocalAddress> limit_vips(std::vector<route::LocalAddress>& pl
 
 void VipPresence::work(const drivers::MirroredState& mirror, const std::string& withheld,
                        Clock::time_point now) {
-    if (!is_supported_) {
-        return;
-    }
     withheld_ = withheld;
     std::vector<route::LocalAddress> wanted;
     if (withheld.empty()) {
@@ -135,6 +132,10 @@ void VipPresence::work(const drivers::MirroredState& mirror, const std::string& 
             }
         }
         wanted = place_vips(shown, options_.twins, mirror.addresses);
+    }
+    if (!is_supported_) {
+        refused_ = std::move(wanted);
+        return;
     }
     refused_ = limit_vips(wanted, mirror.vips);
     std::vector<route::LocalAddress> missing, left_over;
@@ -162,7 +163,7 @@ void VipPresence::work(const drivers::MirroredState& mirror, const std::string& 
 }
 
 void VipPresence::announce(const drivers::MirroredState& mirror, Clock::time_point now) {
-    for (const route::LocalAddress& vip : announcements_.take_due(now, kAnnouncementsPerRound)) {
+    for (const route::LocalAddress& vip : announcements_.take_due(now)) {
         if (const auto port = std::ranges::find(mirror.ports, vip.port, &route::EgressPort::id);
             port != mirror.ports.end()) {
             options_.announce(vip, port->mac);
@@ -221,7 +222,8 @@ void VipPresence::add(const route::LocalAddress& vip, Clock::time_point now) {
     if (!added && added.error().code == Errc::Unsupported) {
         is_supported_ = false;
         announcements_.clear();
-        log::get("control").error("VIP presence is off: {}", added.error().what);
+        log::get("control").warn("workers answer for all VIPs, which are not addresses of twins: {}",
+                                 added.error().what);
         return;
     }
     if (!added) {

@@ -53,9 +53,10 @@ struct ServedVip {
 struct VipView {
     IpAddr address;
     bool is_present = false;
-    NicPortId port;       // of the twin, if present
-    uint32_t metric = 0;  // of its route; 0: an address
-    std::string reason;   // why it is not present, or not as wanted; "": it is
+    NicPortId port;            // of the twin, if present
+    uint32_t metric = 0;       // of its route; 0: none
+    bool is_answered = false;  // workers answer ARP and ND for it
+    std::string reason;        // why it is not present, or not as wanted; "": it is
     bool has_foreign_route = false;
     bool operator==(const VipView&) const = default;
 };
@@ -100,8 +101,6 @@ class VipPresence {
     using Clock = std::chrono::steady_clock;
     // Retry interval after a failure. Each failure is logged once.
     static constexpr std::chrono::seconds kRetry{30};
-    // Announcements in one round, so that those of many VIPs do not fill the twin's queue.
-    static constexpr size_t kAnnouncementsPerRound = 64;
 
     explicit VipPresence(VipPresenceOptions options) : options_(std::move(options)) {}
 
@@ -114,7 +113,8 @@ class VipPresence {
     void withdraw(const drivers::MirroredState& mirror);
     // When a VIP must be announced next; empty: never.
     [[nodiscard]] std::optional<Clock::time_point> next() const { return announcements_.next(); }
-    // VIPs that exceed kVipAddressesMax on their twin; sorted.
+    // VIPs that exceed kVipAddressesMax on their twin, or all, if Linux does not support them; sorted.
+    // Workers answer for them (vip_responder.hpp).
     [[nodiscard]] const std::vector<route::LocalAddress>& refused() const noexcept { return refused_; }
     // One for each VIP of the configuration, as of the last work().
     [[nodiscard]] std::vector<VipView> views(const drivers::MirroredState& mirror) const;

@@ -7,8 +7,9 @@
 namespace penstock::gateway {
 
 // How VIPs are announced: not at all, as kernel routes that routing daemons export (vip_route_keeper.hpp),
-// or as addresses of a twin that answer ARP and ND (vip_presence.hpp).
-enum class VipPresenceMode : uint8_t { Off, Routes, Addresses };
+// as addresses of a twin for which Linux answers ARP and ND (vip_presence.hpp), or by workers that answer ARP
+// and ND, in addition to kernel routes (vip_responder.hpp).
+enum class VipPresenceMode : uint8_t { Off, Routes, Addresses, Arp };
 
 [[nodiscard]] constexpr const char* to_string(VipPresenceMode mode) noexcept {
     switch (mode) {
@@ -18,6 +19,8 @@ enum class VipPresenceMode : uint8_t { Off, Routes, Addresses };
             return "routes";
         case VipPresenceMode::Addresses:
             return "addresses";
+        case VipPresenceMode::Arp:
+            return "arp";
     }
     return "off";
 }

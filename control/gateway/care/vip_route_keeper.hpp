@@ -107,6 +107,8 @@ class VipRouteKeeper {
     void withdraw();
 
     [[nodiscard]] bool has_routes() const noexcept { return !present_.empty(); }
+    // The VIPs of the configuration, sorted.
+    [[nodiscard]] std::span<const ServedVip> served() const noexcept { return served_; }
     // One for each VIP of the configuration, sorted.
     [[nodiscard]] std::vector<VipView> views() const;
     // VIPs that another program has a route for, of any metric; sorted. Its route is left alone.

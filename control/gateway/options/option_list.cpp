@@ -103,7 +103,8 @@ Result<VipPresenceMode> parse_presence(const std::string& text) {
     static const std::vector<options::Word<VipPresenceMode>> kWords{
         {to_string(VipPresenceMode::Off), VipPresenceMode::Off},
         {to_string(VipPresenceMode::Routes), VipPresenceMode::Routes},
-        {to_string(VipPresenceMode::Addresses), VipPresenceMode::Addresses}};
+        {to_string(VipPresenceMode::Addresses), VipPresenceMode::Addresses},
+        {to_string(VipPresenceMode::Arp), VipPresenceMode::Arp}};
     return text == "on" ? VipPresenceMode::Addresses : options::parse_word(text, kWords);
 }
 
@@ -197,14 +198,17 @@ void add_management(OptionSet& set, Options& options, RawOptions& raw) {
 void add_presence(OptionSet& set, Options& options) {
     set.group("VIP announcement");
     set.add(
-        "vip-presence", parsed(options.vip_presence, "off|routes|addresses", parse_presence, "off"),
+        "vip-presence", parsed(options.vip_presence, "off|routes|addresses|arp", parse_presence, "off"),
         "Announcement of VIPs while they are served. routes: kernel routes through a twin (proto 80), which "
-        "a routing daemon exports. addresses (formerly on): addresses of the twin in whose subnet they are, "
-        "which answer ARP, ND and ping; of two gateways on one link, only one may use it");
+        "a routing daemon exports. arp: such routes, and workers answer ARP and ND for VIPs in the subnets "
+        "of "
+        "twins. addresses (formerly on): addresses of the twin in whose subnet they are, for which Linux "
+        "answers ARP, ND and ping, at most 1,000. Of two gateways on one link, only one may answer for a "
+        "VIP");
     set.add(
         "vip-standby", on_off_switch(options.vip_standby),
         "Announce VIPs with metric 200 instead of 100, for a gateway that takes over when another one fails "
-        "(with --vip-presence routes)");
+        "(with --vip-presence routes or arp)");
     set.add("withdraw-empty", on_off_switch(options.withdraw_empty),
             "Withdraw a VIP also when none of its Services has a usable endpoint");
     set.add("drain-on-stop", duration(options.drain_on_stop, {0, 3600, "seconds"}, "SECONDS"),

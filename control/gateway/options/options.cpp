@@ -80,10 +80,11 @@ Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) 
     options.healthz = healthz_is_given || !is_node ? raw.healthz : "0.0.0.0:10256";
     PENSTOCK_TRY_STATUS(check_tls(options));
     if (options.withdraw_empty && options.vip_presence == VipPresenceMode::Off) {
-        return refuse("withdraw-empty", "requires --vip-presence routes or addresses");
+        return refuse("withdraw-empty", "requires --vip-presence routes, addresses or arp");
     }
-    if (options.vip_standby && options.vip_presence != VipPresenceMode::Routes) {
-        return refuse("vip-standby", "requires --vip-presence routes");
+    if (options.vip_standby && options.vip_presence != VipPresenceMode::Routes &&
+        options.vip_presence != VipPresenceMode::Arp) {
+        return refuse("vip-standby", "requires --vip-presence routes or arp");
     }
     for (const auto& [name, is_on] :
          {std::pair("vip-isolate", options.vip_isolate), std::pair("vip-mark", options.vip_mark)}) {

@@ -55,7 +55,7 @@ struct Options {
 
     VipPresenceMode vip_presence = VipPresenceMode::Off;
     bool withdraw_empty = false;  // with vip_presence only
-    bool vip_standby = false;     // with VipPresenceMode::Routes only
+    bool vip_standby = false;     // with VipPresenceMode::Routes and Arp only
     std::chrono::seconds drain_on_stop{0};
 
     std::string blocklist;      // file; "": none

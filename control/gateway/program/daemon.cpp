@@ -259,10 +259,15 @@ Status Daemon::open_vips() {
     for (size_t i = 0; i < twins_.size(); ++i) {
         twins[twins_[i]->ifindex()] = ports_[i]->facts().id;
     }
-    if (options_.vip_presence == VipPresenceMode::Addresses) {
-        PENSTOCK_TRY(vip_addresses_, drivers::VipAddresses::open(std::move(twins)));
-    } else if (options_.vip_presence == VipPresenceMode::Routes) {
-        PENSTOCK_TRY(vip_routes_, drivers::VipRoutes::open(std::move(twins)));
+    const VipPresenceMode mode = options_.vip_presence;
+    if (mode == VipPresenceMode::Addresses) {
+        PENSTOCK_TRY(vip_addresses_, drivers::VipAddresses::open(twins));
+    }
+    if (mode == VipPresenceMode::Routes || mode == VipPresenceMode::Arp) {
+        PENSTOCK_TRY(vip_routes_, drivers::VipRoutes::open(twins));
+    }
+    if (mode == VipPresenceMode::Addresses || mode == VipPresenceMode::Arp) {
+        PENSTOCK_TRY(vip_announcements_, drivers::VipAnnouncements::open(std::move(twins)));
     }
     return {};
 }
@@ -271,13 +276,20 @@ VipAnnouncerOptions Daemon::announcer_options() {
     VipAnnouncerOptions options{.stands_by = options_.vip_standby,
                                 .vip_packets = vip_packets(*workers_),
                                 .open_flows = [this] { return open_flows(*workers_, *reconciler_); }};
+    const auto announce = [this](const auto& vip, const MacAddr& mac) { vip_announcements_->send(vip, mac); };
+    if (vip_announcements_) {
+        options.responder =
+            VipResponderOptions{.answer_for = [this](auto vips) { reconciler_->answer_for(std::move(vips)); },
+                                .answered = [this] { return reconciler_->answered(); },
+                                .announce = announce};
+    }
     if (vip_addresses_) {
-        options.addresses = VipPresenceOptions{
-            .twins = twin_subnets(options_.ports),
-            .withdraw_empty = options_.withdraw_empty,
-            .add = [this](const auto& vip) { return vip_addresses_->add(vip); },
-            .remove = [this](const auto& vip) { return vip_addresses_->remove(vip); },
-            .announce = [this](const auto& vip, const MacAddr& mac) { vip_addresses_->announce(vip, mac); }};
+        options.addresses =
+            VipPresenceOptions{.twins = twin_subnets(options_.ports),
+                               .withdraw_empty = options_.withdraw_empty,
+                               .add = [this](const auto& vip) { return vip_addresses_->add(vip); },
+                               .remove = [this](const auto& vip) { return vip_addresses_->remove(vip); },
+                               .announce = announce};
     }
     if (vip_routes_) {
         options.routes =

@@ -35,6 +35,7 @@
 #include "drivers/host/tap_twin.hpp"
 #include "drivers/host/twin_io.hpp"
 #include "drivers/host/vip_addresses.hpp"
+#include "drivers/host/vip_announcement.hpp"
 #include "drivers/host/vip_routes.hpp"
 #include "drivers/port/nic_port.hpp"
 
@@ -97,8 +98,9 @@ class Daemon {
     std::unique_ptr<FlowFollower> flows_;            // destroyed before the workers and the ports
     std::unique_ptr<TwinPorts> twin_ports_;
     std::unique_ptr<drivers::TwinIo> twin_io_;
-    std::unique_ptr<drivers::VipAddresses> vip_addresses_;  // VipPresenceMode::Addresses only
-    std::unique_ptr<drivers::VipRoutes> vip_routes_;        // VipPresenceMode::Routes only
+    std::unique_ptr<drivers::VipAddresses> vip_addresses_;          // VipPresenceMode::Addresses only
+    std::unique_ptr<drivers::VipRoutes> vip_routes_;                // VipPresenceMode::Routes and Arp
+    std::unique_ptr<drivers::VipAnnouncements> vip_announcements_;  // VipPresenceMode::Addresses and Arp
     StopDrain stop_drain_;
     std::unique_ptr<BlocklistWatch> blocklist_;  // null: no list
     std::atomic<uint64_t> control_rounds_{0};

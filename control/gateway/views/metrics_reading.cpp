@@ -13,13 +13,15 @@ std::optional<metrics::VipReading> vip_reading(const VipReport& report) {
         return std::nullopt;
     }
     metrics::VipReading out;
-    if (report.mode == VipPresenceMode::Routes) {
+    if (report.mode == VipPresenceMode::Routes || report.mode == VipPresenceMode::Arp) {
         out.routes = {{kServeMetric, 0}, {kStandByMetric, 0}, {kDrainMetric, 0}};
     }
     for (const VipView& vip : report.vips) {
         out.conflicts += vip.has_foreign_route ? 1 : 0;
         if (!vip.is_present) {
             ++out.absent;
+        } else if (vip.is_answered) {
+            ++out.answered;
         } else if (vip.metric > 0) {
             ++out.routes[vip.metric];
         } else {

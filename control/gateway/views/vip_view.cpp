@@ -20,6 +20,14 @@ uint64_t ms_until(std::chrono::steady_clock::time_point time) {
     return static_cast<uint64_t>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
 }
 
+// An answered VIP may have a route as well, which its metric shows.
+const char* presence_of(const VipView& vip) {
+    if (vip.is_answered) {
+        return "arp";
+    }
+    return !vip.is_present ? "none" : vip.metric > 0 ? "route" : "address";
+}
+
 }  // namespace
 
 void StatusView::add_drain(v1::Status& out) const {
@@ -56,7 +64,7 @@ v1::ListVipsResponse StatusView::vips() const {
     for (const VipView& vip : report->vips) {
         v1::Vip& message = *out.add_vips();
         message.set_address(vip.address.to_string());
-        message.set_presence(!vip.is_present ? "none" : vip.metric > 0 ? "route" : "address");
+        message.set_presence(presence_of(vip));
         if (vip.is_present) {
             message.set_twin(twin_of(vip.port));
         }

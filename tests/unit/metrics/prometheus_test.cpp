@@ -70,7 +70,8 @@ Reading reading() {
                 .failing_open = 28};
     r.drained = true;
     r.vips_withheld = true;
-    r.vips = VipReading{.routes = {{100, 7}, {900, 0}}, .addresses = 0, .absent = 2, .conflicts = 1};
+    r.vips = VipReading{
+        .routes = {{100, 7}, {900, 0}}, .addresses = 0, .answered = 3, .absent = 2, .conflicts = 1};
     r.is_well = false;
     r.workers[1].open_connections = 2;
     r.loops = {{"worker 0", false}, {"worker 1", true}};
@@ -164,6 +165,7 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              "penstock_drained 1",
                              "penstock_vips_withheld 1",
                              R"(penstock_vips{presence="route",metric="100"} 7)",
+                             R"(penstock_vips{presence="arp",metric=""} 3)",
                              R"(penstock_vips{presence="none",metric=""} 2)",
                              "penstock_vip_foreign_routes 1",
                              "penstock_ready 0",

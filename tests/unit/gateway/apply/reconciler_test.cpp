@@ -138,6 +138,29 @@ TEST(Reconciler, PublishesWhatIsBlockedAndWhatElseIsAskedFor) {
     EXPECT_EQ(bench.published[2].blocked_sources, nullptr) << "no list, no look";
 }
 
+TEST(Reconciler, VipsOfLinksAreAnsweredWhenEveryWorkerHasThem_PRESENCE001) {
+    Bench bench;
+    EXPECT_EQ(bench.initial->link_vips, nullptr);
+    std::promise<void> told;
+    bench.reconciler.set_answered_listener([&] { told.set_value(); });
+    bench.hold();
+    const auto vips = std::make_shared<const route::LinkVips>(
+        std::vector<route::LinkVip>{{ip("192.0.2.80"), NicPortId{0}}});
+    bench.reconciler.answer_for(vips);
+    EXPECT_EQ(bench.reconciler.answered(), nullptr);
+    bench.let();
+    told.get_future().wait();
+    EXPECT_EQ(bench.reconciler.answered(), vips);
+    EXPECT_EQ(bench.last().link_vips, vips);
+    bench.reconciler.set_answered_listener(nullptr);
+    bench.reconciler.block(route::PrefixSet({net("198.51.100.0/24")}));
+    bench.wait_for_publications(2);
+    EXPECT_EQ(bench.last().link_vips, vips) << "every later snapshot has them";
+    bench.reconciler.answer_for(nullptr);
+    bench.wait_for_publications(3);
+    EXPECT_EQ(bench.last().link_vips, nullptr);
+}
+
 TEST(Reconciler, EachSnapshotSaysWhatTheOperatorDecidedAboutOddPackets) {
     Bench bench;
     EXPECT_FALSE(bench.initial->packets.passes_ip_options);

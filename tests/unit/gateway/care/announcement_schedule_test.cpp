@@ -18,7 +18,7 @@ const route::LocalAddress kMoved{NicPortId{1}, ip("192.0.2.80"), 32};
 std::vector<int64_t> announced(AnnouncementSchedule& schedule, Time start, std::chrono::milliseconds span) {
     std::vector<int64_t> times;
     for (auto next = schedule.next(); next && *next <= start + span; next = schedule.next()) {
-        for (size_t i = schedule.take_due(*next, 100).size(); i > 0; --i) {
+        for (size_t i = schedule.take_due(*next).size(); i > 0; --i) {
             times.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(*next - start).count());
         }
     }
@@ -44,23 +44,27 @@ TEST(AnnouncementSchedule, AVipOnAnotherPortBeginsAgain_PRESENCE004) {
     schedule.remove(kVip);
     schedule.add(kMoved, start + 30s);
     EXPECT_EQ(schedule.next(), start + 30s);
-    const auto due = schedule.take_due(start + 30s, 100);
+    const auto due = schedule.take_due(start + 30s);
     ASSERT_EQ(due.size(), 1U);
     EXPECT_EQ(due[0], kMoved);
 }
 
-TEST(AnnouncementSchedule, ALateCallerAnnouncesOnceAndAManyVipsInTurn_PRESENCE004) {
+TEST(AnnouncementSchedule, ALateCallerAnnouncesOnceAndManyVipsInTurn_PRESENCE004) {
     AnnouncementSchedule schedule;
     const Time start{5h};
-    for (uint8_t i = 0; i < 10; ++i) {
+    for (uint8_t i = 0; i < 70; ++i) {
         schedule.add({NicPortId{0}, IpAddr::v4(192, 0, 2, i), 32}, start);
     }
-    EXPECT_EQ(schedule.take_due(start, 4).size(), 4U);
-    EXPECT_EQ(schedule.next(), start) << "six are left";
-    EXPECT_EQ(schedule.take_due(start, 100).size(), 6U);
-    EXPECT_EQ(schedule.take_due(start + 1h, 100).size(), 20U) << "the two left of the first three, each";
-    EXPECT_EQ(schedule.take_due(start + 1h, 100).size(), 0U)
-        << "minutes that were missed are not made up for";
+    EXPECT_EQ(schedule.take_due(start).size(), 64U);
+    EXPECT_EQ(schedule.next(), start + 16ms) << "six are left";
+    EXPECT_EQ(schedule.take_due(start + 15ms).size(), 0U) << "the rate is limited";
+    EXPECT_EQ(schedule.take_due(start + 16ms).size(), 6U);
+    size_t late = 0;
+    for (auto now = start + 1h; now < start + 1h + 1s; now += 16ms) {
+        late += schedule.take_due(now).size();
+    }
+    EXPECT_EQ(late, 140U)
+        << "the two left of the first three, each; minutes that were missed are not repeated";
     schedule.clear();
     EXPECT_FALSE(schedule.next());
 }

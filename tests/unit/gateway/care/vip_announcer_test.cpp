@@ -53,6 +53,19 @@ class VipAnnouncerTest : public testing::Test {
         compiler.run({all, {}, {}}, keys);
         return compiler.compiled();
     }
+    // In addition, workers that answer at once for VIPs in 203.0.113.0/24.
+    VipAnnouncerOptions with_arp() {
+        VipAnnouncerOptions options = with_routes();
+        options.routes->twins = {{drivers::InterfaceAddress::parse("203.0.113.254/24").value()}};
+        options.responder = VipResponderOptions{
+            .answer_for =
+                [this](std::shared_ptr<const route::LinkVips> vips) { answered_ = std::move(vips); },
+            .answered = [this] { return answered_; },
+            .announce = [this](const route::LocalAddress&, const MacAddr&) { ++announced_; }};
+        mirror_->ports = {{NicPortId{0}, MacAddr{{2, 0, 0, 0, 0, 1}}, 1500, true}};
+        return options;
+    }
+    size_t answered() const { return answered_ == nullptr ? 0 : answered_->all().size(); }
     // A round after a second, with that many packets in it.
     void round(VipAnnouncer& announcer, uint64_t packets = 0, const std::string& withheld = "") {
         now_ += 1s;
@@ -63,6 +76,8 @@ class VipAnnouncerTest : public testing::Test {
     uint32_t metric() const { return routes_.empty() ? 0 : routes_.begin()->metric; }
 
     std::set<VipRoute> routes_;
+    std::shared_ptr<const route::LinkVips> answered_;
+    int announced_ = 0;
     uint64_t packets_ = 0;
     uint64_t flows_ = 0;
     bool drained_ = false;
@@ -165,7 +180,62 @@ TEST_F(VipAnnouncerTest, AForeignRouteIsANoticeOfItsServices_PRESENCE002) {
     EXPECT_TRUE(announcer.notices().empty());
 }
 
-TEST_F(VipAnnouncerTest, AddressesBeyondTheLimitAreRefusedByANotice_LB018) {
+TEST_F(VipAnnouncerTest, WithArpAVipOfTheLinkHasBothARouteAndAnAnswer_PRESENCE006) {
+    VipAnnouncer announcer(with_arp(), false);
+    round(announcer);
+    EXPECT_EQ(answered(), 0U) << "no configuration is in force";
+    announcer.set(compiled({"203.0.113.1", "198.51.100.1"}));
+    round(announcer);
+    EXPECT_EQ(answered(), 1U) << "the other one is outside the subnets";
+    EXPECT_EQ(routes_.size(), 2U);
+    EXPECT_EQ(announced_, 1);
+    const auto report = announcer.report();
+    EXPECT_EQ(report->mode, VipPresenceMode::Arp);
+    ASSERT_EQ(report->vips.size(), 2U);
+    for (const VipView& vip : report->vips) {
+        EXPECT_EQ(vip.is_answered, vip.address == ip("203.0.113.1"));
+        EXPECT_EQ(vip.metric, 100U);
+    }
+    ports_[0].is_up = false;
+    round(announcer);
+    EXPECT_EQ(answered(), 0U) << "the link is lost";
+    ports_[0].is_up = true;
+    round(announcer);
+    EXPECT_EQ(answered(), 1U);
+    announcer.withdraw(*mirror_);
+    EXPECT_EQ(answered(), 0U);
+}
+
+TEST_F(VipAnnouncerTest, OnlyAGatewayThatServesAnswersOnTheLink_PRESENCE006_PRESENCE003) {
+    VipAnnouncer announcer(with_arp(), false);
+    announcer.set(compiled({"203.0.113.1"}));
+    flows_ = 1;
+    for (int i = 0; i < 3; ++i) {
+        round(announcer, 1'000);
+    }
+    EXPECT_EQ(answered(), 1U);
+    drained_ = true;
+    round(announcer, 1'000);
+    EXPECT_EQ(metric(), 900U);
+    EXPECT_EQ(answered(), 0U) << "from the first step of a drain";
+    drained_ = false;
+    const int before = announced_;
+    round(announcer, 1'000);
+    EXPECT_EQ(answered(), 1U);
+    EXPECT_EQ(announced_, before + 1) << "hosts of the link return at once";
+    round(announcer, 0, "a thread that forwards has stopped");
+    EXPECT_EQ(answered(), 0U);
+    auto options = with_arp();
+    options.stands_by = true;
+    VipAnnouncer standby(std::move(options), false);
+    answered_ = nullptr;
+    standby.set(compiled({"203.0.113.1"}));
+    round(standby);
+    EXPECT_EQ(metric(), 200U);
+    EXPECT_EQ(answered(), 0U) << "stand-by";
+}
+
+TEST_F(VipAnnouncerTest, WorkersAnswerForVipsBeyondTheLimitOfAddresses_LB018_PRESENCE006) {
     std::vector<std::string> vips;
     for (size_t i = 0; i < kVipAddressesMax + 2; ++i) {
         vips.push_back("10.9." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1));
@@ -179,14 +249,16 @@ TEST_F(VipAnnouncerTest, AddressesBeyondTheLimitAreRefusedByANotice_LB018) {
                                         return true;
                                     },
                                     .remove = [](const route::LocalAddress&) -> Status { return {}; },
-                                    .announce = [](const route::LocalAddress&, const MacAddr&) {}}};
+                                    .announce = [](const route::LocalAddress&, const MacAddr&) {}},
+                                .responder = with_arp().responder};
     VipAnnouncer announcer(std::move(options), false);
     announcer.set(compiled(vips));
     static_cast<void>(announcer.work({mirror_, ports_, false, ""}, now_));
     EXPECT_EQ(added, kVipAddressesMax);
+    EXPECT_EQ(answered(), 2U);
     ASSERT_EQ(announcer.notices().size(), 2U);
     EXPECT_EQ(announcer.notices()[0].notice.reason, "VIPLimitReached");
-    EXPECT_NE(announcer.notices()[0].notice.message.find("--vip-presence routes"), std::string::npos);
+    EXPECT_NE(announcer.notices()[0].notice.message.find("--vip-presence arp"), std::string::npos);
 }
 
 }  // namespace vip_announcer_test

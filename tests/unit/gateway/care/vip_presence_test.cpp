@@ -259,6 +259,10 @@ TEST_F(VipPresenceAtWork, AKernelThatCannotIsAskedOnce_LB018) {
     now_ += 10 * VipPresence::kRetry;
     work();
     EXPECT_EQ(linux_.attempts, 1);
+    EXPECT_EQ(presence_.refused().size(), 2U) << "workers answer for them";
+    serve({});
+    work();
+    EXPECT_TRUE(presence_.refused().empty());
 }
 
 }  // namespace vip_presence_test

@@ -66,6 +66,8 @@ TEST(Options, HealthIsToldByDefaultOnNodesOnly_HC006) {
     EXPECT_EQ(parse({"--vip-presence", "routes"})->vip_presence, VipPresenceMode::Routes);
     EXPECT_EQ(parse({"--vip-presence", "addresses"})->vip_presence, VipPresenceMode::Addresses);
     EXPECT_EQ(parse({"--vip-presence", "on"})->vip_presence, VipPresenceMode::Addresses);
+    EXPECT_EQ(parse({"--vip-presence", "arp"})->vip_presence, VipPresenceMode::Arp);
+    EXPECT_TRUE(parse({"--vip-presence", "arp", "--vip-standby"})->vip_standby);
     EXPECT_EQ(parse({})->drain_on_stop.count(), 0);
     EXPECT_EQ(parse({"--drain-on-stop", "30"})->drain_on_stop.count(), 30);
     EXPECT_FALSE(parse({"--vip-presence", "on"})->withdraw_empty);
@@ -355,8 +357,8 @@ TEST(Options, EachBreachIsRefusedByName) {
          "--table-dir: \"here\" must be the absolute path of a folder, auto, or off"},
         {{"--vip-presence"}, "'--vip-presence' is missing"},
         {{"--vip-presence", "yes"}, "--vip-presence: \"yes\""},
-        {{"--withdraw-empty"}, "--withdraw-empty: requires --vip-presence routes or addresses"},
-        {{"--vip-standby", "--vip-presence", "on"}, "--vip-standby: requires --vip-presence routes"},
+        {{"--withdraw-empty"}, "--withdraw-empty: requires --vip-presence routes, addresses or arp"},
+        {{"--vip-standby", "--vip-presence", "on"}, "--vip-standby: requires --vip-presence routes or arp"},
         {{"--healthz", "10256"}, "--healthz: \"10256\" must be ADDRESS:PORT"},
         {{"--healthz", "localhost:10256"}, "--healthz: \"localhost:10256\""},
         {{"--sync-limit", "0"}, "--sync-limit: \"0\" must be 1 to 3600"},
