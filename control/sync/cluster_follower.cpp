@@ -51,7 +51,8 @@ Result<std::unique_ptr<ClusterFollower>> ClusterFollower::open(const Settings& s
 ClusterFollower::ClusterFollower(const Settings& settings, std::unique_ptr<kube::CurlTransport> transport)
     : transport_(std::move(transport)),
       source_({.server = settings.config.server, .scope = settings.scope}, *transport_,
-              kube::system_random()) {
+              kube::system_random()),
+      limiter_(settings.status_per_s) {
     if (settings.events) {
         recorder_.emplace(
             *transport_, limiter_,

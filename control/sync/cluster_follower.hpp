@@ -38,6 +38,7 @@ class ClusterFollower final : public Source {
         kube::Scope scope;
         bool allow_insecure = false;  // honour insecure-skip-tls-verify (AUTH-006)
         bool events = true;
+        uint32_t status_per_s = kube::kStatusRateDefault;
         std::optional<AddressWriter::Settings> addresses;  // nullopt: addresses are not allocated
         std::filesystem::path pools;                       // "": AddressPool objects of the cluster
     };
@@ -71,7 +72,7 @@ class ClusterFollower final : public Source {
 
     std::unique_ptr<kube::CurlTransport> transport_;
     kube::ClusterSource source_;
-    kube::WriteLimiter limiter_;
+    kube::WriteLimiter limiter_;  // of all writes
     std::optional<kube::EventRecorder> recorder_;
     std::optional<AddressWriter> addresses_;
     std::optional<EventObserver> observer_;

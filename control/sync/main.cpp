@@ -110,6 +110,7 @@ Result<Followed> open_cluster(const Options& options, const std::string& identit
                   .namespaces = options.allocate_addresses},
         .allow_insecure = options.allow_insecure,
         .events = options.events,
+        .status_per_s = options.status_per_s,
         .addresses = {},
         .pools = options.address_pools};
     if (options.allocate_addresses) {

@@ -111,6 +111,10 @@ void add_addresses(OptionSet& set, Options& options) {
             "With --manifests, the file that keeps the addresses across restarts");
     set.add("lease", parsed(options.lease, "NAMESPACE/NAME", lease_name, "penstock-system/penstock-sync"),
             "Lease of the election of the process that writes addresses and status");
+    set.add(
+        "status-qps", number(options.status_per_s, {1, kube::kStatusRateMax}),
+        "Maximum rate of status writes to the API server, 1-200 a second (default 8), with a burst of two "
+        "seconds. Higher rates give addresses to many new Services sooner, and load the API server more");
 }
 
 void add_gateways(OptionSet& set, Options& options) {

@@ -44,7 +44,7 @@ Status check_addresses(Options& options, const options::OptionSet& set) {
         options.allocate_addresses = true;
     }
     if (!options.allocate_addresses) {
-        for (const char* option : {"address-pools-exclude", "allocation-file", "lease"}) {
+        for (const char* option : {"address-pools-exclude", "allocation-file", "lease", "status-qps"}) {
             if (set.is_given(option)) {
                 return invalid(std::string("--") + option + " requires --allocate-addresses on");
             }
@@ -54,8 +54,11 @@ Status check_addresses(Options& options, const options::OptionSet& set) {
     if (!options.manifests.empty() && options.address_pools.empty()) {
         return invalid("--allocate-addresses with --manifests requires --address-pools PATH");
     }
-    if (!options.manifests.empty() && set.is_given("lease")) {
-        return invalid("--lease applies to an API server and cannot be used with --manifests");
+    for (const char* option : {"lease", "status-qps"}) {
+        if (!options.manifests.empty() && set.is_given(option)) {
+            return invalid(std::string("--") + option +
+                           " applies to an API server and cannot be used with --manifests");
+        }
     }
     if (options.manifests.empty() && set.is_given("allocation-file")) {
         return invalid("--allocation-file requires --manifests: a cluster keeps addresses in its Services");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "control/client/target.hpp"
+#include "control/kube/events/write_limiter.hpp"
 #include "control/kube/object_id.hpp"
 #include "control/log/log.hpp"
 #include "control/semantics/policy.hpp"
@@ -36,6 +37,7 @@ struct Options {
     std::filesystem::path address_pools;                         // "": AddressPool objects of the cluster
     std::string allocation_file = kAllocationFileDefault;        // with `manifests`
     kube::ObjectName lease{"penstock-system", "penstock-sync"};  // of the writer's election (LEASE-001)
+    uint32_t status_per_s = kube::kStatusRateDefault;            // writes to the API server (APISYNC-020)
     std::vector<Prefix> pools_exclude;                           // no pool may overlap them
 
     std::vector<client::Target> gateways;  // at least one

@@ -41,6 +41,7 @@ PatchQueue::PatchQueue(Kind kind, Transport& transport, WriteLimiter& limiter,
     : kind_(std::move(kind)),
       transport_(transport),
       limiter_(limiter),
+      at_once_max_(status_writes_at_once(limiter.status_per_s())),
       may_write_(std::move(may_write)),
       random_(std::move(random)),
       owner_(owner),
@@ -164,7 +165,7 @@ void PatchQueue::leave_unsettled(const Write& write) {
 }
 
 void PatchQueue::start_writes(Time now, WallTime wall) {
-    while (!is_finishing_ && writes_.size() < kStatusWritesAtOnce && now >= not_before_ &&
+    while (!is_finishing_ && writes_.size() < at_once_max_ && now >= not_before_ &&
            now >= limiter_.next_at(WriteLane::Status)) {
         const std::optional<ObjectName> name = take_next();
         if (!name) {
@@ -348,7 +349,7 @@ std::optional<PatchQueue::Time> PatchQueue::next_wake() const {
         return std::nullopt;
     }
     std::optional<Time> wake;
-    if (!is_finishing_ && (!queue_.empty() || minor_count_ > 0) && writes_.size() < kStatusWritesAtOnce) {
+    if (!is_finishing_ && (!queue_.empty() || minor_count_ > 0) && writes_.size() < at_once_max_) {
         wake = std::max(not_before_, limiter_.next_at(WriteLane::Status));
     }
     if (!delayed_.empty()) {

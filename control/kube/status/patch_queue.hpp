@@ -4,7 +4,7 @@
 // write.
 // A machine without I/O, clock and thread. Source thread only, except counts().
 //
-//   enqueue() -> queue, in order -> Owner::decide() -> PATCH, up to 4 at a time -> response -> queue again
+//   enqueue() -> queue, in order -> Owner::decide() -> PATCH, several at a time -> response -> queue again
 //
 // Writes that the owner calls minor wait for the others, apart from one in kMajorWritesInARow: a Service gets
 // its address before other Services get their conditions.
@@ -17,6 +17,7 @@
 //   401, 429, 5xx, no response   all objects wait: backoff, and at least Retry-After
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +42,12 @@
 
 namespace penstock::kube {
 
-inline constexpr size_t kStatusWritesAtOnce = 4;
+// Writes in progress at a time, of one kind of object: at least four, at higher rates as many as start in an
+// eighth of a second. A response may take that long without lowering the rate.
+inline constexpr size_t kStatusWritesAtOnceMin = 4;
+[[nodiscard]] constexpr size_t status_writes_at_once(uint32_t per_s) {
+    return std::max<size_t>(kStatusWritesAtOnceMin, (per_s + 7) / 8);
+}
 // With the renewal deadline of 10 s this stays below the 15 s after which another process takes over.
 inline constexpr std::chrono::seconds kStatusTimeout{5};
 inline constexpr std::chrono::minutes kStatusForbiddenPause{1};
@@ -189,6 +195,7 @@ class PatchQueue {
     const Kind kind_;
     Transport& transport_;
     WriteLimiter& limiter_;
+    const size_t at_once_max_;  // writes in progress
     const std::function<bool()> may_write_;
     RandomSource random_;
     Owner& owner_;

@@ -39,6 +39,8 @@ class LeaderTransport final : public Transport {
 
 class StatusWriterFixture {
  public:
+    explicit StatusWriterFixture(uint32_t status_per_s = kStatusRateDefault) : limiter(status_per_s) {}
+
     static ObjectName id(const std::string& name) { return {"default", name}; }
 
     // Creates the Service at the server and in the store.

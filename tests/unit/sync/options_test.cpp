@@ -102,6 +102,8 @@ TEST(SyncOptions, AddressesAreAllocatedFromTheClusterOrFromFiles_LB007) {
                                         "--address-pools-exclude", "10.0.0.0/8,fd00::/8"});
     EXPECT_EQ(elected.lease, (kube::ObjectName{"edge", "writer"}));
     EXPECT_EQ(elected.pools_exclude.size(), 2u);
+    EXPECT_EQ(elected.status_per_s, 8u);
+    EXPECT_EQ(options_of({"--in-cluster", "--allocate-addresses", "--status-qps=200"}).status_per_s, 200u);
     struct Refused {
         std::vector<std::string> arguments;
         const char* error;
@@ -114,6 +116,13 @@ TEST(SyncOptions, AddressesAreAllocatedFromTheClusterOrFromFiles_LB007) {
              {{"--manifests=m", "--address-pools=p", "--lease=a/b"},
               "--lease applies to an API server and cannot be used with --manifests"},
              {{"--in-cluster", "--lease=a/b"}, "--lease requires --allocate-addresses on"},
+             {{"--manifests=m", "--address-pools=p", "--status-qps=9"},
+              "--status-qps applies to an API server and cannot be used with --manifests"},
+             {{"--in-cluster", "--status-qps=9"}, "--status-qps requires --allocate-addresses on"},
+             {{"--in-cluster", "--allocate-addresses", "--status-qps=0"},
+              "--status-qps: \"0\" must be 1 to 200"},
+             {{"--in-cluster", "--allocate-addresses", "--status-qps=201"},
+              "--status-qps: \"201\" must be 1 to 200"},
              {{"--in-cluster", "--allocate-addresses", "--allocation-file=f"},
               "--allocation-file requires --manifests: a cluster keeps addresses in its Services"},
              {{"--in-cluster", "--allocate-addresses", "--lease=writer"},

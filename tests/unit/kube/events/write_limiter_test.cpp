@@ -68,5 +68,37 @@ TEST(WriteLimiter, SaysWhenTheNextOneMayGo_APISYNC020) {
     EXPECT_TRUE(limiter.take(WriteLane::Ordinary, next));
 }
 
+// --status-qps: a burst of two seconds, then the rate. The common rate follows, so that two other writes a
+// second remain.
+TEST(WriteLimiter, TheStatusRateIsThatOfTheOption_APISYNC020) {
+    for (const uint32_t rate : {1U, 8U, 50U, kStatusRateMax}) {
+        WriteLimiter limiter(rate);
+        EXPECT_EQ(limiter.status_per_s(), rate);
+        EXPECT_EQ(writes_between(limiter, WriteLane::Status, kStart, kStart + 1ms), 2 * rate);
+        EXPECT_EQ(writes_between(limiter, WriteLane::Status, kStart + 1ms, kStart + 10'001ms), 10 * rate);
+        EXPECT_GE(writes_between(limiter, WriteLane::Ordinary, kStart + 10'200ms, kStart + 10'201ms), 20U)
+            << "rate " << rate;
+    }
+}
+
+TEST(WriteLimiter, AHighStatusRateIsNoRateForEvents_APISYNC020) {
+    WriteLimiter limiter(kStatusRateMax);
+    EXPECT_EQ(writes_between(limiter, WriteLane::Ordinary, kStart, kStart + 1ms), 20U);
+    EXPECT_EQ(writes_between(limiter, WriteLane::Ordinary, kStart + 1ms, kStart + 10'001ms), 100U);
+    EXPECT_EQ(writes_between(limiter, WriteLane::Status, kStart + 10'200ms, kStart + 10'201ms),
+              2 * kStatusRateMax)
+        << "Events take nothing from the status";
+}
+
+TEST(WriteLimiter, ALowStatusRateLeavesTheRestToEvents_APISYNC020) {
+    WriteLimiter limiter(1);
+    uint32_t written = 0;
+    for (Time now = kStart; now < kStart + 60s; now += 10ms) {
+        written += writes_between(limiter, WriteLane::Status, now, now + 1ms) +
+                   writes_between(limiter, WriteLane::Ordinary, now, now + 1ms);
+    }
+    EXPECT_NEAR(written, 20 + 60 * 10, 12) << "of all lanes: 10 a second and a burst of 20";
+}
+
 }  // namespace write_limiter_test
 }  // namespace penstock::kube

@@ -105,7 +105,7 @@ TEST_F(StatusWriterTest, ADeletedServiceThatWaitsWithTheConditionsIsForgotten_ST
         writer.set(id(name), desired());
     }
     advance();
-    ASSERT_EQ(open().size(), kStatusWritesAtOnce);
+    ASSERT_EQ(open().size(), kStatusWritesAtOnceMin);
     server.erase("c1");
     deliver("c1");
     writer.clear(id("c1"));
@@ -196,7 +196,7 @@ TEST_F(StatusWriterTest, FourAtOnceInOrderAndAtTheRateOfTheLimiter) {
         writer.set(id(names.back()), desired());
     }
     advance();
-    EXPECT_EQ(open().size(), kStatusWritesAtOnce);
+    EXPECT_EQ(open().size(), kStatusWritesAtOnceMin);
     EXPECT_EQ(writer.counts().pending, 40u);
     for (int round = 0; round < 100 && writer.counts().pending > 0; ++round) {
         respond_all();
@@ -207,8 +207,31 @@ TEST_F(StatusWriterTest, FourAtOnceInOrderAndAtTheRateOfTheLimiter) {
         written.push_back(name_in(request));
     }
     EXPECT_EQ(written, names);
-    EXPECT_GE(now - start, WriteLimiter::kStatusInterval * (40 - WriteLimiter::kStatusBurst));
+    EXPECT_GE(now - start, 125ms * (40 - 16));
     EXPECT_LT(now - start, 10s);
+}
+
+// --status-qps 100.
+class FastStatusWriterTest : public testing::Test, protected test::StatusWriterFixture {
+ protected:
+    FastStatusWriterTest() : StatusWriterFixture(100) {}
+};
+
+TEST_F(FastStatusWriterTest, TheRateAndTheWritesInProgressFollowTheOption_APISYNC020) {
+    for (int number = 0; number < 500; ++number) {
+        const std::string name = "web-" + std::to_string(number);
+        create(name);
+        writer.set(id(name), with_addresses({address("203.0.113.7")}));
+    }
+    advance();
+    EXPECT_EQ(open().size(), 13u);
+    while (writer.counts().written < 500 && now - start < 10s) {
+        respond_all();
+        advance_to_wake(10s);
+    }
+    // A burst of two seconds, and the rest in three.
+    EXPECT_GE(now - start, 2900ms);
+    EXPECT_LT(now - start, 3100ms);
 }
 
 TEST_F(StatusWriterTest, AFollowerWritesNothingUntilItLeads) {
