@@ -16,7 +16,8 @@ import time
 from fixture import Skip
 from lab import network as net
 from lab.patience import Patience
-from testbed import api_servers, gobgp
+from testbed.api_servers import NotToBeHad
+from testbed.go_programs import GOBGP
 
 FRR = "/usr/lib/frr"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -36,9 +37,9 @@ def reason_missing():
 def obtain_gobgp(minutes):
     """Builds it if it is not in the cache. Without it, its cases are skipped."""
     try:
-        GoBgp.programs = gobgp.obtain(time.monotonic() + 60 * minutes)
-    except api_servers.NotToBeHad as why:
-        GoBgp.why_not = f"GoBGP {gobgp.VERSION}: {why}"
+        GoBgp.programs = GOBGP.obtain(time.monotonic() + 60 * minutes)
+    except NotToBeHad as why:
+        GoBgp.why_not = f"GoBGP {GOBGP.version}: {why}"
 
 
 class Daemon:
