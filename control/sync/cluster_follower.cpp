@@ -76,8 +76,13 @@ ClusterFollower::ClusterFollower(const Settings& settings, std::unique_ptr<kube:
                             recorder_->offer(std::move(event));
                         }
                     },
-                .wake = [this] { transport_->wake(); }},
+                .wake = [this] { transport_->wake(); },
+                .has_other_gateways = [this] { return reports_->is_read(Clock::now()); }},
             kube::system_random());
+        const kube::LeaderElector::Settings& election = settings.addresses->election;
+        reports_.emplace(GatewayReports::Settings{.lease = election.lease, .identity = election.identity},
+                         *transport_, limiter_, addresses_->board(),
+                         [this](const kube::ObjectName& name) { return source_.service_version(name); });
     }
     if (recorder_ || addresses_) {
         observer_.emplace(recorder_ ? &*recorder_ : nullptr, addresses_ ? &addresses_->board() : nullptr);
@@ -105,12 +110,16 @@ void ClusterFollower::advance(Clock::time_point now) {
                 noted.merge(std::exchange(file_pools_, {}));
             }
             addresses_->note(noted);
+            reports_->note(noted);
         }
         changes_.merge(std::move(changes));
     }
     if (addresses_) {
-        addresses_->advance(now, std::chrono::system_clock::now());
+        const auto wall = std::chrono::system_clock::now();
+        addresses_->advance(now, wall);
+        reports_->advance(now, wall, addresses_->is_leader(now));
         log(addresses_->take_log(), now);
+        log(reports_->take_log(), now);
     }
     if (recorder_) {
         recorder_->advance(now, std::chrono::system_clock::now());
@@ -163,6 +172,7 @@ milliseconds ClusterFollower::until_due() const {
     }
     if (addresses_) {
         due = std::min(due, addresses_->next_wake().value_or(due));
+        due = std::min(due, reports_->next_wake().value_or(due));
     }
     // Compared, not subtracted: "at once" is Time::min(), and the difference to it would overflow a duration.
     return due <= now ? milliseconds(0) : std::chrono::ceil<milliseconds>(due - now);

@@ -16,6 +16,7 @@
 #include "control/kube/events/write_limiter.hpp"
 #include "control/kube/follow/cluster_source.hpp"
 #include "control/sync/addresses/address_writer.hpp"
+#include "control/sync/addresses/gateway_reports.hpp"
 #include "control/sync/event_observer.hpp"
 #include "control/sync/flood_guard.hpp"
 #include "control/sync/pool_watch.hpp"
@@ -75,6 +76,7 @@ class ClusterFollower final : public Source {
     kube::WriteLimiter limiter_;  // of all writes
     std::optional<kube::EventRecorder> recorder_;
     std::optional<AddressWriter> addresses_;
+    std::optional<GatewayReports> reports_;  // uses the board of addresses_
     std::optional<EventObserver> observer_;
     FloodGuard flood_guard_;
     kube::Changes changes_;  // not taken yet

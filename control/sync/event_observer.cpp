@@ -58,4 +58,10 @@ void EventObserver::on_served(const std::string& gateway, const kube::ObjectName
     }
 }
 
+void EventObserver::on_reachable(const std::string& gateway, bool is_reachable) {
+    if (board_ != nullptr) {
+        board_->set_reachable(gateway, is_reachable);
+    }
+}
+
 }  // namespace penstock::sync

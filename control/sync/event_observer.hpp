@@ -28,6 +28,8 @@ class EventObserver final : public Observer {
     void on_programmed(const std::string& gateway, const model::ServiceKey& key) override;
     // To the board, if there is one; no Event.
     void on_served(const std::string& gateway, const kube::ObjectName& service, bool is_served) override;
+    // Likewise.
+    void on_reachable(const std::string& gateway, bool is_reachable) override;
 
  private:
     void offer(kube::Event event);

@@ -130,6 +130,7 @@ GatewayStream::GatewayStream(client::Target target, const tls::Watch* tls, State
       tls_(tls),
       source_(settings.source),
       priority_(priority),
+      observer_(observer),
       session_(std::move(settings), observer),
       status_{.target = target_.text, .last_error = "not tried yet"},
       status_at_(Clock::now()),
@@ -370,6 +371,10 @@ void GatewayStream::report(const std::string* last_error) {
     const std::lock_guard lock(status_mutex_);
     status_at_ = Clock::now();
     session_.describe(status_, status_at_);
+    if (observer_ != nullptr) {
+        reachability_.update(status_.name, status_.connected && status_.applied_version != 0, status_at_,
+                             *observer_);
+    }
     status_.leader = leader_;
     if (status_.connected || !leader_.empty()) {
         status_.last_error.clear();

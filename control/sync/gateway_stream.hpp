@@ -15,6 +15,7 @@
 #include "control/client/target.hpp"
 #include "control/kube/changes.hpp"
 #include "control/sync/flood_guard.hpp"
+#include "control/sync/reachability.hpp"
 #include "control/sync/state_session.hpp"
 #include "control/sync/status.hpp"
 #include "control/tls/watch.hpp"
@@ -90,10 +91,12 @@ class GatewayStream {
     const tls::Watch* const tls_;
     const std::string source_;
     const uint32_t priority_;
+    Observer* const observer_;
     // Name of the other control plane that leads, "" if none is known; stream thread only.
     std::string leader_;
-    StateSession session_;    // stream thread only
-    FloodGuard flood_guard_;  // stream thread only
+    StateSession session_;       // stream thread only
+    FloodGuard flood_guard_;     // stream thread only
+    Reachability reachability_;  // stream thread only
 
     std::mutex mutex_;
     std::condition_variable news_;

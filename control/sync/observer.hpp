@@ -33,6 +33,8 @@ class Observer {
     // (PRESENCE-001), or does not any more. Also reported for a gateway that had them when this process
     // connected.
     virtual void on_served(const std::string& gateway, const kube::ObjectName& service, bool is_served) = 0;
+    // The gateway is connected and has the state of this process, or has been without it for kGatewayGone.
+    virtual void on_reachable(const std::string& gateway, bool is_reachable) = 0;
 };
 
 }  // namespace penstock::sync

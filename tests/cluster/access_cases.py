@@ -20,7 +20,7 @@ CLUSTER_WIDE = {("", "services", verb, "") for verb in READ} | {("", "nodes", ve
     | {(group, resource, verb, "") for group, resource in (("", "namespaces"), ("penstock.io", "addresspools")) for verb in READ} \
     | {("", "services/status", "patch", ""), ("penstock.io", "addresspools/status", "patch", "")}
 IN_ITS_NAMESPACE = {("coordination.k8s.io", "leases", "create", "")} \
-    | {("coordination.k8s.io", "leases", verb, "penstock-sync") for verb in ("get", "patch")}
+    | {("coordination.k8s.io", "leases", verb, name) for name in ("penstock-sync", "penstock-sync-gateways") for verb in ("get", "patch")}
 FALLBACK = {("", "endpoints", verb, "") for verb in READ}
 
 

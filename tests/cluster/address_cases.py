@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from cluster_bed import PATIENCE_S
-from fixture import Skip, case, check, equal, until
+from fixture import VIP2, Skip, case, check, equal, until
 
 OPTIONS = ("--allocate-addresses", "on")
 CLASS = "penstock.io/gateway"
@@ -49,7 +49,7 @@ def with_pools(function):
         finally:
             if lab.gateway.sync:
                 lab.gateway.sync.kill()
-            lab.kubectl("delete", "lease", "-n", "penstock-system", "penstock-sync", "--ignore-not-found")
+            lab.kubectl("delete", "lease", "-n", "penstock-system", "penstock-sync", "penstock-sync-gateways", "--ignore-not-found")
             lab.remove_pools()
     run.__name__, run.__module__ = function.__name__, function.__module__
     return run
@@ -308,3 +308,49 @@ def without_the_custom_resource_forwarding_is_untouched_LB007(lab):
     equal(lab.get("80.11.12.10").status, 200, "a request")
     until("one line names the resource", lambda: "addresspools" in lab.sync_log(), patience_s=PATIENCE_S)
     equal(lab.sync_log().count("addresspools is not served"), min(1, lab.sync_log().count("addresspools is not served")), "lines about it")
+
+
+def programmed_by(lab, name):
+    """The gateways in the condition Programmed, as text; "" without it."""
+    found = next((each for each in status(lab, name).get("conditions", []) if each["type"] == "penstock.io/Programmed"), {})
+    return found.get("message", "")
+
+
+@case(waits_s=30)
+@with_pools
+def programmed_covers_gateways_of_all_processes_PRESENCE001_STATUS001_LEASE004(lab):
+    """Two gateways with a penstock-sync each. Services have policy Cluster, so both serve them."""
+    lab.start_gateway()
+    second = lab.start_second_gateway(VIP2)
+    kubeconfig = lab.cluster.file("sync.kubeconfig")
+    lab.start_sync("--kubeconfig", kubeconfig, *OPTIONS)
+    words = [lab.gateway.program("penstock-sync"), "--gateway", second.address, "--kubeconfig", kubeconfig, "--listen", "off", "--http", "off", *OPTIONS]
+    lab.run.spawn(words, "penstock-sync-2.log", None)
+    lab.logs += ("penstock-sync-2.log",)
+    lab.kubectl.apply(pool("edge", "203.0.113.16/28"))
+    lab.apply(balancer(lab, "web"), lab.objects.backends("web"))
+
+    def until_programmed(name, wanted):
+        return until(f"{name} is programmed: {wanted!r}", lambda: programmed_by(lab, name) == wanted, patience_s=90, step_s=0.2)
+    both = until_programmed("web", "served by edge-1, edge-2")
+    report = lab.kubectl.json("get", "lease", "-n", "penstock-system", "penstock-sync-gateways")["metadata"]["annotations"]
+    equal(set(report), {"gateway.penstock.io/edge-1", "gateway.penstock.io/edge-2"}, "annotations of the second Lease")
+    second.daemon.kill()
+    second.daemon.wait()
+    lab.apply(balancer(lab, "more"), lab.objects.backends("more"))
+    until_programmed("more", "served by edge-1")
+    until_programmed("web", "served by edge-1")
+    second.start_daemon()
+    until_programmed("web", "served by edge-1, edge-2")
+    # One process ends, and the other one is the leader afterwards. It keeps the condition, until the report about
+    # the gateway of the former is too old.
+    version = lab.kubectl.json("get", "service", "-n", lab.kube_namespace, "web")["metadata"]["resourceVersion"]
+    began = time.monotonic()
+    lab.gateway.sync.terminate()
+    lab.apply(balancer(lab, "last"), lab.objects.backends("last"))
+    until("last has an address", lambda: address(lab, "last"), patience_s=90, step_s=0.2)
+    now = lab.kubectl.json("get", "service", "-n", lab.kube_namespace, "web")["metadata"]["resourceVersion"]
+    took_s = time.monotonic() - began
+    check(now == version or took_s > 40, "the successor has written the status of web")
+    until_programmed("web", "served by edge-2")
+    lab.remarks.append(f"both gateways after {both:.0f} ms, successor after {took_s:.0f} s")

@@ -150,6 +150,9 @@ class ModelWriter final : private kube::Transport {
         writer.advance(now_, kube::WallTime(std::chrono::seconds(1'700'000'000)) + now_.time_since_epoch());
     }
 
+    // The gateways of other processes are on the board.
+    bool has_other_gateways = true;
+
     [[nodiscard]] std::string phase() const { return writer.status().phase; }
     [[nodiscard]] const std::string& identity() const { return identity_; }
     // Reports with this reason, as "NAME: MESSAGE".
@@ -205,7 +208,8 @@ class ModelWriter final : private kube::Transport {
                 .is_relisted = [this] { return is_relisted_; },
                 .clock = [this] { return now_; },
                 .report = [this](kube::Event event) { events_.push_back(std::move(event)); },
-                .wake = [] {}};
+                .wake = [] {},
+                .has_other_gateways = [this] { return has_other_gateways; }};
     }
     template <typename Map>
     static std::optional<typename Map::mapped_type> find(const Map& map, const typename Map::key_type& name) {

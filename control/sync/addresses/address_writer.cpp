@@ -66,7 +66,8 @@ void AddressWriter::note(const kube::Changes& changes) {
 void AddressWriter::advance(Time now, WallTime wall) {
     elector_.advance(now, wall);
     follow_election(now);
-    if (phase_ == Phase::Refreshing && assignment_.is_ready() && calls_.is_relisted()) {
+    if (phase_ == Phase::Refreshing && assignment_.is_ready() && calls_.is_relisted() &&
+        calls_.has_other_gateways()) {
         fence_everything();
         fence_until_ = now + kFenceMax;
     }
@@ -242,13 +243,18 @@ void AddressWriter::assign(const kube::ObjectName& name) {
         reported_.erase(name);
         return;
     }
-    // Without a report of a gateway, a condition from before a restart of this process stays.
-    if (const auto gateways = board_.gateways_of(name)) {
-        status->conditions.push_back(programmed_condition(*gateways));
-    } else if (const kube::Service* service = assignment_.find(name)) {
+    // A condition from before a restart, or of another leader, stays until the gateways have reported.
+    std::vector<kube::Condition> former;
+    if (const kube::Service* service = assignment_.find(name)) {
         std::ranges::copy_if(
-            service->conditions, std::back_inserter(status->conditions),
+            service->conditions, std::back_inserter(former),
             [](const kube::Condition& each) { return each.type == kube::kProgrammedCondition; });
+    }
+    if (const auto gateways = board_.gateways_of(name);
+        gateways && (former.empty() || board_.is_complete(name))) {
+        status->conditions.push_back(programmed_condition(*gateways));
+    } else {
+        std::ranges::move(former, std::back_inserter(status->conditions));
     }
     set(name, std::move(*status));
     report(name, *assignment_.allocation_of(name));

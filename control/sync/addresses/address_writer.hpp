@@ -61,6 +61,8 @@ class AddressWriter {
         std::function<Time()> clock;  // read directly before each write
         std::function<void(kube::Event)> report;
         std::function<void()> wake;  // makes the source's loop call advance(); any thread
+        // The board has the gateways of other processes, as far as they report.
+        std::function<bool()> has_other_gateways = [] { return true; };
     };
 
     AddressWriter(Settings settings, kube::Transport& transport, kube::WriteLimiter& limiter, Calls calls,
@@ -78,6 +80,7 @@ class AddressWriter {
     void release();
     [[nodiscard]] bool is_released() const { return leaves_lease_ || elector_.is_released(); }
 
+    [[nodiscard]] bool is_leader(Time now) const { return elector_.is_leader(now); }
     [[nodiscard]] ProgrammedBoard& board() noexcept { return board_; }
     // Any thread.
     [[nodiscard]] AddressStatus status() const;

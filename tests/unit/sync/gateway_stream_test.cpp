@@ -261,6 +261,7 @@ class SlowListener final : public Observer {
         released.wait(false);
     }
     void on_served(const std::string&, const kube::ObjectName&, bool) override {}
+    void on_reachable(const std::string&, bool) override {}
     std::atomic<bool> reached = false;
     std::atomic<bool> released = false;
 };

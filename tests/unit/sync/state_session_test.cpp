@@ -40,6 +40,7 @@ class Listener final : public Observer {
     void on_served(const std::string& gateway, const kube::ObjectName& service, bool is_served) override {
         told.push_back((is_served ? "served " : "not served ") + gateway + " " + service.name);
     }
+    void on_reachable(const std::string&, bool) override {}
     std::vector<std::string> take() { return std::exchange(told, {}); }
 
  private:

@@ -137,6 +137,47 @@ TEST_F(AddressWriterSteps, EachPhaseOfALeaderWritesWhatItMay_LB007_LB008) {
     EXPECT_EQ(address("web"), "192.0.2.1");
 }
 
+// Otherwise each change of the leader would write each condition twice.
+TEST_F(AddressWriterSteps, ANewLeaderKeepsTheConditionUntilAllGatewaysHaveReported_PRESENCE001) {
+    cluster.put(service("web"));
+    run(first, seconds(5));
+    ASSERT_EQ(condition("web", kube::kProgrammedCondition), "");
+    first.writer.board().report("edge-1", id("web"), true);
+    first.writer.board().set_others({"edge-2"});
+    run(first, seconds(2));
+    ASSERT_EQ(condition("web", kube::kProgrammedCondition), "True Served")
+        << "a first condition does not wait";
+    const auto message = [&] {
+        for (const kube::Condition& each : cluster.find(id("web"))->conditions) {
+            if (each.type == kube::kProgrammedCondition) {
+                return each.message;
+            }
+        }
+        return std::string();
+    };
+    first.writer.board().report_other("edge-2", id("web"), true);
+    run(first, seconds(2));
+    ASSERT_EQ(message(), "served by edge-1, edge-2");
+
+    second.has_other_gateways = false;
+    run(second, seconds(20));
+    EXPECT_EQ(second.phase(), "refreshing");
+    second.has_other_gateways = true;
+    second.writer.board().set_others({"edge-1"});
+    second.writer.board().report("edge-2", id("web"), false);
+    const uint64_t writes = cluster.status_writes();
+    run(second, seconds(5));
+    EXPECT_EQ(second.phase(), "assigning");
+    EXPECT_EQ(cluster.status_writes(), writes);
+    second.writer.board().report_other("edge-1", id("web"), true);
+    run(second, seconds(2));
+    EXPECT_EQ(message(), "served by edge-1");
+    EXPECT_EQ(cluster.status_writes(), writes + 1);
+    second.writer.board().set_others({});
+    run(second, seconds(2));
+    EXPECT_EQ(condition("web", kube::kProgrammedCondition), "False NotServed");
+}
+
 TEST_F(AddressWriterSteps, AFollowerWritesNothing_LEASE004) {
     run(first, seconds(5));
     ASSERT_EQ(first.phase(), "assigning");
