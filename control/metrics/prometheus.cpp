@@ -304,6 +304,9 @@ std::vector<MetricFamily> families(const Reading& reading) {
     }
     out.push_back(std::move(stalled));
     if (reading.tls) {
+        out.push_back(single(gauge("penstock_tls_certificate_start_timestamp_seconds",
+                                   "start of the validity of the gateway's certificate"),
+                             reading.tls->certificate_starts_s));
         out.push_back(single(gauge("penstock_tls_certificate_expiry_timestamp_seconds",
                                    "expiry time of the gateway's certificate"),
                              reading.tls->certificate_expires_s));

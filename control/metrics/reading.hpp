@@ -64,7 +64,7 @@ struct ProbeReading {
 };
 
 struct TlsReading {
-    double certificate_expires_s = 0, authority_expires_s = 0;  // since the epoch
+    double certificate_starts_s = 0, certificate_expires_s = 0, authority_expires_s = 0;  // since the epoch
     bool broken = false;  // the files are invalid now, and the previous ones stay in use
 };
 

@@ -148,6 +148,8 @@ Watched watched(const std::string& identity, const Followed& followed, const Gat
         all.tls = [tls] {
             TlsStatus status{.broken = !tls->error().empty()};
             if (const auto material = tls->current()) {
+                status.certificate_starts_s =
+                    std::chrono::duration<double>(material->valid_from.time_since_epoch()).count();
                 status.certificate_expires_s =
                     std::chrono::duration<double>(material->expires.time_since_epoch()).count();
                 status.authority_expires_s =

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -65,6 +66,9 @@ constexpr Metric<SyncReading> kOfProcess[] = {
      [](const SyncReading& all) -> Value { return number(all.events.posted); }},
     {kCounter, "penstock_sync_events_repeated_total", "Events posted again with a higher count",
      [](const SyncReading& all) -> Value { return number(all.events.repeated); }},
+    {kGauge, "penstock_sync_tls_certificate_start_timestamp_seconds",
+     "start of the validity of the client certificate",
+     [](const SyncReading& all) { return all.tls ? Value(all.tls->certificate_starts_s) : std::nullopt; }},
     {kGauge, "penstock_sync_tls_certificate_expiry_timestamp_seconds",
      "expiry time of the client certificate",
      [](const SyncReading& all) { return all.tls ? Value(all.tls->certificate_expires_s) : std::nullopt; }},
@@ -160,11 +164,19 @@ void append(std::vector<MetricFamily>& out, const Metric<Subject> (&list)[N], co
     }
 }
 
+// Errors that have a series from the start. rate() does not count the increase with which a series begins.
+constexpr const char* kUsualErrors[] = {"connect",  "tls",      "timeout",  "broken",  "decode",
+                                        "http_401", "http_403", "http_429", "http_500"};
+
 MetricFamily errors(const std::vector<CollectionStatus>& collections) {
     MetricFamily family{
         "penstock_sync_errors_total", "failed requests and invalid objects, by kind of error", kCounter, {}};
     for (const CollectionStatus& collection : collections) {
-        for (const auto& [error, count] : collection.errors) {
+        std::map<std::string, uint64_t> counts = collection.errors;
+        for (const char* error : kUsualErrors) {
+            counts.try_emplace(error, 0);
+        }
+        for (const auto& [error, count] : counts) {
             add(family, {{"kind", collection.kind}, {"error", error}}, number(count));
         }
     }

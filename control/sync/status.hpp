@@ -45,7 +45,7 @@ struct GatewayStatus {
 
 // Certificates for gateways over TCP. Times are seconds since the epoch; 0 until a file could be read.
 struct TlsStatus {
-    double certificate_expires_s = 0, authority_expires_s = 0;
+    double certificate_starts_s = 0, certificate_expires_s = 0, authority_expires_s = 0;
     bool broken = false;  // the files are incomplete or invalid now
 };
 

@@ -343,7 +343,7 @@ Status Daemon::serve() {
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
     running_ = std::make_unique<Running>(
         Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, pools_, *flows_, *loops_,
-                drain_file_, stop_drain_, *tables_, eal_->memory_description(), started_at_});
+                drain_file_, stop_drain_, *tables_, eal_->memory_description(), started_at_, started_on_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,

@@ -80,6 +80,7 @@ class Daemon {
 
     Options options_;
     std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
+    std::chrono::system_clock::time_point started_on_ = std::chrono::system_clock::now();
     std::optional<process::Signals> signals_;
     std::vector<FileLock> file_locks_;
     CorePlan cores_;

@@ -39,6 +39,8 @@ struct Running {
     const TableKeeper& tables;
     std::string memory;  // Eal::memory_description()
     std::chrono::steady_clock::time_point started_at;
+    // Taken once: a value computed at each scrape would differ each time and look like a restart.
+    std::chrono::system_clock::time_point started_on;
     const tls::Watch* tls = nullptr;        // null: no TCP address
     const rpc::TcpAcceptor* tcp = nullptr;  // likewise
 

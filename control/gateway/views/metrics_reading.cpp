@@ -75,9 +75,7 @@ metrics::Reading read_metrics(const Running& running) {
     const auto own = inspector.own_buffers();
     out.buffer_pools.push_back({own.name, own.buffers, own.in_use});
     const auto probes = running.caretaker.probe_counters();
-    const auto up_for = std::chrono::steady_clock::now() - running.started_at;
-    out.started_s =
-        std::chrono::duration<double>((std::chrono::system_clock::now() - up_for).time_since_epoch()).count();
+    out.started_s = std::chrono::duration<double>(running.started_on.time_since_epoch()).count();
     out.drained = running.caretaker.drained();
     out.vips_withheld = !running.caretaker.vips_withheld().empty();
     out.vips = vip_reading(*running.caretaker.vips());
@@ -113,7 +111,8 @@ metrics::Reading read_metrics(const Running& running) {
             return std::chrono::duration<double>(time.time_since_epoch()).count();
         };
         const auto material = running.tls->current();
-        out.tls = {.certificate_expires_s = seconds(material->expires),
+        out.tls = {.certificate_starts_s = seconds(material->valid_from),
+                   .certificate_expires_s = seconds(material->expires),
                    .authority_expires_s = seconds(material->authority_expires),
                    .broken = !running.tls->error().empty()};
     }

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 
@@ -84,7 +86,8 @@ Reading reading() {
                 .refused_files = 73,
                 .name_failures = 74};
     r.connections = {.open = 61, .max = 62, .refused_per_source = 63, .refused_all = 64};
-    r.tls = {.certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
+    r.tls = {
+        .certificate_starts_s = 30, .certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
     return r;
 }
 
@@ -179,6 +182,7 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              "penstock_adoption_seconds 0.25",
                              "penstock_table_files_refused 73",
                              "penstock_table_name_failures_total 74",
+                             "penstock_tls_certificate_start_timestamp_seconds 30",
                              "penstock_tls_certificate_expiry_timestamp_seconds 32",
                              "penstock_tls_authority_expiry_timestamp_seconds 33",
                              "penstock_tls_files_broken 1",
@@ -198,6 +202,23 @@ TEST(Metrics, EveryCounterAndDropReasonOfTheListsIsThere) {
     for (const auto& reason : kDropReasonTexts) {
         EXPECT_NE(all.find("reason=\"" + std::string(reason.counter) + "\""), std::string::npos)
             << reason.counter;
+    }
+}
+
+// Dashboards and alerts are rendered from the page (scripts/monitor), so it must list every metric.
+TEST(Metrics, TheCountersPageListsThem) {
+    std::ifstream file(PENSTOCK_COUNTERS_PAGE);
+    const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    for (const auto& family : families(reading())) {
+        if (family.name == "penstock_drops_total") {
+            continue;  // by reason
+        }
+        std::string counter = family.name.substr(std::string("penstock_").size());
+        if (counter.ends_with("_total")) {
+            counter.erase(counter.size() - std::string("_total").size());
+        }
+        EXPECT_TRUE(page.contains("\n| `" + family.name + "` |") || page.contains("\n| `" + counter + "` |"))
+            << family.name << " is missing in docs/counters.md";
     }
 }
 

@@ -43,6 +43,13 @@ TEST(SyncMetrics, EachKindAndGatewayHasItsSeries) {
     expect_line(all, "penstock_sync_resident_memory_bytes 67108864");
 }
 
+TEST(SyncMetrics, UsualErrorsHaveASeriesBeforeTheFirstOne) {
+    const std::string all = metrics_text(test::example_reading());
+    expect_line(all, R"(penstock_sync_errors_total{kind="services",error="http_429"} 1)");
+    expect_line(all, R"(penstock_sync_errors_total{kind="services",error="tls"} 0)");
+    expect_line(all, R"(penstock_sync_errors_total{kind="nodes",error="decode"} 0)");
+}
+
 TEST(SyncMetrics, WhatNobodyKnowsYetHasNoSeries) {
     const std::string all = metrics_text(test::example_reading());
     EXPECT_EQ(all.find(R"(penstock_sync_last_event_age_seconds{kind="nodes"})"), std::string::npos)
