@@ -140,8 +140,8 @@ class PenstockSide(Side):
 
     def _has_pools(self):
         listed = self.lab.kubectl.json("get", "addresspools")["items"]
-        return all(any(each["type"] == "Accepted" and each["status"] == "True" for each in pool.get("status", {}).get("conditions", []))
-                   and pool["status"].get("observedGeneration") == pool["metadata"]["generation"] for pool in listed)
+        return all(any(each["type"] == "Accepted" and each["status"] == "True" and each["observedGeneration"] == pool["metadata"]["generation"]
+                       for each in pool.get("status", {}).get("conditions", [])) for pool in listed)
 
 
 class MetalLbSide(Side):

@@ -43,7 +43,11 @@ class MetalLb:
     API = "metallb.io"
     # Name in the plural, kind, and versions, the newest last.
     KINDS = (("ipaddresspools", "IPAddressPool", ("v1beta1",)), ("communities", "Community", ("v1beta1",)),
-             ("configurationstates", "ConfigurationState", ("v1beta1",)))
+             ("configurationstates", "ConfigurationState", ("v1beta1",)),
+             # Only looked up, for its cache.
+             ("bfdprofiles", "BFDProfile", ("v1beta1",)), ("bgpadvertisements", "BGPAdvertisement", ("v1beta1",)),
+             ("bgppeers", "BGPPeer", ("v1beta1", "v1beta2")), ("l2advertisements", "L2Advertisement", ("v1beta1",)),
+             ("servicebgpstatuses", "ServiceBGPStatus", ("v1beta1",)))
 
     def __init__(self, lab, namespace, service_class):
         self._lab, self.namespace, self._class = lab, namespace, service_class
