@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <list>
 
+#include "control/gateway/compile/kept_endpoints.hpp"
 #include "dataplane/base/check.hpp"
 
 namespace penstock::gateway {
@@ -12,37 +13,6 @@ namespace {
 // Maximum number of flow counts of backends of dead Services queried in a run, so that a large draining
 // Service does not delay changes of others.
 constexpr size_t kDeadBackendsPerRun = 4'096;
-
-void sort_unique(std::vector<SocketAddress>& sockets) {
-    std::ranges::sort(sockets);
-    const auto repeated = std::ranges::unique(sockets);
-    sockets.erase(repeated.begin(), repeated.end());
-}
-
-// Of all sets: an endpoint excluded by policy or topology keeps its flows.
-std::vector<SocketAddress> offered_places(const model::Service& service) {
-    std::vector<SocketAddress> places;
-    for (const auto& set : service.sets) {
-        for (const auto& endpoint : set.endpoints) {
-            places.push_back(endpoint.socket());
-        }
-    }
-    sort_unique(places);
-    return places;
-}
-std::vector<SocketAddress> places_with_flows(const model::Service& service) {
-    const bool must_serve = service.key.protocol == Protocol::Udp;
-    std::vector<SocketAddress> places = offered_places(service);
-    for (const auto& set : service.sets) {
-        for (const auto& endpoint : set.excluded) {
-            if (endpoint.why != model::Exclusion::ForbiddenAddress && (endpoint.serving || !must_serve)) {
-                places.push_back(endpoint.socket());
-            }
-        }
-    }
-    sort_unique(places);
-    return places;
-}
 
 }  // namespace
 
@@ -64,7 +34,7 @@ class FlowKeeper::Update {
             if (port.in_force == nullptr) {
                 continue;
             }
-            places_.push_back(places_with_flows(*port.in_force));
+            places_.push_back(endpoints_with_flows(*port.in_force));
             for (const Frontend& frontend : port.frontends) {
                 if (frontend.owned) {
                     homes_.insert_or_assign(frontend.at, &places_.back());
@@ -133,7 +103,7 @@ class FlowKeeper::Update {
     // Both lists are sorted.
     void take_over_backends(PortFlows& port) {
         const auto places =
-            port.in_force == nullptr ? std::vector<SocketAddress>() : offered_places(*port.in_force);
+            port.in_force == nullptr ? std::vector<SocketAddress>() : offered_endpoints(*port.in_force);
         std::vector<Backend> next;
         next.reserve(std::max(places.size(), port.backends.size()));
         auto known = port.backends.begin();
@@ -301,7 +271,7 @@ bool FlowKeeper::inherit(const model::ServiceKey& key, const SocketAddress& plac
         const PortFlows& port = entry.second;
         const auto known = std::ranges::find(port.frontends, frontend, &Frontend::at);
         return port.in_force != nullptr && known != port.frontends.end() && known->owned &&
-               std::ranges::binary_search(places_with_flows(*port.in_force), place);
+               std::ranges::binary_search(endpoints_with_flows(*port.in_force), place);
     };
     if (key.protocol == Protocol::Udp && std::ranges::none_of(object.ports, is_home)) {
         return false;
