@@ -144,6 +144,47 @@ def renewed_certificates_are_used_without_a_restart_and_refusals_are_told(lab):
 
 
 @case()
+def commands_of_the_certificates_page_make_an_administrator_and_a_reader(lab):
+    with open(os.path.join(os.path.dirname(__file__), "../../docs/certificates.md")) as page:
+        section = page.read().split("## With openssl\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    check(len(blocks) >= 4 and "192.0.2.1" in blocks[0], f"{len(blocks)} blocks of commands")
+
+    def run(*commands):
+        script = "\n".join(commands).replace("192.0.2.1", "127.0.0.1")
+        return command("bash", "-euo", "pipefail", "-c", f"cd {lab.run.path}\n{script}")
+    verified = run(*blocks)
+    for name in ("gateway", "edge-sync", "monitoring"):
+        check(f"{name}.pem: OK" in verified, f"openssl verify: {verified}")
+
+    def file(name):
+        return os.path.join(lab.run.path, "certificates", name)
+    for name in ("ca.key", "gateway.key", "edge-sync.key", "monitoring.key"):
+        equal(oct(stat.S_IMODE(os.stat(file(name)).st_mode)), "0o600", f"mode of {name}")
+    lab.gateway.more_options = ["--listen", "127.0.0.1:9106", "--tls-cert", file("gateway.pem"), "--tls-key", file("gateway.key"),
+                                "--tls-client-ca", file("ca.pem"), "--tls-admin-names", "edge-sync"]
+    lab.start(*web())
+
+    def ctl(name, *words):
+        return lab.network.run("gateway", lab.gateway.program("penstockctl"), "--gateway", "127.0.0.1:9106", "--tls-ca", file("ca.pem"),
+                               "--tls-cert", file(f"{name}.pem"), "--tls-key", file(f"{name}.key"), *words)
+    explain = ("explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", f"{VIP}:80")
+    for name, words, code in (("edge-sync", explain, 0), ("monitoring", ("status",), 0), ("monitoring", explain, 1),
+                              ("gateway", ("status",), 1)):
+        done = ctl(name, *words)
+        check(done.returncode == code if code == 0 else done.returncode != 0, f"{name} {words[0]}: {done.returncode} {done.stderr}")
+    # The renewal: the last block alone, in the folder of the certificates.
+    serial = command("openssl", "x509", "-noout", "-serial", "-in", file("gateway.pem"))
+    run("cd certificates", "address=127.0.0.1", blocks[-1])
+    renewed = command("openssl", "x509", "-noout", "-serial", "-in", file("gateway.pem"))
+    check(serial != renewed, "the renewal leaves the former certificate")
+    served = "openssl s_client -connect 127.0.0.1:9106 -alpn h2 </dev/null 2>/dev/null | openssl x509 -noout -serial"
+    until("the renewed certificate is served", lambda: lab.network.run("gateway", "bash", "-c", served).stdout == renewed,
+          patience_s=20, step_s=0.3)
+    equal(ctl("monitoring", "status").returncode, 0, "exit code after the renewal")
+
+
+@case()
 def a_tcp_address_without_tls_is_refused_by_name(lab):
     lab.build_network()
     words = lab.gateway.daemon_words()
