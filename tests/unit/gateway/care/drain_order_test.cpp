@@ -73,6 +73,39 @@ TEST(DrainOrder, AnUnknownRateIsNoReasonToHurry_PRESENCE003) {
     EXPECT_EQ(gateway.round(0, 1), DrainStep::Withdrawn);
 }
 
+TEST(DrainOrder, AFallingSumOfPacketsIsNoRate_PRESENCE003) {
+    Gateway gateway;
+    gateway.round(10'000);
+    gateway.round(10'000);
+    gateway.packets = 0;  // a Service was deleted just before the drain
+    gateway.round(0);
+    gateway.order.begin(gateway.now);
+    gateway.round(10'000, 5, true);
+    EXPECT_EQ(gateway.round(10'000, 5, true), DrainStep::Depreferred) << "10,000 a second as before";
+    gateway.packets = 0;  // and another one during the drain
+    EXPECT_EQ(gateway.round(50, 5, true), DrainStep::Depreferred);
+    EXPECT_EQ(gateway.round(50, 5, true), DrainStep::Withdrawn) << "the next interval counts";
+}
+
+TEST(DrainOrder, RoundsInQuickSuccessionAreNoInterval_PRESENCE003) {
+    Gateway gateway;
+    gateway.round(10'000);
+    gateway.round(10'000);
+    gateway.order.begin(gateway.now);
+    gateway.order.work(gateway.now, {gateway.packets, 5, true});
+    // A pause of the clients shorter than an interval does not show that they have moved.
+    for (int i = 0; i < 8; ++i) {
+        gateway.now += 100ms;
+        gateway.order.work(gateway.now, {gateway.packets, 5, true});
+        gateway.order.work(gateway.now, {gateway.packets, 5, true});
+        EXPECT_EQ(gateway.order.step(), DrainStep::Depreferred) << i;
+    }
+    gateway.now += 100ms;
+    gateway.packets += 1'000;
+    gateway.order.work(gateway.now, {gateway.packets, 5, true});
+    EXPECT_EQ(gateway.order.step(), DrainStep::Depreferred) << "1,000 packets in the whole interval";
+}
+
 TEST(DrainOrder, WithoutRoutesNothingIsDepreferred_DRAIN006) {
     Gateway gateway(false);
     gateway.round(10'000);
