@@ -81,6 +81,25 @@ def a_service_gets_an_address_and_serves_it_LB007_LB020_STATUS001_PRESENCE001(la
 
 
 @case()
+def pools_of_a_file_serve_each_api_server_LB007_STATUS001_STATUS004_STATUS005(lab):
+    """Also a server without spec.loadBalancerClass (before 1.21) and ipMode (before 1.29): the status is written once."""
+    path = lab.run.file("pools.yaml")
+    with open(path, "w") as file:
+        file.write("apiVersion: penstock.io/v1alpha1\nkind: AddressPool\nmetadata: {name: edge}\nspec: {addresses: [203.0.113.16/31]}\n")
+    made = [lab.objects.service(name, kind="LoadBalancer") for name in ("web", "second", "third")]
+    lab.start(options=(*OPTIONS, "--default-lb", "on", "--address-pools", str(path)))
+    lab.apply(made[0], lab.objects.backends("web"))
+    until_address(lab, "web", "203.0.113.16")
+    until("a gateway serves it", lambda: condition(lab, "web", "Programmed") == "True", patience_s=PATIENCE_S)
+    equal(lab.get("203.0.113.16").status, 200, "a request to the address")
+    version = lab.kubectl.json("get", "service", "-n", lab.kube_namespace, "web")["metadata"]["resourceVersion"]
+    lab.apply(*made[1:])
+    until("the pool is exhausted", lambda: sorted(condition(lab, name, "Allocated") for name in ("second", "third")) ==
+          ["False: PoolExhausted", "True"], patience_s=PATIENCE_S)
+    equal(lab.kubectl.json("get", "service", "-n", lab.kube_namespace, "web")["metadata"]["resourceVersion"], version, "no further write")
+
+
+@case()
 @with_pools
 def refusals_have_names_and_end_when_their_cause_does_LB009_LB024_LB013(lab):
     lab.start(options=OPTIONS)
