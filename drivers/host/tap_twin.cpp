@@ -73,7 +73,8 @@ Status add_address(nl_sock* netlink, int ifindex, const std::string& name, const
     } else if (!is_v4) {
         rtnl_addr_set_flags(address, IFA_F_NODAD);
     }
-    const int result = rtnl_addr_add(netlink, address, 0);
+    // NLM_F_REPLACE: an inherited twin has the address already.
+    const int result = rtnl_addr_add(netlink, address, NLM_F_CREATE | NLM_F_REPLACE);
     rtnl_addr_put(address);
     nl_addr_put(local);
     if (result < 0) {
@@ -91,35 +92,44 @@ Status add_address(nl_sock* netlink, int ifindex, const std::string& name, const
 
 }  // namespace
 
-Result<std::unique_ptr<TapTwin>> TapTwin::open(const TapTwinOptions& options) {
+Result<std::unique_ptr<TapTwin>> TapTwin::open(const TapTwinOptions& options, int inherited) {
     if (options.name.empty() || options.name.size() >= IFNAMSIZ ||
         options.name.find('/') != std::string::npos || options.name.find('%') != std::string::npos) {
         return fail(Errc::InvalidArgument,
                     "twin \"" + options.name + "\": an interface name has 1 to 15 characters and no / or %");
     }
-    if (if_nametoindex(options.name.c_str()) != 0) {
-        return fail(Errc::AlreadyExists, "twin " + options.name +
-                                             ": an interface of that name already exists and belongs to "
-                                             "another program (choose another name)");
-    }
     std::unique_ptr<TapTwin> twin(new TapTwin);
     twin->name_ = options.name;
-    twin->fd_ = ::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (twin->fd_ < 0) {
-        return failed(options.name, "/dev/net/tun", errno);
-    }
-    ifreq ifr = request_for(options.name);
-    // IFF_TUN_EXCL closes the gap since the check above.
-    ifr.ifr_flags = static_cast<short>(IFF_TAP | IFF_NO_PI | IFF_TUN_EXCL);
-    if (ioctl(twin->fd_, TUNSETIFF, &ifr) != 0) {
-        return failed(options.name, "TUNSETIFF", errno);
-    }
-    if (ioctl(twin->fd_, TUNSETOFFLOAD, 0) != 0) {
-        return failed(options.name, "TUNSETOFFLOAD", errno);
+    twin->fd_ = inherited;
+    twin->is_inherited_ = twin->is_carrier_unknown_ = inherited >= 0;
+    if (!twin->is_inherited_) {
+        PENSTOCK_TRY_STATUS(twin->make(options.name));
     }
     twin->ifindex_ = static_cast<int>(if_nametoindex(options.name.c_str()));
     PENSTOCK_TRY_STATUS(twin->give_face(options));
     return twin;
+}
+
+Status TapTwin::make(const std::string& name) {
+    if (if_nametoindex(name.c_str()) != 0) {
+        return fail(Errc::AlreadyExists, "twin " + name +
+                                             ": an interface of that name already exists and belongs to "
+                                             "another program (choose another name)");
+    }
+    fd_ = ::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (fd_ < 0) {
+        return failed(name, "/dev/net/tun", errno);
+    }
+    ifreq ifr = request_for(name);
+    // IFF_TUN_EXCL closes the gap since the check above.
+    ifr.ifr_flags = static_cast<short>(IFF_TAP | IFF_NO_PI | IFF_TUN_EXCL);
+    if (ioctl(fd_, TUNSETIFF, &ifr) != 0) {
+        return failed(name, "TUNSETIFF", errno);
+    }
+    if (ioctl(fd_, TUNSETOFFLOAD, 0) != 0) {
+        return failed(name, "TUNSETOFFLOAD", errno);
+    }
+    return {};
 }
 
 Status TapTwin::give_face(const TapTwinOptions& options) {
@@ -148,7 +158,15 @@ Status TapTwin::give_face(const TapTwinOptions& options) {
         {SIOCSIFMTU, &mtu, "MTU " + std::to_string(options.mtu)},
         {SIOCSIFFLAGS, &up, "set up"},
     };
+    ifreq present = request_for(name_);
+    // Linux forgets all neighbours of an interface that gets a MAC, also if it is the same.
+    const bool has_mac = is_inherited_ && ioctl(control, SIOCGIFHWADDR, &present) == 0 &&
+                         std::ranges::equal(options.mac.bytes, std::span(present.ifr_hwaddr.sa_data).first(6),
+                                            {}, {}, [](char byte) { return static_cast<uint8_t>(byte); });
     for (const auto& step : steps) {
+        if (has_mac && step.request == SIOCSIFHWADDR) {
+            continue;
+        }
         if (ioctl(control, step.request, step.argument) != 0) {
             const int reason = errno;
             close(control);
@@ -187,11 +205,12 @@ bool TapTwin::write(std::span<const iovec> pieces) noexcept {
 }
 
 void TapTwin::set_carrier(bool up) noexcept {
-    if (up != carrier_) {
+    if (up != carrier_ || is_carrier_unknown_) {
         int value = up ? 1 : 0;
         // Kernels before 5.0 have no such request; the twin's link then stays up.
         if (ioctl(fd_, TUNSETCARRIER, &value) == 0) {
             carrier_ = up;
+            is_carrier_unknown_ = false;
         }
     }
 }

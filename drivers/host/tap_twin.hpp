@@ -33,8 +33,9 @@ class TapTwin {
     // checksum that Linux writes is complete and no frame exceeds the MTU. The addresses skip duplicate
     // address detection, because they must be usable at once. If there is an IPv6 address, IPv6 is enabled on
     // the twin if the host's defaults disable it. AlreadyExists: there is an interface of that name already;
-    // it belongs to another program and stays unchanged.
-    static Result<std::unique_ptr<TapTwin>> open(const TapTwinOptions& options);
+    // it belongs to another program and stays unchanged. `inherited`: descriptor of this twin from a former
+    // process, which it owns from then on; -1: none. Addresses, routes and neighbours of the twin stay.
+    static Result<std::unique_ptr<TapTwin>> open(const TapTwinOptions& options, int inherited = -1);
     ~TapTwin();
     TapTwin(const TapTwin&) = delete;
     TapTwin& operator=(const TapTwin&) = delete;
@@ -62,11 +63,14 @@ class TapTwin {
 
  private:
     TapTwin() = default;
+    Status make(const std::string& name);
     Status give_face(const TapTwinOptions& options);
     int fd_ = -1;
     int ifindex_ = 0;
     std::string name_;
     bool carrier_ = true;
+    bool is_inherited_ = false;
+    bool is_carrier_unknown_ = false;  // of an inherited twin
 };
 
 }  // namespace penstock::drivers

@@ -20,6 +20,7 @@ from fixture import Lab, all_cases  # noqa: E402
 
 import layout_cases  # noqa: E402
 import leaving_cases  # noqa: E402,F401
+import overlap_cases  # noqa: E402,F401
 import restart_cases  # noqa: E402,F401
 
 CASE_TIMEOUT_S = 900

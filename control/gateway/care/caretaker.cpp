@@ -66,13 +66,15 @@ void Caretaker::start() {
     thread_ = std::jthread([this](const std::stop_token& stopped) { run(stopped); });
 }
 
-void Caretaker::stop() {
+void Caretaker::stop(VipsAtStop vips) {
     reconciler_.set_published_listener(nullptr);
     reconciler_.set_answered_listener(nullptr);
     if (thread_.joinable()) {
         thread_.request_stop();
         thread_.join();
-        announcer_.withdraw(*mirror());
+        if (vips == VipsAtStop::Withdrawn) {
+            announcer_.withdraw(*mirror());
+        }
     }
 }
 

@@ -51,6 +51,8 @@ struct CaretakerOptions {
     VipAnnouncerOptions vips;
 };
 
+enum class VipsAtStop { Withdrawn, Kept };  // kept: for a successor
+
 class Caretaker {
  public:
     // `reconciler` must outlive the caretaker. Errors are the kernel's.
@@ -62,7 +64,7 @@ class Caretaker {
     // Call once. A port that is in use causes a notice or a warning, not an error.
     void start();
     // Withdraws VIPs; on_observed is not called any more. Idempotent.
-    void stop();
+    void stop(VipsAtStop vips = VipsAtStop::Withdrawn);
 
     // DRAIN-006: while drained, all health checks answer 503, and VIPs are withdrawn in the order of
     // DrainOrder. Any thread.

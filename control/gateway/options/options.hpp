@@ -47,7 +47,8 @@ struct Options {
     std::vector<std::string> tls_admin_names;
     std::string socket_group;  // "": the group of the process
     bool sandbox = true;
-    std::string metrics_listen = "127.0.0.1:9105";              // "": off
+    bool supervise = false;                         // a parent process starts the successor of an upgrade
+    std::string metrics_listen = "127.0.0.1:9105";  // "": off
     std::string state_file = "/var/lib/penstock/last-good.pb";  // "": none
     std::string healthz;                                        // ADDRESS:PORT; "": off
     std::chrono::seconds sync_limit{60};

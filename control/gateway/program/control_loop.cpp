@@ -15,7 +15,7 @@ constexpr int kResolutionsPerRound = 256;
 
 }  // namespace
 
-process::Signal ControlLoop::run() {
+std::optional<process::Signal> ControlLoop::run() {
     auto next_housekeeping = Clock::now();
     PortFollower followed(workers, flows, ports, twins, link_changed);
     std::optional<process::Signal> stopping_on;
@@ -25,6 +25,9 @@ process::Signal ControlLoop::run() {
         const auto now = Clock::now();
         if (const auto stop = hear_signals(now, stopping_on)) {
             return *stop;
+        }
+        if (must_hand_over()) {
+            return std::nullopt;
         }
         for (int i = 0; i < kResolutionsPerRound; ++i) {
             const auto request = workers.take_neighbour_request();

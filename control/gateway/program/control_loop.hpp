@@ -43,9 +43,10 @@ struct ControlLoop {
     StopDrain& stop_drain;
     std::function<void()> begin_drain;
     std::function<DrainStep()> drain_step;
+    std::function<bool()> must_hand_over;  // to a successor
 
-    // Returns the signal that stops the gateway, after its drain.
-    process::Signal run();
+    // Returns the signal that stops the gateway, after its drain; empty: it hands over to a successor.
+    std::optional<process::Signal> run();
 
  private:
     using Clock = std::chrono::steady_clock;

@@ -45,8 +45,11 @@ TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
 
 }  // namespace
 
-Daemon::Daemon(Options options)
-    : options_(std::move(options)), stop_drain_(options_.drain_on_stop), drain_file_(options_.state_file) {}
+Daemon::Daemon(Options options, Handover handover)
+    : options_(std::move(options)),
+      handover_(std::move(handover)),
+      stop_drain_(options_.drain_on_stop),
+      drain_file_(options_.state_file) {}
 
 // Calls end before the objects that they use; workers stop before the ports that they poll.
 Daemon::~Daemon() {
@@ -58,7 +61,7 @@ Daemon::~Daemon() {
     }
     linux_follower_.reset();
     if (caretaker_) {
-        caretaker_->stop();
+        caretaker_->stop(handover_.must_hand_over() ? VipsAtStop::Kept : VipsAtStop::Withdrawn);
     }
     exporter_.reset();
     server_.reset();
@@ -80,6 +83,9 @@ Daemon::~Daemon() {
     for (auto& port : ports_) {
         port->stop();
     }
+    if (handover_.must_hand_over()) {
+        hand_over();
+    }
 }
 
 bool Daemon::has_stopped_worker() const {
@@ -92,23 +98,6 @@ bool Daemon::has_stopped_worker() const {
 Status Daemon::catch_signals() {
     PENSTOCK_TRY(auto signals, process::Signals::block());
     signals_.emplace(std::move(signals));
-    return {};
-}
-
-Status Daemon::lock_files() {
-    for (const ListenAddress& address : options_.listen) {
-        if (!address.is_unix()) {
-            continue;
-        }
-        PENSTOCK_TRY(auto lock, FileLock::acquire(address.path + ".lock", "socket " + address.path));
-        file_locks_.push_back(std::move(lock));
-    }
-    if (!options_.state_file.empty()) {
-        // Two gateways that save into one file would each restart with the other's configuration.
-        PENSTOCK_TRY(auto lock,
-                     FileLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file));
-        file_locks_.push_back(std::move(lock));
-    }
     return {};
 }
 
@@ -156,7 +145,8 @@ Status Daemon::open_twins() {
         PENSTOCK_TRY(auto twin, drivers::TapTwin::open({.name = wanted.twin_name,
                                                         .mac = port->facts().mac,
                                                         .mtu = port->facts().mtu,
-                                                        .addresses = wanted.addresses}));
+                                                        .addresses = wanted.addresses},
+                                                       handover_.take_twin(wanted.twin_name).release()));
         names.push_back({port->facts().id, twin->name()});
         twins_.push_back(std::move(twin));
     }
@@ -199,6 +189,12 @@ Status Daemon::start_workers() {
     }
     continue_tables(options);
     PENSTOCK_TRY(workers_, worker::WorkerSet::start(std::move(options), std::move(initial_)));
+    std::vector<int> twins;
+    for (const auto& twin : twins_) {
+        twins.push_back(twin->fd());
+    }
+    handover_.keep_twins(twins);
+    handover_.note_forwarding();
     tables_->forget_former();
     return {};
 }
@@ -236,6 +232,9 @@ Status Daemon::start_twin_io() {
     twin_ports_ = std::make_unique<TwinPorts>(*workers_);
     PENSTOCK_TRY(twin_io_, drivers::TwinIo::open(std::move(twins), *twin_ports_,
                                                  pools_.on(ports_.front()->facts().socket)));
+    if (handover_.is_supervised()) {
+        PENSTOCK_TRY_STATUS(twin_io_->also_wake_on(handover_.fd()));
+    }
     return twin_io_->also_wake_on(signals_->fd());
 }
 
@@ -393,9 +392,10 @@ void Daemon::run() {
                      [this] { caretaker_->look_again(); },
                      stop_drain_,
                      [this] { begin_stop_drain(); },
-                     [this] { return caretaker_->vips()->drain; }};
-    const process::Signal signal = loop.run();
-    log::get("control").info("stopping on {}", signal.name());
+                     [this] { return caretaker_->vips()->drain; },
+                     [this] { return handover_.must_hand_over(); }};
+    const auto signal = loop.run();
+    log::get("control").info("stopping {}", signal ? "on " + signal->name() : "for the successor");
 }
 
 void Daemon::begin_stop_drain() {

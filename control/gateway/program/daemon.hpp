@@ -22,6 +22,7 @@
 #include "control/gateway/rules/blocklist_watch.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
 #include "control/gateway/tables/table_keeper.hpp"
+#include "control/gateway/upgrade/handover.hpp"
 #include "control/gateway/views/explain_view.hpp"
 #include "control/gateway/views/status_view.hpp"
 #include "control/gateway/views/stream_target.hpp"
@@ -43,7 +44,7 @@ namespace penstock::gateway {
 
 class Daemon {
  public:
-    explicit Daemon(Options options);
+    Daemon(Options options, Handover handover);
     ~Daemon();
     Daemon(const Daemon&) = delete;
     Daemon& operator=(const Daemon&) = delete;
@@ -54,6 +55,7 @@ class Daemon {
     Status plan_workers();      // their CPUs; checks that each has SNAT ports
     Status open_tables();       // tables that outlive the process, and those of the former one
     Status start_eal();         // memory and lcores; this thread becomes the main lcore
+    Status take_over();         // a successor waits until the former process has closed its ports
     Status open_ports();        // DPDK ports, configured, with their buffers
     Status open_twins();        // the TAP twins, and the routes of Linux through them
     Status load_last_good();    // the initial state
@@ -70,6 +72,8 @@ class Daemon {
     void publish(std::unique_ptr<config::Snapshot> next);
     void reload();
     void begin_stop_drain();
+    void hand_over();
+    [[nodiscard]] Status lock_named_files();
     void continue_tables(worker::WorkerSetOptions& options);
     void open_metrics(std::chrono::steady_clock::time_point now);
     Status open_vips();
@@ -79,6 +83,7 @@ class Daemon {
     [[nodiscard]] std::vector<IpAddr> own_addresses() const;
 
     Options options_;
+    Handover handover_;
     std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
     std::chrono::system_clock::time_point started_on_ = std::chrono::system_clock::now();
     std::optional<process::Signals> signals_;

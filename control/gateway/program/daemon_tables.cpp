@@ -37,7 +37,8 @@ Status Daemon::open_tables() {
                                              .no_huge = options_.no_huge,
                                              .workers = static_cast<unsigned>(cores_.worker_cpus.size()),
                                              .connections = options_.connections,
-                                             .affinity_entries = options_.affinity_entries}));
+                                             .affinity_entries = options_.affinity_entries,
+                                             .is_successor = handover_.is_successor()}));
     return {};
 }
 

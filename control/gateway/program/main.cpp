@@ -8,7 +8,10 @@
 #include "control/gateway/program/daemon.hpp"
 #include "control/gateway/program/descriptors.hpp"
 #include "control/gateway/program/environment_check.hpp"
+#include "control/gateway/program/port_setup.hpp"
+#include "control/gateway/program/supervisor.hpp"
 #include "control/gateway/program/version.hpp"
+#include "control/gateway/upgrade/handover.hpp"
 #include "control/log/log.hpp"
 #include "control/process/sandbox.hpp"
 
@@ -56,6 +59,12 @@ int main(int argc, char** argv) {
         log::get("control").error("cannot start: {}", missing);
         return 1;
     }
+    auto handover = gateway::Handover::inherit();
+    if (options->supervise && !handover.is_supervised()) {
+        return gateway::supervise(
+            argv, gateway::guarded_interfaces(
+                      options->ports));  // which starts this program again, without the sandbox of its child
+    }
     gateway::raise_descriptor_limit();
     if (options->sandbox) {
         const auto capabilities = gateway::used_capabilities(*options);
@@ -68,12 +77,12 @@ int main(int argc, char** argv) {
             return 1;
         }
     }
-    Daemon daemon(std::move(*options));
+    Daemon daemon(std::move(*options), std::move(handover));
     for (const auto step :
          {&Daemon::catch_signals, &Daemon::lock_files, &Daemon::plan_workers, &Daemon::open_tables,
-          &Daemon::start_eal, &Daemon::open_ports, &Daemon::open_twins, &Daemon::load_last_good,
-          &Daemon::start_ports, &Daemon::start_workers, &Daemon::start_reconciler, &Daemon::start_twin_io,
-          &Daemon::serve}) {
+          &Daemon::start_eal, &Daemon::take_over, &Daemon::open_ports, &Daemon::open_twins,
+          &Daemon::load_last_good, &Daemon::start_ports, &Daemon::start_workers, &Daemon::start_reconciler,
+          &Daemon::start_twin_io, &Daemon::serve}) {
         if (auto done = (daemon.*step)(); !done) {
             log::get("control").error("cannot start: {}", done.error().what);
             return 1;

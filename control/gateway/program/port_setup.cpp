@@ -11,6 +11,7 @@
 #include "control/gateway/program/driver_notices.hpp"
 #include "control/log/log.hpp"
 #include "drivers/eal/device_string.hpp"
+#include "drivers/pmd/profiles.hpp"
 
 namespace penstock::gateway {
 
@@ -28,6 +29,18 @@ std::vector<std::string> pci_devices(const std::vector<PortOption>& ports) {
         }
     }
     return devices;
+}
+
+std::vector<std::string> guarded_interfaces(const std::vector<PortOption>& ports) {
+    std::vector<std::string> interfaces;
+    for (const PortOption& port : ports) {
+        const auto device = drivers::DeviceString::parse(port.device);
+        if (device && drivers::pmd_profile(device->driver).kernel_hears &&
+            !device->kernel_interface().empty()) {
+            interfaces.push_back(device->kernel_interface());
+        }
+    }
+    return interfaces;
 }
 
 Status open_nic_ports(const Options& options, unsigned workers, const std::vector<uint8_t>& rss_key,

@@ -26,6 +26,8 @@ using NicPorts = std::vector<std::unique_ptr<drivers::NicPort>>;
 
 // The PCI devices of ports and of their members, for EAL to probe.
 [[nodiscard]] std::vector<std::string> pci_devices(const std::vector<PortOption>& ports);
+// Interfaces whose frames Linux's stack gets as well.
+[[nodiscard]] std::vector<std::string> guarded_interfaces(const std::vector<PortOption>& ports);
 // Appends the ports, also those before one that fails, to `ports`, and creates the pools of their buffers.
 // `rss_key` is asked of each port.
 [[nodiscard]] Status open_nic_ports(const Options& options, unsigned workers,

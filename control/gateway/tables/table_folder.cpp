@@ -59,7 +59,7 @@ std::vector<std::pair<uint64_t, std::string>> files_named(const std::string& fol
 
 }  // namespace
 
-Result<TableFolder> TableFolder::open(const std::string& path) {
+Result<TableFolder> TableFolder::open(const std::string& path, Lock lock) {
     std::error_code ignored;  // reported by open() below
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -84,10 +84,21 @@ Result<TableFolder> TableFolder::open(const std::string& path) {
         return fail(Errc::Unsupported, path + ": is not in memory; tables need tmpfs or hugetlbfs");
     }
     folder.page_bytes_ = static_cast<uint64_t>(folder.is_hugetlbfs_ ? system.f_bsize : getpagesize());
-    if (flock(folder.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-        return fail(Errc::AlreadyExists, "table folder " + path + " is in use by another process");
+    if (lock == Lock::Now) {
+        PENSTOCK_TRY_STATUS(folder.lock());
     }
     return folder;
+}
+
+Status TableFolder::lock() {
+    if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+        return fail(Errc::AlreadyExists, "table folder " + path_ + " is in use by another process");
+    }
+    return {};
+}
+
+void TableFolder::unlock() {
+    flock(lock_.get(), LOCK_UN);
 }
 
 TableFolder::Found TableFolder::look(std::string_view boot_id) const {

@@ -26,7 +26,11 @@ class TableFolder {
     // AlreadyExists: a living process has it. PermissionDenied: another user's, open to others, or on a file
     // system that is read-only. Unsupported: not in memory (tmpfs, hugetlbfs): the packet path would wait for
     // a disk. Unavailable: the step that failed.
-    static Result<TableFolder> open(const std::string& path);
+    // Lock::Later: a living process may have it; lock() follows before anything is put in force or removed.
+    enum class Lock { Now, Later };
+    static Result<TableFolder> open(const std::string& path, Lock lock = Lock::Now);
+    Status lock();  // AlreadyExists: a living process has it
+    void unlock();
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] uint64_t page_bytes() const noexcept { return page_bytes_; }

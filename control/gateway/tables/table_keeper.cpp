@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/tables/table_keeper.hpp"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -78,7 +79,7 @@ Result<std::unique_ptr<TableKeeper>> TableKeeper::open(const TableKeeperOptions&
     const bool is_chosen = options.folder != "auto";
     PENSTOCK_TRY_STATUS(keeper->open_folders(
         is_chosen ? std::vector{options.folder} : default_table_folders(options.state_file, options.no_huge),
-        !is_chosen));
+        !is_chosen, options.is_successor ? TableFolder::Lock::Later : TableFolder::Lock::Now));
     if (keeper->folders_.empty()) {
         return keeper;
     }
@@ -109,9 +110,10 @@ Result<std::unique_ptr<TableKeeper>> TableKeeper::open(const TableKeeperOptions&
 }
 
 // Of several folders, those that cannot be used are passed over.
-Status TableKeeper::open_folders(const std::vector<std::string>& paths, bool may_be_absent) {
+Status TableKeeper::open_folders(const std::vector<std::string>& paths, bool may_be_absent,
+                                 TableFolder::Lock lock) {
     for (const std::string& path : paths) {
-        auto folder = TableFolder::open(path);
+        auto folder = TableFolder::open(path, lock);
         if (folder) {
             folders_.push_back(std::move(*folder));
         } else if (folder.error().code == Errc::AlreadyExists) {
@@ -126,6 +128,31 @@ Status TableKeeper::open_folders(const std::vector<std::string>& paths, bool may
         status_.remark = std::exchange(status_.why, {});
     }
     return {};
+}
+
+Status TableKeeper::take_lock() {
+    for (TableFolder& folder : folders_) {
+        if (auto locked = folder.lock(); !locked) {
+            return in_context("--table-dir", std::move(locked.error()));
+        }
+    }
+    if (former_) {
+        // The former process may have written names since this file was found.
+        const std::string path = former_->path();
+        Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        auto again = FormerTableFile::open(std::move(fd), path, boot_id_);
+        if (!again) {
+            return fail(Errc::Unavailable, "--table-dir: " + path + ": " + again.error().why);
+        }
+        former_ = std::move(*again);
+    }
+    return {};
+}
+
+void TableKeeper::release_lock() {
+    for (TableFolder& folder : folders_) {
+        folder.unlock();
+    }
 }
 
 void TableKeeper::find_former() {

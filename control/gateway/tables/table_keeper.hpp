@@ -50,6 +50,7 @@ struct TableKeeperOptions {
     unsigned workers = 1;
     uint32_t connections = 0;  // per worker
     uint32_t affinity_entries = 0;
+    bool is_successor = false;  // of a process that still has the folder
 };
 
 // Folders that "auto" stands for, best first: one for each state file, so that two gateways on a machine do
@@ -62,6 +63,11 @@ class TableKeeper {
  public:
     // AlreadyExists: another process has the folder. Nothing else prevents the start.
     static Result<std::unique_ptr<TableKeeper>> open(const TableKeeperOptions& options);
+
+    // Of a successor, before former(): the process that had the folder has released it. AlreadyExists: it has
+    // not.
+    Status take_lock();
+    void release_lock();
 
     // Memory of the tables, 0 without a file.
     [[nodiscard]] uint64_t table_bytes() const noexcept { return file_ ? file_->table_bytes() : 0; }
@@ -89,7 +95,7 @@ class TableKeeper {
 
  private:
     TableKeeper() = default;
-    Status open_folders(const std::vector<std::string>& paths, bool may_be_absent);
+    Status open_folders(const std::vector<std::string>& paths, bool may_be_absent, TableFolder::Lock lock);
     void find_former();
     Status create_file(const TableFolder& folder, uint64_t generation, const TableFileSizes& sizes);
     void note_failure(const Status& written);
