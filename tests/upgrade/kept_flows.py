@@ -149,8 +149,9 @@ class KeptFlows:
         except BlockingIOError:
             pass
         except OSError as error:
-            # An ICMP error on a datagram socket does not end the flow.
-            if flow.stream:
+            # An ICMP error on a datagram socket does not end the flow. The first reason counts: Linux reports a reset
+            # once, to send() or to recv(), and an end of the stream afterwards.
+            if flow.stream and not flow.broken:
                 flow.broken = error.strerror or str(error)
 
 
