@@ -240,11 +240,6 @@ void Table::remove_half(uint32_t unit) noexcept {
 
 // --- Connections ---
 
-uint32_t Table::free_slot(uint32_t bucket) const noexcept {
-    const uint32_t free = match8(buckets_[bucket].tags, 0);
-    return free == 0 ? kNone : bucket * Bucket::kSlots + static_cast<uint32_t>(std::countr_zero(free));
-}
-
 bool Table::has_tag(uint64_t hash) const noexcept {
     const uint32_t first = first_bucket(hash);
     const uint32_t tag = tag_of(hash);

@@ -399,6 +399,12 @@ PENSTOCK_ALWAYS_INLINE void Table::find_burst(uint32_t count, KeyAt&& key_at, ui
         [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> Found& { return found[i]; });
 }
 
+PENSTOCK_ALWAYS_INLINE uint32_t Table::free_slot(uint32_t bucket) const noexcept {
+    const uint32_t free = match8(buckets_[bucket].tags, 0);
+    return free == 0 ? kNone
+                     : bucket * detail::Bucket::kSlots + static_cast<uint32_t>(std::countr_zero(free));
+}
+
 PENSTOCK_ALWAYS_INLINE void Table::touch(ConnectionIndex index, CoarseTime now) noexcept {
     Entry& entry = entries_[index.value];
     if (units_between(entry.last_seen, now) >= kTouchAfterUnits) [[unlikely]] {
