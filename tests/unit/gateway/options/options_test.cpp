@@ -222,6 +222,7 @@ const std::vector<Boolean>& booleans() {
          [](const Options& o) { return o.withdraw_empty; },
          {"--vip-presence=on"}},
         {"sandbox", false, true, [](const Options& o) { return o.sandbox; }, {}},
+        {"supervise", false, false, [](const Options& o) { return o.supervise; }, {}},
         {"vip-standby",
          true,
          false,
