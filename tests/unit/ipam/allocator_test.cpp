@@ -60,6 +60,21 @@ TEST(Allocator, AWaitingServiceGetsTheFirstAddressThatIsReleased_LB007_LB013) {
     EXPECT_EQ(cluster.of("three"), "192.0.2.2(a)");
 }
 
+TEST(Allocator, AChangedRequestClaimsAfterUnchangedOnes_LB011) {
+    Cluster cluster({pool("a", {"192.0.2.1-192.0.2.2"})});
+    Cluster::annotate(cluster.add("older"), "allow-shared-ip", "first");
+    kube::Service& younger = cluster.add("younger");
+    Cluster::annotate(younger, "allow-shared-ip", "first");
+    younger.ports.front().port = 81;
+    EXPECT_EQ(cluster.of("older"), "192.0.2.1(a)");
+    EXPECT_EQ(cluster.of("younger"), "192.0.2.1(a)");
+    // In one batch both claim again, because the pools are others, and the older one shares no longer.
+    cluster.set_pools({pool("a", {"192.0.2.1-192.0.2.3"})});
+    Cluster::annotate(cluster.at("older"), "allow-shared-ip", "second");
+    EXPECT_EQ(cluster.of("younger"), "192.0.2.1(a)");
+    EXPECT_EQ(cluster.of("older"), "192.0.2.2(a)");
+}
+
 TEST(Allocator, OnlyOwnedLoadBalancersGetAddresses_LB002_LB013) {
     const struct {
         const char* name;

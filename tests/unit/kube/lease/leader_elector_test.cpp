@@ -196,6 +196,21 @@ TEST_F(LeaderElectorTest, AnotherHolderEndsLeadershipAtOnce_LEASE004) {
     EXPECT_FALSE(leads());
 }
 
+TEST_F(LeaderElectorTest, ADeletedLeaseEndsLeadershipAtOnce_LEASE004) {
+    take();
+    to_next_wake();
+    ASSERT_EQ(transport_.started.back().method, "PATCH");
+    transport_.answer(404, R"({"kind":"Status","code":404})");
+    step();
+    EXPECT_FALSE(leads()) << "another process may create the Lease first";
+    EXPECT_EQ(elector_.status().lost, 1u);
+    ASSERT_EQ(transport_.started.back().method, "POST");
+    transport_.answer(201, lease_json("me", 1));
+    step();
+    EXPECT_TRUE(leads());
+    EXPECT_EQ(elector_.term(), 2u);
+}
+
 TEST_F(LeaderElectorTest, ReleasesTheLeaseAtShutdown_LEASE003) {
     take();
     elector_.release();
