@@ -118,10 +118,10 @@ void add_machine(OptionSet& set, Options& options) {
             "reverse-path: overrides --reverse-path for packets that arrive by the port");
     set.add("workers", number(options.cores.workers, {1, limits::kWorkersMax, "workers"}),
             "Number of polling threads (default: 1, or one for each CPU in --worker-cores)");
-    set.add("worker-cores", parsed(options.cores.worker_cores, "LIST", parse_cores),
+    set.add("worker-cores", parsed(options.cores.worker_cores, "LIST", host::parse_cores),
             "CPUs of the workers, such as 2-5 or 1,1,2. A CPU listed twice runs two workers (default: the "
             "CPUs after the main core)");
-    set.add("main-core", number(options.cores.main_core, {0, kCpuMax}),
+    set.add("main-core", number(options.cores.main_core, {0, host::kCpuMax}),
             "CPU of all other threads (default: the first CPU allowed)");
     set.add("memory-mb", number(options.memory_mb, {kMemoryMbMin, kMemoryMbMax, "MB"}),
             "Memory for packets and tables, in MB. During a start, the tables of the former process take "

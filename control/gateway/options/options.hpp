@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "control/gateway/care/vip_presence_mode.hpp"
-#include "control/gateway/options/core_plan.hpp"
 #include "control/gateway/options/listen_address.hpp"
 #include "control/gateway/options/port_option.hpp"
+#include "control/host/core_plan.hpp"
 #include "control/log/log.hpp"
 #include "control/model/desired.hpp"
 #include "control/options/option_set.hpp"
@@ -30,7 +30,7 @@ struct Options {
     Action action = Action::Run;
 
     std::vector<PortOption> ports;
-    CoreWishes cores;
+    host::CoreWishes cores;
     unsigned memory_mb = 512;
     bool no_huge = false;
     uint32_t connections = limits::kConnectionsDefault;  // per worker

@@ -102,7 +102,7 @@ Status Daemon::catch_signals() {
 }
 
 Status Daemon::plan_workers() {
-    PENSTOCK_TRY(cores_, plan_cores(options_.cores, drivers::allowed_cpus()));
+    PENSTOCK_TRY(cores_, host::plan_cores(options_.cores, drivers::allowed_cpus()));
     PENSTOCK_TRY(host_ephemeral_, drivers::host_ephemeral_range());
     PENSTOCK_TRY(auto shares, check_snat_shares(options_.snat_ports, host_ephemeral_,
                                                 static_cast<unsigned>(cores_.worker_cpus.size())));

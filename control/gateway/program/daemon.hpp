@@ -88,7 +88,7 @@ class Daemon {
     std::chrono::system_clock::time_point started_on_ = std::chrono::system_clock::now();
     std::optional<process::Signals> signals_;
     std::vector<FileLock> file_locks_;
-    CorePlan cores_;
+    host::CorePlan cores_;
     nat::PortRange host_ephemeral_;
     std::unique_ptr<TableKeeper> tables_;  // destroyed after the workers
     std::vector<uint8_t> rss_key_;         // asked of all ports

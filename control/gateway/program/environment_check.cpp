@@ -111,7 +111,7 @@ std::vector<std::string> check_environment(const Options& options, const Machine
         lines.push_back("--memory-mb: " + std::to_string(options.memory_mb) + " MB are more than the " +
                         std::to_string(machine.memory_mb) + " MB of this machine");
     }
-    if (const auto cores = plan_cores(options.cores, machine.cpus); !cores) {
+    if (const auto cores = host::plan_cores(options.cores, machine.cpus); !cores) {
         lines.push_back(cores.error().what);
     }
     for (const PortOption& port : options.ports) {

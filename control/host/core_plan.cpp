@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/gateway/options/core_plan.hpp"
+#include "control/host/core_plan.hpp"
 
 #include <algorithm>
 #include <set>
@@ -7,7 +7,7 @@
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/text.hpp"
 
-namespace penstock::gateway {
+namespace penstock::host {
 namespace {
 
 std::unexpected<Error> invalid(std::string what) {
@@ -86,4 +86,4 @@ Result<CorePlan> plan_cores(const CoreWishes& wishes, const std::vector<unsigned
     return plan;
 }
 
-}  // namespace penstock::gateway
+}  // namespace penstock::host

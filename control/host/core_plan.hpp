@@ -10,7 +10,7 @@
 
 #include "dataplane/base/result.hpp"
 
-namespace penstock::gateway {
+namespace penstock::host {
 
 // RTE_MAX_LCORE of Debian's build limits lcores, but CPU numbers may be higher. CPU_SETSIZE is the limit of
 // the affinity calls.
@@ -37,4 +37,4 @@ struct CorePlan {
 // allowed, or two options that contradict each other.
 [[nodiscard]] Result<CorePlan> plan_cores(const CoreWishes& wishes, const std::vector<unsigned>& allowed);
 
-}  // namespace penstock::gateway
+}  // namespace penstock::host

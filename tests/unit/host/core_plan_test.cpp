@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPUs of workers and of the other threads.
-#include "control/gateway/options/core_plan.hpp"
+#include "control/host/core_plan.hpp"
 
 #include <gtest/gtest.h>
 
-namespace penstock::gateway {
+namespace penstock::host {
 namespace core_plan_test {
 
 TEST(CorePlan, WorkersTakeTheCpusAfterTheMainCore) {
@@ -35,4 +35,4 @@ TEST(CorePlan, WhatCannotBeIsRefusedByName) {
 }
 
 }  // namespace core_plan_test
-}  // namespace penstock::gateway
+}  // namespace penstock::host
