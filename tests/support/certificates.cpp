@@ -56,13 +56,13 @@ void add_name(X509_NAME* name, const char* field, const std::string& value) {
 }
 
 // All fields except issuer and signature.
-Certificate unsigned_certificate(const Key& key, bool is_expired) {
+Certificate unsigned_certificate(const Key& key, bool is_expired, int days = 1) {
     static std::atomic<long> serial{1};
     Certificate certificate(X509_new());
     X509_set_version(certificate.get(), X509_VERSION_3);
     ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), serial++);
     X509_gmtime_adj(X509_getm_notBefore(certificate.get()), is_expired ? -2 * kHour : -kHour);
-    X509_gmtime_adj(X509_getm_notAfter(certificate.get()), is_expired ? -kHour : 24 * kHour);
+    X509_gmtime_adj(X509_getm_notAfter(certificate.get()), is_expired ? -kHour : days * 24 * kHour);
     X509_set_pubkey(certificate.get(), key.get());
     return certificate;
 }
@@ -105,7 +105,7 @@ const std::string& CertificateAuthority::pem() const {
 
 Issued CertificateAuthority::issue(const CertificateRequest& request) const {
     const Key key(request.is_rsa ? EVP_RSA_gen(2048) : EVP_EC_gen("P-256"));
-    const Certificate certificate = unsigned_certificate(key, request.is_expired);
+    const Certificate certificate = unsigned_certificate(key, request.is_expired, request.days);
     X509_NAME* subject = X509_get_subject_name(certificate.get());
     for (const std::string& organization : request.organizations) {
         add_name(subject, "O", organization);

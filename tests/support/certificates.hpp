@@ -20,6 +20,7 @@ struct CertificateRequest {
     std::vector<std::string> addresses;
     std::vector<std::string> organizations;  // groups, if the API server reads it as a user
     bool is_expired = false;
+    int days = 1;         // of validity from now, unless is_expired
     bool is_rsa = false;  // false: EC P-256
 };
 

@@ -11,6 +11,8 @@
 #include <filesystem>
 
 #include "control/gateway/rules/blocklist.hpp"
+#include "control/host/core_plan.hpp"
+#include "control/host/pmd_library.hpp"
 #include "control/tls/material.hpp"
 #include "drivers/eal/device_string.hpp"
 #include "drivers/eal/host_facts.hpp"
@@ -25,27 +27,6 @@ constexpr const char* kRuntimeFolder = "/run/penstock";
 
 using Lines = std::vector<std::string>;
 
-// "net_af_packet" -> "af_packet". Drivers with another library name are listed.
-std::string library_of(const std::string& driver) {
-    const std::string name = driver.starts_with("net_")   ? driver.substr(4)
-                             : driver.starts_with("eth_") ? driver.substr(4)
-                                                          : driver;
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOthers = {
-        {{"bonding", "bond"}, {"virtio_user", "virtio"}, {"tun", "tap"}}};
-    const auto other = std::ranges::find(kOthers, name, [](const auto& pair) { return pair.first; });
-    return other == kOthers.end() ? name : std::string(other->second);
-}
-
-// Debian's package of the library: librte-net-af-packet23.
-std::string package_of(const std::string& library, const std::string& folder) {
-    std::string name = library;
-    std::ranges::replace(name, '_', '-');
-    const size_t abi = folder.rfind("pmds-");
-    const std::string version =
-        abi == std::string::npos ? "" : folder.substr(abi + 5, folder.find('.', abi) - abi - 5);
-    return "librte-net-" + name + version;
-}
-
 void check_device(const std::string& text, const MachineFacts& machine, Lines& lines) {
     const auto device = drivers::DeviceString::parse(text);
     if (!device) {
@@ -56,10 +37,11 @@ void check_device(const std::string& text, const MachineFacts& machine, Lines& l
     if (device->is_pci) {
         pci.push_back(device->name);
     } else if (!machine.drivers.empty()) {
-        const std::string library = library_of(device->driver);
+        const std::string library = host::library_of(device->driver);
         if (!fs::exists(fs::path(machine.drivers) / ("librte_net_" + library + ".so"))) {
             lines.push_back("--port: device=" + device->name + ": DPDK's driver " + device->driver +
-                            " is not installed: Debian's package " + package_of(library, machine.drivers) +
+                            " is not installed: Debian's package " +
+                            host::package_of(library, machine.drivers) +
                             " is missing, or the name is misspelt");
         }
     }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the configuration as a whole, and of memory.
+#include <algorithm>
+#include <set>
+
+#include "control/host/subject.hpp"
+#include "dataplane/base/text.hpp"
+
+namespace penstock::host {
+namespace {
+
+constexpr uint64_t kKbPerMb = 1024;
+constexpr const char* kSmallPages = "hugepages-2048kB";  // the size that a running kernel can still allocate
+
+struct NodePages {
+    uint64_t total_kb = 0, free_kb = 0;
+    uint64_t small_total = 0;  // pages of 2 MB
+    bool is_readable = false;
+};
+
+// `folder`: .../hugepages of one node, or of the machine.
+NodePages pages_in(const Root& root, const std::string& folder) {
+    constexpr std::string_view kPrefix = "hugepages-", kSuffix = "kB";
+    NodePages pages;
+    for (const std::string& name : root.names(folder)) {
+        if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) {
+            continue;
+        }
+        const std::string_view size =
+            std::string_view(name).substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size());
+        const auto page_kb = whole_number<uint64_t>(size);
+        const auto total = root.number(folder + "/" + name + "/nr_hugepages");
+        const auto free = root.number(folder + "/" + name + "/free_hugepages");
+        if (page_kb && total && free) {
+            pages.is_readable = true;
+            pages.total_kb += *page_kb * *total;
+            pages.free_kb += *page_kb * *free;
+            pages.small_total += name == kSmallPages ? *total : 0;
+        }
+    }
+    return pages;
+}
+
+struct PoolOfNode {
+    std::string object;  // "node 0"
+    std::string folder;
+    NodePages pages;
+    bool is_needed = false;  // a worker or a device is on the node
+};
+
+std::vector<PoolOfNode> hugepage_pools(const Subject& subject) {
+    const auto workers = subject.worker_cpus();
+    std::vector<PoolOfNode> pools;
+    for (const NumaNode& node : numa_nodes(subject.root())) {
+        PoolOfNode pool{"node " + std::to_string(node.id), node.folder + "/hugepages", {}, false};
+        pool.pages = pages_in(subject.root(), pool.folder);
+        pool.is_needed = std::ranges::any_of(
+                             node.cpus, [&](unsigned cpu) { return std::ranges::count(workers, cpu) > 0; }) ||
+                         std::ranges::any_of(subject.devices, [&](const PciDevice& device) {
+                             return device.numa_node == node.id;
+                         });
+        pools.push_back(std::move(pool));
+    }
+    if (pools.empty()) {
+        constexpr const char* kMachine = "/sys/kernel/mm/hugepages";
+        pools.push_back({"", kMachine, pages_in(subject.root(), kMachine), true});
+    }
+    return pools;
+}
+
+// The command that makes `missing_kb` more available on a node.
+std::string reserve_command(const PoolOfNode& pool, uint64_t missing_kb) {
+    constexpr uint64_t kPageKb = 2048;
+    const uint64_t pages = pool.pages.small_total + (missing_kb + kPageKb - 1) / kPageKb;
+    return "echo " + std::to_string(pages) + " >" + pool.folder + "/" + kSmallPages + "/nr_hugepages";
+}
+
+}  // namespace
+
+void check_configuration(const Subject& subject, const std::string& config,
+                         const std::vector<std::string>& mistakes, Findings& findings) {
+    Check check(findings, "configuration");
+    if (config.empty()) {
+        check.add(Level::Unknown, "", "no configuration is given: ports and addresses are not checked")
+            .mend("penstockctl doctor /etc/penstock/penstockd.ini");
+        return;
+    }
+    if (!subject.root().text(config)) {
+        check.fault(config, "the file cannot be read").mend("ls -l " + config);
+        return;
+    }
+    const std::string command = "penstockd --check-config --config " + config;
+    const auto found = subject.machine.check_config(config);
+    for (const std::string& mistake : found ? *found : mistakes) {
+        check.fault(config, mistake).mend(command);
+    }
+    if (!found && mistakes.empty()) {
+        check.add(Level::Unknown, config,
+                  "penstockd is not installed here, so its options are not validated");
+    } else if (found && found->empty()) {
+        check.ok(config, std::to_string(subject.needs.ports.size()) + " ports, valid");
+    }
+}
+
+void check_hugepages(const Subject& subject, Findings& findings) {
+    Check check(findings, "hugepages");
+    const bool needs_physical = !subject.devices.empty() && !subject.has_iommu;
+    if (subject.needs.no_huge) {
+        if (needs_physical) {
+            check.fault("", "--no-huge is set, but a PCI device without an IOMMU needs hugepages")
+                .mend("sed -i 's/^no-huge.*/no-huge = off/' /etc/penstock/penstockd.ini");
+        } else {
+            check.ok("", "not used (--no-huge)");
+        }
+        return;
+    }
+    const auto pools = hugepage_pools(subject);
+    uint64_t available_kb = 0;
+    for (const PoolOfNode& pool : pools) {
+        available_kb += subject.penstockd ? pool.pages.total_kb : pool.pages.free_kb;
+    }
+    const uint64_t wanted_kb = subject.needs.memory_mb * kKbPerMb;
+    const uint64_t missing_kb = wanted_kb > available_kb ? wanted_kb - available_kb : 0;
+    const auto needed = std::ranges::find_if(pools, &PoolOfNode::is_needed);
+    const PoolOfNode& first = needed == pools.end() ? pools.front() : *needed;
+    for (const PoolOfNode& pool : pools) {
+        if (!pool.pages.is_readable) {
+            check.unknown(pool.object, pool.folder);
+            continue;
+        }
+        const std::string text = std::to_string(pool.pages.free_kb / kKbPerMb) + " of " +
+                                 std::to_string(pool.pages.total_kb / kKbPerMb) + " MB free";
+        if (&pool == &first && missing_kb > 0) {
+            const std::string gap = text + "; --memory-mb " + std::to_string(subject.needs.memory_mb) +
+                                    " needs " + std::to_string((missing_kb + kKbPerMb - 1) / kKbPerMb) +
+                                    " MB more";
+            if (needs_physical) {
+                check.fault(pool.object,
+                            gap + ", and a PCI device without an IOMMU cannot use ordinary memory");
+            } else {
+                check.warning(pool.object,
+                              gap + ": penstockd requests them, and uses slower memory if refused");
+            }
+            check.mend(reserve_command(pool, missing_kb));
+        } else if (pool.is_needed && pool.pages.total_kb == 0 && missing_kb == 0) {
+            check.warning(pool.object, "no hugepages, although a device or worker is on this node")
+                .mend(reserve_command(pool, wanted_kb));
+        } else {
+            check.ok(pool.object, text + (subject.penstockd ? "; penstockd is running" : ""));
+        }
+    }
+}
+
+}  // namespace penstock::host
