@@ -56,6 +56,10 @@ int run(const Invocation& invocation) {
         }
         gateway = std::move(*connected);
     }
+    if (invocation.command->perform != nullptr) {
+        const auto code = invocation.command->perform(gateway.get(), invocation.request);
+        return code ? *code : complain(code.error());
+    }
     if (invocation.request.watch) {
         return watch(gateway.get(), invocation);
     }

@@ -36,7 +36,7 @@ constexpr const char* kIntroduction =
 constexpr const char* kExitCodes =
     "Exit codes: 0 done; 1 refused, object not found, or status: not ready; 2 invalid command line; 3 "
     "penstockd or "
-    "penstock-sync is not reachable.\n";
+    "penstock-sync is not reachable. doctor: 0 ready, 1 warning, 2 fault.\n";
 
 constexpr const char* kVariables =
     "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY and "

@@ -31,6 +31,9 @@ struct Command {
     // Called after the text has been printed, except with --watch. An error determines the exit code. Null:
     // the code is 0.
     Status (*judge)(Gateway* gateway, const Request& request) = nullptr;
+    // Instead of `run`: prints to standard output itself, and returns the exit code. For commands that run
+    // until they are interrupted, or that have exit codes of their own.
+    Result<int> (*perform)(Gateway* gateway, const Request& request) = nullptr;
 };
 
 // In the order of --help.

@@ -12,7 +12,8 @@ std::span<const Command> all_commands() {
                                                stats(),         explain(),          explain_annotations(),
                                                status(),        version(),          clear_affinity(),
                                                set_log_level(), set_scheduler(),    drain(),
-                                               undrain(),       completion()};
+                                               undrain(),       doctor(),           doctor_bind(),
+                                               doctor_unbind(), completion()};
     return commands;
 }
 

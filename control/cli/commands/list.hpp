@@ -32,5 +32,8 @@ namespace penstock::cli {
 [[nodiscard]] Command drain();
 [[nodiscard]] Command undrain();
 [[nodiscard]] Command completion();
+[[nodiscard]] Command doctor();
+[[nodiscard]] Command doctor_bind();
+[[nodiscard]] Command doctor_unbind();
 
 }  // namespace penstock::cli

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "control/host/finding.hpp"
 #include "penstock/v1/debug.pb.h"
 #include "penstock/v1/status.pb.h"
 #include "penstock/v1/sync.pb.h"
@@ -47,5 +48,11 @@ namespace penstock::cli {
 [[nodiscard]] std::string port_text(const v1::Service& service);
 // "ok", "refused: REASON", "not served" or "no endpoints", each with the number of warnings.
 [[nodiscard]] std::string standing_text(const v1::ServiceStatus& service);
+
+// Results of `doctor`: a table with the commands below each row, and the numbers of results.
+[[nodiscard]] std::string findings_text(const std::vector<host::Finding>& findings);
+[[nodiscard]] std::string findings_json(const std::vector<host::Finding>& findings);
+// 0: ok or unknown; 1: warning; 2: fault.
+[[nodiscard]] int exit_code_of(const std::vector<host::Finding>& findings);
 
 }  // namespace penstock::cli
