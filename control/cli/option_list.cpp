@@ -119,7 +119,7 @@ void add_options(OptionSet& set, Request& request, const Environment& environmen
             "Output format.");
     set.add("watch,w", flag(request.watch), "Repeat until interrupted.");
     set.add("interval", parsed(request.interval, "SECONDS", interval),
-            "Interval of --watch, 0.1-3600; fractions are allowed (default 1).");
+            "Interval of --watch and top, 0.1-3600; fractions are allowed (default 1).");
     set.add("no-headers", flag(request.no_headers), "Omit the header line of a table.");
     set.add("namespace,n", text(request.namespace_name, "NAME"),
             "Only this Kubernetes namespace (default: all).");
@@ -146,6 +146,10 @@ void add_options(OptionSet& set, Request& request, const Environment& environmen
     set.add("until-restart", flag(request.until_restart),
             "drain: end the drain at the next start of penstockd.");
     set.add("not-syn", flag(request.not_syn), "explain: a mid-stream TCP segment instead of a SYN.");
+    set.add("view", text(request.view, "VIEW"), "top: services, backends, workers, ports, drops or clients.");
+    set.add("sort", text(request.sort, "COLUMN"),
+            "top: column to sort by, by its header (default: the first).");
+    set.add("once", flag(request.once), "top: print the rates of one interval, and end.");
     set.group(kGeneralTitle);
     set.add("gateway",
             parsed(request.target, "TARGET", client::parse_target, client::kDefaultTarget)

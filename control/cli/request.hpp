@@ -38,6 +38,9 @@ struct Request {
     std::optional<uint32_t> nic_port = {};
     uint32_t queue = 0;
     bool not_syn = false;
+    std::string view = "services";  // for top
+    std::string sort;               // column; "": the first
+    bool once = false;
     bool all = false;  // for clear: all Services
 
     [[nodiscard]] bool is_structured() const noexcept {

@@ -33,6 +33,7 @@ namespace penstock::cli {
 [[nodiscard]] Command undrain();
 [[nodiscard]] Command completion();
 [[nodiscard]] Command doctor();
+[[nodiscard]] Command top_command();
 [[nodiscard]] Command doctor_bind();
 [[nodiscard]] Command doctor_unbind();
 
