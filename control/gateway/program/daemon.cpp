@@ -5,35 +5,14 @@
 #include <cstdlib>
 #include <utility>
 
-#include "control/gateway/options/snat_shares.hpp"
 #include "control/gateway/program/drain_readings.hpp"
-#include "control/gateway/program/driver_notices.hpp"
 #include "control/gateway/program/exhausted_services.hpp"
-#include "control/gateway/program/port_setup.hpp"
 #include "control/gateway/program/watched_loops.hpp"
-#include "control/gateway/rules/blocklist.hpp"
 #include "control/gateway/views/metrics_reading.hpp"
 #include "control/log/log.hpp"
-#include "drivers/eal/host_facts.hpp"
-#include "drivers/steering/rss.hpp"
 
 namespace penstock::gateway {
 namespace {
-
-std::vector<TwinAddresses> twin_addresses(const std::vector<PortOption>& ports) {
-    std::vector<TwinAddresses> out;
-    for (const PortOption& port : ports) {
-        TwinAddresses& twin = out.emplace_back();
-        twin.name = port.twin;
-        for (const auto& address : port.addresses) {
-            twin.configured.push_back(address.address);
-        }
-    }
-    return out;
-}
-
-// The least memory that EAL starts with (--memory-mb).
-constexpr unsigned kEalMbMin = 64;
 
 TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
     TwinSubnets twins;
@@ -95,147 +74,12 @@ bool Daemon::has_stopped_worker() const {
                        [](const LoopHealth::Loop& loop) { return loop.is_stalled; });
 }
 
-Status Daemon::catch_signals() {
-    PENSTOCK_TRY(auto signals, process::Signals::block());
-    signals_.emplace(std::move(signals));
-    return {};
-}
-
-Status Daemon::plan_workers() {
-    PENSTOCK_TRY(cores_, host::plan_cores(options_.cores, drivers::allowed_cpus()));
-    PENSTOCK_TRY(host_ephemeral_, drivers::host_ephemeral_range());
-    PENSTOCK_TRY(auto shares, check_snat_shares(options_.snat_ports, host_ephemeral_,
-                                                static_cast<unsigned>(cores_.worker_cpus.size())));
-    for (const std::string& remark : {cores_.remark, shares}) {
-        if (!remark.empty()) {
-            log::get("control").warn("{}", remark);
-        }
-    }
-    return {};
-}
-
-Status Daemon::start_eal() {
-    // --memory-mb includes the tables, wherever they are.
-    const auto tables_mb = static_cast<unsigned>(tables_->table_bytes() >> 20);
-    drivers::EalOptions eal{.worker_cpus = cores_.worker_cpus,
-                            .main_cpu = cores_.main_cpu,
-                            .memory_mb = std::max(options_.memory_mb, tables_mb + kEalMbMin) - tables_mb,
-                            .no_huge = options_.no_huge,
-                            .pci_allow = pci_devices(options_.ports),
-                            .sink = log_driver_notice};
-    PENSTOCK_TRY(eal_, drivers::Eal::start(std::move(eal)));
-    log::get("control").info("memory: {}", eal_->memory_description());
-    return {};
-}
-
-Status Daemon::open_ports() {
-    // With the key of the former process, replies of its connections arrive at the same workers.
-    rss_key_ = tables_->former_rss_key();
-    if (rss_key_.empty()) {
-        rss_key_ = drivers::random_rss_key();
-    }
-    return open_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), rss_key_, pools_,
-                          ports_);
-}
-
-Status Daemon::open_twins() {
-    std::vector<drivers::NetlinkMirror::Twin> names;
-    for (const auto& port : ports_) {
-        const auto& wanted = port->options();
-        PENSTOCK_TRY(auto twin, drivers::TapTwin::open({.name = wanted.twin_name,
-                                                        .mac = port->facts().mac,
-                                                        .mtu = port->facts().mtu,
-                                                        .addresses = wanted.addresses},
-                                                       handover_.take_twin(wanted.twin_name).release()));
-        names.push_back({port->facts().id, twin->name()});
-        twins_.push_back(std::move(twin));
-    }
-    PENSTOCK_TRY(mirror_, drivers::NetlinkMirror::open(names, log_driver_notice));
-    return {};
-}
-
-Status Daemon::load_last_good() {
-    reconciler_ = std::make_unique<Reconciler>(
-        ReconcilerOptions{.identity = options_.identity,
-                          .snapshots = {.twins = twin_addresses(options_.ports),
-                                        .snat_addresses = options_.snat_addresses,
-                                        .snat_ports = options_.snat_ports,
-                                        .host_ephemeral = host_ephemeral_,
-                                        .packets = options_.packets},
-                          .state_file = options_.state_file});
-    std::optional<LastGood> last_good;
-    if (!options_.state_file.empty()) {
-        last_good = gateway::load_last_good(options_.state_file);
-    }
-    if (!options_.blocklist.empty()) {
-        PENSTOCK_TRY_IN("--blocklist", auto list, read_blocklist(options_.blocklist, own_addresses()));
-        log::get("control").info("{} prefixes are blocked by {}", list.prefixes().size(), options_.blocklist);
-        reconciler_->block(std::move(list));
-    }
-    initial_ = reconciler_->begin(std::move(last_good),
-                                  std::make_shared<const drivers::MirroredState>(mirror_->state()));
-    return {};
-}
-
-Status Daemon::start_ports() {
-    PENSTOCK_TRY(flows_, start_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), ports_));
-    return {};
-}
-
-Status Daemon::start_workers() {
-    worker::WorkerSetOptions options = worker_options(options_, *eal_, ports_);
-    flows_->before_publish(*initial_);
-    while (flows_->work()) {  // rules of the initial configuration are in the NICs before the first packet
-    }
-    continue_tables(options);
-    PENSTOCK_TRY(workers_, worker::WorkerSet::start(std::move(options), std::move(initial_)));
-    std::vector<int> twins;
-    for (const auto& twin : twins_) {
-        twins.push_back(twin->fd());
-    }
-    handover_.keep_twins(twins);
-    handover_.note_forwarding();
-    tables_->forget_former();
-    return {};
-}
-
 // Logs the workers that have stopped. The running workers use the snapshot now.
 void Daemon::publish(std::unique_ptr<config::Snapshot> next) {
     for (const WorkerId late : workers_->publish(std::move(next))) {
         log::get("control").warn("worker {} does not apply the configuration: it has stopped in stage: {}",
                                  late.value, workers_->inspect().worker(late).phase);
     }
-}
-
-Status Daemon::start_reconciler() {
-    reconciler_->set_compiled_listener([this](const Publication& publication) {
-        tables_->write_names(*publication.compiled, publication.changed);
-    });
-    flows_->set_marks_listener([this] { reconciler_->publish_again(); });
-    flows_->start();
-    reconciler_->start(
-        [this](std::unique_ptr<config::Snapshot> next) {
-            flows_->before_publish(*next);
-            publish(std::move(next));
-        },
-        {.orders_done = [this] { return workers_->flow_orders_done(); },
-         .flows_of = [this](BackendId id) { return workers_->inspect().backend(id).connections; }});
-    PENSTOCK_TRY(linux_follower_, LinuxFollower::start(*mirror_, *workers_, *reconciler_));
-    return {};
-}
-
-Status Daemon::start_twin_io() {
-    std::vector<drivers::TwinIo::Twin> twins;
-    for (size_t i = 0; i < ports_.size(); ++i) {
-        twins.push_back({ports_[i]->facts().id, twins_[i].get(), ports_[i]->facts().mtu});
-    }
-    twin_ports_ = std::make_unique<TwinPorts>(*workers_);
-    PENSTOCK_TRY(twin_io_, drivers::TwinIo::open(std::move(twins), *twin_ports_,
-                                                 pools_.on(ports_.front()->facts().socket)));
-    if (handover_.is_supervised()) {
-        PENSTOCK_TRY_STATUS(twin_io_->also_wake_on(handover_.fd()));
-    }
-    return twin_io_->also_wake_on(signals_->fd());
 }
 
 // Addresses that Linux has on the twins now, and SNAT addresses.
