@@ -265,6 +265,15 @@ WorkerSet::WorkerSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options,
                                                     std::unique_ptr<config::Snapshot> initial) {
+    auto former = std::exchange(options.former, std::nullopt);
+    const auto before_launch = std::exchange(options.before_launch, nullptr);
+    PENSTOCK_TRY(auto prepared, prepare(std::move(options), std::move(initial)));
+    PENSTOCK_TRY_STATUS(prepared->launch(std::move(former), before_launch));
+    return prepared;
+}
+
+Result<std::unique_ptr<WorkerSet>> WorkerSet::prepare(WorkerSetOptions options,
+                                                      std::unique_ptr<config::Snapshot> initial) {
     if (options.lcores.empty() || options.lcores.size() > limits::kWorkersMax ||
         options.lcores.size() != options.cpus.size()) {
         return fail(Errc::InvalidArgument, "there must be 1 to " + std::to_string(limits::kWorkersMax) +
@@ -284,24 +293,31 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options,
     for (uint32_t w = 0; w < workers; ++w) {
         PENSTOCK_TRY_STATUS_IN("worker " + std::to_string(w), impl->add_worker(w));
     }
-    impl->adopt_former();
-    if (impl->options.before_launch) {
-        impl->options.before_launch(impl->adopted);
+    return std::unique_ptr<WorkerSet>(new WorkerSet(std::move(impl)));
+}
+
+Status WorkerSet::launch(std::optional<adopt::FormerTables> former,
+                         const std::function<void(const adopt::Report& report)>& before_launch) {
+    impl_->options.former = std::move(former);
+    impl_->adopt_former();
+    if (before_launch) {
+        before_launch(impl_->adopted);
     }
-    for (uint32_t w = 0; w < workers; ++w) {
+    for (uint32_t w = 0; w < impl_->workers_.size(); ++w) {
+        const unsigned lcore = impl_->options.lcores[w];
         const int launched = rte_eal_remote_launch(
             [](void* worker) {
                 static_cast<Worker*>(worker)->run();
                 return 0;
             },
-            impl->workers_[w].get(), impl->options.lcores[w]);
+            impl_->workers_[w].get(), lcore);
         if (launched != 0) {
-            return fail(Errc::Internal, "lcore " + std::to_string(impl->options.lcores[w]) +
-                                            " is busy: " + rte_strerror(-launched));
+            return fail(Errc::Internal,
+                        "lcore " + std::to_string(lcore) + " is busy: " + rte_strerror(-launched));
         }
-        impl->running = w + 1;
+        impl_->running = w + 1;
     }
-    return std::unique_ptr<WorkerSet>(new WorkerSet(std::move(impl)));
+    return {};
 }
 
 WorkerSet::~WorkerSet() {

@@ -84,10 +84,16 @@ struct NeighbourRequest {
 
 class WorkerSet {
  public:
-    // Allocates all memory, publishes `initial`, launches the workers. The error Exhausted names what did not
-    // fit.
+    // Allocates all memory, publishes `initial`, launches the workers: prepare() and launch(). The error
+    // Exhausted names what did not fit.
     static Result<std::unique_ptr<WorkerSet>> start(WorkerSetOptions options,
                                                     std::unique_ptr<config::Snapshot> initial);
+    // The same without workers that run. Another snapshot may be published before launch().
+    static Result<std::unique_ptr<WorkerSet>> prepare(WorkerSetOptions options,
+                                                      std::unique_ptr<config::Snapshot> initial);
+    // Adopts `former` and launches the workers. Once. `before_launch`: as in WorkerSetOptions.
+    Status launch(std::optional<adopt::FormerTables> former,
+                  const std::function<void(const adopt::Report& report)>& before_launch);
     ~WorkerSet();  // stops and joins the workers, frees every packet still held
     WorkerSet(const WorkerSet&) = delete;
     WorkerSet& operator=(const WorkerSet&) = delete;
