@@ -142,7 +142,7 @@ Status KernelInterface::raise_mtu(uint16_t mtu) {
                     "interface " + name_ + " does not accept MTU " + std::to_string(mtu) + ": " +
                         std::strerror(errno));
     }
-    former_mtu_ = now->ifr_mtu;
+    changes_.former_mtu = now->ifr_mtu;
     return {};
 }
 
@@ -156,7 +156,7 @@ void KernelInterface::silence_ipv6(const NoticeSink& sink) {
         return;  // already off, or a kernel without IPv6
     }
     if (write_text(path, "1")) {
-        ipv6_was_on_ = true;
+        changes_.ipv6_was_on = true;
     } else {
         report(sink, NoticeLevel::Warning,
                "interface " + name_ + ": cannot disable IPv6 (" + path +
@@ -168,8 +168,8 @@ void KernelInterface::silence_ipv6(const NoticeSink& sink) {
 // frame larger than a slot is truncated.
 void KernelInterface::unglue_frames(const NoticeSink& sink) {
     if (ethtool_get(name_, ETHTOOL_GGRO).value_or(0) != 0) {
-        gro_was_on_ = ethtool_set(name_, ETHTOOL_SGRO, 0);
-        if (!gro_was_on_) {
+        changes_.gro_was_on = ethtool_set(name_, ETHTOOL_SGRO, 0);
+        if (!changes_.gro_was_on) {
             report(
                 sink, NoticeLevel::Warning,
                 "interface " + name_ + ": cannot disable GRO; merged frames will be truncated and dropped");
@@ -177,8 +177,8 @@ void KernelInterface::unglue_frames(const NoticeSink& sink) {
     }
     const uint32_t flags = ethtool_get(name_, ETHTOOL_GFLAGS).value_or(0);
     if ((flags & ETH_FLAG_LRO) != 0) {
-        lro_was_on_ = ethtool_set(name_, ETHTOOL_SFLAGS, flags & ~uint32_t{ETH_FLAG_LRO});
-        if (!lro_was_on_) {
+        changes_.lro_was_on = ethtool_set(name_, ETHTOOL_SFLAGS, flags & ~uint32_t{ETH_FLAG_LRO});
+        if (!changes_.lro_was_on) {
             report(
                 sink, NoticeLevel::Warning,
                 "interface " + name_ + ": cannot disable LRO; merged frames will be truncated and dropped");
@@ -199,7 +199,7 @@ Status KernelInterface::set_up() {
         return fail(errno == EPERM ? Errc::PermissionDenied : Errc::Unavailable,
                     "interface " + name_ + " cannot be set up: " + std::strerror(errno));
     }
-    flags_added_ = static_cast<short>(wanted & ~now->ifr_flags);
+    changes_.flags_added = static_cast<short>(wanted & ~now->ifr_flags);
     return {};
 }
 
@@ -218,24 +218,34 @@ unsigned KernelInterface::combined_channels(const std::string& name) {
     return channels.combined_count;
 }
 
+void KernelInterface::inherit(const InterfaceChanges& former) {
+    if (former.former_mtu != 0) {
+        changes_.former_mtu = former.former_mtu;
+    }
+    changes_.ipv6_was_on |= former.ipv6_was_on;
+    changes_.gro_was_on |= former.gro_was_on;
+    changes_.lro_was_on |= former.lro_was_on;
+    changes_.flags_added = static_cast<short>(changes_.flags_added | former.flags_added);
+}
+
 KernelInterface::~KernelInterface() {
-    if (flags_added_ != 0) {
+    if (changes_.flags_added != 0) {
         if (const auto now = interface_ioctl(name_, SIOCGIFFLAGS)) {
             interface_ioctl(name_, SIOCSIFFLAGS, [&](ifreq& ifr) {
-                ifr.ifr_flags = static_cast<short>(now->ifr_flags & ~flags_added_);
+                ifr.ifr_flags = static_cast<short>(now->ifr_flags & ~changes_.flags_added);
             });
         }
     }
-    if (gro_was_on_) {
+    if (changes_.gro_was_on) {
         ethtool_set(name_, ETHTOOL_SGRO, 1);
     }
-    if (lro_was_on_) {
+    if (changes_.lro_was_on) {
         ethtool_set(name_, ETHTOOL_SFLAGS, ethtool_get(name_, ETHTOOL_GFLAGS).value_or(0) | ETH_FLAG_LRO);
     }
-    if (former_mtu_ != 0) {
-        interface_ioctl(name_, SIOCSIFMTU, [&](ifreq& ifr) { ifr.ifr_mtu = former_mtu_; });
+    if (changes_.former_mtu != 0) {
+        interface_ioctl(name_, SIOCSIFMTU, [&](ifreq& ifr) { ifr.ifr_mtu = changes_.former_mtu; });
     }
-    if (ipv6_was_on_) {
+    if (changes_.ipv6_was_on) {
         write_text(disable_ipv6_sysctl(name_), "0");
     }
 }

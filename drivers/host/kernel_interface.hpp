@@ -7,12 +7,22 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "dataplane/base/result.hpp"
 #include "drivers/port/notice.hpp"
 
 namespace penstock::drivers {
+
+// What was changed on an interface, and so has to be restored.
+struct InterfaceChanges {
+    int former_mtu = 0;  // 0: unchanged
+    bool ipv6_was_on = false;
+    bool gro_was_on = false;
+    bool lro_was_on = false;
+    short flags_added = 0;  // IFF_*
+    bool operator==(const InterfaceChanges&) const = default;
+};
 
 class KernelInterface {
  public:
@@ -25,6 +35,11 @@ class KernelInterface {
     ~KernelInterface();
     KernelInterface(const KernelInterface&) = delete;
     KernelInterface& operator=(const KernelInterface&) = delete;
+
+    // Leaves the interface as it is: the process that follows restores it.
+    [[nodiscard]] InterfaceChanges leave() { return std::exchange(changes_, {}); }
+    // Restores these changes of the process before, too.
+    void inherit(const InterfaceChanges& former);
 
     // True if the interface is up and has a carrier (IFF_RUNNING). False if there is no such interface.
     [[nodiscard]] static bool has_carrier(const std::string& name);
@@ -41,11 +56,7 @@ class KernelInterface {
     Status set_up();
 
     std::string name_;
-    int former_mtu_ = 0;  // 0: unchanged
-    bool ipv6_was_on_ = false;
-    bool gro_was_on_ = false;
-    bool lro_was_on_ = false;
-    short flags_added_ = 0;
+    InterfaceChanges changes_;
 };
 
 }  // namespace penstock::drivers

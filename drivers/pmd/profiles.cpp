@@ -200,6 +200,7 @@ constexpr PmdProfile kProfiles[] = {
         .spread = RxSpread::Unsteady,
         .spread_reason = "the kernel's fanout moves a flow to another queue when its own is full",
         .kernel_hears = true,
+        .opens_twice = true,
         .counts_no_missed = true,
         .uses_interface = true,
         .needs_interface = true,

@@ -93,6 +93,8 @@ struct PmdProfile {
     // Drops frames of VLANs that were not configured on it, unless it is promiscuous.
     bool filters_vlans = false;
     bool kernel_hears = false;  // the kernel's own stack receives each frame too: needs IngressGuard
+    // Two processes can have the same device. Each one receives every frame.
+    bool opens_twice = false;
     // Only the kernel counts the frames that its packet sockets had no room for: needs PacketSockets.
     bool counts_no_missed = false;
     bool uses_interface = false;    // its iface argument names the Linux interface that it works on

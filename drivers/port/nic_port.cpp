@@ -8,10 +8,8 @@
 
 #include <algorithm>
 
-#include "drivers/eal/host_facts.hpp"
 #include "drivers/pmd/completion.hpp"
 #include "drivers/port/bond.hpp"
-#include "drivers/port/port_lock.hpp"
 
 namespace penstock::drivers {
 namespace {
@@ -53,18 +51,8 @@ Result<std::unique_ptr<NicPort>> NicPort::probe(NicPortId id, const NicPortOptio
 // The part of the setup that precedes DPDK's access to the device.
 Status NicPort::prepare_device(const NoticeSink& sink) {
     const std::string& interface = facts_.interface;
-    const std::string claimed = device_.is_pci ? device_.name : interface;
-    if (!claimed.empty()) {  // devices such as net_ring and net_null belong to this process only
-        PENSTOCK_TRY(const auto network, network_namespace());
-        PENSTOCK_TRY(lock_,
-                     FileLock::acquire(port_lock_path(options_.lock_directory, network, claimed), claimed));
-    }
-    for (const std::string& member : device_.members()) {
-        if (is_pci_address(member)) {  // other members are ports of this process
-            PENSTOCK_TRY(auto lock,
-                         FileLock::acquire(port_lock_path(options_.lock_directory, 0, member), member));
-            member_locks_.push_back(std::move(lock));
-        }
+    if (!options_.locks_later) {
+        PENSTOCK_TRY_STATUS(lock());
     }
     CompletionFacts facts{.queues = std::max(options_.rx_queues, options_.tx_queues), .mtu = options_.mtu};
     if (!interface.empty()) {

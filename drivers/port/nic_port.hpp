@@ -52,6 +52,7 @@ struct NicPortOptions {
     // Leave to the kernel all frames that no rule takes, if the kernel shares the device.
     bool isolate = false;
     std::string lock_directory = "/run/penstock";
+    bool locks_later = false;  // a former process has the port yet; lock() follows
 };
 
 struct NicPortFacts {
@@ -95,6 +96,13 @@ class NicPort {
     static Result<std::unique_ptr<NicPort>> probe(NicPortId id, const NicPortOptions& options,
                                                   const NoticeSink& sink);
     ~NicPort();  // stops, closes and removes the device, then lifts the guard
+    // Takes the port's lock, if the options have postponed it. AlreadyExists: another process has it.
+    Status lock();
+    void unlock();
+    // For the process that follows, on a port with a Linux interface below it: the destructor leaves the
+    // interface as it is. Returns what has to be restored; no changes without an interface.
+    [[nodiscard]] InterfaceChanges leave_interface();
+    void inherit_interface(const InterfaceChanges& former);
     NicPort(const NicPort&) = delete;
     NicPort& operator=(const NicPort&) = delete;
 
@@ -107,6 +115,8 @@ class NicPort {
     // started twice, the first time for that check.
     Status start();
     void stop();  // no worker may poll any more; idempotent
+    // Drops what a started port has received so far, uncounted. Before workers poll it. Main thread.
+    void discard_received();
 
     // The device no longer exists: its PMD reported the removal, or its Linux interface was removed. Control
     // threads.

@@ -3,8 +3,14 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_mbuf.h>
 
+#include <array>
+#include <utility>
+
+#include "drivers/eal/host_facts.hpp"
 #include "drivers/port/nic_port.hpp"
+#include "drivers/port/port_lock.hpp"
 
 namespace penstock::drivers {
 
@@ -95,6 +101,59 @@ void NicPort::record_interrupts() {
              interrupts_.link ? "" : interrupts_.why_no_link + ": the link is polled ten times a second"});
 }
 
+Status NicPort::lock() {
+    const std::string claimed = device_.is_pci ? device_.name : facts_.interface;
+    if (!claimed.empty()) {  // devices such as net_ring and net_null belong to this process only
+        PENSTOCK_TRY(const auto network, network_namespace());
+        PENSTOCK_TRY(lock_,
+                     FileLock::acquire(port_lock_path(options_.lock_directory, network, claimed), claimed));
+    }
+    for (const std::string& member : device_.members()) {
+        if (is_pci_address(member)) {  // other members are ports of this process
+            PENSTOCK_TRY(auto lock,
+                         FileLock::acquire(port_lock_path(options_.lock_directory, 0, member), member));
+            member_locks_.push_back(std::move(lock));
+        }
+    }
+    return {};
+}
+
+void NicPort::unlock() {
+    lock_ = FileLock();
+    member_locks_.clear();
+}
+
+InterfaceChanges NicPort::leave_interface() {
+    return interface_ ? interface_->leave() : InterfaceChanges{};
+}
+
+void NicPort::inherit_interface(const InterfaceChanges& former) {
+    if (interface_) {
+        interface_->inherit(former);
+    }
+}
+
+void NicPort::discard_received() {
+    // Frames that arrive meanwhile may keep a queue from becoming empty.
+    const uint32_t frames_max = 4U * facts_.rx_descriptors;
+    std::array<rte_mbuf*, 32> frames{};
+    for (uint16_t queue = 0; queue < facts_.rx_queues; ++queue) {
+        for (uint32_t dropped = 0; dropped < frames_max;) {
+            const uint16_t got = rte_eth_rx_burst(facts_.dpdk_port, queue, frames.data(),
+                                                  static_cast<uint16_t>(frames.size()));
+            if (got == 0) {
+                break;
+            }
+            rte_pktmbuf_free_bulk(frames.data(), got);
+            dropped += got;
+        }
+    }
+    rte_eth_stats_reset(facts_.dpdk_port);
+    if (profile_->counts_no_missed) {
+        packet_sockets_.forget_dropped();
+    }
+}
+
 void NicPort::stop() {
     if (started_) {
         packet_sockets_.release();
@@ -129,8 +188,7 @@ void NicPort::remove() {
     close();
     guard_.reset();
     interface_.reset();
-    lock_ = FileLock();
-    member_locks_.clear();
+    unlock();
 }
 
 NicPortCounters NicPort::counters() const {

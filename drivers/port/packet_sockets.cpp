@@ -46,9 +46,13 @@ void PacketSockets::find(const std::string& interface) {
             sockets_.push_back(own);
         }
     }
+    forget_dropped();  // drops before the start of the device do not count
+}
+
+void PacketSockets::forget_dropped() {
     const uint64_t before = dropped_;
     static_cast<void>(dropped());
-    dropped_ = before;  // drops before the start of the device do not count
+    dropped_ = before;
 }
 
 void PacketSockets::release() {

@@ -22,6 +22,9 @@ class PacketSockets {
     // Reads the counts a last time and closes the descriptors. dropped() then keeps its value.
     void release();
 
+    // Drops so far do not count.
+    void forget_dropped();
+
     // Drops since the first find(). Each reading resets the kernel's count, so this object must be the only
     // reader. One thread at a time.
     [[nodiscard]] uint64_t dropped();
