@@ -84,6 +84,9 @@ class RpcGateway final : public Gateway {
     Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::SetDrained, request);
     }
+    Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request) override {
+        return call(*debug_, &v1::GatewayDebug::Stub::Upgrade, request);
+    }
     Result<v1::Sync> sync() override {
         return call(*sync_, &v1::SyncStatus::Stub::GetSync, v1::GetSyncRequest());
     }

@@ -39,6 +39,7 @@ class Gateway {
     virtual Result<v1::Explanation> explain(const v1::ExplainRequest& request) = 0;
     virtual Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) = 0;
     virtual Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) = 0;
+    virtual Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request) = 0;
     // Status of penstock-sync. Only if connect() was called with its socket.
     virtual Result<v1::Sync> sync() = 0;
     // Address pools of penstock-sync. NotFound: it assigns no addresses. As sync().

@@ -100,6 +100,10 @@ Result<client::Target> sync_target(const std::string& given) {
     return target;
 }
 
+Result<std::string> absolute_path(const std::string& given) {
+    return given.starts_with('/') ? Result<std::string>(given) : refuse(given, "must be an absolute path");
+}
+
 // The list for --help and completion.
 struct List {
     Request request;
@@ -145,6 +149,11 @@ void add_options(OptionSet& set, Request& request, const Environment& environmen
     set.add("all", flag(request.all), "clear: entries of all services.");
     set.add("until-restart", flag(request.until_restart),
             "drain: end the drain at the next start of penstockd.");
+    set.add("binary", parsed(request.binary, "PATH", absolute_path),
+            "upgrade: absolute path of the new penstockd on the gateway's machine (default: the path of the "
+            "running program).");
+    set.add("wait", flag(request.waits),
+            "upgrade: print each step and wait for the result, up to --timeout (default 120).");
     set.add("not-syn", flag(request.not_syn), "explain: a mid-stream TCP segment instead of a SYN.");
     set.add("view", text(request.view, "VIEW"), "top: services, backends, workers, ports, drops or clients.");
     set.add("sort", text(request.sort, "COLUMN"),
@@ -169,7 +178,8 @@ void add_options(OptionSet& set, Request& request, const Environment& environmen
             text(request.tls.authority, "FILE").or_variable("PENSTOCK_TLS_CA", environment.tls.authority),
             "CA that signed the gateway's certificate, PEM.");
     set.add("timeout", number(request.timeout_s, {1, 3600, "seconds"}, "SECONDS"),
-            "Timeout of a call; for drain: maximum time to wait for the last open connection.");
+            "Timeout of a call; for drain: maximum time to wait for the last open connection; for upgrade "
+            "--wait: for the result.");
     set.add("help,h", flag(), "Print this help.");
     set.add("version", flag(), "Print the version of penstockctl.");
 }

@@ -21,6 +21,8 @@ struct Request {
     uint32_t timeout_s = 10;
     bool timeout_given = false;
     bool until_restart = false;
+    std::string binary;  // for upgrade; "": the program's own path
+    bool waits = false;  // likewise: for the result
     Format format = Format::Table;
     bool watch = false;
     bool no_headers = false;

@@ -56,6 +56,19 @@ void add_tables(std::vector<MetricFamily>& out, const TablesReading& tables) {
         static_cast<double>(tables.name_failures)));
 }
 
+void add_upgrades(std::vector<MetricFamily>& out, const UpgradesReading& upgrades) {
+    MetricFamily ended =
+        counter("penstock_upgrades_total", "upgrades since the start of the supervisor, by outcome");
+    add(ended, {{"outcome", "done"}}, static_cast<double>(upgrades.done));
+    add(ended, {{"outcome", "failed"}}, static_cast<double>(upgrades.failed));
+    out.push_back(std::move(ended));
+    out.push_back(single(gauge("penstock_upgrade_running", "1 while an upgrade is under way"),
+                         upgrades.is_running ? 1 : 0));
+    out.push_back(single(
+        gauge("penstock_upgrade_pause_seconds", "time without forwarding in the last upgrade; 0: it failed"),
+        upgrades.pause_s));
+}
+
 // Levels are listed with the counts, but must be exported as gauges.
 bool is_level(stats::Counter which) {
     return which == stats::Counter::Connections;
@@ -336,6 +349,9 @@ std::vector<MetricFamily> families(const Reading& reading) {
         single(counter("penstock_state_save_failures_total", "failed attempts to write the state file"),
                static_cast<double>(reading.save_failures)));
     add_tables(out, reading.tables);
+    if (reading.upgrades) {
+        add_upgrades(out, *reading.upgrades);
+    }
     return out;
 }
 

@@ -93,6 +93,13 @@ struct TablesReading {
     uint64_t name_failures = 0;
 };
 
+// Upgrades since the start of the supervisor.
+struct UpgradesReading {
+    uint64_t done = 0, failed = 0;
+    double pause_s = 0;  // of the last one; 0: it failed, or there was none
+    bool is_running = false;
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -115,6 +122,7 @@ struct Reading {
     bool save_failing = false;  // the newest state is not in the state file
     uint64_t save_failures = 0;
     TablesReading tables;
+    std::optional<UpgradesReading> upgrades;       // empty: no supervisor
     std::optional<TlsReading> tls;                 // empty: no TCP address
     std::optional<ConnectionReading> connections;  // empty: no TCP address
 };

@@ -22,6 +22,14 @@ Caller caller_of(const grpc::ServerContextBase& context) {
     return caller;
 }
 
+std::string identity_of(const grpc::ServerContextBase& context) {
+    std::string names;
+    for (const std::string& name : caller_of(context).certificate_names) {
+        names += (names.empty() ? "" : ", ") + name;
+    }
+    return names.empty() ? context.peer() : names + " (" + context.peer() + ")";
+}
+
 Status Authorizer::may_read(const Caller& caller) const {
     if (caller.by_unix_socket || !caller.certificate_names.empty()) {
         return {};

@@ -23,6 +23,8 @@ struct Caller {
         certificate_names;  // common name, then subject alternative names; verified by TLS
 };
 [[nodiscard]] Caller caller_of(const grpc::ServerContextBase& context);
+// For logs: the names in the caller's certificate, or its address: "edge-admin (ipv4:192.0.2.7:40312)".
+[[nodiscard]] std::string identity_of(const grpc::ServerContextBase& context);
 
 class Authorizer {
  public:

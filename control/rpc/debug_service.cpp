@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/rpc/debug_service.hpp"
 
+#include <string>
+#include <utility>
+
 #include "control/log/log.hpp"
 #include "control/rpc/convert.hpp"
 #include "control/rpc/errors.hpp"
@@ -99,6 +102,22 @@ grpc::Status DebugService::SetDrained(grpc::ServerContext* context, const v1::Se
     *response = target_.set_drained(*request);
     log::get("rpc").info("{} {} the gateway", context->peer(),
                          request->drained() ? "drains" : "ends the drain of");
+    return grpc::Status::OK;
+}
+
+grpc::Status DebugService::Upgrade(grpc::ServerContext* context, const v1::UpgradeRequest* request,
+                                   v1::UpgradeResponse* response) {
+    if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
+        return to_status(status);
+    }
+    const std::string client = identity_of(*context);
+    auto begun = target_.upgrade(*request, client);
+    if (!begun) {
+        log::get("rpc").warn("{} requested an upgrade: {}", client, begun.error().what);
+        return to_status(begun.error());
+    }
+    log::get("rpc").info("{} began upgrade {}", client, begun->number());
+    *response = std::move(*begun);
     return grpc::Status::OK;
 }
 

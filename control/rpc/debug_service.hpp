@@ -27,6 +27,8 @@ class DebugService final : public v1::GatewayDebug::Service {
                              v1::SetLogLevelResponse* response) override;
     grpc::Status SetDrained(grpc::ServerContext* context, const v1::SetDrainedRequest* request,
                             v1::SetDrainedResponse* response) override;
+    grpc::Status Upgrade(grpc::ServerContext* context, const v1::UpgradeRequest* request,
+                         v1::UpgradeResponse* response) override;
 
  private:
     DebugTarget& target_;

@@ -16,6 +16,7 @@
 #include "penstock/v1/config.pb.h"
 #include "penstock/v1/debug.pb.h"
 #include "penstock/v1/status.pb.h"
+#include "penstock/v1/upgrade.pb.h"
 
 namespace penstock::rpc {
 
@@ -98,6 +99,11 @@ class DebugTarget {
     // Returns the number of entries cleared. NotFound: the named Service does not exist.
     [[nodiscard]] virtual Result<uint64_t> clear_affinity(const AffinityFilter& filter) const = 0;
     virtual v1::SetDrainedResponse set_drained(const v1::SetDrainedRequest& request) = 0;
+    // Begins an upgrade. `requested_by`: identity of the client. Outdated: there is no supervisor, or the
+    // gateway does not forward yet. AlreadyExists: an upgrade is under way. NotFound, PermissionDenied,
+    // InvalidArgument: the binary.
+    virtual Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request,
+                                                const std::string& requested_by) = 0;
 };
 
 }  // namespace penstock::rpc

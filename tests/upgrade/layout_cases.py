@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstockd is replaced by one whose tables have another layout, and the way back: connections continue. Neither
 build knows the layout of the other one; the file of tables describes it."""
+import itertools
+import os
 import time
 
 from fixture import Skip, case, check, equal
@@ -10,6 +12,7 @@ from restart_cases import end, open_flows, pinned_endpoint, start, tables
 other_folder = None  # folder of the penstockd with the other layout (run.py --other-layout)
 LAYOUT, OTHER_LAYOUT = 6, 1006  # conn::detail::Header::kVersion of both
 FLOWS = 100
+CHANGES = int(os.environ.get("PENSTOCK_LAYOUT_CHANGES", "6"))  # 10 by hand
 
 
 def replace(lab, folder, workers):
@@ -31,9 +34,9 @@ def connections_survive_an_upgrade_to_another_layout_and_the_way_back(lab):
         mine = pinned_endpoint(lab)
         own_folder = lab.gateway.daemon_folder
         workers = lab.variant["workers"]
-        for step, (folder, number, converted_from) in enumerate((
-                (other_folder, workers, LAYOUT), (other_folder, workers, None), (own_folder, workers, OTHER_LAYOUT),
-                (other_folder, 3 - workers, LAYOUT), (own_folder, 3, OTHER_LAYOUT), (own_folder, workers, None))):
+        steps = itertools.cycle(((other_folder, workers, LAYOUT), (other_folder, workers, None), (own_folder, workers, OTHER_LAYOUT),
+                                 (other_folder, 3 - workers, LAYOUT), (own_folder, 3, OTHER_LAYOUT), (own_folder, workers, None)))
+        for step, (folder, number, converted_from) in enumerate(itertools.islice(steps, CHANGES)):
             replace(lab, folder, number)
             flows.until_all_answered()
             equal(flows.findings(), {}, f"flows that changed in step {step}")

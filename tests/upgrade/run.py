@@ -6,7 +6,12 @@ run.py --build DIR [--other-layout DIR] [--filter REGEX] [--counts FILE] [--list
 
 --other-layout: folder with a penstockd whose tables have another layout (-Dtable_layout=test). Without it, the
 cases that need it are skipped.
-PENSTOCK_RESTARTS: how often the case with a thousand connections restarts penstockd (default 3)."""
+
+Environment, for longer runs by hand; the aims are in parentheses:
+PENSTOCK_RESTARTS: restarts after kill -9 with a thousand connections (default 3; 20)
+PENSTOCK_UPGRADES: upgrades with a thousand connections (default 5; 50)
+PENSTOCK_LAYOUT_CHANGES: changes to another layout and another number of workers (default 6; 10)
+PENSTOCK_UPGRADE_KILLS: rounds of kill -9 at each step of an upgrade (default 1)"""
 import os
 import sys
 import time
@@ -18,6 +23,7 @@ sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests/e2e
 import runner  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
+import kill_cases  # noqa: E402,F401
 import layout_cases  # noqa: E402
 import leaving_cases  # noqa: E402,F401
 import overlap_cases  # noqa: E402,F401

@@ -12,8 +12,9 @@ std::span<const Command> all_commands() {
                                                stats(),         explain(),          explain_annotations(),
                                                status(),        version(),          clear_affinity(),
                                                set_log_level(), set_scheduler(),    drain(),
-                                               undrain(),       top_command(),      doctor(),
-                                               doctor_bind(),   doctor_unbind(),    completion()};
+                                               undrain(),       upgrade(),          top_command(),
+                                               doctor(),        doctor_bind(),      doctor_unbind(),
+                                               completion()};
     return commands;
 }
 

@@ -31,6 +31,7 @@ namespace penstock::cli {
 [[nodiscard]] Command set_scheduler();
 [[nodiscard]] Command drain();
 [[nodiscard]] Command undrain();
+[[nodiscard]] Command upgrade();
 [[nodiscard]] Command completion();
 [[nodiscard]] Command doctor();
 [[nodiscard]] Command top_command();

@@ -147,6 +147,7 @@ std::string status_text(const v1::Status& status) {
                                         : line("Not saved", "for " + duration_text(status.save_failing_ms()) +
                                                                 ": " + status.save_error())) +
            (status.has_tables() ? line("Tables", tables_text(status.tables())) : std::string()) +
+           (status.has_upgrade() ? line("Upgrade", upgrade_text(status.upgrade())) : std::string()) +
            line("Control plane", control_text(status)) +
            line("Generation", std::to_string(status.generation())) +
            line("Serving", std::to_string(status.services()) + " service ports, " +

@@ -43,6 +43,8 @@ namespace penstock::cli {
 [[nodiscard]] std::string refusal_description(const v1::ServiceAddresses& service);
 // Step of a drain and the service ports with open flows; "" if an older penstockd does not report them.
 [[nodiscard]] std::string drain_progress(const v1::Status& status);
+// The last upgrade of a supervised penstockd, as one line of status.
+[[nodiscard]] std::string upgrade_text(const v1::Upgrade& upgrade);
 [[nodiscard]] std::string status_text(const v1::Status& status);
 // "http:80", "80".
 [[nodiscard]] std::string port_text(const v1::Service& service);

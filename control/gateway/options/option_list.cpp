@@ -172,10 +172,10 @@ void add_management(OptionSet& set, Options& options, RawOptions& raw) {
             "Group with access to the Unix sockets (mode 0660)");
     set.add("sandbox", on_off(options.sandbox),
             "Give up capabilities and system calls that the gateway does not use (operations.md, Sandbox)");
-    set.add("supervise", on_off(options.supervise),
-            "Run the gateway in a child process, which SIGUSR2 replaces by a successor without losing "
-            "connections "
-            "(operations.md, Upgrade with overlap)");
+    set.add(
+        "supervise", on_off(options.supervise),
+        "Run the gateway in a child process, which `penstockctl upgrade` or SIGUSR2 replaces by a successor "
+        "without losing connections (operations.md, Upgrade with overlap)");
     set.add("tls-cert", text(options.tls_cert, "FILE"), "Certificate chain of the gateway, PEM");
     set.add("tls-key", text(options.tls_key, "FILE"), "Private key of the gateway, PEM");
     set.add("tls-client-ca", text(options.tls_client_ca, "FILE"),

@@ -8,6 +8,7 @@
 #include "control/gateway/program/drain_readings.hpp"
 #include "control/gateway/program/exhausted_services.hpp"
 #include "control/gateway/program/watched_loops.hpp"
+#include "control/gateway/upgrade/step_names.hpp"
 #include "control/gateway/views/metrics_reading.hpp"
 #include "control/log/log.hpp"
 
@@ -27,6 +28,8 @@ TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
 Daemon::Daemon(Options options, Handover handover)
     : options_(std::move(options)),
       handover_(std::move(handover)),
+      order_(start_order()),
+      upgrades_(handover_.sender()),
       stop_drain_(options_.drain_on_stop),
       drain_file_(options_.state_file) {}
 
@@ -43,6 +46,7 @@ Daemon::~Daemon() {
         caretaker_->stop(handover_.must_hand_over() ? VipsAtStop::Kept : VipsAtStop::Withdrawn);
     }
     exporter_.reset();
+    upgrades_.stop();
     server_.reset();
     blocklist_.reset();
     if (reconciler_) {
@@ -51,6 +55,7 @@ Daemon::~Daemon() {
     if (flows_) {
         flows_->stop();  // while the ports with the rules are up
     }
+    handover_.note_step(step::kCallsEnded);
     if (loops_ && has_stopped_worker()) {
         // A stopped worker cannot be joined, and memory that it may still access cannot be freed.
         log::get("control").error("exiting without waiting for stopped workers");
@@ -59,11 +64,12 @@ Daemon::~Daemon() {
     if (workers_) {
         workers_->stop();
     }
-    for (auto& port : ports_) {
-        port->stop();
-    }
+    handover_.note_step(step::kWorkersStopped);
     if (handover_.must_hand_over()) {
         hand_over();
+    }
+    for (auto& port : ports_) {
+        port->stop();
     }
 }
 
@@ -184,9 +190,9 @@ Status Daemon::serve() {
     loops_ = std::make_unique<LoopWatch>(
         watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_, control_rounds_));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
-    running_ = std::make_unique<Running>(
-        Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, pools_, *flows_, *loops_,
-                drain_file_, stop_drain_, *tables_, eal_->memory_description(), started_at_, started_on_});
+    running_ = std::make_unique<Running>(Running{
+        *reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, pools_, *flows_, *loops_,
+        drain_file_, stop_drain_, *tables_, upgrades_, eal_->memory_description(), started_at_, started_on_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,
@@ -219,6 +225,7 @@ Status Daemon::serve() {
     log::get("control").info("gateway {} is ready: {} ports, {} workers, gRPC on {}",
                              options_.identity.gateway_name, ports_.size(), cores_.worker_cpus.size(),
                              addresses);
+    handover_.note_forwarding();
     return {};
 }
 
@@ -237,7 +244,7 @@ void Daemon::run() {
                      stop_drain_,
                      [this] { begin_stop_drain(); },
                      [this] { return caretaker_->vips()->drain; },
-                     [this] { return handover_.must_hand_over(); }};
+                     [this] { return handover_.must_hand_over(upgrades_); }};
     const auto signal = loop.run();
     log::get("control").info("stopping {}", signal ? "on " + signal->name() : "for the successor");
 }

@@ -3,10 +3,16 @@
 // declared in the order of creation, and are destroyed in reverse order.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <ctime>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "control/base/file_lock.hpp"
@@ -23,6 +29,7 @@
 #include "control/gateway/rules/flow_follower.hpp"
 #include "control/gateway/tables/table_keeper.hpp"
 #include "control/gateway/upgrade/handover.hpp"
+#include "control/gateway/upgrade/upgrade_requests.hpp"
 #include "control/gateway/views/explain_view.hpp"
 #include "control/gateway/views/status_view.hpp"
 #include "control/gateway/views/stream_target.hpp"
@@ -42,6 +49,23 @@
 
 namespace penstock::gateway {
 
+// The order of the steps of a start.
+enum class StartOrder : uint8_t {
+    Alone,   // no process has the ports
+    Beside,  // a successor prepares the ports while the former process has them
+    After,   // a successor opens the ports when the former process has closed them
+};
+
+// Differs after each save of a file; all zero: there is none.
+struct FileVersion {
+    ino_t inode = 0;
+    off_t bytes = 0;
+    time_t seconds = 0;  // of its modification
+    long nanoseconds = 0;
+    bool operator==(const FileVersion&) const = default;
+};
+[[nodiscard]] FileVersion version_of(const std::string& path);
+
 class Daemon {
  public:
     Daemon(Options options, Handover handover);
@@ -49,7 +73,10 @@ class Daemon {
     Daemon(const Daemon&) = delete;
     Daemon& operator=(const Daemon&) = delete;
 
-    // The steps, in this order. Each one requires the previous ones. The first error ends the start.
+    // The steps, in the order of steps(). Each one requires the previous ones. The first error ends the
+    // start. Listed in the order of a start alone.
+    using Step = Status (Daemon::*)();
+    [[nodiscard]] std::span<const Step> steps() const;
     Status catch_signals();     // before any thread exists
     Status lock_files();        // no other process may use the sockets or the state file
     Status plan_workers();      // their CPUs; checks that each has SNAT ports
@@ -57,10 +84,13 @@ class Daemon {
     Status start_eal();         // memory and lcores; this thread becomes the main lcore
     Status take_over();         // a successor waits until the former process has closed its ports
     Status open_ports();        // DPDK ports, configured, with their buffers
-    Status open_twins();        // the TAP twins, and the routes of Linux through them
+    Status open_twins();        // the TAP twins
+    Status open_mirror();       // the routes of Linux through the twins
     Status load_last_good();    // the initial state
     Status start_ports();       // the NICs receive, and the rules that they support are known
-    Status start_workers();     // packets are forwarded from here on
+    Status prepare_workers();   // memory, tables and rings
+    Status refresh_state();     // of a successor that has loaded it before take_over()
+    Status launch_workers();    // connections of the former process; packets are forwarded from here on
     Status start_reconciler();  // states and routes are applied from here on
     Status start_twin_io();
     Status serve();  // gRPC, metrics and health
@@ -74,7 +104,11 @@ class Daemon {
     void begin_stop_drain();
     void hand_over();
     [[nodiscard]] Status lock_named_files();
-    void continue_tables(worker::WorkerSetOptions& options);
+    [[nodiscard]] StartOrder start_order() const;
+    void inherit_interfaces();
+    void place_tables(worker::WorkerSetOptions& options);
+    [[nodiscard]] std::optional<adopt::FormerTables> former_tables();
+    void put_tables_in_force(const adopt::Report& report);
     void open_metrics(std::chrono::steady_clock::time_point now);
     Status open_vips();
     [[nodiscard]] VipAnnouncerOptions announcer_options();
@@ -84,6 +118,8 @@ class Daemon {
 
     Options options_;
     Handover handover_;
+    const StartOrder order_;
+    UpgradeRequests upgrades_;
     std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
     std::chrono::system_clock::time_point started_on_ = std::chrono::system_clock::now();
     std::optional<process::Signals> signals_;
@@ -92,6 +128,7 @@ class Daemon {
     nat::PortRange host_ephemeral_;
     std::unique_ptr<TableKeeper> tables_;  // destroyed after the workers
     std::vector<uint8_t> rss_key_;         // asked of all ports
+    HashKey secret_;                       // of the workers
     std::unique_ptr<drivers::Eal> eal_;
     drivers::Mempools pools_;
     std::vector<std::unique_ptr<drivers::NicPort>> ports_;
@@ -99,6 +136,7 @@ class Daemon {
     std::unique_ptr<drivers::NetlinkMirror> mirror_;
     std::unique_ptr<Reconciler> reconciler_;
     std::unique_ptr<config::Snapshot> initial_;
+    FileVersion loaded_;  // of the state file
     std::unique_ptr<worker::WorkerSet> workers_;
     std::unique_ptr<LinuxFollower> linux_follower_;  // destroyed before the reconciler stops
     std::unique_ptr<FlowFollower> flows_;            // destroyed before the workers and the ports

@@ -12,6 +12,7 @@
 #include "control/gateway/program/driver_notices.hpp"
 #include "control/gateway/program/port_setup.hpp"
 #include "control/gateway/rules/blocklist.hpp"
+#include "control/gateway/upgrade/step_names.hpp"
 #include "control/log/log.hpp"
 #include "drivers/eal/host_facts.hpp"
 #include "drivers/steering/rss.hpp"
@@ -66,6 +67,7 @@ Status Daemon::start_eal() {
                             .sink = log_driver_notice};
     PENSTOCK_TRY(eal_, drivers::Eal::start(std::move(eal)));
     log::get("control").info("memory: {}", eal_->memory_description());
+    handover_.note_step(step::kEalStarted);
     return {};
 }
 
@@ -75,12 +77,14 @@ Status Daemon::open_ports() {
     if (rss_key_.empty()) {
         rss_key_ = drivers::random_rss_key();
     }
-    return open_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), rss_key_, pools_,
-                          ports_);
+    PENSTOCK_TRY_STATUS(open_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), rss_key_,
+                                       order_ == StartOrder::Beside, pools_, ports_));
+    inherit_interfaces();
+    handover_.note_step(step::kPortsOpened);
+    return {};
 }
 
 Status Daemon::open_twins() {
-    std::vector<drivers::NetlinkMirror::Twin> names;
     for (const auto& port : ports_) {
         const auto& wanted = port->options();
         PENSTOCK_TRY(auto twin, drivers::TapTwin::open({.name = wanted.twin_name,
@@ -88,10 +92,18 @@ Status Daemon::open_twins() {
                                                         .mtu = port->facts().mtu,
                                                         .addresses = wanted.addresses},
                                                        handover_.take_twin(wanted.twin_name).release()));
-        names.push_back({port->facts().id, twin->name()});
         twins_.push_back(std::move(twin));
     }
+    return {};
+}
+
+Status Daemon::open_mirror() {
+    std::vector<drivers::NetlinkMirror::Twin> names;
+    for (const PortOption& port : options_.ports) {
+        names.push_back({NicPortId{static_cast<uint8_t>(names.size())}, port.twin});
+    }
     PENSTOCK_TRY(mirror_, drivers::NetlinkMirror::open(names, log_driver_notice));
+    handover_.note_step(step::kTwinsRead);
     return {};
 }
 
@@ -105,6 +117,7 @@ Status Daemon::load_last_good() {
                                         .packets = options_.packets},
                           .state_file = options_.state_file});
     std::optional<LastGood> last_good;
+    loaded_ = version_of(options_.state_file);
     if (!options_.state_file.empty()) {
         last_good = gateway::load_last_good(options_.state_file);
     }
@@ -115,27 +128,31 @@ Status Daemon::load_last_good() {
     }
     initial_ = reconciler_->begin(std::move(last_good),
                                   std::make_shared<const drivers::MirroredState>(mirror_->state()));
+    handover_.note_step(step::kCompiled);
     return {};
 }
 
 Status Daemon::start_ports() {
     PENSTOCK_TRY(flows_, start_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), ports_));
+    handover_.note_step(step::kPortsStarted);
     return {};
 }
 
-Status Daemon::start_workers() {
+Status Daemon::prepare_workers() {
     worker::WorkerSetOptions options = worker_options(options_, *eal_, ports_);
     flows_->before_publish(*initial_);
     while (flows_->work()) {  // rules of the initial configuration are in the NICs before the first packet
     }
-    continue_tables(options);
-    PENSTOCK_TRY(workers_, worker::WorkerSet::start(std::move(options), std::move(initial_)));
-    std::vector<int> twins;
-    for (const auto& twin : twins_) {
-        twins.push_back(twin->fd());
-    }
-    handover_.keep_twins(twins);
-    handover_.note_forwarding();
+    place_tables(options);
+    PENSTOCK_TRY(workers_, worker::WorkerSet::prepare(std::move(options), std::move(initial_)));
+    handover_.note_step(step::kWorkersPrepared);
+    return {};
+}
+
+Status Daemon::launch_workers() {
+    PENSTOCK_TRY_STATUS(workers_->launch(
+        former_tables(), [this](const adopt::Report& report) { put_tables_in_force(report); }));
+    handover_.note_step(step::kForwards);
     tables_->forget_former();
     return {};
 }
@@ -159,9 +176,12 @@ Status Daemon::start_reconciler() {
 
 Status Daemon::start_twin_io() {
     std::vector<drivers::TwinIo::Twin> twins;
+    std::vector<int> kept;
     for (size_t i = 0; i < ports_.size(); ++i) {
         twins.push_back({ports_[i]->facts().id, twins_[i].get(), ports_[i]->facts().mtu});
+        kept.push_back(twins_[i]->fd());
     }
+    handover_.keep_twins(kept);
     twin_ports_ = std::make_unique<TwinPorts>(*workers_);
     PENSTOCK_TRY(twin_io_, drivers::TwinIo::open(std::move(twins), *twin_ports_,
                                                  pools_.on(ports_.front()->facts().socket)));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "control/gateway/program/daemon.hpp"
+#include "control/gateway/upgrade/step_names.hpp"
 #include "control/log/log.hpp"
 #include "dataplane/adopt/former.hpp"
 
@@ -39,35 +40,51 @@ Status Daemon::open_tables() {
                                              .connections = options_.connections,
                                              .affinity_entries = options_.affinity_entries,
                                              .is_successor = handover_.is_successor()}));
+    handover_.note_step(step::kTablesOpened);
     return {};
 }
 
-// The workers' tables are those that outlive the process, filled from the former ones.
-void Daemon::continue_tables(worker::WorkerSetOptions& options) {
-    if (!tables_->has_file()) {
-        return;
+// The workers' tables are those that outlive the process.
+void Daemon::place_tables(worker::WorkerSetOptions& options) {
+    if (tables_->has_file()) {
+        options.secret = tables_->former_secret().value_or(options.secret);
+        options.table_memory = [this](const std::string& name, size_t bytes, int) {
+            return tables_->memory(name, bytes);
+        };
     }
-    options.secret = tables_->former_secret().value_or(options.secret);
-    options.table_memory = [this](const std::string& name, size_t bytes, int) {
-        return tables_->memory(name, bytes);
-    };
-    reconciler_->read([&](const ReconcilerState& state) {
+    secret_ = options.secret;
+}
+
+// What the workers' tables are filled from.
+std::optional<adopt::FormerTables> Daemon::former_tables() {
+    if (!tables_->has_file()) {
+        return std::nullopt;
+    }
+    auto former = reconciler_->read([&](const ReconcilerState& state) {
         tables_->write_names(*state.compiler.compiled());
-        options.former = tables_->former(*state.compiler.compiled(), state.compiler.ids(),
-                                         state.origin != StateOrigin::None);
+        return tables_->former(*state.compiler.compiled(), state.compiler.ids(),
+                               state.origin != StateOrigin::None);
     });
-    if (options.former) {
-        options.former->keep_leaving = [this](const adopt::LeavingFlows& flows) {
+    if (former) {
+        former->keep_leaving = [this](const adopt::LeavingFlows& flows) {
             return reconciler_->keep_leaving(flows);
         };
     }
-    options.before_launch = [this, secret = options.secret](const adopt::Report& report) {
+    handover_.note_step(step::kNamesTranslated);
+    return former;
+}
+
+// The workers' tables are complete.
+void Daemon::put_tables_in_force(const adopt::Report& report) {
+    if (tables_->has_file()) {
+        handover_.note_step(step::kAdopted);
         tables_->put_in_force({.tsc_hz = rte_get_tsc_hz(),
-                               .secret = secret,
+                               .secret = secret_,
                                .rss_key = rss_key_,
                                .snat_ports = options_.snat_ports});
         log_adoption(report);
-    };
+        handover_.note_step(step::kInForce);
+    }
 }
 
 }  // namespace penstock::gateway

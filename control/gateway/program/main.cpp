@@ -78,11 +78,7 @@ int main(int argc, char** argv) {
         }
     }
     Daemon daemon(std::move(*options), std::move(handover));
-    for (const auto step :
-         {&Daemon::catch_signals, &Daemon::lock_files, &Daemon::plan_workers, &Daemon::open_tables,
-          &Daemon::start_eal, &Daemon::take_over, &Daemon::open_ports, &Daemon::open_twins,
-          &Daemon::load_last_good, &Daemon::start_ports, &Daemon::start_workers, &Daemon::start_reconciler,
-          &Daemon::start_twin_io, &Daemon::serve}) {
+    for (const Daemon::Step step : daemon.steps()) {
         if (auto done = (daemon.*step)(); !done) {
             log::get("control").error("cannot start: {}", done.error().what);
             return 1;

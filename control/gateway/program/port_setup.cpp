@@ -43,8 +43,15 @@ std::vector<std::string> guarded_interfaces(const std::vector<PortOption>& ports
     return interfaces;
 }
 
+bool can_open_twice(const std::vector<PortOption>& ports) {
+    return std::ranges::all_of(ports, [](const PortOption& port) {
+        const auto device = drivers::DeviceString::parse(port.device);
+        return device && drivers::pmd_profile(device->driver).opens_twice;
+    });
+}
+
 Status open_nic_ports(const Options& options, unsigned workers, const std::vector<uint8_t>& rss_key,
-                      drivers::Mempools& pools, NicPorts& ports) {
+                      bool locks_later, drivers::Mempools& pools, NicPorts& ports) {
     int some_socket = -1;  // a port without a NUMA node allocates its buffers on another port's node
     for (const PortOption& option : options.ports) {
         const NicPortId id{static_cast<uint8_t>(ports.size())};
@@ -59,7 +66,8 @@ Status open_nic_ports(const Options& options, unsigned workers, const std::vecto
                                               .rss_key = rss_key,
                                               .rx_interrupts = options.idle == worker::IdleMode::Adaptive,
                                               .flow_rules = options.flow_rules > 0,
-                                              .isolate = options.vip_isolate},
+                                              .isolate = options.vip_isolate,
+                                              .locks_later = locks_later},
                                              log_driver_notice));
         some_socket = std::max(some_socket, port->facts().socket);
         ports.push_back(std::move(port));

@@ -28,11 +28,13 @@ using NicPorts = std::vector<std::unique_ptr<drivers::NicPort>>;
 [[nodiscard]] std::vector<std::string> pci_devices(const std::vector<PortOption>& ports);
 // Interfaces whose frames Linux's stack gets as well.
 [[nodiscard]] std::vector<std::string> guarded_interfaces(const std::vector<PortOption>& ports);
+// Whether a second process can open all ports while the first one has them.
+[[nodiscard]] bool can_open_twice(const std::vector<PortOption>& ports);
 // Appends the ports, also those before one that fails, to `ports`, and creates the pools of their buffers.
-// `rss_key` is asked of each port.
+// `rss_key` is asked of each port. `locks_later`: as in drivers::NicPortOptions.
 [[nodiscard]] Status open_nic_ports(const Options& options, unsigned workers,
-                                    const std::vector<uint8_t>& rss_key, drivers::Mempools& pools,
-                                    NicPorts& ports);
+                                    const std::vector<uint8_t>& rss_key, bool locks_later,
+                                    drivers::Mempools& pools, NicPorts& ports);
 // Starts the ports, logs their properties, and returns the follower of their flow rules, which is not yet
 // started. Runs after open_nic_ports(), because the rules that a port supports are known only after its
 // start, and the path of its replies depends on them.

@@ -3,9 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,8 +17,12 @@
 #include <vector>
 
 #include "control/base/descriptor.hpp"
-#include "control/gateway/upgrade/handover.hpp"
+#include "control/gateway/program/gateway_process.hpp"
+#include "control/gateway/upgrade/binary_check.hpp"
 #include "control/gateway/upgrade/messages.hpp"
+#include "control/gateway/upgrade/step_names.hpp"
+#include "control/gateway/upgrade/test_stop.hpp"
+#include "control/gateway/upgrade/upgrade_record.hpp"
 #include "control/gateway/upgrade/upgrade_steps.hpp"
 #include "control/log/log.hpp"
 #include "control/process/signals.hpp"
@@ -32,14 +33,6 @@ namespace {
 
 using Clock = UpgradeSteps::Clock;
 
-// A gateway process.
-struct Gateway {
-    pid_t pid = 0;  // 0: none
-    Descriptor process, socket, binary;
-
-    [[nodiscard]] bool runs() const { return pid > 0; }
-};
-
 class Supervisor {
  public:
     Supervisor(char** arguments, std::vector<std::string> guarded)
@@ -47,25 +40,33 @@ class Supervisor {
     int run();
 
  private:
-    Status start(Gateway& gateway, Descriptor binary, bool is_successor);
-    void request_upgrade();
+    // `binary`: as in v1::UpgradeRequest. Returns the number of the upgrade, or why it is refused.
+    Result<uint64_t> request_upgrade(const std::string& binary, const std::string& requested_by);
+    void answer_request(const v1::UpgradeNote& request);
+    void take(UpgradeSteps::Event event);
     void take(UpgradeSteps::Result result);
     void obey(UpgradeSteps::Order order);
+    void end_upgrade();
+    void send_record();
     void hear_signals(process::Signals& signals);
-    void hear(Gateway& gateway);
-    bool has_ended(Gateway& gateway);
+    void hear(GatewayProcess& gateway);
+    void note_ends();
     void guard_ports();
     void begin_current(Descriptor binary);
+    void wait(const process::Signals& signals);
 
     char** arguments_;
     std::vector<std::string> guarded_;
     std::vector<std::unique_ptr<drivers::IngressGuard>> guards_;  // during an upgrade
     std::string path_;  // of the program; a newer one may be there at the next upgrade
     UpgradeSteps steps_;
-    Gateway current_, successor_;
-    std::vector<Gateway> retired_;  // handed over, and release their memory
+    UpgradeRecord record_;
+    Descriptor next_binary_;  // of the upgrade that begins
+    GatewayProcess current_, successor_;
+    std::vector<GatewayProcess> retired_;  // handed over, and release their memory
     std::vector<Descriptor> twins_;
-    int status_ = 0;  // exit status of the current process
+    v1::UpgradeNote handed_over_;  // of the former process
+    bool has_succeeded_ = false;   // the upgrade that ends
     bool is_over_ = false;
 };
 
@@ -76,51 +77,15 @@ std::string own_path() {
     return path;
 }
 
-Status Supervisor::start(Gateway& gateway, Descriptor binary, bool is_successor) {
-    if (!binary.is_open()) {
-        return fail(Errc::NotFound, "binary " + path_ + ": " + std::strerror(errno));
-    }
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-        return fail(Errc::Unavailable, std::string("socketpair: ") + std::strerror(errno));
-    }
-    Descriptor ours(pair[0]), theirs(pair[1]);
-    const std::string number = std::to_string(theirs.get());
-    const pid_t parent = getpid();
-    const pid_t pid = fork();
-    if (pid < 0) {
-        return fail(Errc::Unavailable, std::string("fork: ") + std::strerror(errno));
-    }
-    if (pid == 0) {
-        // A gateway without its supervisor could not be stopped by the process id that others have.
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) {
-            _exit(EXIT_FAILURE);
-        }
-        fcntl(theirs.get(), F_SETFD, 0);
-        setenv(kUpgradeSocketVariable, number.c_str(), 1);
-        if (is_successor) {
-            setenv(kUpgradeSuccessorVariable, "1", 1);
-        }
-        fexecve(binary.get(), arguments_, environ);
-        dprintf(STDERR_FILENO, "penstockd: binary %s: %s\n", path_.c_str(), std::strerror(errno));
-        _exit(EXIT_FAILURE);
-    }
-    gateway.pid = pid;
-    gateway.process = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    gateway.socket = std::move(ours);
-    gateway.binary = std::move(binary);
-    fcntl(gateway.socket.get(), F_SETFL, O_NONBLOCK);
-    return {};
-}
-
 void Supervisor::begin_current(Descriptor binary) {
-    current_ = Gateway();
-    if (auto started = start(current_, std::move(binary), false); !started) {
-        log::get("control").error("penstockd cannot be started: {}", started.error().what);
-        status_ = EXIT_FAILURE << 8;
-        is_over_ = true;
+    auto started = GatewayProcess::start(arguments_, std::move(binary), GatewayProcess::Role::Current);
+    if (started) {
+        current_ = std::move(*started);
+        return;
     }
+    log::get("control").error("penstockd cannot be started: {}", started.error().what);
+    current_ = GatewayProcess();
+    is_over_ = true;
 }
 
 // The twins stay, and with them the addresses that Linux answers for. Without a guard it would reset
@@ -135,79 +100,144 @@ void Supervisor::guard_ports() {
     }
 }
 
-void Supervisor::request_upgrade() {
-    if (steps_.step() == UpgradeSteps::Step::Idle) {
-        if (access(path_.c_str(), X_OK) != 0) {
-            log::get("control").error("the upgrade is refused: binary {}: {}", path_, std::strerror(errno));
-            return;
-        }
-        if (twins_.empty()) {
-            log::get("control").error("the upgrade is refused: the gateway does not forward yet");
-            return;
+Result<uint64_t> Supervisor::request_upgrade(const std::string& binary, const std::string& requested_by) {
+    const std::string& path = binary.empty() ? path_ : binary;
+    const auto refused = [&](Error error) -> Result<uint64_t> {
+        error.what = "the upgrade is refused: " + error.what;
+        log::get("control").error("{} (requested by {})", error.what, requested_by);
+        return std::unexpected(std::move(error));
+    };
+    if (steps_.step() != UpgradeSteps::Step::Idle) {
+        return refused({Errc::AlreadyExists, "another upgrade is under way"});
+    }
+    if (twins_.empty()) {
+        return refused({Errc::Outdated, "the gateway does not forward yet"});
+    }
+    auto opened = open_trusted_binary(path);
+    if (!opened) {
+        return refused(std::move(opened.error()));
+    }
+    next_binary_ = std::move(*opened);
+    record_.begin(path, requested_by, Clock::now());
+    const uint64_t number = record_.note().record().number();
+    log::get("control").info("upgrade {} to {}, requested by {}", number, path, requested_by);
+    take(UpgradeSteps::Event::Requested);
+    return number;
+}
+
+void Supervisor::answer_request(const v1::UpgradeNote& request) {
+    v1::UpgradeNote out;
+    if (const auto number = request_upgrade(request.request().binary(), request.requested_by()); number) {
+        out.set_number(*number);
+    } else {
+        out.set_refusal_code(static_cast<uint32_t>(number.error().code));
+        out.set_refusal(number.error().what);
+    }
+    static_cast<void>(send_message(current_.socket_fd(), UpgradeMessage::Answer, out));
+}
+
+// The processes may end at any time, so failures to send are ignored here and below.
+void Supervisor::send_record() {
+    for (const GatewayProcess* gateway : {&current_, &successor_}) {
+        if (gateway->runs()) {
+            static_cast<void>(send_message(gateway->socket_fd(), UpgradeMessage::Record, record_.note()));
         }
     }
-    take(steps_.take(UpgradeSteps::Event::Requested, Clock::now()));
+}
+
+void Supervisor::take(UpgradeSteps::Event event) {
+    take(steps_.take(event, Clock::now()));
 }
 
 void Supervisor::take(UpgradeSteps::Result result) {
     if (!result.remark.empty()) {
         result.is_error ? log::get("control").error("{}", result.remark)
                         : log::get("control").info("{}", result.remark);
+        if (result.is_error) {
+            record_.note_trouble(result.remark);
+        }
     }
     for (const UpgradeSteps::Order order : result.orders) {
         obey(order);
     }
-    if (steps_.step() == UpgradeSteps::Step::Idle) {
+    end_upgrade();
+}
+
+// If the upgrade has come to its end.
+void Supervisor::end_upgrade() {
+    const bool is_idle = steps_.step() == UpgradeSteps::Step::Idle;
+    if (is_idle) {
         guards_.clear();  // the current process has its own
     }
+    if (!record_.is_running() || (!is_idle && steps_.step() != UpgradeSteps::Step::Restoring)) {
+        return;
+    }
+    if (std::exchange(has_succeeded_, false)) {
+        record_.succeed(Clock::now());
+    } else {
+        record_.fail(successor_.last_lines(), Clock::now());
+    }
+    log::get("control").info("{}", record_.summary());
+    send_record();
 }
 
 void Supervisor::obey(UpgradeSteps::Order order) {
     using Order = UpgradeSteps::Order;
     switch (order) {
-        case Order::StartSuccessor:
+        case Order::StartSuccessor: {
+            stop_for_test("supervisor starts the successor");
             guard_ports();
-            successor_ = Gateway();
-            if (auto started = start(successor_, Descriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC)), true);
-                !started) {
+            handed_over_.Clear();
+            auto started = GatewayProcess::start(arguments_, std::exchange(next_binary_, Descriptor()),
+                                                 GatewayProcess::Role::Successor);
+            if (!started) {
                 log::get("control").error("{}", started.error().what);
-                take(steps_.take(UpgradeSteps::Event::SuccessorEnded, Clock::now()));
+                record_.note_trouble(started.error().what);
+                successor_ = GatewayProcess();
+                take(UpgradeSteps::Event::SuccessorEnded);
+                break;
             }
+            successor_ = std::move(*started);
+            record_.add_step(step::kSuccessorStarted, Clock::now());
+            send_record();
             break;
+        }
         case Order::TellHandOver:
-            static_cast<void>(send_message(current_.socket.get(), UpgradeMessage::HandOver));
+            stop_for_test("supervisor orders the hand-over");
+            send_record();
+            static_cast<void>(send_message(current_.socket_fd(), UpgradeMessage::HandOver));
             break;
         case Order::TellTakeOver: {
+            stop_for_test("supervisor orders the take-over");
             std::vector<int> twins;
             for (const Descriptor& twin : twins_) {
                 twins.push_back(twin.get());
             }
-            static_cast<void>(send_message(successor_.socket.get(), UpgradeMessage::TakeOver, twins));
+            static_cast<void>(
+                send_message(successor_.socket_fd(), UpgradeMessage::TakeOver, handed_over_, twins));
             break;
         }
         case Order::KillFormer:
-            kill(current_.pid, SIGKILL);
+            current_.send_signal(SIGKILL);
             break;
         case Order::KillSuccessor:
-            kill(successor_.pid, SIGKILL);
+            successor_.send_signal(SIGKILL);
             break;
         case Order::SuccessorIsCurrent:
+            stop_for_test("supervisor retires the former process");
             if (current_.runs()) {
-                retired_.push_back(std::move(current_));
+                retired_.push_back(std::exchange(current_, GatewayProcess()));
             }
-            current_ = std::exchange(successor_, Gateway());
+            current_ = std::exchange(successor_, GatewayProcess());
+            has_succeeded_ = true;
             break;
-        case Order::StartFormerBinary: {
+        case Order::StartFormerBinary:
             // Its ports are closed, but it may still be busy with its memory.
-            if (current_.runs()) {
-                kill(current_.pid, SIGKILL);
-                waitpid(current_.pid, nullptr, 0);
-            }
+            current_.kill_and_wait();
             // It makes the twins anew.
             twins_.clear();
-            begin_current(std::move(current_.binary));
+            begin_current(current_.take_binary());
             break;
-        }
         case Order::End:
             is_over_ = true;
             break;
@@ -217,56 +247,90 @@ void Supervisor::obey(UpgradeSteps::Order order) {
 void Supervisor::hear_signals(process::Signals& signals) {
     for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
         if (signal.number == SIGUSR2) {
-            request_upgrade();
+            static_cast<void>(request_upgrade("", "SIGUSR2"));
             continue;
         }
-        if (current_.runs()) {
-            kill(current_.pid, signal.number);
-        }
-        if (successor_.runs()) {
-            // A successor that is not needed yet would hear the signal only when it takes over.
-            const bool is_spare = signal.meaning == process::Signal::Meaning::Stop &&
-                                  steps_.step() == UpgradeSteps::Step::Preparing;
-            kill(successor_.pid, is_spare ? SIGKILL : signal.number);
-        }
+        current_.send_signal(signal.number);
+        // A successor that is not needed yet would hear the signal only when it takes over.
+        const bool is_spare = signal.meaning == process::Signal::Meaning::Stop &&
+                              steps_.step() == UpgradeSteps::Step::Preparing;
+        successor_.send_signal(is_spare ? SIGKILL : signal.number);
     }
 }
 
-void Supervisor::hear(Gateway& gateway) {
-    while (auto received = receive_message(gateway.socket.get())) {
+void Supervisor::hear(GatewayProcess& gateway) {
+    while (auto received = receive_message(gateway.socket_fd())) {
+        record_.add(received->note);
         switch (received->message) {
             case UpgradeMessage::Twins:
                 twins_ = std::move(received->descriptors);
                 break;
+            case UpgradeMessage::Request:
+                if (&gateway == &current_) {
+                    answer_request(received->note);
+                }
+                break;
             case UpgradeMessage::Prepared:
-                take(steps_.take(UpgradeSteps::Event::Prepared, Clock::now()));
+                take(UpgradeSteps::Event::Prepared);
                 break;
             case UpgradeMessage::Forwards:
                 if (&gateway == &successor_) {
-                    take(steps_.take(UpgradeSteps::Event::Forwards, Clock::now()));
+                    take(UpgradeSteps::Event::Forwards);
                     return;  // it is the current process now
                 }
+                send_record();  // a process that has started anew
                 break;
             case UpgradeMessage::HandedOver:
-                take(steps_.take(UpgradeSteps::Event::HandedOver, Clock::now()));
+                handed_over_.mutable_changes()->Swap(received->note.mutable_changes());
+                take(UpgradeSteps::Event::HandedOver);
                 break;
+            case UpgradeMessage::Answer:
+            case UpgradeMessage::Record:
             case UpgradeMessage::HandOver:
             case UpgradeMessage::TakeOver:
-                break;
+                break;  // from the supervisor only
         }
     }
 }
 
-bool Supervisor::has_ended(Gateway& gateway) {
-    int status = 0;
-    if (!gateway.runs() || waitpid(gateway.pid, &status, WNOHANG) != gateway.pid) {
-        return false;
+void Supervisor::note_ends() {
+    if (successor_.has_ended()) {
+        record_.note_trouble("the successor has ended with " + successor_.end_text());
+        take(UpgradeSteps::Event::SuccessorEnded);
     }
-    gateway.pid = 0;
-    if (&gateway == &current_) {
-        status_ = status;
+    if (current_.has_ended()) {
+        if (steps_.step() == UpgradeSteps::Step::Preparing ||
+            steps_.step() == UpgradeSteps::Step::HandingOver) {
+            record_.add_step(step::kFormerEnded, Clock::now());
+        }
+        take(UpgradeSteps::Event::FormerEnded);
     }
-    return true;
+    std::erase_if(retired_, [](GatewayProcess& gateway) { return gateway.has_ended(); });
+}
+
+void Supervisor::wait(const process::Signals& signals) {
+    std::vector<pollfd> waited{{.fd = signals.fd(), .events = POLLIN, .revents = 0}};
+    const auto wait_for = [&](int fd) {
+        if (fd >= 0) {
+            waited.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+        }
+    };
+    for (const GatewayProcess* gateway : {&current_, &successor_}) {
+        if (gateway->runs()) {
+            wait_for(gateway->process_fd());
+            wait_for(gateway->socket_fd());
+            wait_for(gateway->log_fd());
+        }
+    }
+    for (const GatewayProcess& gateway : retired_) {
+        wait_for(gateway.process_fd());
+    }
+    int timeout_ms = -1;
+    if (const auto deadline = steps_.deadline()) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
+        timeout_ms = static_cast<int>(std::max<int64_t>(left.count(), 0));
+    }
+    poll(waited.data(), waited.size(), timeout_ms);
 }
 
 int Supervisor::run() {
@@ -276,41 +340,28 @@ int Supervisor::run() {
         return EXIT_FAILURE;
     }
     path_ = own_path();
-    begin_current(Descriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC)));
+    Descriptor binary(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!binary.is_open()) {
+        log::get("control").error("cannot start: binary {}: {}", path_, std::strerror(errno));
+        return EXIT_FAILURE;
+    }
+    begin_current(std::move(binary));
     while (!is_over_) {
-        std::vector<pollfd> waited{{.fd = signals->fd(), .events = POLLIN, .revents = 0}};
-        for (const Gateway* gateway : {&current_, &successor_}) {
-            if (gateway->runs()) {
-                waited.push_back({.fd = gateway->process.get(), .events = POLLIN, .revents = 0});
-                waited.push_back({.fd = gateway->socket.get(), .events = POLLIN, .revents = 0});
-            }
-        }
-        for (const Gateway& gateway : retired_) {
-            waited.push_back({.fd = gateway.process.get(), .events = POLLIN, .revents = 0});
-        }
-        int timeout_ms = -1;
-        if (const auto deadline = steps_.deadline()) {
-            const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
-            timeout_ms = static_cast<int>(std::max<int64_t>(left.count(), 0));
-        }
-        poll(waited.data(), waited.size(), timeout_ms);
+        wait(*signals);
         hear_signals(*signals);
         // Messages first: a process may have ended after it has sent them.
-        for (Gateway* gateway : {&current_, &successor_}) {
-            if (gateway->socket.is_open()) {
+        for (GatewayProcess* gateway : {&current_, &successor_}) {
+            gateway->copy_log();
+            if (gateway->socket_fd() >= 0) {
                 hear(*gateway);
             }
         }
-        if (has_ended(successor_)) {
-            take(steps_.take(UpgradeSteps::Event::SuccessorEnded, Clock::now()));
-        }
-        if (has_ended(current_)) {
-            take(steps_.take(UpgradeSteps::Event::FormerEnded, Clock::now()));
-        }
-        std::erase_if(retired_, [this](Gateway& gateway) { return has_ended(gateway); });
+        note_ends();
         take(steps_.take_time(Clock::now()));
     }
-    return WIFEXITED(status_) ? WEXITSTATUS(status_) : EXIT_FAILURE;
+    const int status = current_.status();
+    return WIFEXITED(status) && !current_.runs() && current_.process_fd() >= 0 ? WEXITSTATUS(status)
+                                                                               : EXIT_FAILURE;
 }
 
 }  // namespace

@@ -5,29 +5,57 @@
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <utility>
 
+#include "control/gateway/upgrade/step_names.hpp"
+#include "control/gateway/upgrade/test_stop.hpp"
+#include "control/gateway/upgrade/upgrade_record.hpp"
 #include "control/log/log.hpp"
 
 namespace penstock::gateway {
+namespace {
+
+// The descriptor that a variable names; not open: the variable is not set.
+Descriptor inherited(const char* variable) {
+    const char* const number = std::getenv(variable);
+    Descriptor descriptor(number == nullptr ? -1 : std::atoi(number));
+    if (descriptor.is_open()) {
+        fcntl(descriptor.get(), F_SETFD, FD_CLOEXEC);
+    }
+    unsetenv(variable);
+    return descriptor;
+}
+
+}  // namespace
 
 Handover Handover::inherit() {
     Handover handover;
-    if (const char* const number = std::getenv(kUpgradeSocketVariable); number != nullptr) {
-        handover.socket_ = Descriptor(std::atoi(number));
-        handover.is_successor_ = std::getenv(kUpgradeSuccessorVariable) != nullptr;
-        fcntl(handover.socket_.get(), F_SETFD, FD_CLOEXEC);
-    }
-    unsetenv(kUpgradeSocketVariable);
+    handover.socket_ = inherited(kUpgradeSocketVariable);
+    handover.log_ = inherited(kUpgradeLogVariable);
+    handover.is_successor_ = handover.is_supervised() && std::getenv(kUpgradeSuccessorVariable) != nullptr;
     unsetenv(kUpgradeSuccessorVariable);
     return handover;
 }
 
-Status Handover::await_take_over() {
-    send(UpgradeMessage::Prepared);
+void Handover::note_step(const char* name) {
+    if (is_supervised()) {
+        v1::UpgradeStep& step = *steps_.add_steps();
+        step.set_name(name);
+        step.set_at_us(monotonic_us(std::chrono::steady_clock::now()));
+        stop_for_test(name);
+    }
+}
+
+Status Handover::await_take_over(const std::string& version) {
+    note_step(step::kPrepared);
+    v1::UpgradeNote prepared;
+    prepared.set_version(version);
+    send(UpgradeMessage::Prepared, std::move(prepared));
     for (;;) {
         auto received = receive_message(socket_.get());
         if (!received) {
@@ -35,6 +63,8 @@ Status Handover::await_take_over() {
         }
         if (received->message == UpgradeMessage::TakeOver) {
             twins_ = std::move(received->descriptors);
+            former_ = std::move(received->note);
+            note_step(step::kTookOver);
             return {};
         }
     }
@@ -50,22 +80,54 @@ Descriptor Handover::take_twin(const std::string& name) {
     return Descriptor();
 }
 
-bool Handover::must_hand_over() {
+bool Handover::must_hand_over(UpgradeRequests& requests) {
     if (!is_supervised() || must_hand_over_) {
         return must_hand_over_;
     }
     fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
-    if (const auto received = receive_message(socket_.get())) {
-        must_hand_over_ = received->message == UpgradeMessage::HandOver;
+    while (const auto received = receive_message(socket_.get())) {
+        if (received->message == UpgradeMessage::Answer) {
+            requests.take_answer(received->note);
+        } else if (received->message == UpgradeMessage::Record) {
+            requests.take_record(received->note);
+        } else if (received->message == UpgradeMessage::HandOver) {
+            must_hand_over_ = true;
+            steps_.Clear();  // those of its own start, after its last report
+            note_step(step::kAskedToHandOver);
+        }
     }
     return must_hand_over_;
 }
 
-void Handover::send(UpgradeMessage message, std::span<const int> descriptors) {
+UpgradeRequests::Send Handover::sender() const {
+    if (!is_supervised()) {
+        return nullptr;
+    }
+    return [socket = socket_.get()](const v1::UpgradeNote& request) {
+        return send_message(socket, UpgradeMessage::Request, request);
+    };
+}
+
+void Handover::note_forwarding() {
+    note_step(step::kServes);
+    send(UpgradeMessage::Forwards, {});
+    if (log_.is_open()) {
+        dup2(log_.get(), STDERR_FILENO);
+        log_ = Descriptor();
+    }
+}
+
+void Handover::note_handed_over(v1::UpgradeNote changes) {
+    note_step(step::kHandedOver);
+    send(UpgradeMessage::HandedOver, std::move(changes));
+}
+
+void Handover::send(UpgradeMessage message, v1::UpgradeNote note, std::span<const int> descriptors) {
     if (!is_supervised()) {
         return;
     }
-    if (auto sent = send_message(socket_.get(), message, descriptors); !sent) {
+    note.mutable_steps()->MergeFrom(std::exchange(steps_, {}).steps());
+    if (auto sent = send_message(socket_.get(), message, note, descriptors); !sent) {
         log::get("control").warn("{}", sent.error().what);
     }
 }

@@ -9,14 +9,18 @@
 
 #include "control/base/descriptor.hpp"
 #include "control/gateway/upgrade/messages.hpp"
+#include "control/gateway/upgrade/upgrade_requests.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::gateway {
 
-// Environment of a supervised process: the number of the socket, and whether it waits for a former process.
+// Environment of a supervised process: the number of the socket, whether it waits for a former process, and
+// the number of the descriptor that is its log once it forwards.
 inline constexpr const char* kUpgradeSocketVariable = "PENSTOCK_UPGRADE_SOCKET";
 inline constexpr const char* kUpgradeSuccessorVariable = "PENSTOCK_UPGRADE_SUCCESSOR";
+inline constexpr const char* kUpgradeLogVariable = "PENSTOCK_UPGRADE_LOG";
 
+// Main thread.
 class Handover {
  public:
     // From the environment, whose variables it removes. Call before any thread exists.
@@ -26,24 +30,36 @@ class Handover {
     [[nodiscard]] bool is_successor() const noexcept { return is_successor_; }
     [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 
+    // Records the time of a step (step_names.hpp).
+    void note_step(const char* name);
     // Successor: reports that it is prepared, and waits for the order to take over. Unavailable: the
     // supervisor has ended.
-    Status await_take_over();
+    Status await_take_over(const std::string& version);
     // Twin `name` of the former process; not open: there is none.
     [[nodiscard]] Descriptor take_twin(const std::string& name);
+    // Settings of interfaces that the former process had changed and has left as they are.
+    [[nodiscard]] const v1::UpgradeNote& former() const noexcept { return former_; }
 
-    void keep_twins(std::span<const int> twins) { send(UpgradeMessage::Twins, twins); }
-    void note_forwarding() { send(UpgradeMessage::Forwards); }
-    void note_handed_over() { send(UpgradeMessage::HandedOver); }
-    // The order to hand over has arrived. Never blocks.
-    [[nodiscard]] bool must_hand_over();
+    void keep_twins(std::span<const int> twins) { send(UpgradeMessage::Twins, {}, twins); }
+    // The process forwards and serves its API. The log of a successor is the supervisor's from then on.
+    void note_forwarding();
+    // `changes`: with UpgradeNote.changes only.
+    void note_handed_over(v1::UpgradeNote changes);
+    // The order to hand over has arrived. Reads the supervisor's messages; those about requests go to
+    // `requests`. Never blocks.
+    [[nodiscard]] bool must_hand_over(UpgradeRequests& requests);
+    [[nodiscard]] bool must_hand_over() const noexcept { return must_hand_over_; }
+    // For UpgradeRequests; null without a supervisor. Valid as long as the socket is open.
+    [[nodiscard]] UpgradeRequests::Send sender() const;
 
  private:
-    void send(UpgradeMessage message, std::span<const int> descriptors = {});
-    Descriptor socket_;
+    void send(UpgradeMessage message, v1::UpgradeNote note, std::span<const int> descriptors = {});
+    Descriptor socket_, log_;
     bool is_successor_ = false;
     bool must_hand_over_ = false;
     std::vector<Descriptor> twins_;  // of the former process
+    v1::UpgradeNote former_;
+    v1::UpgradeNote steps_;  // that are not reported yet
 };
 
 }  // namespace penstock::gateway

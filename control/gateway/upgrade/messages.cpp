@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 namespace penstock::gateway {
 namespace {
@@ -16,9 +17,14 @@ constexpr size_t kControlBytes = CMSG_SPACE(kTwinsMax * sizeof(int));
 
 }  // namespace
 
-Status send_message(int socket, UpgradeMessage message, std::span<const int> descriptors) {
-    char byte = static_cast<char>(message);
-    iovec data{.iov_base = &byte, .iov_len = 1};
+Status send_message(int socket, UpgradeMessage message, const v1::UpgradeNote& note,
+                    std::span<const int> descriptors) {
+    std::string bytes(1, static_cast<char>(message));
+    if (!note.AppendToString(&bytes) || bytes.size() > kMessageMax) {
+        return fail(Errc::Exhausted,
+                    "upgrade: a message of " + std::to_string(bytes.size()) + " bytes is not sent");
+    }
+    iovec data{.iov_base = bytes.data(), .iov_len = bytes.size()};
     alignas(cmsghdr) std::array<char, kControlBytes> control{};
     msghdr header{};
     header.msg_iov = &data;
@@ -37,15 +43,15 @@ Status send_message(int socket, UpgradeMessage message, std::span<const int> des
     do {
         sent = sendmsg(socket, &header, MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
-    if (sent != 1) {
+    if (sent != static_cast<ssize_t>(bytes.size())) {
         return fail(Errc::Unavailable, std::string("upgrade: message: ") + std::strerror(errno));
     }
     return {};
 }
 
 std::optional<ReceivedMessage> receive_message(int socket) {
-    char byte = 0;
-    iovec data{.iov_base = &byte, .iov_len = 1};
+    std::string bytes(kMessageMax, '\0');
+    iovec data{.iov_base = bytes.data(), .iov_len = bytes.size()};
     alignas(cmsghdr) std::array<char, kControlBytes> control{};
     msghdr header{};
     header.msg_iov = &data;
@@ -56,10 +62,15 @@ std::optional<ReceivedMessage> receive_message(int socket) {
     do {
         got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
-    if (got != 1) {
+    if (got < 1) {
         return std::nullopt;
     }
-    ReceivedMessage received{static_cast<UpgradeMessage>(byte), {}};
+    ReceivedMessage received;
+    received.message = static_cast<UpgradeMessage>(bytes.front());
+    const bool is_whole = (header.msg_flags & MSG_TRUNC) == 0;
+    if (!is_whole || !received.note.ParseFromArray(bytes.data() + 1, static_cast<int>(got - 1))) {
+        received.note.Clear();
+    }
     for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
             continue;

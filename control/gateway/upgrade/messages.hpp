@@ -1,38 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between a gateway process and its supervisor: one byte each over a socketpair that keeps message
-// boundaries, with the descriptors of the twins where the message has them.
+// Messages between a gateway process and its supervisor, over a socketpair that keeps message boundaries: one
+// byte for the kind, a v1::UpgradeNote, and the descriptors of the twins where the message has them.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "control/base/descriptor.hpp"
 #include "dataplane/base/result.hpp"
+#include "penstock/v1/upgrade.pb.h"
 
 namespace penstock::gateway {
 
 enum class UpgradeMessage : char {
     // gateway -> supervisor
-    Twins = 't',     // its twins, which stay while the supervisor has them
-    Prepared = 'p',  // a successor can take over
-    Forwards = 'f',
-    HandedOver = 'h',  // ports are closed, locks are released
+    Twins = 't',       // its twins, which stay while the supervisor has them
+    Request = 'u',     // a client asks for an upgrade
+    Prepared = 'p',    // a successor can take over
+    HandedOver = 'h',  // workers have stopped, locks are released, and ports are as the successor needs them
+    Forwards = 'f',    // the successor forwards, and its API is served
     // supervisor -> gateway
-    HandOver = 'H',
-    TakeOver = 'T',  // with the twins of the former process
+    Answer = 'a',    // to Request
+    Record = 'R',    // the last upgrade, whenever it has changed
+    HandOver = 'H',  // to the process that forwards
+    TakeOver = 'T',  // to the successor, with the twins of the former process
 };
 
 constexpr size_t kTwinsMax = 64;  // descriptors of one message
+// Bytes of a message. A longer one is not sent; a received one that is longer has an empty note.
+constexpr size_t kMessageMax = 64 * 1024;
 
 struct ReceivedMessage {
     UpgradeMessage message{};
+    v1::UpgradeNote note;
     std::vector<Descriptor> descriptors;
 };
 
-// Unavailable: the other side has ended.
-Status send_message(int socket, UpgradeMessage message, std::span<const int> descriptors = {});
+// Unavailable: the other side has ended. Exhausted: the note is too long.
+Status send_message(int socket, UpgradeMessage message, const v1::UpgradeNote& note = {},
+                    std::span<const int> descriptors = {});
 // Waits for the next message unless `socket` is non-blocking; empty: there is none, or the other side has
 // ended.
 std::optional<ReceivedMessage> receive_message(int socket);

@@ -98,6 +98,12 @@ metrics::Reading read_metrics(const Running& running) {
     for (size_t i = 0; i < adopt::kNotAdopted; ++i) {
         out.tables.lost.emplace_back(to_string(static_cast<adopt::NotAdopted>(i)), adopted.lost[i]);
     }
+    if (const auto upgrade = running.upgrades.last()) {
+        out.upgrades = {.done = upgrade->done(),
+                        .failed = upgrade->failed(),
+                        .pause_s = static_cast<double>(upgrade->pause_us()) / 1e6,
+                        .is_running = upgrade->state() == v1::Upgrade::STATE_RUNNING};
+    }
     out.probes = {.sent = probes.sent,
                   .succeeded = probes.succeeded,
                   .failed = probes.failed,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/gateway/views/affinity_view.hpp"
@@ -112,6 +113,9 @@ v1::Status StatusView::status() const {
         out.set_save_failing_ms(ms_since(*saving->failing_since));
     }
     add_tables(*out.mutable_tables());
+    if (auto upgrade = running_.upgrades.last()) {
+        *out.mutable_upgrade() = std::move(*upgrade);
+    }
     return out;
 }
 

@@ -159,6 +159,86 @@ TEST_F(CommandTest, DrainOfConnectionsThatAreOverSucceedsAtOnce_DRAIN006) {
               "drained: health checks answer 503, and no connection is open\n");
 }
 
+v1::Status status_with(v1::Upgrade::State state, uint64_t number = 3) {
+    v1::Status status;
+    v1::Upgrade& upgrade = *status.mutable_upgrade();
+    upgrade.set_number(number);
+    upgrade.set_state(state);
+    upgrade.set_binary("/opt/penstockd");
+    upgrade.set_version("1.2.3");
+    upgrade.set_age_ms(12'000);
+    return status;
+}
+
+TEST_F(CommandTest, UpgradeReturnsWhenItHasBegun) {
+    gateway_.upgrade_.set_number(3);
+    EXPECT_EQ(run({"upgrade"}).value(), "upgrade 3 has begun; `penstockctl status` has its result\n");
+    EXPECT_EQ(gateway_.upgrade_request.binary(), "");
+    EXPECT_TRUE(run({"upgrade", "--binary", "/opt/penstockd"}));
+    EXPECT_EQ(gateway_.upgrade_request.binary(), "/opt/penstockd");
+    EXPECT_EQ(exit_code(run({"upgrade", "--binary", "penstockd"}).error()), kExitUsage);
+}
+
+TEST_F(CommandTest, UpgradeWaitsForItsResultWhileTheProcessIsReplaced) {
+    gateway_.upgrade_.set_number(3);
+    auto done = status_with(v1::Upgrade::STATE_DONE);
+    done.mutable_upgrade()->set_pause_us(12'340);
+    gateway_.statuses = {status_with(v1::Upgrade::STATE_RUNNING),
+                         fail(Errc::Unavailable, "penstockd is not reachable"), done};
+    EXPECT_EQ(run({"upgrade", "--wait"}).value(),
+              "upgrade 3 to /opt/penstockd (penstockd 1.2.3) is done, the pause was 12.3 ms\n");
+    EXPECT_TRUE(gateway_.statuses.empty());
+}
+
+TEST_F(CommandTest, UpgradeQuotesTheLogOfASuccessorThatFailed) {
+    gateway_.upgrade_.set_number(3);
+    auto failed = status_with(v1::Upgrade::STATE_FAILED);
+    failed.mutable_upgrade()->set_why("the successor has ended with exit code 2");
+    failed.mutable_upgrade()->add_last_lines("unknown option --x");
+    gateway_.statuses = {failed};
+    const auto result = run({"upgrade", "--wait"});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(exit_code(result.error()), kExitRefused);
+    EXPECT_EQ(
+        result.error().what,
+        "upgrade 3 to /opt/penstockd (penstockd 1.2.3) failed: the successor has ended with exit code 2\n"
+        "last lines of the successor's log:\n  unknown option --x");
+}
+
+TEST_F(CommandTest, UpgradeEndsIfItsRecordIsLostOrReplacedOrLate) {
+    gateway_.upgrade_.set_number(3);
+    for (const uint64_t number : {0U, 4U}) {
+        gateway_.statuses = {status_with(v1::Upgrade::STATE_RUNNING, number)};
+        EXPECT_EQ(exit_code(run({"upgrade", "--wait"}).error()), kExitRefused) << number;
+    }
+    gateway_.status_ = status_with(v1::Upgrade::STATE_RUNNING);
+    const auto late = run({"upgrade", "--wait", "--timeout", "1"});
+    ASSERT_FALSE(late);
+    EXPECT_NE(late.error().what.find("is not over after 1 s"), std::string::npos) << late.error().what;
+    gateway_.statuses = {fail(Errc::PermissionDenied, "no")};
+    EXPECT_EQ(run({"upgrade", "--wait"}).error().what, "no");
+}
+
+TEST_F(CommandTest, StatusHasTheLastUpgrade) {
+    EXPECT_EQ(run({"status"}).value().find("Upgrade:"), std::string::npos) << "no supervisor";
+    gateway_.status_.mutable_upgrade();
+    EXPECT_NE(run({"status"}).value().find("Upgrade:        none since the start of the supervisor\n"),
+              std::string::npos);
+    gateway_.status_ = status_with(v1::Upgrade::STATE_DONE);
+    gateway_.status_.mutable_upgrade()->set_pause_us(8'100);
+    EXPECT_NE(run({"status"})
+                  .value()
+                  .find("Upgrade:        upgrade 3 to /opt/penstockd (penstockd 1.2.3), done 12s ago, pause "
+                        "8.1 ms\n"),
+              std::string::npos)
+        << run({"status"}).value();
+    gateway_.status_ = status_with(v1::Upgrade::STATE_FAILED);
+    gateway_.status_.mutable_upgrade()->set_why("a reason");
+    EXPECT_NE(run({"status"}).value().find("failed 12s ago: a reason\n"), std::string::npos);
+    gateway_.status_ = status_with(v1::Upgrade::STATE_RUNNING);
+    EXPECT_NE(run({"status"}).value().find("is under way for 12s\n"), std::string::npos);
+}
+
 TEST_F(CommandTest, StatusIsRefusedAfterItsPageWhileTheGatewayIsNotReady) {
     const auto read = read_command_line({"status"});
     ASSERT_TRUE(read);

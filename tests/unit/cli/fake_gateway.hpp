@@ -2,6 +2,7 @@
 // A gateway that answers from memory and records its requests.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -12,7 +13,15 @@ namespace penstock::cli::test {
 
 class FakeGateway final : public Gateway {
  public:
-    Result<v1::Status> status() override { return answer(status_); }
+    // Each of the next calls gets one of `statuses`; then status_.
+    Result<v1::Status> status() override {
+        if (statuses.empty()) {
+            return answer(status_);
+        }
+        const auto next = statuses.front();
+        statuses.pop_front();
+        return next;
+    }
     Result<v1::ListPortsResponse> ports() override { return answer(ports_); }
     Result<v1::ListWorkersResponse> workers() override { return answer(workers_); }
     Result<v1::ListServicesResponse> services(const v1::ListServicesRequest& request) override {
@@ -61,6 +70,10 @@ class FakeGateway final : public Gateway {
         until_restart = request.until_restart();
         return answer(set_drained_);
     }
+    Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request) override {
+        upgrade_request = request;
+        return answer(upgrade_);
+    }
     Result<v1::Sync> sync() override { return answer(sync_); }
     Result<v1::ListPoolsResponse> pools() override { return answer(pools_); }
     Result<v1::ListAddressesResponse> addresses(const v1::ListAddressesRequest& request) override {
@@ -87,6 +100,7 @@ class FakeGateway final : public Gateway {
     v1::Explanation explanation_;
     v1::SetLogLevelResponse log_levels_;
     v1::SetDrainedResponse set_drained_;
+    v1::UpgradeResponse upgrade_;
     v1::Sync sync_;
     v1::ListPoolsResponse pools_;
     v1::ListAddressesResponse addresses_;
@@ -99,6 +113,8 @@ class FakeGateway final : public Gateway {
     v1::ClearAffinityRequest clear_request;
     v1::ExplainRequest explain_request;
     v1::SetLogLevelRequest log_level_request;
+    v1::UpgradeRequest upgrade_request;
+    std::deque<Result<v1::Status>> statuses;
     std::vector<bool> set_drained_to;
     bool until_restart = false;  // of the last call
 

@@ -79,6 +79,7 @@ Reading reading() {
     r.loops = {{"worker 0", false}, {"worker 1", true}};
     r.save_failing = true;
     r.save_failures = 31;
+    r.upgrades = {.done = 75, .failed = 76, .pause_s = 0.0125, .is_running = true};
     r.tables = {.kept = true,
                 .adopted = 71,
                 .lost = {{"expired", 72}},
@@ -182,6 +183,10 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              "penstock_adoption_seconds 0.25",
                              "penstock_table_files_refused 73",
                              "penstock_table_name_failures_total 74",
+                             R"(penstock_upgrades_total{outcome="done"} 75)",
+                             R"(penstock_upgrades_total{outcome="failed"} 76)",
+                             "penstock_upgrade_running 1",
+                             "penstock_upgrade_pause_seconds 0.0125",
                              "penstock_tls_certificate_start_timestamp_seconds 30",
                              "penstock_tls_certificate_expiry_timestamp_seconds 32",
                              "penstock_tls_authority_expiry_timestamp_seconds 33",

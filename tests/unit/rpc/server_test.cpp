@@ -66,6 +66,16 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
         message.set_drained(request.drained());
         return message;
     }
+    Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request,
+                                        const std::string& requested_by) override {
+        if (request.binary() != "/usr/bin/penstockd") {
+            return fail(Errc::NotFound, "binary " + request.binary() + ": No such file or directory");
+        }
+        upgrade_requested_by = requested_by;
+        v1::UpgradeResponse message;
+        message.set_number(7);
+        return message;
+    }
     void submit(StateUpdate update) override {
         const std::lock_guard lock(mutex);
         if (update.base && update.base->number != version) {
@@ -152,6 +162,7 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
     std::atomic<uint64_t> announcements{0};
     std::atomic<uint64_t> observations{0};
     std::atomic<bool> drained{false};
+    std::string upgrade_requested_by;
     std::atomic<bool> endless{false};
     std::atomic<bool> no_affinity{false};
     mutable std::atomic<int> stopped{0};
@@ -284,6 +295,27 @@ TEST_F(RpcServer, DrainReachesTheGateway_DRAIN006) {
         EXPECT_EQ(response.drained(), wanted);
         EXPECT_EQ(gateway_.drained, wanted);
     }
+}
+
+TEST_F(RpcServer, UpgradeReachesTheGatewayWithTheIdentityOfTheClient) {
+    start();
+    const auto stub = v1::GatewayDebug::NewStub(channel_);
+    v1::UpgradeRequest request;
+    v1::UpgradeResponse response;
+    {
+        grpc::ClientContext context;
+        set_deadline(context);
+        request.set_binary("/gone");
+        const auto status = stub->Upgrade(&context, request, &response);
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+        EXPECT_EQ(status.error_message(), "binary /gone: No such file or directory");
+    }
+    grpc::ClientContext context;
+    set_deadline(context);
+    request.set_binary("/usr/bin/penstockd");
+    ASSERT_TRUE(stub->Upgrade(&context, request, &response).ok());
+    EXPECT_EQ(response.number(), 7U);
+    EXPECT_TRUE(gateway_.upgrade_requested_by.starts_with("unix:")) << gateway_.upgrade_requested_by;
 }
 
 TEST_F(RpcServer, AnInvalidServiceIsAnsweredAndTheStreamGoesOn_GEN001) {

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <string>
 #include <utility>
 
 namespace penstock::gateway {
@@ -33,7 +35,7 @@ TEST_F(UpgradeMessagesTest, KeepTheirOrder) {
 
 TEST_F(UpgradeMessagesTest, CarryDescriptors) {
     const std::array sent{one_.get(), other_.get()};
-    ASSERT_TRUE(send_message(one_.get(), UpgradeMessage::Twins, sent));
+    ASSERT_TRUE(send_message(one_.get(), UpgradeMessage::Twins, {}, sent));
     const auto received = receive_message(other_.get());
     ASSERT_TRUE(received);
     ASSERT_EQ(received->descriptors.size(), sent.size());
@@ -44,6 +46,32 @@ TEST_F(UpgradeMessagesTest, CarryDescriptors) {
         EXPECT_EQ(before.st_ino, after.st_ino);
         EXPECT_NE(fcntl(received->descriptors[i].get(), F_GETFD) & FD_CLOEXEC, 0);
     }
+}
+
+TEST_F(UpgradeMessagesTest, CarryNotes) {
+    v1::UpgradeNote note;
+    note.mutable_request()->set_binary("/usr/bin/penstockd");
+    note.set_requested_by("unix:");
+    ASSERT_TRUE(send_message(one_.get(), UpgradeMessage::Request, note));
+    const auto received = receive_message(other_.get());
+    ASSERT_TRUE(received);
+    EXPECT_EQ(received->message, UpgradeMessage::Request);
+    EXPECT_EQ(received->note.SerializeAsString(), note.SerializeAsString());
+}
+
+TEST_F(UpgradeMessagesTest, OfAnUnknownContentHaveAnEmptyNote) {
+    ASSERT_EQ(write(one_.get(), "p\xff\xff", 3), 3);
+    const auto received = receive_message(other_.get());
+    ASSERT_TRUE(received);
+    EXPECT_EQ(received->message, UpgradeMessage::Prepared);
+    EXPECT_EQ(received->note.ByteSizeLong(), 0U);
+}
+
+TEST_F(UpgradeMessagesTest, ThatAreTooLongAreRefused) {
+    v1::UpgradeNote note;
+    note.set_requested_by(std::string(kMessageMax, 'a'));
+    EXPECT_EQ(send_message(one_.get(), UpgradeMessage::Request, note).error().code, Errc::Exhausted);
+    EXPECT_FALSE(receive_message(other_.get()));
 }
 
 TEST_F(UpgradeMessagesTest, ToAProcessThatHasEndedFail) {
