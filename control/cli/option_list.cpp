@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/cli/contexts.hpp"
 #include "control/client/target.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/text.hpp"
@@ -35,13 +36,12 @@ constexpr const char* kIntroduction =
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 done; 1 refused, object not found, or status: not ready; 2 invalid command line; 3 "
-    "penstockd or "
-    "penstock-sync is not reachable. doctor: 0 ready, 1 warning, 2 fault.\n";
+    "penstockd or penstock-sync is not reachable. With --all-gateways: the highest code of a gateway. "
+    "doctor: 0 ready, 1 warning, 2 fault.\n";
 
 constexpr const char* kVariables =
-    "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY and "
-    "PENSTOCK_TLS_CA set "
-    "the defaults of the options with these names.\n";
+    "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_CONFIG, PENSTOCK_TLS_CERT, "
+    "PENSTOCK_TLS_KEY and PENSTOCK_TLS_CA set the defaults of the options with these names.\n";
 
 constexpr const char* kGeneralTitle = "General options";
 
@@ -90,14 +90,6 @@ Result<v1::Protocol> protocol(const std::string& given) {
 // Shorter intervals are not readable and would load a busy gateway.
 Result<std::chrono::milliseconds> interval(const std::string& given) {
     return options::parse_seconds(given, std::chrono::milliseconds(100), std::chrono::hours(1));
-}
-
-Result<client::Target> sync_target(const std::string& given) {
-    auto target = client::parse_target(given);
-    if (!target || !target->is_unix()) {
-        return refuse(given, "must be unix:PATH; penstock-sync listens on a Unix socket only");
-    }
-    return target;
 }
 
 Result<std::string> absolute_path(const std::string& given) {
@@ -159,13 +151,20 @@ void add_options(OptionSet& set, Request& request, const Environment& environmen
     set.add("sort", text(request.sort, "COLUMN"),
             "top: column to sort by, by its header (default: the first).");
     set.add("once", flag(request.once), "top: print the rates of one interval, and end.");
+    set.add("all-gateways", flag(),
+            "Run the command at every gateway of the context file: a table has the column GATEWAY.");
     set.group(kGeneralTitle);
+    set.add("context", text(request.context, "NAME"),
+            "Gateway by its name in the context file (default: the file's key context).");
+    set.add("config", text(request.config, "FILE").or_variable("PENSTOCK_CONFIG", environment.config),
+            "Context file, an INI file with a section for each gateway (default: "
+            "~/.config/penstock/contexts.ini).");
     set.add("gateway",
             parsed(request.target, "TARGET", client::parse_target, client::kDefaultTarget)
                 .or_variable("PENSTOCK_GATEWAY", environment.gateway),
             "Address of penstockd: unix:PATH, or HOST:PORT with the certificates below.");
     set.add("sync-server",
-            parsed(request.sync_target, "TARGET", sync_target, client::kDefaultSyncTarget)
+            parsed(request.sync_target, "TARGET", parse_sync_target, client::kDefaultSyncTarget)
                 .or_variable("PENSTOCK_SYNC_SERVER", environment.sync_server),
             "Address of penstock-sync (get sync, get pools, get addresses): unix:PATH.");
     set.add(
@@ -188,18 +187,22 @@ bool is_general(std::string_view option) {
     return std::ranges::count(List().set.names_in(kGeneralTitle), option) > 0;
 }
 
-std::string help_text() {
-    const auto synopsis = [](const Command& command) {
-        return name_of(command) + (command.arguments.empty() ? "" : " " + std::string(command.arguments));
+std::string summary_line(const Command& command) {
+    const auto synopsis = [](const Command& of) {
+        return name_of(of) + (of.arguments.empty() ? "" : " " + std::string(of.arguments));
     };
     size_t width = 0;
-    for (const Command& command : all_commands()) {
-        width = std::max(width, synopsis(command).size());
+    for (const Command& each : all_commands()) {
+        width = std::max(width, synopsis(each).size());
     }
+    const std::string left = synopsis(command);
+    return "  " + left + std::string(width - left.size() + 2, ' ') + std::string(command.summary) + "\n";
+}
+
+std::string help_text() {
     std::string text = std::string(kIntroduction) + "\nCommands:\n";
     for (const Command& command : all_commands()) {
-        const std::string left = synopsis(command);
-        text += "  " + left + std::string(width - left.size() + 2, ' ') + std::string(command.summary) + "\n";
+        text += summary_line(command);
     }
     return text + List().set.help() + "\n" + kVariables + "\n" + kExitCodes;
 }

@@ -22,6 +22,8 @@ void add_options(options::OptionSet& set, Request& request, const Environment& e
 
 // The text of --help.
 [[nodiscard]] std::string help_text();
+// Synopsis and summary, as a line of --help.
+[[nodiscard]] std::string summary_line(const Command& command);
 // Synopsis, summary and options of one command.
 [[nodiscard]] std::string help_text(const Command& command);
 // Long names of all options of `command`, including the general ones: "--output".

@@ -76,7 +76,96 @@ Status check_request(const Request& request, const options::OptionSet& set) {
         return usage("--all-namespaces and --namespace " + request.namespace_name +
                      " are mutually exclusive");
     }
+    for (const char* name : {"context", "gateway", "sync-server"}) {
+        if (set.is_given("all-gateways") && set.is_given(name)) {
+            return usage("--all-gateways and --" + std::string(name) + " are mutually exclusive");
+        }
+    }
+    return {};
+}
+
+// The contexts of the file, or none if no file is needed and the default one does not exist.
+Result<Contexts> read_contexts(const Command& command, const Request& request, const options::OptionSet& set,
+                               const Environment& environment) {
+    const std::string& path = request.config.empty() ? environment.home_config : request.config;
+    const bool is_needed = command.reads_contexts || set.is_given("all-gateways") ||
+                           !request.context.empty() || !request.config.empty();
+    if (path.empty() || !environment.read_file) {
+        return is_needed ? Result<Contexts>(
+                               usage("there is no context file: pass --config or set $PENSTOCK_CONFIG"))
+                         : Contexts();
+    }
+    PENSTOCK_TRY(const auto text, environment.read_file(path));
+    if (!text) {
+        return is_needed ? Result<Contexts>(usage(path + ": there is no such context file")) : Contexts();
+    }
+    return parse_contexts(*text, path);
+}
+
+void apply(const Context& context, const options::OptionSet& set, Request& request) {
+    if (!set.is_given("gateway")) {
+        request.target = context.gateway;
+    }
+    if (context.sync_server && !set.is_given("sync-server")) {
+        request.sync_target = *context.sync_server;
+    }
+    const auto apply_file = [&](const char* option, const std::string& path, std::string& target) {
+        if (!path.empty() && !set.is_given(option)) {
+            target = path;
+        }
+    };
+    apply_file("tls-cert", context.tls.certificate, request.tls.certificate);
+    apply_file("tls-key", context.tls.key, request.tls.key);
+    apply_file("tls-ca", context.tls.authority, request.tls.authority);
+}
+
+// Reads the context file, if the command uses a gateway or a context, and applies it.
+Status apply_contexts(Invocation& invocation, const options::OptionSet& set, const Environment& environment) {
+    const Command& command = *invocation.command;
+    Request& request = invocation.request;
+    if (!command.needs_gateway && !command.reads_contexts) {
+        return {};
+    }
+    PENSTOCK_TRY(request.contexts, read_contexts(command, request, set, environment));
+    if (set.is_given("all-gateways")) {
+        for (const Context& context : request.contexts.list) {
+            NamedRequest& named = invocation.all.emplace_back(context.name, request);
+            apply(context, set, named.request);
+            PENSTOCK_TRY_STATUS_IN("context " + context.name,
+                                   client::check_tls(named.request.target, named.request.tls));
+        }
+        return invocation.all.empty()
+                   ? Status(usage(request.contexts.file + ": there is no context in this file"))
+                   : Status();
+    }
+    const bool has_gateway = set.is_given("gateway") || !environment.gateway.empty();
+    const std::string& name =
+        request.context.empty() && !has_gateway ? request.contexts.chosen : request.context;
+    if (!name.empty()) {
+        PENSTOCK_TRY(const Context* const context, find_context(request.contexts, name));
+        apply(*context, set, request);
+    }
     return client::check_tls(request.target, request.tls);
+}
+
+// The text of "help WORDS" and "WORDS --help". The first word alone names all commands that begin with it.
+Result<std::string> help_about(const std::vector<std::string>& words) {
+    if (words.empty()) {
+        return help_text();
+    }
+    if (const auto command = find_command(words)) {
+        return help_text(**command);
+    }
+    std::string text;
+    for (const Command& command : all_commands()) {
+        if (words.size() == 1 && command.words.size() > 1 && command.words.front() == words.front()) {
+            text += summary_line(command);
+        }
+    }
+    if (text.empty()) {
+        return std::unexpected(find_command(words).error());
+    }
+    return "penstockctl " + words.front() + ":\n" + text;
 }
 
 }  // namespace
@@ -94,8 +183,8 @@ Result<std::variant<Invocation, Information>> read_command_line(const std::vecto
     const bool is_help_command = !words.empty() && words.front() == "help";
     if (is_help_command || set.is_given("help")) {
         words.erase(words.begin(), words.begin() + (is_help_command ? 1 : 0));
-        const auto about = words.empty() ? nullptr : find_command(words).value_or(nullptr);
-        return Information{about == nullptr ? help_text() : help_text(*about)};
+        PENSTOCK_TRY(auto text, help_about(words));
+        return Information{std::move(text)};
     }
     PENSTOCK_TRY(const Command* const command, find_command(words));
     words.erase(words.begin(), words.begin() + static_cast<ptrdiff_t>(command->words.size()));
@@ -105,7 +194,9 @@ Result<std::variant<Invocation, Information>> read_command_line(const std::vecto
     PENSTOCK_TRY_STATUS(check_request(request, set));
     request.timeout_given = set.is_given("timeout");
     request.arguments = std::move(words);
-    return Invocation{command, std::move(request)};
+    Invocation invocation{.command = command, .request = std::move(request), .all = {}};
+    PENSTOCK_TRY_STATUS(apply_contexts(invocation, set, environment));
+    return invocation;
 }
 
 }  // namespace penstock::cli

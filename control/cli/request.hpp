@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "control/cli/contexts.hpp"
 #include "control/cli/output.hpp"
 #include "control/client/target.hpp"
 #include "penstock/v1/types.pb.h"
@@ -18,6 +19,9 @@ struct Request {
     client::Target target;
     client::Target sync_target{client::kDefaultSyncTarget};
     client::TlsFiles tls;
+    std::string config;   // the context file; "": the default one
+    std::string context;  // "": the default of the file
+    Contexts contexts;    // of the file, if the command or its options need it
     uint32_t timeout_s = 10;
     bool timeout_given = false;
     bool until_restart = false;

@@ -18,6 +18,18 @@ void Table::add(std::vector<std::string> cells) {
     rows_.push_back(std::move(cells));
 }
 
+void Table::prepend(Column column, const std::string& cell) {
+    columns_.insert(columns_.begin(), std::move(column));
+    for (auto& row : rows_) {
+        row.insert(row.begin(), cell);
+    }
+}
+
+void Table::append(const Table& other) {
+    PENSTOCK_CHECK(other.columns_.size() == columns_.size());
+    rows_.insert(rows_.end(), other.rows_.begin(), other.rows_.end());
+}
+
 std::string Table::text(size_t indent) const {
     std::vector<size_t> widths;
     for (size_t i = 0; i < columns_.size(); ++i) {

@@ -18,6 +18,10 @@ class Table {
 
     // Requires one cell for each column. An empty cell is printed as "-", so that scripts can count columns.
     void add(std::vector<std::string> cells);
+    // Inserts a first column with the same cell in each row.
+    void prepend(Column column, const std::string& cell);
+    // Appends the rows of a table with the same columns.
+    void append(const Table& other);
     // Header and rows. Columns are separated by two blanks, without trailing blanks. Each line is indented by
     // `indent` blanks.
     [[nodiscard]] std::string text(size_t indent = 0) const;

@@ -10,6 +10,7 @@
 
 #include "control/cli/gateway.hpp"
 #include "control/cli/request.hpp"
+#include "control/cli/table.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::cli {
@@ -26,8 +27,14 @@ struct Command {
     Program program = Program::Penstockd;  // the program to connect to
     // Also connects to penstock-sync, for Gateway::addresses(). The command works without it.
     bool reads_addresses = false;
-    // Returns text for standard output, including the newline. InvalidArgument is a usage error.
+    // Needs the context file (Request.contexts).
+    bool reads_contexts = false;
+    // Returns text for standard output, including the newline. InvalidArgument is a usage error. Called for
+    // JSON and YAML only if the command has `rows`.
     Result<std::string> (*run)(Gateway* gateway, const Request& request);
+    // The answer as one table. With --all-gateways, the rows of all gateways are one table with a column
+    // GATEWAY. Null: the answer is no table.
+    Result<Table> (*rows)(Gateway* gateway, const Request& request) = nullptr;
     // Called after the text has been printed, except with --watch. An error determines the exit code. Null:
     // the code is 0.
     Status (*judge)(Gateway* gateway, const Request& request) = nullptr;
@@ -42,8 +49,14 @@ struct Command {
 // "get services"
 [[nodiscard]] std::string name_of(const Command& command);
 
+// Whether the command reads only, so that it may run at all gateways at once.
+[[nodiscard]] bool runs_at_all_gateways(const Command& command);
+
 // Runs `command`. With Request.no_headers the first line of a table is omitted; JSON and YAML have no such
 // line.
 [[nodiscard]] Result<std::string> answer_of(const Command& command, Gateway* gateway, const Request& request);
+
+// The text of a table, without its first line if Request.no_headers.
+[[nodiscard]] std::string without_header(std::string table, const Request& request);
 
 }  // namespace penstock::cli

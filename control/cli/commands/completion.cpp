@@ -67,7 +67,8 @@ constexpr const char* kHead = R"sh(_penstockctl() {
     case $previous in
         -o|--output) words="table wide json yaml" ;;
         --proto) words="tcp udp sctp" ;;
-        --tls-*) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --context) words=$(_penstockctl_contexts "${typed[@]:1}") ;;
+        --config|--tls-*) COMPREPLY=($(compgen -f -- "$current")); return ;;
         --gateway|--sync-server)
             [[ unix: == "$current"* ]] && words=unix:
             [[ $current == unix:* ]] && words=$(compgen -f -P unix: -- "${current#unix:}") ;;
@@ -102,20 +103,32 @@ _penstockctl_services() {
     local options=()
     while (($# > 1)); do
         case $1 in
-            --gateway|--tls-cert|--tls-key|--tls-ca) options+=("$1" "$2"); shift ;;
-            --gateway=*|--tls-*=*) options+=("$1") ;;
+            --gateway|--context|--config|--tls-cert|--tls-key|--tls-ca) options+=("$1" "$2"); shift ;;
+            --gateway=*|--context=*|--config=*|--tls-*=*) options+=("$1") ;;
         esac
         shift
     done
     command penstockctl "${options[@]}" get services --no-headers --timeout 1 2>/dev/null | awk '{print $1 "/" $2}' | sort -u
+}
+# Names of the contexts in the file that the line names.
+_penstockctl_contexts() {
+    local options=()
+    while (($# > 1)); do
+        case $1 in
+            --config) options+=("$1" "$2"); shift ;;
+            --config=*) options+=("$1") ;;
+        esac
+        shift
+    done
+    command penstockctl "${options[@]}" get contexts --no-headers 2>/dev/null | awk '{print $1}'
 }
 # Names of the pools of the penstock-sync that the line names.
 _penstockctl_pools() {
     local options=()
     while (($# > 1)); do
         case $1 in
-            --sync-server) options+=("$1" "$2"); shift ;;
-            --sync-server=*) options+=("$1") ;;
+            --sync-server|--context|--config) options+=("$1" "$2"); shift ;;
+            --sync-server=*|--context=*|--config=*) options+=("$1") ;;
         esac
         shift
     done

@@ -214,7 +214,7 @@ Command describe_service() {
         .arguments = "NAME|NS/NAME",
         .arguments_min = 1,
         .arguments_max = 1,
-        .options = {"namespace", "output", "watch", "interval"},
+        .options = {"namespace", "output", "watch", "interval", "all-gateways"},
         .summary = "everything about one Service: frontends, backends, traffic, and what is wrong with it",
         .reads_addresses = true,
         .run = run_describe_service};

@@ -83,7 +83,7 @@ std::string explanation_text(const v1::ExplainRequest& request, const v1::Explan
 Command explain() {
     return {
         .words = {"explain"},
-        .options = {"proto", "src", "dst", "port", "queue", "not-syn", "output"},
+        .options = {"proto", "src", "dst", "port", "queue", "not-syn", "output", "all-gateways"},
         .summary =
             "Show step by step how a TCP SYN or ACK, a UDP datagram or an SCTP INIT would be handled, and "
             "why, without side effects; ICMP messages and fragments are not covered",

@@ -8,7 +8,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run_get_affinity(Gateway* gateway, const Request& request) {
+Result<std::vector<v1::AffinityEntry>> requested_affinity(Gateway& gateway, const Request& request) {
     v1::ListAffinityRequest filter;
     PENSTOCK_TRY(const auto name, service_filter_from(request));
     filter.set_namespace_(name.namespace_name);
@@ -17,13 +17,23 @@ Result<std::string> run_get_affinity(Gateway* gateway, const Request& request) {
     filter.set_limit(request.limit);
     std::vector<v1::AffinityEntry> entries;
     PENSTOCK_TRY_STATUS(
-        gateway->affinity(filter, [&](const v1::AffinityEntry& each) { entries.push_back(each); }));
-    return request.is_structured() ? structured(json_list(entries), request.format) : affinity_table(entries);
+        gateway.affinity(filter, [&](const v1::AffinityEntry& each) { entries.push_back(each); }));
+    return entries;
+}
+
+Result<std::string> run_get_affinity(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto entries, requested_affinity(*gateway, request));
+    return structured(json_list(entries), request.format);
+}
+
+Result<Table> rows_of_affinity(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto entries, requested_affinity(*gateway, request));
+    return affinity_table(entries);
 }
 
 }  // namespace
 
-std::string affinity_table(const std::vector<v1::AffinityEntry>& entries) {
+Table affinity_table(const std::vector<v1::AffinityEntry>& entries) {
     Table table(
         {{"NAMESPACE"}, {"SERVICE"}, {"PORT"}, {"PROTO"}, {"CLIENT"}, {"BACKEND"}, {"AGE"}, {"REMAINING"}});
     for (const v1::AffinityEntry& entry : entries) {
@@ -33,7 +43,7 @@ std::string affinity_table(const std::vector<v1::AffinityEntry>& entries) {
                    entry.client(), all ? entry.backend().address() : text_of(entry.backend()),
                    duration_text(entry.age_ms()), duration_text(entry.remaining_ms())});
     }
-    return table.text();
+    return table;
 }
 
 Command get_affinity() {
@@ -41,9 +51,10 @@ Command get_affinity() {
             .arguments = "[NAME|NS/NAME]",
             .arguments_max = 1,
             .options = {"namespace", "all-namespaces", "client", "limit", "output", "no-headers", "watch",
-                        "interval"},
+                        "interval", "all-gateways"},
             .summary = "List the clients of services with session affinity and their endpoints",
-            .run = run_get_affinity};
+            .run = run_get_affinity,
+            .rows = rows_of_affinity};
 }
 
 }  // namespace penstock::cli

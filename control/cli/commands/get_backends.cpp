@@ -8,19 +8,27 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run_get_backends(Gateway* gateway, const Request& request) {
+Result<v1::ListBackendsResponse> requested_backends(Gateway& gateway, const Request& request) {
     PENSTOCK_TRY(const auto name, service_filter_from(request));
     v1::ListBackendsRequest filter;
     filter.set_namespace_(name.namespace_name);
     filter.set_service(name.name);
-    PENSTOCK_TRY(const auto backends, gateway->backends(filter));
-    return request.is_structured() ? structured(json_list(backends.backends()), request.format)
-                                   : backends_table(backends, request.is_wide());
+    return gateway.backends(filter);
+}
+
+Result<std::string> run_get_backends(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto backends, requested_backends(*gateway, request));
+    return structured(json_list(backends.backends()), request.format);
+}
+
+Result<Table> rows_of_backends(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto backends, requested_backends(*gateway, request));
+    return backends_table(backends, request.is_wide());
 }
 
 }  // namespace
 
-std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) {
+Table backends_table(const v1::ListBackendsResponse& backends, bool wide) {
     std::vector<Table::Column> columns{{"NAMESPACE"},  {"SERVICE"},        {"PORT"},   {"PROTO"},
                                        {"BACKEND"},    {"STATE"},          {"HEALTH"}, {"CONNECTIONS", true},
                                        {"OPEN", true}, {"NEW-FLOWS", true}};
@@ -46,17 +54,19 @@ std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) 
         }
         table.add(std::move(cells));
     }
-    return table.text();
+    return table;
 }
 
 Command get_backends() {
     return {.words = {"get", "backends"},
-            .aliases = {"backend", "endpoints", "ep"},
+            .aliases = {"backend", "be", "endpoints", "ep"},
             .arguments = "[NAME|NS/NAME]",
             .arguments_max = 1,
-            .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
+            .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval",
+                        "all-gateways"},
             .summary = "List endpoints of services with health and counters, including draining ones",
-            .run = run_get_backends};
+            .run = run_get_backends,
+            .rows = rows_of_backends};
 }
 
 }  // namespace penstock::cli

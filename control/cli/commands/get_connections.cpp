@@ -7,7 +7,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run_get_connections(Gateway* gateway, const Request& request) {
+Result<std::vector<v1::Connection>> requested_connections(Gateway& gateway, const Request& request) {
     v1::ListConnectionsRequest filter;
     *filter.mutable_client() = request.client;
     *filter.mutable_frontend() = request.frontend;
@@ -16,14 +16,23 @@ Result<std::string> run_get_connections(Gateway* gateway, const Request& request
     filter.set_limit(request.limit);
     std::vector<v1::Connection> connections;
     PENSTOCK_TRY_STATUS(
-        gateway->connections(filter, [&](const v1::Connection& each) { connections.push_back(each); }));
-    return request.is_structured() ? structured(json_list(connections), request.format)
-                                   : connections_table(connections, request.is_wide());
+        gateway.connections(filter, [&](const v1::Connection& each) { connections.push_back(each); }));
+    return connections;
+}
+
+Result<std::string> run_get_connections(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto connections, requested_connections(*gateway, request));
+    return structured(json_list(connections), request.format);
+}
+
+Result<Table> rows_of_connections(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto connections, requested_connections(*gateway, request));
+    return connections_table(connections, request.is_wide());
 }
 
 }  // namespace
 
-std::string connections_table(const std::vector<v1::Connection>& connections, bool wide) {
+Table connections_table(const std::vector<v1::Connection>& connections, bool wide) {
     std::vector<Table::Column> columns{{"PROTO"}, {"CLIENT"}, {"FRONTEND"}, {"BACKEND"},
                                        {"SNAT"},  {"STATE"},  {"AGE"},      {"IDLE"}};
     if (wide) {
@@ -42,16 +51,17 @@ std::string connections_table(const std::vector<v1::Connection>& connections, bo
         }
         table.add(std::move(cells));
     }
-    return table.text();
+    return table;
 }
 
 Command get_connections() {
     return {.words = {"get", "connections"},
-            .aliases = {"connection"},
+            .aliases = {"connection", "conn"},
             .options = {"client", "frontend", "backend", "proto", "limit", "output", "no-headers", "watch",
-                        "interval"},
+                        "interval", "all-gateways"},
             .summary = "List live connections that match all given filters",
-            .run = run_get_connections};
+            .run = run_get_connections,
+            .rows = rows_of_connections};
 }
 
 }  // namespace penstock::cli

@@ -8,8 +8,12 @@ namespace {
 
 Result<std::string> run_get_flows(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto flows, gateway->flows());
-    return request.is_structured() ? structured(json_list(flows.rules()), request.format)
-                                   : flows_table(flows, request.is_wide());
+    return structured(json_list(flows.rules()), request.format);
+}
+
+Result<Table> rows_of_flows(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto flows, gateway->flows());
+    return flows_table(flows, request.is_wide());
 }
 
 std::string state_text(v1::FlowRule::State state) {
@@ -27,7 +31,7 @@ std::string state_text(v1::FlowRule::State state) {
 
 }  // namespace
 
-std::string flows_table(const v1::ListFlowsResponse& flows, bool wide) {
+Table flows_table(const v1::ListFlowsResponse& flows, bool wide) {
     std::vector<Table::Column> columns{{"PORT", true}, {"KIND"},  {"MATCH"},
                                        {"ACTION"},     {"STATE"}, {"PACKETS", true}};
     if (wide) {
@@ -48,15 +52,16 @@ std::string flows_table(const v1::ListFlowsResponse& flows, bool wide) {
         cells.push_back(rule.reason());
         table.add(std::move(cells));
     }
-    return table.text();
+    return table;
 }
 
 Command get_flows() {
     return {.words = {"get", "flows"},
             .aliases = {"flow"},
-            .options = {"output", "no-headers", "watch", "interval"},
+            .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary = "List NIC flow rules: installed, or refused with the reason, and hit counters",
-            .run = run_get_flows};
+            .run = run_get_flows,
+            .rows = rows_of_flows};
 }
 
 }  // namespace penstock::cli

@@ -9,13 +9,17 @@ namespace {
 
 Result<std::string> run_get_neighbours(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto neighbours, gateway->neighbours());
-    return request.is_structured() ? structured(json_list(neighbours.neighbours()), request.format)
-                                   : neighbours_table(neighbours, request.is_wide());
+    return structured(json_list(neighbours.neighbours()), request.format);
+}
+
+Result<Table> rows_of_neighbours(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto neighbours, gateway->neighbours());
+    return neighbours_table(neighbours, request.is_wide());
 }
 
 }  // namespace
 
-std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide) {
+Table neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide) {
     std::vector<Table::Column> columns{{"ADDRESS"}, {"MAC"}, {"STATE"}, {"TWIN"}, {"USED"}};
     if (wide) {
         columns.push_back({"PORT", true});
@@ -31,15 +35,16 @@ std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool 
         }
         table.add(std::move(cells));
     }
-    return table.text();
+    return table;
 }
 
 Command get_neighbours() {
     return {.words = {"get", "neighbours"},
             .aliases = {"neighbour", "neighbors", "neighbor"},
-            .options = {"output", "no-headers", "watch", "interval"},
+            .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary = "List next hops and their MAC addresses, as mirrored from Linux",
-            .run = run_get_neighbours};
+            .run = run_get_neighbours,
+            .rows = rows_of_neighbours};
 }
 
 }  // namespace penstock::cli

@@ -9,8 +9,12 @@ namespace {
 
 Result<std::string> run_get_ports(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto ports, gateway->ports());
-    return request.is_structured() ? structured(json_list(ports.ports()), request.format)
-                                   : ports_table(ports, request.is_wide());
+    return structured(json_list(ports.ports()), request.format);
+}
+
+Result<Table> rows_of_ports(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto ports, gateway->ports());
+    return ports_table(ports, request.is_wide());
 }
 
 // The names of the settings with a reason. The reasons are too long for a table; -o yaml prints them.
@@ -26,7 +30,7 @@ std::vector<std::string> not_as_asked(const v1::Port& port) {
 
 }  // namespace
 
-std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
+Table ports_table(const v1::ListPortsResponse& ports, bool wide) {
     constexpr size_t kAddressesShown = 2;
     std::vector<Table::Column> columns{{"ID", true},         {"TWIN"},           {"ADDRESSES"},
                                        {"DRIVER"},           {"LINK"},           {"MTU", true},
@@ -82,15 +86,16 @@ std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
         }
         table.add(std::move(cells));
     }
-    return table.text();
+    return table;
 }
 
 Command get_ports() {
     return {.words = {"get", "ports"},
             .aliases = {"port"},
-            .options = {"output", "no-headers", "watch", "interval"},
+            .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary = "List NIC ports: Linux twin, driver, reply steering, traffic",
-            .run = run_get_ports};
+            .run = run_get_ports,
+            .rows = rows_of_ports};
 }
 
 }  // namespace penstock::cli

@@ -8,13 +8,17 @@ namespace {
 
 Result<std::string> run_get_routes(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto routes, gateway->routes());
-    return request.is_structured() ? structured(json_list(routes.routes()), request.format)
-                                   : routes_table(routes, request.is_wide());
+    return structured(json_list(routes.routes()), request.format);
+}
+
+Result<Table> rows_of_routes(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto routes, gateway->routes());
+    return routes_table(routes, request.is_wide());
 }
 
 }  // namespace
 
-std::string routes_table(const v1::ListRoutesResponse& routes, bool wide) {
+Table routes_table(const v1::ListRoutesResponse& routes, bool wide) {
     std::vector<Table::Column> columns{{"DESTINATION"}, {"GATEWAY"}, {"TWIN"}, {"METRIC", true}};
     if (wide) {
         columns.push_back({"PORT", true});
@@ -28,15 +32,16 @@ std::string routes_table(const v1::ListRoutesResponse& routes, bool wide) {
         }
         table.add(std::move(cells));
     }
-    return table.text();
+    return table;
 }
 
 Command get_routes() {
     return {.words = {"get", "routes"},
             .aliases = {"route"},
-            .options = {"output", "no-headers", "watch", "interval"},
+            .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary = "List routes as mirrored from Linux; gateway \"-\" means on-link",
-            .run = run_get_routes};
+            .run = run_get_routes,
+            .rows = rows_of_routes};
 }
 
 }  // namespace penstock::cli

@@ -31,14 +31,22 @@ size_t endpoints_of(const v1::Service& service) {
     return places.size();
 }
 
-Result<std::string> run_get_services(Gateway* gateway, const Request& request) {
+Result<v1::ListServicesResponse> requested_services(Gateway& gateway, const Request& request) {
     PENSTOCK_TRY(const auto name, service_filter_from(request));
     v1::ListServicesRequest filter;
     filter.set_namespace_(name.namespace_name);
     filter.set_name(name.name);
-    PENSTOCK_TRY(const auto services, gateway->services(filter));
-    return request.is_structured() ? structured(json_list(services.services()), request.format)
-                                   : services_table(services, request.is_wide());
+    return gateway.services(filter);
+}
+
+Result<std::string> run_get_services(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto services, requested_services(*gateway, request));
+    return structured(json_list(services.services()), request.format);
+}
+
+Result<Table> rows_of_services(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto services, requested_services(*gateway, request));
+    return services_table(services, request.is_wide());
 }
 
 }  // namespace
@@ -66,7 +74,7 @@ std::string standing_text(const v1::ServiceStatus& service) {
     return text;
 }
 
-std::string services_table(const v1::ListServicesResponse& services, bool wide) {
+Table services_table(const v1::ListServicesResponse& services, bool wide) {
     constexpr size_t kFrontendsShown = 3;
     std::vector<Table::Column> columns{{"NAMESPACE"},
                                        {"NAME"},
@@ -109,7 +117,7 @@ std::string services_table(const v1::ListServicesResponse& services, bool wide) 
         }
         table.add(std::move(cells));
     }
-    return table.text();
+    return table;
 }
 
 Command get_services() {
@@ -117,9 +125,11 @@ Command get_services() {
             .aliases = {"service", "svc"},
             .arguments = "[NAME|NS/NAME]",
             .arguments_max = 1,
-            .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
+            .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval",
+                        "all-gateways"},
             .summary = "List service ports with frontends, backends and counters",
-            .run = run_get_services};
+            .run = run_get_services,
+            .rows = rows_of_services};
 }
 
 }  // namespace penstock::cli

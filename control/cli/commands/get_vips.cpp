@@ -8,12 +8,17 @@ namespace {
 
 Result<std::string> run_get_vips(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto vips, gateway->vips());
-    return request.is_structured() ? structured(json_list(vips.vips()), request.format) : vips_table(vips);
+    return structured(json_list(vips.vips()), request.format);
+}
+
+Result<Table> rows_of_vips(Gateway* gateway, const Request&) {
+    PENSTOCK_TRY(const auto vips, gateway->vips());
+    return vips_table(vips);
 }
 
 }  // namespace
 
-std::string vips_table(const v1::ListVipsResponse& vips) {
+Table vips_table(const v1::ListVipsResponse& vips) {
     Table table({{"ADDRESS"}, {"PRESENCE"}, {"TWIN"}, {"METRIC", true}, {"REASON"}});
     for (const v1::Vip& vip : vips.vips()) {
         std::string reason = vip.reason();
@@ -23,17 +28,18 @@ std::string vips_table(const v1::ListVipsResponse& vips) {
         table.add({vip.address(), vip.presence(), vip.twin(),
                    vip.metric() > 0 ? std::to_string(vip.metric()) : std::string(), reason});
     }
-    return table.text();
+    return table;
 }
 
 Command get_vips() {
     return {.words = {"get", "vips"},
             .aliases = {"vip"},
-            .options = {"output", "no-headers", "watch", "interval"},
+            .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary =
                 "List LoadBalancer and external IPs and their announcement (--vip-presence), with the "
                 "reason of each that is not announced",
-            .run = run_get_vips};
+            .run = run_get_vips,
+            .rows = rows_of_vips};
 }
 
 }  // namespace penstock::cli

@@ -10,8 +10,12 @@ namespace {
 
 Result<std::string> run_get_workers(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto workers, gateway->workers());
-    return request.is_structured() ? structured(json_list(workers.workers()), request.format)
-                                   : workers_table(workers, request.is_wide());
+    return structured(json_list(workers.workers()), request.format);
+}
+
+Result<Table> rows_of_workers(Gateway* gateway, const Request& request) {
+    PENSTOCK_TRY(const auto workers, gateway->workers());
+    return workers_table(workers, request.is_wide());
 }
 
 // "7.3%"
@@ -22,7 +26,7 @@ std::string percent_text(double ratio) {
 
 }  // namespace
 
-std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
+Table workers_table(const v1::ListWorkersResponse& workers, bool wide) {
     std::vector<Table::Column> columns{{"ID", true},         {"CORE", true},      {"CONNECTIONS", true},
                                        {"OPEN", true},       {"CAPACITY", true},  {"PACKETS", true},
                                        {"HANDED-OFF", true}, {"HANDED-IN", true}, {"BUSY", true}};
@@ -53,15 +57,16 @@ std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
         }
         table.add(std::move(cells));
     }
-    return table.text();
+    return table;
 }
 
 Command get_workers() {
     return {.words = {"get", "workers"},
             .aliases = {"worker"},
-            .options = {"output", "no-headers", "watch", "interval"},
+            .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary = "List workers: load, connections, packets handed off between workers",
-            .run = run_get_workers};
+            .run = run_get_workers,
+            .rows = rows_of_workers};
 }
 
 }  // namespace penstock::cli

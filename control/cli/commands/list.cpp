@@ -1,19 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/cli/commands/list.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace penstock::cli {
 
 std::span<const Command> all_commands() {
-    static const std::vector<Command> commands{get_services(),  get_backends(),     get_connections(),
-                                               get_affinity(),  get_ports(),        get_flows(),
-                                               get_workers(),   get_routes(),       get_neighbours(),
-                                               get_vips(),      get_sync(),         get_pools(),
-                                               get_addresses(), describe_service(), describe_pool(),
-                                               stats(),         explain(),          explain_annotations(),
-                                               status(),        version(),          clear_affinity(),
-                                               set_log_level(), set_scheduler(),    drain(),
-                                               undrain(),       upgrade(),          top_command(),
-                                               doctor(),        doctor_bind(),      doctor_unbind(),
+    static const std::vector<Command> commands{get_services(),
+                                               get_backends(),
+                                               get_connections(),
+                                               get_affinity(),
+                                               get_ports(),
+                                               get_flows(),
+                                               get_workers(),
+                                               get_routes(),
+                                               get_neighbours(),
+                                               get_vips(),
+                                               get_contexts(),
+                                               get_sync(),
+                                               get_pools(),
+                                               get_addresses(),
+                                               describe_service(),
+                                               describe_pool(),
+                                               stats(),
+                                               explain(),
+                                               explain_annotations(),
+                                               status(),
+                                               version(),
+                                               clear_affinity(),
+                                               set_log_level(),
+                                               set_scheduler(),
+                                               drain(),
+                                               undrain(),
+                                               upgrade(),
+                                               top_command(),
+                                               doctor(),
+                                               doctor_bind(),
+                                               doctor_unbind(),
                                                completion()};
     return commands;
 }
@@ -26,12 +50,27 @@ std::string name_of(const Command& command) {
     return name;
 }
 
-Result<std::string> answer_of(const Command& command, Gateway* gateway, const Request& request) {
-    auto answer = command.run(gateway, request);
-    if (answer && request.no_headers && !request.is_structured()) {
-        answer->erase(0, answer->find('\n') + 1);
+bool runs_at_all_gateways(const Command& command) {
+    return std::ranges::find(command.options, "all-gateways") != command.options.end();
+}
+
+std::string without_header(std::string table, const Request& request) {
+    if (request.no_headers) {
+        table.erase(0, table.find('\n') + 1);
     }
-    return answer;
+    return table;
+}
+
+Result<std::string> answer_of(const Command& command, Gateway* gateway, const Request& request) {
+    if (request.is_structured()) {
+        return command.run(gateway, request);
+    }
+    if (command.rows != nullptr) {
+        PENSTOCK_TRY(const auto rows, command.rows(gateway, request));
+        return without_header(rows.text(), request);
+    }
+    PENSTOCK_TRY(auto text, command.run(gateway, request));
+    return without_header(std::move(text), request);
 }
 
 }  // namespace penstock::cli

@@ -55,7 +55,7 @@ std::string counters_tables(const v1::Counters& counters, bool wide) {
 
 Command stats() {
     return {.words = {"stats"},
-            .options = {"output", "watch", "interval"},
+            .options = {"output", "watch", "interval", "all-gateways"},
             .summary = "Show all counters, and dropped packets by reason, with their meaning",
             .run = run_stats};
 }

@@ -164,7 +164,7 @@ std::string status_text(const v1::Status& status) {
 
 Command status() {
     return {.words = {"status"},
-            .options = {"output", "watch", "interval"},
+            .options = {"output", "watch", "interval", "all-gateways"},
             .summary =
                 "Show identity, configuration and load of the gateway. Exit code 1 while its health checks "
                 "answer 503",

@@ -25,7 +25,7 @@ Result<std::string> run_version(Gateway* gateway, const Request& request) {
 
 Command version() {
     return {.words = {"version"},
-            .options = {"output"},
+            .options = {"output", "all-gateways"},
             .summary =
                 "Show the versions of penstockctl and of the penstockd it connects to (--version: "
                 "penstockctl only)",

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "control/cli/table.hpp"
 #include "control/host/finding.hpp"
 #include "penstock/v1/debug.pb.h"
 #include "penstock/v1/status.pb.h"
@@ -13,16 +14,16 @@
 
 namespace penstock::cli {
 
-[[nodiscard]] std::string services_table(const v1::ListServicesResponse& services, bool wide);
-[[nodiscard]] std::string backends_table(const v1::ListBackendsResponse& backends, bool wide);
-[[nodiscard]] std::string connections_table(const std::vector<v1::Connection>& connections, bool wide);
-[[nodiscard]] std::string affinity_table(const std::vector<v1::AffinityEntry>& entries);
-[[nodiscard]] std::string ports_table(const v1::ListPortsResponse& ports, bool wide);
-[[nodiscard]] std::string flows_table(const v1::ListFlowsResponse& flows, bool wide);
-[[nodiscard]] std::string workers_table(const v1::ListWorkersResponse& workers, bool wide);
-[[nodiscard]] std::string routes_table(const v1::ListRoutesResponse& routes, bool wide);
-[[nodiscard]] std::string vips_table(const v1::ListVipsResponse& vips);
-[[nodiscard]] std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide);
+[[nodiscard]] Table services_table(const v1::ListServicesResponse& services, bool wide);
+[[nodiscard]] Table backends_table(const v1::ListBackendsResponse& backends, bool wide);
+[[nodiscard]] Table connections_table(const std::vector<v1::Connection>& connections, bool wide);
+[[nodiscard]] Table affinity_table(const std::vector<v1::AffinityEntry>& entries);
+[[nodiscard]] Table ports_table(const v1::ListPortsResponse& ports, bool wide);
+[[nodiscard]] Table flows_table(const v1::ListFlowsResponse& flows, bool wide);
+[[nodiscard]] Table workers_table(const v1::ListWorkersResponse& workers, bool wide);
+[[nodiscard]] Table routes_table(const v1::ListRoutesResponse& routes, bool wide);
+[[nodiscard]] Table vips_table(const v1::ListVipsResponse& vips);
+[[nodiscard]] Table neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide);
 // All ports of one Kubernetes Service.
 [[nodiscard]] std::string service_description(const v1::ListServicesResponse& services,
                                               const v1::ListBackendsResponse& backends);

@@ -92,6 +92,10 @@ TEST_F(CommandTest, AliasesAreThoseOfKubectl) {
     gateway_.services_.add_services();
     EXPECT_TRUE(run({"describe", "svc", "default/web"}));
     EXPECT_TRUE(run({"get", "neighbors"}));
+    EXPECT_TRUE(run({"get", "be", "shop/web"}));
+    EXPECT_EQ(gateway_.backends_request.service(), "web");
+    EXPECT_TRUE(run({"get", "conn", "--limit", "7"}));
+    EXPECT_EQ(gateway_.connections_request.limit(), 7u);
     EXPECT_FALSE(run({"svc"}));
 }
 
@@ -559,6 +563,25 @@ TEST(CommandLine, HelpOfACommandNamesItsOptionsAlone) {
         EXPECT_EQ(text.find("--client"), std::string::npos) << text;
     }
     EXPECT_EQ(std::get<Information>(read_command_line({"help"}).value()).text, help_text());
+}
+
+TEST(CommandLine, HelpOfAFirstWordNamesItsCommands) {
+    for (const Words& words : {Words{"help", "set"}, Words{"set", "--help"}}) {
+        const std::string text = std::get<Information>(read_command_line(words).value()).text;
+        EXPECT_TRUE(text.starts_with("penstockctl set:\n  set log-level")) << text;
+        EXPECT_NE(text.find("  set scheduler"), std::string::npos) << text;
+        EXPECT_EQ(text.find("get services"), std::string::npos) << text;
+    }
+}
+
+TEST(CommandLine, HelpAboutAnUnknownCommandIsAnErrorOfUsage) {
+    for (const Words& words :
+         {Words{"help", "nothing"}, Words{"help", "get", "nothing"}, Words{"nothing", "--help"}}) {
+        const auto read = read_command_line(words);
+        ASSERT_FALSE(read) << testing::PrintToString(words);
+        EXPECT_EQ(exit_code(read.error()), kExitUsage);
+        EXPECT_NE(read.error().what.find("there is no command"), std::string::npos) << read.error().what;
+    }
 }
 
 TEST(CommandLine, EnvironmentHoldsDefaultsThatOptionsOverride) {

@@ -86,6 +86,21 @@ TEST(Completion, OffersPoolsOfThePenstockSyncThatTheLineNames) {
     EXPECT_EQ(line, "--sync-server unix:/run/y.sock get pools --no-headers --timeout 1");
 }
 
+TEST(Completion, OffersContextsOfTheFileThatTheLineNames) {
+    constexpr const char* kContexts = "edge-1  192.0.2.1:9106\\nedge-2  192.0.2.2:9106\\n";
+    const auto called = [] {
+        std::ifstream file(testing::TempDir() + "completion-" + std::to_string(::getpid()) + "/called");
+        std::string line;
+        std::getline(file, line);
+        return line;
+    };
+    EXPECT_THAT(completions_of("penstockctl --config /c.ini --context edge-", kContexts), "edge-1\nedge-2\n");
+    EXPECT_EQ(called(), "--config /c.ini get contexts --no-headers");
+    EXPECT_THAT(completions_of("penstockctl get ro --context e", kContexts), "edge-1\nedge-2\n");
+    completions_of("penstockctl --context edge-2 describe service sho", "shop  web  80\\n");
+    EXPECT_EQ(called(), "--context edge-2 get services --no-headers --timeout 1");
+}
+
 TEST(Completion, AnotherShellIsRefusedByName) {
     const auto other = read_command_line({"completion", "fish"});
     const auto refused = std::get<Invocation>(other.value())

@@ -61,7 +61,7 @@ backends {
 )";
 
 TEST(Views, ServicesTable) {
-    EXPECT_EQ(services_table(from_text<v1::ListServicesResponse>(kServices), false),
+    EXPECT_EQ(services_table(from_text<v1::ListServicesResponse>(kServices), false).text(),
               "NAMESPACE  NAME        PORT     PROTO  FRONTENDS                                        "
               "BACKENDS  CONNECTIONS  NEW-FLOWS  STATUS\n"
               "default    my-service  http:80  TCP    80.11.12.10:80                                         "
@@ -78,12 +78,13 @@ TEST(Views, BackendsOfBothFamiliesAreCounted_DUAL005) {
         sets { endpoints { address: "10.80.2.11" port: 80 } endpoints { address: "10.80.2.12" port: 80 } }
         sets { ipv6: true endpoints { address: "fd00::11" port: 80 } } }
         result { outcome: OUTCOME_APPLIED } listening { address: "2001:db8::1" port: 80 } })"),
-                                            false);
+                                            false)
+                                 .text();
     EXPECT_NE(text.find("[2001:db8::1]:80         3            0"), std::string::npos) << text;
 }
 
 TEST(Views, ServicesTableWideShowsAllFrontendsAndTraffic) {
-    const std::string text = services_table(from_text<v1::ListServicesResponse>(kServices), true);
+    const std::string text = services_table(from_text<v1::ListServicesResponse>(kServices), true).text();
     EXPECT_NE(text.find("10.0.0.4:30053,[2001:db8::1]:53"), std::string::npos) << text;
     EXPECT_NE(
         text.find(
@@ -101,14 +102,14 @@ TEST(Views, AServiceWithoutFrontendsIsNotServed) {
 
 TEST(Views, BackendsTable) {
     const auto backends = from_text<v1::ListBackendsResponse>(kBackends);
-    EXPECT_EQ(backends_table(backends, false),
+    EXPECT_EQ(backends_table(backends, false).text(),
               "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  OPEN  "
               "NEW-FLOWS\n"
               "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7     6      "
               "  150\n"
               "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1     0      "
               "   20\n");
-    EXPECT_EQ(backends_table(backends, true),
+    EXPECT_EQ(backends_table(backends, true).text(),
               "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  OPEN  "
               "NEW-FLOWS  WEIGHT  NODE    ZONE\n"
               "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7     6      "
@@ -127,14 +128,14 @@ TEST(Views, ConnectionsTable) {
         from_text<v1::Connection>(
             R"(protocol: PROTOCOL_UDP client { address: "2001:db8::2" port: 5 } frontend { address: "2001:db8::1" port: 53 }
             backend { address: "2001:db8::3" port: 53 } state: "one-way" age_ms: 250 idle_ms: 0 expires_ms: 30000)")};
-    EXPECT_EQ(connections_table(connections, false),
+    EXPECT_EQ(connections_table(connections, false).text(),
               "PROTO  CLIENT           FRONTEND          BACKEND           SNAT            STATE        AGE  "
               "  IDLE\n"
               "TCP    10.80.1.2:40000  80.11.12.10:80    10.80.2.11:9376   10.80.2.1:1024  established  1h2m "
               "  1.50s\n"
               "UDP    [2001:db8::2]:5  [2001:db8::1]:53  [2001:db8::3]:53  -               one-way      "
               "0.25s  0.00s\n");
-    const std::string wide = connections_table(connections, true);
+    const std::string wide = connections_table(connections, true).text();
     EXPECT_NE(wide.find("23h59m        1  default/web:http/TCP\n"), std::string::npos) << wide;
 }
 
@@ -148,7 +149,7 @@ TEST(Views, AffinityTable) {
         from_text<v1::AffinityEntry>(
             R"(service { namespace: "shop" name: "game" port_name: "chat" protocol: PROTOCOL_UDP }
             client: "10.80.1.3" backend { address: "10.80.2.11" port: 9376 } age_ms: 12000 remaining_ms: 88000 all_ports: true)")};
-    EXPECT_EQ(affinity_table(entries),
+    EXPECT_EQ(affinity_table(entries).text(),
               "NAMESPACE  SERVICE  PORT  PROTO  CLIENT       BACKEND           AGE    REMAINING\n"
               "default    web      http  TCP    10.80.1.2    10.80.2.11:9376   1.50s  2h59m\n"
               "shop       dns      -     UDP    2001:db8::2  [2001:db8::3]:53  12s    1m28s\n"
@@ -166,7 +167,7 @@ TEST(Views, PortsTable) {
         settings { name: "rss-key" asked: "random, 40 bytes" granted: "the device's own, 40 bytes" reason: "the driver does not accept a key" }
         settings { name: "rss-table" asked: "128 entries" granted: "128 entries" }
         settings { name: "rx-ipv4-cksum" asked: "on" reason: "not offered by the device; workers verify the checksum" } })");
-    EXPECT_EQ(ports_table(ports, false),
+    EXPECT_EQ(ports_table(ports, false).text(),
               "ID  TWIN     ADDRESSES                   DRIVER         LINK      MTU  QUEUES  STEERING       "
               "  RX-PACKETS  TX-PACKETS  "
               "RX-MISSED\n"
@@ -176,7 +177,7 @@ TEST(Views, PortsTable) {
               " 1  down0    -                           net_bonding    removed  9000     4/4  "
               "predictable-rss           0           0      "
               "    0\n");
-    EXPECT_EQ(ports_table(ports, true),
+    EXPECT_EQ(ports_table(ports, true).text(),
               "ID  TWIN     ADDRESSES                                          DRIVER         LINK      MTU  "
               "QUEUES  STEERING         "
               "RX-PACKETS  TX-PACKETS  RX-MISSED  NAME            MAC                RX-BYTES  TX-BYTES  "
@@ -206,10 +207,10 @@ TEST(Views, WorkersTable) {
         "polls: 77 empty_polls: "
         "70 "
         "busy_ratio: 0.0734 generation: 3 idle: \"sleep\" sleeps: 12 sleep_ratio: 0.916 }");
-    EXPECT_EQ(workers_table(workers, false),
+    EXPECT_EQ(workers_table(workers, false).text(),
               "ID  CORE  CONNECTIONS  OPEN  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY\n"
               " 0     1            5     4    262144     1000          10         11  7.3%\n");
-    EXPECT_EQ(workers_table(workers, true),
+    EXPECT_EQ(workers_table(workers, true).text(),
               "ID  CORE  CONNECTIONS  OPEN  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY  IDLE   ASLEEP  "
               "SLEEPS  POLLS  EMPTY-POLLS  "
               "GENERATION\n"
@@ -223,14 +224,14 @@ TEST(Views, Flows) {
         R"text(rules { kind: "source-drop" match: "from 198.51.100.0/24" action: "drop" state: STATE_INSTALLED counted: true packets: 7 bytes: 420 }
         rules { port: 1 kind: "snat-to-queue" match: "to 10.0.0.1 tcp port 64-127/128" action: "queue 1" state: STATE_REFUSED reason: "no room" }
         rules { port: 1 kind: "vip-mark" state: STATE_NOT_USED reason: "not asked for (--vip-mark)" })text");
-    EXPECT_EQ(flows_table(flows, false),
+    EXPECT_EQ(flows_table(flows, false).text(),
               "PORT  KIND           MATCH                            ACTION   STATE      PACKETS  REASON\n"
               "   0  source-drop    from 198.51.100.0/24             drop     installed        7  -\n"
               "   1  snat-to-queue  to 10.0.0.1 tcp port 64-127/128  queue 1  refused          -  no room\n"
               "   1  vip-mark       -                                -        not used         -  not asked "
               "for (--vip-mark)\n");
     EXPECT_EQ(
-        flows_table(flows, true).substr(0, flows_table(flows, true).find('\n')),
+        flows_table(flows, true).text().substr(0, flows_table(flows, true).text().find('\n')),
         "PORT  KIND           MATCH                            ACTION   STATE      PACKETS  BYTES  REASON");
 }
 
@@ -240,7 +241,8 @@ TEST(Views, RoutesAndNeighbours) {
             from_text<v1::ListRoutesResponse>(
                 R"(routes { destination: "0.0.0.0/0" gateway: "10.80.1.254" twin: "uplink0" metric: 100 }
         routes { destination: "10.80.2.0/24" twin: "down0" port: 1 })"),
-            false),
+            false)
+            .text(),
         "DESTINATION   GATEWAY      TWIN     METRIC\n"
         "0.0.0.0/0     10.80.1.254  uplink0     100\n"
         "10.80.2.0/24  -            down0         0\n");
@@ -249,15 +251,18 @@ TEST(Views, RoutesAndNeighbours) {
             from_text<v1::ListNeighboursResponse>(
                 R"(neighbours { address: "10.80.2.11" mac: "02:00:00:00:02:0b" state: "reachable" twin: "down0" port: 1 used_ms_ago: 75000 }
         neighbours { address: "10.80.2.12" state: "resolving" twin: "down0" port: 1 used_ms_ago: -1 })"),
-            true),
+            true)
+            .text(),
         "ADDRESS     MAC                STATE      TWIN   USED       PORT\n"
         "10.80.2.11  02:00:00:00:02:0b  reachable  down0  1m15s ago     1\n"
         "10.80.2.12  -                  resolving  down0  never         1\n");
     EXPECT_EQ(
-        vips_table(from_text<v1::ListVipsResponse>(
-            R"(vips { address: "192.0.2.80" presence: "route" twin: "uplink0" metric: 100 foreign_route: true }
+        vips_table(
+            from_text<v1::ListVipsResponse>(
+                R"(vips { address: "192.0.2.80" presence: "route" twin: "uplink0" metric: 100 foreign_route: true }
         vips { address: "192.0.2.81" presence: "address" twin: "uplink0" }
-        vips { address: "192.0.2.82" presence: "none" reason: "no port is up" })")),
+        vips { address: "192.0.2.82" presence: "none" reason: "no port is up" })"))
+            .text(),
         "ADDRESS     PRESENCE  TWIN     METRIC  REASON\n"
         "192.0.2.80  route     uplink0     100  another program has a route for it\n"
         "192.0.2.81  address   uplink0       -  -\n"
