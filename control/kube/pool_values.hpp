@@ -17,7 +17,7 @@
 
 namespace penstock::kube {
 
-// Maximum lengths of lists. docs/deploy/addresspool-crd.yaml has the same numbers, because the cost of its
+// Maximum lengths of lists. docs/deploy/common/addresspool-crd.yaml has the same numbers, because the cost of its
 // rules is bounded by them.
 inline constexpr size_t kPoolAddressesMax = 256;
 inline constexpr size_t kPoolNamespacesMax = 256;

@@ -16,8 +16,8 @@ from . import lifetime, quickstart, servers, state
 from .network import BACKENDS
 
 PURPOSE = "cluster-demo"
-RBAC = os.path.join(quickstart.ROOT, "docs/deploy/rbac.yaml")
-POOLS = os.path.join(quickstart.ROOT, "docs/deploy/addresspool-crd.yaml")
+RBAC = os.path.join(quickstart.ROOT, "docs/deploy/common/rbac.yaml")
+POOLS = os.path.join(quickstart.ROOT, "docs/deploy/common/addresspool-crd.yaml")
 EXTERNAL_IP = "80.11.12.10"
 SERVICE_PORT = "default/my-service:http/tcp"
 PATIENCE_S = 30
@@ -101,7 +101,7 @@ class Demo:
         step("a client, a gateway and backends, each in a network namespace of its own")
         self._network.build()
         servers.start(self._network, self._run)
-        step("penstockd, and penstock-sync with the rights of docs/deploy/rbac.yaml")
+        step("penstockd, and penstock-sync with the rights of docs/deploy/common/rbac.yaml")
         # on failure penstockd logs it and runs without hugepages
         self._run.reserve_hugepages(self._gateway.memory_mb)
         self._gateway.more_options = ["--vip-presence", "routes"]

@@ -38,7 +38,7 @@ class Cluster:
         self.url = f"https://{self.address}:{self.port}"
         self.tokens = {user: secrets.token_hex(16) for user in ("admin", SYNC_USER, STRANGER)}
         self.api_server = self.etcd = None
-        self.rbac = []  # objects of docs/deploy/rbac.yaml
+        self.rbac = []  # objects of docs/deploy/common/rbac.yaml
         self.admin = Kubectl(server.program("kubectl"), self.file("admin.kubeconfig"), self.file("kubectl-cache"))
 
     def file(self, name):

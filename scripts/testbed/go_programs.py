@@ -3,6 +3,7 @@
 published Go modules."""
 import dataclasses
 import os
+import re
 import shutil
 
 from .api_servers import NotToBeHad, bounded, cache, go_environment, go_version, locked
@@ -54,3 +55,19 @@ GOBGP = GoProgram("GoBGP", "github.com/osrg/gobgp/v4", "v4.8.0", (1, 25),
 METALLB = GoProgram("MetalLB", "go.universe.tf/metallb", "v0.16.1", (1, 25), ("go.universe.tf/metallb/controller",), ("controller",))
 # Its package contains the clients of all DNS providers: the build takes longer than that of an API server.
 EXTERNAL_DNS = GoProgram("external-dns", "sigs.k8s.io/external-dns", "v0.21.0", (1, 26), ("sigs.k8s.io/external-dns",), ("external-dns",))
+HELM = GoProgram("Helm", "helm.sh/helm/v3", "v3.22.0", (1, 26), ("helm.sh/helm/v3/cmd/helm",), ("helm",))
+KUBECONFORM = GoProgram("kubeconform", "github.com/yannh/kubeconform", "v0.7.0", (1, 24), ("github.com/yannh/kubeconform/cmd/kubeconform",), ("kubeconform",))
+
+
+def module_folder(module, version, deadline):
+    """The folder of a Go module's published files in Go's module cache. Raises NotToBeHad."""
+    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
+    if not go:
+        raise NotToBeHad("no go on PATH")
+    place = os.path.join(cache(), "modules")
+    os.makedirs(place, exist_ok=True)
+    environment = go_environment(GO111MODULE="on", GOFLAGS="-mod=mod -modcacherw", GOWORK="off", GOTOOLCHAIN="local")
+    log = os.path.join(place, f"{module.replace('/', '-')}-{version}.json")
+    bounded([go, "mod", "download", "-json", f"{module}@{version}"], log, deadline, cwd=place, env=environment)
+    with open(log) as file:
+        return re.search(r'"Dir": "([^"]+)"', file.read()).group(1)

@@ -8,8 +8,10 @@ from lab import gateway as gw
 from lab import servers
 
 DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/deploy")
-RBAC = os.path.join(DEPLOY, "rbac.yaml")
-POOLS = os.path.join(DEPLOY, "addresspool-crd.yaml")
+RBAC = os.path.join(DEPLOY, "common/rbac.yaml")
+POOLS = os.path.join(DEPLOY, "common/addresspool-crd.yaml")
+# The oldest API server whose CRDs have rules.
+CRD_VERSION = (1, 25)
 # Time for a change to be applied: through kubectl, the API server, etcd, a watch, gRPC and a compile, on
 # cores that other processes may use.
 PATIENCE_S = 30.0
@@ -58,7 +60,7 @@ class ClusterLab(Lab):
 
     def install_pools(self):
         """Installs the CRD of AddressPools."""
-        if self.cluster.version < (1, 25):
+        if self.cluster.version < CRD_VERSION:
             # no rules in CRDs; and 1.20, built with this Go version, ends in reflect2 at the first custom resource
             raise Skip("custom resources need an API server of 1.25")
         self.kubectl("apply", "-f", POOLS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The custom resource AddressPool (docs/deploy/addresspool-crd.yaml): what the API server itself refuses, its
+"""The custom resource AddressPool (docs/deploy/common/addresspool-crd.yaml): what the API server itself refuses, its
 defaults, and its status."""
 from fixture import case, check, equal
 from testbed.cluster import SYNC_USER

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/deploy/penstockd-daemonset.yaml keeps connections over a roll: what must outlive a Pod is on the host, and
-one node is replaced at a time.
+"""docs/deploy/node/penstockd-daemonset.yaml keeps connections over a roll: what must outlive a Pod is on the host, and
+one node is replaced at a time. Its CPUs can be exclusive, and its probes are those of health.
 
 deployment_test.py ROOT"""
 import os
@@ -51,16 +51,40 @@ def findings(document):
         yield "preStop drains the next Pod too"
     if pod["terminationGracePeriodSeconds"] < timeout_s + STOP_S:
         yield f"terminationGracePeriodSeconds is less than {timeout_s} s of preStop and {STOP_S} s"
-    if "readinessProbe" not in daemon:
+    if daemon.get("readinessProbe", {}).get("exec", {}).get("command") != ["penstockctl", "status"]:
         yield "a roll does not wait until penstockd is ready"
+    for probe in ("startupProbe", "livenessProbe"):
+        if daemon.get(probe, {}).get("httpGet", {}).get("path") != "/livez":
+            yield f"{probe} is not /livez, which fails only for what a restart repairs"
+    for container in pod["containers"]:
+        if container["resources"]["requests"] != container["resources"]["limits"]:
+            yield f"requests of {container['name']} differ from its limits: the Pod is not Guaranteed, and its CPUs are not exclusive"
+    if not re.fullmatch(r"\d+", daemon["resources"]["limits"]["cpu"]):
+        yield "penstockd has no whole CPUs"
+
+
+def unknown_options(root):
+    """Options of the manifests that the program does not have."""
+    lists = {"penstockd": ("control/gateway/options/option_list.cpp", "control/options/option_set.cpp"),
+             "penstock-sync": ("control/sync/option_list.cpp", "control/sync/policy_options.cpp", "control/options/option_set.cpp")}
+    for manifest in ("node/penstockd-daemonset.yaml", "external/sync-deployment.yaml"):
+        with open(os.path.join(root, "docs/deploy", manifest)) as file:
+            (workload,) = yaml.safe_load_all(file)
+        for container in workload["spec"]["template"]["spec"]["containers"]:
+            (program,) = container["command"]
+            known = "".join(open(os.path.join(root, path)).read() for path in lists[program])
+            for argument in container["args"]:
+                name = argument.removeprefix("--").split("=", 1)[0]
+                if f'"{name}"' not in known and f'"{name},' not in known:
+                    yield f"{program} has no option --{name}"
 
 
 def main():
-    path = os.path.join(sys.argv[1], "docs/deploy/penstockd-daemonset.yaml")
+    path = os.path.join(sys.argv[1], "docs/deploy/node/penstockd-daemonset.yaml")
     with open(path) as file:
         documents = list(yaml.safe_load_all(file))
     (daemon_set,) = (document for document in documents if document["kind"] == "DaemonSet")
-    found = list(findings(daemon_set))
+    found = [*findings(daemon_set), *unknown_options(sys.argv[1])]
     print("\n".join(f"{path}: {finding}" for finding in found))
     return 1 if found else 0
 

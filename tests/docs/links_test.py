@@ -21,7 +21,7 @@ def anchors_of(page):
 
 
 def broken_links(root):
-    for directory in ("", "docs", "docs/adr", "docs/deploy"):
+    for directory in ("", "charts/penstock", "docs", "docs/adr", "docs/deploy"):
         for name in sorted(os.listdir(os.path.join(root, directory))):
             if name.endswith(".md"):
                 page = os.path.join(directory, name)

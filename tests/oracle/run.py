@@ -66,7 +66,7 @@ def run_against(suite, server, options):
     try:
         cluster = Cluster(run, server)
         cluster.start()
-        cluster.grant(os.path.join(ROOT, "docs/deploy/rbac.yaml"))
+        cluster.grant(os.path.join(ROOT, "docs/deploy/common/rbac.yaml"))
         print(f"{server.name}: kube-proxy {cluster.server_version} ({server.origin}), ready after {time.monotonic() - began:.0f} s", flush=True)
         suite.run(f"{server.name} {CASES[0]}", lambda lab: compare_worlds(lab, options.seed, options.worlds),
                   lambda: OracleLab(cluster, suite.build, _Case, 0))

@@ -26,7 +26,7 @@ std::string Reflector::consequence_of(const Trouble& trouble) const {
     if (trouble.kind == Trouble::Kind::NotServed && is_pool) {
         return table_.is_listed() ? "; the pools that were read before stay in use"
                                   : "; no address pool is known until the CRD is installed "
-                                    "(docs/deploy/addresspool-crd.yaml)";
+                                    "(docs/deploy/common/addresspool-crd.yaml)";
     }
     if (trouble.kind != Trouble::Kind::Forbidden || table_.is_listed()) {
         return "";
@@ -36,7 +36,7 @@ std::string Reflector::consequence_of(const Trouble& trouble) const {
                            ? "; no namespaceSelector of an address pool matches"
                            : "; nothing is sent to gateways") +
            " until " + std::string(resource_name(collection_.kind)) +
-           " can be listed and watched: grant these rights (docs/deploy/rbac.yaml)" +
+           " can be listed and watched: grant these rights (docs/deploy/common/rbac.yaml)" +
            (collection_.kind == ObjectKind::Node ? ", or follow one namespace without Nodes (--namespace)"
                                                  : "");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the status of AddressPools, as docs/deploy/addresspool-crd.yaml defines it. Requests, retries and
+// Writes the status of AddressPools, as docs/deploy/common/addresspool-crd.yaml defines it. Requests, retries and
 // leadership are those of PatchQueue. A machine without I/O, clock and thread. Source thread only, except
 // counts().
 //

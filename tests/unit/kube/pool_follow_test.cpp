@@ -170,7 +170,9 @@ TEST_F(PoolFollow, AMissingCrdIsOneLogLineAndAState_LB007) {
     EXPECT_FALSE(status_of("addresspools").listed);
     EXPECT_NE(status_of("addresspools").last_error.find("404"), std::string::npos);
     EXPECT_EQ(
-        logged("no address pool is known until the CRD is installed (docs/deploy/addresspool-crd.yaml)"), 1U);
+        logged(
+            "no address pool is known until the CRD is installed (docs/deploy/common/addresspool-crd.yaml)"),
+        1U);
     for (int i = 0; i < 20; ++i) {
         const auto waited = wait_for_request(kPools);
         EXPECT_GT(waited, 500ms);

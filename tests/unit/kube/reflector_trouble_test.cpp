@@ -126,7 +126,7 @@ TEST_F(ReflectorTrouble, AForbiddenCollectionIsToldOnceAndHeals_APISYNC013) {
               (std::vector<std::string>{
                   "/api/v1/services: 403 Forbidden: services is forbidden: User penstock cannot list; "
                   "nothing is sent to gateways until services can be listed and watched: grant these rights "
-                  "(docs/deploy/rbac.yaml)"}));
+                  "(docs/deploy/common/rbac.yaml)"}));
     EXPECT_EQ(status().errors.at("http_403"), 20U);
     EXPECT_FALSE(store_.is_listed());
     reply(200, list_text("100", {}));
