@@ -23,7 +23,7 @@ from lab import state  # noqa: E402
 from testbed import api_servers  # noqa: E402
 from testbed.cluster import Cluster  # noqa: E402
 
-import access_cases, address_cases, endpoint_cases, event_cases, gateway_cases, outage_cases, peer_cases, pool_cases, service_cases  # noqa: E402,E401,F401
+import access_cases, address_cases, chart_cases, endpoint_cases, event_cases, gateway_cases, outage_cases, peer_cases, pool_cases, service_cases  # noqa: E402,E401,F401
 
 CASE_TIMEOUT_S = 300
 # Each lane has an API server of its own, of 0.5 GB. Cases wait for back-offs and Leases most of their time, so
@@ -49,6 +49,8 @@ def main():
     servers = obtain(suite, names, chosen, deadline)
     if any(server.name != "1.20" for server in servers):
         peers.obtain([case for cases in chosen.values() for case in cases], deadline)
+    if any(case.name.startswith("chart.") for cases in chosen.values() for case in cases):
+        chart_cases.obtain(deadline)
     for server in servers:
         run_against(suite, server, chosen[server.name])
     return suite.end()
