@@ -11,9 +11,9 @@ import sys
 def constants(page):
     section = page.split("| constant | value |")[1].split("\n## ")[0]
     found = re.findall(r"^\| ([a-z][^|]*?) \| ([0-9.]+)[^|]*\|$", section, re.MULTILINE)
-    clock_mhz, packet, first, table, snat, affinity, share = (float(value) for _, value in found)
+    clock_mhz, packet, first, table, snat, link, affinity, share = (float(value) for _, value in found)
     return {"clock": clock_mhz * 1e6, "packet": packet, "first": first, "table": table, "snat": snat,
-            "affinity": affinity, "share": share / 100}
+            "link": link, "affinity": affinity, "share": share / 100}
 
 
 def rows(page, heading):
@@ -36,8 +36,8 @@ def cores(page, known):
 
 def memory(page, known):
     for count, *cells in rows(page, "| connections of all workers"):
-        table, snat = int(count) * known["table"] / 1e6, int(count) * known["snat"] / 1e6
-        expected = [f"{value:.0f}" for value in (table, table, snat, 2 * table + snat)]
+        table, snat, link = (int(count) * known[name] / 1e6 for name in ("table", "snat", "link"))
+        expected = [f"{value:.0f}" for value in (table, table, snat, link, 2 * table + snat + link)]
         if cells != expected:
             yield f"{count} connections: {cells}, computed {expected}"
 
