@@ -17,8 +17,8 @@
 
 namespace penstock::kube {
 
-// Maximum lengths of lists. docs/deploy/common/addresspool-crd.yaml has the same numbers, because the cost of its
-// rules is bounded by them.
+// Maximum lengths of lists. charts/penstock/crds/addresspools.yaml has the same numbers, because the cost of
+// its rules is bounded by them.
 inline constexpr size_t kPoolAddressesMax = 256;
 inline constexpr size_t kPoolNamespacesMax = 256;
 inline constexpr size_t kPoolReservationsMax = 1024;

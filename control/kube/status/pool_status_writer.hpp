@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the status of AddressPools, as docs/deploy/common/addresspool-crd.yaml defines it. Requests, retries and
-// leadership are those of PatchQueue. A machine without I/O, clock and thread. Source thread only, except
+// Writes the status of AddressPools, as charts/penstock/crds/addresspools.yaml defines it. Requests, retries
+// and leadership are those of PatchQueue. A machine without I/O, clock and thread. Source thread only, except
 // counts().
 //
 // The status in the store is not decoded: each write of this process would otherwise be a change of the pool

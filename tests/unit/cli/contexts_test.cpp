@@ -164,10 +164,10 @@ TEST_F(ContextLine, GetContextsListsThem) {
         return answer_of(*invocation->command, nullptr, invocation->request).value();
     };
     EXPECT_EQ(answer({"get", "contexts"}),
-              "NAME      GATEWAY                        SYNC-SERVER                           DEFAULT\n"
-              "edge-1    192.0.2.1:9106                 unix:/run/penstock/penstock-sync.sock  -\n"
-              "edge.2_x  unix:/run/penstock/two.sock    unix:/run/penstock/sync.sock           -\n"
-              "edge-2    [2001:db8::1]:9106             unix:/run/penstock/penstock-sync.sock  *\n");
+              "NAME      GATEWAY                      SYNC-SERVER                            DEFAULT\n"
+              "edge-1    192.0.2.1:9106               unix:/run/penstock/penstock-sync.sock  -\n"
+              "edge.2_x  unix:/run/penstock/two.sock  unix:/run/penstock/sync.sock           -\n"
+              "edge-2    [2001:db8::1]:9106           unix:/run/penstock/penstock-sync.sock  *\n");
     EXPECT_THAT(answer({"get", "contexts", "-o", "yaml"}),
                 testing::EndsWith("- name: edge-2\n  gateway: \"[2001:db8::1]:9106\"\n  sync_server: "
                                   "\"unix:/run/penstock/penstock-sync.sock\"\n  is_default: true\n"));
