@@ -15,6 +15,7 @@
 #include "control/kube/client/kubeconfig.hpp"
 #include "control/log/log.hpp"
 #include "control/process/grpc_lines.hpp"
+#include "control/process/service_manager.hpp"
 #include "control/process/signals.hpp"
 #include "control/sync/addresses/assigned_source.hpp"
 #include "control/sync/cluster_follower.hpp"
@@ -249,7 +250,9 @@ std::vector<std::string> mistakes_in(const Options& options) {
 }
 
 Status run(const Options& options) {
-    PENSTOCK_TRY(auto signals, process::Signals::block());  // before any thread starts
+    // Before any thread starts.
+    PENSTOCK_TRY(auto signals, process::Signals::block());
+    const auto service_manager = process::ServiceManager::from_environment();
     const std::string identity = new_source();
     PENSTOCK_TRY(auto followed,
                  options.manifests.empty() ? open_cluster(options, identity) : open_manifests(options));
@@ -296,9 +299,11 @@ Status run(const Options& options) {
                                             }
                                         }));
     }
-    PENSTOCK_TRY(const auto monitor,
-                 Monitor::start(options.monitor, watched(identity, followed, gateways, tls.get())));
+    PENSTOCK_TRY(
+        const auto monitor,
+        Monitor::start(options.monitor, watched(identity, followed, gateways, tls.get()), service_manager));
     follow(followed, signals, gateways, policy_watch.get(), tls.get());
+    service_manager.send("STOPPING=1\nSTATUS=stopping; the gateways keep their state");
     return {};
 }
 

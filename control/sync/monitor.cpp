@@ -37,7 +37,8 @@ ReadSync reader_of(Watched watched) {
 
 }  // namespace
 
-Result<std::unique_ptr<Monitor>> Monitor::start(const MonitorOptions& options, Watched watched) {
+Result<std::unique_ptr<Monitor>> Monitor::start(const MonitorOptions& options, Watched watched,
+                                                const process::ServiceManager& service_manager) {
     const ReadSync read = reader_of(std::move(watched));
     std::unique_ptr<Monitor> monitor(new Monitor());
     if (!options.http.empty()) {
@@ -56,6 +57,9 @@ Result<std::unique_ptr<Monitor>> Monitor::start(const MonitorOptions& options, W
                 "to another socket, or off",
                 server.error().what);
         }
+    }
+    if (service_manager.is_present()) {
+        monitor->service_ = std::make_unique<ServiceWatch>(service_manager, read);
     }
     return monitor;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that exposes the state of penstock-sync: the pages for probes and scrapers, and the status
-// socket of penstockctl. Started last and stopped first, because it reads from all other parts.
+// Everything that exposes the state of penstock-sync: the pages for probes and scrapers, the status socket of
+// penstockctl, and the reports to the service manager. Started last and stopped first, because it reads from
+// all other parts.
 #pragma once
 
 #include <functional>
@@ -9,7 +10,9 @@
 #include <vector>
 
 #include "control/http/server.hpp"
+#include "control/process/service_manager.hpp"
 #include "control/sync/monitor_options.hpp"
+#include "control/sync/service_watch.hpp"
 #include "control/sync/status.hpp"
 #include "control/sync/status_server.hpp"
 #include "dataplane/base/result.hpp"
@@ -30,7 +33,8 @@ struct Watched {
 class Monitor {
  public:
     // Objects used by `watched` must outlive this object. Errors name the option.
-    static Result<std::unique_ptr<Monitor>> start(const MonitorOptions& options, Watched watched);
+    static Result<std::unique_ptr<Monitor>> start(const MonitorOptions& options, Watched watched,
+                                                  const process::ServiceManager& service_manager = {});
     // 0 if no pages are served.
     [[nodiscard]] uint16_t http_port() const { return http_ == nullptr ? uint16_t{0} : http_->port(); }
 
@@ -38,6 +42,7 @@ class Monitor {
     Monitor() = default;
     std::unique_ptr<http::Server> http_;
     std::unique_ptr<StatusServer> status_;
+    std::unique_ptr<ServiceWatch> service_;  // null: no service manager
 };
 
 }  // namespace penstock::sync

@@ -11,6 +11,7 @@ import urllib.request
 from fixture import VIP, case, check, equal, until
 from kept_flows import KeptFlows, NewFlows, start_servers
 from lab.network import inside
+from notify_socket import NotifySocket
 from restart_cases import LONG_FLOWS, NEW_FLOWS_A_SECOND, objects, open_flows, tables
 
 UPGRADES = int(os.environ.get("PENSTOCK_UPGRADES", "5"))  # 50 by hand
@@ -245,3 +246,50 @@ def sigterm_ends_supervisor_and_gateway(lab):
     equal(lab.gateway.daemon.wait(timeout=20), 0, "exit code")
     check(not os.path.exists(f"/proc/{child}"), "the gateway's process is left")
     lab.gateway.start_daemon()
+
+
+WATCHDOG_MS = 4000
+
+
+@case()
+def an_upgrade_is_a_reload_for_the_service_manager(lab):
+    """systemd follows the supervisor, and gets reports of all its processes (NotifyAccess=all)."""
+    own = lab.run.file("bin")
+    os.mkdir(own)
+    shutil.copy2(os.path.join(lab.gateway.daemon_folder, "penstockd"), own)
+    lab.gateway.daemon_folder = own
+    manager = NotifySocket(lab.run.file("notify"))
+    words = lab.gateway.daemon_words
+    lab.gateway.daemon_words = lambda: manager.environment(WATCHDOG_MS) + words()
+    start(lab)
+    supervisor, (former,) = lab.gateway.daemon.pid, children(lab)
+    ready = manager.until("it is ready", lambda report: "READY=1" in report)
+    equal(manager.reports[ready].pid, former, "sender of READY=1")
+    alive = manager.until("it is alive", lambda report: report.pid == former and "WATCHDOG=1" in report)
+
+    upgrade(lab)
+    (successor,) = children(lab)
+    reload = manager.until("the reload is reported", lambda report: "RELOADING=1" in report, alive)
+    equal(manager.reports[reload].pid, supervisor, "sender of RELOADING=1")
+    check(any(line.startswith("MONOTONIC_USEC=") for line in manager.reports[reload].lines), "RELOADING=1 has no time")
+    ready = manager.until("the reload is over", lambda report: "READY=1" in report, reload)
+    equal(manager.reports[ready].pid, successor, "sender of READY=1")
+    manager.until("the successor is alive", lambda report: report.pid == successor and "WATCHDOG=1" in report, ready)
+    check(not any("STOPPING=1" in report for report in manager.reports), "the former process reports a stop of the service")
+
+    # An upgrade that fails is a reload that ends as well.
+    binary = os.path.join(own, "penstockd")
+    os.unlink(binary)
+    with open(binary, "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\nexit 3\n")
+    os.chmod(binary, 0o755)
+    since = len(manager.reports)
+    request_upgrade(lab)
+    reload = manager.until("the second reload is reported", lambda report: "RELOADING=1" in report, since)
+    ready = manager.until("the second reload is over", lambda report: "READY=1" in report, reload)
+    equal(manager.reports[ready].pid, supervisor, "sender of READY=1")
+    equal(children(lab), [successor], "processes")
+    lab.gateway.daemon.send_signal(signal.SIGTERM)
+    equal(lab.gateway.daemon.wait(timeout=20), 0, "exit code")
+    stopping = manager.until("it stops", lambda report: "STOPPING=1" in report, ready)
+    equal(manager.reports[stopping].pid, successor, "sender of STOPPING=1")

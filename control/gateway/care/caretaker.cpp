@@ -104,6 +104,10 @@ std::vector<std::string> Caretaker::why_not_live() const {
     return gateway::why_not_live(facts(), Clock::now(), options_.sync_limit);
 }
 
+std::vector<std::string> Caretaker::why_not_started() const {
+    return gateway::why_not_started(facts());
+}
+
 std::shared_ptr<const drivers::MirroredState> Caretaker::mirror() const {
     return reconciler_.read([](const ReconcilerState& state) { return state.mirror; });
 }

@@ -84,6 +84,8 @@ class Caretaker {
     // Empty: none. Any thread.
     [[nodiscard]] std::vector<std::string> why_not_well() const;
     [[nodiscard]] std::vector<std::string> why_not_live() const;
+    // The reasons why the start is not complete (proxy_health.hpp). Any thread.
+    [[nodiscard]] std::vector<std::string> why_not_started() const;
     // Number of rounds of the thread, at least one per second. Any thread.
     [[nodiscard]] uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_relaxed); }
 

@@ -36,6 +36,14 @@ http::Response answer(const ProxyFacts& facts, const ProxyTimes& times, bool is_
             .content_type = "application/json"};
 }
 
+// What clients need besides running threads.
+void add_missing(const ProxyFacts& facts, std::vector<std::string>& reasons) {
+    if (!facts.has_configuration) {
+        reasons.emplace_back("no configuration is in force");
+    }
+    reasons.insert(reasons.end(), facts.port_faults.begin(), facts.port_faults.end());
+}
+
 bool is_behind(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
                std::chrono::seconds sync_limit) {
     return facts.waiting_since && now - *facts.waiting_since > 2 * sync_limit;
@@ -65,13 +73,16 @@ std::vector<std::string> why_not_live(const ProxyFacts& facts, std::chrono::stea
 std::vector<std::string> why_not_well(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
                                       std::chrono::seconds sync_limit) {
     std::vector<std::string> reasons = why_not_live(facts, now, sync_limit);
-    if (!facts.has_configuration) {
-        reasons.emplace_back("no configuration is in force");
-    }
-    reasons.insert(reasons.end(), facts.port_faults.begin(), facts.port_faults.end());
+    add_missing(facts, reasons);
     if (facts.drained) {
         reasons.emplace_back("drained");
     }
+    return reasons;
+}
+
+std::vector<std::string> why_not_started(const ProxyFacts& facts) {
+    std::vector<std::string> reasons = facts.stalls;
+    add_missing(facts, reasons);
     return reasons;
 }
 

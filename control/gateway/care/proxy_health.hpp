@@ -45,6 +45,9 @@ struct ProxyTimes {
 [[nodiscard]] std::vector<std::string> why_not_well(const ProxyFacts& facts,
                                                     std::chrono::steady_clock::time_point now,
                                                     std::chrono::seconds sync_limit);
+// The reasons why a start is not complete: a configuration is missing, or a port that it needs is down, or a
+// loop is stalled. A drained gateway has started.
+[[nodiscard]] std::vector<std::string> why_not_started(const ProxyFacts& facts);
 [[nodiscard]] bool is_well(const ProxyFacts& facts, std::chrono::steady_clock::time_point now,
                            std::chrono::seconds sync_limit);
 

@@ -30,6 +30,9 @@ Daemon::Daemon(Options options, Handover handover)
       handover_(std::move(handover)),
       order_(start_order()),
       upgrades_(handover_.sender()),
+      service_manager_(process::ServiceManager::from_environment()),
+      reports_([this](const std::string& lines) { return service_manager_.send(lines); },
+               service_manager_.watchdog()),
       stop_drain_(options_.drain_on_stop),
       drain_file_(options_.state_file) {}
 
@@ -187,8 +190,9 @@ Status Daemon::serve() {
                                     .on_observed = [this] { server_->announce_observed(); },
                                     .vips = announcer_options()},
                                    *reconciler_));
-    loops_ = std::make_unique<LoopWatch>(
-        watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_, control_rounds_));
+    loops_ = std::make_unique<LoopWatch>(watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_,
+                                                       control_rounds_,
+                                                       [this](const LoopHealth& health) { report(health); }));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
     running_ = std::make_unique<Running>(Running{
         *reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, pools_, *flows_, *loops_,
@@ -226,6 +230,7 @@ Status Daemon::serve() {
                              options_.identity.gateway_name, ports_.size(), cores_.worker_cpus.size(),
                              addresses);
     handover_.note_forwarding();
+    serves_.store(true, std::memory_order_release);
     return {};
 }
 
@@ -245,15 +250,7 @@ void Daemon::run() {
                      [this] { begin_stop_drain(); },
                      [this] { return caretaker_->vips()->drain; },
                      [this] { return handover_.must_hand_over(upgrades_); }};
-    const auto signal = loop.run();
-    log::get("control").info("stopping {}", signal ? "on " + signal->name() : "for the successor");
-}
-
-void Daemon::begin_stop_drain() {
-    log::get("control").info(
-        "the gateway is drained before it stops, for {} s at most; a second signal stops it",
-        options_.drain_on_stop.count());
-    caretaker_->set_drained(true);
+    report_end(loop.run());
 }
 
 // Forwarding does not depend on the metrics port, which another program may use: listening is retried. The

@@ -34,6 +34,9 @@
 #include "control/gateway/views/status_view.hpp"
 #include "control/gateway/views/stream_target.hpp"
 #include "control/metrics/prometheus.hpp"
+#include "control/process/service_manager.hpp"
+#include "control/process/service_reports.hpp"
+#include "control/process/signals.hpp"
 #include "control/rpc/server.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
@@ -102,6 +105,8 @@ class Daemon {
     void publish(std::unique_ptr<config::Snapshot> next);
     void reload();
     void begin_stop_drain();
+    void report(const LoopHealth& health);  // to the service manager
+    void report_end(const std::optional<process::Signal>& signal);
     void hand_over();
     [[nodiscard]] Status lock_named_files();
     [[nodiscard]] StartOrder start_order() const;
@@ -120,6 +125,10 @@ class Daemon {
     Handover handover_;
     const StartOrder order_;
     UpgradeRequests upgrades_;
+    process::ServiceManager service_manager_;
+    process::ServiceReports reports_;  // used by the thread of loops_
+    // At the end of serve(): what report() reads is complete. Released there, acquired by report().
+    std::atomic<bool> serves_{false};
     std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
     std::chrono::system_clock::time_point started_on_ = std::chrono::system_clock::now();
     std::optional<process::Signals> signals_;

@@ -40,6 +40,11 @@ void write_all(int fd, std::string_view text) {
 // The part of the child: becomes the gateway.
 [[noreturn]] void run_binary(int binary, char** arguments, int socket, int log) {
     fcntl(socket, F_SETFD, 0);
+    // The child sends the keep-alives that the service manager expects of its parent.
+    const char* watched = getenv("WATCHDOG_PID");
+    if (watched != nullptr && watched == std::to_string(getppid())) {
+        setenv("WATCHDOG_PID", std::to_string(getpid()).c_str(), 1);
+    }
     setenv(kUpgradeSocketVariable, std::to_string(socket).c_str(), 1);
     if (log >= 0) {
         setenv(kUpgradeSuccessorVariable, "1", 1);

@@ -103,7 +103,7 @@ void LoopWatch::look() {
         options_.on_change();
     }
     if (options_.at_each_look) {
-        options_.at_each_look();
+        options_.at_each_look(*health());
     }
 }
 

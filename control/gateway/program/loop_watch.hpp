@@ -40,8 +40,8 @@ class LoopWatch {
     };
     struct Options {
         std::vector<Source> sources;
-        std::function<void()> on_change;     // on the watching thread, after health() has changed
-        std::function<void()> at_each_look;  // likewise
+        std::function<void()> on_change;  // on the watching thread, after health() has changed
+        std::function<void(const LoopHealth&)> at_each_look;  // on the watching thread, after each check
     };
     // All objects that the functions of `options` use must outlive it.
     explicit LoopWatch(Options options);

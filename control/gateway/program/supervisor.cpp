@@ -8,10 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +28,8 @@
 #include "control/gateway/upgrade/upgrade_record.hpp"
 #include "control/gateway/upgrade/upgrade_steps.hpp"
 #include "control/log/log.hpp"
+#include "control/process/service_manager.hpp"
+#include "control/process/service_reports.hpp"
 #include "control/process/signals.hpp"
 #include "drivers/host/ingress_guard.hpp"
 
@@ -36,7 +41,10 @@ using Clock = UpgradeSteps::Clock;
 class Supervisor {
  public:
     Supervisor(char** arguments, std::vector<std::string> guarded)
-        : arguments_(arguments), guarded_(std::move(guarded)) {}
+        : arguments_(arguments),
+          service_manager_(
+              process::ServiceManager::from_environment(process::ServiceManager::Variables::Keep)),
+          guarded_(std::move(guarded)) {}
     int run();
 
  private:
@@ -54,8 +62,16 @@ class Supervisor {
     void guard_ports();
     void begin_current(Descriptor binary);
     void wait(const process::Signals& signals);
+    void report_steps();
+    [[nodiscard]] bool must_keep_alive() const;
+    void keep_alive();
+    [[nodiscard]] int wait_ms() const;
 
     char** arguments_;
+    // The gateway reports to the service manager itself, except during an upgrade.
+    process::ServiceManager service_manager_;
+    pid_t reloading_ = 0;  // the gateway process when the upgrade began; 0: none is under way
+    std::optional<Clock::time_point> restores_until_;  // the former binary starts
     std::vector<std::string> guarded_;
     std::vector<std::unique_ptr<drivers::IngressGuard>> guards_;  // during an upgrade
     std::string path_;  // of the program; a newer one may be there at the next upgrade
@@ -160,6 +176,7 @@ void Supervisor::take(UpgradeSteps::Result result) {
     for (const UpgradeSteps::Order order : result.orders) {
         obey(order);
     }
+    report_steps();
     end_upgrade();
 }
 
@@ -236,12 +253,63 @@ void Supervisor::obey(UpgradeSteps::Order order) {
             current_.kill_and_wait();
             // It makes the twins anew.
             twins_.clear();
+            restores_until_ = Clock::now() + UpgradeSteps::kPrepareMax;
             begin_current(current_.take_binary());
             break;
         case Order::End:
             is_over_ = true;
             break;
     }
+}
+
+// A reload of the unit ends when a gateway is ready: the successor and a gateway that starts again report it
+// themselves, one that simply continues has reported it before.
+void Supervisor::report_steps() {
+    const bool is_idle = steps_.step() == UpgradeSteps::Step::Idle;
+    if (!is_idle && reloading_ == 0) {
+        reloading_ = current_.pid();
+        const auto now =
+            std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch());
+        service_manager_.send("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(now.count()) +
+                              "\nSTATUS=upgrade: the successor starts");
+    } else if (is_idle && reloading_ != 0) {
+        if (current_.pid() == reloading_) {
+            service_manager_.send("READY=1\nSTATUS=the upgrade has failed, the gateway continues");
+        }
+        reloading_ = 0;
+    }
+}
+
+// Whether no gateway process is sure to report now. Each of these steps has a limit, so a gateway that hangs
+// is not hidden.
+bool Supervisor::must_keep_alive() const {
+    using Step = UpgradeSteps::Step;
+    return service_manager_.watchdog().count() > 0 &&
+           (restores_until_ || (steps_.step() != Step::Idle && steps_.step() != Step::Preparing));
+}
+
+void Supervisor::keep_alive() {
+    if (restores_until_ && Clock::now() >= *restores_until_) {
+        restores_until_.reset();
+    }
+    if (must_keep_alive()) {
+        service_manager_.send("WATCHDOG=1");
+    }
+}
+
+// The time until a deadline or the next keep-alive; -1: there is none.
+int Supervisor::wait_ms() const {
+    using std::chrono::milliseconds;
+    std::optional<milliseconds> wait;
+    const auto no_later = [&wait](milliseconds time) { wait = std::min(wait.value_or(time), time); };
+    if (const auto deadline = steps_.deadline()) {
+        no_later(std::chrono::ceil<milliseconds>(*deadline - Clock::now()));
+    }
+    if (must_keep_alive()) {
+        no_later(std::chrono::ceil<milliseconds>(service_manager_.watchdog() /
+                                                 process::ServiceReports::kKeepAlives));
+    }
+    return wait ? static_cast<int>(std::max<int64_t>(wait->count(), 0)) : -1;
 }
 
 void Supervisor::hear_signals(process::Signals& signals) {
@@ -278,6 +346,7 @@ void Supervisor::hear(GatewayProcess& gateway) {
                     take(UpgradeSteps::Event::Forwards);
                     return;  // it is the current process now
                 }
+                restores_until_.reset();
                 send_record();  // a process that has started anew
                 break;
             case UpgradeMessage::HandedOver:
@@ -325,12 +394,7 @@ void Supervisor::wait(const process::Signals& signals) {
     for (const GatewayProcess& gateway : retired_) {
         wait_for(gateway.process_fd());
     }
-    int timeout_ms = -1;
-    if (const auto deadline = steps_.deadline()) {
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
-        timeout_ms = static_cast<int>(std::max<int64_t>(left.count(), 0));
-    }
-    poll(waited.data(), waited.size(), timeout_ms);
+    poll(waited.data(), waited.size(), wait_ms());
 }
 
 int Supervisor::run() {
@@ -348,6 +412,7 @@ int Supervisor::run() {
     begin_current(std::move(binary));
     while (!is_over_) {
         wait(*signals);
+        keep_alive();
         hear_signals(*signals);
         // Messages first: a process may have ended after it has sent them.
         for (GatewayProcess* gateway : {&current_, &successor_}) {

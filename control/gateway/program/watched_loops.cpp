@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/stats/counters.hpp"
@@ -11,11 +12,16 @@ namespace penstock::gateway {
 
 LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& reconciler,
                                  const LinuxFollower& linux_follower, Caretaker& caretaker,
-                                 const std::atomic<uint64_t>& control_rounds) {
+                                 const std::atomic<uint64_t>& control_rounds,
+                                 std::function<void(const LoopHealth&)> report) {
     using namespace std::chrono_literals;
     LoopWatch::Options options{.sources = {},
                                .on_change = [&caretaker] { caretaker.look_again(); },
-                               .at_each_look = [&workers] { workers.reclaim(); }};
+                               .at_each_look =
+                                   [&workers, report = std::move(report)](const LoopHealth& health) {
+                                       workers.reclaim();
+                                       report(health);
+                                   }};
     const worker::Inspector inspector = workers.inspect();
     for (uint8_t w = 0; w < inspector.workers(); ++w) {
         options.sources.push_back(

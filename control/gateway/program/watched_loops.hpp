@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "control/gateway/apply/reconciler.hpp"
 #include "control/gateway/care/caretaker.hpp"
@@ -18,9 +19,11 @@
 
 namespace penstock::gateway {
 
-// The LoopWatch uses all arguments until it is stopped. `control_rounds`: of the control loop.
+// The LoopWatch uses all arguments until it is stopped. `control_rounds`: of the control loop. `report` is
+// called after each check, on the watching thread.
 [[nodiscard]] LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& reconciler,
                                                const LinuxFollower& linux_follower, Caretaker& caretaker,
-                                               const std::atomic<uint64_t>& control_rounds);
+                                               const std::atomic<uint64_t>& control_rounds,
+                                               std::function<void(const LoopHealth&)> report);
 
 }  // namespace penstock::gateway

@@ -84,5 +84,21 @@ TEST(ProxyHealth, ALoopThatHasStoppedIsWhatARestartMends_HC006) {
               std::string::npos);
 }
 
+// What `systemctl start` waits for.
+TEST(ProxyHealth, AStartIsCompleteWithAConfigurationAndTheNeededPorts) {
+    const std::pair<ProxyFacts, std::vector<std::string>> kCases[] = {
+        {{.programmed_at = kProgrammedAt}, {}},
+        {{.programmed_at = kProgrammedAt, .has_configuration = false}, {"no configuration is in force"}},
+        {{.programmed_at = kProgrammedAt, .port_faults = {"port pen0 is down"}}, {"port pen0 is down"}},
+        {{.programmed_at = kProgrammedAt, .stalls = {"worker 0 has made no round"}},
+         {"worker 0 has made no round"}},
+        {{.programmed_at = kProgrammedAt, .node_eligible = false, .drained = true}, {}},
+        {{.waiting_since = kNow.now - 1h, .programmed_at = kProgrammedAt}, {}},
+    };
+    for (const auto& [facts, reasons] : kCases) {
+        EXPECT_EQ(why_not_started(facts), reasons);
+    }
+}
+
 }  // namespace proxy_health_test
 }  // namespace penstock::gateway

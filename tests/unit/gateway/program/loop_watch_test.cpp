@@ -74,5 +74,25 @@ TEST(LoopWatch, TrafficGoesOnWithoutTheCompiler) {
     EXPECT_TRUE(watch.health()->forwards());
 }
 
+// As the keep-alives of a service's watchdog need it.
+TEST(LoopWatch, EachLookHasTheHealthOfThatLook) {
+    std::mutex mutex;
+    std::condition_variable looked;
+    std::vector<size_t> stalls;
+    LoopWatch watch(
+        {.sources = {{{.name = "worker 0", .limit = 1ms, .forwards = true}, [] { return LoopReading{}; }}},
+         .on_change = [] {},
+         .at_each_look =
+             [&](const LoopHealth& health) {
+                 const std::lock_guard lock(mutex);
+                 stalls.push_back(health.stalls().size());
+                 looked.notify_all();
+             }});
+    std::unique_lock lock(mutex);
+    looked.wait(lock, [&] { return stalls.size() > StallWatch::kLooks + 1; });
+    EXPECT_EQ(stalls.front(), 0U);
+    EXPECT_EQ(stalls.back(), 1U);
+}
+
 }  // namespace loop_watch_test
 }  // namespace penstock::gateway
