@@ -23,6 +23,15 @@ using options::parsed;
 using options::refuse;
 using options::text;
 
+const char* const kExitCodes =
+    "Exit codes: 0 done; 1 refused, object not found, or status: not ready; 2 invalid command line; 3 "
+    "penstockd or penstock-sync is not reachable. With --all-gateways: the highest code of a gateway. "
+    "doctor: 0 ready, 1 warning, 2 fault.\n";
+
+const char* const kVariables =
+    "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_CONFIG, PENSTOCK_TLS_CERT, "
+    "PENSTOCK_TLS_KEY and PENSTOCK_TLS_CA set the defaults of the options with these names.\n";
+
 namespace {
 
 constexpr const char* kIntroduction =
@@ -33,15 +42,6 @@ constexpr const char* kIntroduction =
     "  penstockctl get services\n"
     "  penstockctl get connections --client 10.0.0.7 --watch\n"
     "  penstockctl explain --proto tcp --src 192.0.2.1:40000 --dst 80.11.12.10:80\n";
-
-constexpr const char* kExitCodes =
-    "Exit codes: 0 done; 1 refused, object not found, or status: not ready; 2 invalid command line; 3 "
-    "penstockd or penstock-sync is not reachable. With --all-gateways: the highest code of a gateway. "
-    "doctor: 0 ready, 1 warning, 2 fault.\n";
-
-constexpr const char* kVariables =
-    "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_CONFIG, PENSTOCK_TLS_CERT, "
-    "PENSTOCK_TLS_KEY and PENSTOCK_TLS_CA set the defaults of the options with these names.\n";
 
 constexpr const char* kGeneralTitle = "General options";
 
@@ -220,6 +220,30 @@ std::string help_text(const Command& command) {
 
 std::vector<std::string> options_with_value() {
     return List().set.spellings_with_value();
+}
+
+// Their Value::store must not be called: it refers to the list of this function.
+std::vector<OptionSet::Option> all_shown_options() {
+    const List list;
+    std::vector<OptionSet::Option> all;
+    for (const OptionSet::Group& group : list.set.groups()) {
+        all.insert(all.end(), group.options.begin(), group.options.end());
+    }
+    return all;
+}
+
+std::vector<OptionSet::Option> general_options() {
+    auto general = all_shown_options();
+    std::erase_if(general, [](const OptionSet::Option& option) { return !is_general(option.name); });
+    return general;
+}
+
+std::vector<OptionSet::Option> shown_options(const Command& command) {
+    auto shown = all_shown_options();
+    std::erase_if(shown, [&](const OptionSet::Option& option) {
+        return !is_general(option.name) && std::ranges::count(command.options, option.name) == 0;
+    });
+    return shown;
 }
 
 std::vector<std::string> option_names(const Command& command) {

@@ -23,6 +23,18 @@ enum class Action : uint8_t { Run, Check, Help, Version };
 
 class OptionSet {
  public:
+    struct Option {
+        std::string name;        // long
+        std::string short_name;  // one character, or ""
+        Value value;
+        std::string description;
+    };
+    struct Group {
+        std::string title;
+        bool is_of_command_line = false;  // an INI file cannot contain its options
+        std::vector<Option> options;
+    };
+
     OptionSet() = default;
     OptionSet(const OptionSet&) = delete;
     OptionSet& operator=(const OptionSet&) = delete;
@@ -61,18 +73,10 @@ class OptionSet {
     // Spellings of the options with a value: "--output", "-o".
     [[nodiscard]] std::vector<std::string> spellings_with_value() const;
 
+    // The list, for pages and completions.
+    [[nodiscard]] std::span<const Group> groups() const { return groups_; }
+
  private:
-    struct Option {
-        std::string name;        // long
-        std::string short_name;  // one character, or ""
-        Value value;
-        std::string description;
-    };
-    struct Group {
-        std::string title;
-        bool is_of_command_line = false;
-        std::vector<Option> options;
-    };
     struct Given {
         std::vector<std::string> texts;
         bool is_of_command_line = false;
