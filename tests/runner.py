@@ -174,6 +174,24 @@ def run_cases(suite, cases, make_lab, width=None):
     suite.run_side_by_side([task(case) for case in cases if case.alone], width=1)
 
 
+def run_suite(cases, reason_missing, make_lab, case_timeout_s):
+    """The whole of a suite's run.py: lists the chosen cases, skips them with the reason why they cannot run, or runs each in
+    make_lab(suite, case). Returns the exit code."""
+    options = parser().parse_args()
+    suite = Runner(options, case_timeout_s)
+    chosen = [case for case in cases if suite.chooses(case.name)]
+    if options.list:
+        print("\n".join(case.name for case in chosen))
+        return 0
+    if why_not := reason_missing():
+        for case in chosen:
+            suite.tell("SKIP", case.name, time.monotonic(), why_not)
+    else:
+        suite.begin()
+        run_cases(suite, chosen, lambda case: make_lab(suite, case))
+    return suite.end()
+
+
 def _undo_own_runs():
     """Undoes what is left of a lab that was interrupted while it was made."""
     for run in state.runs():

@@ -17,8 +17,8 @@ CHART = os.path.join(ROOT, "charts/penstock")
 DEPLOY = os.path.join(ROOT, "docs/deploy")
 VALUES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "values")
 KUBERNETES = CURRENT[0][0]
-# Kinds without a schema: our CustomResourceDefinition, which the API server checks, and those of the Prometheus operator, which
-# publishes no schemas in a Go module. A case compares their fields with its Go types.
+# Kinds without a schema: our CustomResourceDefinition, which the API server checks, and those of the Prometheus operator, whose
+# schemas are in no module that can be fetched. Their fields are not checked.
 SKIPPED = ("CustomResourceDefinition", "PodMonitor", "ServiceMonitor")
 
 _had, _why_not = {}, {}

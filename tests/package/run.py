@@ -5,7 +5,6 @@ run.py --build DIR [--filter REGEX] [--counts FILE] [--list]"""
 import os
 import shutil
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -28,19 +27,7 @@ def reason_missing():
 
 
 def main():
-    options = runner.parser().parse_args()
-    suite = runner.Runner(options, CASE_TIMEOUT_S)
-    chosen = [case for case in all_cases() if suite.chooses(case.name)]
-    if options.list:
-        print("\n".join(case.name for case in chosen))
-        return 0
-    if why_not := reason_missing():
-        for case in chosen:
-            suite.tell("SKIP", case.name, time.monotonic(), why_not)
-    else:
-        suite.begin()
-        runner.run_cases(suite, chosen, lambda case: Lab(suite.build, case.variant, "package"))
-    return suite.end()
+    return runner.run_suite(all_cases(), reason_missing, lambda suite, case: Lab(suite.build, case.variant, "package"), CASE_TIMEOUT_S)
 
 
 if __name__ == "__main__":
