@@ -29,6 +29,15 @@ use_clang() {
 # repeated call with the same options returns at once. Other options reconfigure it; another compiler (CXX)
 # needs a new build directory.
 configure() {
+    local dir=$1 lock
+    shift
+    mkdir -p "$dir"
+    exec {lock}>"$dir/configure.lock"
+    flock $lock
+    configure_locked "$dir" "$@"
+    exec {lock}>&-
+}
+configure_locked() {
     local dir=$1 stamp=$1/.penstock-options log again=()
     shift
     local wanted="CXX=${CXX:-} $*" had
