@@ -2,6 +2,7 @@
 """Shared by the cases: the register of cases, a running gateway, clients, and bounded waiting."""
 import dataclasses
 import http.client
+import itertools
 import os
 import socket
 import threading
@@ -79,6 +80,7 @@ class Lab:
         self.gateway = gw.Gateway(self.network, self.run, build, variant.get("driver", "af_packet"), variant.get("workers", 1))
         self.manifests = self.run.file("manifests")
         os.mkdir(self.manifests)
+        self._udp_ports = itertools.count(20_000)  # below the kernel's own choices
 
     def start(self, *objects, wait_for=()):
         """Starts network, servers, penstockd and penstock-sync. Returns when the Services among the objects
@@ -138,9 +140,12 @@ class Lab:
         return Counter(self.get(address, port).backend for _ in range(requests))
 
     def udp_socket(self, address, port, timeout_s=10.0):
+        """Has a source port that no earlier socket of this lab had: a datagram from an earlier one's port would
+        continue its flow."""
         with inside(self.network.namespace("client")):
             client = socket.socket(family_of(address), socket.SOCK_DGRAM)
         client.settimeout(timeout_s)
+        client.bind(("", next(self._udp_ports)))
         client.connect((address, port))
         return client
 
