@@ -100,9 +100,10 @@ report_progress() {
 # "45 s", "3 min"
 time_text() { if [ "$1" -lt 120 ]; then echo "$1 s"; else echo "$((($1 + 30) / 60)) min"; fi; }
 
-# build_programs: the three programs as they are shipped, without the tests, in build/, as in README.md.
+# build_programs [MESON-OPTION...]: the three programs as they are shipped, without the tests, in build/, as in
+# README.md.
 build_programs() {
-    configure "$root/build" -Dtests=false --buildtype=release
+    configure "$root/build" -Dtests=false --buildtype=release "$@"
     local started=$SECONDS
     # Ninja begins each line of its log with [DONE/TOTAL].
     progress_of() { tail -c 300 "$root/build/build.log" 2>/dev/null | tr '\r' '\n' | sed -n 's/^\[\([0-9]*\)\/\([0-9]*\)\].*/\1 \2/p' | tail -1; }

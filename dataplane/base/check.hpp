@@ -17,8 +17,8 @@ namespace penstock::detail {
 #define PENSTOCK_CHECK(claim) \
     ((claim) ? static_cast<void>(0) : ::penstock::detail::check_failed(#claim, __FILE__, __LINE__))
 
-#ifdef NDEBUG
-#define PENSTOCK_ASSERT(claim) static_cast<void>(0)
-#else
+#ifdef PENSTOCK_ASSERTIONS
 #define PENSTOCK_ASSERT(claim) PENSTOCK_CHECK(claim)
+#else
+#define PENSTOCK_ASSERT(claim) static_cast<void>(0)
 #endif
