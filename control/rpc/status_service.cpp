@@ -50,12 +50,12 @@ Result<AffinityFilter> from_proto(const v1::ListAffinityRequest& request) {
     return AffinityFilter{request.namespace_(), request.name(), client};
 }
 
-class StatusService::Seat {
+class StatusService::ReaderSlot {
  public:
-    explicit Seat(std::atomic<int>* readers) noexcept : readers_(readers) {}
-    Seat(Seat&& other) noexcept : readers_(std::exchange(other.readers_, nullptr)) {}
-    Seat& operator=(Seat&&) = delete;
-    ~Seat() {
+    explicit ReaderSlot(std::atomic<int>* readers) noexcept : readers_(readers) {}
+    ReaderSlot(ReaderSlot&& other) noexcept : readers_(std::exchange(other.readers_, nullptr)) {}
+    ReaderSlot& operator=(ReaderSlot&&) = delete;
+    ~ReaderSlot() {
         if (readers_ != nullptr) {
             --*readers_;
         }
@@ -65,17 +65,17 @@ class StatusService::Seat {
     std::atomic<int>* readers_;  // null: the caller is not limited
 };
 
-std::optional<StatusService::Seat> StatusService::take_seat(const Caller& caller) const {
+std::optional<StatusService::ReaderSlot> StatusService::take_reader_slot(const Caller& caller) const {
     if (authorizer_.may_configure(caller)) {
-        return Seat(nullptr);
+        return ReaderSlot(nullptr);
     }
-    Seat seat(&readers_);
-    return ++readers_ <= kReadersMax ? std::optional(std::move(seat)) : std::nullopt;
+    ReaderSlot slot(&readers_);
+    return ++readers_ <= kReadersMax ? std::optional(std::move(slot)) : std::nullopt;
 }
 
 namespace {
 
-grpc::Status no_seat() {
+grpc::Status too_many_readers() {
     return to_status(
         fail(Errc::Exhausted, "too many concurrent calls of read-only clients, try again later").error());
 }
@@ -88,9 +88,9 @@ grpc::Status StatusService::answer(const grpc::ServerContext& context, Response*
     if (const auto status = authorizer_.may_read(caller); !status) {
         return to_status(status);
     }
-    const auto seat = take_seat(caller);
-    if (!seat) {
-        return no_seat();
+    const auto slot = take_reader_slot(caller);
+    if (!slot) {
+        return too_many_readers();
     }
     *response = ask();
     return grpc::Status::OK;
@@ -103,9 +103,9 @@ grpc::Status StatusService::stream(const grpc::ServerContext& context, const Req
     if (const auto status = authorizer_.may_read(caller); !status) {
         return to_status(status);
     }
-    const auto seat = take_seat(caller);
-    if (!seat) {
-        return no_seat();
+    const auto slot = take_reader_slot(caller);
+    if (!slot) {
+        return too_many_readers();
     }
     const auto filter = from_proto(request);
     if (!filter) {

@@ -60,8 +60,8 @@ class StatusService final : public v1::GatewayStatus::Service {
                                               const std::string& name) const;
 
     // A slot of a read-only caller, held while the call runs. Empty: all slots are taken.
-    class Seat;
-    [[nodiscard]] std::optional<Seat> take_seat(const Caller& caller) const;
+    class ReaderSlot;
+    [[nodiscard]] std::optional<ReaderSlot> take_reader_slot(const Caller& caller) const;
 
     const StatusSource& source_;
     const Authorizer& authorizer_;

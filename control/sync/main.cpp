@@ -163,7 +163,8 @@ Watched watched(const std::string& identity, const Followed& followed, const Gat
 }
 
 // Handles pending signals. False if one of them stops the program.
-bool hear_signals(process::Signals& signals, const Followed& followed, PolicyWatch* policy, tls::Watch* tls) {
+bool handle_signals(process::Signals& signals, const Followed& followed, PolicyWatch* policy,
+                    tls::Watch* tls) {
     for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
         switch (signal.meaning) {
             case process::Signal::Meaning::Stop:
@@ -202,7 +203,7 @@ void follow(const Followed& followed, process::Signals& signals, const Gateways&
     Source& source = *followed.source;
     // A signal ends the wait. Manifests are then read once more: SIGHUP requires it, and it is cheap for
     // other signals.
-    while (source.wait(signals.fd()) || hear_signals(signals, followed, policy, tls)) {
+    while (source.wait(signals.fd()) || handle_signals(signals, followed, policy, tls)) {
         const auto changes = source.take_changes();
         for (size_t i = 0; changes && i < gateways.size(); ++i) {
             gateways[i]->update(*changes);

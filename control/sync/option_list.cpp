@@ -111,10 +111,9 @@ void add_addresses(OptionSet& set, Options& options) {
             "With --manifests, the file that keeps the addresses across restarts");
     set.add("lease", parsed(options.lease, "NAMESPACE/NAME", lease_name, "penstock-system/penstock-sync"),
             "Lease of the election of the process that writes addresses and status");
-    set.add(
-        "status-qps", number(options.status_per_s, {1, kube::kStatusRateMax}),
-        "Maximum rate of status writes to the API server, 1-200 a second (default 8), with a burst of two "
-        "seconds. Higher rates give addresses to many new Services sooner, and load the API server more");
+    set.add("status-qps", number(options.status_per_s, {1, kube::kStatusRateMax}),
+            "Maximum rate of status writes to the API server, 1-200 a second, with a burst of two "
+            "seconds. Higher rates give addresses to many new Services sooner, and load the API server more");
 }
 
 void add_gateways(OptionSet& set, Options& options) {
@@ -125,7 +124,7 @@ void add_gateways(OptionSet& set, Options& options) {
             "Default: unix:/run/penstock/penstockd.sock");
     set.add(
         "sync-priority", number(options.priority, {0, kSyncPriorityMax}),
-        "Priority among the penstock-syncs of one gateway, 0-1000 (default 0). The highest priority leads; "
+        "Priority among the penstock-syncs of one gateway, 0-1000. The highest priority leads; "
         "among equals, the one connected first. The others wait and take over when the leader's stream ends");
     set.add("tls-cert", text(options.tls.certificate, "FILE"),
             "Client certificate, PEM. Its name must be listed in the gateway's --tls-admin-names");

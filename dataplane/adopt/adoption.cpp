@@ -304,7 +304,7 @@ bool Adoption::is_led_to(WorkerId owner, const FlowKey& key) const noexcept {
                                       {.receiver = is_foretold ? way.rule->worker_of(key) : elsewhere,
                                        .port = way.port,
                                        .promises = way.promises},
-                                      pipeline::Ask::Everybody));
+                                      pipeline::Ask::EachWorker));
     });
 }
 

@@ -122,7 +122,7 @@ void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
 // flow are processed by fragments.cpp; Linux reassembles its own. Other ICMP and all other packets are also
 // punted, unless the address belongs only to Services: no one may answer for such an address.
 PENSTOCK_NOINLINE void sort_unusual(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    // A fragment that returns from its seat belonged to flows when it arrived. It continues whatever the
+    // A fragment that returns from its slot belonged to flows when it arrived. It continues whatever the
     // current configuration is, because take_fragments() must release its datagram.
     if (burst.arrival[i].note.has_waited()) {
         burst.fragments.add(i);

@@ -109,7 +109,7 @@ PENSTOCK_NOINLINE void ask_moved(const WorkerContext& ctx, Burst& burst, uint32_
 void pass_on(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     Candidates& candidates = burst.candidates[i];
     if (candidates.is_first_guess) {
-        candidates = candidates_of(ctx, burst, i, Ask::Everybody);
+        candidates = candidates_of(ctx, burst, i, Ask::EachWorker);
     }
     uint8_t& tried = burst.arrival[i].note.tried;
     if (candidates.is_last(tried)) {
@@ -131,7 +131,7 @@ bool hand_to_opener(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
     }
     HandoffNote& note = burst.arrival[i].note;
     burst.candidates[i] =
-        note.from_host ? candidates_from_host(ctx, burst, i) : candidates_of(ctx, burst, i, Ask::Everybody);
+        note.from_host ? candidates_from_host(ctx, burst, i) : candidates_of(ctx, burst, i, Ask::EachWorker);
     // the worker that may open the flow is the last candidate
     const auto opener = static_cast<uint8_t>(burst.candidates[i].count - 1);
     note.tried = ctx.moved == nullptr ? opener : kBackFromMoved;
@@ -146,7 +146,8 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
             const uint32_t i = burst.flows.at[at];
             const Arrival& arrival = burst.arrival[i];
             if (!looks_first(ctx, arrival)) {
-                place_packet(ctx, burst, i, arrival.note.handoffs == 0 ? Ask::ReceiverFirst : Ask::Everybody);
+                place_packet(ctx, burst, i,
+                             arrival.note.handoffs == 0 ? Ask::ReceiverFirst : Ask::EachWorker);
             }
             if (burst.under_way(i)) {
                 own.add(i);
@@ -183,7 +184,7 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
         }
         if (ctx.workers > 1) {
             if (burst.candidates[i].count == 0) {
-                place_packet(ctx, burst, i, Ask::Everybody);
+                place_packet(ctx, burst, i, Ask::EachWorker);
             }
             if (burst.under_way(i)) {
                 pass_on(ctx, burst, i);

@@ -166,7 +166,7 @@ ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& s
     as_answered.known = nullptr;  // of the error's destination, if set at all
     as_answered.receiver = receiver_of_whole(answered, owner, arrived);
     // An association's owner never depends on a queue (owner_of_translated).
-    return {.candidates = place(answered, snapshot, owner, as_answered, Ask::Everybody),
+    return {.candidates = place(answered, snapshot, owner, as_answered, Ask::EachWorker),
             .may_be_anywhere = rule == Rule::Frontend && modes.translate_seen &&
                                answered.protocol != Protocol::Sctp &&
                                comes_to_one_of_many(answered, snapshot, of_any_port)};
@@ -187,7 +187,7 @@ Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& s
                            const nat::ReplyOwner& owner, WorkerId receiver) noexcept {
     if (snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol).any()) {
         return place(key, snapshot, owner, {.receiver = receiver, .port = {}, .promises = {}},
-                     Ask::Everybody);
+                     Ask::EachWorker);
     }
     Candidates candidates;
     if (snapshot.services->is_endpoint_port(key.source_port, key.protocol)) {

@@ -33,7 +33,7 @@ struct Arrived {
 
 enum class Ask : uint8_t {
     ReceiverFirst,  // computed by the receiver itself, before any other worker: the least that may suffice
-    Everybody,
+    EachWorker,
 };
 
 [[nodiscard]] Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot,

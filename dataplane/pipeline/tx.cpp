@@ -275,7 +275,7 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
                 hold(ctx, mbuf, burst.egress[i], burst.next_hop[i]);
                 break;
             case Verdict::Await:
-                ctx.fragments.fill(burst.seat[i], mbuf, burst.arrival[i].port, burst.arrival[i].note);
+                ctx.fragments.fill(burst.slot[i], mbuf, burst.arrival[i].port, burst.arrival[i].note);
                 break;
             case Verdict::Drop:
                 free_and_count(ctx, &mbuf, 1, burst.reason[i]);

@@ -112,7 +112,7 @@ class DryRun {
             return step("owner", "worker 0, the only worker");
         }
         const pipeline::Candidates candidates =
-            pipeline::place(query_.key, snapshot_, context.owner, arrived, pipeline::Ask::Everybody);
+            pipeline::place(query_.key, snapshot_, context.owner, arrived, pipeline::Ask::EachWorker);
         owner_ = candidates.workers[candidates.count - 1];
         std::string finding = "worker " + std::to_string(owner_.value) + ", by " +
                               placement_text(query_.key, snapshot_, context.owner, arrived);

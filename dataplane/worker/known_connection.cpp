@@ -55,7 +55,7 @@ std::vector<WorkerId> searched_workers(const packet::FlowKey& key, const config:
     }
     // With Ask::ReceiverFirst, the pipeline may compute only the first of these candidates.
     const pipeline::Candidates candidates =
-        pipeline::place(key, snapshot, receiver.owner, arrived, pipeline::Ask::Everybody);
+        pipeline::place(key, snapshot, receiver.owner, arrived, pipeline::Ask::EachWorker);
     searched.insert(searched.end(), candidates.workers.begin(),
                     candidates.workers.begin() + candidates.count);
     if (receiver.moved != nullptr) {

@@ -163,7 +163,7 @@ void Road::dispose() {
 }
 
 void Road::seat(const pipeline::Burst& burst, uint32_t i) {
-    context().fragments.fill(burst.seat[i], burst.handle[i], burst.arrival[i].port, burst.arrival[i].note);
+    context().fragments.fill(burst.slot[i], burst.handle[i], burst.arrival[i].port, burst.arrival[i].note);
 }
 
 // As in tx.cpp, with plain memory instead of a pool's buffers.

@@ -410,8 +410,8 @@ TEST_P(Workers, KeepTheOrderOfAFlowAcrossRings) {
                     .seq(n)
                     .build();
             // packets of the first flow arrive by turns at its owner and at another worker
-            const uint32_t astray = f == 0 ? n % 2 : f;
-            cluster_->put(segment, static_cast<uint16_t>((rss(segment) + astray) % workers));
+            const uint32_t orphaned = f == 0 ? n % 2 : f;
+            cluster_->put(segment, static_cast<uint16_t>((rss(segment) + orphaned) % workers));
         }
     }
     std::map<std::pair<L4Port, uint32_t>, uint32_t>

@@ -31,7 +31,7 @@ struct Flow {
     BackendId backend;
     Socket place;
     Socket frontend;
-    std::optional<Time> astray;  // computed by the model
+    std::optional<Time> orphaned;  // computed by the model
     bool model_has = true;
     bool workers_have = true;
 };
@@ -174,7 +174,7 @@ class World {
                               .backend = backend.id,
                               .place = {backend.address, backend.port},
                               .frontend = {row.address, row.port},
-                              .astray = {}});
+                              .orphaned = {}});
         });
         flows_.insert(flows_.end(), opened.begin(), opened.end());
         // Some flows end by themselves.
@@ -247,15 +247,15 @@ class World {
     void look_at_flows() {
         for (Flow& flow : flows_) {
             if (is_at_home(flow)) {
-                met_["came home"] += flow.astray && flow.model_has ? 1 : 0;
-                flow.astray.reset();
+                met_["came home"] += flow.orphaned && flow.model_has ? 1 : 0;
+                flow.orphaned.reset();
                 continue;
             }
-            flow.astray = flow.astray.value_or(now_);
+            flow.orphaned = flow.orphaned.value_or(now_);
             const auto timeout = timeouts_.at(object_of(flow));
             const bool is_over = flow.key.protocol == Protocol::Udp
                                      ? true
-                                     : timeout.has_value() && *flow.astray + seconds(*timeout) <= now_;
+                                     : timeout.has_value() && *flow.orphaned + seconds(*timeout) <= now_;
             flow.model_has = flow.model_has && !is_over;
         }
     }

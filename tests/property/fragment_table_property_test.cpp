@@ -150,9 +150,9 @@ TEST(FragmentTableProperty, AgreesWithAMapOfBytes_NAT007) {
                 model.served(id);
                 ended_well += fates(id) ? 0 : 1;
             } else {
-                const SeatIndex seat = table.wait(*taken, now);
-                ASSERT_TRUE(seat.is_set()) << "step " << step;
-                table.fill(seat, reinterpret_cast<rte_mbuf*>(++next_handle), {}, {});
+                const SlotIndex slot = table.wait(*taken, now);
+                ASSERT_TRUE(slot.is_set()) << "step " << step;
+                table.fill(slot, reinterpret_cast<rte_mbuf*>(++next_handle), {}, {});
                 if (datagram.waiting.empty()) {
                     datagram.waits_since = now;
                 }
@@ -244,12 +244,12 @@ TEST(FragmentTable, WhatWaitsLeavesRoomInItsSet_NAT007) {
         if (!later) {
             continue;
         }
-        const SeatIndex seat = table.wait(*later, now);
-        if (!seat.is_set()) {
+        const SlotIndex slot = table.wait(*later, now);
+        if (!slot.is_set()) {
             table.served(*later);
             continue;
         }
-        table.fill(seat, reinterpret_cast<rte_mbuf*>(uintptr_t{++waiting}), {}, {});
+        table.fill(slot, reinterpret_cast<rte_mbuf*>(uintptr_t{++waiting}), {}, {});
     }
     EXPECT_EQ(waiting, kMayWait);
     for (size_t i = 2 * kPlacesOfASet; i < same_set.size(); ++i) {

@@ -550,7 +550,7 @@ void VirtualGateway::finish(pipeline::WorkerContext& context, const pipeline::Bu
     outcome.handoffs = packet.handoffs;
     if (burst.verdict[i] == Verdict::Await) {
         outcome.frame = packet.frame;
-        context.fragments.fill(burst.seat[i], reinterpret_cast<rte_mbuf*>(++last_handle_),
+        context.fragments.fill(burst.slot[i], reinterpret_cast<rte_mbuf*>(++last_handle_),
                                burst.arrival[i].port, burst.arrival[i].note);
         if (is_released) {
             outcome.came = packet.came;

@@ -80,8 +80,8 @@ std::string quantile_text(const v1::SyncLatency& latency, double share) {
 }
 
 std::string collections_table(const v1::Sync& sync, bool wide) {
-    std::vector<Table::Column> columns{{"COLLECTION"},        {"STATE"},    {"OBJECTS", true},
-                                       {"QUARANTINED", true}, {"STANDING"}, {"LAST-EVENT", true}};
+    std::vector<Table::Column> columns{{"COLLECTION"},        {"STATE"}, {"OBJECTS", true},
+                                       {"QUARANTINED", true}, {"SYNC"},  {"LAST-EVENT", true}};
     if (wide) {
         columns.insert(columns.end(), {{"VERSION", true}, {"RESTARTS", true}, {"RELISTS", true}, {"PATH"}});
     }

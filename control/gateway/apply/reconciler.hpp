@@ -141,7 +141,7 @@ class Reconciler {
     // start().
     void set_compiled_listener(Published listener) { compiled_listener_ = std::move(listener); }
     // The publication that every worker has now, without its `changed`. Any thread, after begin(). A listener
-    // that was set before this call hears each later one.
+    // that was set before this call receives each later one.
     [[nodiscard]] Publication in_force() const;
     // Reads the clock of the options again; the thread does not sleep by that clock. Any thread.
     void look_at_clock();

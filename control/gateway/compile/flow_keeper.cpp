@@ -24,7 +24,7 @@ struct FlowKeeper::Run {
     std::vector<conn::FlowOrder> orders = {};
 };
 
-// Processes one object: finds flows that became astray or valid again, issues the orders that are due, and
+// Processes one object: finds flows that became orphaned or valid again, issues the orders that are due, and
 // drops the state of backends without flows.
 class FlowKeeper::Update {
  public:
@@ -47,7 +47,7 @@ class FlowKeeper::Update {
         for (auto& [name, port] : object_.ports) {
             take_over_backends(port);
             for (Backend& backend : port.backends) {
-                find_astray(port, backend);
+                find_orphaned(port, backend);
                 end_due(port, backend);
             }
             std::erase_if(port.backends, [&](const Backend& backend) { return is_over(port, backend); });
@@ -65,12 +65,12 @@ class FlowKeeper::Update {
 
  private:
     static bool is_all_ended(const PortFlows& port, const Backend& backend) {
-        return backend.astray.size() == port.frontends.size() &&
-               std::ranges::all_of(backend.astray, &Astray::ended);
+        return backend.orphaned.size() == port.frontends.size() &&
+               std::ranges::all_of(backend.orphaned, &Orphaned::ended);
     }
-    static Astray* astray_by(Backend& backend, const SocketAddress& frontend) {
-        const auto found = std::ranges::find(backend.astray, frontend, &Astray::frontend);
-        return found == backend.astray.end() ? nullptr : &*found;
+    static Orphaned* orphaned_by(Backend& backend, const SocketAddress& frontend) {
+        const auto found = std::ranges::find(backend.orphaned, frontend, &Orphaned::frontend);
+        return found == backend.orphaned.end() ? nullptr : &*found;
     }
     [[nodiscard]] bool is_at_home(const SocketAddress& place, const SocketAddress& frontend) const {
         const auto home = homes_.find(frontend);
@@ -86,12 +86,12 @@ class FlowKeeper::Update {
         return bound_to != nullptr && service != nullptr && *service == port.key &&
                *bound_to == key_of(port, backend);
     }
-    [[nodiscard]] std::optional<Time> due(const Astray& astray) const {
+    [[nodiscard]] std::optional<Time> due(const Orphaned& orphaned) const {
         if (object_.key->protocol == Protocol::Udp) {
-            return astray.since;
+            return orphaned.since;
         }
         return object_.drain_timeout_s
-                   ? std::optional(astray.since + std::chrono::seconds(*object_.drain_timeout_s))
+                   ? std::optional(orphaned.since + std::chrono::seconds(*object_.drain_timeout_s))
                    : std::nullopt;
     }
     void order(const PortFlows& port, const Backend& backend, const SocketAddress& frontend) {
@@ -135,7 +135,7 @@ class FlowKeeper::Update {
             Backend& added = next.emplace_back(Backend{.place = place, .id = *id});
             for (const Frontend& frontend : port.frontends) {
                 if (!frontend.owned) {
-                    added.astray.push_back({frontend.at, run_.now, true});
+                    added.orphaned.push_back({frontend.at, run_.now, true});
                 }
             }
         }
@@ -143,27 +143,27 @@ class FlowKeeper::Update {
         port.backends = std::move(next);
     }
 
-    void find_astray(const PortFlows& port, Backend& backend) {
+    void find_orphaned(const PortFlows& port, Backend& backend) {
         for (const Frontend& frontend : port.frontends) {
-            Astray* astray = astray_by(backend, frontend.at);
+            Orphaned* orphaned = orphaned_by(backend, frontend.at);
             if (is_at_home(backend.place, frontend.at)) {
-                if (astray != nullptr) {
-                    *astray = backend.astray.back();
-                    backend.astray.pop_back();
+                if (orphaned != nullptr) {
+                    *orphaned = backend.orphaned.back();
+                    backend.orphaned.pop_back();
                 }
-            } else if (astray == nullptr) {
-                backend.astray.push_back({frontend.at, run_.now, false});
+            } else if (orphaned == nullptr) {
+                backend.orphaned.push_back({frontend.at, run_.now, false});
             }
         }
     }
 
     void end_due(const PortFlows& port, Backend& backend) {
         std::vector<SocketAddress> frontends;
-        for (Astray& astray : backend.astray) {
-            const auto when = due(astray);
-            if (!astray.ended && when && *when <= run_.now) {
-                astray.ended = true;
-                frontends.push_back(astray.frontend);
+        for (Orphaned& orphaned : backend.orphaned) {
+            const auto when = due(orphaned);
+            if (!orphaned.ended && when && *when <= run_.now) {
+                orphaned.ended = true;
+                frontends.push_back(orphaned.frontend);
             }
         }
         if (frontends.empty()) {
@@ -178,8 +178,8 @@ class FlowKeeper::Update {
     }
 
     void note_next(const Backend& backend) {
-        for (const Astray& astray : backend.astray) {
-            if (const auto when = due(astray); when && !astray.ended) {
+        for (const Orphaned& orphaned : backend.orphaned) {
+            if (const auto when = due(orphaned); when && !orphaned.ended) {
                 next_ = next_ ? std::min(*next_, *when) : *when;
             }
         }
@@ -200,8 +200,8 @@ class FlowKeeper::Update {
     void forget_frontends(PortFlows& port) {
         const auto forget = [&](const SocketAddress& frontend) {
             for (Backend& backend : port.backends) {
-                std::erase_if(backend.astray,
-                              [&](const Astray& astray) { return astray.frontend == frontend; });
+                std::erase_if(backend.orphaned,
+                              [&](const Orphaned& orphaned) { return orphaned.frontend == frontend; });
             }
             std::erase_if(port.frontends, [&](const Frontend& each) { return each.at == frontend; });
         };
@@ -214,8 +214,8 @@ class FlowKeeper::Update {
         std::ranges::sort(lost, std::ranges::greater(), &Frontend::lost);
         for (size_t i = 0; i < lost.size(); ++i) {
             const auto is_ended = [&](Backend& backend) {
-                const Astray* astray = astray_by(backend, lost[i].at);
-                return astray != nullptr && astray->ended;
+                const Orphaned* orphaned = orphaned_by(backend, lost[i].at);
+                return orphaned != nullptr && orphaned->ended;
             };
             const bool all_ended = std::ranges::all_of(port.backends, is_ended);
             if (!all_ended && i < kLostFrontendsMax) {
@@ -283,7 +283,7 @@ bool FlowKeeper::inherit(const model::ServiceKey& key, const SocketAddress& plac
     const auto at = std::ranges::lower_bound(port.backends, place, {}, &Backend::place);
     if (at == port.backends.end() || at->place != place) {
         port.backends.insert(
-            at, Backend{.place = place, .id = id, .offered = false, .withdrawn_in = runs_, .astray = {}});
+            at, Backend{.place = place, .id = id, .offered = false, .withdrawn_in = runs_, .orphaned = {}});
         ++backends_;
     }
     set_deadline(object, std::min(object.deadline.value_or(now), now));

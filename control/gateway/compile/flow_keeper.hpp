@@ -2,7 +2,7 @@
 // Determines which flows must end because their endpoint or frontend is gone, and when. A flow has a place
 // (the address and port of an endpoint) and the frontend that it arrived by. It is valid as long as some port
 // of the same Service object, by name and uid, has that frontend and has that place among its endpoints.
-// Otherwise it is astray:
+// Otherwise it is orphaned:
 //
 //   frontend owned by a port of its Service?  --no-->  DRAIN-007  (deleted, renumbered, lost to another
 //                   | yes                                    Service, or a NodePort address removed)
@@ -10,7 +10,7 @@
 //                   | yes                                    *serving* endpoint (UDP-001)
 //   valid: nothing else matters (policies, hints, weights, affinity, schedulers: UDP-004, ETP-007)
 //
-// Astray UDP flows end at once. Astray TCP and SCTP flows end after the Service's drain_timeout_s, counted
+// Orphaned UDP flows end at once. Orphaned TCP and SCTP flows end after the Service's drain_timeout_s, counted
 // from that moment. Flows that become valid again are left alone (DRAIN-004). A changed timeout applies to
 // drains in progress, from the moment at which they began: 0 ends the flows, an unset timeout lets them
 // continue.
@@ -82,8 +82,8 @@ class FlowKeeper {
         auto operator<=>(const ObjectKey&) const = default;
     };
 
-    // Astray flows of a backend by one frontend.
-    struct Astray {
+    // Orphaned flows of a backend by one frontend.
+    struct Orphaned {
         SocketAddress frontend;
         Time since;
         bool ended = false;  // ordered, or no such flows ever existed
@@ -93,7 +93,7 @@ class FlowKeeper {
         BackendId id;
         bool offered = true;        // an endpoint of the version in force: it may get new flows
         uint64_t withdrawn_in = 0;  // if not offered: the run in which it was withdrawn
-        std::vector<Astray> astray;
+        std::vector<Orphaned> orphaned;
     };
     struct Frontend {
         SocketAddress at;

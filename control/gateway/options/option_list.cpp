@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kMemoryMbMin = 64;  // EAL, one small pool and one small table; less does not start
 constexpr uint64_t kMemoryMbMax = 1'048'576;
 constexpr uint64_t kConnectionsMin = 1'024;
-constexpr uint64_t kConnectionsMax = 67'108'864;  // 2^26: 9 GB of table for one worker
+constexpr uint64_t kConnectionsMax = 67'108'864;  // 2^26: 6.1 GB of table for one worker
 constexpr uint64_t kAffinityEntriesMin = 1'024;
 constexpr uint64_t kAffinityEntriesMax = 67'108'864;  // 2^26: 2.5 GB
 // With fewer packets no memory latency is shared, and the vector paths of some PMDs return none for fewer
@@ -192,7 +192,7 @@ void add_management(OptionSet& set, Options& options, RawOptions& raw) {
             "Time limit for a change to reach the workers. The gateway reports unhealthy when a change takes "
             "twice as long");
     set.add("allow-empty", on_off_switch(options.allow_empty),
-            "Report healthy while no configuration is in force off: /healthz and gRPC health report "
+            "Report healthy while no configuration is in force. off: /healthz and gRPC health report "
             "unhealthy");
     set.add("state-file", text_or("none", options.state_file, "FILE", options::parse_file),
             "File with the last good configuration, which a restart begins with; none: start without a "
@@ -251,7 +251,7 @@ void add_packets(OptionSet& set, Options& options, RawOptions& raw) {
             "Rejection of an SCTP INIT, where TCP would be rejected by RST");
     set.add("midstream-pickup", on_off(options.packets.picks_up_midstream),
             "Accept TCP segments without SYN, FIN and RST that belong to no connection (e.g. after another "
-            "gateway failed) for Services that schedule by sh or mh and keep the source address; if false, "
+            "gateway failed) for Services that schedule by sh or mh and keep the source address. off: "
             "reply with RST");
     set.add("ip-options", one_of(options.packets.passes_ip_options, {{"pass", true}, {"drop", false}}),
             "Handling of packets with IPv4 options. Source routes are always dropped");

@@ -23,7 +23,7 @@ std::optional<process::Signal> ControlLoop::run() {
         twin_io.poll_once(kSleepMaxMs);
         rounds.fetch_add(1, std::memory_order_relaxed);
         const auto now = Clock::now();
-        if (const auto stop = hear_signals(now, stopping_on)) {
+        if (const auto stop = handle_signals(now, stopping_on)) {
             return *stop;
         }
         if (must_hand_over()) {
@@ -48,8 +48,8 @@ std::optional<process::Signal> ControlLoop::run() {
     }
 }
 
-std::optional<process::Signal> ControlLoop::hear_signals(Clock::time_point now,
-                                                         std::optional<process::Signal>& stopping_on) {
+std::optional<process::Signal> ControlLoop::handle_signals(Clock::time_point now,
+                                                           std::optional<process::Signal>& stopping_on) {
     for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
         switch (signal.meaning) {
             case process::Signal::Meaning::Stop:

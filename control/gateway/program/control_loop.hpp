@@ -51,8 +51,8 @@ struct ControlLoop {
  private:
     using Clock = std::chrono::steady_clock;
     // Returns the signal that stops the gateway now. `stopping_on`: set to the signal that begins a drain.
-    [[nodiscard]] std::optional<process::Signal> hear_signals(Clock::time_point now,
-                                                              std::optional<process::Signal>& stopping_on);
+    [[nodiscard]] std::optional<process::Signal> handle_signals(Clock::time_point now,
+                                                                std::optional<process::Signal>& stopping_on);
 };
 
 }  // namespace penstock::gateway

@@ -56,7 +56,7 @@ class Supervisor {
     void obey(UpgradeSteps::Order order);
     void end_upgrade();
     void send_record();
-    void hear_signals(process::Signals& signals);
+    void handle_signals(process::Signals& signals);
     void hear(GatewayProcess& gateway);
     void note_ends();
     void guard_ports();
@@ -219,12 +219,12 @@ void Supervisor::obey(UpgradeSteps::Order order) {
             send_record();
             break;
         }
-        case Order::TellHandOver:
+        case Order::SendHandOver:
             stop_for_test("supervisor orders the hand-over");
             send_record();
             static_cast<void>(send_message(current_.socket_fd(), UpgradeMessage::HandOver));
             break;
-        case Order::TellTakeOver: {
+        case Order::SendTakeOver: {
             stop_for_test("supervisor orders the take-over");
             std::vector<int> twins;
             for (const Descriptor& twin : twins_) {
@@ -312,7 +312,7 @@ int Supervisor::wait_ms() const {
     return wait ? static_cast<int>(std::max<int64_t>(wait->count(), 0)) : -1;
 }
 
-void Supervisor::hear_signals(process::Signals& signals) {
+void Supervisor::handle_signals(process::Signals& signals) {
     for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
         if (signal.number == SIGUSR2) {
             static_cast<void>(request_upgrade("", "SIGUSR2"));
@@ -413,7 +413,7 @@ int Supervisor::run() {
     while (!is_over_) {
         wait(*signals);
         keep_alive();
-        hear_signals(*signals);
+        handle_signals(*signals);
         // Messages first: a process may have ended after it has sent them.
         for (GatewayProcess* gateway : {&current_, &successor_}) {
             gateway->copy_log();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that the gateway wants in each port's NIC: a pure function of the workers' configuration
+// The desired rules in each port's NIC: a pure function of the workers' configuration
 // (Services, SNAT addresses, the blocklist), of the port's capabilities, and of its present rules.
 // flow_follower.hpp applies the plan. ADR 0022 gives the reasons for each kind.
 //

@@ -125,7 +125,7 @@ TableFolder::Found TableFolder::look(std::string_view boot_id) const {
         refused.is_removed =
             refused.reason == TableRefusal::NotFinished || refused.reason == TableRefusal::OtherBoot;
         if (refused.is_removed) {
-            remove(refused.file);  // of no use to anybody
+            remove(refused.file);  // of no use
         } else {
             set_aside(refused.file, refused.reason);
         }

@@ -21,7 +21,7 @@ UpgradeSteps::Result UpgradeSteps::take(Event event, Clock::time_point now) {
             is_prepared_ = true;
             if (step_ == Step::Preparing) {
                 go_to(Step::HandingOver, now + kHandOverMax);
-                return {{Order::TellHandOver}, "upgrade: the successor is prepared", false};
+                return {{Order::SendHandOver}, "upgrade: the successor is prepared", false};
             }
             if (step_ == Step::TakingOver) {  // the former process had ended before
                 deadline_ = now + kTakeOverMax;
@@ -30,7 +30,7 @@ UpgradeSteps::Result UpgradeSteps::take(Event event, Clock::time_point now) {
         case Event::HandedOver:
             if (step_ == Step::HandingOver) {
                 go_to(Step::TakingOver, now + kTakeOverMax);
-                return {{Order::TellTakeOver}, "", false};
+                return {{Order::SendTakeOver}, "", false};
             }
             if (step_ == Step::Restoring) {
                 go_to(Step::Idle);
@@ -57,13 +57,13 @@ UpgradeSteps::Result UpgradeSteps::former_ended(Clock::time_point now) {
             return {{Order::End}, "", false};
         case Step::Preparing:
             go_to(Step::TakingOver, deadline_);
-            return {{Order::TellTakeOver},
+            return {{Order::SendTakeOver},
                     "upgrade: the former process has ended by itself; the successor takes over when it is "
                     "prepared",
                     true};
         case Step::HandingOver:
             go_to(Step::TakingOver, now + kTakeOverMax);
-            return {{Order::TellTakeOver}, "", false};
+            return {{Order::SendTakeOver}, "", false};
         case Step::Restoring:
             go_to(Step::Idle);
             return {{Order::StartFormerBinary}, "", false};

@@ -36,8 +36,8 @@ class UpgradeSteps {
     };
     enum class Order {
         StartSuccessor,  // of the binary that is at the program's path now
-        TellHandOver,    // to the former process
-        TellTakeOver,    // to the successor
+        SendHandOver,    // to the former process
+        SendTakeOver,    // to the successor
         KillFormer,
         KillSuccessor,
         SuccessorIsCurrent,  // it is the former process of the next upgrade

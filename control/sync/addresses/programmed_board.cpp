@@ -9,7 +9,7 @@
 namespace penstock::sync {
 namespace {
 
-// A condition has room for 32 KiB; a list of more gateways helps nobody.
+// A condition has room for 32 KiB; a longer list of gateways does not fit.
 constexpr size_t kGatewaysNamedMax = 16;
 
 }  // namespace

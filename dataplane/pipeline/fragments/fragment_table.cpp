@@ -18,8 +18,8 @@ FragmentTable::FragmentTable(TscRate rate, const HashKey& secret) noexcept
     : datagram_time_(rate.milliseconds(kDatagramMs)),
       wait_(rate.milliseconds(kFragmentWaitMs)),
       mix_(secret) {
-    for (uint32_t i = 0; i < kSeats; ++i) {
-        seats_[i].next = static_cast<uint16_t>(i + 1 < kSeats ? i + 1 : kEnd);
+    for (uint32_t i = 0; i < kSlots; ++i) {
+        slots_[i].next = static_cast<uint16_t>(i + 1 < kSlots ? i + 1 : kEnd);
     }
 }
 
@@ -155,7 +155,7 @@ void FragmentTable::decide(DatagramIndex index, const DatagramFate& fate) noexce
         return;
     }
     unlink(index.value);
-    (ready_first_ == kEnd ? ready_first_ : seats_[ready_last_].next) = datagram.first;
+    (ready_first_ == kEnd ? ready_first_ : slots_[ready_last_].next) = datagram.first;
     ready_last_ = datagram.last;
     datagram.waiting = 0;
     datagram.first = datagram.last = kEnd;
@@ -172,11 +172,11 @@ void FragmentTable::served(DatagramIndex index) noexcept {
     }
 }
 
-SeatIndex FragmentTable::wait(DatagramIndex index, TscTime now) noexcept {
+SlotIndex FragmentTable::wait(DatagramIndex index, TscTime now) noexcept {
     Datagram& datagram = datagrams_[index.value];
     const auto source = static_cast<uint8_t>(mix_.of(load<uint64_t>(datagram.key.source.bytes().data()),
                                                      load<uint64_t>(datagram.key.source.bytes().data() + 8)));
-    if (free_seat_ == kEnd || datagram.waiting == limits::kFragmentsWaitingPerDatagram ||
+    if (free_slot_ == kEnd || datagram.waiting == limits::kFragmentsWaitingPerDatagram ||
         waiting_of_source_[source] == limits::kFragmentsWaitingPerSource) {
         return {};
     }
@@ -190,39 +190,39 @@ SeatIndex FragmentTable::wait(DatagramIndex index, TscTime now) noexcept {
             return {};
         }
     }
-    const uint16_t seat = std::exchange(free_seat_, seats_[free_seat_].next);
-    seats_[seat].datagram = index;
-    seats_[seat].source = source;
-    seats_[seat].next = kEnd;
-    seats_[seat].handle = nullptr;
+    const uint16_t slot = std::exchange(free_slot_, slots_[free_slot_].next);
+    slots_[slot].datagram = index;
+    slots_[slot].source = source;
+    slots_[slot].next = kEnd;
+    slots_[slot].handle = nullptr;
     ++waiting_of_source_[source];
-    ++seats_taken_;
+    ++slots_taken_;
     if (datagram.waiting == 0) {
         datagram.waits_since = now;
         datagram.older = newest_;
         datagram.younger = kEnd;
         (newest_ == kEnd ? oldest_ : datagrams_[newest_].younger) = index.value;
         newest_ = index.value;
-        datagram.first = seat;
+        datagram.first = slot;
     } else {
-        seats_[datagram.last].next = seat;
+        slots_[datagram.last].next = slot;
     }
-    datagram.last = seat;
+    datagram.last = slot;
     ++datagram.waiting;
-    return {seat};
+    return {slot};
 }
 
-void FragmentTable::fill(SeatIndex seat, rte_mbuf* handle, NicPortId port, HandoffNote note) noexcept {
-    seats_[seat.value].handle = handle;
-    seats_[seat.value].port = port;
-    seats_[seat.value].note = note;
+void FragmentTable::fill(SlotIndex slot, rte_mbuf* handle, NicPortId port, HandoffNote note) noexcept {
+    slots_[slot.value].handle = handle;
+    slots_[slot.value].port = port;
+    slots_[slot.value].note = note;
 }
 
-void FragmentTable::leave(uint16_t seat) noexcept {
-    --waiting_of_source_[seats_[seat].source];
-    --seats_taken_;
-    seats_[seat].next = free_seat_;
-    free_seat_ = seat;
+void FragmentTable::leave(uint16_t slot) noexcept {
+    --waiting_of_source_[slots_[slot].source];
+    --slots_taken_;
+    slots_[slot].next = free_slot_;
+    free_slot_ = slot;
 }
 
 uint32_t FragmentTable::datagrams() const noexcept {

@@ -5,16 +5,16 @@
 //
 //   sets of 8 --> datagram: key, fate, bytes seen
 //                    |  first          last
-//                    '-> seat -> seat -> seat     the datagram's waiting fragments, in order of arrival
-//   ready ------------> seat -> seat -> ...       fate known: to be passed through the stages again
+//                    '-> slot -> slot -> slot     the datagram's waiting fragments, in order of arrival
+//   ready ------------> slot -> slot -> ...       fate known: to be passed through the stages again
 //   oldest --> datagram <-> datagram              datagrams with waiting fragments, by the arrival of the
 //                                                 first waiting one: expiry looks only at the front
 //
 // A datagram is removed when all of it has passed. Only datagrams with a lost fragment and attacks stay for
 // kDatagramMs. In a full set the oldest datagram is evicted, because complete ones are gone within
 // milliseconds and the remains are worth little. Datagrams with waiting fragments, or with fragments in the
-// current burst, are not evicted. Seats, the slots for waiting fragments, are few and never taken over: a
-// fragment keeps its seat for kFragmentWaitMs. All memory is inside the table and nothing is allocated. Each
+// current burst, are not evicted. The slots for waiting fragments are few and never taken over: a
+// fragment keeps its slot for kFragmentWaitMs. All memory is inside the table and nothing is allocated. Each
 // call is O(1), except for up to kPiecesMax pieces.
 //
 // The bytes seen are kept as disjoint pieces, and each byte passes once. A fragment without new bytes is
@@ -88,7 +88,7 @@ struct DatagramKey {
     constexpr bool operator==(const DatagramKey&) const = default;
 };
 
-using SeatIndex = Id<struct SeatTag, uint16_t>;
+using SlotIndex = Id<struct SlotTag, uint16_t>;
 
 class FragmentTable {
  public:
@@ -114,21 +114,21 @@ class FragmentTable {
     // A fragment passed to take() has received its verdict. The last one removes the datagram.
     void served(DatagramIndex datagram) noexcept;
 
-    // A seat for a taken fragment that must wait; unset if none is free for it. fill() must follow before the
+    // A slot for a taken fragment that must wait; unset if none is free for it. fill() must follow before the
     // next burst.
-    [[nodiscard]] SeatIndex wait(DatagramIndex datagram, TscTime now) noexcept;
-    void fill(SeatIndex seat, rte_mbuf* handle, NicPortId port, HandoffNote note) noexcept;
+    [[nodiscard]] SlotIndex wait(DatagramIndex datagram, TscTime now) noexcept;
+    void fill(SlotIndex slot, rte_mbuf* handle, NicPortId port, HandoffNote note) noexcept;
 
     [[nodiscard]] bool has_ready() const noexcept { return ready_first_ != kEnd; }
     // Returns one ready fragment, oldest first, by `use(handle, port, note)`. It keeps its datagram,
     // note.waited_for, in the table until served().
     template <typename Use>
     void take_ready(Use&& use) noexcept {
-        const uint16_t at = std::exchange(ready_first_, seats_[ready_first_].next);
-        Seat seat = seats_[at];
-        seat.note.waited_for = seat.datagram;
+        const uint16_t at = std::exchange(ready_first_, slots_[ready_first_].next);
+        Slot slot = slots_[at];
+        slot.note.waited_for = slot.datagram;
         leave(at);
-        use(seat.handle, seat.port, seat.note);
+        use(slot.handle, slot.port, slot.note);
     }
     // Returns by `drop(handle)` the fragments that have waited for kFragmentWaitMs or longer, together with
     // those that wait for the same first fragment.
@@ -149,7 +149,7 @@ class FragmentTable {
         }
     }
 
-    [[nodiscard]] uint32_t waiting() const noexcept { return seats_taken_; }
+    [[nodiscard]] uint32_t waiting() const noexcept { return slots_taken_; }
     // Number of datagrams in the table, including expired ones that no lookup has met. For tests; counts all
     // slots.
     [[nodiscard]] uint32_t datagrams() const noexcept;
@@ -158,7 +158,7 @@ class FragmentTable {
     static constexpr uint16_t kEnd = 0xffff;
     static constexpr uint32_t kWays = 8;
     static constexpr uint32_t kDatagrams = limits::kFragmentedDatagramsMax;
-    static constexpr uint32_t kSeats = limits::kFragmentsWaitingMax;
+    static constexpr uint32_t kSlots = limits::kFragmentsWaitingMax;
     // distinguished while fragments wait; more than these share a count
     static constexpr uint32_t kSources = 256;
     // the rest of a set is for datagrams with fragments in order
@@ -167,7 +167,7 @@ class FragmentTable {
     // every second of 64 fragments comes first, they make 32.
     static constexpr uint32_t kPiecesMax = 32;
     static_assert(kDatagrams % kWays == 0 && (kDatagrams & (kDatagrams - 1)) == 0 && kDatagrams <= kEnd &&
-                  kSeats <= kEnd);
+                  kSlots <= kEnd);
 
     struct Piece {
         uint16_t begin;
@@ -180,7 +180,7 @@ class FragmentTable {
         DatagramFate fate;
         uint16_t under_way = 0;  // fragments that were taken and not yet served
         uint16_t waiting = 0;
-        uint16_t first = kEnd;  // seat
+        uint16_t first = kEnd;  // slot
         uint16_t last = kEnd;
         uint16_t older = kEnd;  // datagram with waiting fragments
         uint16_t younger = kEnd;
@@ -188,13 +188,13 @@ class FragmentTable {
         uint8_t pieces = 0;
         std::array<Piece, kPiecesMax> seen{};
     };
-    struct Seat {
+    struct Slot {
         rte_mbuf* handle;
         HandoffNote note;
         DatagramIndex datagram;
         NicPortId port;
         uint8_t source;  // the source whose count includes it
-        uint16_t next;   // in the list of the datagram, of ready seats or of free seats
+        uint16_t next;   // in the list of the datagram, of ready slots or of free slots
     };
     static uint32_t tag_of(uint64_t hash) noexcept { return static_cast<uint32_t>(hash) | 1; }  // 0: free
     static uint32_t set_of(uint64_t hash) noexcept {
@@ -212,7 +212,7 @@ class FragmentTable {
     static std::expected<void, DropReason> note_piece(Datagram& datagram,
                                                       const packet::FragmentRange& place) noexcept;
     void unlink(uint16_t at) noexcept;  // from the datagrams with waiting fragments
-    void leave(uint16_t seat) noexcept;
+    void leave(uint16_t slot) noexcept;
 
     template <typename Drop>
     void empty(uint16_t at, Drop&& drop) noexcept {
@@ -221,9 +221,9 @@ class FragmentTable {
         datagram.fate = {.kind = DatagramFate::Kind::Dead};
         datagram.waiting = 0;
         while (datagram.first != kEnd) {
-            const uint16_t seat = std::exchange(datagram.first, seats_[datagram.first].next);
-            rte_mbuf* const handle = seats_[seat].handle;
-            leave(seat);
+            const uint16_t slot = std::exchange(datagram.first, slots_[datagram.first].next);
+            rte_mbuf* const handle = slots_[slot].handle;
+            leave(slot);
             --datagram.under_way;
             drop(handle);
         }
@@ -234,15 +234,15 @@ class FragmentTable {
     KeyedMix mix_;
     uint16_t oldest_ = kEnd, newest_ = kEnd;
     uint16_t ready_first_ = kEnd, ready_last_ = kEnd;
-    uint16_t free_seat_ = 0;
-    uint32_t seats_taken_ = 0;
+    uint16_t free_slot_ = 0;
+    uint32_t slots_taken_ = 0;
     std::array<uint16_t, kSources> waiting_of_source_{};
     alignas(32) std::array<uint32_t, kDatagrams> tags_{};
     // Valid only if the tag is set; otherwise never written.
     union {
         std::array<Datagram, kDatagrams> datagrams_;
     };
-    std::array<Seat, kSeats> seats_;
+    std::array<Slot, kSlots> slots_;
 };
 
 }  // namespace penstock::pipeline

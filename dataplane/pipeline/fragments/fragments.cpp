@@ -216,9 +216,9 @@ bool follow_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const Fate& fate = ctx.fragments.fate(burst.datagram[i]);
     switch (fate.kind) {
         case Fate::Kind::Unknown:
-            if (const SeatIndex seat = ctx.fragments.wait(burst.datagram[i], ctx.now); seat.is_set()) {
+            if (const SlotIndex slot = ctx.fragments.wait(burst.datagram[i], ctx.now); slot.is_set()) {
                 burst.verdict[i] = Verdict::Await;
-                burst.seat[i] = seat;
+                burst.slot[i] = slot;
                 ctx.count()[Counter::FragmentsHeld].add(1);
                 return false;
             }

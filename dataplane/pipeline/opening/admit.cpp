@@ -114,7 +114,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
         return {};
     }
     const auto is_forged = [&] { return sender == Sender::Outside && is_gateways_own(snapshot, parsed.key); };
-    const auto is_astray = [&] {
+    const auto is_orphaned = [&] {
         return sender == Sender::Outside &&
                source_path(snapshot, parsed.key.source, arrival) != SourcePath::Ok;
     };
@@ -130,9 +130,9 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
             return {};
         }
         if (snapshot.services->is_vip(parsed.key.destination)) {
-            return is_forged()   ? drop(DropReason::MartianSource)
-                   : is_astray() ? drop(DropReason::ReversePath)
-                                 : closed_port(snapshot, parsed);
+            return is_forged()     ? drop(DropReason::MartianSource)
+                   : is_orphaned() ? drop(DropReason::ReversePath)
+                                   : closed_port(snapshot, parsed);
         }
         return is_stray(snapshot, parsed) ? drop(DropReason::StrayReply) : Admission{};
     }
@@ -142,7 +142,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
     if (is_forged()) {
         return drop(DropReason::MartianSource);
     }
-    if (is_astray()) {
+    if (is_orphaned()) {
         return drop(DropReason::ReversePath);
     }
     if (parsed.key.protocol == Protocol::Tcp) {

@@ -62,7 +62,7 @@ struct Burst {
     PacketList fragments;   // fragments that may belong to a flow (fragments.hpp)
     std::array<DatagramIndex, limits::kBurstMax>
         datagram{};  // of the fragments; unset if the table has no room for it
-    std::array<SeatIndex, limits::kBurstMax> seat{};  // if verdict is Await
+    std::array<SlotIndex, limits::kBurstMax> slot{};  // if verdict is Await
     PacketList icmp;       // ICMP packets, and ARP about VIPs, left by classify to serve_icmp
     PacketList moved;      // packets with a frame that now begins elsewhere in its buffer (other_family.hpp)
     bool has_v6 = false;   // some of the flows are IPv6

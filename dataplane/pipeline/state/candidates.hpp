@@ -15,7 +15,7 @@ struct Candidates {
     uint8_t count = 0;
     // RSS or a flow rule of the arrival port should have delivered the packet to its owner
     bool is_foretold = false;
-    bool is_first_guess = false;  // computed with Ask::ReceiverFirst: on a miss compute again with Everybody
+    bool is_first_guess = false;  // computed with Ask::ReceiverFirst: on a miss compute again with EachWorker
     void add(WorkerId worker) noexcept {
         if (count == 0 || workers[count - 1] != worker) {  // two rules may agree
             workers[count++] = worker;

@@ -1002,7 +1002,7 @@ void Judge::audit() const {
     books(answered == answered_, "answers that were given are not those that were counted");
     books(errors_passed == errors_passed_, "ICMP errors that were passed on are not those that were counted");
     books(waiting == gateway_.fragments_waiting(),
-          "a fragment has a seat and is not there, or is there and has none");
+          "a fragment has a slot and is not there, or is there and has none");
 }
 
 }  // namespace penstock::fuzz

@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include <fstream>
 #include <map>
+#include <set>
+#include <sstream>
 
+#include "control/cli/commands/list.hpp"
 #include "control/cli/exit_code.hpp"
 #include "control/cli/option_list.hpp"
 #include "control/cli/options.hpp"
@@ -50,6 +54,34 @@ class CommandTest : public testing::Test {
 
     test::FakeGateway gateway_;
 };
+
+// Rows have the form "    penstockctl COMMAND[, WORD]  meaning"; WORD replaces the last word of COMMAND.
+TEST_F(CommandTest, TheOperationsPageListsEveryCommand) {
+    std::ifstream file(PENSTOCK_OPERATIONS_PAGE);
+    ASSERT_TRUE(file) << PENSTOCK_OPERATIONS_PAGE;
+    std::set<std::string> listed;
+    const std::string start = "    penstockctl ";
+    for (std::string line; std::getline(file, line);) {
+        if (!line.starts_with(start)) {
+            continue;
+        }
+        std::istringstream rest(line.substr(start.size()));
+        std::string command;
+        for (std::string word; rest >> word;) {
+            const bool more = word.ends_with(',');
+            command += (command.empty() ? "" : " ") + word.substr(0, word.size() - (more ? 1 : 0));
+            listed.insert(command);
+            if (more) {
+                const size_t space = command.rfind(' ');
+                command = space == std::string::npos ? "" : command.substr(0, space);
+            }
+        }
+    }
+    for (const Command& command : all_commands()) {
+        EXPECT_TRUE(listed.contains(name_of(command)))
+            << name_of(command) << " is missing in docs/operations.md";
+    }
+}
 
 TEST_F(CommandTest, EveryCommandTakesAServiceWithOrWithoutItsNamespace) {
     for (const Words& name :

@@ -54,7 +54,7 @@ TEST(SyncView, TableSaysWhatIsFollowedAndHowFarEachGatewayIs) {
 Software:  penstock-sync 1.2.3, up for 1m30s, 64 MB
 Events:    8 posted, 2 repeated, 1 waiting, 4 dropped
 
-COLLECTION      STATE        OBJECTS  QUARANTINED  STANDING        LAST-EVENT  LAST-ERROR
+COLLECTION      STATE        OBJECTS  QUARANTINED  SYNC            LAST-EVENT  LAST-ERROR
 services        watching        5000            2  in sync              0.25s  -
 endpointslices  backing-off     7000            0  stale for 12s         1m5s  connection refused
 nodes           listing            0            0  not listed yet           -  -

@@ -286,7 +286,7 @@ TEST_P(PredictableRss, FragmentsOfOneDatagramMeet) {
             owners.insert(*at.begin());
         }
         gateway.advance_milliseconds(pipeline::kFragmentWaitMs);
-        gateway.expire_fragments();  // the number of seats for one source is limited
+        gateway.expire_fragments();  // the number of slots for one source is limited
         const WorkerId receiver = any_worker();
         const auto elsewhere = framed(true, {kClient, IpAddr::v4(10, 80, 1, 99), 0, 0, Protocol::Udp, {}})
                                    .id(id)

@@ -45,8 +45,8 @@ class UpgradeStepsTest : public testing::Test {
 
 TEST_F(UpgradeStepsTest, ReplacesAProcessByItsSuccessor) {
     EXPECT_EQ(take(Event::Requested), Orders{Order::StartSuccessor});
-    EXPECT_EQ(take(Event::Prepared), Orders{Order::TellHandOver});
-    EXPECT_EQ(take(Event::HandedOver), Orders{Order::TellTakeOver});
+    EXPECT_EQ(take(Event::Prepared), Orders{Order::SendHandOver});
+    EXPECT_EQ(take(Event::HandedOver), Orders{Order::SendTakeOver});
     EXPECT_EQ(take(Event::FormerEnded), Orders{}) << "it releases its memory after it has handed over";
     EXPECT_EQ(take(Event::Forwards), Orders{Order::SuccessorIsCurrent});
     EXPECT_EQ(steps_.step(), Step::Idle);
@@ -87,7 +87,7 @@ TEST_F(UpgradeStepsTest, SuccessorThatIsNotPreparedInTimeIsKilled) {
 
 TEST_F(UpgradeStepsTest, SuccessorTakesOverWhenTheFormerProcessIsKilledBefore) {
     reach(Step::Preparing);
-    EXPECT_EQ(take(Event::FormerEnded), Orders{Order::TellTakeOver});
+    EXPECT_EQ(take(Event::FormerEnded), Orders{Order::SendTakeOver});
     EXPECT_EQ(take(Event::Prepared), Orders{});
     EXPECT_EQ(*steps_.deadline(), now_ + UpgradeSteps::kTakeOverMax);
     EXPECT_EQ(take(Event::Forwards), Orders{Order::SuccessorIsCurrent});
@@ -95,14 +95,14 @@ TEST_F(UpgradeStepsTest, SuccessorTakesOverWhenTheFormerProcessIsKilledBefore) {
 
 TEST_F(UpgradeStepsTest, SuccessorTakesOverWhenTheFormerProcessIsKilledWhileItHandsOver) {
     reach(Step::HandingOver);
-    EXPECT_EQ(take(Event::FormerEnded), Orders{Order::TellTakeOver});
+    EXPECT_EQ(take(Event::FormerEnded), Orders{Order::SendTakeOver});
     EXPECT_EQ(take(Event::Forwards), Orders{Order::SuccessorIsCurrent});
 }
 
 TEST_F(UpgradeStepsTest, FormerProcessThatDoesNotHandOverInTimeIsKilled) {
     reach(Step::HandingOver);
     EXPECT_EQ(take_deadline(), Orders{Order::KillFormer});
-    EXPECT_EQ(take(Event::FormerEnded), Orders{Order::TellTakeOver});
+    EXPECT_EQ(take(Event::FormerEnded), Orders{Order::SendTakeOver});
 }
 
 TEST_F(UpgradeStepsTest, FormerBinaryStartsAgainIfTheSuccessorEndsWhileThePortsAreClosed) {
