@@ -166,8 +166,11 @@ TEST(OpenFlows, CountersEqualTheTables_SCHED003) {
             ASSERT_EQ(in_counters(gateway), in_tables(gateway, kWorkers)) << "after " << step << " steps";
         }
     }
-    gateway.advance_seconds(200'000);
-    gateway.age();
+    // A connection behind a FIN or RST is probed twice before it ends, once each time that it is due.
+    for (int due = 0; due < 3; ++due) {
+        gateway.advance_seconds(200'000);
+        gateway.age();
+    }
     EXPECT_EQ(gateway.connections(), 0u);
     EXPECT_EQ(in_counters(gateway), Counts{});
     EXPECT_GT(gateway.count(stats::Counter::EvictedConnections), 0u) << "the table was never full";
