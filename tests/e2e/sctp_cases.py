@@ -1,46 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """SCTP between two real stacks (sctp_peer.py) through the gateway."""
 import json
-import os
 import subprocess
 import sys
 
-from fixture import LB_IP, VIP, VIP_6, Skip, case, check, equal, until
+from fixture import LB_IP, VIP, VIP_6, case, check, equal, until
 from lab import network as net
-from lab.network import BACKENDS, BACKENDS6, inside
-from manifests import endpoints, service
-
-PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sctp_peer.py")
-PORT, SERVER_PORT, NODE_PORT = 3868, 13868, 30868
-
-
-def diameter(backends=tuple(BACKENDS), families=("IPv4", "IPv6"), **changes):
-    made = service("diameter", PORT, protocol="SCTP", target_port=SERVER_PORT, external_ips=[VIP, VIP_6], families=families, **changes)
-    return [made, *(endpoints("diameter", backends, port=SERVER_PORT, protocol="SCTP", family=family) for family in families)]
-
-
-def begin(lab, *objects):
-    probe = subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL('libusrsctp.so.2')"], capture_output=True, check=False)
-    if probe.returncode != 0:
-        raise Skip("no usrsctp (Debian's libusrsctp2)")
-    if os.path.exists("/proc/net/sctp"):
-        raise Skip("this kernel has SCTP of its own, which aborts what it does not know")
-    lab.start(*objects)
-    for name, address in BACKENDS.items():
-        log = f"{name}/sctp.log"
-        lab.network.start(name, [sys.executable, PEER, "serve", name, str(SERVER_PORT), address, BACKENDS6[name]], log)
-        until(f"{name} listens", lambda log=log: "listening" in open(lab.run.file(log)).read(), 20)
-
-
-def talk(lab, address, port=PORT, messages=5, size=1000, end_by="close", local=None):
-    local = local or (net.CLIENT6 if ":" in address else net.CLIENT)
-    done = lab.network.run("client", sys.executable, PEER, "talk", local, address, str(port), str(messages), str(size), end_by, timeout_s=30)
-    check(done.returncode == 0 and done.stdout, f"the client died: {done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def states(lab):
-    return sorted(entry["state"] for entry in lab.gateway.json("get", "connections", "--proto", "sctp"))
+from lab.network import BACKENDS, inside
+from sctp_lab import NODE_PORT, PEER, PORT, begin, diameter, states, talk
 
 
 @case(driver=("af_packet", "af_xdp"), workers=(1, 2))

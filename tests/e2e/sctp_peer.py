@@ -7,8 +7,8 @@ raw IP sockets.
     sctp_peer.py talk LOCAL[@PORT] ADDRESS PORT MESSAGES BYTES [close|abort|hold]
 
 `talk` sends MESSAGES messages of BYTES bytes and checks the answers. It prints a line of JSON, {"local_port":
-..., "by": NAME} or {"error": ...}. With hold it first waits for a line on its standard input, then sends one
-more message and prints the result. Without usrsctp it prints that and exits with 77. A namespace may have
+..., "by": NAME} or {"error": ...}. With hold it then sends one more message for each line on its standard
+input, and prints the result. Without usrsctp it prints that and exits with 77. A namespace may have
 only one such process: each receives all SCTP there, and answers packets of unknown associations with ABORT.
 """
 import ctypes
@@ -168,8 +168,8 @@ def talk(local, remote, port, messages, size, end_by):
     names = {exchange(end, number, size) for number in range(messages)}
     print(json.dumps({"local_port": local_port_of(end), "by": ",".join(sorted(names))}), flush=True)
     if end_by == "hold":
-        sys.stdin.readline()
-        print(json.dumps({"by": exchange(end, messages, size)}), flush=True)
+        for number, _ in enumerate(sys.stdin, messages):
+            print(json.dumps({"by": exchange(end, number, size)}), flush=True)
     if end_by == "abort":
         linger = struct.pack("=ii", 1, 0)
         sctp.usrsctp_setsockopt(end, SOL_SOCKET, SO_LINGER, linger, len(linger))
