@@ -211,7 +211,9 @@ Eal::~Eal() {
     if (started_) {
         // EAL creates a folder for its runtime files even with options against it, and does not remove it.
         const std::string folder = rte_eal_get_runtime_dir();
-        rte_eal_cleanup();
+        if (!is_abandoned_) {
+            rte_eal_cleanup();
+        }
         std::error_code shared_with_others;
         std::filesystem::remove(folder, shared_with_others);
     }

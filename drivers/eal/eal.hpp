@@ -44,6 +44,9 @@ class Eal {
     Eal(const Eal&) = delete;
     Eal& operator=(const Eal&) = delete;
 
+    // The destructor does not stop EAL, which would close devices of another process. This process must end.
+    void abandon() noexcept { is_abandoned_ = true; }
+
     // EAL's number of the lcore that worker `index` runs on (WorkerSetOptions::lcores).
     [[nodiscard]] const std::vector<unsigned>& worker_lcores() const noexcept { return worker_lcores_; }
     // The CPUs of these lcores, in the same order.
@@ -60,6 +63,7 @@ class Eal {
     std::string memory_description_;
     bool has_hugepages_ = false;
     bool started_ = false;
+    bool is_abandoned_ = false;
     uint64_t hugepages_added_ = 0;
     std::unique_ptr<LogStream> log_;
 };

@@ -10,10 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <span>
 
 #include "dataplane/base/ip.hpp"
 
@@ -206,6 +208,17 @@ Status KernelInterface::set_up() {
 bool KernelInterface::has_carrier(const std::string& name) {
     const auto now = interface_ioctl(name, SIOCGIFFLAGS);
     return now && (now->ifr_flags & IFF_RUNNING) != 0;
+}
+
+std::optional<MacAddr> KernelInterface::mac(const std::string& name) {
+    const auto found = interface_ioctl(name, SIOCGIFHWADDR);
+    if (!found) {
+        return std::nullopt;
+    }
+    MacAddr mac;
+    std::ranges::transform(std::span(found->ifr_hwaddr.sa_data).first(mac.bytes.size()), mac.bytes.begin(),
+                           [](char byte) { return static_cast<uint8_t>(byte); });
+    return mac;
 }
 
 unsigned KernelInterface::combined_channels(const std::string& name) {

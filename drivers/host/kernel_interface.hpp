@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "dataplane/base/ip.hpp"
 #include "dataplane/base/result.hpp"
 #include "drivers/port/notice.hpp"
 
@@ -43,6 +45,9 @@ class KernelInterface {
 
     // True if the interface is up and has a carrier (IFF_RUNNING). False if there is no such interface.
     [[nodiscard]] static bool has_carrier(const std::string& name);
+
+    // Empty: there is no such interface.
+    [[nodiscard]] static std::optional<MacAddr> mac(const std::string& name);
 
     // Combined channels in use; 0 if the interface reports none.
     [[nodiscard]] static unsigned combined_channels(const std::string& name);

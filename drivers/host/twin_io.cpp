@@ -191,7 +191,8 @@ TwinIo::~TwinIo() = default;
 
 Status TwinIo::also_wake_on(int fd) {
     epoll_event event{};
-    event.events = EPOLLIN;
+    // Once for each event: its owner may read it later, and the thread must not spin meanwhile.
+    event.events = EPOLLIN | EPOLLET;
     event.data.u64 = kForeignEvent;
     if (epoll_ctl(impl_->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         return fail(Errc::Unavailable, std::string("twin I/O: epoll: ") + std::strerror(errno));

@@ -61,7 +61,7 @@ class TwinIo {
     TwinIo& operator=(const TwinIo&) = delete;
 
     // A file descriptor of another component (netlink, an eventfd) that ends the sleep in poll_once() when it
-    // becomes readable. Its owner reads it.
+    // becomes readable, once. Its owner reads it.
     Status also_wake_on(int fd);
 
     // Moves pending frames, a bounded number in each direction, then sleeps until Linux sends something, at

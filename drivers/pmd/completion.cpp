@@ -6,6 +6,9 @@
 namespace penstock::drivers {
 
 Result<CompletionResult> complete_device(DeviceString& device, const CompletionFacts& facts) {
+    if (facts.mac && (device.driver == "net_memif" || device.driver == "net_tap")) {
+        device.complete("mac", facts.mac->to_string());
+    }
     if (device.driver == "net_af_packet") {
         return complete_af_packet(device, facts);
     }

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "dataplane/base/ip.hpp"
 #include "dataplane/base/result.hpp"
 #include "drivers/eal/device_string.hpp"
 
@@ -15,6 +17,8 @@ struct CompletionFacts {
     unsigned queues = 1;              // requested: one pair for each worker
     uint16_t mtu = 1500;              // IP bytes
     unsigned interface_channels = 0;  // combined channels of the Linux interface below it; 0: none reported
+    // Of the same port in a former process, for drivers that would choose one at random.
+    std::optional<MacAddr> mac = std::nullopt;
 };
 
 // Room for one received frame in its mbuf, without headroom. At least the frame; some PMDs require their

@@ -43,6 +43,9 @@ constexpr Quirk kAfXdpQuirks[] = {
     {"zero-copy if the interface's kernel driver supports it, copies otherwise",
      "doc/guides/nics/af_xdp.rst, force_copy"},
     {"the page size limits the MTU", "doc/guides/nics/af_xdp.rst, Limitations"},
+    {"a port that is closed leaves its sockets open, which Penstock closes; otherwise no other process could "
+     "have its queues until the end of this one",
+     "drivers/net/af_xdp/rte_eth_af_xdp.c, eth_dev_close()"},
 };
 
 constexpr Quirk kBondingQuirks[] = {
@@ -214,6 +217,8 @@ constexpr PmdProfile kProfiles[] = {
         .binding = Binding::Interface,
         .spread = RxSpread::None,
         .spread_reason = "the interface's own RSS chooses the queue, and the driver cannot read it",
+        .probes_twice = true,
+        .releases_queues_late = true,
         .uses_interface = true,
         .needs_interface = true,
         .mtu_by_interface = true,
@@ -309,6 +314,7 @@ constexpr PmdProfile kProfiles[] = {
         .binding = Binding::Software,
         .spread = RxSpread::None,
         .spread_reason = "the other process chooses the queue",
+        .probes_twice = true,  // with role=client
     },
     // The kernel driver stays, and both see the port.
     {
@@ -359,6 +365,7 @@ constexpr PmdProfile kProfiles[] = {
         .flow = {.items = FlowExpectation::kAllItems,
                  .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kRss |
                             FlowExpectation::kPassthru},
+        .probes_twice = true,  // without remote
         .quirks = kTapQuirks,
     },
     // The host's side of a virtual machine's virtio-net, over a socket.

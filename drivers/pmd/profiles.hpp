@@ -95,6 +95,10 @@ struct PmdProfile {
     bool kernel_hears = false;  // the kernel's own stack receives each frame too: needs IngressGuard
     // Two processes can have the same device. Each one receives every frame.
     bool opens_twice = false;
+    // Two processes can have probed the same device, but only one of them can have its queues.
+    bool probes_twice = false;
+    // The kernel releases a queue some time after its process has closed it.
+    bool releases_queues_late = false;
     // Only the kernel counts the frames that its packet sockets had no room for: needs PacketSockets.
     bool counts_no_missed = false;
     bool uses_interface = false;    // its iface argument names the Linux interface that it works on

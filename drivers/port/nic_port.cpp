@@ -55,6 +55,9 @@ Status NicPort::prepare_device(const NoticeSink& sink) {
         PENSTOCK_TRY_STATUS(lock());
     }
     CompletionFacts facts{.queues = std::max(options_.rx_queues, options_.tx_queues), .mtu = options_.mtu};
+    if (options_.keeps_mac) {
+        facts.mac = KernelInterface::mac(options_.twin_name);
+    }
     if (!interface.empty()) {
         PENSTOCK_TRY(interface_, KernelInterface::prepare(interface, options_.mtu, sink));
         facts.interface_channels = KernelInterface::combined_channels(interface);
@@ -255,14 +258,9 @@ Status NicPort::configure_device(bool loopback) {
 }
 
 Status NicPort::set_up_queues() {
-    const XdpSockets before = count_xdp_sockets();
     const auto socket = static_cast<unsigned>(facts_.socket);
-    for (uint16_t queue = 0; queue < facts_.rx_queues; ++queue) {
-        if (const int result = rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors, socket,
-                                                      nullptr, pool_);
-            result != 0) {
-            return refused(facts_.name, "receive queue", result);
-        }
+    if (const int result = set_up_receive_queues(); result != 0) {
+        return refused(facts_.name, "receive queue", result);
     }
     for (uint16_t queue = 0; queue < facts_.tx_queues; ++queue) {
         if (const int result =
@@ -271,7 +269,6 @@ Status NicPort::set_up_queues() {
             return refused(facts_.name, "transmit queue", result);
         }
     }
-    note_xdp_mode(before);
     return {};
 }
 

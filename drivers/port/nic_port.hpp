@@ -53,6 +53,8 @@ struct NicPortOptions {
     bool isolate = false;
     std::string lock_directory = "/run/penstock";
     bool locks_later = false;  // a former process has the port yet; lock() follows
+    // The twin exists, and has the MAC that the port shall have if its driver would choose one at random.
+    bool keeps_mac = false;
 };
 
 struct NicPortFacts {
@@ -115,8 +117,12 @@ class NicPort {
     // started twice, the first time for that check.
     Status start();
     void stop();  // no worker may poll any more; idempotent
-    // Drops what a started port has received so far, uncounted. Before workers poll it. Main thread.
+    // Drops what a started port has received so far, uncounted. Before workers poll it. Main thread. Without
+    // effect on a port that is not started.
     void discard_received();
+
+    // The destructor leaves the device as it is, because another process has it. This process must end.
+    void abandon();
 
     // The device no longer exists: its PMD reported the removal, or its Linux interface was removed. Control
     // threads.
@@ -145,7 +151,9 @@ class NicPort {
     void note_queues(const char* name, unsigned asked, unsigned granted);
     Status configure_device(bool loopback);
     Status set_up_queues();
-    void note_xdp_mode(const XdpSockets& before);
+    [[nodiscard]] int set_up_receive_queues();
+    [[nodiscard]] int set_up_receive_queue(uint16_t queue);
+    void note_xdp_mode();
     int configure_with_interrupts(rte_eth_conf& config);
     Status start_device();
     int start_with_interrupts();
@@ -167,7 +175,8 @@ class NicPort {
     uint32_t buffer_bytes_ = 0;  // room for a frame in an mbuf, as the driver requires
     unsigned workers_ = 1;
     rte_mempool* pool_ = nullptr;
-    RssRequest rss_;  // outlives the configured device, which keeps a pointer to the key
+    std::vector<XdpSocket> xdp_sockets_;  // of net_af_xdp
+    RssRequest rss_;                      // outlives the configured device, which keeps a pointer to the key
     bool rss_granted_ = false;
     Status isolated_;  // result of the isolation request
     // In the order of acquisition: the lock outlives the guard, and both outlive the device.

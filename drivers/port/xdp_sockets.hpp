@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the AF_XDP sockets of this process receive frames: the kernel shares buffers with the NIC (zero-copy)
-// if its driver supports that, and copies otherwise. net_af_xdp requests neither mode and does not report
-// which one it got. The mode can be read from each socket.
+// The AF_XDP sockets of this process. net_af_xdp does not report whether the kernel shares buffers with the
+// NIC (zero-copy, if its driver supports that) or copies. The mode can be read from each socket. It also
+// leaves its sockets open when a port is closed.
 #pragma once
 
-#include <cstddef>
+#include <sys/types.h>
+
+#include <span>
+#include <vector>
 
 namespace penstock::drivers {
 
-struct XdpSockets {
-    size_t all = 0;
-    size_t zero_copy = 0;
+struct XdpSocket {
+    int fd = -1;
+    ino_t inode = 0;  // identifies the socket if its number is used again
+    bool is_zero_copy = false;
 };
 
-// Counts the sockets of this process. The sockets of a port are the difference between before and after the
-// setup of its queues.
-[[nodiscard]] XdpSockets count_xdp_sockets();
+// The sockets of this process. Those of a port are opened by the setup of its receive queues.
+[[nodiscard]] std::vector<XdpSocket> xdp_sockets();
+// Without those in `before`.
+[[nodiscard]] std::vector<XdpSocket> xdp_sockets_since(std::span<const XdpSocket> before);
+// Closes those that are still open.
+void close_left_open(std::span<const XdpSocket> sockets);
 
 }  // namespace penstock::drivers

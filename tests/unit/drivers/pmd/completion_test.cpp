@@ -120,6 +120,24 @@ TEST(AfXdpQueues, FollowTheInterfacesChannels) {
     EXPECT_FALSE(complete_device(beyond, {.queues = 1, .mtu = 1500, .interface_channels = 4}));
 }
 
+TEST(RandomMac, IsThatOfTheFormerProcess) {
+    const MacAddr former{{0x02, 0, 0, 0, 0, 0x2a}};
+    const struct {
+        const char* given;
+        const char* completed;
+    } rows[] = {
+        {"net_memif0,id=1", "net_memif0,id=1,mac=02:00:00:00:00:2a"},
+        {"net_memif0,mac=02:00:00:00:00:01", "net_memif0,mac=02:00:00:00:00:01"},
+        {"net_tap0,iface=t", "net_tap0,iface=t,mac=02:00:00:00:00:2a"},
+        {"net_ring0", "net_ring0"},
+    };
+    for (const auto& row : rows) {
+        DeviceString device = parsed(row.given);
+        ASSERT_TRUE(complete_device(device, {.queues = 1, .mtu = 1500, .mac = former})) << row.given;
+        EXPECT_EQ(device.to_string(), row.completed);
+    }
+}
+
 TEST(MemifBuffers, FollowTheMtu) {
     DeviceString small = parsed("net_memif0,id=1");
     ASSERT_TRUE(complete_device(small, {.queues = 1, .mtu = 1500}));
