@@ -35,6 +35,8 @@ class Worker {
     void stop() noexcept { stopping_.store(true, std::memory_order_relaxed); }
 
     [[nodiscard]] const pipeline::WorkerContext& context() const noexcept { return *owned_; }
+    // For another Worker in place of this one, before run().
+    [[nodiscard]] std::unique_ptr<pipeline::WorkerContext> release_context() { return std::move(owned_); }
     // Generation of the snapshot used by the last round. Any thread.
     [[nodiscard]] uint64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
     // The part of the round that the worker is in, or was in when it stopped. Any thread.

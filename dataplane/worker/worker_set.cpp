@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <ranges>
 #include <string>
+#include <tuple>
 
 #include "dataplane/worker/worker_set_impl.hpp"
 
@@ -246,19 +247,23 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
                      kept.backend_counters.as<stats::BackendCounters>()},
         .resolve = &kept.resolve,
     });
+    contexts.push_back(context.get());
+    workers_.push_back(make_worker(std::move(context), index));
+    return {};
+}
+
+std::unique_ptr<Worker> WorkerSet::Impl::make_worker(std::unique_ptr<pipeline::WorkerContext> context,
+                                                     uint32_t index) const {
     for (const PortPlan& port : options.ports) {
         context->ports[port.id.value] = {port.mac, {port.flow_stays_on_queue, port.snat_blocks_on_queue}};
     }
-    contexts.push_back(context.get());
     // An idle worker yields if another worker, or the main lcore, runs on its CPU.
     const unsigned cpu = options.cpus[index];
     const bool shares_cpu =
         std::count(options.cpus.begin(), options.cpus.end(), cpu) > 1 ||
         cpu == static_cast<unsigned>(rte_lcore_to_cpu_id(static_cast<int>(rte_get_main_lcore())));
-    workers_.push_back(
-        std::make_unique<Worker>(std::move(context), io_of(index), *publisher, detached,
-                                 Worker::Manner{.shares_cpu = shares_cpu, .idle = options.idle}));
-    return {};
+    return std::make_unique<Worker>(std::move(context), io_of(index), *publisher, detached,
+                                    Worker::Manner{.shares_cpu = shares_cpu, .idle = options.idle});
 }
 
 WorkerSet::WorkerSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -294,6 +299,20 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::prepare(WorkerSetOptions options,
         PENSTOCK_TRY_STATUS_IN("worker " + std::to_string(w), impl->add_worker(w));
     }
     return std::unique_ptr<WorkerSet>(new WorkerSet(std::move(impl)));
+}
+
+Status WorkerSet::set_ports(std::vector<PortPlan> ports) {
+    const auto laid_out = [](const PortPlan& port) {
+        return std::tuple(port.id, port.rx_queues, port.tx_queues, port.reply_hash.has_value());
+    };
+    if (!std::ranges::equal(ports, impl_->options.ports, {}, laid_out, laid_out)) {
+        return fail(Errc::Internal, "a port differs from what it was before its start");
+    }
+    impl_->options.ports = std::move(ports);
+    for (uint32_t w = 0; w < impl_->workers_.size(); ++w) {
+        impl_->workers_[w] = impl_->make_worker(impl_->workers_[w]->release_context(), w);
+    }
+    return {};
 }
 
 Status WorkerSet::launch(std::optional<adopt::FormerTables> former,

@@ -91,6 +91,9 @@ class WorkerSet {
     // The same without workers that run. Another snapshot may be published before launch().
     static Result<std::unique_ptr<WorkerSet>> prepare(WorkerSetOptions options,
                                                       std::unique_ptr<config::Snapshot> initial);
+    // What is known of the ports since they were started, before launch(). Internal: the number of queues or
+    // the reply hash of a port differs from that of prepare(), by which memory is laid out.
+    Status set_ports(std::vector<PortPlan> ports);
     // Adopts `former` and launches the workers. Once. `before_launch`: as in WorkerSetOptions.
     Status launch(std::optional<adopt::FormerTables> former,
                   const std::function<void(const adopt::Report& report)>& before_launch);

@@ -70,6 +70,8 @@ struct WorkerSet::Impl {
     Status make_reply_rules();
     Result<std::unique_ptr<WorkerMemory>> take_memory(uint32_t worker) const;
     Status add_worker(uint32_t index);
+    [[nodiscard]] std::unique_ptr<Worker> make_worker(std::unique_ptr<pipeline::WorkerContext> context,
+                                                      uint32_t index) const;
     void adopt_former();
     [[nodiscard]] pipeline::WorkerIo io_of(uint32_t worker) const;
     void stop();
